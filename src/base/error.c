@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void set_text(struct sf_error *err, const char *format, va_list args)
+{
+	vsnprintf(err->text, sizeof(err->text), format, args);
+}
+
+static void add_text(struct sf_error *err, const char *text)
+{
+	size_t used = strlen(err->text);
+
+	snprintf(err->text + used, sizeof(err->text) - used, "%s", text);
+}
+
+static enum sf_code code_of_errno(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		return SF_E_DENIED;
+	case ESRCH:
+		return SF_E_GONE;
+	case ENOMEM:
+		return SF_E_NO_MEMORY;
+	default:
+		return SF_E_SYSTEM;
+	}
+}
+
+bool sf_fail(struct sf_error *err, enum sf_code code, const char *format, ...)
+{
+	va_list args;
+
+	if (!err)
+		return false;
+	err->code = code;
+	err->os_errno = 0;
+	va_start(args, format);
+	set_text(err, format, args);
+	va_end(args);
+	return false;
+}
+
+bool sf_fail_os(struct sf_error *err, const char *format, ...)
+{
+	int error = errno;
+	va_list args;
+
+	if (!err)
+		return false;
+	err->code = code_of_errno(error);
+	err->os_errno = error;
+	va_start(args, format);
+	set_text(err, format, args);
+	va_end(args);
+	add_text(err, ": ");
+	add_text(err, strerror(error));
+	return false;
+}
+
+bool sf_fail_memory(struct sf_error *err)
+{
+	return sf_fail(err, SF_E_NO_MEMORY, "out of memory");
+}
+
+bool sf_fail_hint(struct sf_error *err, const char *format, ...)
+{
+	char line[sizeof(err->text)];
+	va_list args;
+
+	if (!err)
+		return false;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	add_text(err, "\n  ");
+	add_text(err, line);
+	return false;
+}

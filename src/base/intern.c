@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An open-addressing hash table of numbers over an array of entries; the bytes live in chunks
+ * that never move, so a pointer from sf_intern_get stays good.
+ */
+#include "base/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define CHUNK_SIZE ((size_t)64 << 10)
+
+struct entry {
+	const void *bytes;
+	size_t size;
+	uint64_t hash;
+};
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	_Alignas(8) unsigned char bytes[];
+};
+
+struct sf_intern {
+	SF_VEC(struct entry) entries;
+	uint32_t *slots;    /* entry number, 0: empty */
+	size_t n_slots;     /* a power of two */
+	struct chunk *chunks;
+};
+
+struct sf_intern *sf_intern_create(void)
+{
+	struct sf_intern *intern = calloc(1, sizeof(*intern));
+
+	if (!intern)
+		return NULL;
+	intern->n_slots = 256;
+	intern->slots = calloc(intern->n_slots, sizeof(*intern->slots));
+	if (!intern->slots) {
+		free(intern);
+		return NULL;
+	}
+	return intern;
+}
+
+void sf_intern_destroy(struct sf_intern *intern)
+{
+	if (!intern)
+		return;
+	for (struct chunk *chunk = intern->chunks, *next; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	sf_vec_deinit(&intern->entries);
+	free(intern->slots);
+	free(intern);
+}
+
+/* FNV-1a by 8 bytes, with a final mix; the table is grown by size, never trusted to be fair. */
+static uint64_t hash_bytes(const void *bytes, size_t size)
+{
+	const unsigned char *p = bytes;
+	uint64_t hash = 0xcbf29ce484222325u ^ size;
+
+	for (; size >= 8; p += 8, size -= 8) {
+		uint64_t word;
+
+		memcpy(&word, p, 8);
+		hash = (hash ^ word) * 0x100000001b3u;
+		hash ^= hash >> 29;
+	}
+	for (; size; p++, size--)
+		hash = (hash ^ *p) * 0x100000001b3u;
+	hash ^= hash >> 32;
+	hash *= 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
+static bool same(const struct entry *entry, uint64_t hash, const void *bytes, size_t size)
+{
+	return entry->hash == hash && entry->size == size && memcmp(entry->bytes, bytes, size) == 0;
+}
+
+/* The slot that holds these bytes, or the empty one where they belong. */
+static uint32_t *find_slot(struct sf_intern *intern, uint64_t hash, const void *bytes, size_t size)
+{
+	size_t mask = intern->n_slots - 1;
+
+	for (size_t i = hash & mask;; i = (i + 1) & mask) {
+		uint32_t number = intern->slots[i];
+
+		if (!number || same(&intern->entries.items[number - 1], hash, bytes, size))
+			return &intern->slots[i];
+	}
+}
+
+static bool grow_slots(struct sf_intern *intern)
+{
+	size_t n_slots = intern->n_slots * 2;
+	uint32_t *slots = calloc(n_slots, sizeof(*slots));
+
+	if (!slots)
+		return false;
+	for (size_t number = 1; number <= intern->entries.n; number++) {
+		size_t i = intern->entries.items[number - 1].hash & (n_slots - 1);
+
+		while (slots[i])
+			i = (i + 1) & (n_slots - 1);
+		slots[i] = (uint32_t)number;
+	}
+	free(intern->slots);
+	intern->slots = slots;
+	intern->n_slots = n_slots;
+	return true;
+}
+
+static void *take_bytes(struct sf_intern *intern, size_t size)
+{
+	size_t rounded = (size + 1 + 7) & ~(size_t)7;
+	struct chunk *chunk = intern->chunks;
+	void *bytes;
+
+	if (!chunk || chunk->size - chunk->used < rounded) {
+		size_t room = rounded > CHUNK_SIZE ? rounded : CHUNK_SIZE;
+
+		chunk = malloc(sizeof(*chunk) + room);
+		if (!chunk)
+			return NULL;
+		*chunk = (struct chunk){ .next = intern->chunks, .size = room };
+		intern->chunks = chunk;
+	}
+	bytes = chunk->bytes + chunk->used;
+	chunk->used += rounded;
+	return bytes;
+}
+
+uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size, bool *is_new)
+{
+	uint64_t hash = hash_bytes(bytes, size);
+	uint32_t *slot = find_slot(intern, hash, bytes, size);
+	unsigned char *copy;
+
+	if (is_new)
+		*is_new = !*slot;
+	if (*slot)
+		return *slot;
+	if (intern->entries.n >= UINT32_MAX - 1)
+		return 0;
+	if ((intern->entries.n + 1) * 2 > intern->n_slots) {
+		if (!grow_slots(intern))
+			return 0;
+		slot = find_slot(intern, hash, bytes, size);
+	}
+	copy = take_bytes(intern, size);
+	if (!copy)
+		return 0;
+	if (size)
+		memcpy(copy, bytes, size);
+	copy[size] = 0;
+	if (!sf_vec_push(&intern->entries,
+			 (struct entry){ .bytes = copy, .size = size, .hash = hash }))
+		return 0;
+	*slot = (uint32_t)intern->entries.n;
+	return *slot;
+}
+
+uint32_t sf_intern_string(struct sf_intern *intern, const char *string)
+{
+	return sf_intern_add(intern, string, strlen(string), NULL);
+}
+
+const void *sf_intern_get(const struct sf_intern *intern, uint32_t number, size_t *size)
+{
+	const struct entry *entry = &intern->entries.items[number - 1];
+
+	if (size)
+		*size = entry->size;
+	return entry->bytes;
+}
+
+uint32_t sf_intern_count(const struct sf_intern *intern)
+{
+	return (uint32_t)intern->entries.n;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing for people: colour on a terminal only, widths, times and counts in words. */
+#ifndef SF_BASE_OUTPUT_H
+#define SF_BASE_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum sf_colour { SF_PLAIN, SF_BOLD, SF_DIM, SF_RED, SF_GREEN, SF_YELLOW, SF_BLUE, SF_MAGENTA, SF_CYAN };
+
+struct sf_output {
+	FILE *file;
+	bool  colour;  /* a terminal, NO_COLOR unset, TERM not "dumb" */
+	int   width;   /* columns: the terminal's, or 80 */
+};
+
+struct sf_output sf_output_for(FILE *file);
+
+/* The escape sequence that starts a colour; "" without colour. SF_PLAIN ends it. */
+const char *sf_colour(const struct sf_output *output, enum sf_colour colour);
+
+/* "1.234 s", "12.3 ms", "4.5 us"; and 29,871. `ret` has room for 32 bytes; returns it. */
+char *sf_format_time(char ret[32], uint64_t ns);
+char *sf_format_count(char ret[32], uint64_t count);
+char *sf_format_bytes(char ret[32], uint64_t bytes);
+
+/* Prints text cut to `columns` with "…" in its middle where it is longer; counts UTF-8 characters. */
+void sf_print_cut(FILE *file, const char *text, int columns);
+
+/* Terminal control characters and invalid UTF-8 of `text` replaced, in place: names are hostile. */
+void sf_sanitize(char *text);
+
+/* Whether `text` is valid UTF-8 without control characters other than tab. */
+bool sf_is_text(const char *text);
+
+#endif

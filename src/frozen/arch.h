@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A processor as the walker sees it: a register file numbered as DWARF numbers it, and a few
+ * facts about it. All architectures are compiled everywhere and chosen at run time, so that a
+ * still recorded on one machine can be walked on another.
+ *
+ * To add one: write arch_NAME.c, list it in arch.c and meson.build, add recorded stills to
+ * tests/unit/test_walk_NAME.c, and describe it in docs/architectures.md.
+ */
+#ifndef SF_FROZEN_ARCH_H
+#define SF_FROZEN_ARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SF_MAX_REGS 33
+#define SF_MAX_SAVED 12
+#define SF_NO_REG 255
+
+struct sf_reader;
+
+/*
+ * The registers of one frame. r[] is indexed by DWARF number (x86-64: 0 rax ... 7 rsp ... 15 r15,
+ * System V psABI figure 3.36; aarch64: 0 x0 ... 30 lr, 31 sp, AADWARF64 section 4.1).
+ * A register is only meaningful when its bit in `known` is set: a frame further up knows
+ * the callee-saved ones that its callees kept or saved, and a blocked thread that was not
+ * interrupted knows few (record.h). pc is always known. sp's bit is always set.
+ */
+struct sf_regs {
+	uint64_t pc;
+	uint64_t known;
+	uint64_t r[SF_MAX_REGS];
+};
+
+struct sf_arch {
+	const char *name;       /* as uname -m prints it */
+	uint16_t    elf_machine;
+	uint8_t     n_regs;
+	uint8_t     sp, fp;     /* DWARF numbers */
+	uint8_t     lr;         /* link register, or SF_NO_REG */
+	uint8_t     return_column; /* the usual return address column of CIEs */
+	uint8_t     red_zone;   /* bytes below sp that may still hold saved registers */
+	uint8_t     n_saved;    /* callee-saved registers that rules keep, without sp */
+	uint8_t     saved[SF_MAX_SAVED];
+	uint64_t    code_mask;  /* and-ed to a return address: takes off pointer authentication */
+
+	/* Whether the code at pc is the kernel's signal return trampoline (its bytes say so). */
+	bool (*is_sigreturn)(const struct sf_reader *reader, uint64_t pc);
+
+	/* Replaces `regs`, which stand in the trampoline, by those that the signal interrupted. */
+	bool (*sigreturn)(const struct sf_reader *reader, struct sf_regs *regs);
+};
+
+extern const struct sf_arch sf_arch_x86_64;
+extern const struct sf_arch sf_arch_aarch64;
+
+/* The architecture with this e_machine, or NULL; the one stillframe itself runs on. Signal-safe. */
+const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine);
+const struct sf_arch *sf_arch_host(void);
+
+static inline bool sf_reg_known(const struct sf_regs *regs, unsigned reg)
+{
+	return reg < SF_MAX_REGS && (regs->known >> reg & 1);
+}
+
+static inline void sf_reg_set(struct sf_regs *regs, unsigned reg, uint64_t value)
+{
+	regs->r[reg] = value;
+	regs->known |= UINT64_C(1) << reg;
+}
+
+#endif

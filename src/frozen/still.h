@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A still: a thread that does not move, its registers, and a way to read its memory. Engines
+ * make stills; everything else only uses them.
+ */
+#ifndef SF_FROZEN_STILL_H
+#define SF_FROZEN_STILL_H
+
+#include <stdint.h>
+
+#include "frozen/arch.h"
+#include "frozen/code_map.h"
+#include "frozen/reader.h"
+
+/* What a thread was doing when it was looked at. Stored in recordings: add at the foot. */
+#define SF_STATES(X)                                                                               \
+	X(RUNNING, "running", "on a CPU")                                                          \
+	X(RUNNABLE, "runnable", "ready, waiting for a CPU")                                        \
+	X(BLOCKED, "blocked", "asleep in a system call or a page fault")                           \
+	X(STOPPED, "stopped", "stopped by job control or a debugger")
+
+enum sf_state {
+#define X(name, word, text) SF_STATE_##name,
+	SF_STATES(X)
+#undef X
+	SF_N_STATES
+};
+
+const char *sf_state_word(unsigned state); /* "unknown" outside the list. Signal-safe. */
+
+/* `syscall` in a still: the number, or one of these. */
+#define SF_SYSCALL_NONE (-1)       /* not in a system call */
+#define SF_SYSCALL_FAULT (-2)      /* blocked, but in no system call: a page fault */
+
+enum sf_still_flags {
+	SF_STILL_COPY = 1,      /* the stack is a copy; the thread already runs on */
+	SF_STILL_UNHELD = 2,    /* never interrupted: registers from /proc/PID/task/TID/syscall,
+				 * proof that it stayed asleep from its switch count */
+};
+
+struct sf_still {
+	const struct sf_arch *arch;
+	struct sf_regs regs;
+	struct sf_reader memory;
+	const struct sf_code_map *map;  /* the process's code */
+	int32_t  pid, tid;
+	uint32_t flags;                 /* enum sf_still_flags */
+	uint8_t  state;                 /* enum sf_state */
+	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
+	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
+	uint64_t time_ns;               /* CLOCK_MONOTONIC, when it was looked at */
+};
+
+#endif

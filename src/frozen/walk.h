@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker: from a still to a trace. A loop that finds the region of a pc and lets its
+ * stepper step; it checks that the stack pointer moves up and that the depth is bounded.
+ */
+#ifndef SF_FROZEN_WALK_H
+#define SF_FROZEN_WALK_H
+
+#include "frozen/ends.h"
+#include "frozen/still.h"
+
+#define SF_DEFAULT_DEPTH 1024
+#define SF_MAX_DEPTH 16384
+
+/* How a frame was found, from its callee's. Stored in recordings: add at the foot. */
+#define SF_VIAS(X)                                                                                 \
+	X(LEAF, "leaf", "where the thread stands")                                                 \
+	X(ROWS, "rows", "by the file's unwind rules")                                              \
+	X(FRAME_POINTER, "frame-pointer", "by the frame pointer, no rule covers the callee")       \
+	X(SIGNAL, "signal", "interrupted by a signal")                                             \
+	X(GUESS, "guess", "by a rule of thumb for code without unwind data")                       \
+	X(EARLIER, "earlier", "from an earlier sample of the same sleep")
+
+enum sf_via {
+#define X(name, word, text) SF_VIA_##name,
+	SF_VIAS(X)
+#undef X
+	SF_N_VIAS
+};
+
+enum sf_frame_flags {
+	SF_FRAME_EXACT = 1, /* pc is where it stands (a leaf, or interrupted), not a return address:
+			     * look names up at pc; otherwise at pc - 1 */
+};
+
+struct sf_frame {
+	uint64_t pc;
+	uint64_t sp;      /* the stack pointer in this frame */
+	uint8_t  via;     /* enum sf_via */
+	uint8_t  flags;   /* enum sf_frame_flags */
+	uint16_t reserved;
+	uint32_t image;   /* of the region that holds pc, 0 if none */
+	uint64_t address; /* pc in the file (pc - bias); pc itself when image is 0 */
+};
+
+/* Caller's memory: `frames` has room for `capacity`. Innermost frame first. */
+struct sf_trace {
+	struct sf_frame *frames;
+	uint32_t capacity;
+	uint32_t n_frames;
+	enum sf_end end;
+};
+
+/* A position in a walk. */
+struct sf_cursor {
+	const struct sf_still *still;
+	struct sf_regs regs;
+	bool exact;       /* pc is not a return address */
+	uint8_t via;
+};
+
+enum sf_step {
+	SF_STEP_TAKEN,    /* the cursor stands in the caller */
+	SF_STEP_ROOT,     /* there is no caller */
+	SF_STEP_FAILED,   /* `why` says why */
+	SF_STEP_NOT_MINE, /* another stepper may know */
+};
+
+/*
+ * A stepper: one way to get from a frame to its caller. To add one: write step_NAME.c, add it
+ * to `steppers` in walk.c in the order in which they are tried, and to meson.build.
+ */
+typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
+				enum sf_end *why);
+
+sf_step_fn sf_step_rows, sf_step_sigreturn, sf_step_frame_pointer;
+
+/*
+ * Walks `still` into `trace` and says how it ended, also in trace->end. The first frame
+ * is where the thread stands. Bounded by trace->capacity. Signal-safe.
+ */
+enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recording in memory, as every view and export uses it: tables of plain structs that refer
+ * to each other by number. Loaded from the .sfr file, never written back.
+ *
+ * Numbers are indexes; index 0 of strings, functions, frames and nodes is "none" (the empty
+ * string; the root node), so real ones start at 1.
+ *
+ * A sample says: at this time this thread stood so, and it speaks for so much time. cpu_ns is CPU
+ * time that it stands for, wall_ns the elapsed time (cpu_ns <= wall_ns but for rounding),
+ * ticks the number of ticks. See docs/recording.md.
+ */
+#ifndef SF_RECORDING_PROFILE_H
+#define SF_RECORDING_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/ends.h"
+#include "frozen/still.h"
+#include "frozen/walk.h"
+
+enum sf_frame_kind {
+	SF_KIND_NATIVE,   /* machine code with or without a name */
+	SF_KIND_WAIT,     /* what a blocked thread waits for: [futex], [epoll_wait], [page fault] */
+	SF_KIND_CUT,      /* stands for frames that are missing: [cut: more frames than --max-depth] */
+	SF_N_KINDS,
+};
+const char *sf_kind_word(unsigned kind);
+
+struct sf_profile_function {
+	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is known */
+	uint32_t linkage;  /* string */
+	uint32_t file;     /* string: source file, or 0 */
+	uint32_t module;   /* index of modules + 1; 0: none */
+	uint8_t  kind;     /* enum sf_frame_kind */
+};
+
+/* One function at one place: inlined calls are frames of their own. */
+struct sf_profile_frame {
+	uint32_t function;
+	uint32_t line;     /* 0: unknown */
+	uint64_t address;  /* in the module's file; 0 for waits and cuts */
+	bool     inlined;  /* into its parent frame */
+	uint8_t  via;      /* enum sf_via: how the frame was found */
+};
+
+/* A stack is a node: its innermost frame, and the node of its caller. A parent's number is smaller. */
+struct sf_profile_node {
+	uint32_t parent;   /* 0: the root */
+	uint32_t frame;
+};
+
+struct sf_profile_module {
+	uint32_t path;     /* strings */
+	uint32_t build_id; /* hex */
+};
+
+struct sf_profile_thread {
+	int32_t  pid, tid;
+	uint32_t name;            /* string: its last name */
+	uint32_t process_name;    /* string */
+	uint64_t start_ns, end_ns;/* when it was first and last seen, from the recording's start */
+	uint64_t cpu_counted_ns;  /* by the kernel, while it was watched */
+	uint64_t cpu_seen_ns;     /* the sum over its samples */
+};
+
+struct sf_profile_sample {
+	uint64_t time_ns;   /* from the recording's start */
+	uint32_t thread;    /* index */
+	uint32_t node;      /* the innermost frame; 0: nothing is known of the stack */
+	uint64_t cpu_ns, wall_ns;
+	uint32_t ticks;
+	uint8_t  state;     /* enum sf_state */
+	uint8_t  end;       /* enum sf_end */
+	uint8_t  unheld;    /* 1: the thread was never interrupted for it */
+	int16_t  syscall;   /* or SF_SYSCALL_... */
+};
+
+struct sf_profile_loss {
+	uint32_t thread;    /* index, or UINT32_MAX: of no known thread */
+	uint8_t  cause;     /* enum sf_loss */
+	uint32_t ticks;
+	uint64_t cpu_ns, wall_ns;
+};
+
+struct sf_profile_hold {   /* a histogram: holds of up to this long, longer than the one before */
+	uint64_t up_to_ns;
+	uint64_t count;
+};
+
+struct sf_profile {
+	/* about the recording */
+	char    *command;         /* what was watched: a command line or "pid 4242 (python3)" */
+	char    *engine;
+	char    *host, *version;
+	uint64_t start_unix_ns;   /* wall clock time of the start */
+	uint64_t duration_ns;
+	uint64_t rate_mhz, blocked_rate_mhz; /* wanted ticks per second, in thousandths */
+	bool     complete;        /* false: stillframe was killed; names are resolved on loading */
+
+	char   **strings;         uint32_t n_strings;
+	struct sf_profile_function *functions; uint32_t n_functions;
+	struct sf_profile_frame    *frames;    uint32_t n_frames;
+	struct sf_profile_node     *nodes;     uint32_t n_nodes;
+	struct sf_profile_module   *modules;   uint32_t n_modules;
+	struct sf_profile_thread   *threads;   uint32_t n_threads;
+	struct sf_profile_sample   *samples;   size_t   n_samples;  /* by time */
+	struct sf_profile_loss     *losses;    size_t   n_losses;
+	struct sf_profile_hold     *holds;     size_t   n_holds;
+};
+
+/* Which samples a view is about, and what they weigh. Zero means everything, by wall clock. */
+enum sf_clock {
+	SF_CLOCK_WALL,    /* wall_ns of every sample */
+	SF_CLOCK_CPU,     /* cpu_ns */
+	SF_CLOCK_OFFCPU,  /* wall_ns - cpu_ns: blocked or waiting for a CPU */
+};
+
+struct sf_filter {
+	enum sf_clock clock;
+	const char *threads;      /* POSIX extended regex on thread names, or NULL */
+};
+
+/*
+ * Reads the recording at `path`. Everything in it is checked: numbers out of range, loops among
+ * stacks and text that is not UTF-8 are an error that says which, never a crash.
+ */
+bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
+void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
+
+/* Keeps only the threads that match filter->threads (drops samples and losses of others). */
+bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
+		       struct sf_error *err);
+
+/* What one sample weighs by a clock, in nanoseconds. */
+uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);
+
+/* Shorthands; never NULL. */
+const char *sf_profile_string(const struct sf_profile *profile, uint32_t string);
+const char *sf_profile_frame_name(const struct sf_profile *profile, uint32_t frame);
+
+#endif

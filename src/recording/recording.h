@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a recording: one SQLite file, documented in docs/recording.md.
+ *
+ * A writer interns what repeats (modules, addresses, stacks) and keeps a transaction open for at most
+ * a second, so that a kill -9 loses at most the last second. Names are put in at the end
+ * (sf_recording_finish), or when an unfinished recording is opened for reading.
+ *
+ * One thread at a time. Nothing here is signal-safe. Numbers handed out start at 1.
+ */
+#ifndef SF_RECORDING_RECORDING_H
+#define SF_RECORDING_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/ends.h"
+#include "frozen/still.h"
+#include "frozen/walk.h"
+
+struct sf_recording;
+
+struct sf_recording_about {
+	const char *command, *engine, *host, *version;
+	uint64_t start_unix_ns, start_monotonic_ns; /* all later times are CLOCK_MONOTONIC */
+	uint64_t rate_mhz, blocked_rate_mhz;
+	const struct sf_arch *arch;
+};
+
+/* Creates the file (an existing one is replaced only if it is a recording or empty). */
+bool sf_recording_create(const char *path, const struct sf_recording_about *about,
+			 struct sf_recording **ret, struct sf_error *err);
+
+/* What the session knows of an image when it first meets it. */
+struct sf_recording_module {
+	uint32_t number;          /* the image's: unique in the session, from 1 */
+	const char *path;
+	const uint8_t *build_id;
+	size_t build_id_size;
+	const char *note;         /* what is missing, or "" */
+};
+
+struct sf_recording_sample {
+	uint64_t time_ns;         /* CLOCK_MONOTONIC */
+	uint32_t thread;          /* from sf_recording_thread */
+	uint32_t stack;           /* from sf_recording_stack; 0: nothing is known */
+	uint64_t cpu_ns, wall_ns;
+	uint32_t ticks;
+	uint8_t  state, end, unheld;
+	int32_t  syscall;
+};
+
+bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
+			  const char *name, const char *command_line, uint64_t time_ns,
+			  struct sf_error *err);
+/* A thread's number. The same tid again is a new thread once it has ended. */
+bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
+			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err);
+bool sf_recording_thread_name(struct sf_recording *recording, uint32_t thread, const char *name,
+			      struct sf_error *err);
+bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, uint64_t time_ns,
+			     uint64_t cpu_counted_ns, struct sf_error *err);
+bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
+			 struct sf_error *err);
+
+/*
+ * The number of a stack, interned. `wait`: a leaf such as "[futex]" to put on top, or NULL. When
+ * trace->end is not ROOT, an outermost frame "[cut: ...]" is added below it.
+ */
+bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
+			const char *wait, uint32_t *ret, struct sf_error *err);
+
+/* Commits when the open transaction is a second old. */
+bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
+			 struct sf_error *err);
+/* thread 0: of no known thread. Kept as sums by thread and cause. */
+bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
+		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err);
+/* One hold of a thread; kept as a histogram with 8 buckets to an octave. */
+void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
+
+/* Commits now if the last commit is more than a second ago: call about every 100 ms. */
+bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
+
+/* One function at an address of a module, for sf_recording_names. As sf_location in symbols.h. */
+struct sf_recording_name {
+	const char *function, *linkage, *file;
+	uint32_t line;
+	bool inlined;
+};
+
+/*
+ * The addresses of a module that still have no names, sorted, from malloc, the caller's to free.
+ * They are as they must be looked up (pc - 1 for return addresses).
+ */
+bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint64_t **ret,
+			  size_t *n_ret, struct sf_error *err);
+/* The functions at one such address, innermost first. */
+bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
+			const struct sf_recording_name *names, size_t n, struct sf_error *err);
+
+/* Totals, for the summary; kept as the recording is written. */
+struct sf_recording_totals {
+	uint64_t samples, ticks, losses; /* ticks = sample ticks + losses */
+	uint64_t losses_by[SF_N_LOSSES];
+	uint64_t ends_by[SF_N_ENDS];     /* sample ticks by how their walk ended */
+	uint64_t unheld;                 /* sample ticks taken without interrupting the thread */
+	uint64_t cpu_seen_ns, cpu_lost_ns, cpu_counted_ns;
+	uint64_t holds, hold_p50_ns, hold_p99_ns, hold_max_ns;
+	uint32_t n_threads, n_processes;
+};
+void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret);
+
+/* Marks the recording complete and closes it; the struct is gone in any case. */
+bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct sf_error *err);
+/* Closes without finishing (the target of an error path). Takes NULL. */
+void sf_recording_abandon(struct sf_recording *recording);
+
+/* Reopens an unfinished recording to put names in and finish it (module paths come from the file). */
+bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_error *err);
+
+#endif

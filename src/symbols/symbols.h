@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for addresses of one image: functions, the calls that were inlined at the address,
+ * files and lines. Through elfutils; demangled by libiberty (C++ and Rust).
+ *
+ * Sources, best first: DWARF in the file, in its separate debug file (by build id under
+ * /usr/lib/debug/.build-id, by .gnu_debuglink beside the file, in .debug and under /usr/lib/debug; also
+ * .gnu_debugaltlink), ELF .symtab, the one in .gnu_debugdata, .dynsym.
+ * All of it is hostile input.
+ */
+#ifndef SF_SYMBOLS_SYMBOLS_H
+#define SF_SYMBOLS_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct sf_symbols; /* the sources of one image */
+
+/* One function at an address. Strings are interned in the sf_symbols and live as long as it. */
+struct sf_location {
+	const char *function;    /* demangled; "" never */
+	const char *linkage;     /* as the linker sees it, for pprof; equals function for C */
+	const char *file;        /* source path, or "" */
+	uint32_t    line;        /* 0: unknown */
+	bool        inlined;     /* inlined into the next location */
+};
+
+/*
+ * Receives the locations at addresses[index], innermost first; at least one, n >= 1, unless
+ * nothing at all is known of the address: then it is not called. Valid during the call.
+ */
+typedef void sf_location_fn(size_t index, const struct sf_location *locations, size_t n,
+			    void *arg);
+
+/*
+ * Opens the sources for the ELF file behind `fd` (dup-ed; the caller keeps its own). `path`: where
+ * the file is or was as seen from here, for finding debug links; may be NULL. A file without
+ * symbols is no error. Not signal-safe; one thread at a time per sf_symbols.
+ */
+bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err);
+void sf_symbols_close(struct sf_symbols *symbols); /* takes NULL */
+
+/*
+ * Resolves `n` addresses (unrelocated, as in the file; for a return address pass pc - 1), in any
+ * order, duplicates allowed. Grouped by compilation unit, so that each is read once: 10,000 addresses in 100 MB
+ * of debug data take seconds. Calls `fn` once for each address of which something is known.
+ */
+bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, size_t n,
+			sf_location_fn *fn, void *arg, struct sf_error *err);
+
+/* A C++ or Rust name made readable, from malloc; a copy of `name` if it is neither. NULL: no memory. */
+char *sf_demangle(const char *name);
+
+#endif

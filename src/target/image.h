@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An image: one ELF file's content, shared by all processes that map it. It is always a file
+ * descriptor: of the mapped file itself, even if it was deleted or replaced meanwhile or lives in
+ * another mount namespace; else of a memfd that holds what the process has of it in memory
+ * (the vDSO; a deleted file that this user may not open).
+ */
+#ifndef SF_TARGET_IMAGE_H
+#define SF_TARGET_IMAGE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "frozen/table.h"
+
+#define SF_MAX_BUILD_ID 32
+
+struct sf_image {
+	uint32_t number;        /* in the recording; from 1 */
+	char    *path;          /* as the process's maps show it, without " (deleted)"; "[vdso]" */
+	int      fd;            /* readable, at any offset; -1 when nothing could be opened */
+	bool     from_memory;   /* fd is a copy of memory: no section headers, perhaps gaps */
+	bool     deleted;       /* the path is gone or names another file now */
+	uint64_t inode, device;
+	uint8_t  build_id[SF_MAX_BUILD_ID];
+	size_t   build_id_size; /* 0: none */
+	struct sf_table table;  /* table.header is NULL: none could be made */
+	void    *table_block;   /* what table points into; the loader's, see images.h */
+	size_t   table_size;
+	char     note[200];     /* why the file or the table is missing; "" if nothing is */
+};
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a module's unwind information to an immutable table of rows (frozen/table.h).
+ *
+ * Sources, in order: .eh_frame (found by section, or through PT_GNU_EH_FRAME where section
+ * headers are missing, with or without .eh_frame_hdr's search table), .debug_frame (compressed
+ * or not, here or in the separate debug file that the build id or the debug link names),
+ * .debug_frame in .gnu_debugdata. Where sources overlap the first wins. PLT sections that no row covers get rows by
+ * rule of thumb, marked SF_RULES_GUESS. Everything in a file is hostile: lengths are
+ * checked, loops are bounded, and a bad entry costs that entry, not the table.
+ *
+ * Tables are kept on disk by build id, in $XDG_CACHE_HOME/stillframe (default
+ * ~/.cache/stillframe), written under a temporary name and renamed, read only if
+ * the file belongs to this user and nobody else can write to it.
+ */
+#ifndef SF_UNWIND_UNWIND_H
+#define SF_UNWIND_UNWIND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/table.h"
+
+/*
+ * Builds the table of the ELF file behind `fd` (x86-64 or aarch64). On success *ret is a block from
+ * malloc, the caller's to free, that sf_table_init accepts. A file without any unwind
+ * information gives a table with no rows. Not signal-safe; several threads at once are fine.
+ */
+bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err);
+
+/*
+ * One section's worth of call frame information to rows; the heart of sf_unwind_build, for
+ * tests and fuzzing. (declared in cfi.h)
+ */
+
+/*
+ * The table for a file, from the cache if it is there, else built and put there (a cache
+ * that cannot be written is no error). build_id_size 0: never cached. The block and its size go to
+ * sf_unwind_close. Any thread.
+ */
+bool sf_unwind_open(int fd, const uint8_t *build_id, size_t build_id_size, struct sf_table *ret,
+		    void **block_ret, size_t *size_ret, struct sf_error *err);
+void sf_unwind_close(void *block, size_t size);
+
+#endif
