@@ -49,6 +49,20 @@ struct sf_arch {
 
 	/* Replaces `regs`, which stand in the trampoline, by those that the signal interrupted. */
 	bool (*sigreturn)(const struct sf_reader *reader, struct sf_regs *regs);
+	uint16_t sigframe_size; /* bytes from sp that sigreturn needs */
+
+	/*
+	 * For code without unwind rules. Whether the instruction before pc is a call, as it is before
+	 * every return address; *target_ret: where a direct call goes, 0 for an indirect one.
+	 */
+	bool (*is_behind_call)(const struct sf_reader *reader, uint64_t pc, uint64_t *target_ret);
+
+	/*
+	 * Whether the instruction at pc is one that runs before a function has made its frame or
+	 * when the frame is gone again; *pushed_ret: bytes that then lie above the return address
+	 * (with a link register: 0, and the return address is there).
+	 */
+	bool (*is_frame_edge)(const struct sf_reader *reader, uint64_t pc, uint8_t *pushed_ret);
 };
 
 extern const struct sf_arch sf_arch_x86_64;

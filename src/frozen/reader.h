@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "frozen/ends.h"
+
 struct sf_reader {
 	const uint8_t *window;       /* not owned */
 	uint64_t       window_start; /* address in the target of window[0] */
@@ -36,6 +38,13 @@ static inline bool sf_beyond_copy(const struct sf_reader *reader, uint64_t addr)
 {
 	return addr < reader->stack_end && addr - reader->window_start >= reader->window_size &&
 	       addr >= reader->window_start;
+}
+
+/* How a walk ends when these bytes could not be read. Signal-safe. */
+static inline enum sf_end sf_why_unread(const struct sf_reader *reader, uint64_t addr, size_t size)
+{
+	return sf_beyond_copy(reader, addr) || sf_beyond_copy(reader, addr + size - 1) ?
+		       SF_END_COPY : SF_END_MEMORY;
 }
 
 static inline bool sf_read_u64(const struct sf_reader *reader, uint64_t addr, uint64_t *ret)

@@ -5,7 +5,8 @@
  *
  * The writer reserves room, fills it in place (a stack is read from the target straight into
  * it) and commits what it used. Positions are ever growing byte counts; a record never
- * wraps around the end: a filler stands there instead.
+ * wraps around the end: a filler stands there instead. So a record of more than half the ring may
+ * find no room even in an empty one.
  */
 #ifndef SF_FROZEN_RING_H
 #define SF_FROZEN_RING_H
@@ -26,7 +27,7 @@ struct sf_ring {
 /* Every record starts so. `size` includes this header and is a multiple of 8. */
 struct sf_record_header {
 	uint32_t size;
-	uint16_t type;  /* enum sf_record_type in record.h; 0 is filler */
+	uint16_t type;  /* enum sf_record_type in record.h; 0 is filler, and no record's */
 	uint16_t reserved;
 };
 
@@ -38,7 +39,10 @@ void sf_ring_init(struct sf_ring *ring, void *bytes, size_t size);
  */
 void *sf_ring_reserve(struct sf_ring *ring, size_t size);
 
-/* Publishes the first `size` bytes of the reservation; 0 abandons it. Signal-safe. */
+/*
+ * Publishes the first `size` bytes of the reservation, rounded up to 8 with zeros, and writes
+ * that into the header's `size`; 0, or more than was reserved, abandons it. Signal-safe.
+ */
 void sf_ring_commit(struct sf_ring *ring, size_t size);
 
 /* The oldest record, or NULL when there is none; valid until sf_ring_release. Reader only. */

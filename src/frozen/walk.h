@@ -28,9 +28,12 @@ enum sf_via {
 	SF_N_VIAS
 };
 
+const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-safe. */
+
 enum sf_frame_flags {
-	SF_FRAME_EXACT = 1, /* pc is where it stands (a leaf, or interrupted), not a return address:
-			     * look names up at pc; otherwise at pc - 1 */
+	/* pc is where it stands (a leaf, interrupted, or the trampoline that a signal handler
+	 * returns to), not behind a call: look names up at pc; otherwise at pc - 1 */
+	SF_FRAME_EXACT = 1,
 };
 
 struct sf_frame {

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking things up in an unwind table. The block may come from a hostile file: sizes are checked
+ * once, by sf_table_init; the numbers inside rows and rules each time that they are used.
+ */
+#include <stddef.h>
+
+#include "frozen/table.h"
+
+#include "frozen/frozen.h"
+
+static bool is_ours(const struct sf_table_header *header, size_t size)
+{
+	return header->magic == SF_TABLE_MAGIC && header->version == SF_TABLE_VERSION &&
+	       header->size >= sizeof(*header) && header->size <= size &&
+	       header->build_id_size <= sizeof(header->build_id);
+}
+
+/* Takes n items off what is left of the block; false when they are not there. */
+static bool take(uint64_t *left, uint64_t n, size_t item_size)
+{
+	uint64_t size;
+
+	if (__builtin_mul_overflow(n, (uint64_t)item_size, &size) || size > *left)
+		return false;
+	*left -= size;
+	return true;
+}
+
+bool sf_table_init(struct sf_table *ret, const void *block, size_t size)
+{
+	const struct sf_table_header *header = block;
+	uint64_t left;
+
+	if ((uintptr_t)block % _Alignof(struct sf_table_header) != 0 || size < sizeof(*header) ||
+	    !is_ours(header, size))
+		return false;
+	left = header->size - sizeof(*header);
+	if (!take(&left, header->n_rows, sizeof(struct sf_row)) ||
+	    !take(&left, header->n_rules, sizeof(struct sf_rules)) ||
+	    !take(&left, header->blob_size, 1))
+		return false;
+	ret->header = header;
+	ret->rows = (const struct sf_row *)(header + 1);
+	ret->rules = (const struct sf_rules *)(ret->rows + header->n_rows);
+	ret->blob = (const uint8_t *)(ret->rules + header->n_rules);
+	return true;
+}
+
+const struct sf_row *sf_table_find_row(const struct sf_table *table, uint64_t address)
+{
+	const uint64_t offset = address - table->header->base;
+	const struct sf_row *rows = table->rows;
+	uint32_t n = table->header->n_rows;
+
+	if (address < table->header->base || offset > UINT32_MAX || n == 0 || rows[0].offset > offset)
+		return NULL;
+	/* The last row whose offset is not above: it is always in rows[0 .. n - 1]. */
+	while (n > 1) {
+		const uint32_t half = n / 2;
+
+		rows += rows[half].offset <= offset ? half : 0;
+		n -= half;
+	}
+	return rows;
+}
+
+const struct sf_rules *sf_table_rules(const struct sf_table *table, const struct sf_row *row)
+{
+	const struct sf_rules *rules;
+
+	if (row->rules >= table->header->n_rules)
+		return NULL;
+	rules = &table->rules[row->rules];
+	return rules->flags & SF_RULES_NONE ? NULL : rules;
+}
+
+const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address)
+{
+	const struct sf_row *row = sf_table_find_row(table, address);
+
+	return row ? sf_table_rules(table, row) : NULL;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker: find the region of the pc, note the frame, let the first stepper that knows how step
+ * to the caller, until one says why not. Each pass notes a frame, so the room in the trace
+ * bounds the walk whatever the stack holds.
+ */
+#include <stddef.h>
+
+#include "frozen/walk.h"
+
+#include "frozen/frozen.h"
+
+/* In the order in which they are tried. */
+static sf_step_fn *const steppers[] = {
+	sf_step_rows,
+	sf_step_sigreturn,
+	sf_step_frame_pointer,
+};
+
+/* The address that the code is looked up by: a return address may be the first of what follows. */
+static uint64_t code_address(const struct sf_cursor *cursor)
+{
+	return cursor->exact ? cursor->regs.pc : cursor->regs.pc - 1;
+}
+
+/* Neighbouring frames are often in the same region, so `last` is asked before the map. */
+static const struct sf_region *find_region(const struct sf_cursor *cursor,
+					   const struct sf_region *last)
+{
+	const uint64_t address = code_address(cursor);
+
+	if (last && address >= last->start && address < last->end)
+		return last;
+	return sf_code_map_find(cursor->still->map, address);
+}
+
+static void note_frame(const struct sf_cursor *cursor, const struct sf_region *region,
+		       struct sf_frame *ret)
+{
+	const uint32_t image = region ? region->image : 0;
+
+	*ret = (struct sf_frame){
+		.pc = cursor->regs.pc,
+		.sp = cursor->regs.r[cursor->still->arch->sp],
+		.via = cursor->via,
+		.flags = cursor->exact ? SF_FRAME_EXACT : 0,
+		.image = image,
+		.address = image ? cursor->regs.pc - region->bias : cursor->regs.pc,
+	};
+}
+
+static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region,
+			      enum sf_end *why)
+{
+	enum sf_step step = SF_STEP_NOT_MINE;
+
+	*why = SF_END_NO_RULE;
+	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]); i++)
+		step = steppers[i](cursor, region, why);
+	return step;
+}
+
+static enum sf_end walk(struct sf_cursor *cursor, struct sf_trace *trace)
+{
+	const struct sf_region *region = NULL;
+	enum sf_end why;
+
+	for (;;) {
+		region = find_region(cursor, region);
+		/* A return address in no code is none. An exact pc is where the thread really stood. */
+		if (!region && !cursor->exact)
+			return SF_END_NO_CODE;
+		if (trace->n_frames == trace->capacity)
+			return SF_END_DEPTH;
+		note_frame(cursor, region, &trace->frames[trace->n_frames++]);
+
+		switch (take_step(cursor, region, &why)) {
+		case SF_STEP_TAKEN:
+			break;
+		case SF_STEP_ROOT:
+			return SF_END_ROOT;
+		case SF_STEP_FAILED:
+		case SF_STEP_NOT_MINE:
+			return why;
+		}
+		/* Nobody called the trampoline: it is not looked up one byte before, either. */
+		if (cursor->via == SF_VIA_SIGNAL)
+			trace->frames[trace->n_frames - 1].flags |= SF_FRAME_EXACT;
+	}
+}
+
+enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
+{
+	struct sf_cursor cursor = { .still = still, .exact = true, .via = SF_VIA_LEAF };
+
+	trace->n_frames = 0;
+	trace->end = SF_END_EMPTY;
+	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
+		cursor.regs = still->regs;
+		trace->end = walk(&cursor, trace);
+	}
+	return trace->end;
+}
