@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command's table says to people: --help in 80 columns, and the manual page. */
+#include "base/options.h"
+
+#include <string.h>
+
+#define COLUMNS 80
+#define HELP_COLUMN 26
+
+/* Prints words from `column` on, each further line indented by `indent`. */
+static void print_wrapped(FILE *out, const char *text, size_t size, int column, int indent)
+{
+	const char *end = text + size;
+	bool first = true;
+
+	while (text < end) {
+		int width = (int)strcspn(text, " \n");
+
+		if (width > end - text)
+			width = (int)(end - text);
+		if (!first && column + 1 + width > COLUMNS) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		} else if (!first) {
+			fputc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, (size_t)width, out);
+		column += width;
+		first = false;
+		text += width;
+		while (text < end && (*text == ' ' || *text == '\n'))
+			text++;
+	}
+	fputc('\n', out);
+}
+
+static size_t line_size(const char *text)
+{
+	return strcspn(text, "\n");
+}
+
+static const char *next_line(const char *text)
+{
+	text += line_size(text);
+	return *text ? text + 1 : text;
+}
+
+/* The size of the paragraph at `text`: up to an empty line, or to an indented one. */
+static size_t paragraph_size(const char *text)
+{
+	const char *end = text;
+
+	do
+		end = next_line(end);
+	while (*end && *end != '\n' && *end != ' ');
+	return (size_t)(end - text);
+}
+
+static void print_option(FILE *out, const struct sf_option *option)
+{
+	char left[128];
+	char letter[8] = "    ";
+	int width;
+
+	if (option->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+	width = snprintf(left, sizeof(left), "  %s--%s%s%s", letter, option->name,
+			 option->argument ? " " : "", option->argument ? option->argument : "");
+	fputs(left, out);
+	if (width > HELP_COLUMN - 2) {
+		fputc('\n', out);
+		width = 0;
+	}
+	fprintf(out, "%*s", HELP_COLUMN - width, "");
+	print_wrapped(out, option->help, strlen(option->help), HELP_COLUMN, HELP_COLUMN);
+}
+
+static void print_details(FILE *out, const char *text)
+{
+	while (*text) {
+		size_t size = *text == ' ' ? line_size(text) : paragraph_size(text);
+
+		if (*text == ' ') /* indented lines are shown as they are */
+			fprintf(out, "%.*s\n", (int)size, text);
+		else if (*text == '\n')
+			fputc('\n', out);
+		else
+			print_wrapped(out, text, size, 0, 0);
+		text += *text == '\n' || *text == ' ' ? (size_t)(next_line(text) - text) : size;
+	}
+}
+
+static void print_lines(FILE *out, const char *text)
+{
+	for (; *text; text = next_line(text))
+		fprintf(out, "  %.*s\n", (int)line_size(text), text);
+}
+
+void sf_options_help(const struct sf_command *command, FILE *out)
+{
+	fprintf(out, "Usage: stillframe %s %s\n\n", command->name, command->usage);
+	print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
+	if (command->details) {
+		fputc('\n', out);
+		print_details(out, command->details);
+	}
+	fputs("\nOptions:\n", out);
+	for (const struct sf_option *option = command->options; option->name; option++)
+		print_option(out, option);
+	print_option(out, &(struct sf_option){ .name = "help", .letter = 'h',
+					       .help = "Show this text." });
+	if (command->examples) {
+		fputs("\nExamples:\n", out);
+		print_lines(out, command->examples);
+	}
+}
+
+/* roff gives meaning to backslashes, to dashes, and to a dot or a quote that begins a line. */
+static void print_roff(FILE *out, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size && text[i]; i++) {
+		bool starts = i == 0 || text[i - 1] == '\n';
+
+		if (starts && (text[i] == '.' || text[i] == '\''))
+			fputs("\\&", out);
+		if (text[i] == '\\')
+			fputs("\\e", out);
+		else if (text[i] == '-')
+			fputs("\\-", out);
+		else
+			fputc(text[i], out);
+	}
+}
+
+static void print_roff_line(FILE *out, const char *text, size_t size)
+{
+	print_roff(out, text, size);
+	fputc('\n', out);
+}
+
+static void print_man_option(FILE *out, const struct sf_option *option)
+{
+	fputs(".TP\n\\fB", out);
+	if (option->letter)
+		fprintf(out, "\\-%c\\fR, \\fB", option->letter);
+	fputs("\\-\\-", out);
+	print_roff(out, option->name, strlen(option->name));
+	fputs("\\fR", out);
+	if (option->argument) {
+		fputs(" \\fI", out);
+		print_roff(out, option->argument, strlen(option->argument));
+		fputs("\\fR", out);
+	}
+	fputc('\n', out);
+	print_roff_line(out, option->help, strlen(option->help));
+}
+
+static void print_man_details(FILE *out, const char *text)
+{
+	for (; *text; text = next_line(text)) {
+		size_t size = line_size(text);
+
+		if (size == 0)
+			fputs(".PP\n", out);
+		else
+			print_roff_line(out, text, size);
+	}
+}
+
+static void print_man_examples(FILE *out, const char *text)
+{
+	fputs(".SH EXAMPLES\n.nf\n", out);
+	for (; *text; text = next_line(text))
+		print_roff_line(out, text, line_size(text));
+	fputs(".fi\n", out);
+}
+
+static void print_title(FILE *out, const char *name)
+{
+	fputs(".TH \"STILLFRAME\\-", out);
+	for (; *name; name++)
+		fputc(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name, out);
+	fputs("\" 1\n", out);
+}
+
+void sf_options_man(const struct sf_command *command, FILE *out)
+{
+	print_title(out, command->name);
+	fprintf(out, ".SH NAME\nstillframe\\-%s \\- ", command->name);
+	print_roff_line(out, command->summary, strlen(command->summary));
+	fprintf(out, ".SH SYNOPSIS\n\\fBstillframe %s\\fR ", command->name);
+	print_roff_line(out, command->usage, strlen(command->usage));
+	fputs(".SH DESCRIPTION\n", out);
+	if (command->details)
+		print_man_details(out, command->details);
+	else
+		print_roff_line(out, command->summary, strlen(command->summary));
+	fputs(".SH OPTIONS\n", out);
+	for (const struct sf_option *option = command->options; option->name; option++)
+		print_man_option(out, option);
+	if (command->examples)
+		print_man_examples(out, command->examples);
+}

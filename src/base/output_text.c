@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text that came from elsewhere, made fit for a terminal. A function may be called anything:
+ * names are checked as UTF-8 by hand, because the locale of the user is not that of the file.
+ */
+#include "base/output.h"
+
+#include <string.h>
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+/* The smallest character that needs so many bytes: less is an overlong form. */
+static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+
+static size_t size_from_first(unsigned char c)
+{
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc0 && c < 0xe0)
+		return 2;
+	if (c >= 0xe0 && c < 0xf0)
+		return 3;
+	if (c >= 0xf0 && c < 0xf8)
+		return 4;
+	return 0;
+}
+
+static bool is_printable(uint32_t c)
+{
+	bool surrogate = c >= 0xd800 && c < 0xe000;
+
+	if (c == '\t')
+		return true;
+	return c >= 0x20 && (c < 0x7f || c >= 0xa0) && !surrogate && c <= 0x10ffff;
+}
+
+/* The bytes of the printable character at `text`, or 0 where there is none. */
+static size_t character_size(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t size = size_from_first(*p);
+	uint32_t c = size == 1 ? *p : *p & (0x7fu >> size);
+
+	for (size_t i = 1; i < size; i++) {
+		if ((p[i] & 0xc0) != 0x80) /* the final zero too */
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	return size && c >= smallest[size] && is_printable(c) ? size : 0;
+}
+
+void sf_sanitize(char *text)
+{
+	while (*text) {
+		size_t size = character_size(text);
+
+		if (!size) {
+			*text = '?';
+			size = 1;
+		}
+		text += size;
+	}
+}
+
+bool sf_is_text(const char *text)
+{
+	while (*text) {
+		size_t size = character_size(text);
+
+		if (!size)
+			return false;
+		text += size;
+	}
+	return true;
+}
+
+static bool continues(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+static size_t count_characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += !continues(*text);
+	return n;
+}
+
+static const char *skip_characters(const char *text, size_t n)
+{
+	while (*text && n--) {
+		do
+			text++;
+		while (continues(*text));
+	}
+	return text;
+}
+
+void sf_print_cut(FILE *file, const char *text, int columns)
+{
+	size_t n = count_characters(text);
+	size_t width = columns > 0 ? (size_t)columns : 0;
+	size_t left = width / 2;
+
+	if (n <= width) {
+		fputs(text, file);
+		return;
+	}
+	if (width == 0)
+		return;
+	fwrite(text, 1, (size_t)(skip_characters(text, left) - text), file);
+	fputs(ELLIPSIS, file);
+	fputs(skip_characters(text, n - (width - left - 1)), file);
+}
