@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recursion, N calls deep, through two functions in turn, and then it stays there: spinning, asleep, or
+ * (`wave`) going up and down all the time.
+ *
+ * deep DEPTH [spin|pause|wave]
+ */
+#include <sys/resource.h>
+
+#include "program.h"
+
+static bool asleep, wave;
+
+static NOINLINE unsigned down_odd(unsigned depth);
+
+static NOINLINE unsigned bottom(void)
+{
+	if (!wave) {
+		ready();
+		stay(asleep);
+	}
+	for (volatile unsigned i = 0; i < 300; i++)
+		;
+	return 1;
+}
+
+static NOINLINE unsigned down_even(unsigned depth)
+{
+	volatile unsigned local = depth;
+	unsigned result = depth == 0 ? bottom() : down_odd(depth - 1);
+
+	NO_TAIL_CALL();
+	return result + local;
+}
+
+static NOINLINE unsigned down_odd(unsigned depth)
+{
+	volatile unsigned local[5] = { depth };
+	unsigned result = depth == 0 ? bottom() : down_even(depth - 1);
+
+	NO_TAIL_CALL();
+	return result + local[0];
+}
+
+int main(int argc, char **argv)
+{
+	unsigned depth = argument(argc, argv, 1, 100);
+
+	wave = argument_is(argc, argv, 2, "wave");
+	asleep = !wave && !argument_is(argc, argv, 2, "spin");
+	bounded(120);
+	if (wave)
+		ready();
+	for (;;)
+		KEEP(down_even(depth));
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Uninterruptible sleep (state D), for as long as one likes and without a broken disk: the parent
+ * of a vfork waits for its child, and no signal and no ptrace stop reaches it. Whoever waits for
+ * such a thread without a bound waits for ever. A second thread runs meanwhile.
+ *
+ * dsleep [SECONDS]
+ */
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "program.h"
+
+static double seconds;
+
+static NOINLINE void in_vfork(void)
+{
+	pid_t child = vfork();
+
+	if (child == 0) {
+		sleep_ns(seconds * NS_PER_S);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+}
+
+static void *sleep_deep(void *arg)
+{
+	in_vfork();
+	return arg;
+}
+
+static NOINLINE void spin_beside(void)
+{
+	for (volatile unsigned i = 0; i < 1000000; i++)
+		;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t sleeper;
+	int64_t end;
+
+	seconds = argument(argc, argv, 1, 3);
+	end = now_ns() + seconds * NS_PER_S;
+	bounded(30 + 10 * seconds);
+	if (pthread_create(&sleeper, NULL, sleep_deep, NULL) != 0)
+		return 2;
+	sleep_ns(50000000);
+	ready();
+	while (now_ns() < end)
+		spin_beside();
+	pthread_join(sleeper, NULL);
+	printf("done\n");
+	return 0;
+}

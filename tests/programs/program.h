@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the test programs share. Each is bounded in time by bounded(), says "ready" on its standard
+ * output when it is where the test wants it, and judges itself where it can: exit status 0 is
+ * a pass.
+ */
+#ifndef SF_TESTS_PROGRAM_H
+#define SF_TESTS_PROGRAM_H
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+/* Keeps a value, and whatever computed it, from being optimised away. */
+#define KEEP(value) __asm__ volatile("" : : "g"(value) : "memory")
+/* As the last statement of a function that must keep its frame: no tail call is made across it. */
+#define NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
+
+#define NS_PER_S 1000000000ll
+
+static inline int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static inline int64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline void sleep_ns(int64_t ns)
+{
+	struct timespec left = { ns / NS_PER_S, ns % NS_PER_S };
+
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}
+
+/* The program ends by SIGALRM after this long, whatever happens to the test that started it. */
+static inline void bounded(unsigned seconds)
+{
+	alarm(seconds);
+}
+
+static inline void ready(void)
+{
+	printf("ready\n");
+	fflush(stdout);
+}
+
+/* argv[index] as a number, or `otherwise`. */
+static inline double argument(int argc, char **argv, int index, double otherwise)
+{
+	return index < argc ? atof(argv[index]) : otherwise;
+}
+
+static inline bool argument_is(int argc, char **argv, int index, const char *word)
+{
+	return index < argc && strcmp(argv[index], word) == 0;
+}
+
+/* Stays here: asleep if `asleep`, else on the CPU. Only a signal ends it. */
+static inline __attribute__((always_inline)) void stay(bool asleep)
+{
+	static volatile unsigned long turns;
+
+	for (;;) {
+		if (asleep)
+			pause();
+		else
+			turns++;
+	}
+}
+
+#endif
