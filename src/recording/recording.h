@@ -2,9 +2,13 @@
 /*
  * Writing a recording: one SQLite file, documented in docs/recording.md.
  *
- * A writer interns what repeats (modules, addresses, stacks) and keeps a transaction open for at most
- * a second, so that a kill -9 loses at most the last second. Names are put in at the end
- * (sf_recording_finish), or when an unfinished recording is opened for reading.
+ * A writer interns what repeats (modules, addresses, stacks), collects in memory, and writes once
+ * a second, so that a kill -9 loses at most the last second. Names are put in at the end (before
+ * sf_recording_finish), or later when an unfinished recording is reopened.
+ *
+ * A write that fails (disk full) loses nothing by itself: what it held is kept in memory, and the
+ * next one tries again. What is in the file stays whole. Texts may be any bytes: control
+ * characters and invalid UTF-8 are replaced.
  *
  * One thread at a time. Nothing here is signal-safe. Numbers handed out start at 1.
  */
@@ -29,7 +33,10 @@ struct sf_recording_about {
 	const struct sf_arch *arch;
 };
 
-/* Creates the file (an existing one is replaced only if it is a recording or empty). */
+/*
+ * Creates the file (an existing one is replaced only if it is a recording or empty, and nobody
+ * is writing to it). The file stays when the recording is abandoned.
+ */
 bool sf_recording_create(const char *path, const struct sf_recording_about *about,
 			 struct sf_recording **ret, struct sf_error *err);
 
@@ -52,16 +59,21 @@ struct sf_recording_sample {
 	int32_t  syscall;
 };
 
+/* The same pid again replaces its name and command line: an exec. */
 bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);
-/* A thread's number. The same tid again is a new thread once it has ended. */
+/*
+ * A thread's number. The same tid again is the same thread until it has ended, then a new one. Tell
+ * of its process first; one that is not known is added without a name.
+ */
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
 			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err);
 bool sf_recording_thread_name(struct sf_recording *recording, uint32_t thread, const char *name,
 			      struct sf_error *err);
 bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, uint64_t time_ns,
 			     uint64_t cpu_counted_ns, struct sf_error *err);
+/* The same number again is ignored. */
 bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
 			 struct sf_error *err);
 
@@ -72,7 +84,7 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
 bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
 			const char *wait, uint32_t *ret, struct sf_error *err);
 
-/* Commits when the open transaction is a second old. */
+/* Writes when the last write is a second before the sample's time. */
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
 			 struct sf_error *err);
 /* thread 0: of no known thread. Kept as sums by thread and cause. */
@@ -81,7 +93,10 @@ bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_
 /* One hold of a thread; kept as a histogram with 8 buckets to an octave. */
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
 
-/* Commits now if the last commit is more than a second ago: call about every 100 ms. */
+/*
+ * Writes now if the last write is a second ago: call about every 100 ms. A reader that is in the way
+ * delays it by a second at a time and is no error.
+ */
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
 /* One function at an address of a module, for sf_recording_names. As sf_location in symbols.h. */
@@ -101,6 +116,10 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
 			const struct sf_recording_name *names, size_t n, struct sf_error *err);
 
+/* The modules of the recording, by number; valid until the next sf_recording_module. */
+const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,
+							size_t *n_ret);
+
 /* Totals, for the summary; kept as the recording is written. */
 struct sf_recording_totals {
 	uint64_t samples, ticks, losses; /* ticks = sample ticks + losses */
@@ -113,12 +132,22 @@ struct sf_recording_totals {
 };
 void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret);
 
-/* Marks the recording complete and closes it; the struct is gone in any case. */
+/*
+ * Marks the recording complete and closes it; the struct is gone in any case. `end_ns` 0: it
+ * lasted until the last thing that was recorded.
+ */
 bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct sf_error *err);
-/* Closes without finishing (the target of an error path). Takes NULL. */
+/*
+ * Closes without finishing (the target of an error path), writing what can still be written. Takes
+ * NULL.
+ */
 void sf_recording_abandon(struct sf_recording *recording);
 
-/* Reopens an unfinished recording to put names in and finish it (module paths come from the file). */
+/*
+ * Reopens an unfinished recording to put names in and finish it: its modules are in
+ * sf_recording_modules (without notes on what could not be read then). An error if it is
+ * finished, or if its writer still lives.
+ */
 bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_error *err);
 
 #endif

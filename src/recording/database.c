@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recording/database.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a user can do about a result code. */
+static const struct {
+	int code;
+	const char *hint;
+} hints[] = {
+	{ SQLITE_FULL, "Make room on that disk, or give another place with -o." },
+	{ SQLITE_BUSY, "Another program keeps it open in the middle of a query; close that one." },
+	{ SQLITE_NOTADB, "Only files that `stillframe record` wrote can be opened." },
+	{ SQLITE_READONLY_ROLLBACK, "Its writer was killed while writing: copy it together with its "
+	  "-journal file to a folder that you may write to." },
+};
+
+static const char *hint_for(int extended)
+{
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+		if (hints[i].code == extended || hints[i].code == (extended & 0xff))
+			return hints[i].hint;
+	}
+	return NULL;
+}
+
+static enum sf_code code_for(int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_NOMEM:
+		return SF_E_NO_MEMORY;
+	case SQLITE_PERM:
+	case SQLITE_READONLY:
+		return SF_E_DENIED;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_TOOBIG:
+		return SF_E_INPUT;
+	default:
+		return SF_E_SYSTEM;
+	}
+}
+
+bool sf_database_fail(sqlite3 *db, struct sf_error *err)
+{
+	int extended = sqlite3_extended_errcode(db);
+	int error = sqlite3_system_errno(db);
+	const char *path = sqlite3_db_filename(db, "main");
+	const char *hint = hint_for(extended);
+	enum sf_code code = code_for(extended);
+
+	if (code == SF_E_NO_MEMORY)
+		return sf_fail_memory(err);
+	sf_fail(err, code, "%s: %s%s%s", path ? path : "database", sqlite3_errmsg(db),
+		code == SF_E_SYSTEM && error ? ": " : "",
+		code == SF_E_SYSTEM && error ? strerror(error) : "");
+	if (err && code == SF_E_SYSTEM)
+		err->os_errno = error;
+	return hint ? sf_fail_hint(err, "%s", hint) : false;
+}
+
+/* SQLite gives a meaning to "", ":memory:" and "file:..."; a path that starts with ./ is a path. */
+static char *plain_path(const char *path)
+{
+	char *ret;
+
+	if (path[0] == '/')
+		return strdup(path);
+	return asprintf(&ret, "./%s", path) < 0 ? NULL : ret;
+}
+
+bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_error *err)
+{
+	SF_CLEANUP(free) char *plain = plain_path(path);
+	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
+	int code;
+
+	if (!plain)
+		return sf_fail_memory(err);
+	code = sqlite3_open_v2(plain, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+	if (!db)
+		return sf_fail_memory(err);
+	if (code != SQLITE_OK) {
+		int error = sqlite3_system_errno(db);
+
+		if (!error)
+			return sf_fail(err, SF_E_SYSTEM, "cannot open %s: %s", path,
+				       sqlite3_errmsg(db));
+		errno = error;
+		return sf_fail_os(err, "cannot open %s", path);
+	}
+	sqlite3_extended_result_codes(db, 1);
+	*ret = sf_steal(&db);
+	return true;
+}
+
+bool sf_database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struct sf_error *err)
+{
+	if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) != SQLITE_OK)
+		return sf_database_fail(db, err);
+	return true;
+}
+
+bool sf_database_run(sqlite3 *db, const char *sql, struct sf_error *err)
+{
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return sf_database_fail(db, err);
+	return true;
+}
+
+bool sf_database_number(sqlite3 *db, const char *sql, int64_t *ret, struct sf_error *err)
+{
+	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *statement = NULL;
+
+	if (!sf_database_prepare(db, sql, &statement, err))
+		return false;
+	if (sqlite3_step(statement) != SQLITE_ROW)
+		return sf_database_fail(db, err);
+	*ret = sqlite3_column_int64(statement, 0);
+	return true;
+}
+
+bool sf_database_text(sqlite3 *db, const char *sql, const char *argument, char **ret,
+		      struct sf_error *err)
+{
+	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *statement = NULL;
+	const char *text;
+
+	if (!sf_database_prepare(db, sql, &statement, err))
+		return false;
+	sqlite3_bind_text(statement, 1, argument, -1, SQLITE_STATIC);
+	switch (sqlite3_step(statement)) {
+	case SQLITE_DONE:
+		*ret = NULL;
+		return true;
+	case SQLITE_ROW:
+		break;
+	default:
+		return sf_database_fail(db, err);
+	}
+	text = (const char *)sqlite3_column_text(statement, 0);
+	*ret = strdup(text ? text : "");
+	return *ret || sf_fail_memory(err);
+}
+
+static int bind_cell(sqlite3_stmt *statement, int index, const struct sf_cell *cell)
+{
+	if (cell->null)
+		return sqlite3_bind_null(statement, index);
+	if (cell->text)
+		return sqlite3_bind_text(statement, index, cell->text, -1, SQLITE_STATIC);
+	return sqlite3_bind_int64(statement, index, cell->number);
+}
+
+bool sf_database_write_cells(sqlite3 *db, sqlite3_stmt *statement, const struct sf_cell *cells,
+			     size_t n, struct sf_error *err)
+{
+	bool done = true;
+
+	for (size_t i = 0; i < n && done; i++)
+		done = bind_cell(statement, (int)i + 1, &cells[i]) == SQLITE_OK;
+	done = done && sqlite3_step(statement) == SQLITE_DONE;
+	if (!done)
+		sf_database_fail(db, err); /* before the reset, which may change what SQLite says */
+	sqlite3_reset(statement);
+	return done;
+}

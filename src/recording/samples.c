@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came of the ticks: samples, losses, holds, and the totals over them. */
+#include "recording/writer.h"
+
+static void count_sample(struct sf_recording_totals *totals,
+			 const struct sf_recording_sample *sample)
+{
+	totals->samples++;
+	totals->ticks += sample->ticks;
+	totals->cpu_seen_ns += sample->cpu_ns;
+	if (sample->end < SF_N_ENDS)
+		totals->ends_by[sample->end] += sample->ticks;
+	if (sample->unheld)
+		totals->unheld += sample->ticks;
+}
+
+bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
+			 struct sf_error *err)
+{
+	struct sf_recording_sample row = *sample;
+
+	row.time_ns = sf_recording_relative(recording, sample->time_ns);
+	if (!sf_vec_push(&recording->samples, row))
+		return sf_fail_memory(err);
+	count_sample(&recording->totals, sample);
+	return sf_recording_tick(recording, sample->time_ns, err);
+}
+
+bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
+		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err)
+{
+	struct sf_thread_row *row =
+		thread ? &recording->threads.items[thread - 1] : &recording->no_thread;
+	struct sf_lost *lost = &row->lost[cause];
+	(void)err;
+
+	lost->ticks += ticks;
+	lost->cpu_ns += cpu_ns;
+	lost->wall_ns += wall_ns;
+	row->lost_dirty = true;
+	recording->totals.losses += ticks;
+	recording->totals.losses_by[cause] += ticks;
+	recording->totals.ticks += ticks;
+	recording->totals.cpu_lost_ns += cpu_ns;
+	return true;
+}
+
+void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns)
+{
+	sf_histogram_add(&recording->holds, hold_ns, 1);
+	recording->holds_dirty = true;
+}
+
+void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret)
+{
+	*ret = recording->totals;
+	ret->holds = recording->holds.n;
+	ret->hold_p50_ns = sf_histogram_percentile(&recording->holds, 0.50);
+	ret->hold_p99_ns = sf_histogram_percentile(&recording->holds, 0.99);
+	ret->hold_max_ns = recording->holds.max_ns;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing to the file what is not in it yet: one transaction, one function per table.
+ *
+ * Nothing here forgets anything before the transaction is committed: a burst that fails (disk
+ * full, a reader in the way) is rolled back and can be tried again.
+ */
+#include <string.h>
+
+#include "recording/database.h"
+#include "recording/writer.h"
+
+static const char *const statements[SF_N_STATEMENTS] = {
+	[SF_SAVE_PROCESS] = "REPLACE INTO processes VALUES(?,?,?,?,?,?)",
+	[SF_SAVE_THREAD] = "REPLACE INTO threads VALUES(?,?,?,?,?,?,?)",
+	[SF_SAVE_MODULE] = "INSERT INTO modules VALUES(?,?,?,?)",
+	[SF_SAVE_FRAME] = "INSERT INTO frames VALUES(?,?,?,?,?,?,?)",
+	[SF_SAVE_FUNCTION] = "INSERT INTO functions VALUES(?,?,?,?,?)",
+	[SF_SAVE_FRAME_FUNCTION] = "REPLACE INTO frame_functions VALUES(?,?,?,?,?)",
+	[SF_SAVE_STACK] = "INSERT INTO stacks VALUES(?,?,?)",
+	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
+	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?)",
+	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
+	[SF_SAVE_SESSION] = "UPDATE session SET duration_ns = max(duration_ns, ?), complete = ?",
+	[SF_SAVE_BEGIN] = "BEGIN IMMEDIATE",
+	[SF_SAVE_COMMIT] = "COMMIT",
+};
+
+bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err)
+{
+	for (size_t i = 0; i < SF_N_STATEMENTS; i++) {
+		if (!sf_database_prepare(recording->db, statements[i], &recording->statements[i],
+					 err))
+			return false;
+	}
+	return true;
+}
+
+#define WRITE(recording, statement, err, ...)                                                      \
+	sf_database_write((recording)->db, (recording)->statements[statement], (err), __VA_ARGS__)
+
+#define STRING(recording, number) SF_TEXT(sf_recording_string((recording), (number)))
+
+static bool save_processes(struct sf_recording *recording, struct sf_error *err)
+{
+	for (size_t i = 0; i < recording->processes.n; i++) {
+		const struct sf_process_row *process = &recording->processes.items[i];
+
+		if (process->dirty &&
+		    !WRITE(recording, SF_SAVE_PROCESS, err, SF_NUMBER(i + 1),
+			   SF_NUMBER(process->pid), SF_NUMBER(process->parent),
+			   STRING(recording, process->name),
+			   STRING(recording, process->command_line), SF_NUMBER(process->start_ns)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_losses(struct sf_recording *recording, const struct sf_thread_row *thread,
+			size_t number, struct sf_error *err)
+{
+	for (unsigned cause = 0; cause < SF_N_LOSSES && thread->lost_dirty; cause++) {
+		const struct sf_lost *lost = &thread->lost[cause];
+
+		if ((lost->ticks || lost->cpu_ns || lost->wall_ns) &&
+		    !WRITE(recording, SF_SAVE_LOSS, err, SF_NUMBER(number), SF_NUMBER(cause),
+			   SF_NUMBER(lost->ticks), SF_NUMBER(lost->cpu_ns),
+			   SF_NUMBER(lost->wall_ns)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_threads(struct sf_recording *recording, struct sf_error *err)
+{
+	if (!save_losses(recording, &recording->no_thread, 0, err))
+		return false;
+	for (size_t i = 0; i < recording->threads.n; i++) {
+		const struct sf_thread_row *thread = &recording->threads.items[i];
+
+		if (thread->dirty &&
+		    !WRITE(recording, SF_SAVE_THREAD, err, SF_NUMBER(i + 1),
+			   SF_NUMBER(thread->process), SF_NUMBER(thread->tid),
+			   STRING(recording, thread->name), SF_NUMBER(thread->start_ns),
+			   thread->ended ? SF_NUMBER(thread->end_ns) : SF_NULL,
+			   SF_NUMBER(thread->cpu_counted_ns)))
+			return false;
+		if (!save_losses(recording, thread, i + 1, err))
+			return false;
+	}
+	return true;
+}
+
+static bool save_modules(struct sf_recording *recording, struct sf_error *err)
+{
+	for (size_t i = recording->saved_modules; i < recording->modules.n; i++) {
+		const struct sf_module_row *row = &recording->modules.items[i];
+
+		if (!WRITE(recording, SF_SAVE_MODULE, err,
+			   SF_NUMBER(recording->module_list.items[i].number),
+			   STRING(recording, row->path), STRING(recording, row->build_id_hex),
+			   STRING(recording, row->note)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_frames(struct sf_recording *recording, struct sf_error *err)
+{
+	uint32_t n = sf_intern_count(recording->frames);
+
+	for (uint32_t number = recording->saved_frames + 1; number <= n; number++) {
+		const struct sf_frame_key *key = sf_intern_get(recording->frames, number, NULL);
+		bool native = key->kind == 0;
+
+		if (!WRITE(recording, SF_SAVE_FRAME, err, SF_NUMBER(number), SF_NUMBER(key->kind),
+			   SF_NUMBER(key->module), SF_NUMBER(native ? key->address : 0),
+			   SF_NUMBER(key->exact), SF_NUMBER(key->via),
+			   native ? SF_TEXT("") : STRING(recording, (uint32_t)key->address)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_stacks(struct sf_recording *recording, struct sf_error *err)
+{
+	uint32_t n = sf_intern_count(recording->stacks);
+
+	for (uint32_t number = recording->saved_stacks + 1; number <= n; number++) {
+		const struct sf_stack_key *key = sf_intern_get(recording->stacks, number, NULL);
+
+		if (!WRITE(recording, SF_SAVE_STACK, err, SF_NUMBER(number),
+			   SF_NUMBER(key->parent), SF_NUMBER(key->frame)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_functions(struct sf_recording *recording, struct sf_error *err)
+{
+	uint32_t n = sf_intern_count(recording->functions);
+
+	for (uint32_t number = recording->saved_functions + 1; number <= n; number++) {
+		const struct sf_function_key *key =
+			sf_intern_get(recording->functions, number, NULL);
+
+		if (!WRITE(recording, SF_SAVE_FUNCTION, err, SF_NUMBER(number),
+			   STRING(recording, key->name), STRING(recording, key->linkage),
+			   STRING(recording, key->file), SF_NUMBER(key->module)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_frame_functions(struct sf_recording *recording, struct sf_error *err)
+{
+	for (size_t i = 0; i < recording->frame_functions.n; i++) {
+		const struct sf_frame_function *row = &recording->frame_functions.items[i];
+
+		if (!WRITE(recording, SF_SAVE_FRAME_FUNCTION, err, SF_NUMBER(row->frame),
+			   SF_NUMBER(row->seq), SF_NUMBER(row->function), SF_NUMBER(row->line),
+			   SF_NUMBER(row->inlined)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_samples(struct sf_recording *recording, struct sf_error *err)
+{
+	for (size_t i = 0; i < recording->samples.n; i++) {
+		const struct sf_recording_sample *sample = &recording->samples.items[i];
+
+		if (!WRITE(recording, SF_SAVE_SAMPLE, err, SF_NUMBER(sample->time_ns),
+			   SF_NUMBER(sample->thread), SF_NUMBER(sample->stack),
+			   SF_NUMBER(sample->cpu_ns), SF_NUMBER(sample->wall_ns),
+			   SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
+			   SF_NUMBER(sample->end), SF_NUMBER(sample->unheld),
+			   SF_NUMBER(sample->syscall)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_holds(struct sf_recording *recording, struct sf_error *err)
+{
+	const struct sf_histogram *holds = &recording->holds;
+
+	for (unsigned i = 0; i < SF_HISTOGRAM_BUCKETS && recording->holds_dirty; i++) {
+		if (holds->counts[i] &&
+		    !WRITE(recording, SF_SAVE_HOLD, err, SF_NUMBER(sf_histogram_up_to(i)),
+			   SF_NUMBER(holds->counts[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool save_session(struct sf_recording *recording, struct sf_error *err)
+{
+	return WRITE(recording, SF_SAVE_SESSION, err, SF_NUMBER(recording->last_ns),
+		     SF_NUMBER(recording->complete));
+}
+
+static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {
+	save_processes, save_threads, save_modules, save_frames, save_functions,
+	save_frame_functions, save_stacks, save_samples, save_holds, save_session,
+};
+
+/* Everything is in the file now. */
+static void forget(struct sf_recording *recording)
+{
+	for (size_t i = 0; i < recording->processes.n; i++)
+		recording->processes.items[i].dirty = false;
+	for (size_t i = 0; i < recording->threads.n; i++) {
+		recording->threads.items[i].dirty = false;
+		recording->threads.items[i].lost_dirty = false;
+	}
+	recording->no_thread.lost_dirty = false;
+	recording->saved_modules = recording->modules.n;
+	recording->saved_frames = sf_intern_count(recording->frames);
+	recording->saved_stacks = sf_intern_count(recording->stacks);
+	recording->saved_functions = sf_intern_count(recording->functions);
+	recording->frame_functions.n = 0;
+	recording->samples.n = 0;
+	recording->holds_dirty = false;
+}
+
+static bool save_all(struct sf_recording *recording, struct sf_error *err)
+{
+	if (!WRITE(recording, SF_SAVE_BEGIN, err))
+		return false;
+	for (size_t i = 0; i < sizeof(savers) / sizeof(savers[0]); i++) {
+		if (!savers[i](recording, err))
+			return false;
+	}
+	return WRITE(recording, SF_SAVE_COMMIT, err);
+}
+
+static bool save(struct sf_recording *recording, int *code_ret, struct sf_error *err)
+{
+	if (save_all(recording, err)) {
+		forget(recording);
+		return true;
+	}
+	*code_ret = sqlite3_errcode(recording->db) & 0xff;
+	if (!sqlite3_get_autocommit(recording->db))
+		sqlite3_exec(recording->db, "ROLLBACK", NULL, NULL, NULL);
+	return false;
+}
+
+bool sf_recording_save(struct sf_recording *recording, struct sf_error *err)
+{
+	int code = SQLITE_OK;
+
+	return save(recording, &code, err);
+}
+
+bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
+{
+	int code = SQLITE_OK;
+
+	recording->committed_ns = now_ns;
+	return save(recording, &code, err) || code == SQLITE_BUSY;
+}

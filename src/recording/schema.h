@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables and views of a recording, as docs/recording.md describes them to users.
+ *
+ * A file is known by SQLite's application_id and its version by user_version. The text of every
+ * table is part of the version: a reader that finds another text under this version has a
+ * damaged or hostile file before it (a view in the place of a table, generated columns), and
+ * refuses it.
+ *
+ * To change the schema: raise SF_SCHEMA_VERSION, and keep reading what the old one wrote.
+ */
+#ifndef SF_RECORDING_SCHEMA_H
+#define SF_RECORDING_SCHEMA_H
+
+#include <sqlite3.h>
+
+#include "base/error.h"
+
+#define SF_APPLICATION_ID 0x53464d31 /* "SFM1", at offset 68 of the file, big-endian */
+#define SF_SCHEMA_VERSION 1
+
+/* Makes tables, views and the tables of words in an empty database. */
+bool sf_schema_create(sqlite3 *db, struct sf_error *err);
+
+/* Whether `db`, which was opened from `path`, is a recording of this version. */
+bool sf_schema_check(sqlite3 *db, const char *path, struct sf_error *err);
+
+#endif

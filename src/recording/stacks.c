@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a trace to a number: frames are interned by what they are, stacks as a trie of (caller's
+ * stack, frame), so that a stack is one number and shares its outer part with all others. The
+ * caller's number is always the smaller one; readers rely on it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "recording/profile.h"
+#include "recording/writer.h"
+
+/* A return address stands behind the call; the byte before it is in the call. */
+static struct sf_frame_key native_key(const struct sf_frame *frame)
+{
+	bool exact = (frame->flags & SF_FRAME_EXACT) != 0;
+
+	return (struct sf_frame_key){
+		.address = frame->address - (exact ? 0 : 1),
+		.module = frame->image,
+		.kind = SF_KIND_NATIVE,
+		.via = frame->via,
+		.exact = exact,
+	};
+}
+
+static bool push(struct sf_recording *recording, const struct sf_frame_key *key, uint32_t *stack)
+{
+	struct sf_stack_key node = { .parent = *stack };
+
+	node.frame = sf_intern_add(recording->frames, key, sizeof(*key), NULL);
+	if (!node.frame)
+		return false;
+	*stack = sf_intern_add(recording->stacks, &node, sizeof(node), NULL);
+	return *stack != 0;
+}
+
+static bool push_label(struct sf_recording *recording, enum sf_frame_kind kind, const char *label,
+		       uint32_t *stack)
+{
+	struct sf_frame_key key = { .kind = (uint8_t)kind, .exact = 1 };
+
+	key.address = sf_recording_text(recording, label);
+	return key.address && push(recording, &key, stack);
+}
+
+static bool push_cut(struct sf_recording *recording, enum sf_end end, uint32_t *stack)
+{
+	char label[128];
+
+	snprintf(label, sizeof(label), "[cut: %s]", sf_end_text(end));
+	return push_label(recording, SF_KIND_CUT, label, stack);
+}
+
+bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
+			const char *wait, uint32_t *ret, struct sf_error *err)
+{
+	uint32_t stack = 0;
+
+	if (trace->end != SF_END_ROOT && !push_cut(recording, trace->end, &stack))
+		return sf_fail_memory(err);
+	for (uint32_t i = trace->n_frames; i-- > 0;) {
+		struct sf_frame_key key = native_key(&trace->frames[i]);
+
+		if (!push(recording, &key, &stack))
+			return sf_fail_memory(err);
+	}
+	if (wait && !push_label(recording, SF_KIND_WAIT, wait, &stack))
+		return sf_fail_memory(err);
+	*ret = stack;
+	return true;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of the target: its processes, threads and modules. */
+#include <stdio.h>
+#include <string.h>
+
+#include "recording/writer.h"
+
+struct tid_key {
+	int32_t pid, tid;
+};
+
+/* The number (from 1) of the process with this pid, the newest if there were several; 0: none. */
+static uint32_t find_process(const struct sf_recording *recording, int32_t pid)
+{
+	for (size_t i = recording->processes.n; i-- > 0;) {
+		if (recording->processes.items[i].pid == pid)
+			return (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+static bool add_process(struct sf_recording *recording, int32_t pid, uint32_t *number_ret)
+{
+	struct sf_process_row row = { .pid = pid };
+
+	if (!sf_vec_push(&recording->processes, row))
+		return false;
+	*number_ret = (uint32_t)recording->processes.n;
+	recording->totals.n_processes++;
+	return true;
+}
+
+bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
+			  const char *name, const char *command_line, uint64_t time_ns,
+			  struct sf_error *err)
+{
+	uint32_t number = find_process(recording, pid);
+	bool is_new = number == 0;
+	struct sf_process_row *row;
+
+	if (is_new && !add_process(recording, pid, &number))
+		return sf_fail_memory(err);
+	row = &recording->processes.items[number - 1];
+	if (is_new)
+		row->start_ns = sf_recording_relative(recording, time_ns);
+	row->parent = parent;
+	row->name = sf_recording_text(recording, name);
+	row->command_line = sf_recording_text(recording, command_line);
+	row->dirty = true;
+	return (row->name && row->command_line) || sf_fail_memory(err);
+}
+
+/* Where the number of the living thread with this tid stands; NULL when memory ran out. */
+static uint32_t *live_slot(struct sf_recording *recording, int32_t pid, int32_t tid)
+{
+	struct tid_key key = { .pid = pid, .tid = tid };
+	uint32_t number = sf_intern_add(recording->tids, &key, sizeof(key), NULL);
+
+	if (!number)
+		return NULL;
+	while (recording->live.n < number) {
+		if (!sf_vec_push(&recording->live, 0))
+			return NULL;
+	}
+	return &recording->live.items[number - 1];
+}
+
+static bool add_thread(struct sf_recording *recording, const struct sf_thread_row *row,
+		       uint32_t *ret)
+{
+	if (!row->process || !row->name || !sf_vec_push(&recording->threads, *row))
+		return false;
+	*ret = (uint32_t)recording->threads.n;
+	recording->totals.n_threads++;
+	return true;
+}
+
+bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
+			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err)
+{
+	uint32_t *live = live_slot(recording, pid, tid);
+	struct sf_thread_row row = { .tid = tid, .dirty = true };
+
+	if (!live)
+		return sf_fail_memory(err);
+	if (*live) {
+		*ret = *live;
+		return true;
+	}
+	row.process = find_process(recording, pid);
+	if (!row.process) {
+		if (!sf_recording_process(recording, pid, 0, "", "", time_ns, err))
+			return false;
+		row.process = find_process(recording, pid);
+	}
+	row.name = sf_recording_text(recording, name);
+	row.start_ns = sf_recording_relative(recording, time_ns);
+	if (!add_thread(recording, &row, live))
+		return sf_fail_memory(err);
+	*ret = *live;
+	return true;
+}
+
+bool sf_recording_thread_name(struct sf_recording *recording, uint32_t thread, const char *name,
+			      struct sf_error *err)
+{
+	struct sf_thread_row *row = &recording->threads.items[thread - 1];
+	uint32_t text = sf_recording_text(recording, name);
+
+	if (!text)
+		return sf_fail_memory(err);
+	row->dirty |= row->name != text;
+	row->name = text;
+	return true;
+}
+
+bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, uint64_t time_ns,
+			     uint64_t cpu_counted_ns, struct sf_error *err)
+{
+	struct sf_thread_row *row = &recording->threads.items[thread - 1];
+	uint32_t *live = live_slot(recording, recording->processes.items[row->process - 1].pid,
+				   row->tid);
+
+	if (!live)
+		return sf_fail_memory(err);
+	if (*live == thread)
+		*live = 0;
+	recording->totals.cpu_counted_ns += cpu_counted_ns - row->cpu_counted_ns;
+	row->cpu_counted_ns = cpu_counted_ns;
+	row->end_ns = sf_recording_relative(recording, time_ns);
+	row->ended = row->dirty = true;
+	return true;
+}
+
+static uint32_t hex_text(struct sf_recording *recording, const uint8_t *bytes, size_t size)
+{
+	char hex[2 * 64 + 1];
+
+	size = size < 64 ? size : 64;
+	for (size_t i = 0; i < size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+	hex[2 * size] = 0;
+	return sf_recording_text(recording, hex);
+}
+
+/* The caller's module with its texts replaced by the recording's. */
+static bool keep_module(struct sf_recording *recording, const struct sf_recording_module *module,
+			const struct sf_module_row *row)
+{
+	struct sf_recording_module kept = *module;
+	uint32_t build_id = sf_intern_add(recording->strings, module->build_id,
+					  module->build_id_size, NULL);
+
+	if (!row->path || !row->note || !row->build_id_hex || !build_id)
+		return false;
+	kept.path = sf_recording_string(recording, row->path);
+	kept.note = sf_recording_string(recording, row->note);
+	kept.build_id = sf_intern_get(recording->strings, build_id, NULL);
+	if (!sf_vec_reserve(&recording->modules, 1) || !sf_vec_push(&recording->module_list, kept))
+		return false;
+	return sf_vec_push(&recording->modules, *row);
+}
+
+bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
+			 struct sf_error *err)
+{
+	struct sf_module_row row;
+
+	for (size_t i = 0; i < recording->module_list.n; i++) {
+		if (recording->module_list.items[i].number == module->number)
+			return true;
+	}
+	row.path = sf_recording_text(recording, module->path);
+	row.note = sf_recording_text(recording, module->note);
+	row.build_id_hex = hex_text(recording, module->build_id, module->build_id_size);
+	return keep_module(recording, module, &row) || sf_fail_memory(err);
+}
+
+const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,
+							size_t *n_ret)
+{
+	*n_ret = recording->module_list.n;
+	return recording->module_list.items;
+}

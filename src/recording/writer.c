@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a recording that is being written: create or reopen, tick, finish or abandon. */
+#include "recording/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/output.h"
+#include "recording/database.h"
+#include "recording/schema.h"
+
+#define COMMIT_INTERVAL_NS 1000000000u
+#define MAX_PENDING_SAMPLES 100000  /* 7 MB: written before the second is over */
+#define MAX_TEXT 65536              /* command lines may have megabytes */
+#define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
+
+/* Closes and frees; the file stays as it is. */
+static void destroy(struct sf_recording *recording)
+{
+	for (size_t i = 0; i < SF_N_STATEMENTS; i++)
+		sqlite3_finalize(recording->statements[i]);
+	sqlite3_close(recording->db);
+	if (recording->lock_fd >= 0)
+		close(recording->lock_fd);
+	sf_intern_destroy(recording->strings);
+	sf_intern_destroy(recording->tids);
+	sf_intern_destroy(recording->frames);
+	sf_intern_destroy(recording->stacks);
+	sf_intern_destroy(recording->functions);
+	sf_vec_deinit(&recording->live);
+	sf_vec_deinit(&recording->processes);
+	sf_vec_deinit(&recording->threads);
+	sf_vec_deinit(&recording->modules);
+	sf_vec_deinit(&recording->module_list);
+	sf_vec_deinit(&recording->samples);
+	sf_vec_deinit(&recording->frame_functions);
+	sf_vec_deinit(&recording->places);
+	sf_vec_deinit(&recording->named);
+	free(recording->path);
+	free(recording);
+}
+
+static struct sf_recording *make(const char *path, struct sf_error *err)
+{
+	struct sf_recording *recording = calloc(1, sizeof(*recording));
+
+	if (!recording) {
+		sf_fail_memory(err);
+		return NULL;
+	}
+	recording->lock_fd = -1;
+	recording->path = strdup(path);
+	recording->strings = sf_intern_create();
+	recording->tids = sf_intern_create();
+	recording->frames = sf_intern_create();
+	recording->stacks = sf_intern_create();
+	recording->functions = sf_intern_create();
+	if (recording->path && recording->strings && recording->tids && recording->frames &&
+	    recording->stacks && recording->functions)
+		return recording;
+	destroy(recording);
+	sf_fail_memory(err);
+	return NULL;
+}
+
+/* A text of the caller's; NULL counts as "". */
+static const char *clean(struct sf_recording *recording, const char *text)
+{
+	uint32_t number = sf_recording_text(recording, text);
+
+	return number ? sf_recording_string(recording, number) : "";
+}
+
+static bool write_about(struct sf_recording *recording, const struct sf_recording_about *about,
+			struct sf_error *err)
+{
+	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *insert = NULL;
+
+	return sf_database_prepare(recording->db,
+				   "INSERT INTO session VALUES(1,?,?,?,?,?,?,?,0,?,?,0)", &insert,
+				   err) &&
+	       sf_database_write(recording->db, insert, err,
+				 SF_TEXT(clean(recording, about->command)),
+				 SF_TEXT(clean(recording, about->engine)),
+				 SF_TEXT(clean(recording, about->host)),
+				 SF_TEXT(clean(recording, about->version)),
+				 SF_TEXT(about->arch ? about->arch->name : ""),
+				 SF_NUMBER(about->start_unix_ns),
+				 SF_NUMBER(about->start_monotonic_ns), SF_NUMBER(about->rate_mhz),
+				 SF_NUMBER(about->blocked_rate_mhz));
+}
+
+bool sf_recording_create(const char *path, const struct sf_recording_about *about,
+			 struct sf_recording **ret, struct sf_error *err)
+{
+	struct sf_recording *recording = make(path, err);
+
+	if (!recording)
+		return false;
+	recording->start_ns = recording->committed_ns = about->start_monotonic_ns;
+	if (sf_recording_file_open(recording, true, err) &&
+	    sf_database_run(recording->db, "BEGIN IMMEDIATE", err) &&
+	    sf_schema_create(recording->db, err) && write_about(recording, about, err) &&
+	    sf_database_run(recording->db, "COMMIT", err) && sf_recording_prepare(recording, err)) {
+		*ret = recording;
+		return true;
+	}
+	destroy(recording);
+	return false;
+}
+
+bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_error *err)
+{
+	struct sf_recording *recording = make(path, err);
+
+	if (!recording)
+		return false;
+	if (sf_recording_file_open(recording, false, err) &&
+	    sf_schema_check(recording->db, path, err) && sf_recording_restore(recording, err) &&
+	    sf_recording_prepare(recording, err)) {
+		*ret = recording;
+		return true;
+	}
+	destroy(recording);
+	return false;
+}
+
+uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
+{
+	uint64_t relative = time_ns > recording->start_ns ? time_ns - recording->start_ns : 0;
+
+	if (relative > recording->last_ns)
+		recording->last_ns = relative;
+	return relative;
+}
+
+uint32_t sf_recording_text(struct sf_recording *recording, const char *text)
+{
+	size_t size = text ? strnlen(text, MAX_TEXT) : 0;
+	SF_CLEANUP(free) char *copy = NULL;
+
+	if (size == 0)
+		return sf_intern_string(recording->strings, "");
+	copy = strndup(text, size);
+	if (!copy)
+		return 0;
+	if (!sf_is_text(copy))
+		sf_sanitize(copy);
+	return sf_intern_string(recording->strings, copy);
+}
+
+const char *sf_recording_string(const struct sf_recording *recording, uint32_t number)
+{
+	return sf_intern_get(recording->strings, number, NULL);
+}
+
+bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
+{
+	if (now_ns < recording->committed_ns + COMMIT_INTERVAL_NS &&
+	    recording->samples.n < MAX_PENDING_SAMPLES)
+		return true;
+	sf_recording_relative(recording, now_ns);
+	return sf_recording_save_soon(recording, now_ns, err);
+}
+
+/* Until the disk has it, a power failure may still take it. */
+static bool reach_disk(struct sf_recording *recording, struct sf_error *err)
+{
+	if (fsync(recording->lock_fd) != 0)
+		return sf_fail_os(err, "cannot write %s to its disk", recording->path);
+	return true;
+}
+
+bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct sf_error *err)
+{
+	bool done;
+
+	if (end_ns)
+		sf_recording_relative(recording, end_ns);
+	recording->complete = true;
+	sqlite3_busy_timeout(recording->db, FINISH_PATIENCE_MS);
+	done = sf_recording_save(recording, err) && reach_disk(recording, err);
+	destroy(recording);
+	return done;
+}
+
+void sf_recording_abandon(struct sf_recording *recording)
+{
+	if (!recording)
+		return;
+	sf_recording_save(recording, NULL);
+	destroy(recording);
+}

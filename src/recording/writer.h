@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is behind struct sf_recording. Private to src/recording.
+ *
+ * Everything is collected in memory first, and once a second written in one short burst (save.c).
+ * So the file and its rollback journal are in motion for milliseconds in each second, and a
+ * kill -9 at any other moment leaves one file that is whole. The same idea makes a full
+ * disk harmless: a burst that fails is rolled back, and what it held waits for the next one.
+ */
+#ifndef SF_RECORDING_WRITER_H
+#define SF_RECORDING_WRITER_H
+
+#include <sqlite3.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "recording/histogram.h"
+#include "recording/recording.h"
+
+/* The statements of save.c and names.c, prepared once. */
+enum sf_statement {
+	SF_SAVE_PROCESS,
+	SF_SAVE_THREAD,
+	SF_SAVE_MODULE,
+	SF_SAVE_FRAME,
+	SF_SAVE_FUNCTION,
+	SF_SAVE_FRAME_FUNCTION,
+	SF_SAVE_STACK,
+	SF_SAVE_SAMPLE,
+	SF_SAVE_LOSS,
+	SF_SAVE_HOLD,
+	SF_SAVE_SESSION,
+	SF_SAVE_BEGIN,
+	SF_SAVE_COMMIT,
+	SF_N_STATEMENTS,
+};
+
+struct sf_lost {
+	uint64_t ticks, cpu_ns, wall_ns;
+};
+
+struct sf_process_row {
+	int32_t pid, parent;
+	uint32_t name, command_line; /* strings */
+	uint64_t start_ns;
+	bool dirty;
+};
+
+struct sf_thread_row {
+	uint32_t process;            /* index + 1 */
+	int32_t tid;
+	uint32_t name;               /* string */
+	uint64_t start_ns, end_ns;
+	uint64_t cpu_counted_ns;
+	bool ended, dirty, lost_dirty;
+	struct sf_lost lost[SF_N_LOSSES];
+};
+
+struct sf_module_row {
+	uint32_t path, note, build_id_hex; /* strings */
+};
+
+/* What makes a frame: the key under which it is interned. No padding. */
+struct sf_frame_key {
+	uint64_t address;            /* to look up; of a wait or a cut: the number of its label */
+	uint32_t module;
+	uint8_t kind, via, exact, zero;
+};
+
+struct sf_stack_key {
+	uint32_t parent, frame;
+};
+
+struct sf_function_key {
+	uint32_t name, linkage, file, module;
+};
+
+struct sf_frame_function {
+	uint32_t frame, seq, function, line;
+	bool inlined;
+};
+
+/* A native frame by its place, for names.c. */
+struct sf_place {
+	uint32_t module, frame;
+	uint64_t address;
+};
+
+struct sf_recording {
+	char *path;
+	sqlite3 *db;
+	sqlite3_stmt *statements[SF_N_STATEMENTS];
+	int lock_fd;                 /* flock: one writer at a time */
+
+	uint64_t start_ns;           /* CLOCK_MONOTONIC */
+	uint64_t last_ns;            /* the latest time that was mentioned, from the start */
+	uint64_t committed_ns;       /* CLOCK_MONOTONIC, when the last burst was written or tried */
+	bool complete;
+
+	struct sf_intern *strings;   /* all texts; sanitised */
+	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
+	SF_VEC(uint32_t) live;
+	struct sf_intern *frames, *stacks, *functions;
+
+	SF_VEC(struct sf_process_row) processes;
+	SF_VEC(struct sf_thread_row) threads;
+	SF_VEC(struct sf_module_row) modules;
+	SF_VEC(struct sf_recording_module) module_list; /* beside it: what is given out */
+	struct sf_thread_row no_thread;  /* losses of no known thread */
+
+	/* Not in the file yet. */
+	SF_VEC(struct sf_recording_sample) samples;
+	SF_VEC(struct sf_frame_function) frame_functions;
+	uint32_t saved_frames, saved_stacks, saved_functions;
+	size_t saved_modules;
+
+	struct sf_histogram holds;
+	bool holds_dirty;
+
+	SF_VEC(struct sf_place) places;  /* sorted; of the first `placed_frames` frames */
+	uint32_t placed_frames;
+	SF_VEC(bool) named;              /* by frame number - 1, shorter than there are frames */
+
+	struct sf_recording_totals totals;
+};
+
+/* From the recording's start. Remembers the latest one. */
+uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns);
+
+/* The number of a text made fit for a recording: UTF-8, no control characters, not too long. */
+uint32_t sf_recording_text(struct sf_recording *recording, const char *text);
+const char *sf_recording_string(const struct sf_recording *recording, uint32_t number);
+
+/* Opens (or makes, when `create`) the file for one writer, locked: file.c. */
+bool sf_recording_file_open(struct sf_recording *recording, bool create, struct sf_error *err);
+
+/* Functions at one address, at most: readers refuse more. */
+#define SF_MAX_INLINED 256
+
+/* Writes everything that is not in the file yet, in one transaction: save.c. */
+bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err);
+bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
+
+/* The same; a reader that is in the way only makes it happen later. For the running recording. */
+bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
+
+/* Reads back what a reopened recording needs: restore.c. */
+bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err);
+
+#endif
