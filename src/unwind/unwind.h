@@ -30,11 +30,6 @@
 bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err);
 
 /*
- * One section's worth of call frame information to rows; the heart of sf_unwind_build, for
- * tests and fuzzing. (declared in cfi.h)
- */
-
-/*
  * The table for a file, from the cache if it is there, else built and put there (a cache
  * that cannot be written is no error). build_id_size 0: never cached. The block and its size go to
  * sf_unwind_close. Any thread.

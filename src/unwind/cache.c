@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files are written under a temporary name and renamed, so a reader sees a whole file or none,
+ * and two writers of one table do no harm: both write the same. A file that is mapped is
+ * never written again: unlinked or replaced, its pages stay.
+ */
+#include "unwind/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+/* BUILDID-ARCH: 64 digits, and room for an architecture's name. */
+#define NAME_SIZE 96
+#define TEMPORARY ".new-"
+
+static bool is_ours(const struct stat *status)
+{
+	return status->st_uid == geteuid() && !(status->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Makes and opens a folder below another; takes and closes `parent`. */
+static int open_below(int parent, const char *name, int flags)
+{
+	SF_CLEANUP(close) int above = parent;
+
+	if (above < 0 || (mkdirat(above, name, 0700) != 0 && errno != EEXIST))
+		return -1;
+	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+}
+
+/* The user's cache folder may be a link to anywhere; an unset or relative one counts for nothing
+ * (XDG Base Directory Specification). */
+static int open_user_cache(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME");
+	const char *home = getenv("HOME");
+	char parent[PATH_MAX], *slash;
+
+	if (!cache || cache[0] != '/') {
+		if (!home || home[0] != '/')
+			return -1;
+		return open_below(open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ".cache", 0);
+	}
+	if (strlen(cache) >= sizeof(parent))
+		return -1;
+	strcpy(parent, cache);
+	while ((slash = strrchr(parent, '/')) != parent && !slash[1])
+		*slash = 0;
+	if (mkdir(parent, 0700) != 0 && errno != EEXIST)
+		return -1;
+	return open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int sf_cache_open(void)
+{
+	SF_CLEANUP(close) int folder = -1;
+	struct stat status;
+	char name[32];
+
+	snprintf(name, sizeof(name), "tables-%u", SF_TABLE_VERSION);
+	folder = open_below(open_below(open_user_cache(), "stillframe", O_NOFOLLOW), name,
+			    O_NOFOLLOW);
+	if (folder < 0 || fstat(folder, &status) != 0 || !is_ours(&status))
+		return -1;
+	return sf_steal_fd(&folder);
+}
+
+static void format_name(const struct sf_cache_key *key, char ret[NAME_SIZE])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < key->build_id_size; i++)
+		n += (size_t)snprintf(ret + n, NAME_SIZE - n, "%02x", key->build_id[i]);
+	snprintf(ret + n, NAME_SIZE - n, "-%s", key->arch->name);
+}
+
+static bool is_key(const struct sf_cache_key *key)
+{
+	return key->build_id_size && key->build_id_size <= sizeof(((struct sf_table_header *)0)->build_id);
+}
+
+static bool is_for(const struct sf_table_header *header, const struct sf_cache_key *key)
+{
+	return header->elf_machine == key->arch->elf_machine &&
+	       header->build_id_size == key->build_id_size &&
+	       memcmp(header->build_id, key->build_id, key->build_id_size) == 0;
+}
+
+/* The checksum goes over everything that the header does not check in other ways. */
+static bool is_whole(const void *block, size_t size, const struct sf_cache_key *key)
+{
+	const struct sf_table_header *header = block;
+	struct sf_table table;
+
+	return sf_table_init(&table, block, size) && header->size == size && is_for(header, key) &&
+	       header->checksum == (uint32_t)crc32_z(0, (const uint8_t *)block + sizeof(*header),
+						     size - sizeof(*header));
+}
+
+static bool map(int fd, const struct stat *status, const struct sf_cache_key *key, void **ret,
+		size_t *size_ret)
+{
+	size_t size = (size_t)status->st_size;
+	void *block;
+
+	if (status->st_size < (off_t)sizeof(struct sf_table_header))
+		return false;
+	block = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (block == MAP_FAILED)
+		return false;
+	if (!is_whole(block, size, key)) {
+		munmap(block, size);
+		return false;
+	}
+	*ret = block;
+	*size_ret = size;
+	return true;
+}
+
+bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret)
+{
+	SF_CLEANUP(close) int fd = -1;
+	struct stat status;
+	char name[NAME_SIZE];
+
+	if (!is_key(key))
+		return false;
+	format_name(key, name);
+	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
+	    !map(fd, &status, key, ret, size_ret))
+		return false;
+	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
+	return true;
+}
+
+static bool write_all(int fd, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+
+	while (size) {
+		ssize_t n = write(fd, at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* No fsync: after a crash of the machine the checksum tells. */
+static bool write_file(int folder, const char *name, const void *block, size_t size)
+{
+	SF_CLEANUP(close) int fd = openat(folder, name,
+					  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd >= 0 && write_all(fd, block, size);
+}
+
+bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size)
+{
+	char name[NAME_SIZE], temporary[64];
+	uint64_t number;
+
+	if (!is_key(key) || !is_for(block, key) ||
+	    getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		return false;
+	format_name(key, name);
+	snprintf(temporary, sizeof(temporary), TEMPORARY "%016llx", (unsigned long long)number);
+	if (!write_file(folder, temporary, block, size) ||
+	    renameat(folder, temporary, folder, name) != 0) {
+		unlinkat(folder, temporary, 0);
+		return false;
+	}
+	sf_cache_prune(folder, SF_CACHE_LIMIT);
+	return true;
+}
+
+struct file {
+	struct timespec used;
+	uint64_t size;
+	char name[NAME_SIZE];
+};
+
+struct files {
+	struct file *items;
+	size_t n, capacity;
+};
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+
+	if (x->used.tv_sec != y->used.tv_sec)
+		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+	return x->used.tv_nsec < y->used.tv_nsec ? -1 : x->used.tv_nsec > y->used.tv_nsec;
+}
+
+/* Temporary files count, too: what a killed writer left behind goes when it is the oldest. */
+static bool list_file(int folder, const char *name, struct files *files, uint64_t *total)
+{
+	struct stat status;
+	struct file file;
+
+	if (strlen(name) >= sizeof(file.name) ||
+	    fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
+		return true;
+	file.used = status.st_mtim;
+	file.size = (uint64_t)status.st_size;
+	strcpy(file.name, name);
+	*total += file.size;
+	return sf_vec_push(files, file);
+}
+
+static void list_files(int folder, struct files *files, uint64_t *total)
+{
+	SF_CLEANUP(close) int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	SF_CLEANUP(closedir) DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+
+	if (!stream)
+		return;
+	sf_steal_fd(&copy);
+	while ((entry = readdir(stream))) {
+		if (!list_file(folder, entry->d_name, files, total))
+			return;
+	}
+}
+
+void sf_cache_prune(int folder, uint64_t limit)
+{
+	struct files files = { 0 };
+	uint64_t total = 0;
+
+	list_files(folder, &files, &total);
+	if (total > limit)
+		qsort(files.items, files.n, sizeof(*files.items), compare_files);
+	for (size_t i = 0; i < files.n && total > limit; i++) {
+		if (unlinkat(folder, files.items[i].name, 0) == 0)
+			total -= files.items[i].size;
+	}
+	sf_vec_deinit(&files);
+}

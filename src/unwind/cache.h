@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tables on disk, by build id: $XDG_CACHE_HOME/stillframe/tables-1/BUILDID-ARCH (default
+ * ~/.cache). The number in the folder's name is the format's, SF_TABLE_VERSION, so versions of
+ * stillframe do not fight over a file.
+ *
+ * A file there is used only if it belongs to this user, nobody else can write to it, and its
+ * checksum is right; whatever else it is, it is not an error but a miss.
+ */
+#ifndef SF_UNWIND_CACHE_H
+#define SF_UNWIND_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frozen/arch.h"
+#include "frozen/table.h"
+
+/* All files together; beyond it those that were not used for longest go. */
+#define SF_CACHE_LIMIT ((uint64_t)1 << 30)
+
+struct sf_cache_key {
+	const uint8_t *build_id;
+	size_t build_id_size;    /* 1 to 32 */
+	const struct sf_arch *arch;
+};
+
+/* The folder's descriptor, made if it is missing; -1 if it cannot be had or is not safe. */
+int sf_cache_open(void);
+
+/* Maps a table, read-only; munmap it. False: not there, or not to be trusted. */
+bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret);
+
+/* Writes a table: all of it or nothing, whoever else does the same. False: it is not there. */
+bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size);
+
+/* Removes the files used least recently until the rest has at most `limit` bytes. */
+void sf_cache_prune(int folder, uint64_t limit);
+
+#endif

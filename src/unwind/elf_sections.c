@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds bytes, and does not interpret them, but for three headers that say where others are:
+ * program headers, notes with a build id, and .eh_frame_hdr.
+ */
+#include "unwind/elf_sections.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "unwind/bytes.h"
+#include "unwind/pointer.h"
+
+/* The largest .eh_frame seen is chromium's, 20 MB; the bound is against absurd headers. */
+#define MAX_SECTION ((uint64_t)1 << 30)
+
+static bool check_header(struct sf_elf *elf, struct sf_error *err)
+{
+	GElf_Ehdr header;
+
+	if (elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &header))
+		return sf_fail(err, SF_E_INPUT, "not an ELF file");
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+		return sf_fail(err, SF_E_UNSUPPORTED, "not a 64-bit little-endian ELF file");
+	elf->arch = sf_arch_by_machine(header.e_machine);
+	if (!elf->arch)
+		return sf_fail(err, SF_E_UNSUPPORTED, "an ELF file for a machine (%u) that "
+						      "stillframe cannot unwind", header.e_machine);
+	if (elf_getphdrnum(elf->elf, &elf->n_segments) != 0)
+		elf->n_segments = 0;
+	return true;
+}
+
+static void find_code(struct sf_elf *elf)
+{
+	GElf_Phdr segment;
+
+	for (size_t i = 0; i < elf->n_segments; i++) {
+		uint64_t end;
+
+		if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_LOAD ||
+		    !(segment.p_flags & PF_X) || !segment.p_memsz ||
+		    __builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end))
+			continue;
+		if (elf->code_start == elf->code_end)
+			elf->code_start = segment.p_vaddr;
+		if (segment.p_vaddr < elf->code_start)
+			elf->code_start = segment.p_vaddr;
+		if (end > elf->code_end)
+			elf->code_end = end;
+	}
+}
+
+/* `size` bytes at `offset` of the file, owned by `elf`; NULL if they cannot be had. */
+static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, uint64_t size)
+{
+	size_t file_size;
+	const char *image;
+	SF_CLEANUP(free) void *bytes = NULL;
+	void *kept;
+
+	if (elf->fd < 0) {
+		image = elf_rawfile(elf->elf, &file_size);
+		if (!image || offset > file_size || size > file_size - offset)
+			return NULL;
+		return (const uint8_t *)image + offset;
+	}
+	bytes = malloc(size);
+	if (!bytes || pread(elf->fd, bytes, size, (off_t)offset) != (ssize_t)size ||
+	    !sf_vec_reserve(&elf->owned, 1))
+		return NULL;
+	kept = sf_steal(&bytes);
+	elf->owned.items[elf->owned.n++] = kept;
+	return kept;
+}
+
+/* Takes the build id out of one note segment or section (gABI, "Note Section"). */
+static void read_notes(struct sf_elf *elf, struct sf_bytes notes, uint64_t align)
+{
+	uint64_t mask = align == 8 ? 7 : 3;
+
+	while (!elf->build_id_size && sf_bytes_left(&notes) >= 12) {
+		uint64_t name_size = sf_bytes_u32(&notes);
+		uint64_t size = sf_bytes_u32(&notes);
+		uint32_t type = sf_bytes_u32(&notes);
+		const uint8_t *name = sf_bytes_take(&notes, (name_size + mask) & ~mask);
+		const uint8_t *bytes = sf_bytes_take(&notes, size);
+
+		if (!name || !bytes)
+			return;
+		sf_bytes_take(&notes, -size & mask);
+		if (type != NT_GNU_BUILD_ID || name_size != 4 || memcmp(name, "GNU", 4) != 0 ||
+		    !size || size > sizeof(elf->build_id))
+			continue;
+		memcpy(elf->build_id, bytes, size);
+		elf->build_id_size = size;
+	}
+}
+
+static void find_build_id(struct sf_elf *elf)
+{
+	GElf_Phdr segment;
+
+	for (size_t i = 0; i < elf->n_segments && !elf->build_id_size; i++) {
+		const uint8_t *bytes;
+
+		if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_NOTE ||
+		    segment.p_filesz > 65536)
+			continue;
+		bytes = read_bytes(elf, segment.p_offset, segment.p_filesz);
+		if (bytes)
+			read_notes(elf, (struct sf_bytes){ .at = bytes,
+							   .end = bytes + segment.p_filesz },
+				   segment.p_align);
+	}
+}
+
+static bool open_elf(struct sf_elf *elf, struct sf_error *err)
+{
+	if (!check_header(elf, err)) {
+		sf_elf_close(elf);
+		return false;
+	}
+	find_code(elf);
+	find_build_id(elf);
+	return true;
+}
+
+bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
+{
+	*ret = (struct sf_elf){ .fd = fd };
+	elf_version(EV_CURRENT);
+	ret->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!ret->elf)
+		return sf_fail(err, SF_E_INPUT, "cannot read an ELF file: %s", elf_errmsg(-1));
+	return open_elf(ret, err);
+}
+
+bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err)
+{
+	*ret = (struct sf_elf){ .fd = -1 };
+	elf_version(EV_CURRENT);
+	if (!sf_vec_push(&ret->owned, bytes)) {
+		free(bytes);
+		return sf_fail_memory(err);
+	}
+	ret->elf = elf_memory(bytes, size);
+	if (ret->elf)
+		return open_elf(ret, err);
+	sf_elf_close(ret);
+	return sf_fail(err, SF_E_INPUT, "cannot read an ELF file: %s", elf_errmsg(-1));
+}
+
+void sf_elf_close(struct sf_elf *elf)
+{
+	elf_end(elf->elf);
+	for (size_t i = 0; i < elf->owned.n; i++)
+		free(elf->owned.items[i]);
+	sf_vec_deinit(&elf->owned);
+	if (elf->owns_fd)
+		close(elf->fd);
+	*elf = (struct sf_elf){ .fd = -1 };
+}
+
+static Elf_Scn *find_section(struct sf_elf *elf, const char *name, GElf_Shdr *header)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf->elf, &names) != 0)
+		return NULL;
+	while ((section = elf_nextscn(elf->elf, section))) {
+		const char *found;
+
+		if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS ||
+		    header->sh_type == SHT_NULL || header->sh_size > MAX_SECTION)
+			continue;
+		found = elf_strptr(elf->elf, names, header->sh_name);
+		if (found && strcmp(found, name) == 0)
+			return section;
+	}
+	return NULL;
+}
+
+/* The old form (.zdebug_*): "ZLIB", the size big-endian, the stream. */
+static bool is_sane_zdebug(Elf_Scn *section)
+{
+	Elf_Data *data = elf_rawdata(section, NULL);
+	uint64_t size;
+
+	if (!data || !data->d_buf || data->d_size < 12 || memcmp(data->d_buf, "ZLIB", 4) != 0)
+		return false;
+	memcpy(&size, (const char *)data->d_buf + 4, sizeof(size));
+	return __builtin_bswap64(size) <= MAX_SECTION;
+}
+
+/* The size in a compressed section's header is a promise by the file: bounded first. */
+static bool decompress(Elf_Scn *section, const GElf_Shdr *header, bool is_zdebug)
+{
+	GElf_Chdr compressed;
+
+	if (is_zdebug)
+		return is_sane_zdebug(section) && elf_compress_gnu(section, 0, 0) >= 0;
+	if (!(header->sh_flags & SHF_COMPRESSED))
+		return true;
+	return gelf_getchdr(section, &compressed) && compressed.ch_size <= MAX_SECTION &&
+	       elf_compress(section, 0, 0) >= 0;
+}
+
+bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = find_section(elf, name, &header);
+	Elf_Data *data;
+
+	if (!section || !decompress(section, &header, strncmp(name, ".zdebug_", 8) == 0))
+		return false;
+	data = elf_rawdata(section, NULL);
+	if (!data || !data->d_buf || !data->d_size)
+		return false;
+	*ret = (struct sf_section){
+		.bytes = data->d_buf, .size = data->d_size, .address = header.sh_addr,
+	};
+	return true;
+}
+
+/* The address of a section, whether or not it has bytes; 0 if it is not there. */
+static uint64_t address_of(struct sf_elf *elf, const char *name)
+{
+	GElf_Shdr header;
+
+	return find_section(elf, name, &header) ? header.sh_addr : 0;
+}
+
+static bool find_segment(struct sf_elf *elf, uint32_t type, uint64_t address, GElf_Phdr *ret)
+{
+	for (size_t i = 0; i < elf->n_segments; i++) {
+		if (!gelf_getphdr(elf->elf, (int)i, ret) || ret->p_type != type)
+			continue;
+		if (type != PT_LOAD || (address >= ret->p_vaddr &&
+					address - ret->p_vaddr < ret->p_filesz))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * .eh_frame_hdr: version, three encodings, and the address of .eh_frame (LSB Core 5.0, section
+ * 10.6.2). Its search table is for those who look up one address, and may be missing.
+ */
+static bool read_eh_frame_address(struct sf_elf *elf, uint64_t *ret)
+{
+	struct sf_pointers pointers = { .address_size = 8 };
+	struct sf_bytes bytes = { 0 };
+	GElf_Phdr segment;
+	uint8_t encoding;
+
+	if (!find_segment(elf, PT_GNU_EH_FRAME, 0, &segment) || segment.p_filesz < 8)
+		return false;
+	bytes.at = read_bytes(elf, segment.p_offset, segment.p_filesz < 32 ? segment.p_filesz : 32);
+	if (!bytes.at)
+		return false;
+	bytes.end = bytes.at + (segment.p_filesz < 32 ? segment.p_filesz : 32);
+	pointers.start = bytes.at;
+	pointers.address = pointers.data = segment.p_vaddr;
+	if (sf_bytes_u8(&bytes) != 1)
+		return false;
+	encoding = sf_bytes_u8(&bytes);
+	sf_bytes_take(&bytes, 2);
+	return sf_pointer_read(&pointers, &bytes, encoding, ret);
+}
+
+/* From the address in .eh_frame_hdr to the end of its segment, which is not its own end. */
+static bool eh_frame_by_segment(struct sf_elf *elf, struct sf_cfi *ret)
+{
+	GElf_Phdr segment;
+	uint64_t address, past, size, offset;
+	const uint8_t *bytes;
+
+	if (!read_eh_frame_address(elf, &address) ||
+	    !find_segment(elf, PT_LOAD, address, &segment))
+		return false;
+	past = address - segment.p_vaddr;
+	size = segment.p_filesz - past;
+	if (size > MAX_SECTION || __builtin_add_overflow(segment.p_offset, past, &offset))
+		return false;
+	bytes = read_bytes(elf, offset, size);
+	if (!bytes)
+		return false;
+	*ret = (struct sf_cfi){
+		.bytes = bytes, .size = size, .address = address, .eh = true, .ends_at_zero = true,
+	};
+	return true;
+}
+
+bool sf_elf_eh_frame(struct sf_elf *elf, struct sf_cfi *ret)
+{
+	struct sf_section section;
+
+	if (!sf_elf_section(elf, ".eh_frame", &section))
+		return eh_frame_by_segment(elf, ret);
+	*ret = (struct sf_cfi){
+		.bytes = section.bytes, .size = section.size, .address = section.address,
+		.eh = true, .text = address_of(elf, ".text"), .data = address_of(elf, ".got"),
+	};
+	return true;
+}
+
+bool sf_elf_debug_frame(struct sf_elf *elf, struct sf_cfi *ret)
+{
+	struct sf_section section;
+
+	if (!sf_elf_section(elf, ".debug_frame", &section) &&
+	    !sf_elf_section(elf, ".zdebug_frame", &section))
+		return false;
+	*ret = (struct sf_cfi){
+		.bytes = section.bytes, .size = section.size, .address = section.address,
+	};
+	return true;
+}

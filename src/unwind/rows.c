@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules are interned as they come, so a row is 8 bytes from the start. A span is a stretch of
+ * addresses and the function whose rows hold in it; settling a source turns overlapping
+ * spans into disjoint ones and puts them into the holes of what was settled before. No row moves until
+ * packing.
+ */
+#include "unwind/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/intern.h"
+#include "base/vec.h"
+
+/*
+ * Distinct rule sets and bytes of expressions in one table. The most seen: see docs of
+ * bench/tables.py; some thousands and some hundred kilobytes. The bounds keep a
+ * hostile file from making 120 bytes out of each 3 of its own.
+ */
+#define MAX_RULES (1u << 18)
+#define MAX_BLOB ((size_t)64 << 20)
+
+struct span {
+	uint32_t start, end;      /* offsets */
+	uint32_t first, n_rows;   /* of the function, in sf_rows.rows */
+};
+
+struct spans {
+	struct span *items;
+	size_t n, capacity;
+};
+
+struct sf_rows {
+	uint64_t base;
+	uint64_t end;
+	struct sf_intern *rules;
+	struct sf_intern *expressions;
+	SF_VEC(int32_t) places;   /* of expressions, by number - 1 */
+	SF_VEC(uint8_t) blob;
+	SF_VEC(struct sf_row) rows;
+	struct spans fresh;       /* of this source, as they came */
+	struct spans settled;     /* of earlier ones: sorted, disjoint */
+	struct span current;
+	bool overfull;            /* a bound was hit in the current function: it is dropped */
+};
+
+/* Row rules are interned numbers (from 1) until packing; 0 marks a gap. */
+#define GAP 0
+
+static const struct sf_rules gap_rules = {
+	.cfa.how = SF_HOW_UNDEFINED,
+	.flags = SF_RULES_NONE,
+};
+
+struct sf_rows *sf_rows_create(uint64_t start, uint64_t end)
+{
+	struct sf_rows *rows = calloc(1, sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	rows->base = start;
+	rows->end = end;
+	rows->rules = sf_intern_create();
+	rows->expressions = sf_intern_create();
+	if (!rows->rules || !rows->expressions) {
+		sf_rows_destroy(rows);
+		return NULL;
+	}
+	return rows;
+}
+
+void sf_rows_destroy(struct sf_rows *rows)
+{
+	if (!rows)
+		return;
+	sf_intern_destroy(rows->rules);
+	sf_intern_destroy(rows->expressions);
+	sf_vec_deinit(&rows->places);
+	sf_vec_deinit(&rows->blob);
+	sf_vec_deinit(&rows->rows);
+	sf_vec_deinit(&rows->fresh);
+	sf_vec_deinit(&rows->settled);
+	free(rows);
+}
+
+/* The first settled span that ends behind `offset`. */
+static size_t find_settled(const struct spans *settled, uint32_t offset)
+{
+	size_t low = 0, high = settled->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (settled->items[middle].end > offset)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static bool is_covered(const struct spans *settled, uint32_t start, uint32_t end)
+{
+	for (size_t i = find_settled(settled, start); i < settled->n && start < end; i++) {
+		if (settled->items[i].start > start)
+			return false;
+		start = settled->items[i].end;
+	}
+	return start >= end;
+}
+
+bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
+{
+	if (end > rows->end)
+		end = rows->end;
+	if (start < rows->base || start >= end)
+		return false;
+	rows->current = (struct span){
+		.start = (uint32_t)(start - rows->base),
+		.end = (uint32_t)(end - rows->base),
+		.first = (uint32_t)rows->rows.n,
+	};
+	rows->overfull = false;
+	return !is_covered(&rows->settled, rows->current.start, rows->current.end);
+}
+
+static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
+{
+	if (sf_intern_count(rows->rules) >= MAX_RULES) {
+		rows->overfull = true;
+		return GAP + 1;
+	}
+	return sf_intern_add(rows->rules, rules, sizeof(*rules), NULL);
+}
+
+bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *rules)
+{
+	struct span *current = &rows->current;
+	struct sf_row row, *last;
+
+	if (address - rows->base >= current->end || rows->overfull)
+		return true;
+	row.offset = (uint32_t)(address - rows->base);
+	row.rules = intern_rules(rows, rules);
+	if (!row.rules)
+		return false;
+	last = current->n_rows ? &rows->rows.items[rows->rows.n - 1] : NULL;
+	if (last && last->offset == row.offset) {
+		last->rules = row.rules;
+		return true;
+	}
+	if (last && last->rules == row.rules)
+		return true;
+	current->n_rows++;
+	return rows->rows.n < UINT32_MAX && sf_vec_push(&rows->rows, row);
+}
+
+bool sf_rows_end(struct sf_rows *rows, bool keep)
+{
+	if (!keep || rows->overfull || !rows->current.n_rows) {
+		rows->rows.n = rows->current.first;
+		return true;
+	}
+	return sf_vec_push(&rows->fresh, rows->current);
+}
+
+static bool store_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size)
+{
+	if (!sf_vec_push(&rows->places, (int32_t)rows->blob.n) || !sf_vec_reserve(&rows->blob, size))
+		return false;
+	if (size)
+		memcpy(rows->blob.items + rows->blob.n, bytes, size);
+	rows->blob.n += size;
+	return true;
+}
+
+bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size, int32_t *ret)
+{
+	uint32_t number;
+	bool is_new;
+
+	if (rows->blob.n + size > MAX_BLOB) {
+		rows->overfull = true;
+		*ret = 0;
+		return true;
+	}
+	number = sf_intern_add(rows->expressions, bytes, size, &is_new);
+	if (!number || (is_new && !store_expression(rows, bytes, size)))
+		return false;
+	*ret = rows->places.items[number - 1];
+	return true;
+}
+
+/* By start; of two that start together the one that came first comes last, and wins. */
+static int compare_spans(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->first > y->first ? -1 : x->first < y->first;
+}
+
+static bool is_sorted(const struct spans *spans)
+{
+	for (size_t i = 1; i < spans->n; i++) {
+		if (compare_spans(&spans->items[i - 1], &spans->items[i]) > 0)
+			return false;
+	}
+	return true;
+}
+
+/* Appends the part of `span` between two offsets, if there is any. */
+static bool push_part(struct spans *spans, const struct span *span, uint32_t start, uint32_t end)
+{
+	struct span part = *span;
+
+	if (start >= end)
+		return true;
+	part.start = start;
+	part.end = end;
+	return sf_vec_push(spans, part);
+}
+
+/* Closes open spans, innermost first, up to `until`; *at is how far `ret` goes. */
+static bool close_spans(struct spans *open, uint32_t *at, uint32_t until, struct spans *ret)
+{
+	while (open->n && *at < until) {
+		const struct span *top = &open->items[open->n - 1];
+		uint32_t end = top->end < until ? top->end : until;
+
+		if (!push_part(ret, top, *at, end))
+			return false;
+		if (*at < end)
+			*at = end;
+		if (top->end <= until)
+			open->n--;
+	}
+	return true;
+}
+
+/* Sorted spans that may overlap, to disjoint ones: the one that starts later is on top. */
+static bool flatten(const struct spans *sorted, struct spans *ret)
+{
+	struct spans open = { 0 };
+	uint32_t at = 0;
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < sorted->n; i++) {
+		const struct span *span = &sorted->items[i];
+
+		ok = close_spans(&open, &at, span->start, ret) && sf_vec_push(&open, *span);
+		at = span->start;
+	}
+	ok = ok && close_spans(&open, &at, UINT32_MAX, ret);
+	sf_vec_deinit(&open);
+	return ok;
+}
+
+static uint32_t end_of(const struct spans *spans)
+{
+	return spans->n ? spans->items[spans->n - 1].end : 0;
+}
+
+/* All of `first`, and of `second` what lies in the holes. Both are sorted and disjoint. */
+static bool merge(const struct spans *first, const struct spans *second, struct spans *ret)
+{
+	size_t next = 0;
+
+	for (size_t i = 0; i < second->n; i++) {
+		const struct span *span = &second->items[i];
+		uint32_t start = span->start > end_of(ret) ? span->start : end_of(ret);
+
+		for (; next < first->n && first->items[next].start < span->end; next++) {
+			const struct span *winner = &first->items[next];
+
+			if (!push_part(ret, span, start, winner->start) || !sf_vec_push(ret, *winner))
+				return false;
+			start = winner->end > start ? winner->end : start;
+		}
+		if (!push_part(ret, span, start, span->end))
+			return false;
+	}
+	for (; next < first->n; next++) {
+		if (!sf_vec_push(ret, first->items[next]))
+			return false;
+	}
+	return true;
+}
+
+bool sf_rows_settle(struct sf_rows *rows)
+{
+	struct spans flat = { 0 }, merged = { 0 };
+	bool ok;
+
+	if (!rows->fresh.n)
+		return true;
+	if (!is_sorted(&rows->fresh))
+		qsort(rows->fresh.items, rows->fresh.n, sizeof(struct span), compare_spans);
+	ok = flatten(&rows->fresh, &flat);
+	sf_vec_deinit(&rows->fresh);
+	if (ok && !rows->settled.n) {
+		rows->settled = flat;
+		return true;
+	}
+	ok = ok && merge(&rows->settled, &flat, &merged);
+	sf_vec_deinit(&flat);
+	sf_vec_deinit(&rows->settled);
+	rows->settled = merged;
+	return ok;
+}
+
+/* Where packed rows go; `rows` NULL only counts. */
+struct packing {
+	struct sf_row *rows;
+	size_t n;
+	uint32_t last; /* rules of the last row, to merge equal neighbours */
+};
+
+static void pack_row(struct packing *packing, uint32_t offset, uint32_t rules)
+{
+	if (packing->n && packing->last == rules)
+		return;
+	if (packing->rows)
+		packing->rows[packing->n] = (struct sf_row){ .offset = offset, .rules = rules };
+	packing->last = rules;
+	packing->n++;
+}
+
+/* The row of a function that holds at `offset`; its first one holds before it, too. */
+static uint32_t find_row(const struct sf_row *rows, uint32_t n, uint32_t offset)
+{
+	uint32_t low = 0, high = n;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (rows[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void pack_span(struct packing *packing, const struct span *span,
+		      const struct sf_row *rows)
+{
+	uint32_t i = find_row(rows, span->n_rows, span->start);
+
+	pack_row(packing, span->start, rows[i].rules);
+	for (i++; i < span->n_rows && rows[i].offset < span->end; i++)
+		pack_row(packing, rows[i].offset, rows[i].rules);
+}
+
+/* All rows in order, with gaps, and a gap behind the last. Their number. */
+static size_t pack_rows(const struct sf_rows *rows, struct sf_row *ret)
+{
+	struct packing packing = { .rows = ret };
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < rows->settled.n; i++) {
+		const struct span *span = &rows->settled.items[i];
+
+		if (packing.n && span->start > end)
+			pack_row(&packing, end, GAP);
+		pack_span(&packing, span, rows->rows.items + span->first);
+		end = span->end;
+	}
+	if (packing.n)
+		pack_row(&packing, end, GAP);
+	return packing.n;
+}
+
+/* Numbers from 0 with the gap's at their end, offsets from the first row. */
+static void renumber(struct sf_row *rows, size_t n, uint32_t gap)
+{
+	uint32_t start = n ? rows[0].offset : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		rows[i].offset -= start;
+		rows[i].rules = rows[i].rules == GAP ? gap : rows[i].rules - 1;
+	}
+}
+
+static void copy_rules(struct sf_rules *ret, const struct sf_intern *rules)
+{
+	uint32_t n = sf_intern_count(rules);
+
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(&ret[i], sf_intern_get(rules, i + 1, NULL), sizeof(*ret));
+	ret[n] = gap_rules;
+}
+
+bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *known, void **ret,
+		  size_t *size_ret, struct sf_error *err)
+{
+	struct sf_table_header header = *known;
+	size_t n_rows = pack_rows(rows, NULL);
+	size_t n_rules = n_rows ? (size_t)sf_intern_count(rows->rules) + 1 : 0;
+	size_t blob_size = n_rows ? rows->blob.n : 0;
+	SF_CLEANUP(free) uint8_t *block = NULL;
+	uint8_t *at;
+
+	header.magic = SF_TABLE_MAGIC;
+	header.version = SF_TABLE_VERSION;
+	header.n_rows = (uint32_t)n_rows;
+	header.n_rules = (uint32_t)n_rules;
+	header.blob_size = (uint32_t)blob_size;
+	header.base = n_rows ? rows->base + rows->settled.items[0].start : 0;
+	header.size = sizeof(header) + n_rows * sizeof(struct sf_row) +
+		      n_rules * sizeof(struct sf_rules) + blob_size;
+	if (n_rows > UINT32_MAX)
+		return sf_fail(err, SF_E_INPUT, "too many unwind rows: %zu", n_rows);
+	block = malloc(header.size);
+	if (!block)
+		return sf_fail_memory(err);
+
+	at = block + sizeof(header);
+	pack_rows(rows, (struct sf_row *)at);
+	renumber((struct sf_row *)at, n_rows, (uint32_t)n_rules - 1);
+	at += n_rows * sizeof(struct sf_row);
+	if (n_rules)
+		copy_rules((struct sf_rules *)at, rows->rules);
+	at += n_rules * sizeof(struct sf_rules);
+	if (blob_size)
+		memcpy(at, rows->blob.items, blob_size);
+	header.checksum = (uint32_t)crc32_z(0, block + sizeof(header), header.size - sizeof(header));
+	memcpy(block, &header, sizeof(header));
+	*size_ret = header.size;
+	*ret = sf_steal(&block);
+	return true;
+}
