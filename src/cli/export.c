@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `stillframe export`: a recording, in a format that other tools read. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/commands.h"
+#include "export/export.h"
+#include "recording/profile.h"
+
+SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
+
+/* An option's value is an index: of formats, and for clocks the enum sf_clock. */
+static const char *const formats[] = { "collapsed", "pprof", "speedscope", "html", NULL };
+static const char *const clocks[] = {
+	[SF_CLOCK_WALL] = "wall",
+	[SF_CLOCK_CPU] = "cpu",
+	[SF_CLOCK_OFFCPU] = "offcpu",
+	NULL,
+};
+
+struct export_options {
+	int format;
+	const char *output;
+	int clock;
+	const char *threads;
+};
+
+static const struct sf_option options[] = {
+	{ .name = "format", .letter = 'f', .kind = SF_OPTION_CHOICE, .argument = "FORMAT",
+	  .offset = offsetof(struct export_options, format), .choices = formats,
+	  .help = "collapsed, pprof, speedscope or html (required)" },
+	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .argument = "OUT",
+	  .offset = offsetof(struct export_options, output),
+	  .help = "the file to write, - for stdout (default: FILE with the format's suffix)" },
+	{ .name = "clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK",
+	  .offset = offsetof(struct export_options, clock), .choices = clocks,
+	  .help = "what samples weigh: wall, cpu or offcpu time (default: wall)" },
+	{ .name = "threads", .kind = SF_OPTION_STRING, .argument = "REGEX",
+	  .offset = offsetof(struct export_options, threads),
+	  .help = "only threads whose name matches this extended regular expression (default: all)" },
+	{ 0 },
+};
+
+/* A file on its way: written under a name of its own, so that OUT is never half there. */
+struct destination {
+	char *path;         /* NULL: stdout */
+	char *temporary;    /* NULL: none to remove */
+	FILE *file;
+};
+
+/* "java-4242.sfr" becomes "java-4242.html", in the current folder. */
+static char *default_path(const char *input, const char *suffix)
+{
+	const char *slash = strrchr(input, '/');
+	const char *name = slash ? slash + 1 : input;
+	size_t size = strlen(name);
+	char *path;
+
+	if (size > 4 && strcmp(name + size - 4, ".sfr") == 0)
+		size -= 4;
+	if (asprintf(&path, "%.*s%s", (int)size, name, suffix) < 0)
+		return NULL;
+	return path;
+}
+
+static bool open_stdout(struct destination *to, const struct sf_exporter *exporter,
+			struct sf_error *err)
+{
+	if (exporter->binary && isatty(STDOUT_FILENO)) {
+		sf_fail(err, SF_E_INPUT, "cannot write %s to a terminal: it is binary",
+			exporter->name);
+		return sf_fail_hint(err, "Redirect it, or give a file: -o profile%s",
+				    exporter->suffix);
+	}
+	to->file = stdout;
+	return true;
+}
+
+/* /dev/full, a pipe, a terminal: written in place, there is nothing to rename. */
+static bool is_special(const char *path)
+{
+	struct stat stat_;
+
+	return stat(path, &stat_) == 0 && !S_ISREG(stat_.st_mode);
+}
+
+static bool open_in_place(struct destination *to, struct sf_error *err)
+{
+	to->file = fopen(to->path, "we");
+	return to->file || sf_fail_os(err, "cannot write %s", to->path);
+}
+
+/* mkstemp's file is for its owner alone; give it what open() would have given. */
+static bool open_temporary(struct destination *to, struct sf_error *err)
+{
+	mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (asprintf(&to->temporary, "%s.XXXXXX", to->path) < 0) {
+		to->temporary = NULL;
+		return sf_fail_memory(err);
+	}
+	fd = mkostemp(to->temporary, O_CLOEXEC);
+	if (fd < 0) {
+		sf_fail_os(err, "cannot write %s", to->path);
+		free(sf_steal(&to->temporary));
+		return false;
+	}
+	fchmod(fd, 0666 & ~mask);
+	to->file = fdopen(fd, "w");
+	if (!to->file) {
+		close(fd);
+		return sf_fail_os(err, "cannot write %s", to->path);
+	}
+	return true;
+}
+
+static bool open_destination(struct destination *to, const struct sf_exporter *exporter,
+			     const char *output, const char *input, struct sf_error *err)
+{
+	if (output && strcmp(output, "-") == 0)
+		return open_stdout(to, exporter, err);
+	to->path = output ? strdup(output) : default_path(input, exporter->suffix);
+	if (!to->path)
+		return sf_fail_memory(err);
+	return is_special(to->path) ? open_in_place(to, err) : open_temporary(to, err);
+}
+
+/* Errors of the last bytes show only here. */
+static bool close_file(struct destination *to, struct sf_error *err)
+{
+	FILE *file = sf_steal(&to->file);
+
+	if (file == stdout ? fflush(file) == 0 : fclose(file) == 0)
+		return true;
+	return sf_fail_os(err, "cannot write %s", to->path ? to->path : "to stdout");
+}
+
+static bool finish_destination(struct destination *to, struct sf_error *err)
+{
+	if (!close_file(to, err))
+		return false;
+	if (!to->temporary)
+		return true;
+	if (rename(to->temporary, to->path) != 0)
+		return sf_fail_os(err, "cannot rename %s to %s", to->temporary, to->path);
+	free(sf_steal(&to->temporary));
+	return true;
+}
+
+/* Whatever is left after a failure goes away. */
+static void abandon_destination(struct destination *to)
+{
+	if (to->file && to->file != stdout)
+		fclose(to->file);
+	if (to->temporary)
+		unlink(to->temporary);
+	free(to->temporary);
+	free(to->path);
+}
+
+static bool export_profile(const struct export_options *wanted, const char *input,
+			   struct sf_error *err)
+{
+	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
+	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
+					  .threads = wanted->threads };
+	const struct sf_exporter *exporter = sf_exporter_by_name(formats[wanted->format]);
+	struct destination to = { 0 };
+	bool done;
+
+	if (!sf_profile_load(input, &profile, err))
+		return false;
+	done = open_destination(&to, exporter, wanted->output, input, err) &&
+	       exporter->write(profile, &filter, to.file, err) &&
+	       finish_destination(&to, err);
+	if (done && to.path)
+		fprintf(stderr, "stillframe: wrote %s\n", to.path);
+	abandon_destination(&to);
+	return done;
+}
+
+static int bad_usage(const char *text)
+{
+	struct sf_error err;
+
+	sf_fail(&err, SF_E_INPUT, "%s", text);
+	sf_fail_hint(&err, "See `stillframe export --help`.");
+	return sf_cli_fail(SF_EXIT_USAGE, &err);
+}
+
+static int run_export(int argc, char **argv)
+{
+	struct export_options wanted = { .format = -1, .clock = SF_CLOCK_WALL };
+	struct sf_error err = { 0 };
+	int rest, status = sf_cli_parse(&sf_command_export, argc, argv, &wanted, &rest);
+
+	if (status >= 0)
+		return status;
+	if (wanted.format < 0)
+		return bad_usage("export: --format is missing: collapsed, pprof, speedscope or html");
+	if (argc - rest != 1)
+		return bad_usage("export: one recording (FILE.sfr) is needed");
+	if (!export_profile(&wanted, argv[rest], &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	return SF_EXIT_OK;
+}
+
+const struct sf_command sf_command_export = {
+	.name = "export",
+	.summary = "write a recording in a format that other tools read",
+	.usage = "FILE --format FORMAT [-o OUT]",
+	.details = "Formats: collapsed (folded stacks, in microseconds), pprof (for `go tool pprof`), "
+		   "speedscope (JSON), and html (one page with a flame graph that any browser opens).\n"
+		   "The clock decides what a sample weighs: wall counts all time, cpu the time on a CPU, "
+		   "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.",
+	.examples = "stillframe export java-4242.sfr --format html\n"
+		    "stillframe export java-4242.sfr --format collapsed --clock cpu -o - | flamegraph.pl "
+		    "> cpu.svg\n"
+		    "stillframe export java-4242.sfr --format pprof && go tool pprof -http : "
+		    "java-4242.pb.gz",
+	.options = options,
+	.run = run_export,
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+
+#include <string.h>
+
+const struct sf_exporter *const sf_exporters[] = {
+	&sf_export_collapsed,
+	&sf_export_pprof,
+	&sf_export_speedscope,
+	&sf_export_html,
+	NULL,
+};
+
+const struct sf_exporter *sf_exporter_by_name(const char *name)
+{
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++) {
+		if (strcmp((*e)->name, name) == 0)
+			return *e;
+	}
+	return NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/json_text.h"
+
+/* In JSON a '<' can only stand inside a string, so this is right for any JSON text. */
+static void print_without_tags(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '<')
+			fputs("\\u003c", out);
+		else
+			putc(*text, out);
+	}
+}
+
+bool sf_json_take(FILE *out, struct json_object *object)
+{
+	const char *text = NULL;
+
+	if (object)
+		text = json_object_to_json_string_ext(
+			object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (text)
+		print_without_tags(out, text);
+	json_object_put(object);
+	return text != NULL;
+}
+
+bool sf_json_string(FILE *out, const char *text)
+{
+	return sf_json_take(out, json_object_new_string(text));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the page (src/web) shows, as one JSON object; src/web/data.js is its reader:
+ *
+ *   about      facts of the recording, losses by cause, CPU time seen and counted
+ *   threads    [{name, process, pid, tid}]
+ *   functions  columns name, module, file (indexes of strings) and kind
+ *   nodes      columns parent (how far back), function, line: stacks as a tree, node 0 its root
+ *   rows       columns thread, node, state, ticks, cpu, wall (microseconds)
+ *   strings    texts, "" first
+ *
+ * Frames of one function at different lines are one node, with the line that weighs most: people
+ * compare functions. Nothing that weighs nothing is in it.
+ */
+#ifndef SF_EXPORT_PAGE_DATA_H
+#define SF_EXPORT_PAGE_DATA_H
+
+#include "export/tally.h"
+
+/* False when memory ran out. Does not check whether writing to `out` worked. */
+bool sf_page_data_write(const struct sf_profile *profile, const struct sf_filter *filter,
+			const struct sf_tally *tally, FILE *out);
+
+#endif

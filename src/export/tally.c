@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/tally.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+
+SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
+
+/* What makes two samples one row; compared as bytes, so it has no holes. */
+struct key {
+	uint32_t thread, node, state;
+};
+
+bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
+		      bool **chosen_ret, struct sf_error *err)
+{
+	bool *chosen = malloc(profile->n_threads + 1);
+	regex_t regex;
+	int error;
+
+	if (!chosen)
+		return sf_fail_memory(err);
+	for (uint32_t i = 0; i < profile->n_threads; i++)
+		chosen[i] = true;
+	*chosen_ret = chosen;
+	if (!filter->threads)
+		return true;
+
+	error = regcomp(&regex, filter->threads, REG_EXTENDED | REG_NOSUB);
+	if (error) {
+		char text[128];
+
+		regerror(error, &regex, text, sizeof(text));
+		free(chosen);
+		*chosen_ret = NULL;
+		return sf_fail(err, SF_E_INPUT, "--threads: \"%s\" is no regular expression: %s",
+			       filter->threads, text);
+	}
+	for (uint32_t i = 0; i < profile->n_threads; i++) {
+		const char *name = sf_profile_string(profile, profile->threads[i].name);
+
+		chosen[i] = regexec(&regex, name, 0, NULL, 0) == 0;
+	}
+	regfree(&regex);
+	return true;
+}
+
+/* Interned numbers are dense, so the number of a sample's key is the number of its row. */
+static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
+		       const struct sf_profile_sample *sample, uint64_t weight_ns)
+{
+	const struct key key = { sample->thread, sample->node, sample->state };
+	struct sf_tally_row *row;
+	bool is_new;
+	uint32_t number = sf_intern_add(keys, &key, sizeof(key), &is_new);
+
+	if (!number)
+		return false;
+	if (is_new) {
+		if (!sf_vec_grow((void **)&tally->rows, capacity, tally->n_rows, 1,
+				 sizeof(*tally->rows)))
+			return false;
+		tally->rows[tally->n_rows++] = (struct sf_tally_row){
+			.thread = sample->thread,
+			.node = sample->node,
+			.state = sample->state,
+		};
+	}
+	row = &tally->rows[number - 1];
+	row->ticks += sample->ticks;
+	row->cpu_ns += sf_profile_weight(sample, SF_CLOCK_CPU);
+	row->wall_ns += sf_profile_weight(sample, SF_CLOCK_WALL);
+	row->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);
+	row->weight_ns += weight_ns;
+	return true;
+}
+
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+		     struct sf_tally **ret, struct sf_error *err)
+{
+	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = calloc(1, sizeof(*tally));
+	SF_CLEANUP(sf_intern_destroy) struct sf_intern *keys = sf_intern_create();
+	SF_CLEANUP(free) bool *chosen = NULL;
+	size_t capacity = 0;
+
+	if (!tally || !keys)
+		return sf_fail_memory(err);
+	if (!sf_tally_threads(profile, filter, &chosen, err))
+		return false;
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		const struct sf_profile_sample *sample = &profile->samples[i];
+		uint64_t weight_ns = sf_profile_weight(sample, filter->clock);
+
+		if (!chosen[sample->thread] || !weight_ns)
+			continue;
+		if (!add_sample(tally, &capacity, keys, sample, weight_ns))
+			return sf_fail_memory(err);
+	}
+	*ret = sf_steal(&tally);
+	return true;
+}
+
+void sf_tally_destroy(struct sf_tally *tally)
+{
+	if (!tally)
+		return;
+	free(tally->rows);
+	free(tally);
+}
+
+const char *sf_tally_thread_name(const struct sf_profile *profile, uint32_t thread)
+{
+	const struct sf_profile_thread *t = &profile->threads[thread];
+
+	if (*sf_profile_string(profile, t->name))
+		return sf_profile_string(profile, t->name);
+	if (*sf_profile_string(profile, t->process_name))
+		return sf_profile_string(profile, t->process_name);
+	return "thread";
+}
+
+bool sf_export_finish(FILE *out, struct sf_error *err)
+{
+	errno = 0;
+	if (fflush(out) == 0 && !ferror(out))
+		return true;
+	if (!errno)
+		return sf_fail(err, SF_E_SYSTEM, "cannot write the export");
+	return sf_fail_os(err, "cannot write the export");
+}

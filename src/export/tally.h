@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples that an export is about, added up: a row for each distinct thread, stack and state.
+ * This is the one place where exporters apply a filter.
+ */
+#ifndef SF_EXPORT_TALLY_H
+#define SF_EXPORT_TALLY_H
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "recording/profile.h"
+
+struct sf_tally_row {
+	uint32_t thread;    /* index */
+	uint32_t node;      /* 0: nothing is known of the stack */
+	uint8_t  state;     /* enum sf_state */
+	uint64_t ticks;
+	uint64_t cpu_ns, wall_ns, offcpu_ns;
+	uint64_t weight_ns; /* by the filter's clock, never 0 */
+};
+
+/* Rows in the order in which each was first seen. */
+struct sf_tally {
+	struct sf_tally_row *rows;
+	size_t n_rows;
+};
+
+/* What stands in for the frames of a sample without any (node 0). */
+#define SF_NO_STACK "[no stack]"
+
+/* For each thread of the profile, whether the filter lets it through; free() it. */
+bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
+		      bool **chosen_ret, struct sf_error *err);
+
+/* Samples that weigh nothing by the filter's clock are left out. */
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+		     struct sf_tally **ret, struct sf_error *err);
+void sf_tally_destroy(struct sf_tally *tally); /* takes NULL */
+
+SF_DEFINE_CLEANUP(struct sf_tally *, sf_tally_destroy)
+
+/* A thread's name for people: its own, else its process's, else "thread". */
+const char *sf_tally_thread_name(const struct sf_profile *profile, uint32_t thread);
+
+/* The last line of a writer: flushes, and says so when anything could not be written. */
+bool sf_export_finish(FILE *out, struct sf_error *err);
+
+#endif
