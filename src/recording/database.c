@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include "base/output.h"
 
 /* What a user can do about a result code. */
 static const struct {
@@ -56,6 +59,8 @@ bool sf_database_fail(sqlite3 *db, struct sf_error *err)
 	sf_fail(err, code, "%s: %s%s%s", path ? path : "database", sqlite3_errmsg(db),
 		code == SF_E_SYSTEM && error ? ": " : "",
 		code == SF_E_SYSTEM && error ? strerror(error) : "");
+	if (err)
+		sf_sanitize(err->text); /* SQLite quotes the file */
 	if (err && code == SF_E_SYSTEM)
 		err->os_errno = error;
 	return hint ? sf_fail_hint(err, "%s", hint) : false;
@@ -92,6 +97,73 @@ bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_erro
 		return sf_fail_os(err, "cannot open %s", path);
 	}
 	sqlite3_extended_result_codes(db, 1);
+	*ret = sf_steal(&db);
+	return true;
+}
+
+/* Nothing that a recording holds comes near these. */
+static const struct {
+	int limit, value;
+} limits[] = {
+	{ SQLITE_LIMIT_LENGTH, 1 << 20 },
+	{ SQLITE_LIMIT_SQL_LENGTH, 64 << 10 },
+	{ SQLITE_LIMIT_COLUMN, 64 },
+	{ SQLITE_LIMIT_EXPR_DEPTH, 32 },
+	{ SQLITE_LIMIT_COMPOUND_SELECT, 4 },
+	{ SQLITE_LIMIT_VDBE_OP, 25000 },
+	{ SQLITE_LIMIT_FUNCTION_ARG, 8 },
+	{ SQLITE_LIMIT_ATTACHED, 0 },
+	{ SQLITE_LIMIT_TRIGGER_DEPTH, 1 },
+	{ SQLITE_LIMIT_WORKER_THREADS, 0 },
+};
+
+#define WRITER_PATIENCE_MS 5000 /* a burst of the recording's writer takes milliseconds */
+
+static void distrust(sqlite3 *db)
+{
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)NULL);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		sqlite3_limit(db, limits[i].limit, limits[i].value);
+	sqlite3_busy_timeout(db, WRITER_PATIENCE_MS);
+}
+
+static bool open_hostile(const char *path, int flags, sqlite3 **ret, struct sf_error *err)
+{
+	if (!sf_database_open(path, flags, ret, err))
+		return false;
+	distrust(*ret);
+	return sf_database_run(*ret, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+			       "BEGIN; SELECT count(*) FROM sqlite_schema", err);
+}
+
+/* Asked by name: closing a descriptor of a file would drop the locks of a writer in this process. */
+static bool check_file(const char *path, struct sf_error *err)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0)
+		return sf_fail_os(err, "cannot read %s", path);
+	if (!S_ISREG(status.st_mode))
+		return sf_fail(err, SF_E_INPUT, "%s is not a recording: it is no regular file", path);
+	return true;
+}
+
+bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err)
+{
+	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
+
+	if (!check_file(path, err))
+		return false;
+	if (!open_hostile(path, SQLITE_OPEN_READONLY, &db, err)) {
+		if (!db || sqlite3_extended_errcode(db) != SQLITE_READONLY_ROLLBACK)
+			return false;
+		sqlite3_close(sf_steal(&db));
+		if (!open_hostile(path, SQLITE_OPEN_READWRITE, &db, err))
+			return false;
+	}
 	*ret = sf_steal(&db);
 	return true;
 }

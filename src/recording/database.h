@@ -22,6 +22,13 @@ SF_DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
  */
 bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_error *err);
 
+/*
+ * Opens a file that may be hostile, for reading, in a transaction of its own, so that one state of
+ * it is seen even while it is being written. If its writer was killed in the middle
+ * of a write, that is undone first, as any SQLite program would; this needs the right to write.
+ */
+bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err);
+
 /* Puts SQLite's last error into `err`, with the file's name and what can be done. */
 bool sf_database_fail(sqlite3 *db, struct sf_error *err);
 

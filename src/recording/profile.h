@@ -42,7 +42,7 @@ struct sf_profile_function {
 struct sf_profile_frame {
 	uint32_t function;
 	uint32_t line;     /* 0: unknown */
-	uint64_t address;  /* in the module's file; 0 for waits and cuts */
+	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and cuts */
 	bool     inlined;  /* into its parent frame */
 	uint8_t  via;      /* enum sf_via: how the frame was found */
 };
@@ -99,7 +99,8 @@ struct sf_profile {
 	uint64_t start_unix_ns;   /* wall clock time of the start */
 	uint64_t duration_ns;
 	uint64_t rate_mhz, blocked_rate_mhz; /* wanted ticks per second, in thousandths */
-	bool     complete;        /* false: stillframe was killed; names are resolved on loading */
+	bool     complete;        /* false: stillframe was killed; frames may have no names, see
+				   * sf_recording_reopen */
 
 	char   **strings;         uint32_t n_strings;
 	struct sf_profile_function *functions; uint32_t n_functions;
@@ -126,12 +127,15 @@ struct sf_filter {
 
 /*
  * Reads the recording at `path`. Everything in it is checked: numbers out of range, loops among
- * stacks and text that is not UTF-8 are an error that says which, never a crash.
+ * stacks and text that is not UTF-8 are an error that says which, never a crash. All times
+ * together stay below 2^63, so sums of weights need no check. A recording that is still being written
+ * is seen as it was at its last write.
  */
 bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
-/* Keeps only the threads that match filter->threads (drops samples and losses of others). */
+/* Keeps only the threads that match filter->threads (drops samples and losses of others, and
+ * losses of no known thread). */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
 
