@@ -23,13 +23,13 @@ struct machine {
 	const struct sf_arch *arch;
 	const struct sf_cie *cie;
 	struct sf_rows *rows;
-	const struct sf_rules *initial; /* NULL while the initial instructions run */
+	const struct sf_cfa_state *initial; /* NULL while the initial instructions run */
 	struct sf_bytes code;
 	uint64_t at, end;               /* addresses */
-	struct sf_rules now;
+	struct sf_cfa_state now;
 	unsigned n_remembered;
 	bool no_memory;
-	struct sf_rules remembered[MAX_REMEMBERED];
+	struct sf_cfa_state remembered[MAX_REMEMBERED];
 };
 
 /* False when the instruction is not valid here. */
@@ -60,13 +60,27 @@ static bool unsigned_factored(const struct machine *m, uint64_t number, int32_t 
 	return number <= INT64_MAX && factored(m, (int64_t)number, ret);
 }
 
+/*
+ * What "same" means for the return address: it is still in the column's register. A walk only
+ * knows the usual one (x30 on aarch64); a routine in glibc's ld.so there
+ * keeps it in x15 and says so with a return column of 15.
+ */
+static struct sf_rule same_return(const struct machine *m)
+{
+	uint64_t column = m->cie->return_column;
+
+	if (column == m->arch->return_column || column >= m->arch->n_regs)
+		return (struct sf_rule){ .how = SF_HOW_SAME };
+	return (struct sf_rule){ .how = SF_HOW_REGISTER, .reg = (uint8_t)column };
+}
+
 static void set_rule(struct machine *m, uint64_t reg, struct sf_rule rule)
 {
 	if (reg == m->cie->return_column)
-		m->now.ra = rule;
+		m->now.rules.ra = rule.how == SF_HOW_SAME ? same_return(m) : rule;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {
 		if (m->arch->saved[i] == reg)
-			m->now.saved[i] = rule;
+			m->now.rules.saved[i] = rule;
 	}
 }
 
@@ -87,7 +101,7 @@ static bool advance_to(struct machine *m, uint64_t address)
 {
 	if (!m->initial || address < m->at)
 		return false;
-	m->no_memory = !sf_rows_add(m->rows, m->at, &m->now);
+	m->no_memory = !sf_rows_add(m->rows, m->at, &m->now.rules);
 	m->at = address;
 	return !m->no_memory;
 }
@@ -189,10 +203,10 @@ static bool restore(struct machine *m, uint64_t reg)
 	if (!m->initial)
 		return false;
 	if (reg == m->cie->return_column)
-		m->now.ra = m->initial->ra;
+		m->now.rules.ra = m->initial->rules.ra;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {
 		if (m->arch->saved[i] == reg)
-			m->now.saved[i] = m->initial->saved[i];
+			m->now.rules.saved[i] = m->initial->rules.saved[i];
 	}
 	return true;
 }
@@ -247,10 +261,20 @@ static bool set_cfa(struct machine *m, uint64_t reg, int32_t value)
 {
 	if (reg >= SF_MAX_REGS)
 		return false;
-	m->now.cfa = (struct sf_rule){
+	m->now.plain = (struct sf_rule){
 		.how = SF_HOW_REGISTER_PLUS, .reg = (uint8_t)reg, .value = value,
 	};
+	m->now.rules.cfa = m->now.plain;
 	return true;
+}
+
+/* Only the offset; a CFA that is an expression stays one. */
+static bool set_cfa_offset(struct machine *m, int32_t value)
+{
+	m->now.plain.value = value;
+	if (m->now.rules.cfa.how == SF_HOW_REGISTER_PLUS)
+		m->now.rules.cfa = m->now.plain;
+	return m->now.plain.how == SF_HOW_REGISTER_PLUS;
 }
 
 static bool do_def_cfa(struct machine *m)
@@ -269,28 +293,33 @@ static bool do_def_cfa_sf(struct machine *m)
 	return factored(m, sf_bytes_sleb(&m->code), &value) && set_cfa(m, reg, value);
 }
 
-/* This and the next two need a CFA that is a register and an offset (section 6.4.2.2). */
+/*
+ * DWARF wants a CFA that is a register and an offset here (section 6.4.2.2). libgcc and gdb also accept
+ * an expression, and go back to the last offset; libgcrypt's vector code relies on it.
+ */
 static bool do_def_cfa_register(struct machine *m)
 {
-	return m->now.cfa.how == SF_HOW_REGISTER_PLUS &&
-	       set_cfa(m, sf_bytes_uleb(&m->code), m->now.cfa.value);
+	return m->now.plain.how == SF_HOW_REGISTER_PLUS &&
+	       set_cfa(m, sf_bytes_uleb(&m->code), m->now.plain.value);
 }
 
 static bool do_def_cfa_offset(struct machine *m)
 {
-	return m->now.cfa.how == SF_HOW_REGISTER_PLUS &&
-	       unsigned_value(sf_bytes_uleb(&m->code), &m->now.cfa.value);
+	int32_t value;
+
+	return unsigned_value(sf_bytes_uleb(&m->code), &value) && set_cfa_offset(m, value);
 }
 
 static bool do_def_cfa_offset_sf(struct machine *m)
 {
-	return m->now.cfa.how == SF_HOW_REGISTER_PLUS &&
-	       factored(m, sf_bytes_sleb(&m->code), &m->now.cfa.value);
+	int32_t value;
+
+	return factored(m, sf_bytes_sleb(&m->code), &value) && set_cfa_offset(m, value);
 }
 
 static bool do_def_cfa_expression(struct machine *m)
 {
-	return read_expression(m, SF_HOW_EXPRESSION, &m->now.cfa);
+	return read_expression(m, SF_HOW_EXPRESSION, &m->now.rules.cfa);
 }
 
 static bool register_expression(struct machine *m, enum sf_how how)
@@ -323,7 +352,7 @@ static bool do_args_size(struct machine *m)
 
 static bool do_negate_ra_state(struct machine *m)
 {
-	m->now.flags ^= SF_RULES_PAC;
+	m->now.rules.flags ^= SF_RULES_PAC;
 	return m->arch == &sf_arch_aarch64;
 }
 
@@ -403,13 +432,13 @@ enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, struct sf_cie *cie,
 	m.code = cie->program;
 	m.at = 0;
 	m.end = 1;
-	m.now = (struct sf_rules){
-		.cfa.how = SF_HOW_UNDEFINED, .flags = cie->rules.flags,
+	m.now = (struct sf_cfa_state){
+		.rules = { .cfa.how = SF_HOW_UNDEFINED, .ra = same_return(&m), .flags = cie->flags },
 	};
 	m.n_remembered = 0;
 	m.no_memory = false;
 	result = run(&m);
-	cie->rules = m.now;
+	cie->start = m.now;
 	return result;
 }
 
@@ -423,15 +452,15 @@ enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *c
 	m.arch = arch;
 	m.cie = cie;
 	m.rows = rows;
-	m.initial = &cie->rules;
+	m.initial = &cie->start;
 	m.code = program;
 	m.at = start;
 	m.end = end;
-	m.now = cie->rules;
+	m.now = cie->start;
 	m.n_remembered = 0;
 	m.no_memory = false;
 	result = run(&m);
 	if (result != SF_CFA_DONE || m.at >= end)
 		return result;
-	return sf_rows_add(rows, m.at, &m.now) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;
+	return sf_rows_add(rows, m.at, &m.now.rules) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;
 }

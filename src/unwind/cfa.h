@@ -10,6 +10,12 @@
 #include "unwind/pointer.h"
 #include "unwind/rows.h"
 
+/* What instructions change, and DW_CFA_remember_state keeps. */
+struct sf_cfa_state {
+	struct sf_rules rules;
+	struct sf_rule plain;     /* the last CFA that was a register and an offset */
+};
+
 /* What a function's instructions depend on: its common information entry, decoded. */
 struct sf_cie {
 	uint64_t code_align;
@@ -20,7 +26,8 @@ struct sf_cie {
 	bool     has_augmentation_data;
 	struct sf_pointers pointers;
 	struct sf_bytes program;  /* the initial instructions */
-	struct sf_rules rules;    /* that they lead to: where every function starts */
+	uint32_t flags;           /* enum sf_rules_flags of all its functions */
+	struct sf_cfa_state start; /* what the program leads to: where every function starts */
 };
 
 enum sf_cfa_result {
@@ -29,7 +36,7 @@ enum sf_cfa_result {
 	SF_CFA_NO_MEMORY,
 };
 
-/* Runs the initial instructions of `cie`, whose rules hold its flags, into cie->rules. */
+/* Runs the initial instructions of `cie`, which is complete but for cie->start, into that. */
 enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, struct sf_cie *cie,
 				struct sf_rows *rows);
 

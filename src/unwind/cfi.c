@@ -112,7 +112,7 @@ static bool read_letter(char letter, struct sf_bytes *data, struct sf_cie *cie)
 		sf_bytes_u8(data);
 		return true;
 	case 'S': /* a signal frame */
-		cie->rules.flags |= SF_RULES_SIGNAL;
+		cie->flags |= SF_RULES_SIGNAL;
 		return true;
 	case 'B': /* aarch64: signed with the B key */
 	case 'G': /* aarch64: memory tagging in use */
