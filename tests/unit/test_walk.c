@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker on x86-64 stills: rows, frame pointers, leaves without either, signals, and every way
+ * to end. See test_walk_aarch64.c for what a link register changes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "recorded.h"
+
+enum { RBX = 3, RBP = 6, RSP = 7 };
+
+/* Two images with rows, code without (a JIT's), the C library's trampoline, two stacks. */
+#define APP 0x400000
+#define LIBC 0x500000
+#define JIT 0x600000
+#define STACK 0x7f0000
+#define ALTSTACK 0x900000
+#define SIZE 0x1000
+
+/* In the C library: */
+#define TRAMPOLINE 0x800
+
+static struct recorded r;
+static struct table_builder app, libc;
+
+static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const uint8_t call_rax[] = { 0xff, 0xd0 };
+
+/*
+ * APP: 0x000 pushes nothing (CFA = rsp + 8), 0x100 has a frame of 32 bytes and keeps rbx at CFA - 16,
+ * 0x200 is framed by rbp, 0x300 is a thread's first function, 0x400 a gap, 0x500 like 0x000.
+ */
+static void build_app(void)
+{
+	struct sf_rules bare = simple_rules(RSP, 8, -8), framed = simple_rules(RSP, 32, -8);
+	struct sf_rules by_rbp = simple_rules(RBP, 16, -8), first = simple_rules(RSP, 8, -8);
+
+	framed.saved[0] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	by_rbp.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	first.ra.how = SF_HOW_UNDEFINED;
+	table_start(&app, &sf_arch_x86_64);
+	table_row(&app, 0, &bare);
+	table_row(&app, 0x100, &framed);
+	table_row(&app, 0x200, &by_rbp);
+	table_row(&app, 0x300, &first);
+	table_row(&app, 0x400, NULL);
+	table_row(&app, 0x500, &bare);
+	table_finish(&app);
+}
+
+/* As glibc: the trampoline's rules start one byte before it and are marked as a signal frame. */
+static void build_libc(bool trampoline_has_rules)
+{
+	struct sf_rules bare = simple_rules(RSP, 8, -8), signal = simple_rules(RSP, 8, -8);
+
+	signal.flags = SF_RULES_SIGNAL;
+	table_start(&libc, &sf_arch_x86_64);
+	table_row(&libc, 0, &bare);
+	if (trampoline_has_rules)
+		table_row(&libc, TRAMPOLINE - 1, &signal);
+	else
+		table_row(&libc, TRAMPOLINE, NULL);
+	table_row(&libc, TRAMPOLINE + sizeof(trampoline), &bare);
+	table_finish(&libc);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	recorded_init(&r, &sf_arch_x86_64);
+	build_app();
+	build_libc(true);
+	recorded_memory(&r, APP, SIZE);
+	recorded_memory(&r, LIBC, SIZE);
+	recorded_memory(&r, JIT, SIZE);
+	recorded_memory(&r, STACK, SIZE);
+	recorded_memory(&r, ALTSTACK, SIZE);
+	recorded_bytes(&r, LIBC + TRAMPOLINE, trampoline, sizeof(trampoline));
+	recorded_region(&r, APP, APP + SIZE, &app.table, 1);
+	recorded_region(&r, LIBC, LIBC + SIZE, &libc.table, 2);
+	recorded_region(&r, JIT, JIT + SIZE, NULL, 0);
+	recorded_reg(&r, RSP, STACK + 0x100);
+	return 0;
+}
+
+/* A call instruction whose return address is `pc`. */
+static void put_call(uint64_t pc)
+{
+	recorded_bytes(&r, pc - sizeof(call_rax), call_rax, sizeof(call_rax));
+}
+
+static void put_direct_call(uint64_t pc, uint64_t target)
+{
+	recorded_bytes(&r, pc - 5, &(uint8_t){ 0xe8 }, 1);
+	recorded_put32(&r, pc - 4, (uint32_t)(target - pc));
+}
+
+struct expected {
+	uint64_t pc, sp;
+	uint8_t via, flags;
+};
+
+/* The frames as printed by a debugger, and how it ended. */
+#define assert_frames(end, ...)                                                                    \
+	check_frames((const struct expected[]){ __VA_ARGS__ },                                     \
+		     sizeof((struct expected[]){ __VA_ARGS__ }) / sizeof(struct expected), (end))
+
+static void check_frames(const struct expected *expected, unsigned n, enum sf_end end)
+{
+	assert_int_equal(recorded_walk(&r), end);
+	assert_int_equal(r.trace.end, end);
+	assert_int_equal(r.trace.n_frames, n);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(r.frames[i].pc, expected[i].pc);
+		assert_int_equal(r.frames[i].sp, expected[i].sp);
+		assert_int_equal(r.frames[i].via, expected[i].via);
+		assert_int_equal(r.frames[i].flags, expected[i].flags);
+	}
+}
+
+#define LEAF SF_VIA_LEAF, SF_FRAME_EXACT
+#define ROWS SF_VIA_ROWS, 0
+#define CHAIN SF_VIA_FRAME_POINTER, 0
+#define GUESS SF_VIA_GUESS, 0
+
+/* A leaf, a framed function, one framed by rbp, the first. */
+static void rows_lead_to_the_root(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, APP + 0x120);
+	recorded_put(&r, STACK + 0x120, APP + 0x220);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { APP + 0x120, STACK + 0x108, ROWS },
+		      { APP + 0x220, STACK + 0x128, ROWS },
+		      { APP + 0x310, STACK + 0x150, ROWS });
+	assert_int_equal(r.frames[1].image, 1);
+	assert_int_equal(r.frames[1].address, 0x120);
+}
+
+/* The call may be a function's last instruction, and the region's: the byte before it counts. */
+static void return_addresses_belong_to_the_call(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_put(&r, STACK + 0x100, APP + 0x200); /* still in 0x100 */
+	recorded_put(&r, STACK + 0x120, LIBC + SIZE);
+	recorded_put(&r, STACK + 0x128, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { APP + 0x200, STACK + 0x108, ROWS },
+		      { LIBC + SIZE, STACK + 0x128, ROWS },
+		      { APP + 0x310, STACK + 0x130, ROWS });
+	assert_int_equal(r.frames[2].image, 2);
+	assert_int_equal(r.frames[2].address, SIZE);
+}
+
+static void a_leafs_pc_is_exact(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x100; /* the first instruction: the rules of 0x100, not of 0x000 */
+	recorded_put(&r, STACK + 0x118, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x100, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x120, ROWS });
+}
+
+static void a_zero_return_address_is_the_root(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	assert_frames(SF_END_ROOT, { APP + 0x10, STACK + 0x100, LEAF });
+}
+
+static void a_return_address_in_no_code_is_not_a_frame(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_put(&r, STACK + 0x100, 0x123456);
+	assert_frames(SF_END_NO_CODE, { APP + 0x10, STACK + 0x100, LEAF });
+}
+
+/* rbx is kept by the leaf and saved by the framed function: an expression reads it further up. */
+static void saved_registers_are_followed(void **state)
+{
+	static const uint8_t rbx_plus_8[] = { 0x73, 8 };
+	struct sf_rules rules = simple_rules(RSP, 0, -8);
+	(void)state;
+
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, rbx_plus_8, sizeof(rbx_plus_8));
+	table_row(&app, 0x600, &rules);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RBX, 0xbad);
+	recorded_put(&r, STACK + 0x100, APP + 0x120);
+	recorded_put(&r, STACK + 0x118, STACK + 0x200); /* rbx */
+	recorded_put(&r, STACK + 0x120, APP + 0x620);
+	recorded_put(&r, STACK + 0x200, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { APP + 0x120, STACK + 0x108, ROWS },
+		      { APP + 0x620, STACK + 0x128, ROWS },
+		      { APP + 0x310, STACK + 0x208, ROWS });
+}
+
+/* The PLT's rules ask for pc as register 16. */
+static void expressions_know_the_pc(void **state)
+{
+	static const uint8_t plt[] = { 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22 };
+	struct sf_rules rules = simple_rules(RSP, 0, -8);
+	(void)state;
+
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, plt, sizeof(plt));
+	table_row(&app, 0x600, &rules);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x60b; /* the index is pushed: CFA = rsp + 16 */
+	recorded_put(&r, STACK + 0x108, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x60b, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x110, ROWS });
+}
+
+static void an_unknown_register_ends_the_walk(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x220;
+	assert_frames(SF_END_REGISTER, { APP + 0x220, STACK + 0x100, LEAF });
+}
+
+/* Caller-saved registers are lost in a call, even if no rule says so. */
+static void caller_saved_registers_are_lost(void **state)
+{
+	struct sf_rules by_rax = simple_rules(0, 16, -8);
+	(void)state;
+
+	table_row(&app, 0x600, &by_rax);
+	table_finish(&app);
+	recorded_reg(&r, 0, STACK + 0x180);
+	r.still.regs.pc = APP + 0x610;
+	recorded_put(&r, STACK + 0x188, APP + 0x610);
+	assert_frames(SF_END_REGISTER,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x190, ROWS });
+}
+
+static void a_stack_that_moves_down_is_stuck(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x220;
+	recorded_reg(&r, RBP, STACK + 0xf0); /* CFA = sp: not above, and this leaf was called */
+	recorded_put(&r, STACK + 0xf8, APP + 0x220);
+	recorded_put(&r, STACK + 0xf0, STACK + 0xf0);
+	assert_frames(SF_END_STUCK,
+		      { APP + 0x220, STACK + 0x100, LEAF },
+		      { APP + 0x220, STACK + 0x100, ROWS });
+	recorded_reg(&r, RBP, STACK + 0xe8);
+	recorded_put(&r, STACK + 0xf0, APP + 0x220);
+	assert_frames(SF_END_STUCK, { APP + 0x220, STACK + 0x100, LEAF });
+}
+
+static void unreadable_and_uncopied_are_told_apart(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x120;
+	recorded_window(&r, STACK, 0x110, STACK + SIZE);
+	assert_frames(SF_END_COPY, { APP + 0x120, STACK + 0x100, LEAF });
+	recorded_reg(&r, RSP, STACK + 0x100 - 0x8 - 0x18); /* across the edge */
+	recorded_window(&r, STACK, 0xfc, STACK + SIZE);
+	assert_frames(SF_END_COPY, { APP + 0x120, STACK + 0xe0, LEAF });
+	recorded_reg(&r, RSP, 0x1000);
+	assert_frames(SF_END_MEMORY, { APP + 0x120, 0x1000, LEAF });
+}
+
+static void the_window_needs_no_calls(void **state)
+{
+	(void)state;
+	rows_lead_to_the_root(NULL);
+	assert_true(r.n_reads > 0);
+	r.n_reads = 0;
+	recorded_window(&r, STACK, SIZE, 0);
+	rows_lead_to_the_root(NULL);
+	assert_int_equal(r.n_reads, 0);
+}
+
+static void depth_is_only_cut_when_there_is_more(void **state)
+{
+	(void)state;
+	r.trace.capacity = 4;
+	rows_lead_to_the_root(NULL);
+	r.trace.capacity = 3;
+	assert_int_equal(recorded_walk(&r), SF_END_DEPTH);
+	assert_int_equal(r.trace.n_frames, 3);
+	r.trace.capacity = 0;
+	assert_int_equal(recorded_walk(&r), SF_END_DEPTH);
+	assert_int_equal(r.trace.n_frames, 0);
+}
+
+static void nothing_known_is_empty(void **state)
+{
+	(void)state;
+	r.still.regs.known = 0;
+	assert_int_equal(recorded_walk(&r), SF_END_EMPTY);
+	assert_int_equal(r.trace.n_frames, 0);
+	r.still.arch = NULL;
+	assert_int_equal(recorded_walk(&r), SF_END_EMPTY);
+}
+
+/* A JIT's frames keep frame pointers; the C library's rows take over above them. */
+static void frame_pointers_where_no_row_covers(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	put_call(JIT + 0x80);
+	recorded_put(&r, STACK + 0x140, STACK + 0x180);
+	recorded_put(&r, STACK + 0x148, JIT + 0x80);
+	recorded_put(&r, STACK + 0x180, 0);
+	recorded_put(&r, STACK + 0x188, LIBC + 0x20);
+	recorded_put(&r, STACK + 0x190, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x150, CHAIN },
+		      { LIBC + 0x20, STACK + 0x190, CHAIN },
+		      { APP + 0x310, STACK + 0x198, ROWS });
+	assert_int_equal(r.frames[0].image, 0);
+	assert_int_equal(r.frames[0].address, JIT + 0x50);
+}
+
+static void a_gap_between_functions_too(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x450;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	put_call(APP + 0x310);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x450, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+static void a_zero_frame_pointer_is_the_root(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	recorded_reg(&r, RBP, 0);
+	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF });
+}
+
+struct bad_chain {
+	uint64_t fp, pc;
+	enum sf_end end;
+};
+
+static void frame_pointers_that_lead_nowhere(void **state)
+{
+	static const struct bad_chain chains[] = {
+		{ STACK + 0x141, 0, SF_END_NO_RULE },           /* not aligned */
+		{ STACK + 0xf8, APP + 0x310, SF_END_NO_RULE },  /* below sp */
+		{ STACK + 0x140, 0x123456, SF_END_NO_RULE },    /* to no code */
+		{ 0x1000000, 0, SF_END_MEMORY },
+		{ UINT64_MAX - 7, 0, SF_END_NO_RULE },
+	};
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	for (unsigned i = 0; i < sizeof(chains) / sizeof(chains[0]); i++) {
+		recorded_reg(&r, RBP, chains[i].fp);
+		if (chains[i].pc)
+			recorded_put(&r, chains[i].fp + 8, chains[i].pc);
+		assert_frames(chains[i].end, { JIT + 0x50, STACK + 0x100, LEAF });
+	}
+	r.still.regs.known &= ~(UINT64_C(1) << RBP);
+	assert_frames(SF_END_REGISTER, { JIT + 0x50, STACK + 0x100, LEAF });
+}
+
+static void a_broken_chain_above_a_call(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x50);
+	recorded_put(&r, STACK + 0x148, 0x123456);
+	assert_frames(SF_END_NO_RULE,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { JIT + 0x50, STACK + 0x108, ROWS });
+}
+
+/* The function's first and last instructions: the frame on fp is the caller's. */
+static void edges_of_a_function_without_rows(void **state)
+{
+	static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
+	static const uint8_t ret[] = { 0xc3 };
+	(void)state;
+
+	recorded_bytes(&r, JIT + 0x50, push_mov, sizeof(push_mov));
+	recorded_bytes(&r, JIT + 0x60, ret, sizeof(ret));
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	r.still.regs.pc = JIT + 0x50;
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+	r.still.regs.pc = JIT + 0x60;
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x60, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+	/* One instruction later rbp has been pushed. */
+	r.still.regs.pc = JIT + 0x51;
+	recorded_reg(&r, RSP, STACK + 0xf8);
+	recorded_put(&r, STACK + 0xf8, STACK + 0x140);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x51, STACK + 0xf8, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+/* In the middle of a leaf that makes no frame: what is on top of the stack was called to here. */
+static void a_direct_call_to_here_is_believed(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	put_direct_call(JIT + 0x80, JIT + 0x40);
+	put_call(APP + 0x310);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+/* A return address of an earlier call may still lie on top of a frame: its target gives it away. */
+static void a_stale_return_address_is_not(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	put_direct_call(JIT + 0x80, JIT + 0x400);
+	put_call(APP + 0x310);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+/* A call through a null pointer: nothing is known of pc, but who called is on top of the stack. */
+static void a_jump_to_nowhere_has_a_caller(void **state)
+{
+	(void)state;
+	r.still.regs.pc = 0;
+	put_call(APP + 0x120);
+	recorded_put(&r, STACK + 0x100, APP + 0x120);
+	recorded_put(&r, STACK + 0x120, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { 0, STACK + 0x100, LEAF },
+		      { APP + 0x120, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x128, ROWS });
+	assert_int_equal(r.frames[0].image, 0);
+
+	recorded_bytes(&r, APP + 0x11e, (uint8_t[]){ 0x90, 0x90 }, 2); /* not behind a call */
+	assert_frames(SF_END_NO_CODE, { 0, STACK + 0x100, LEAF });
+}
+
+/* The kernel's frame at `sp`, for a signal that interrupted these. */
+static void put_sigframe(uint64_t sp, uint64_t pc, uint64_t interrupted_sp, uint64_t rbp)
+{
+	recorded_put(&r, sp + 120, rbp);
+	recorded_put(&r, sp + 160, interrupted_sp);
+	recorded_put(&r, sp + 168, pc);
+}
+
+/* A handler at LIBC + 0x10 that was called for code at APP + 0x200, by rows of rbp. */
+static void assert_signal_walk(uint64_t handler_sp)
+{
+	r.still.regs.pc = LIBC + 0x10;
+	recorded_reg(&r, RSP, handler_sp);
+	recorded_put(&r, handler_sp, LIBC + TRAMPOLINE);
+	put_sigframe(handler_sp + 8, APP + 0x200, STACK + 0x600, STACK + 0x640);
+	recorded_put(&r, STACK + 0x648, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x10, handler_sp, LEAF },
+		      { LIBC + TRAMPOLINE, handler_sp + 8, SF_VIA_ROWS, SF_FRAME_EXACT },
+		      { APP + 0x200, STACK + 0x600, SF_VIA_SIGNAL, SF_FRAME_EXACT },
+		      { APP + 0x310, STACK + 0x650, ROWS });
+}
+
+static void signals_on_the_same_stack(void **state)
+{
+	(void)state;
+	assert_signal_walk(STACK + 0x100);
+}
+
+static void signals_on_other_stacks_above_and_below(void **state)
+{
+	(void)state;
+	assert_signal_walk(ALTSTACK + 0x100);
+	recorded_memory(&r, 0x10000, SIZE);
+	assert_signal_walk(0x10100);
+}
+
+/* musl's trampoline has no rules, and the byte before it is in a function that has. */
+static void a_trampoline_without_rules(void **state)
+{
+	(void)state;
+	build_libc(false);
+	assert_signal_walk(STACK + 0x100);
+}
+
+static void a_trampoline_in_code_without_a_table(void **state)
+{
+	(void)state;
+	r.map->regions[1].table = NULL;
+	recorded_bytes(&r, LIBC + 0x10, &(uint8_t){ 0xc3 }, 1);
+	r.still.regs.pc = LIBC + 0x10;
+	recorded_put(&r, STACK + 0x100, LIBC + TRAMPOLINE);
+	put_sigframe(STACK + 0x108, APP + 0x10, STACK + 0x600, 0);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x10, STACK + 0x100, LEAF },
+		      { LIBC + TRAMPOLINE, STACK + 0x108, SF_VIA_GUESS, SF_FRAME_EXACT },
+		      { APP + 0x10, STACK + 0x600, SF_VIA_SIGNAL, SF_FRAME_EXACT });
+}
+
+/* All registers come back, those that calls lose as well: a leaf of any kind may be interrupted. */
+static void a_signal_frame_restores_everything(void **state)
+{
+	struct sf_rules by_rax = simple_rules(0, 16, -8);
+	(void)state;
+
+	table_row(&app, 0x600, &by_rax);
+	table_finish(&app);
+	r.still.regs.pc = LIBC + 0x10;
+	recorded_put(&r, STACK + 0x100, LIBC + TRAMPOLINE);
+	put_sigframe(STACK + 0x108, APP + 0x610, STACK + 0x600, 0);
+	recorded_put(&r, STACK + 0x108 + 144, STACK + 0x680); /* rax */
+	recorded_put(&r, STACK + 0x688, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x10, STACK + 0x100, LEAF },
+		      { LIBC + TRAMPOLINE, STACK + 0x108, SF_VIA_ROWS, SF_FRAME_EXACT },
+		      { APP + 0x610, STACK + 0x600, SF_VIA_SIGNAL, SF_FRAME_EXACT },
+		      { APP + 0x310, STACK + 0x690, ROWS });
+}
+
+/* The handler of a call through NULL: the interrupted pc is nowhere, and is a frame all the same. */
+static void an_interrupted_jump_to_nowhere(void **state)
+{
+	(void)state;
+	r.still.regs.pc = LIBC + 0x10;
+	recorded_put(&r, STACK + 0x100, LIBC + TRAMPOLINE);
+	put_sigframe(STACK + 0x108, 0, STACK + 0x600, 0);
+	put_call(APP + 0x310);
+	recorded_put(&r, STACK + 0x600, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x10, STACK + 0x100, LEAF },
+		      { LIBC + TRAMPOLINE, STACK + 0x108, SF_VIA_ROWS, SF_FRAME_EXACT },
+		      { 0, STACK + 0x600, SF_VIA_SIGNAL, SF_FRAME_EXACT },
+		      { APP + 0x310, STACK + 0x608, GUESS });
+}
+
+static void a_signal_frame_beyond_the_copy(void **state)
+{
+	(void)state;
+	r.still.regs.pc = LIBC + 0x10;
+	recorded_put(&r, STACK + 0x100, LIBC + TRAMPOLINE);
+	recorded_window(&r, STACK, 0x140, STACK + SIZE);
+	assert_frames(SF_END_COPY,
+		      { LIBC + 0x10, STACK + 0x100, LEAF },
+		      { LIBC + TRAMPOLINE, STACK + 0x108, ROWS });
+}
+
+/* Rules that are marked as a signal frame but are not the kernel's: followed like others. */
+static void a_signal_frame_of_ones_own(void **state)
+{
+	struct sf_rules signal = simple_rules(RSP, -0x80, 0x88); /* down, to another stack */
+	(void)state;
+
+	signal.flags = SF_RULES_SIGNAL;
+	table_row(&app, 0x600, &signal);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	recorded_put(&r, STACK + 0x108, APP + 0x300);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x300, STACK + 0x80, SF_VIA_SIGNAL, SF_FRAME_EXACT });
+}
+
+static void guessed_rules_are_marked(void **state)
+{
+	struct sf_rules plt = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	plt.flags = SF_RULES_GUESS;
+	table_row(&app, 0x600, &plt);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x108, GUESS });
+}
+
+/* Rules with numbers that no builder writes: each ends the walk, none is believed. */
+static void damaged_rules_are_ends(void **state)
+{
+	const struct sf_rule rules[] = {
+		{ .how = 200 },
+		{ .how = SF_HOW_REGISTER_PLUS, .reg = 200 },
+		{ .how = SF_HOW_EXPRESSION, .value = -1, .size = 1 },
+		{ .how = SF_HOW_EXPRESSION, .value = 1000, .size = 1 },
+		{ .how = SF_HOW_EXPRESSION, .value = 0, .size = 65535 },
+		{ .how = SF_HOW_AT_CFA, .value = 8 },   /* the CFA from itself */
+		{ .how = SF_HOW_SAME },
+	};
+	const enum sf_end ends[] = { SF_END_NO_RULE, SF_END_REGISTER, SF_END_EXPRESSION,
+				     SF_END_EXPRESSION, SF_END_EXPRESSION, SF_END_NO_RULE,
+				     SF_END_NO_RULE };
+	struct sf_rules spoilt = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	table_row(&app, 0x600, &spoilt);
+	r.still.regs.pc = APP + 0x610;
+	for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		app.rules[app.n_rules - 1].cfa = rules[i];
+		table_finish(&app);
+		assert_frames(ends[i], { APP + 0x610, STACK + 0x100, LEAF });
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, start)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(rows_lead_to_the_root),
+		TEST(return_addresses_belong_to_the_call),
+		TEST(a_leafs_pc_is_exact),
+		TEST(a_zero_return_address_is_the_root),
+		TEST(a_return_address_in_no_code_is_not_a_frame),
+		TEST(saved_registers_are_followed),
+		TEST(expressions_know_the_pc),
+		TEST(an_unknown_register_ends_the_walk),
+		TEST(caller_saved_registers_are_lost),
+		TEST(a_stack_that_moves_down_is_stuck),
+		TEST(unreadable_and_uncopied_are_told_apart),
+		TEST(the_window_needs_no_calls),
+		TEST(depth_is_only_cut_when_there_is_more),
+		TEST(nothing_known_is_empty),
+		TEST(frame_pointers_where_no_row_covers),
+		TEST(a_gap_between_functions_too),
+		TEST(a_zero_frame_pointer_is_the_root),
+		TEST(frame_pointers_that_lead_nowhere),
+		TEST(a_broken_chain_above_a_call),
+		TEST(edges_of_a_function_without_rows),
+		TEST(a_direct_call_to_here_is_believed),
+		TEST(a_stale_return_address_is_not),
+		TEST(a_jump_to_nowhere_has_a_caller),
+		TEST(signals_on_the_same_stack),
+		TEST(signals_on_other_stacks_above_and_below),
+		TEST(a_trampoline_without_rules),
+		TEST(a_trampoline_in_code_without_a_table),
+		TEST(a_signal_frame_restores_everything),
+		TEST(an_interrupted_jump_to_nowhere),
+		TEST(a_signal_frame_beyond_the_copy),
+		TEST(a_signal_frame_of_ones_own),
+		TEST(guessed_rules_are_marked),
+		TEST(damaged_rules_are_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
