@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the thread that holds others to the thread that walks: every call of a sink, as a record
+ * in a ring. Writing a still never waits; writing anything else may (nothing is held then),
+ * so that no thread's coming or going is lost.
+ */
+#ifndef SF_CAPTURE_RELAY_H
+#define SF_CAPTURE_RELAY_H
+
+#include "capture/sink.h"
+#include "capture/take.h"
+#include "capture/thread.h"
+
+struct sf_relay;
+
+/* Starts the walking thread, which calls `sink`. */
+bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err);
+
+/* Waits until all records have reached the sink. False if the sink failed, with its error. */
+bool sf_relay_close(struct sf_relay *relay, struct sf_error *err);
+
+/* The sink has failed: there is no use in going on. */
+bool sf_relay_failed(const struct sf_relay *relay);
+
+/* The holding thread's side. Threads belong to the relay once sf_relay_thread_end was called. */
+void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
+void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
+void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
+		    const struct sf_weight *weight);
+void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+		   const struct sf_weight *weight);
+
+/*
+ * Room for a still with `want` bytes of stack, or NULL when the ring is full; then either sent,
+ * or dropped. Signal-safe, and may be called while a thread is held.
+ */
+struct sf_taken *sf_relay_reserve(struct sf_relay *relay, uint32_t want);
+void sf_relay_drop(struct sf_relay *relay);
+void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
+		   uint64_t hold_ns);
+
+#endif

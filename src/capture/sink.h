@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an engine tells the session, in the order in which it happened. All calls come from one
+ * thread, in which nothing is held: a sink is ordinary code. (An engine that walks while a thread
+ * is held will call sf_walk itself.)
+ *
+ * A tick of a thread ends as one of sample(), again() or loss(). `cpu_ns` and `wall_ns` are the time
+ * since the thread's last one that this one speaks for.
+ */
+#ifndef SF_CAPTURE_SINK_H
+#define SF_CAPTURE_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/ends.h"
+#include "frozen/still.h"
+
+struct sf_weight {
+	uint64_t cpu_ns, wall_ns;
+	uint32_t ticks;
+};
+
+/* What the walk of a still was like, for the engine's next one of that thread. */
+struct sf_verdict {
+	enum sf_end end;
+	uint64_t stack_used;  /* bytes from the start of the window that the walk needed */
+	bool     failed;      /* the sink cannot go on: `err` says why */
+};
+
+struct sf_sink {
+	void *arg;
+
+	/* A process came into sight, or runs another program since (exec). */
+	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
+
+	/* A thread came into sight, or has another name. `serial` is never used again. */
+	bool (*thread)(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
+		       uint64_t time_ns, struct sf_error *err);
+
+	/* It has ended, or the recording ends. cpu_ns: by the kernel's count, while it was watched. */
+	bool (*thread_end)(void *arg, uint32_t serial, uint64_t time_ns, uint64_t cpu_ns,
+			   struct sf_error *err);
+
+	/*
+	 * still->map is NULL: the sink knows the maps. Valid during the call. hold_ns 0: not held.
+	 * Where the copy of the stack turns out too short (SF_END_COPY) the sample is only
+	 * kept if it is the `last` try; else its weight comes again with the next one.
+	 */
+	struct sf_verdict (*sample)(void *arg, uint32_t serial, struct sf_still *still,
+				    const struct sf_weight *weight, uint64_t hold_ns, bool last,
+				    struct sf_error *err);
+
+	/* It has not moved since its last sample: that one stands for this tick too. */
+	bool (*again)(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
+		      struct sf_error *err);
+
+	/* serial 0: of no known thread. */
+	bool (*loss)(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight,
+		     struct sf_error *err);
+
+	/* Called about ten times a second while nothing else happens, and in between. */
+	bool (*idle)(void *arg, uint64_t now_ns, struct sf_error *err);
+};
+
+#endif

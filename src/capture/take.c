@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/take.h"
+
+#include <string.h>
+
+#include "os/process.h"
+
+/* Where stacks end is not known, only that the copy was cut: a bound for "beyond the copy". */
+#define STACK_BOUND ((uint64_t)1 << 30)
+#define SLACK 2048
+
+static void copy_stack(int32_t pid, uint64_t sp, uint32_t want, struct sf_taken *ret)
+{
+	const struct sf_arch *arch = sf_arch_host();
+	uint64_t start = sp - arch->red_zone;
+
+	ret->stack_start = start;
+	ret->stack_size = (uint32_t)sf_process_read(pid, ret->stack, start, want);
+	ret->stack_more = ret->stack_size == want;
+}
+
+bool sf_take_held(const struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret)
+{
+	*ret = (struct sf_taken){
+		.pid = pid,
+		.tid = held->tid,
+		.syscall = SF_SYSCALL_NONE,
+		.flags = SF_STILL_COPY,
+	};
+	if (!sf_hold_registers(held, &ret->regs))
+		return false;
+	copy_stack(pid, ret->regs.r[sf_arch_host()->sp], want, ret);
+	return true;
+}
+
+static bool same_place(const struct sf_task_look *a, const struct sf_task_look *b)
+{
+	return b->placed && a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc;
+}
+
+enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
+			    uint32_t want, struct sf_taken *ret)
+{
+	struct sf_task_run before, after;
+	struct sf_task_look again;
+
+	if (!look->placed)
+		return SF_TAKE_NOT_PLACED;
+	*ret = (struct sf_taken){
+		.pid = task->pid,
+		.tid = task->tid,
+		.syscall = look->syscall,
+		.state = look->state,
+		.flags = SF_STILL_COPY | SF_STILL_UNHELD,
+	};
+	memcpy(ret->args, look->args, sizeof(ret->args));
+	sf_task_registers(look, &ret->regs);
+	/* Asleep here before and after, and not once on a CPU in between: it has not moved. */
+	if (!sf_task_run(task, &before) || !sf_task_look(task, &again))
+		return SF_TAKE_GONE;
+	if (!same_place(look, &again))
+		return SF_TAKE_MOVED;
+	copy_stack(task->pid, look->sp, want, ret);
+	if (!sf_task_run(task, &after))
+		return SF_TAKE_GONE;
+	return before.switches == after.switches ? SF_TAKE_DONE : SF_TAKE_MOVED;
+}
+
+static bool read_live(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	const struct sf_taken *taken = reader->arg;
+
+	return sf_process_read(taken->pid, ret, addr, size) == size;
+}
+
+void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, struct sf_still *ret)
+{
+	*ret = (struct sf_still){
+		.arch = arch,
+		.regs = taken->regs,
+		.memory = {
+			.window = taken->stack,
+			.window_start = taken->stack_start,
+			.window_size = taken->stack_size,
+			.stack_end = taken->stack_more ? taken->stack_start + STACK_BOUND : 0,
+			.read = read_live,
+			.arg = (void *)taken,
+		},
+		.pid = taken->pid,
+		.tid = taken->tid,
+		.flags = taken->flags,
+		.state = taken->state,
+		.syscall = taken->syscall,
+		.time_ns = taken->time_ns,
+	};
+	memcpy(ret->syscall_args, taken->args, sizeof(ret->syscall_args));
+}
+
+uint32_t sf_take_next(uint32_t want, uint64_t used, bool cut)
+{
+	uint64_t target = (used + used / 4 + SLACK) & ~(uint64_t)1023;
+
+	if (cut)
+		target = (uint64_t)want * 4;
+	if (target > SF_TAKE_MAX)
+		target = SF_TAKE_MAX;
+	/* Grow at once, shrink slowly: a thread's depth comes and goes. */
+	return target >= want ? (uint32_t)target : want - (want - (uint32_t)target) / 8;
+}

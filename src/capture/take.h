@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking a still of a thread of another process into a buffer: registers and a copy of the
+ * stack. Held threads are held for just that long; sleeping ones are not touched at all.
+ *
+ * From the ask to the release the rules of frozen code hold: nothing here allocates or locks.
+ */
+#ifndef SF_CAPTURE_TAKE_H
+#define SF_CAPTURE_TAKE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frozen/still.h"
+#include "os/hold.h"
+#include "os/task.h"
+
+/* A still as it lies in a buffer; the stack's bytes follow. */
+struct sf_taken {
+	int32_t  pid, tid;
+	int32_t  syscall;
+	uint8_t  state;
+	uint8_t  flags;          /* enum sf_still_flags */
+	uint16_t reserved;
+	uint64_t args[6];
+	uint64_t time_ns;
+	uint64_t stack_start;
+	uint32_t stack_size;
+	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */
+	struct sf_regs regs;
+	uint8_t  stack[];
+};
+
+#define SF_TAKE_FIRST (64u << 10)   /* bytes of stack to copy from a thread not seen before */
+#define SF_TAKE_MAX (4u << 20)
+
+/*
+ * The registers and up to `want` bytes of stack of a held thread. The caller releases it, and
+ * sets state and time. False when it was killed meanwhile. Signal-safe.
+ */
+bool sf_take_held(const struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret);
+
+enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
+
+/*
+ * The same of a thread that sleeps, without touching it: from what /proc tells, and proven
+ * by its switch count to have slept throughout. `look` was read before.
+ */
+enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
+			    uint32_t want, struct sf_taken *ret);
+
+/* The still in a buffer, for walking; its memory beyond the copy is read from the process. */
+void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
+		    struct sf_still *ret);
+
+/* What to copy next time, from what was copied and how the walk ended. */
+uint32_t sf_take_next(uint32_t want, uint64_t used, bool cut);
+
+#endif

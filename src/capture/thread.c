@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/thread.h"
+
+#include <stdlib.h>
+
+#include "capture/take.h"
+
+struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	struct sf_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	if (!sf_task_open(pid, tid, &thread->task)) {
+		free(thread);
+		return NULL;
+	}
+	thread->serial = serial;
+	thread->seen_ns = now_ns;
+	atomic_init(&thread->want, SF_TAKE_FIRST);
+	if (!sf_task_name(pid, tid, thread->name) || !sf_task_run(&thread->task, &thread->run) ||
+	    !sf_task_look(&thread->task, &thread->look)) {
+		sf_thread_destroy(thread);
+		return NULL;
+	}
+	thread->first_cpu_ns = thread->run.cpu_ns;
+	return thread;
+}
+
+void sf_thread_destroy(struct sf_thread *thread)
+{
+	sf_task_close(&thread->task);
+	free(thread);
+}
+
+static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
+{
+	if (run->cpu_ns > thread->run.cpu_ns)
+		thread->cpu_ns += run->cpu_ns - thread->run.cpu_ns;
+	thread->run = *run;
+}
+
+static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *run)
+{
+	return !sf_thread_awake(thread) && run->switches == thread->run.switches &&
+	       run->cpu_ns == thread->run.cpu_ns;
+}
+
+bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
+{
+	uint64_t elapsed_ns = now_ns - thread->seen_ns;
+	struct sf_task_run run;
+
+	if (!sf_task_run(&thread->task, &run))
+		return false;
+	thread->seen_ns = now_ns;
+	if (slept_on(thread, &run)) {
+		thread->asleep_ns += (int64_t)elapsed_ns;
+		if (thread->n_same < UINT8_MAX)
+			thread->n_same++;
+		return true;
+	}
+	count_run(thread, &run);
+	thread->n_same = 0;
+	thread->sampled = false;
+	if (!sf_task_look(&thread->task, &thread->look))
+		return false;
+	if (sf_thread_awake(thread))
+		thread->awake_ns += elapsed_ns;
+	else
+		thread->asleep_ns += (int64_t)elapsed_ns;
+	return true;
+}
+
+void sf_thread_settle(struct sf_thread *thread)
+{
+	struct sf_task_run run;
+
+	if (sf_task_run(&thread->task, &run))
+		count_run(thread, &run);
+}
+
+static uint32_t count_ticks(uint64_t elapsed_ns, uint64_t period_ns)
+{
+	uint64_t ticks = (elapsed_ns + period_ns / 2) / period_ns;
+
+	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
+}
+
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, uint64_t period_ns)
+{
+	struct sf_weight weight = { .ticks = count_ticks(thread->awake_ns, period_ns) };
+
+	if (thread->cpu_ns > thread->awake_ns) {
+		thread->asleep_ns -= (int64_t)(thread->cpu_ns - thread->awake_ns);
+		thread->awake_ns = thread->cpu_ns;
+	}
+	weight.cpu_ns = thread->cpu_ns;
+	weight.wall_ns = thread->awake_ns;
+	thread->cpu_ns = thread->awake_ns = 0;
+	return weight;
+}
+
+struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
+{
+	uint64_t asleep_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	struct sf_weight weight = {
+		.wall_ns = asleep_ns,
+		.ticks = count_ticks(asleep_ns, period_ns),
+	};
+
+	if (thread->asleep_ns > 0)
+		thread->asleep_ns = 0;
+	return weight;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread as an engine on the outside keeps it: what was last seen of it, and the time that no
+ * sample has spoken for yet. The accounts, for one thread:
+ *
+ *   awake_ns + asleep_ns  elapsed time since its last samples, by what it was seen doing at each look
+ *   cpu_ns                CPU time by the kernel's count since its last sample
+ *
+ * A sample of an awake thread takes all of awake_ns and cpu_ns; one of a sleeping thread takes asleep_ns. CPU time
+ * is measured and being awake is only sampled, so where the two disagree awake_ns is raised at the
+ * cost of asleep_ns (which may go below zero for a while).
+ *
+ * Owned by the thread that holds; the fields marked "shared" are how the thread that walks answers.
+ */
+#ifndef SF_CAPTURE_THREAD_H
+#define SF_CAPTURE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/sink.h"
+#include "os/task.h"
+
+struct sf_thread {
+	uint32_t serial;         /* in this session, from 1 */
+	bool     watched;        /* its name matches --threads */
+	bool     listed;         /* seen in the present scan */
+	bool     asked;          /* a hold is under way */
+	bool     sampled;        /* its present sleep has a sample, which again() can extend */
+	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
+	char     name[SF_TASK_NAME];
+	struct sf_task task;
+	struct sf_task_run run;
+	struct sf_task_look look;
+	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight */
+	uint64_t seen_ns;        /* time of the last look */
+	uint64_t awake_due_ns, asleep_due_ns; /* when it is to be sampled next */
+	uint64_t asked_ns;
+	uint64_t cpu_ns, awake_ns;
+	int64_t  asleep_ns;
+	uint64_t held_sp, held_pc; /* the sleep that it was interrupted in, 0: none */
+	int32_t  held_syscall;
+
+	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
+	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
+	_Atomic bool again;          /* shared: the last copy was cut, take another soon */
+	struct sf_weight carried;    /* the walker's: of samples whose copy was cut */
+	uint32_t n_carried;          /* the walker's */
+};
+
+/* NULL when it is gone already or memory ran out. */
+struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns);
+void sf_thread_destroy(struct sf_thread *thread);
+
+/* Looks at the thread and keeps the accounts. False when it is gone. */
+bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
+
+/* Reads its run counts again, after it was held. */
+void sf_thread_settle(struct sf_thread *thread);
+
+/* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, uint64_t period_ns);
+struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
+
+static inline bool sf_thread_awake(const struct sf_thread *thread)
+{
+	return thread->look.state == SF_STATE_RUNNING;
+}
+
+#endif

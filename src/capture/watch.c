@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/process.h"
+
+#define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
+#define SCAN_MIN_NS 10000000
+#define CHILDREN_MIN_NS 50000000
+#define SCANS_PER_NAME 32
+#define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
+
+bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
+		   struct sf_error *err)
+{
+	struct sf_watched_process process = { .pid = options->pid };
+
+	watch->options = options;
+	if (options->threads) {
+		char why[128];
+		int error = regcomp(&watch->names, options->threads, REG_EXTENDED | REG_NOSUB);
+
+		if (error) {
+			regerror(error, &watch->names, why, sizeof(why));
+			return sf_fail(err, SF_E_INPUT, "--threads '%s' is not a regular expression: %s",
+				       options->threads, why);
+		}
+		watch->has_names = true;
+	}
+	if (!sf_vec_push(&watch->processes, process))
+		return sf_fail_memory(err);
+	return true;
+}
+
+void sf_watch_close(struct sf_watch *watch)
+{
+	if (watch->has_names)
+		regfree(&watch->names);
+	sf_vec_deinit(&watch->processes);
+	sf_vec_deinit(&watch->threads);
+	sf_vec_deinit(&watch->ids.ids);
+}
+
+/* Outside of a scan the threads are in the order of their ids. */
+static int by_tid(const void *a, const void *b)
+{
+	const struct sf_thread *const *left = a, *const *right = b;
+
+	return ((*left)->task.tid > (*right)->task.tid) - ((*left)->task.tid < (*right)->task.tid);
+}
+
+static int compare_tid(const void *key, const void *element)
+{
+	const struct sf_thread *const *thread = element;
+	int32_t tid = *(const int32_t *)key;
+
+	return (tid > (*thread)->task.tid) - (tid < (*thread)->task.tid);
+}
+
+static struct sf_thread *find_among(const struct sf_watch *watch, size_t n, int32_t tid)
+{
+	struct sf_thread **found = NULL;
+
+	if (n)
+		found = bsearch(&tid, watch->threads.items, n, sizeof(*found), compare_tid);
+	return found ? *found : NULL;
+}
+
+struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid)
+{
+	return find_among(watch, watch->threads.n, tid);
+}
+
+static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (watch->processes.items[i].pid == pid)
+			return &watch->processes.items[i];
+	}
+	return NULL;
+}
+
+void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	struct sf_thread *thread = watch->threads.items[index];
+	struct sf_watched_process *process = find_process(watch, thread->task.pid);
+
+	sf_thread_settle(thread);
+	if (process)
+		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
+	if (thread->watched && thread->cpu_ns) {
+		/* It ran since its last sample, and was not seen running. */
+		struct sf_weight weight = { .cpu_ns = thread->cpu_ns, .wall_ns = thread->awake_ns };
+
+		if (thread->asked)
+			weight.ticks = 1;
+		sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
+	}
+	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
+		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
+	sf_relay_thread_end(watch->relay, thread, now_ns);
+}
+
+static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
+{
+	thread->watched = !watch->has_names ||
+			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
+}
+
+static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+
+	if (!thread)
+		return;
+	if (!sf_vec_push(&watch->threads, thread)) {
+		sf_thread_destroy(thread);
+		return;
+	}
+	watch->last_serial++;
+	thread->listed = true;
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+/* Names change rarely, so each is read again only now and then. */
+static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	char name[SF_TASK_NAME];
+
+	if (!sf_task_name(thread->task.pid, thread->task.tid, name) ||
+	    strcmp(name, thread->name) == 0)
+		return;
+	memcpy(thread->name, name, sizeof(name));
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+/* New threads are put behind the first `n_known`. */
+static void list_threads(struct sf_watch *watch, int32_t pid, size_t n_known, uint64_t now_ns)
+{
+	watch->ids.ids.n = 0;
+	if (!sf_process_threads(pid, &watch->ids))
+		return;
+	for (size_t i = 0; i < watch->ids.ids.n; i++) {
+		int32_t tid = watch->ids.ids.items[i];
+		struct sf_thread *known = find_among(watch, n_known, tid);
+
+		if (!known)
+			add_thread(watch, pid, tid, now_ns);
+		else if (known->task.pid == pid)
+			known->listed = true;
+	}
+}
+
+static void add_children(struct sf_watch *watch, uint64_t now_ns)
+{
+	uint64_t start_ns = sf_now_ns();
+	struct sf_ids ids = { 0 };
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!sf_vec_push(&ids.ids, watch->processes.items[i].pid))
+			break;
+	}
+	if (ids.ids.n == watch->processes.n)
+		sf_process_descendants(&ids);
+	for (size_t i = watch->processes.n; i < ids.ids.n; i++) {
+		struct sf_watched_process process = {
+			.pid = ids.ids.items[i],
+			.parent = sf_process_parent(ids.ids.items[i]),
+		};
+
+		if (!sf_vec_push(&watch->processes, process))
+			break;
+	}
+	sf_vec_deinit(&ids.ids);
+	watch->next_children_ns = now_ns + CHILDREN_MIN_NS +
+				  (sf_now_ns() - start_ns) * SCAN_SHARE;
+}
+
+/*
+ * The CPU time of a process that none of its watched threads used: that of threads which came and went
+ * between two scans.
+ */
+static void count_unseen(struct sf_watch *watch, const struct sf_watched_process *process)
+{
+	uint64_t total_ns = process->last_cpu_ns - process->cpu_ns;
+	uint64_t seen_ns = process->threads_cpu_ns;
+	struct sf_weight weight = { 0 };
+
+	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names)
+		return;
+	weight.cpu_ns = total_ns - seen_ns;
+	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
+}
+
+static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	int32_t pid = watch->processes.items[index].pid;
+	uint64_t cpu_ns;
+
+	if (sf_process_cpu(pid, &cpu_ns))
+		watch->processes.items[index].last_cpu_ns = cpu_ns;
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (watch->threads.items[i]->task.pid == pid)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+	count_unseen(watch, &watch->processes.items[index]);
+	watch->processes.items[index] = watch->processes.items[--watch->processes.n];
+}
+
+/* True while the process lives. Tells the relay of a new program in it. */
+static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	struct sf_program program;
+
+	if (!sf_process_program(process->pid, &program) ||
+	    !sf_process_cpu(process->pid, &process->last_cpu_ns))
+		return false;
+	if (process->program.started && program.started != process->program.started)
+		return false; /* another process got the pid */
+	if (memcmp(&program, &process->program, sizeof(program)) != 0) {
+		if (!process->program.started)
+			process->cpu_ns = process->last_cpu_ns;
+		process->program = program;
+		sf_relay_process(watch->relay, process->pid, process->parent);
+	}
+	return true;
+}
+
+static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (!thread->listed)
+			sf_watch_end_thread(watch, i, now_ns);
+		else if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
+			renew_name(watch, thread, now_ns);
+	}
+}
+
+static void list_all(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_known = watch->threads.n;
+
+	for (size_t i = 0; i < n_known; i++)
+		watch->threads.items[i]->listed = false;
+	for (size_t i = 0; i < watch->processes.n; i++)
+		list_threads(watch, watch->processes.items[i].pid, n_known, now_ns);
+	if (watch->threads.n > n_known)
+		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
+}
+
+bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
+{
+	uint64_t pause_ns;
+
+	if (now_ns < watch->next_scan_ns)
+		return watch->processes.n > 0;
+	watch->n_scans++;
+	if (watch->options->children && now_ns >= watch->next_children_ns)
+		add_children(watch, now_ns);
+	for (size_t i = watch->processes.n; i-- > 0;) {
+		if (!look_at_process(watch, &watch->processes.items[i]))
+			end_process(watch, i, now_ns);
+	}
+	list_all(watch, now_ns);
+	end_unlisted(watch, now_ns);
+	pause_ns = (sf_now_ns() - now_ns) * SCAN_SHARE;
+	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
+	return watch->processes.n > 0;
+}
+
+void sf_watch_end(struct sf_watch *watch, uint64_t now_ns)
+{
+	while (watch->processes.n)
+		end_process(watch, watch->processes.n - 1, now_ns);
+	while (watch->threads.n)
+		sf_watch_end_thread(watch, watch->threads.n - 1, now_ns);
+}

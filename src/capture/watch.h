@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes and threads that an engine on the outside watches, found by looking again and
+ * again: nothing is attached to the target to learn of its clones, forks and execs. Looking
+ * takes at most 1 % of a CPU.
+ */
+#ifndef SF_CAPTURE_WATCH_H
+#define SF_CAPTURE_WATCH_H
+
+#include <regex.h>
+
+#include "base/vec.h"
+#include "capture/engine.h"
+#include "capture/relay.h"
+#include "capture/thread.h"
+#include "os/process.h"
+
+struct sf_watched_process {
+	int32_t  pid, parent;
+	bool     listed;
+	struct sf_program program;
+	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
+	uint64_t last_cpu_ns;   /* ... and at the last scan */
+	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
+};
+
+struct sf_watch {
+	const struct sf_capture_options *options;
+	struct sf_relay *relay;
+	SF_VEC(struct sf_watched_process) processes;
+	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
+	struct sf_ids ids;       /* scratch */
+	regex_t  names;
+	bool     has_names;
+	uint32_t last_serial, n_scans;
+	uint64_t next_scan_ns, next_children_ns;
+};
+
+bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
+		   struct sf_error *err);
+void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
+
+/* Looks for what came and went, if it is time, and tells the relay. False when everything is gone. */
+bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
+
+/* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
+void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
+
+/* Ends all threads and processes, and counts the CPU time that no thread's account holds. */
+void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
+
+/* The thread with this id, or NULL. */
+struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid);
+
+#endif

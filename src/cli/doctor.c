@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stillframe doctor: what works on this machine, what does not, and how to change that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "capture/engine.h"
+#include "cli/commands.h"
+#include "os/hold.h"
+#include "os/process.h"
+#include "os/task.h"
+
+struct doctor_options {
+	int32_t pid;
+};
+
+static const struct sf_option options[] = {
+	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID,
+	  .offset = offsetof(struct doctor_options, pid), .argument = "PID",
+	  .help = "also try it on this process" },
+	{ .name = NULL },
+};
+
+static int run(int argc, char **argv);
+
+const struct sf_command sf_command_doctor = {
+	.name = "doctor",
+	.summary = "what works here, what does not, and how to change that",
+	.usage = "[-p PID]",
+	.details = "A bug report wants this command's output.",
+	.examples = "stillframe doctor -p 4242",
+	.options = options,
+	.run = run,
+};
+
+/* One line of the report: fine or not, what, and what to do about it (may be empty). */
+static void print_finding(const struct sf_output *output, bool fine, const char *what,
+			  const char *advice)
+{
+	fprintf(output->file, "  %s%-4s%s %s\n", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
+		fine ? "ok" : "no", sf_colour(output, SF_PLAIN), what);
+	if (!fine && *advice)
+		fprintf(output->file, "       %s\n", advice);
+}
+
+static int read_setting(const char *path, int missing)
+{
+	FILE *file = fopen(path, "re");
+	int value = missing;
+
+	if (file) {
+		if (fscanf(file, "%d", &value) != 1)
+			value = missing;
+		fclose(file);
+	}
+	return value;
+}
+
+static void check_rights(const struct sf_output *output)
+{
+	int scope = read_setting("/proc/sys/kernel/yama/ptrace_scope", 0);
+	char text[160];
+
+	snprintf(text, sizeof(text), "user id %d%s", (int)geteuid(),
+		 geteuid() == 0 ? ": every process of this container" : ": your own processes");
+	print_finding(output, true, text, "");
+	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
+	print_finding(output, scope == 0 || geteuid() == 0, text,
+		      "Only commands that stillframe starts: stillframe record -- COMMAND; or run as "
+		      "root; or sysctl kernel.yama.ptrace_scope=0.");
+}
+
+static void check_proc(const struct sf_output *output)
+{
+	struct sf_task_run task_run;
+	struct sf_task_look look;
+	struct sf_task task;
+
+	if (!sf_task_open(getpid(), getpid(), &task)) {
+		print_finding(output, false, "/proc tells how long threads ran",
+			      "This kernel lacks CONFIG_SCHED_INFO; CPU time cannot be counted.");
+		return;
+	}
+	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
+	print_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
+		      "/proc tells where threads sleep",
+		      "This kernel lacks CONFIG_HAVE_ARCH_TRACEHOOK: blocked threads have no stack.");
+	sf_task_close(&task);
+}
+
+static void check_map_files(const struct sf_output *output)
+{
+	bool fine = access("/proc/self/map_files", R_OK | X_OK) == 0 && geteuid() == 0;
+
+	print_finding(output, fine, "files that were deleted or replaced can still be read",
+		      "Needs root or CAP_CHECKPOINT_RESTORE; else such code is read from the "
+		      "process's memory, without names from its symbol table.");
+}
+
+static void check_cache(const struct sf_output *output)
+{
+	const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
+	char path[4096], text[4200];
+
+	if (cache && *cache)
+		snprintf(path, sizeof(path), "%s", cache);
+	else
+		snprintf(path, sizeof(path), "%s/.cache", home ? home : "");
+	snprintf(text, sizeof(text), "unwind tables are kept in %.3000s/stillframe", path);
+	print_finding(output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
+		      "It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
+}
+
+static void check_engines(const struct sf_output *output, int32_t pid)
+{
+	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
+		struct sf_error err = { 0 };
+		bool fine = (*engine)->check(pid, &err);
+		char text[128];
+
+		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
+		print_finding(output, fine, text, err.text);
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	struct doctor_options given = { 0 };
+	struct sf_output output = sf_output_for(stdout);
+	struct sf_error err = { 0 };
+	struct utsname host;
+	int rest, status = sf_cli_parse(&sf_command_doctor, argc, argv, &given, &rest);
+
+	if (status >= 0)
+		return status;
+	if (rest < argc) {
+		sf_fail(&err, SF_E_INPUT, "'%.40s' is not expected here", argv[rest]);
+		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	}
+	if (given.pid && !sf_process_check(given.pid, &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	uname(&host);
+	printf("%sstillframe %s%s on %s %s %s\n", sf_colour(&output, SF_BOLD), SF_VERSION,
+	       sf_colour(&output, SF_PLAIN), host.sysname, host.release, host.machine);
+	check_rights(&output);
+	check_proc(&output);
+	check_map_files(&output);
+	check_cache(&output);
+	if (given.pid)
+		printf("for pid %d:\n", given.pid);
+	check_engines(&output, given.pid);
+	return SF_EXIT_OK;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: finds the command and runs it. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "cli/commands.h"
+
+static const struct sf_command *const commands[] = {
+	&sf_command_record,
+	&sf_command_dump,
+	&sf_command_report,
+	&sf_command_export,
+	&sf_command_doctor,
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(*commands))
+
+int sf_cli_fail(int status, const struct sf_error *err)
+{
+	char text[sizeof(err->text)];
+
+	memcpy(text, err->text, sizeof(text));
+	fflush(stdout);
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = 0;
+		sf_sanitize(line);
+		fprintf(stderr, "%s%s\n", line == text ? "stillframe: " : "", line);
+	}
+	return status;
+}
+
+int sf_cli_parse(const struct sf_command *command, int argc, char **argv, void *ret, int *rest)
+{
+	struct sf_error err = { 0 };
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			sf_options_help(command, stdout);
+			return SF_EXIT_OK;
+		}
+		if (command->takes_command && argv[i][0] != '-')
+			break;
+	}
+	if (sf_options_parse(command, argc, argv, ret, rest, &err))
+		return -1;
+	sf_fail_hint(&err, "`stillframe %s --help` lists what it takes.", command->name);
+	return sf_cli_fail(SF_EXIT_USAGE, &err);
+}
+
+static const struct sf_command *find_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	}
+	return NULL;
+}
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "stillframe shows where a running program spends its time, and does it no harm.\n\n"
+		     "Usage: stillframe COMMAND [OPTIONS]\n\n");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command, in man(7) form");
+	fprintf(out, "\n  stillframe record -p $(pidof nginx) -d 10s   then: stillframe report\n"
+		     "  stillframe dump -p $(pidof nginx)            when it hangs\n\n"
+		     "`stillframe COMMAND --help` says more.\n");
+}
+
+static int print_manual(int argc, char **argv)
+{
+	const struct sf_command *command = argc > 1 ? find_command(argv[1]) : NULL;
+
+	if (!command) {
+		fprintf(stderr, "stillframe: manual: which command? e.g. "
+				"stillframe manual record | man -l -\n");
+		return SF_EXIT_USAGE;
+	}
+	sf_options_man(command, stdout);
+	return SF_EXIT_OK;
+}
+
+static int run_command(int argc, char **argv)
+{
+	const struct sf_command *command = find_command(argv[0]);
+
+	if (command)
+		return command->run(argc, argv);
+	if (strcmp(argv[0], "manual") == 0)
+		return print_manual(argc, argv);
+	fprintf(stderr, "stillframe: there is no command '%.40s'\n"
+			"  `stillframe --help` lists the commands.\n", argv[0]);
+	return SF_EXIT_USAGE;
+}
+
+/* What was written to stdout has arrived, or the command failed (a full disk; not a closed pipe). */
+static int check_output(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	perror("stillframe: cannot write to stdout");
+	return SF_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_CTYPE, "");
+	if (argc < 2) {
+		print_help(stderr);
+		return SF_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return check_output(SF_EXIT_OK);
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("stillframe %s\n", SF_VERSION);
+		return check_output(SF_EXIT_OK);
+	}
+	return check_output(run_command(argc - 1, argv + 1));
+}

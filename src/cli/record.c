@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stillframe record: watch a process or a command, and write a recording. */
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "capture/engine.h"
+#include "cli/commands.h"
+#include "cli/summary.h"
+#include "os/process.h"
+#include "session/session.h"
+
+#define DEFAULT_RATE_MHZ 199000
+#define DEFAULT_BLOCKED_RATE_MHZ 20000
+
+enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
+
+struct record_options {
+	int32_t pid;
+	uint64_t duration_ns;
+	uint64_t rate_mhz, blocked_rate_mhz;
+	const char *output, *threads;
+	uint32_t max_depth;
+	int clock, engine;
+	bool children, no_interrupt, quiet;
+};
+
+static const char *const clocks[] = { "cpu", "wall", "both", NULL };
+static const char *const engine_names[] = { "auto", "ptrace", NULL };
+
+#define AT(field) offsetof(struct record_options, field)
+static const struct sf_option options[] = {
+	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID, .offset = AT(pid), .argument = "PID",
+	  .help = "watch this process" },
+	{ .name = "duration", .letter = 'd', .kind = SF_OPTION_TIME, .offset = AT(duration_ns),
+	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
+	  .minimum = 1000000 },
+	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .offset = AT(output),
+	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr)" },
+	{ .name = "rate", .letter = 'F', .kind = SF_OPTION_RATE, .offset = AT(rate_mhz),
+	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz)",
+	  .minimum = 1000, .maximum = 10000000 },
+	{ .name = "blocked-rate", .kind = SF_OPTION_RATE, .offset = AT(blocked_rate_mhz),
+	  .argument = "RATE", .help = "ticks a second for blocked threads (default 20hz)",
+	  .minimum = 100, .maximum = 10000000 },
+	{ .name = "clock", .kind = SF_OPTION_CHOICE, .offset = AT(clock), .argument = "CLOCK",
+	  .help = "cpu: running threads only; wall: all threads at the rate of blocked ones; "
+		  "both: each at its own rate (default both)",
+	  .choices = clocks },
+	{ .name = "threads", .kind = SF_OPTION_STRING, .offset = AT(threads), .argument = "REGEX",
+	  .help = "only threads whose name matches" },
+	{ .name = "children", .kind = SF_OPTION_FLAG, .offset = AT(children),
+	  .help = "the processes that it starts, too" },
+	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = AT(max_depth), .argument = "N",
+	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
+	  .minimum = 1, .maximum = SF_MAX_DEPTH },
+	{ .name = "engine", .letter = 'e', .kind = SF_OPTION_CHOICE, .offset = AT(engine),
+	  .argument = "ENGINE", .help = "how to get stills: auto or ptrace (default auto)",
+	  .choices = engine_names },
+	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = AT(no_interrupt),
+	  .help = "never interrupt a blocked thread, even where its system call would go on" },
+	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
+	  .help = "no summary" },
+	{ .name = NULL },
+};
+
+static int run(int argc, char **argv);
+
+const struct sf_command sf_command_record = {
+	.name = "record",
+	.summary = "watch a process or a command, and write a recording",
+	.usage = "[OPTIONS] -p PID | [OPTIONS] -- COMMAND...",
+	.details =
+		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
+		"says for how much CPU time and elapsed time it stands.\n\n"
+		"Ctrl-C ends the recording, not the process. A command that was launched keeps the "
+		"terminal and its signals, and its exit status is passed on.",
+	.examples = "stillframe record -p 4242 -d 10s\n"
+		    "stillframe record --children -o build.sfr -- make -j8\n"
+		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
+	.options = options,
+	.takes_command = true,
+	.run = run,
+};
+
+static void end_recording(int signal_number)
+{
+	(void)signal_number;
+	sf_session_stop();
+}
+
+/*
+ * The end of a terminal and a disk quota are ends of the recording too. After the first, the default
+ * action is back, so that a second Ctrl-C ends stillframe itself.
+ */
+static void catch_signals(void)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction action = { .sa_handler = end_recording, .sa_flags = (int)SA_RESETHAND };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		sigaction(ends[i], &action, NULL);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Each thread of the target takes two descriptors. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* NAME-PID.sfr, with nothing in NAME that a shell or a file system minds. */
+static void default_output(const char *name, int32_t pid, char *ret, size_t size)
+{
+	char clean[32];
+	size_t n = 0;
+
+	for (; name[n] && n < sizeof(clean) - 1; n++)
+		clean[n] = isalnum((unsigned char)name[n]) || strchr("._+-", name[n]) ? name[n] : '_';
+	clean[n] = 0;
+	if (clean[0] == '.' || clean[0] == '-')
+		clean[0] = '_';
+	snprintf(ret, size, "%s-%d.sfr", n ? clean : "process", pid);
+}
+
+static bool check_usage(const struct record_options *given, int argc, int rest, struct sf_error *err)
+{
+	if (given->pid && rest < argc)
+		return sf_fail(err, SF_E_INPUT, "either -p PID or a command, not both");
+	if (!given->pid && rest >= argc)
+		return sf_fail(err, SF_E_INPUT, "nothing to record: give -p PID, or a command after --");
+	if (given->pid == getpid())
+		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
+			       given->pid);
+	return true;
+}
+
+static struct sf_session_options session_options(const struct record_options *given)
+{
+	struct sf_session_options session = {
+		.engine = sf_engines[0],
+		.max_depth = given->max_depth,
+		.output = given->output,
+		.capture = {
+			.pid = given->pid,
+			.rate_mhz = given->rate_mhz,
+			.blocked_rate_mhz = given->blocked_rate_mhz,
+			.duration_ns = given->duration_ns,
+			.children = given->children,
+			.no_interrupt = given->no_interrupt,
+			.threads = given->threads,
+		},
+	};
+
+	if (given->engine)
+		session.engine = sf_engine_by_name(engine_names[given->engine]);
+	if (given->clock == CLOCK_CPU)
+		session.capture.blocked_rate_mhz = 0;
+	if (given->clock == CLOCK_WALL)
+		session.capture.rate_mhz = given->blocked_rate_mhz;
+	return session;
+}
+
+/* The status to exit with: the launched command's own, as a shell would say it. */
+static int pass_on(const struct sf_launched *launched, int status)
+{
+	if (status < 0)
+		status = sf_launch_wait(launched);
+	if (status < 0)
+		return SF_EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A launched command was forked before this: it has the signals and limits that we were given. */
+static int record(struct sf_session_options *session, const char *name, bool quiet)
+{
+	struct sf_session_result result;
+	struct sf_error err = { 0 };
+	bool fine;
+
+	catch_signals();
+	raise_descriptor_limit();
+	fine = sf_session_record(session, &result, &err);
+
+	if (!quiet && result.duration_ns)
+		sf_print_summary(stderr, session, &result, name);
+	if (!fine)
+		sf_cli_fail(SF_EXIT_FAILED, &err);
+	if (session->launched && result.duration_ns) {
+		int status = pass_on(session->launched, result.child_status);
+
+		return status ? status : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
+	}
+	return fine ? SF_EXIT_OK : SF_EXIT_FAILED;
+}
+
+static void join_words(char **words, char *ret, size_t size)
+{
+	size_t used = 0;
+
+	*ret = 0;
+	for (; *words && used < size; words++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " " : "", *words);
+}
+
+static int record_command(struct record_options *given, char **words)
+{
+	struct sf_launched launched;
+	struct sf_error err = { 0 };
+	char command[1024], output[64];
+	const char *slash = strrchr(words[0], '/'), *name = slash ? slash + 1 : words[0];
+	struct sf_session_options session;
+
+	if (!sf_launch(words, &launched, &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	given->pid = launched.pid;
+	session = session_options(given);
+	session.launched = &launched;
+	session.capture.child = launched.pid;
+	join_words(words, command, sizeof(command));
+	session.command = command;
+	if (!session.output) {
+		default_output(name, launched.pid, output, sizeof(output));
+		session.output = output;
+	}
+	return record(&session, name, given->quiet);
+}
+
+static int record_process(const struct record_options *given)
+{
+	struct sf_session_options session = session_options(given);
+	struct sf_error err = { 0 };
+	char name[64], command[1100], words[1000], output[64];
+
+	if (!sf_process_check(given->pid, &err) || !session.engine->check(given->pid, &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	sf_process_name(given->pid, name, sizeof(name));
+	sf_process_command(given->pid, words, sizeof(words));
+	snprintf(command, sizeof(command), "%s (pid %d)", words[0] ? words : name, given->pid);
+	session.command = command;
+	if (!session.output) {
+		default_output(name, given->pid, output, sizeof(output));
+		session.output = output;
+	}
+	return record(&session, name, given->quiet);
+}
+
+static int run(int argc, char **argv)
+{
+	struct record_options given = {
+		.rate_mhz = DEFAULT_RATE_MHZ,
+		.blocked_rate_mhz = DEFAULT_BLOCKED_RATE_MHZ,
+		.max_depth = SF_DEFAULT_DEPTH,
+		.clock = CLOCK_BOTH,
+	};
+	struct sf_error err = { 0 };
+	int rest, status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);
+
+	if (status >= 0)
+		return status;
+	if (!check_usage(&given, argc, rest, &err))
+		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	return rest < argc ? record_command(&given, argv + rest) : record_process(&given);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary.h"
+
+#include <inttypes.h>
+
+#include "base/output.h"
+
+/* " (7 late, 5 gone)": the counts that are not zero. */
+static void print_counts(FILE *out, const uint64_t *counts, unsigned n, unsigned from,
+			 const char *(*word)(unsigned))
+{
+	const char *before = " (";
+	char number[32];
+
+	for (unsigned i = from; i < n; i++) {
+		if (!counts[i])
+			continue;
+		fprintf(out, "%s%s %s", before, sf_format_count(number, counts[i]), word(i));
+		before = ", ";
+	}
+	if (before[0] == ',')
+		fputc(')', out);
+}
+
+static void print_head(FILE *out, const struct sf_session_options *options,
+		       const struct sf_session_result *result, const char *name)
+{
+	const struct sf_recording_totals *totals = &result->totals;
+	char time[32], count[32];
+
+	fprintf(out, "stillframe: %s of %s (pid %d, %s", sf_format_time(time, result->duration_ns),
+		name, options->capture.pid, sf_format_count(count, totals->n_threads));
+	fprintf(out, " thread%s", totals->n_threads == 1 ? "" : "s");
+	if (totals->n_processes > 1)
+		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));
+	fprintf(out, ") by %s\n", options->engine->name);
+}
+
+static void print_ticks(FILE *out, const struct sf_recording_totals *totals)
+{
+	char ticks[32], samples[32], losses[32];
+
+	fprintf(out, "  ticks %s = %s sampled + %s lost", sf_format_count(ticks, totals->ticks),
+		sf_format_count(samples, totals->ticks - totals->losses),
+		sf_format_count(losses, totals->losses));
+	print_counts(out, totals->losses_by, SF_N_LOSSES, 0, sf_loss_word);
+	fputc('\n', out);
+}
+
+static void print_stacks(FILE *out, const struct sf_recording_totals *totals)
+{
+	uint64_t sampled = totals->ticks - totals->losses;
+	uint64_t complete = totals->ends_by[SF_END_ROOT];
+
+	if (!sampled)
+		return;
+	fprintf(out, "  stacks %.2f %% complete", 100.0 * (double)complete / (double)sampled);
+	print_counts(out, totals->ends_by, SF_N_ENDS, SF_END_ROOT + 1, sf_end_word);
+	fputc('\n', out);
+}
+
+static void print_cpu(FILE *out, const struct sf_recording_totals *totals)
+{
+	char seen[32], counted[32], lost[32];
+
+	fprintf(out, "  cpu   %s seen, %s counted by the kernel",
+		sf_format_time(seen, totals->cpu_seen_ns),
+		sf_format_time(counted, totals->cpu_counted_ns));
+	if (totals->cpu_lost_ns >= 1000000)
+		fprintf(out, ", %s lost", sf_format_time(lost, totals->cpu_lost_ns));
+	fputc('\n', out);
+}
+
+static void print_holds(FILE *out, const struct sf_session_result *result)
+{
+	const struct sf_recording_totals *totals = &result->totals;
+	char count[32], median[32], most[32], longest[32], memory[32];
+	double share = result->duration_ns
+			       ? 100.0 * (double)result->own_cpu_ns / (double)result->duration_ns
+			       : 0;
+
+	if (totals->holds)
+		fprintf(out, "  holds %s: median %s, 99 %% within %s, longest %s\n",
+			sf_format_count(count, totals->holds),
+			sf_format_time(median, totals->hold_p50_ns),
+			sf_format_time(most, totals->hold_p99_ns),
+			sf_format_time(longest, totals->hold_max_ns));
+	else
+		fprintf(out, "  holds none\n");
+	fprintf(out, "  cost  %.1f %% of one core, %s\n", share,
+		sf_format_bytes(memory, result->own_memory));
+}
+
+void sf_print_summary(FILE *out, const struct sf_session_options *options,
+		      const struct sf_session_result *result, const char *name)
+{
+	print_head(out, options, result, name);
+	print_ticks(out, &result->totals);
+	print_stacks(out, &result->totals);
+	print_cpu(out, &result->totals);
+	print_holds(out, result);
+	fprintf(out, "  wrote %s   look: stillframe report %s\n", options->output, options->output);
+	fprintf(out, "                 picture: stillframe export --format html %s\n",
+		options->output);
+}

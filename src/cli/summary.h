@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few lines that `record` ends with: what was seen, what was lost, what it cost. */
+#ifndef SF_CLI_SUMMARY_H
+#define SF_CLI_SUMMARY_H
+
+#include <stdio.h>
+
+#include "session/session.h"
+
+void sf_print_summary(FILE *out, const struct sf_session_options *options,
+		      const struct sf_session_result *result, const char *name);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clock that all times are on, and an alarm that ends a wait. */
+#ifndef SF_OS_CLOCK_H
+#define SF_OS_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+uint64_t sf_now_ns(void);      /* CLOCK_MONOTONIC. Signal-safe. */
+uint64_t sf_unix_now_ns(void); /* CLOCK_REALTIME. Signal-safe. */
+
+void sf_sleep_until(uint64_t time_ns); /* or until a signal */
+
+/*
+ * The calling thread's alarm: from `time_ns` on, and then every 2 ms until it is set anew, a blocking
+ * call of this thread returns with EINTR. 0 turns it off. One thread of a process may have one.
+ */
+bool sf_alarm_open(struct sf_error *err);
+void sf_alarm_set(uint64_t time_ns);
+void sf_alarm_close(void);
+
+#endif

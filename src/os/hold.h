@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holding threads of other processes, each for as short a time as can be: ask, wait until it stands,
+ * look, let go. Between two looks nothing is attached, so signals, debuggers, exec, fork and exit
+ * of the target never meet us, and if stillframe dies the kernel lets the thread go.
+ *
+ * Linux: PTRACE_SEIZE and PTRACE_INTERRUPT ... PTRACE_DETACH (ptrace(2)). No thread that
+ * stands for a signal loses it, and a system call that only we interrupted is made to go on.
+ *
+ * Only one thread of stillframe holds others; all calls come from it. While a thread is held it
+ * follows the rules of frozen code.
+ */
+#ifndef SF_OS_HOLD_H
+#define SF_OS_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/arch.h"
+
+enum sf_hold {
+	SF_HOLD_ASKED,   /* it will stop, and sf_hold_wait will say so */
+	SF_HOLD_GONE,
+	SF_HOLD_BUSY,    /* another tracer has it */
+	SF_HOLD_DENIED,
+};
+
+/* Asks for a thread. Does not wait. */
+enum sf_hold sf_hold_ask(int32_t tid);
+
+/* What became of a thread that was asked for, or of a child of the caller. */
+struct sf_held {
+	int32_t tid;
+	bool    stopped;     /* it stands: release it. Else it has ended, with this status: */
+	int     status;      /* as waitpid gives it */
+	int     signal;      /* a signal that it was about to take; it gets it on release */
+	bool    ours;        /* it stands because of us, not because of a signal */
+};
+
+/*
+ * The next thread that stands or has ended. False when `wait` is false and there is none now, when
+ * the caller's alarm (clock.h) rang, or when nothing is asked for.
+ */
+bool sf_hold_wait(struct sf_held *ret, bool wait);
+
+/* The registers of a held thread; false when it was killed meanwhile. Signal-safe. */
+bool sf_hold_registers(const struct sf_held *held, struct sf_regs *ret);
+
+/* The system call that a held thread is in and will go on with, or SF_SYSCALL_NONE. Signal-safe. */
+int32_t sf_hold_syscall(const struct sf_held *held);
+
+/* Lets it go. Signal-safe. */
+void sf_hold_release(const struct sf_held *held);
+
+/* Which CPU the caller runs on; and moving the caller there, or (-1) anywhere it was allowed. */
+int  sf_cpu_current(void);
+void sf_cpu_move(int cpu);
+
+/* What a caller can do about SF_HOLD_DENIED or BUSY for this thread: fills err, returns false. */
+bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err);
+
+#endif

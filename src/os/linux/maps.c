@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory map of a process: /proc/PID/maps, and the files behind it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/linux/proc.h"
+#include "os/process.h"
+
+#define DELETED " (deleted)"
+
+/* "start-end rwxp offset major:minor inode   path" (proc_pid_maps(5)). */
+static bool parse_line(char *line, struct sf_mapping *ret)
+{
+	unsigned major_number, minor_number;
+	char permissions[8];
+	int path_at = 0;
+	size_t length;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
+		   &ret->end, permissions, &ret->offset, &major_number, &minor_number, &ret->inode,
+		   &path_at) < 7 || !path_at || ret->start >= ret->end)
+		return false;
+	ret->device = makedev(major_number, minor_number);
+	ret->readable = permissions[0] == 'r';
+	ret->executable = strlen(permissions) > 2 && permissions[2] == 'x';
+	line[strcspn(line, "\n")] = 0;
+	length = strlen(line);
+	ret->deleted = length > strlen(DELETED) &&
+		       strcmp(line + length - strlen(DELETED), DELETED) == 0;
+	if (ret->deleted)
+		line[length - strlen(DELETED)] = 0;
+	ret->path = line + path_at;
+	return true;
+}
+
+bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err)
+{
+	int fd = sf_proc_open(pid, 0, "maps");
+	SF_CLEANUP(fclose) FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	char line[4096 + 256]; /* PATH_MAX, and the columns before it */
+
+	if (!file) {
+		sf_fail_os(err, "cannot read the memory map of pid %d", pid);
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		struct sf_mapping mapping;
+
+		if (parse_line(line, &mapping) && !fn(&mapping, arg))
+			return false;
+	}
+	return true;
+}
+
+static bool same_file(int fd, const struct sf_mapping *mapping)
+{
+	struct stat stat;
+
+	return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_ino == mapping->inode;
+}
+
+int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping)
+{
+	char path[4096 + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	if (mapping->path[0] != '/') {
+		errno = ENOENT;
+		return -1;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, mapping->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && !same_file(fd, mapping)) {
+		close(fd);
+		errno = ESTALE;
+		return -1;
+	}
+	return fd;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading small files of /proc. For src/os/linux only. */
+#ifndef SF_OS_LINUX_PROC_H
+#define SF_OS_LINUX_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An open /proc/PID/NAME, or with tid > 0 /proc/PID/task/TID/NAME; -1 and errno. */
+int sf_proc_open(int32_t pid, int32_t tid, const char *name);
+
+/* Its text, cut to size - 1 bytes, with a zero behind; false and errno. */
+bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size);
+
+#endif

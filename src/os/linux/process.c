@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/linux/proc.h"
+#include "os/task.h"
+
+static bool add_numbers(const char *path, struct sf_ids *ret)
+{
+	SF_CLEANUP(closedir) DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    !sf_vec_push(&ret->ids, (int32_t)atoi(entry->d_name)))
+			return false;
+	}
+	return true;
+}
+
+bool sf_process_threads(int32_t pid, struct sf_ids *ret)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return add_numbers(path, ret);
+}
+
+/* A field of /proc/PID/stat, from the ')' behind the name on; 3 is the state letter. */
+static uint64_t field_at(const char *p, int number)
+{
+	for (int field = 2; p && field < number; field++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+/* 0 when the process is gone. */
+static uint64_t stat_field(int32_t pid, int number)
+{
+	char text[1024];
+
+	if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
+		return 0;
+	return field_at(strrchr(text, ')'), number);
+}
+
+static bool has(const struct sf_ids *ids, int32_t id)
+{
+	for (size_t i = 0; i < ids->ids.n; i++) {
+		if (ids->ids.items[i] == id)
+			return true;
+	}
+	return false;
+}
+
+bool sf_process_descendants(struct sf_ids *parents)
+{
+	struct sf_ids all = { 0 };
+	bool found = true, fine = add_numbers("/proc", &all);
+
+	/* Usually two rounds: pids ascend, so children mostly come behind their parents. */
+	while (fine && found) {
+		found = false;
+		for (size_t i = 0; i < all.ids.n && fine; i++) {
+			int32_t pid = all.ids.items[i];
+
+			if (pid <= 0 || has(parents, pid) ||
+			    !has(parents, (int32_t)stat_field(pid, 4)))
+				continue;
+			fine = sf_vec_push(&parents->ids, pid);
+			found = true;
+		}
+	}
+	sf_vec_deinit(&all.ids);
+	return fine;
+}
+
+bool sf_process_check(int32_t pid, struct sf_error *err)
+{
+	char letter = sf_task_letter(pid, pid, NULL);
+	char text[4096];
+
+	if (!letter) {
+		sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
+		return sf_fail_hint(err, "`ps -e` lists the processes that run now.");
+	}
+	if (letter == 'Z' || letter == 'X')
+		return sf_fail(err, SF_E_GONE, "cannot look at pid %d: it has ended (a zombie)", pid);
+	if (sf_proc_read(pid, 0, "status", text, sizeof(text)) && !strstr(text, "\nVmSize:"))
+		return sf_fail(err, SF_E_UNSUPPORTED,
+			       "cannot look at pid %d: it is a thread of the kernel", pid);
+	return true;
+}
+
+void sf_process_name(int32_t pid, char *ret, size_t size)
+{
+	if (!sf_proc_read(pid, 0, "comm", ret, size))
+		*ret = 0;
+	ret[strcspn(ret, "\n")] = 0;
+}
+
+void sf_process_command(int32_t pid, char *ret, size_t size)
+{
+	int fd = sf_proc_open(pid, 0, "cmdline");
+	ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		n = 0;
+	while (n > 0 && !ret[n - 1])
+		n--;
+	ret[n] = 0;
+	for (ssize_t i = 0; i < n; i++) {
+		if (!ret[i])
+			ret[i] = ' ';
+	}
+}
+
+/* A process's CPU clock, from its pid (kernel: include/linux/posix-timers_types.h, CPUCLOCK_SCHED). */
+bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
+{
+	struct timespec time;
+
+	if (clock_gettime((clockid_t)((~(unsigned)pid << 3) | 2), &time) != 0)
+		return false;
+	*ns_ret = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return true;
+}
+
+/*
+ * Fields of proc_pid_stat(5): 3 state, 20 threads, 22 start time, 26 start of code, 28 of the stack.
+ * A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap it.
+ */
+bool sf_process_program(int32_t pid, struct sf_program *ret)
+{
+	char text[1024];
+	const char *p;
+
+	if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
+		return false;
+	p = strrchr(text, ')');
+	if (p && p[1] && strchr("ZX", p[2]) && field_at(p, 20) <= 1)
+		return false;
+	*ret = (struct sf_program){
+		.started = field_at(p, 22),
+		.code = field_at(p, 26),
+		.stack = field_at(p, 28),
+	};
+	return ret->started != 0;
+}
+
+int32_t sf_process_parent(int32_t pid)
+{
+	return (int32_t)stat_field(pid, 4);
+}
+
+const struct sf_arch *sf_process_arch(int32_t pid)
+{
+	int fd = sf_proc_open(pid, 0, "exe");
+	Elf64_Ehdr header;
+	ssize_t n = fd >= 0 ? read(fd, &header, sizeof(header)) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (n != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64)
+		return NULL;
+	return sf_arch_by_machine(header.e_machine);
+}
+
+size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
+{
+	struct iovec local = { .iov_base = ret, .iov_len = size };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)addr, .iov_len = size };
+	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+	return n > 0 ? (size_t)n : 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table says of each system call in which threads use to sleep whether an interruption by
+ * ptrace leaves it whole. Measured (docs/engines.md, "System calls and interruptions") and read from the
+ * kernel's sources: calls that return ERESTARTSYS, ERESTARTNOHAND or ERESTART_RESTARTBLOCK go on; those
+ * that return EINTR fail. What is not in the table is never interrupted.
+ *
+ * To add one: add a line, and a thread to tests/programs/eintr_table.c.
+ */
+#include "os/syscalls.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum how {
+	RESTARTS,       /* goes on by itself */
+	BY_FILE,        /* goes on unless the descriptor is a socket (args[0]) */
+	FAILS,          /* EINTR, but without effect: can be mended after the fact */
+};
+
+enum about { NOTHING, FD, FUTEX, FDS, CHILD, TIME };
+
+struct call {
+	int number;
+	enum how how;
+	enum about about; /* what its first argument tells a reader */
+};
+
+static const struct call calls[] = {
+	{ SYS_futex, RESTARTS, FUTEX },
+	{ SYS_nanosleep, RESTARTS, TIME },
+	{ SYS_clock_nanosleep, RESTARTS, TIME },
+	{ SYS_ppoll, RESTARTS, FDS },
+	{ SYS_pselect6, RESTARTS, FDS },
+	{ SYS_wait4, RESTARTS, CHILD },
+	{ SYS_waitid, RESTARTS, CHILD },
+	{ SYS_rt_sigsuspend, RESTARTS, NOTHING },
+	{ SYS_msgrcv, RESTARTS, NOTHING },
+	{ SYS_flock, RESTARTS, FD },
+	{ SYS_read, BY_FILE, FD },
+	{ SYS_readv, BY_FILE, FD },
+	{ SYS_epoll_pwait, FAILS, FD },
+	{ SYS_recvfrom, FAILS, FD },
+	{ SYS_recvmsg, FAILS, FD },
+	{ SYS_recvmmsg, FAILS, FD },
+	{ SYS_accept, FAILS, FD },
+	{ SYS_accept4, FAILS, FD },
+	{ SYS_connect, FAILS, FD },
+	{ SYS_sendto, FAILS, FD },
+	{ SYS_sendmsg, FAILS, FD },
+	{ SYS_rt_sigtimedwait, FAILS, NOTHING },
+	{ SYS_semtimedop, FAILS, NOTHING },
+	{ SYS_io_getevents, FAILS, NOTHING },
+	{ 441 /* epoll_pwait2: the same number on every architecture */, FAILS, FD },
+#ifdef SYS_poll /* the older calls, which aarch64 never had */
+	{ SYS_poll, RESTARTS, FDS },
+	{ SYS_select, RESTARTS, FDS },
+	{ SYS_pause, RESTARTS, NOTHING },
+	{ SYS_epoll_wait, FAILS, FD },
+	{ SYS_semop, FAILS, NOTHING },
+#else
+	{ SYS_semop, FAILS, NOTHING },
+#endif
+};
+
+static const struct call *find_call(int32_t number)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		if (calls[i].number == number)
+			return &calls[i];
+	}
+	return NULL;
+}
+
+const char *sf_syscall_name(int32_t number, char *ret, size_t size)
+{
+	char *name;
+
+	if (number == SF_SYSCALL_FAULT) {
+		snprintf(ret, size, "page fault");
+		return ret;
+	}
+	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
+	if (name)
+		snprintf(ret, size, "%s", name);
+	else
+		snprintf(ret, size, "syscall %d", number);
+	free(name);
+	return ret;
+}
+
+/* The text behind /proc/PID/fd/N: "pipe:[123]", "socket:[123]", a path. */
+static bool read_fd_link(int32_t pid, uint64_t fd, char *ret, size_t size)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)fd);
+	n = readlink(path, ret, size - 1);
+	if (n < 0)
+		return false;
+	ret[n] = 0;
+	return true;
+}
+
+bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6])
+{
+	const struct call *call = find_call(number);
+	char link[PATH_MAX];
+
+	if (!call || call->how == FAILS)
+		return false;
+	if (call->how == RESTARTS)
+		return true;
+	return read_fd_link(pid, args[0], link, sizeof(link)) &&
+	       strncmp(link, "socket:", 7) != 0 && strncmp(link, "anon_inode:", 11) != 0 &&
+	       strncmp(link, "/dev/fuse", 9) != 0;
+}
+
+bool sf_syscall_mends(int32_t number)
+{
+	const struct call *call = find_call(number);
+
+	return call && call->how != RESTARTS;
+}
+
+static void describe_futex(const uint64_t args[6], char *ret, size_t size)
+{
+	int operation = (int)args[1] & FUTEX_CMD_MASK;
+	bool lock = operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2;
+
+	snprintf(ret, size, "futex 0x%" PRIx64 "%s%s", args[0], lock ? " (a PI lock)" : "",
+		 operation == FUTEX_WAIT && !args[3] ? ", no time-out" : "");
+}
+
+static void describe_fd(int32_t pid, const uint64_t args[6], char *ret, size_t size)
+{
+	char link[PATH_MAX];
+
+	if (read_fd_link(pid, args[0], link, sizeof(link)))
+		snprintf(ret, size, "fd %d (%s)", (int)args[0], link);
+	else
+		snprintf(ret, size, "fd %d", (int)args[0]);
+}
+
+void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret, size_t size)
+{
+	const struct call *call = find_call(number);
+
+	*ret = 0;
+	if (!call)
+		return;
+	switch (call->about) {
+	case FUTEX:
+		describe_futex(args, ret, size);
+		break;
+	case FD:
+		describe_fd(pid, args, ret, size);
+		break;
+	case FDS:
+		snprintf(ret, size, "%d descriptors", (int)args[number == SYS_ppoll ? 1 : 0]);
+#ifdef SYS_poll
+		if (number == SYS_poll)
+			snprintf(ret, size, "%d descriptors", (int)args[1]);
+#endif
+		break;
+	case CHILD:
+		snprintf(ret, size, "child %d", (int)args[0]);
+		break;
+	case NOTHING:
+	case TIME:
+		break;
+	}
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/linux/proc.h"
+#include "os/linux/user_regs.h"
+
+bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
+{
+	int run_fd = sf_proc_open(pid, tid, "schedstat");
+
+	if (run_fd < 0)
+		return false;
+	*ret = (struct sf_task){
+		.pid = pid,
+		.tid = tid,
+		.run_fd = run_fd,
+		.look_fd = sf_proc_open(pid, tid, "syscall"),
+	};
+	return true;
+}
+
+void sf_task_close(struct sf_task *task)
+{
+	if (task->run_fd >= 0)
+		close(task->run_fd);
+	if (task->look_fd >= 0)
+		close(task->look_fd);
+	task->run_fd = task->look_fd = -1;
+}
+
+/* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat). */
+bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	char text[96];
+	ssize_t n = pread(task->run_fd, text, sizeof(text) - 1, 0);
+	char *p = text;
+
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	ret->cpu_ns = strtoull(p, &p, 10);
+	ret->wait_ns = strtoull(p, &p, 10);
+	ret->switches = strtoull(p, &p, 10);
+	return true;
+}
+
+/*
+ * "running", or "nr a0 a1 a2 a3 a4 a5 sp pc", or "-1 sp pc" when it sleeps outside of a system
+ * call, in a page fault (kernel: fs/proc/base.c, proc_pid_syscall).
+ */
+static bool parse_look(char *text, struct sf_task_look *ret)
+{
+	char *p = text;
+
+	*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
+	if (strncmp(text, "running", 7) == 0)
+		return true;
+	ret->state = SF_STATE_BLOCKED;
+	ret->syscall = (int32_t)strtol(p, &p, 10);
+	if (p == text)
+		return false;
+	if (ret->syscall >= 0) {
+		for (int i = 0; i < 6; i++)
+			ret->args[i] = strtoull(p, &p, 16);
+	} else {
+		ret->syscall = SF_SYSCALL_FAULT;
+	}
+	ret->sp = strtoull(p, &p, 16);
+	ret->pc = strtoull(p, &p, 16);
+	ret->placed = ret->pc != 0;
+	return true;
+}
+
+/* Without /proc/.../syscall (not in this kernel, or not allowed) only the state is known. */
+static bool look_at_letter(const struct sf_task *task, struct sf_task_look *ret)
+{
+	char letter = sf_task_letter(task->pid, task->tid, NULL);
+
+	*ret = (struct sf_task_look){ .syscall = SF_SYSCALL_NONE };
+	switch (letter) {
+	case 0:
+	case 'Z':
+	case 'X':
+		return false;
+	case 'R':
+		ret->state = SF_STATE_RUNNING;
+		return true;
+	case 'T':
+	case 't':
+		ret->state = SF_STATE_STOPPED;
+		return true;
+	default:
+		ret->state = SF_STATE_BLOCKED;
+		return true;
+	}
+}
+
+bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	char text[256];
+	ssize_t n;
+
+	if (task->look_fd < 0)
+		return look_at_letter(task, ret);
+	n = pread(task->look_fd, text, sizeof(text) - 1, 0);
+	if (n < 0 && errno != ESRCH)
+		return look_at_letter(task, ret);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	if (!parse_look(text, ret))
+		return false;
+	/* Nowhere: a zombie, which has no stack any more. */
+	return ret->state == SF_STATE_RUNNING || ret->placed || look_at_letter(task, ret);
+}
+
+void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
+{
+	sf_user_regs_asleep(look->syscall, look->args, look->sp, look->pc, ret);
+}
+
+char sf_task_letter(int32_t pid, int32_t tid, int *cpu_ret)
+{
+	char text[1024], letter;
+	const char *p;
+
+	if (!sf_proc_read(pid, tid, "stat", text, sizeof(text)))
+		return 0;
+	p = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!p || strlen(p) < 3)
+		return 0;
+	letter = p[2];
+	if (cpu_ret) {
+		/* Field 3 is the letter; 39 is the CPU. */
+		for (int field = 3; field < 39 && p; field++)
+			p = strchr(p + 2, ' ') ? strchr(p + 2, ' ') - 1 : NULL;
+		*cpu_ret = p ? atoi(p + 2) : -1;
+	}
+	return letter;
+}
+
+bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
+{
+	char text[64];
+
+	if (!sf_proc_read(pid, tid, "comm", text, sizeof(text)))
+		return false;
+	text[strcspn(text, "\n")] = 0;
+	snprintf(ret, SF_TASK_NAME, "%.15s", text);
+	return true;
+}
+
+int32_t sf_task_tracer(int32_t pid, int32_t tid)
+{
+	char text[4096];
+	const char *line;
+
+	if (!sf_proc_read(pid, tid, "status", text, sizeof(text)))
+		return 0;
+	line = strstr(text, "\nTracerPid:");
+	return line ? atoi(line + 11) : 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/linux/user_regs.h"
+
+#include "frozen/still.h"
+
+void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
+{
+	*ret = (struct sf_regs){ .pc = regs->pc };
+	for (unsigned i = 0; i < 31; i++)
+		sf_reg_set(ret, i, regs->regs[i]);
+	sf_reg_set(ret, 31, regs->sp);
+}
+
+/* The number is in a register set of its own (NT_ARM_SYSTEM_CALL); nobody here needs it yet. */
+int32_t sf_user_regs_syscall(const struct user_regs_struct *regs)
+{
+	(void)regs;
+	return SF_SYSCALL_NONE;
+}
+
+/*
+ * Not possible here: do_signal in arch/arm64/kernel/signal.c decides on the restart before it
+ * comes to the trap, and the first argument is already overwritten by the result.
+ */
+bool sf_user_regs_mend(struct user_regs_struct *regs)
+{
+	(void)regs;
+	return false;
+}
+
+void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, uint64_t pc,
+			 struct sf_regs *ret)
+{
+	*ret = (struct sf_regs){ .pc = pc };
+	sf_reg_set(ret, 31, sp);
+	for (unsigned i = 0; syscall >= 0 && i < 6; i++)
+		sf_reg_set(ret, i, args[i]);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/linux/user_regs.h"
+
+#include <errno.h>
+
+#include "frozen/still.h"
+#include "os/syscalls.h"
+
+/* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
+void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
+{
+	const uint64_t values[16] = {
+		regs->rax, regs->rdx, regs->rcx, regs->rbx, regs->rsi, regs->rdi, regs->rbp,
+		regs->rsp, regs->r8,  regs->r9,	 regs->r10, regs->r11, regs->r12, regs->r13,
+		regs->r14, regs->r15,
+	};
+
+	*ret = (struct sf_regs){ .pc = regs->rip };
+	for (unsigned i = 0; i < 16; i++)
+		sf_reg_set(ret, i, values[i]);
+}
+
+int32_t sf_user_regs_syscall(const struct user_regs_struct *regs)
+{
+	return (int64_t)regs->orig_rax >= 0 ? (int32_t)regs->orig_rax : SF_SYSCALL_NONE;
+}
+
+/*
+ * In the trap that follows PTRACE_INTERRUPT the result of the system call stands in rax, and the
+ * kernel has not yet looked whether to restart it: arch_do_signal_or_restart in
+ * arch/x86/kernel/signal.c does so behind get_signal, in which the trap is. ERESTARTNOHAND:
+ * restart, unless a signal handler is about to run (include/linux/errno.h).
+ */
+#define ERESTARTNOHAND 514
+
+bool sf_user_regs_mend(struct user_regs_struct *regs)
+{
+	int32_t number = sf_user_regs_syscall(regs);
+
+	if (number < 0 || (int64_t)regs->rax != -EINTR || !sf_syscall_mends(number))
+		return false;
+	regs->rax = (uint64_t)-ERESTARTNOHAND;
+	return true;
+}
+
+void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, uint64_t pc,
+			 struct sf_regs *ret)
+{
+	/* rdi rsi rdx r10 r8 r9, by DWARF number. */
+	static const uint8_t arg_regs[6] = { 5, 4, 1, 10, 8, 9 };
+
+	*ret = (struct sf_regs){ .pc = pc };
+	sf_reg_set(ret, 7, sp);
+	for (int i = 0; syscall >= 0 && i < 6; i++)
+		sf_reg_set(ret, arg_regs[i], args[i]);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process, as the system tells of it: its threads, its descendants, what it is called, how
+ * much CPU time it used, what is mapped where.
+ */
+#ifndef SF_OS_PROCESS_H
+#define SF_OS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "frozen/arch.h"
+
+struct sf_ids {
+	SF_VEC(int32_t) ids;
+};
+
+/* Appends the thread ids of a process, in ascending order of the kernel's list; false when it is gone. */
+bool sf_process_threads(int32_t pid, struct sf_ids *ret);
+
+/* Appends the processes whose parent is in `parents` and that are not in it already; to any depth. */
+bool sf_process_descendants(struct sf_ids *parents);
+
+/* Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is wrong. */
+bool sf_process_check(int32_t pid, struct sf_error *err);
+
+/* Its short name; its command line with blanks between the words, cut to size. "" when unknown. */
+void sf_process_name(int32_t pid, char *ret, size_t size);
+void sf_process_command(int32_t pid, char *ret, size_t size);
+
+/* CPU time of all its threads, the ended ones included; false when it is gone. */
+bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
+
+/*
+ * Numbers that tell a process and the program in it from the next: when it started, and where
+ * its code and its first stack were laid at exec. False when it is gone.
+ */
+struct sf_program {
+	uint64_t started, code, stack;
+};
+bool sf_process_program(int32_t pid, struct sf_program *ret);
+
+/* The parent's pid, 0 when unknown. */
+int32_t sf_process_parent(int32_t pid);
+
+/* The architecture of its executable, or NULL when it is not one that we know (also 32-bit ones). */
+const struct sf_arch *sf_process_arch(int32_t pid);
+
+/* One line of its memory map. `path` is valid during the callback. */
+struct sf_mapping {
+	uint64_t start, end, offset, inode, device;
+	bool executable, readable;
+	bool deleted;        /* the path ended in " (deleted)", which was taken off */
+	const char *path;    /* "" for anonymous memory, "[vdso]", "[stack]", a file */
+};
+typedef bool sf_mapping_fn(const struct sf_mapping *mapping, void *arg); /* false: stop */
+
+bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err);
+
+/*
+ * The file behind a mapping, open for reading, as the process has it mapped: through
+ * /proc/PID/map_files where allowed, else by its path below /proc/PID/root if that still is the same
+ * file. -1 and errno when neither works (ESTALE: another file stands there now).
+ */
+int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
+
+/*
+ * Reads memory of another process: all bytes up to the first that cannot be read; returns how
+ * many. Signal-safe.
+ */
+size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+
+#endif

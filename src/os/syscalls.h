@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls of the host: their names, and what an interruption does to them. */
+#ifndef SF_OS_SYSCALLS_H
+#define SF_OS_SYSCALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frozen/still.h"
+
+/* "futex", or "syscall 999". SF_SYSCALL_FAULT: "page fault". Returns ret. */
+const char *sf_syscall_name(int32_t number, char *ret, size_t size);
+
+/*
+ * Whether a thread asleep in this call may be stopped and let go without the call failing
+ * or returning early: only for calls that are known to restart. `args` decide where the kind of file
+ * does (read from a pipe restarts, from a socket with a receive time-out fails).
+ */
+bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
+
+/*
+ * Whether EINTR from this call, with no signal to deliver, can be turned into a restart: it had
+ * no effect yet. Signal-safe.
+ */
+bool sf_syscall_mends(int32_t number);
+
+/* What a blocked thread waits for, for people: "futex 0x7f.. (a lock or condition)", "fd 5 (pipe:[123])". */
+void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,
+			 size_t size);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread of another process, as the system tells of it without touching it: whether it ran,
+ * for how long, what it does now, where it sleeps. Nothing here stops, wakes or signals it.
+ *
+ * Linux: the files of /proc/PID/task/TID (proc(5)). One thread at a time per task.
+ */
+#ifndef SF_OS_TASK_H
+#define SF_OS_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/still.h"
+
+#define SF_TASK_NAME 16 /* bytes, with the zero */
+
+struct sf_task {
+	int32_t pid, tid;
+	int run_fd;      /* kept open: read at every tick */
+	int look_fd;     /* kept open; -1 when the kernel or its policy refuses */
+};
+
+/* How much it ran: it has not run between two looks in which `switches` is equal. */
+struct sf_task_run {
+	uint64_t cpu_ns;   /* on a CPU; may lag by a scheduler tick while it runs */
+	uint64_t wait_ns;  /* ready, waiting for a CPU */
+	uint64_t switches; /* times that it was put on a CPU */
+};
+
+/* What it does at this moment. */
+struct sf_task_look {
+	uint8_t  state;    /* enum sf_state; RUNNING also when it may only be runnable */
+	bool     placed;   /* syscall, args, sp and pc are known: only if it does not run */
+	int32_t  syscall;  /* number, or SF_SYSCALL_... */
+	uint64_t args[6];
+	uint64_t sp, pc;
+};
+
+/* False when the thread is gone. */
+bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
+void sf_task_close(struct sf_task *task);
+
+bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret);   /* false: gone */
+bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret); /* false: gone */
+
+/* The registers that a look gives: pc, sp and the arguments of the call. `look` must be placed. */
+void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
+
+/* The state letter of /proc/.../stat (R S D T t Z X I), 0 when gone; and the CPU it last ran on. */
+char sf_task_letter(int32_t pid, int32_t tid, int *cpu_ret);
+
+bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
+
+/* The process that traces this thread, 0 if none. */
+int32_t sf_task_tracer(int32_t pid, int32_t tid);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A dump: every thread of a process, once: what it does, what it waits for, its stack with names.
+ *
+ * Sleeping threads are read where they sleep; a thread is held only if it runs, or if its stack
+ * cannot be walked without registers that only it knows and its system call goes on afterwards.
+ */
+#ifndef SF_SESSION_DUMP_H
+#define SF_SESSION_DUMP_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "frozen/walk.h"
+#include "os/task.h"
+#include "session/walker.h"
+#include "symbols/symbols.h"
+
+/* One function at one place; inlined calls are frames of their own, before the one they are in. */
+struct sf_dump_frame {
+	uint64_t pc, address;
+	uint32_t image;         /* number, 0: none */
+	uint32_t function, file;/* numbers in sf_dump.strings, 0: unknown */
+	uint32_t line;
+	uint8_t  via;
+	bool     inlined;
+};
+
+struct sf_dump_thread {
+	int32_t  tid;
+	char     name[SF_TASK_NAME];
+	uint8_t  state, end;
+	bool     unheld;
+	int      loss;          /* enum sf_loss, or -1: there is a stack */
+	int32_t  syscall;
+	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
+	char     detail[160];   /* what for; "" when unknown */
+	uint64_t held_ns;       /* from the request to the release; 0: not held */
+	SF_VEC(struct sf_frame) trace;          /* as walked */
+	SF_VEC(struct sf_dump_frame) frames;    /* with names */
+};
+
+struct sf_dump {
+	int32_t pid;
+	char    name[64];
+	SF_VEC(struct sf_dump_thread) threads;
+	struct sf_walker walker;          /* has the images */
+	struct sf_intern *strings;
+	uint64_t looking_ns;              /* from the first look at a thread to the last */
+	uint64_t longest_hold_ns;
+};
+
+/* False when no thread could be looked at. sf_dump_deinit in any case. */
+bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct sf_error *err);
+void sf_dump_deinit(struct sf_dump *dump);
+
+/* "" for 0. */
+const char *sf_dump_string(const struct sf_dump *dump, uint32_t number);
+/* The path of an image, "" for 0. */
+const char *sf_dump_path(const struct sf_dump *dump, uint32_t image);
+
+#endif

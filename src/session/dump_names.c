@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addresses of all threads, sorted by image and address and each once, are resolved an image
+ * at a time; then every trace is expanded from those.
+ */
+#include "session/dump_names.h"
+
+#include <stdlib.h>
+
+/* A place to look up, and its functions: a run of `n` in the flat array from `first`. */
+struct place {
+	uint32_t image;
+	uint32_t first, n;
+	uint64_t address;
+};
+
+struct naming {
+	struct sf_dump *dump;
+	SF_VEC(struct place) places;
+	SF_VEC(struct sf_dump_frame) functions;
+	struct place *of_image;     /* the first place of the image that is being resolved */
+	bool no_memory;
+};
+
+static struct place place_of(const struct sf_frame *frame)
+{
+	bool exact = frame->flags & SF_FRAME_EXACT;
+
+	return (struct place){ .image = frame->image, .address = frame->address - !exact };
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->image != right->image)
+		return left->image < right->image ? -1 : 1;
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+static bool collect(struct naming *naming)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < naming->dump->threads.n; i++) {
+		const struct sf_dump_thread *thread = &naming->dump->threads.items[i];
+
+		for (size_t j = 0; j < thread->trace.n; j++) {
+			if (!sf_vec_push(&naming->places, place_of(&thread->trace.items[j])))
+				return false;
+		}
+	}
+	if (!naming->places.n)
+		return true;
+	qsort(naming->places.items, naming->places.n, sizeof(struct place), compare);
+	for (size_t i = 1; i < naming->places.n; i++) {
+		if (compare(&naming->places.items[n], &naming->places.items[i]) != 0)
+			naming->places.items[++n] = naming->places.items[i];
+	}
+	naming->places.n = n + 1;
+	return true;
+}
+
+static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	struct naming *naming = arg;
+	struct place *place = &naming->of_image[index];
+
+	if (!sf_vec_reserve(&naming->functions, n)) {
+		naming->no_memory = true;
+		return;
+	}
+	place->first = (uint32_t)naming->functions.n;
+	place->n = (uint32_t)n;
+	for (size_t i = 0; i < n; i++) {
+		struct sf_dump_frame function = {
+			.function = sf_intern_string(naming->dump->strings, locations[i].function),
+			.file = sf_intern_string(naming->dump->strings, locations[i].file),
+			.line = locations[i].line,
+			.inlined = locations[i].inlined,
+		};
+
+		naming->functions.items[naming->functions.n++] = function;
+	}
+}
+
+static void resolve_image(struct naming *naming, size_t first, size_t n)
+{
+	const struct sf_image *image =
+		sf_images_get(naming->dump->walker.images, naming->places.items[first].image);
+	uint64_t *addresses = malloc(n * sizeof(*addresses));
+	struct sf_symbols *symbols;
+
+	naming->of_image = &naming->places.items[first];
+	for (size_t i = 0; addresses && i < n; i++)
+		addresses[i] = naming->of_image[i].address;
+	if (addresses && image->fd >= 0 && sf_symbols_open(image->fd, image->path, &symbols, NULL)) {
+		sf_symbols_resolve(symbols, addresses, n, on_location, naming, NULL);
+		sf_symbols_close(symbols);
+	}
+	naming->no_memory = naming->no_memory || !addresses;
+	free(addresses);
+}
+
+static void resolve(struct naming *naming)
+{
+	for (size_t first = 0, n; first < naming->places.n; first += n) {
+		uint32_t image = naming->places.items[first].image;
+
+		for (n = 1; first + n < naming->places.n; n++) {
+			if (naming->places.items[first + n].image != image)
+				break;
+		}
+		if (image)
+			resolve_image(naming, first, n);
+	}
+}
+
+static bool add_frame(struct sf_dump_thread *thread, const struct sf_frame *frame,
+		      struct sf_dump_frame named)
+{
+	named.pc = frame->pc;
+	named.address = frame->address;
+	named.image = frame->image;
+	named.via = frame->via;
+	return sf_vec_push(&thread->frames, named);
+}
+
+static bool expand(const struct naming *naming, struct sf_dump_thread *thread)
+{
+	for (size_t i = 0; i < thread->trace.n; i++) {
+		const struct sf_frame *frame = &thread->trace.items[i];
+		struct place key = place_of(frame);
+		const struct place *place = bsearch(&key, naming->places.items, naming->places.n,
+						    sizeof(key), compare);
+
+		if (!place->n && !add_frame(thread, frame, (struct sf_dump_frame){ 0 }))
+			return false;
+		for (uint32_t j = 0; j < place->n; j++) {
+			if (!add_frame(thread, frame, naming->functions.items[place->first + j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
+{
+	struct naming naming = { .dump = dump };
+	bool fine = collect(&naming);
+
+	if (fine)
+		resolve(&naming);
+	for (size_t i = 0; fine && !naming.no_memory && i < dump->threads.n; i++)
+		fine = expand(&naming, &dump->threads.items[i]);
+	sf_vec_deinit(&naming.places);
+	sf_vec_deinit(&naming.functions);
+	return fine && !naming.no_memory ? true : sf_fail_memory(err);
+}

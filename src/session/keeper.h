@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper: the sink that walks each still and keeps what came of it in a recording.
+ *
+ * Ticks of a thread that sleeps on are added up and written once in half a second, as one
+ * sample that stands for all of them.
+ */
+#ifndef SF_SESSION_KEEPER_H
+#define SF_SESSION_KEEPER_H
+
+#include "capture/sink.h"
+#include "recording/recording.h"
+#include "session/earlier.h"
+#include "session/walker.h"
+
+struct sf_kept_thread {
+	uint32_t number;                    /* in the recording; 0: ended */
+	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
+	bool has_last;
+	struct sf_earlier earlier;
+};
+
+struct sf_keeper {
+	struct sf_recording *recording;
+	struct sf_walker walker;
+	SF_VEC(struct sf_kept_thread) threads; /* by serial - 1 */
+	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait */
+	uint32_t n_modules;                    /* images up to this number are in the recording */
+	uint64_t flushed_ns;
+};
+
+bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
+		    struct sf_error *err);
+void sf_keeper_deinit(struct sf_keeper *keeper);
+
+struct sf_sink sf_keeper_sink(struct sf_keeper *keeper);
+
+#endif

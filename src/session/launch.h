@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launching the command that is to be recorded. It keeps our terminal, process group,
+ * environment and signal dispositions; it starts to run when we are ready to watch.
+ */
+#ifndef SF_SESSION_LAUNCH_H
+#define SF_SESSION_LAUNCH_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct sf_launched {
+	int32_t pid;
+	int go_fd;       /* written to when it may exec */
+	int error_fd;    /* gives errno if that failed */
+};
+
+bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err);
+
+/* Lets it exec; false when it could not (no such command), and then it has ended. */
+bool sf_launch_go(struct sf_launched *launched, const char *name, struct sf_error *err);
+
+/* Waits for its end; its status as waitpid gives it, -1 when unknown. */
+int sf_launch_wait(const struct sf_launched *launched);
+
+#endif

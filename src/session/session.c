@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/session.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/process.h"
+#include "session/keeper.h"
+#include "session/naming.h"
+
+/* What sf_session_stop ends; set while an engine runs. */
+static struct sf_capture *_Atomic running;
+static const struct sf_engine *_Atomic running_engine;
+static atomic_bool stop_wanted;
+
+void sf_session_stop(void)
+{
+	struct sf_capture *capture;
+
+	atomic_store(&stop_wanted, true);
+	capture = atomic_load(&running);
+	if (capture)
+		atomic_load(&running_engine)->stop(capture);
+}
+
+static bool run_engine(const struct sf_session_options *options, const struct sf_sink *sink,
+		       struct sf_session_result *result, struct sf_error *err)
+{
+	struct sf_capture *capture;
+	bool fine;
+
+	if (!options->engine->open(&options->capture, &capture, err))
+		return false;
+	atomic_store(&running_engine, options->engine);
+	atomic_store(&running, capture);
+	if (atomic_load(&stop_wanted)) /* a signal came before there was anything to stop */
+		options->engine->stop(capture);
+	fine = options->engine->run(capture, sink, err);
+	atomic_store(&running, NULL);
+	result->child_status = options->engine->child_status(capture);
+	options->engine->close(capture);
+	return fine;
+}
+
+static bool create_recording(const struct sf_session_options *options, struct sf_recording **ret,
+			     struct sf_error *err)
+{
+	struct utsname host = { .nodename = "" };
+	struct sf_recording_about about = {
+		.command = options->command,
+		.engine = options->engine->name,
+		.host = host.nodename,
+		.version = SF_VERSION,
+		.start_unix_ns = sf_unix_now_ns(),
+		.start_monotonic_ns = sf_now_ns(),
+		.rate_mhz = options->capture.rate_mhz,
+		.blocked_rate_mhz = options->capture.blocked_rate_mhz,
+		.arch = sf_arch_host(),
+	};
+
+	uname(&host);
+	return sf_recording_create(options->output, &about, ret, err);
+}
+
+static void measure_self(struct sf_session_result *result)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	result->own_cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+			     (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+	result->own_memory = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* What was sampled is named and finished even when the recording was cut short. */
+static bool finish(struct sf_keeper *keeper, struct sf_recording *recording,
+		   struct sf_session_result *result, struct sf_error *err)
+{
+	uint64_t end_ns = sf_now_ns();
+	bool named = sf_session_name_all(recording, keeper->walker.images, err);
+
+	if (!named) {
+		sf_recording_abandon(recording);
+		return false;
+	}
+	sf_recording_totals(recording, &result->totals);
+	if (!sf_recording_finish(recording, end_ns, err))
+		return false;
+	result->naming_ns = sf_now_ns() - end_ns;
+	return true;
+}
+
+bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
+		       struct sf_error *err)
+{
+	struct sf_recording *recording;
+	struct sf_keeper keeper;
+	struct sf_sink sink;
+	uint64_t start_ns;
+	bool fine;
+
+	*result = (struct sf_session_result){ .child_status = -1 };
+	if (!create_recording(options, &recording, err))
+		return false;
+	if (!sf_keeper_init(&keeper, recording, options->max_depth, err)) {
+		sf_recording_abandon(recording);
+		return false;
+	}
+	sink = sf_keeper_sink(&keeper);
+	if (options->launched && !sf_launch_go(options->launched, options->command, err)) {
+		sf_keeper_deinit(&keeper);
+		sf_recording_abandon(recording);
+		unlink(options->output);
+		return false;
+	}
+	/* Tables are made before the first hold; a process that cannot be read has none. */
+	sf_walker_prepare(&keeper.walker, options->capture.pid, NULL);
+	start_ns = sf_now_ns();
+	fine = run_engine(options, &sink, result, err);
+	result->duration_ns = sf_now_ns() - start_ns;
+	result->cut_short = !fine;
+	measure_self(result);
+	if (!finish(&keeper, recording, result, fine ? err : NULL))
+		fine = false;
+	sf_keeper_deinit(&keeper);
+	return fine;
+}

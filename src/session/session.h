@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one place where target, engine, unwind tables, symbols and recording meet.
+ *
+ * A session records: it runs an engine, walks the stills that come, and writes the recording; at the
+ * end it names the addresses. Or it dumps: every thread's stack, once.
+ */
+#ifndef SF_SESSION_SESSION_H
+#define SF_SESSION_SESSION_H
+
+#include "base/error.h"
+#include "capture/engine.h"
+#include "recording/recording.h"
+#include "session/launch.h"
+
+struct sf_session_options {
+	const struct sf_engine *engine;
+	struct sf_capture_options capture;
+	const char *output;       /* the recording's path */
+	const char *command;      /* what is watched, for people */
+	uint32_t max_depth;
+	struct sf_launched *launched; /* a command that is to start now; NULL: none */
+};
+
+/* What a recording was like: for the summary. */
+struct sf_session_result {
+	struct sf_recording_totals totals;
+	uint64_t duration_ns;     /* of the recording itself, without naming */
+	uint64_t own_cpu_ns;      /* stillframe's own CPU time while it recorded */
+	uint64_t own_memory;      /* peak, bytes */
+	uint64_t naming_ns;
+	int child_status;         /* as waitpid gives it, -1 unknown */
+	bool cut_short;           /* the sink failed: what was recorded until then is in the file */
+};
+
+/*
+ * Records until the target ends, the time is over, or sf_session_stop. False when nothing was recorded, or
+ * when the recording was cut short (then result->cut_short, the rest is filled in all the same).
+ */
+bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
+		       struct sf_error *err);
+
+/* Ends the recording under way, if there is one. Signal-safe. */
+void sf_session_stop(void);
+
+/* Puts names into an unfinished recording (its stillframe was killed) and finishes it. */
+bool sf_session_finish(const char *path, struct sf_error *err);
+
+#endif

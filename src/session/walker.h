@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking the stills of a session: knows the processes' code maps, renews them when an address is in
+ * none, and holds the buffer for the trace.
+ */
+#ifndef SF_SESSION_WALKER_H
+#define SF_SESSION_WALKER_H
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "frozen/walk.h"
+#include "target/images.h"
+#include "target/process.h"
+
+struct sf_walker {
+	struct sf_images *images;
+	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
+	SF_VEC(struct sf_process) processes;
+	struct sf_trace trace;                   /* the last walk's */
+};
+
+bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_error *err);
+void sf_walker_deinit(struct sf_walker *walker);
+
+/* Forgets what is known of a process's maps: it runs another program now, or is new. */
+bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err);
+
+/* Reads a process's maps and loads its tables before the first still comes. */
+bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err);
+
+/* Walks into walker->trace, which is valid until the next walk. */
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
+
+/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. */
+const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size);
+
+#endif

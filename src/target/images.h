@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All images of a session: each file that any watched process maps executable, once. Numbers
+ * start at 1 and are dense; images live as long as the set.
+ */
+#ifndef SF_TARGET_IMAGES_H
+#define SF_TARGET_IMAGES_H
+
+#include "os/process.h"
+#include "target/image.h"
+
+struct sf_images;
+
+/*
+ * Makes an image's unwind table, by its fd: fills table, table_block and table_size, or note.
+ * Called from several threads at once, for different images. `unload` frees the block.
+ */
+struct sf_image_loader {
+	void (*load)(struct sf_image *image);
+	void (*unload)(struct sf_image *image);
+};
+
+struct sf_images *sf_images_create(const struct sf_image_loader *loader); /* NULL: no memory */
+void sf_images_destroy(struct sf_images *images);                         /* takes NULL */
+
+/*
+ * The image behind a mapping of this process, opened (not yet loaded) if it is new; NULL when memory
+ * ran out. An image whose file cannot be opened is still an image: fd is -1 and note says why.
+ */
+struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
+				const struct sf_mapping *mapping);
+
+/* Loads the tables of all images that have none yet, on all CPUs. */
+void sf_images_load(struct sf_images *images);
+
+struct sf_image *sf_images_get(struct sf_images *images, uint32_t number);
+uint32_t sf_images_count(const struct sf_images *images);
+
+#endif

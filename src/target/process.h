@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A watched process: its code map, read from the system and renewed when code comes or goes.
+ * Ordinary code, one thread at a time.
+ */
+#ifndef SF_TARGET_PROCESS_H
+#define SF_TARGET_PROCESS_H
+
+#include "frozen/code_map.h"
+#include "target/images.h"
+
+struct sf_process {
+	int32_t pid;
+	const struct sf_arch *arch;
+	struct sf_code_map *map;      /* NULL until the first refresh */
+	uint64_t refreshed_ns;        /* CLOCK_MONOTONIC, the end of the last refresh */
+	uint64_t refresh_cost_ns;
+};
+
+void sf_process_init(struct sf_process *process, int32_t pid);
+void sf_process_deinit(struct sf_process *process);
+
+/*
+ * Reads the memory map anew, opens and loads images that are new, and replaces process->map (the old
+ * one is freed: no walk may be using it). On failure the old map stays.
+ */
+bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
+			struct sf_error *err);
+
+/*
+ * The same, but at most as often as keeps its cost below a twentieth of the time: for a pc
+ * that no region holds. True when the map was renewed.
+ */
+bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
+
+#endif
