@@ -1,0 +1,182 @@
+// What is said about a frame: the line at the foot, the tooltip, and the words for screen readers.
+
+const tooltip = byId("tooltip");
+const details = byId("details");
+const status = byId("status");
+
+function describeFrame(node) {
+	const tree = graph.tree;
+	const fn = tree.fn[node];
+	const whole = tree.total[0];
+	const frame = {
+		name: nodeText(tree, node),
+		module: node ? moduleName(fn) : "",
+		place: "",
+		total: tree.total[node], self: tree.self[node],
+		share: shareText(tree.total[node], whole),
+		ofView: shareText(tree.total[node], tree.total[graph.zoomed]),
+	};
+	if (node && functions.file[fn])
+		frame.place = strings[functions.file[fn]] + (tree.line[node] ? ":" + tree.line[node] : "");
+	return frame;
+}
+
+function statesText(node) {
+	const tree = graph.tree;
+	const parts = [];
+	STATES.forEach((state, s) => {
+		const share = tree.byState[s][node];
+		if (share > 0.0005 * tree.total[node])
+			parts.push(`${state} ${shareText(share, tree.total[node])}`);
+	});
+	return parts.join(", ");
+}
+
+function selfWord() {
+	return app.order === "up" ? "as the outermost" : "self";
+}
+
+// The line at the foot: of the frame under the pointer, else of the one in focus.
+function showDetails() {
+	const node = graph.hover >= 0 ? graph.hover : graph.focus;
+	details.replaceChildren();
+	if (!graph.tree.total[0])
+		return;
+	const frame = describeFrame(node);
+	const title = element("p", "name", frame.name);
+	title.title = frame.name;
+	details.append(title, numbersLine(frame, node), placeLine(frame, node));
+}
+
+function numbersLine(frame, node) {
+	const line = element("p", "numbers");
+	const add = (label, value) => {
+		const item = element("span");
+		item.append(element("b", "", value), " " + label);
+		line.append(item);
+	};
+	add("total", `${timeText(frame.total)} · ${frame.share}`);
+	add(selfWord(), `${timeText(frame.self)} · ${shareText(frame.self, graph.tree.total[0])}`);
+	if (graph.zoomed)
+		add("of what is zoomed to", frame.ofView);
+	if (node && node === graph.focus) {
+		const all = functionWeight(app.down, graph.tree.fn[node]);
+		add("in all stacks", `${timeText(all.total)} · self ${timeText(all.self)}`);
+	}
+	return line;
+}
+
+function placeLine(frame, node) {
+	const line = element("p", "place");
+	for (const text of [frame.module, frame.place, statesText(node)])
+		if (text)
+			line.append(element("span", "", text));
+	return line;
+}
+
+function say(text) {
+	status.textContent = text;
+}
+
+function sayFocus() {
+	const tree = graph.tree;
+	const node = graph.focus;
+	const frame = describeFrame(node);
+	let siblings = 0, place = 0;
+	if (node) {
+		for (let i = tree.first[tree.parent[node]]; i; i = tree.next[i]) {
+			siblings++;
+			if (i === node)
+				place = siblings;
+		}
+	}
+	say(`${frame.name}${frame.module ? ", " + frame.module : ""}, ${frame.share}, ` +
+		`${timeText(frame.total)}, ${selfWord()} ${timeText(frame.self)}, ` +
+		`level ${depthOf(tree, node)}${node ? `, ${place} of ${siblings}` : ""}`);
+}
+
+function showTooltip(event) {
+	if (graph.hover < 0) {
+		hideTooltip();
+		return;
+	}
+	const frame = describeFrame(graph.hover);
+	tooltip.replaceChildren(element("p", "name", frame.name),
+		element("p", "numbers", `${frame.share} · ${timeText(frame.total)} · ` +
+			`${selfWord()} ${timeText(frame.self)}`));
+	if (frame.module)
+		tooltip.append(element("p", "place", frame.module));
+	tooltip.classList.add("shown");
+	const box = tooltip.getBoundingClientRect();
+	const right = event.clientX + 14 + box.width > innerWidth - 8;
+	const below = event.clientY + 18 + box.height < innerHeight - 8;
+	tooltip.style.left = Math.max(8, right ? event.clientX - box.width - 10 : event.clientX + 14) + "px";
+	tooltip.style.top = (below ? event.clientY + 18 : event.clientY - box.height - 10) + "px";
+}
+
+function hideTooltip() {
+	tooltip.classList.remove("shown");
+}
+
+// The recording in a line: what, how, how much, and what is missing.
+function showAbout() {
+	byId("command").textContent = about.command || "unknown command";
+	byId("command").title = about.command;
+	document.title = (about.command || "profile") + " · stillframe";
+	const lost = about.losses.reduce((n, loss) => n + loss.ticks, 0);
+	const facts = [
+		["Engine", about.engine || "unknown"],
+		["Time", timeText(about.duration_ns / 1000)],
+		["Samples", countText(about.ticks)],
+		["Lost", lossesText(lost), about.losses.map((loss) =>
+			`${countText(loss.ticks)} ${loss.cause}: ${loss.text}`).join("\n")],
+		["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ` +
+			`${timeText(about.cpu_counted_ns / 1000)} counted`,
+			"Seen: by samples. Counted: by the kernel."],
+	];
+	if (about.filter)
+		facts.push(["Threads", `matching ${about.filter}`]);
+	if (!about.complete)
+		facts.push(["Note", "incomplete", "stillframe was ended before the recording was"]);
+	for (const [label, text, title] of facts) {
+		const group = element("div");
+		group.append(element("dt", "", label), element("dd", "", text));
+		if (title)
+			group.title = title;
+		byId("facts").append(group);
+	}
+}
+
+function lossesText(lost) {
+	if (!lost)
+		return "none";
+	return `${countText(lost)} (` + about.losses.map((loss) =>
+		`${countText(loss.ticks)} ${loss.cause}`).join(", ") + ")";
+}
+
+function showLegend() {
+	const items = [];
+	const whole = app.down.total[0];
+	if (graph.byState) {
+		STATES.forEach((state, s) => {
+			if (app.down.byState[s][0] > 0)
+				items.push([`rgb(${palette.states[s].join(" ")})`, state,
+					shareText(app.down.byState[s][0], whole)]);
+		});
+	} else {
+		const { ranked, waiting } = app.modules;
+		if (waiting)
+			items.push([hsl(...palette.wait), "waiting", shareText(waiting, whole)]);
+		for (const [module, weight] of ranked.slice(0, 6 - items.length))
+			items.push([hsl(moduleHue(module), palette.saturation, palette.lightness),
+				baseName(strings[module]), weight ? shareText(weight, whole) : ""]);
+	}
+	byId("legend").replaceChildren(...items.map(([colour, name, share]) => {
+		const item = element("span", "item");
+		const swatch = element("i");
+		swatch.style.background = colour;
+		item.append(swatch, element("span", "label", name), element("span", "share", share));
+		item.title = name;
+		return item;
+	}));
+}
