@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The name of a function's debug entry. C++ and Rust functions mostly carry their linkage name,
+ * which says all. What has none (functions of local classes, some constructors) gets the names of
+ * the namespaces and classes around it; entries do not point to their parents, so the way down to
+ * the entry is searched from the unit.
+ */
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "symbols/dwarf_symbols.h"
+
+#define MAX_NESTING 64
+#define MAX_ORIGINS 16 /* three are usual: concrete, abstract, declaration */
+
+const char *sf_die_linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
+	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		return NULL;
+	return dwarf_formstring(&attribute);
+}
+
+/* Languages whose names are nested with "::". */
+static bool nests_names(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: /* DW_LANG_C_plus_plus_17 */
+	case 0x2c: /* DW_LANG_C_plus_plus_20 */
+	case DW_LANG_Rust:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The entry where the function was first declared: that one is in its class. */
+static Dwarf_Die declaration_of(const Dwarf_Die *die)
+{
+	Dwarf_Die found = *die;
+
+	for (int i = 0; i < MAX_ORIGINS; i++) {
+		Dwarf_Attribute attribute;
+		Dwarf_Die origin;
+
+		if (!dwarf_attr(&found, DW_AT_abstract_origin, &attribute) &&
+		    !dwarf_attr(&found, DW_AT_specification, &attribute))
+			break;
+		if (!dwarf_formref_die(&attribute, &origin))
+			break;
+		found = origin;
+	}
+	return found;
+}
+
+/* The last child of `parent` that starts at or before `target`, which is in it. */
+static bool step_towards(Dwarf_Die *parent, const void *target, struct sf_budget *budget,
+			 Dwarf_Die *ret)
+{
+	Dwarf_Die die, next;
+
+	if (dwarf_child(parent, &die) != 0 || die.addr > target)
+		return false;
+	while (sf_budget_spend(budget) && dwarf_siblingof(&die, &next) == 0 &&
+	       next.addr > die.addr && next.addr <= target)
+		die = next;
+	*ret = die;
+	return true;
+}
+
+static const char *scope_name(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+
+	switch (dwarf_tag(die)) {
+	case DW_TAG_namespace:
+		return name ? name : "(anonymous namespace)";
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+		return name ? name : "{unnamed type}";
+	case DW_TAG_subprogram:
+		return name;
+	default:
+		return NULL;
+	}
+}
+
+/* Writes the scopes around `target` to `out`. */
+static void print_scopes(Dwarf_Die *unit, const void *target, struct sf_budget *budget, FILE *out)
+{
+	Dwarf_Die at = *unit;
+
+	for (int i = 0; i < MAX_NESTING; i++) {
+		const char *name;
+
+		if (!step_towards(&at, target, budget, &at) || at.addr == target)
+			return;
+		name = scope_name(&at);
+		if (name)
+			fprintf(out, "%s::", name);
+	}
+}
+
+char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget)
+{
+	const char *name = dwarf_diename(die);
+	Dwarf_Die declaration = declaration_of(die), unit;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (!name || !*name)
+		return NULL;
+	if (!dwarf_diecu(&declaration, &unit, NULL, NULL) || !nests_names(&unit))
+		return strdup(name);
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	print_scopes(&unit, declaration.addr, budget, out);
+	fputs(name, out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}

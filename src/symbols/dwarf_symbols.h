@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names, inlined calls and lines from DWARF, for many addresses at once. For src/symbols only.
+ *
+ * Work is grouped by unit (units.c), each unit's tree is walked once (inlines.c), and names are
+ * put together from the entries found (die_name.c). All three count what they visit: hostile data
+ * may refer to itself in circles, and then the budget ends the walk.
+ */
+#ifndef SF_SYMBOLS_DWARF_SYMBOLS_H
+#define SF_SYMBOLS_DWARF_SYMBOLS_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "symbols/elf_file.h"
+
+/* One address to resolve; arrays of them are sorted by address. */
+struct sf_query {
+	uint64_t address;
+	size_t index;   /* the caller's */
+	Dwarf_Off unit; /* where the unit's entry is, or SF_NO_UNIT */
+};
+
+#define SF_NO_UNIT UINT64_MAX
+
+/* What may still be visited: entries and address ranges. */
+struct sf_budget {
+	uint64_t left;
+};
+
+static inline bool sf_budget_spend(struct sf_budget *budget)
+{
+	return budget->left && budget->left--;
+}
+
+/* Sets `unit` of each query that a unit with code says is its own. False: out of memory. */
+bool sf_units_assign(Dwarf *dwarf, Elf *image, struct sf_query *queries, size_t n,
+		     struct sf_budget *budget);
+
+/* One function or inlined call. */
+struct sf_scope {
+	Dwarf_Die die;
+	uint32_t parent; /* number of the scope that it was inlined into, 0: none */
+	bool inlined;
+};
+
+struct sf_scopes {
+	SF_VEC(struct sf_scope) items; /* number 0 is none */
+	SF_VEC(uint32_t) of_query;     /* the innermost scope of each query, or 0 */
+};
+
+/* The scopes of queries of one unit. False: out of memory. */
+bool sf_scopes_find(Dwarf_Die *unit, const struct sf_query *queries, size_t n,
+		    struct sf_budget *budget, struct sf_scopes *ret);
+void sf_scopes_deinit(struct sf_scopes *scopes);
+
+/* The name that the linker knows the function by, or NULL. */
+const char *sf_die_linkage_name(Dwarf_Die *die);
+
+/*
+ * The name in the source, with the namespaces and classes around it where the language has them,
+ * from malloc; NULL without a name.
+ */
+char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Symbols of a file that has lost its section headers, as the dynamic linker finds them: through
+ * PT_DYNAMIC. Nothing there says how many symbols there are; the hash tables do.
+ */
+#include <string.h>
+
+#include "symbols/elf_symbols.h"
+
+/* What the dynamic section says; addresses, 0 where it says nothing. */
+struct dynamic {
+	uint64_t symbols, strings, strings_size, hash, gnu_hash;
+};
+
+static bool find_segment(Elf *elf, bool (*fits)(const GElf_Phdr *, uint64_t), uint64_t arg,
+			 GElf_Phdr *ret)
+{
+	size_t n;
+
+	if (elf_getphdrnum(elf, &n) != 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (gelf_getphdr(elf, (int)i, ret) && fits(ret, arg))
+			return true;
+	}
+	return false;
+}
+
+static bool holds_file_bytes(const GElf_Phdr *header, uint64_t address)
+{
+	return header->p_type == PT_LOAD && address >= header->p_vaddr &&
+	       address - header->p_vaddr < header->p_filesz;
+}
+
+static bool holds_code(const GElf_Phdr *header, uint64_t address)
+{
+	return header->p_type == PT_LOAD && header->p_flags & PF_X &&
+	       address >= header->p_vaddr && address - header->p_vaddr < header->p_memsz;
+}
+
+static bool has_type(const GElf_Phdr *header, uint64_t type)
+{
+	return header->p_type == type;
+}
+
+/* The bytes of the file from `address` to the end of its segment, at most `size`; or NULL. */
+static Elf_Data *data_at(Elf *elf, uint64_t address, uint64_t size, Elf_Type type)
+{
+	GElf_Phdr header;
+	uint64_t room;
+
+	if (!address || !find_segment(elf, holds_file_bytes, address, &header))
+		return NULL;
+	room = header.p_filesz - (address - header.p_vaddr);
+	return elf_getdata_rawchunk(elf, (int64_t)(header.p_offset + address - header.p_vaddr),
+				    size < room ? size : room, type);
+}
+
+static void note_entry(struct dynamic *dynamic, const GElf_Dyn *entry)
+{
+	switch (entry->d_tag) {
+	case DT_SYMTAB:
+		dynamic->symbols = entry->d_un.d_ptr;
+		break;
+	case DT_STRTAB:
+		dynamic->strings = entry->d_un.d_ptr;
+		break;
+	case DT_STRSZ:
+		dynamic->strings_size = entry->d_un.d_val;
+		break;
+	case DT_HASH:
+		dynamic->hash = entry->d_un.d_ptr;
+		break;
+	case DT_GNU_HASH:
+		dynamic->gnu_hash = entry->d_un.d_ptr;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool read_dynamic(Elf *elf, struct dynamic *ret)
+{
+	GElf_Phdr header;
+	Elf_Data *data;
+	GElf_Dyn entry;
+
+	*ret = (struct dynamic){ 0 };
+	if (!find_segment(elf, has_type, PT_DYNAMIC, &header))
+		return false;
+	data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_DYN);
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		note_entry(ret, &entry);
+	return ret->symbols && ret->strings;
+}
+
+static bool read_word(const Elf_Data *data, uint64_t index, uint32_t *ret)
+{
+	if (!data || index >= data->d_size / sizeof(*ret))
+		return false;
+	memcpy(ret, (const char *)data->d_buf + index * sizeof(*ret), sizeof(*ret));
+	return true;
+}
+
+/* DT_HASH: the number of chains is the number of symbols. */
+static uint64_t count_by_hash(Elf *elf, uint64_t hash)
+{
+	uint32_t n;
+
+	return read_word(data_at(elf, hash, 8, ELF_T_WORD), 1, &n) ? n : 0;
+}
+
+/* DT_GNU_HASH: the last chain of the highest bucket ends with the last symbol. */
+static uint64_t count_by_gnu_hash(Elf *elf, uint64_t hash)
+{
+	Elf_Data *words = data_at(elf, hash, UINT64_MAX, ELF_T_WORD);
+	uint32_t n_buckets, first, bloom, word = 0, last = 0;
+	uint64_t buckets, chains;
+
+	if (!read_word(words, 0, &n_buckets) || !read_word(words, 1, &first) ||
+	    !read_word(words, 2, &bloom))
+		return 0;
+	buckets = 4 + (uint64_t)bloom * (gelf_getclass(elf) == ELFCLASS64 ? 2 : 1);
+	chains = buckets + n_buckets;
+	for (uint32_t i = 0; i < n_buckets && read_word(words, buckets + i, &word); i++)
+		last = word > last ? word : last;
+	if (last < first)
+		return first;
+	while (read_word(words, chains + (last - first), &word) && !(word & 1) &&
+	       last < UINT32_MAX)
+		last++;
+	return (uint64_t)last + 1;
+}
+
+static const char *string_at(const Elf_Data *strings, uint64_t offset)
+{
+	const char *text = (const char *)strings->d_buf + offset;
+
+	if (offset >= strings->d_size || !memchr(text, 0, strings->d_size - offset))
+		return NULL;
+	return text;
+}
+
+static bool add(struct sf_elf_symbols *symbols, Elf *elf, const GElf_Sym *symbol, const char *name)
+{
+	GElf_Phdr header;
+
+	if (!name || symbol->st_shndx == SHN_UNDEF ||
+	    !find_segment(elf, holds_code, symbol->st_value, &header))
+		return true;
+	return sf_elf_symbols_add_one(symbols, symbol, name, header.p_vaddr + header.p_memsz);
+}
+
+bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, Elf *elf)
+{
+	struct dynamic dynamic;
+	uint64_t n, entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+	Elf_Data *table, *strings;
+	GElf_Sym symbol;
+
+	if (!read_dynamic(elf, &dynamic))
+		return true;
+	n = dynamic.gnu_hash ? count_by_gnu_hash(elf, dynamic.gnu_hash)
+			     : count_by_hash(elf, dynamic.hash);
+	table = data_at(elf, dynamic.symbols, n * entry, ELF_T_SYM);
+	strings = data_at(elf, dynamic.strings, dynamic.strings_size, ELF_T_BYTE);
+	if (!table || !strings)
+		return true;
+	for (int i = 1; gelf_getsym(table, i, &symbol); i++) {
+		if (!add(symbols, elf, &symbol, string_at(strings, symbol.st_name)))
+			return false;
+	}
+	return true;
+}
