@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stillframe report: what is in a recording. */
+#include "cli/report.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/commands.h"
+
+SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
+SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
+
+struct report_options {
+	int clock;            /* index into clock_choices */
+	const char *threads;
+	int by;               /* 0: all sections, else section + 1 */
+	uint32_t top, depth, min_percent;
+	bool json;
+};
+
+static const char *const clock_choices[] = { "auto", "cpu", "wall", "offcpu", NULL };
+
+static const char *const by_choices[] = {
+	"all",
+#define X(NAME, word) word,
+	SF_SECTIONS(X)
+#undef X
+	NULL,
+};
+
+#define AT(member) offsetof(struct report_options, member)
+
+static const struct sf_option options[] = {
+	{ .name = "clock", .letter = 'c', .kind = SF_OPTION_CHOICE, .offset = AT(clock),
+	  .argument = "CLOCK", .choices = clock_choices,
+	  .help = "cpu: time on a CPU; wall: all time; offcpu: time blocked or waiting for a CPU; "
+		  "auto (default): cpu, or wall if nothing ran" },
+	{ .name = "by", .letter = 'b', .kind = SF_OPTION_CHOICE, .offset = AT(by),
+	  .argument = "WHAT", .choices = by_choices, .help = "show one section only (default: all)" },
+	{ .name = "threads", .letter = 't', .kind = SF_OPTION_STRING, .offset = AT(threads),
+	  .argument = "REGEX", .help = "only threads whose name matches (POSIX extended)" },
+	{ .name = "top", .letter = 'n', .kind = SF_OPTION_COUNT, .offset = AT(top),
+	  .argument = "N", .help = "rows per table (default: 20; with --json all)" },
+	{ .name = "depth", .kind = SF_OPTION_COUNT, .offset = AT(depth), .argument = "N",
+	  .minimum = 1, .maximum = 10000, .help = "frames down the tree (default: 64)" },
+	{ .name = "min-percent", .kind = SF_OPTION_COUNT, .offset = AT(min_percent),
+	  .argument = "N", .maximum = 100,
+	  .help = "leave out branches of the tree below N percent (default: 1)" },
+	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
+	  .help = "for programs; the format is in docs/report.md" },
+	{ 0 },
+};
+
+const char *sf_report_clock_word(enum sf_clock clock)
+{
+	switch (clock) {
+	case SF_CLOCK_WALL:
+		return "wall";
+	case SF_CLOCK_CPU:
+		return "cpu";
+	case SF_CLOCK_OFFCPU:
+		return "offcpu";
+	}
+	return "unknown";
+}
+
+double sf_report_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+size_t sf_report_rows(const struct sf_report *report, size_t n, uint32_t otherwise)
+{
+	size_t wanted = report->top ? report->top : otherwise;
+
+	return wanted && wanted < n ? wanted : n;
+}
+
+static bool ran(const struct sf_profile *profile)
+{
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		if (profile->samples[i].cpu_ns)
+			return true;
+	}
+	return false;
+}
+
+static enum sf_clock choose_clock(const struct report_options *chosen,
+				  const struct sf_profile *profile)
+{
+	static const enum sf_clock clocks[] = { SF_CLOCK_WALL, SF_CLOCK_CPU, SF_CLOCK_WALL,
+						SF_CLOCK_OFFCPU };
+
+	if (chosen->clock == 0)
+		return ran(profile) ? SF_CLOCK_CPU : SF_CLOCK_WALL;
+	return clocks[chosen->clock];
+}
+
+static bool write_report(const struct sf_report *report, bool json, struct sf_error *err)
+{
+	const struct sf_output output = sf_output_for(stdout);
+
+	if (json) {
+		if (!sf_report_json(report, stdout, err))
+			return false;
+	} else {
+		sf_report_text(report, &output);
+	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return sf_fail_os(err, "cannot write the report");
+	return true;
+}
+
+static bool report_file(const char *path, const struct report_options *chosen,
+			struct sf_error *err)
+{
+	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
+	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
+	struct sf_filter filter = { .threads = chosen->threads };
+	struct sf_report report = {
+		.path = path,
+		.only = chosen->by - 1,
+		.top = chosen->top,
+		.depth = chosen->depth,
+		.min_percent = chosen->min_percent,
+		.clock_chosen = chosen->clock != 0,
+	};
+
+	if (!sf_profile_load(path, &profile, err) || !sf_profile_filter(profile, &filter, err))
+		return false;
+	if (chosen->threads && profile->n_threads == 0)
+		return sf_fail(err, SF_E_INPUT, "no thread's name in %s matches \"%s\"", path,
+			       chosen->threads);
+	filter.clock = choose_clock(chosen, profile);
+	if (!sf_aggregate_create(profile, filter.clock, &aggregate, err))
+		return false;
+	report.profile = profile;
+	report.aggregate = aggregate;
+	return write_report(&report, chosen->json, err);
+}
+
+static int run(int argc, char **argv)
+{
+	struct report_options chosen = { .depth = 64, .min_percent = 1 };
+	struct sf_error err = { 0 };
+	int rest, status = sf_cli_parse(&sf_command_report, argc, argv, &chosen, &rest);
+
+	if (status >= 0)
+		return status;
+	if (argc - rest != 1) {
+		sf_fail(&err, SF_E_INPUT, "report takes one recording, %d given", argc - rest);
+		sf_fail_hint(&err, "Usage: stillframe report %s", sf_command_report.usage);
+		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	}
+	if (!report_file(argv[rest], &chosen, &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	return SF_EXIT_OK;
+}
+
+const struct sf_command sf_command_report = {
+	.name = "report",
+	.summary = "show what is in a recording: functions, call tree, threads, states, losses",
+	.usage = "[OPTIONS] FILE",
+	.details =
+		"Prints who spent the time: functions by the time they took themselves (self) and with "
+		"all that they called (total; recursion counts once), the call tree, threads, states, "
+		"what blocked threads waited for, how the stacks ended and which ticks were lost.\n"
+		"\n"
+		"Every sample carries its state and how much CPU time and elapsed time it stands for, so "
+		"one recording answers for CPU time (--clock cpu), elapsed time (--clock wall) and "
+		"time off the CPU (--clock offcpu).\n"
+		"\n"
+		"In the tree, a function that is called from one place only stands below its caller "
+		"without being moved to the right; lines branch where calls do.",
+	.examples = "stillframe report java-4242.sfr\n"
+		    "stillframe report --clock offcpu --by wait java-4242.sfr\n"
+		    "stillframe report --threads '^worker' --by tree --min-percent 5 shopd.sfr\n"
+		    "stillframe report --json shopd.sfr | jq '.functions[0]'",
+	.options = options,
+	.run = run,
+};

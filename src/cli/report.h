@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A report: a profile that has been added up, and how much of it to show. The text and the JSON
+ * print the same sections.
+ *
+ * To add a section: a line in SF_SECTIONS, a function in report_text.c and one in report_json.c, and
+ * a paragraph in docs/report.md.
+ */
+#ifndef SF_CLI_REPORT_H
+#define SF_CLI_REPORT_H
+
+#include "base/output.h"
+#include "recording/aggregate.h"
+#include "recording/profile.h"
+
+/* X(NAME, word of --by) */
+#define SF_SECTIONS(X)                                                                             \
+	X(FUNCTIONS, "function")                                                      \
+	X(TREE, "tree")                                                                    \
+	X(THREADS, "thread")                                                            \
+	X(STATES, "state")                                                               \
+	X(WAITS, "wait")                                                                  \
+	X(ENDS, "end")                                                                     \
+	X(LOSSES, "loss")
+
+enum sf_section {
+#define X(NAME, word) SF_SECTION_##NAME,
+	SF_SECTIONS(X)
+#undef X
+	SF_N_SECTIONS
+};
+
+struct sf_report {
+	const char *path;
+	const struct sf_profile *profile;
+	const struct sf_aggregate *aggregate;
+	int only;             /* enum sf_section, or -1: all */
+	uint32_t top;         /* rows of a table; 0: 20 in text, all in JSON */
+	uint32_t depth;       /* of the tree, in lines */
+	uint32_t min_percent; /* parts of the tree below it are left out */
+	bool clock_chosen;    /* the user asked for this clock */
+};
+
+void sf_report_text(const struct sf_report *report, const struct sf_output *output);
+
+/* The tree section, in report_tree.c. */
+void sf_report_tree(const struct sf_report *report, const struct sf_output *output);
+
+bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *err);
+
+/* "cpu", "wall", "offcpu". */
+const char *sf_report_clock_word(enum sf_clock clock);
+
+/* A share of the whole in percent; 0 of nothing. */
+double sf_report_percent(uint64_t part, uint64_t whole);
+
+/* How many of `n` rows to show. */
+size_t sf_report_rows(const struct sf_report *report, size_t n, uint32_t otherwise);
+
+#endif

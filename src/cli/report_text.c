@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report for people: 80 columns, or what the terminal has. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/report.h"
+
+#define TEXT_ROWS 20
+#define WHOLE_CPU_PERCENT 95 /* below it, the cpu line is worth a look */
+
+static void print_title(const struct sf_output *output, const char *title, const char *columns)
+{
+	fprintf(output->file, "\n%s%s%s\n%s%s%s\n", sf_colour(output, SF_BOLD), title,
+		sf_colour(output, SF_PLAIN), sf_colour(output, SF_DIM), columns,
+		sf_colour(output, SF_PLAIN));
+}
+
+static void print_more(const struct sf_output *output, size_t n, size_t shown)
+{
+	char count[32];
+
+	if (shown < n)
+		fprintf(output->file, "%s  and %s more: --top %zu%s\n", sf_colour(output, SF_DIM),
+			sf_format_count(count, n - shown), n, sf_colour(output, SF_PLAIN));
+}
+
+/* What is large stands out. */
+static const char *heat(const struct sf_output *output, double percent)
+{
+	if (percent >= 10)
+		return sf_colour(output, SF_RED);
+	return sf_colour(output, percent >= 2 ? SF_YELLOW : SF_PLAIN);
+}
+
+static void print_percent(const struct sf_output *output, double percent)
+{
+	fprintf(output->file, "%s%7.1f%s", heat(output, percent), percent,
+		sf_colour(output, SF_PLAIN));
+}
+
+static int columns_of(const char *text)
+{
+	int columns = 0;
+
+	for (; *text; text++)
+		columns += (*text & 0xc0) != 0x80;
+	return columns;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "name  module"; the name matters more, so the module is there when both fit whole. */
+static void print_name(const struct sf_output *output, const char *name, const char *module,
+		       int used)
+{
+	int room = output->width - used;
+
+	sf_print_cut(output->file, name, room);
+	if (*module && columns_of(name) + 2 + columns_of(module) <= room)
+		fprintf(output->file, "  %s%s%s", sf_colour(output, SF_DIM), module,
+			sf_colour(output, SF_PLAIN));
+	putc('\n', output->file);
+}
+
+static const char *module_of(const struct sf_profile *profile, uint32_t function)
+{
+	uint32_t module = profile->functions[function].module;
+
+	/* An address without a name says its module already. */
+	if (!function || !module || profile->functions[function].linkage == 0)
+		return "";
+	return base_name(sf_profile_string(profile, profile->modules[module - 1].path));
+}
+
+static void print_functions(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+	size_t n = sf_report_rows(report, sums->n_functions, TEXT_ROWS);
+	char time[32];
+
+	print_title(output, "FUNCTIONS", "  self %  total %       self  function");
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_function_total *row = &sums->functions[i];
+
+		putc(' ', output->file);
+		print_percent(output, sf_report_percent(row->self_ns, sums->total_ns));
+		fprintf(output->file, "  %7.1f  %9s  ",
+			sf_report_percent(row->total_ns, sums->total_ns),
+			sf_format_time(time, row->self_ns));
+		print_name(output, sf_aggregate_name(report->profile, row->function),
+			   module_of(report->profile, row->function), 30);
+	}
+	print_more(output, sums->n_functions, n);
+}
+
+static void print_threads(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+	size_t n = sf_report_rows(report, sums->threads.n, TEXT_ROWS);
+	char time[32], seen[32], counted[32], id[32];
+
+	print_title(output, "THREADS", "       %       time   cpu seen    counted  thread");
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_share *row = &sums->threads.items[i];
+		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
+
+		putc(' ', output->file);
+		print_percent(output, sf_report_percent(row->ns, sums->total_ns));
+		fprintf(output->file, "  %9s  %9s  %9s  ", sf_format_time(time, row->ns),
+			sf_format_time(seen, row->cpu_ns),
+			sf_format_time(counted, thread->cpu_counted_ns));
+		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
+		print_name(output, sf_profile_string(report->profile, thread->name), id, 43);
+	}
+	print_more(output, sums->threads.n, n);
+	if (sums->threads.n < report->profile->n_threads)
+		fprintf(output->file, "  %s without a sample\n",
+			sf_format_count(time, report->profile->n_threads - sums->threads.n));
+}
+
+/* States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. */
+static void print_elapsed(const struct sf_report *report, const struct sf_output *output,
+			  const struct sf_share *row, const char *name, const char *beside)
+{
+	char time[32], samples[32];
+
+	putc(' ', output->file);
+	print_percent(output, sf_report_percent(row->wall_ns, report->aggregate->wall_ns));
+	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->wall_ns),
+		sf_format_count(samples, row->samples));
+	print_name(output, name, beside, 32);
+}
+
+static void print_states(const struct sf_report *report, const struct sf_output *output)
+{
+	static const char *const texts[] = {
+#define X(name, word, text) [SF_STATE_##name] = text,
+		SF_STATES(X)
+#undef X
+	};
+	const struct sf_shares *states = &report->aggregate->states;
+
+	print_title(output, "STATES, by elapsed time", "       %       time    samples  state");
+	for (size_t i = 0; i < states->n; i++)
+		print_elapsed(report, output, &states->items[i],
+			      sf_state_word(states->items[i].key), texts[states->items[i].key]);
+}
+
+static void print_waits(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_shares *waits = &report->aggregate->waits;
+	size_t n = sf_report_rows(report, waits->n, TEXT_ROWS);
+
+	if (waits->n == 0 && report->only < 0)
+		return;
+	print_title(output, "WAITS, by elapsed time", "       %       time    samples  waiting for");
+	for (size_t i = 0; i < n; i++)
+		print_elapsed(report, output, &waits->items[i],
+			      sf_aggregate_name(report->profile, waits->items[i].key), "");
+	print_more(output, waits->n, n);
+}
+
+static void print_counted(const struct sf_output *output, uint64_t part, uint64_t whole,
+			  const char *word, const char *text)
+{
+	char count[32];
+
+	fprintf(output->file, " %7.1f  %9s  %-10s  ", sf_report_percent(part, whole),
+		sf_format_count(count, part), word);
+	sf_print_cut(output->file, text, output->width - 32);
+	putc('\n', output->file);
+}
+
+static void print_ends(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+
+	print_title(output, "STACKS, by how they end", "       %      ticks  end");
+	for (unsigned end = 0; end < SF_N_ENDS; end++) {
+		if (sums->ends[end])
+			print_counted(output, sums->ends[end], sums->sample_ticks, sf_end_word(end),
+				      sf_end_text(end));
+	}
+}
+
+static void print_losses(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+
+	if (!sums->lost.ticks && !sums->lost.cpu_ns && report->only < 0)
+		return; /* the header says that none were lost */
+	print_title(output, "LOSSES", "       %      ticks  cause");
+	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++) {
+		if (sums->lost_by[cause].ticks || sums->lost_by[cause].cpu_ns)
+			print_counted(output, sums->lost_by[cause].ticks,
+				      sums->sample_ticks + sums->lost.ticks, sf_loss_word(cause),
+				      sf_loss_text(cause));
+	}
+}
+
+static void (*const sections[SF_N_SECTIONS])(const struct sf_report *report,
+					     const struct sf_output *output) = {
+	[SF_SECTION_FUNCTIONS] = print_functions, [SF_SECTION_TREE] = sf_report_tree,
+	[SF_SECTION_THREADS] = print_threads,     [SF_SECTION_STATES] = print_states,
+	[SF_SECTION_WAITS] = print_waits,         [SF_SECTION_ENDS] = print_ends,
+	[SF_SECTION_LOSSES] = print_losses,
+};
+
+static void print_label(const struct sf_output *output, const char *label)
+{
+	fprintf(output->file, "  %s%-8s%s  ", sf_colour(output, SF_DIM), label,
+		sf_colour(output, SF_PLAIN));
+}
+
+/* "199 Hz", "0.5 Hz"; rates are in thousandths. */
+static char *format_rate(char ret[32], uint64_t rate_mhz)
+{
+	snprintf(ret, 32, "%.6g Hz", (double)rate_mhz / 1000);
+	return ret;
+}
+
+static void print_when(const struct sf_profile *profile, const struct sf_output *output)
+{
+	char date[48] = "", duration[32];
+	time_t seconds = (time_t)(profile->start_unix_ns / 1000000000);
+	struct tm parts;
+
+	if (gmtime_r(&seconds, &parts))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &parts);
+	print_label(output, "when");
+	fprintf(output->file, "%s%s", date, sf_format_time(duration, profile->duration_ns));
+	fprintf(output->file, " on ");
+	sf_print_cut(output->file, profile->host, 32);
+	putc('\n', output->file);
+}
+
+static void print_how(const struct sf_profile *profile, const struct sf_output *output)
+{
+	char rate[32], blocked_rate[32];
+
+	print_label(output, "how");
+	sf_print_cut(output->file, profile->engine, 20);
+	fprintf(output->file, " at %s", format_rate(rate, profile->rate_mhz));
+	if (profile->blocked_rate_mhz)
+		fprintf(output->file, ", blocked threads at %s",
+			format_rate(blocked_rate, profile->blocked_rate_mhz));
+	putc('\n', output->file);
+}
+
+static void print_ticks(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char all[32], ticks[32], samples[32], lost[32];
+
+	print_label(output, "ticks");
+	fprintf(output->file, "%s = %s in %s samples + %s%s lost%s\n",
+		sf_format_count(all, sums->sample_ticks + sums->lost.ticks),
+		sf_format_count(ticks, sums->sample_ticks),
+		sf_format_count(samples, sums->samples),
+		sums->lost.ticks ? sf_colour(output, SF_YELLOW) : "",
+		sf_format_count(lost, sums->lost.ticks),
+		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");
+}
+
+static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	double percent = sf_report_percent(sums->cpu_ns, sums->cpu_counted_ns);
+	bool whole = percent >= WHOLE_CPU_PERCENT || !sums->cpu_counted_ns;
+	char seen[32], counted[32];
+
+	print_label(output, "cpu");
+	fprintf(output->file, "%s seen, ", sf_format_time(seen, sums->cpu_ns));
+	if (!sums->cpu_counted_ns)
+		fprintf(output->file, "not counted by the kernel\n");
+	else
+		fprintf(output->file, "%s counted by the kernel (%s%.1f %%%s)\n",
+			sf_format_time(counted, sums->cpu_counted_ns),
+			sf_colour(output, whole ? SF_GREEN : SF_YELLOW), percent,
+			sf_colour(output, SF_PLAIN));
+}
+
+static void print_holds(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char count[32], half[32], most[32], longest[32];
+
+	print_label(output, "holds");
+	if (!sums->holds)
+		fprintf(output->file, "none: no thread was held\n");
+	else
+		fprintf(output->file, "%s: half within %s, 99 %% within %s, all within %s\n",
+			sf_format_count(count, sums->holds),
+			sf_format_time(half, sums->hold_p50_ns),
+			sf_format_time(most, sums->hold_p99_ns),
+			sf_format_time(longest, sums->hold_max_ns));
+}
+
+static void print_header(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_profile *profile = report->profile;
+	const struct sf_aggregate *sums = report->aggregate;
+
+	fprintf(output->file, "%s", sf_colour(output, SF_BOLD));
+	sf_print_cut(output->file, profile->command, output->width);
+	fprintf(output->file, "%s\n", sf_colour(output, SF_PLAIN));
+	print_when(profile, output);
+	print_how(profile, output);
+	print_ticks(sums, output);
+	print_cpu(sums, output);
+	print_holds(sums, output);
+	print_label(output, "stacks");
+	fprintf(output->file, "%.1f %% whole\n",
+		sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
+	if (!profile->complete)
+		fprintf(output->file, "  %sunfinished: stillframe was killed or still writes; functions "
+			"may lack names%s\n", sf_colour(output, SF_YELLOW),
+			sf_colour(output, SF_PLAIN));
+}
+
+/* Which clock the figures are by, and how much time the other clocks have. */
+static void print_clock(const struct sf_report *report, const struct sf_output *output)
+{
+	static const struct {
+		const char *now, *other, *options;
+	} words[] = {
+		[SF_CLOCK_CPU] = { "CPU time", "off the CPU", "--clock offcpu, --clock wall" },
+		[SF_CLOCK_WALL] = { "elapsed time", "of it on a CPU", "--clock cpu" },
+		[SF_CLOCK_OFFCPU] = { "time off the CPU", "on a CPU", "--clock cpu, --clock wall" },
+	};
+	const struct sf_aggregate *sums = report->aggregate;
+	uint64_t other_ns = sums->clock == SF_CLOCK_CPU ? sums->offcpu_ns : sums->cpu_ns;
+	char time[32], other[32];
+
+	fprintf(output->file, "\nTimes are %s%s%s: %s.", sf_colour(output, SF_BOLD),
+		words[sums->clock].now, sf_colour(output, SF_PLAIN),
+		sf_format_time(time, sums->total_ns));
+	if (other_ns)
+		fprintf(output->file, " %s %s: %s", sf_format_time(other, other_ns),
+			words[sums->clock].other, words[sums->clock].options);
+	putc('\n', output->file);
+}
+
+void sf_report_text(const struct sf_report *report, const struct sf_output *output)
+{
+	struct sf_output bounded = *output;
+
+	if (bounded.width < 60)
+		bounded.width = 60;
+	print_header(report, &bounded);
+	print_clock(report, &bounded);
+	for (unsigned section = 0; section < SF_N_SECTIONS; section++) {
+		if (report->only < 0 || (unsigned)report->only == section)
+			sections[section](report, &bounded);
+	}
+}
