@@ -8,7 +8,9 @@
 
 #include "frozen/expression.h"
 
-static const uint64_t memory[4] = { 0x1122334455667788, 0xffffffffffffff00, 3, 4 };
+#define FIRST_WORD 0x1122334455667788
+
+static const uint64_t memory[4] = { FIRST_WORD, 0xffffffffffffff00, 3, 4 };
 
 /* Memory at 0x1000; the stack goes on to 0x2000 but was not copied. */
 static const struct sf_reader reader = {
@@ -67,8 +69,8 @@ static const struct good good[] = {
 	{ 6, BYTES(0x35, 0x36, 0x37, 0x17) },                  /* 5 6 7 rot: 7 5 6 */
 	{ 5, BYTES(0x35, 0x36, 0x37, 0x17, 0x13) },
 	{ 7, BYTES(0x35, 0x36, 0x37, 0x17, 0x13, 0x13) },
-	{ memory[0], BYTES(0x77, 0, 0x06) },                   /* breg7 0 deref */
-	{ memory[3], BYTES(0x77, 24, 0x06) },
+	{ FIRST_WORD, BYTES(0x77, 0, 0x06) },                   /* breg7 0 deref */
+	{ 4, BYTES(0x77, 24, 0x06) },
 	{ 0xff, BYTES(0x77, 9, 0x94, 1) },                     /* not sign-extended */
 	{ 0x7788, BYTES(0x77, 0, 0x94, 2) },                   /* deref_size */
 	{ 0x223344, BYTES(0x77, 4, 0x94, 3) },
