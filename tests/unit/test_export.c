@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exporters: what they write of a profile whose sums are known, hostile names, full disks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <json-c/json.h>
+#include <zlib.h>
+
+#include "export/export.h"
+#include "fake_profile.h"
+#include "profile.pb-c.h"
+
+static const struct sf_filter wall = { .clock = SF_CLOCK_WALL };
+static const struct sf_filter cpu = { .clock = SF_CLOCK_CPU };
+static const struct sf_filter offcpu = { .clock = SF_CLOCK_OFFCPU };
+
+/* What an exporter writes of the fake profile; free() it. */
+static char *export(const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
+{
+	struct sf_error err = { 0 };
+	char *text = NULL;
+	FILE *out = open_memstream(&text, size);
+
+	assert_non_null(out);
+	if (!exporter->write(fake_profile(), filter, out, &err))
+		fail_msg("%s: %s", exporter->name, err.text);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void expect_folded(const struct sf_filter *filter, const char *expected)
+{
+	size_t size;
+	char *text = export(&sf_export_collapsed, filter, &size);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void collapsed_is_sorted_microseconds(void **state)
+{
+	(void)state;
+	expect_folded(&wall, "io;main;[futex] 50000\n"
+			     "worker;[no stack] 1000\n"
+			     "worker;main;compute(int);inner 15000\n"
+			     "worker;main;evil:name x;" FAKE_SCRIPT " 7000\n");
+}
+
+static void clocks_and_threads_filter(void **state)
+{
+	const struct sf_filter io = { .clock = SF_CLOCK_WALL, .threads = "^i.$" };
+	const struct sf_filter nobody = { .clock = SF_CLOCK_WALL, .threads = "^none$" };
+	(void)state;
+
+	expect_folded(&cpu, "worker;main;compute(int);inner 15000\n"
+			    "worker;main;evil:name x;" FAKE_SCRIPT " 5000\n");
+	expect_folded(&offcpu, "io;main;[futex] 50000\n"
+			       "worker;[no stack] 1000\n"
+			       "worker;main;evil:name x;" FAKE_SCRIPT " 2000\n");
+	expect_folded(&io, "io;main;[futex] 50000\n");
+	expect_folded(&nobody, "");
+}
+
+static void speedscope_is_by_thread_and_time(void **state)
+{
+	static const char expected[] =
+		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+		"\"exporter\":\"stillframe " SF_VERSION "\",\n"
+		"\"name\":\"app --fast\",\n"
+		"\"shared\":{\"frames\":[\n"
+		"{\"name\":\"[no stack]\"},\n"
+		"{\"name\":\"main\",\"file\":\"/src/app.c\"},\n"
+		"{\"name\":\"compute(int)\",\"file\":\"/src/app.c\"},\n"
+		"{\"name\":\"inner\",\"file\":\"/src/app.c\"},\n"
+		"{\"name\":\"[futex]\"},\n"
+		"{\"name\":\"evil;name\\nx\"},\n"
+		"{\"name\":\"\\u003c/script>\\u003cimg src=x onerror=alert(1)>\"}\n"
+		"]},\n"
+		"\"profiles\":[\n"
+		"{\"type\":\"sampled\",\"name\":\"worker (101)\",\"unit\":\"nanoseconds\","
+		"\"startValue\":0,\"endValue\":16000000,\n"
+		"\"samples\":[\n[1,2,3],\n[0]\n],\"weights\":[15000000,1000000]},\n"
+		"{\"type\":\"sampled\",\"name\":\"io (102)\",\"unit\":\"nanoseconds\","
+		"\"startValue\":0,\"endValue\":50000000,\n"
+		"\"samples\":[\n[1,4]\n],\"weights\":[50000000]},\n"
+		"{\"type\":\"sampled\",\"name\":\"worker (103)\",\"unit\":\"nanoseconds\","
+		"\"startValue\":0,\"endValue\":7000000,\n"
+		"\"samples\":[\n[1,5,6]\n],\"weights\":[7000000]}\n"
+		"]}\n";
+	size_t size;
+	char *text = export(&sf_export_speedscope, &wall, &size);
+	(void)state;
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* Unpacks the gzip member and the message in it. */
+static Perftools__Profiles__Profile *decode(const struct sf_filter *filter)
+{
+	static unsigned char plain[65536];
+	z_stream stream = { .next_out = plain, .avail_out = sizeof(plain) };
+	Perftools__Profiles__Profile *message;
+	size_t size;
+	char *packed = export(&sf_export_pprof, filter, &size);
+
+	stream.next_in = (unsigned char *)packed;
+	stream.avail_in = (uInt)size;
+	assert_int_equal(inflateInit2(&stream, 16 + MAX_WBITS), Z_OK);
+	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	message = perftools__profiles__profile__unpack(NULL, stream.total_out, plain);
+	inflateEnd(&stream);
+	free(packed);
+	assert_non_null(message);
+	return message;
+}
+
+static int64_t total(const Perftools__Profiles__Profile *message, size_t value)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < message->n_sample; i++) {
+		assert_int_equal(message->sample[i]->n_value, message->n_sample_type);
+		sum += message->sample[i]->value[value];
+	}
+	return sum;
+}
+
+static void expect_type(const Perftools__Profiles__Profile *message, size_t i, const char *type,
+			const char *unit)
+{
+	assert_string_equal(message->string_table[message->sample_type[i]->type], type);
+	assert_string_equal(message->string_table[message->sample_type[i]->unit], unit);
+}
+
+static void pprof_totals(void **state)
+{
+	Perftools__Profiles__Profile *message = decode(&wall);
+	(void)state;
+
+	assert_int_equal(message->n_sample, 4);
+	assert_int_equal(message->n_sample_type, 4);
+	expect_type(message, 0, "samples", "count");
+	expect_type(message, 1, "cpu", "nanoseconds");
+	expect_type(message, 2, "wall", "nanoseconds");
+	expect_type(message, 3, "offcpu", "nanoseconds");
+	assert_int_equal(total(message, 0), 6);
+	assert_int_equal(total(message, 1), 20000000);
+	assert_int_equal(total(message, 2), 73000000);
+	assert_int_equal(total(message, 3), 53000000);
+	assert_string_equal(message->string_table[message->default_sample_type], "wall");
+	assert_int_equal(message->period, 5000000);
+	assert_int_equal(message->time_nanos, 1700000000000000000);
+	perftools__profiles__profile__free_unpacked(message, NULL);
+
+	message = decode(&cpu);
+	assert_int_equal(message->n_sample, 2);
+	assert_int_equal(total(message, 1), 20000000);
+	assert_string_equal(message->string_table[message->default_sample_type], "cpu");
+	perftools__profiles__profile__free_unpacked(message, NULL);
+}
+
+/* The names of a sample's frames, innermost first, "/" between inlined ones, " " between others. */
+static void spell(const Perftools__Profiles__Profile *message, size_t sample, char *ret)
+{
+	const Perftools__Profiles__Sample *s = message->sample[sample];
+
+	*ret = 0;
+	for (size_t i = 0; i < s->n_location_id; i++) {
+		const Perftools__Profiles__Location *l = message->location[s->location_id[i] - 1];
+
+		assert_int_equal(l->id, s->location_id[i]);
+		for (size_t j = 0; j < l->n_line; j++) {
+			const Perftools__Profiles__Function *f = NULL;
+
+			for (size_t k = 0; k < message->n_function; k++) {
+				if (message->function[k]->id == l->line[j]->function_id)
+					f = message->function[k];
+			}
+			assert_non_null(f);
+			strcat(strcat(ret, message->string_table[f->name]),
+			       j + 1 < l->n_line ? "/" : " ");
+		}
+	}
+}
+
+static void pprof_stacks_and_places(void **state)
+{
+	Perftools__Profiles__Profile *message = decode(&wall);
+	const Perftools__Profiles__Location *leaf;
+	char names[256];
+	(void)state;
+
+	assert_string_equal(message->string_table[0], "");
+	spell(message, 0, names);
+	assert_string_equal(names, "inner/compute(int) main ");
+	spell(message, 1, names);
+	assert_string_equal(names, "[futex] main ");
+	spell(message, 2, names);
+	assert_string_equal(names, FAKE_SCRIPT " evil;name\nx main ");
+	spell(message, 3, names);
+	assert_string_equal(names, "[no stack] ");
+
+	leaf = message->location[message->sample[0]->location_id[0] - 1];
+	assert_int_equal(leaf->address, 0x1100);
+	assert_int_equal(leaf->line[0]->line, 30);
+	assert_int_equal(leaf->line[1]->line, 20);
+
+	/* The program comes before the library, though it is the second module. */
+	assert_int_equal(message->n_mapping, 2);
+	assert_int_equal(message->mapping[0]->id, leaf->mapping_id);
+	assert_string_equal(message->string_table[message->mapping[0]->filename], "/bin/app");
+	assert_string_equal(message->string_table[message->mapping[0]->build_id], FAKE_MAIN_BUILD_ID);
+	assert_true(message->mapping[0]->memory_limit > 0x1100);
+	perftools__profiles__profile__free_unpacked(message, NULL);
+}
+
+static void expect_label(const Perftools__Profiles__Profile *message,
+			 const Perftools__Profiles__Label *label, const char *key, const char *text,
+			 int64_t number)
+{
+	assert_string_equal(message->string_table[label->key], key);
+	assert_string_equal(message->string_table[label->str], text);
+	assert_int_equal(label->num, number);
+}
+
+static void pprof_labels(void **state)
+{
+	Perftools__Profiles__Profile *message = decode(&wall);
+	(void)state;
+
+	assert_int_equal(message->sample[1]->n_label, 4);
+	expect_label(message, message->sample[1]->label[0], "thread", "io", 0);
+	expect_label(message, message->sample[1]->label[1], "tid", "", 102);
+	expect_label(message, message->sample[1]->label[2], "pid", "", 100);
+	expect_label(message, message->sample[1]->label[3], "state", "blocked", 0);
+	perftools__profiles__profile__free_unpacked(message, NULL);
+}
+
+/* The JSON inside the page; json_object_put() it. */
+static struct json_object *page_data(const struct sf_filter *filter)
+{
+	static const char before[] = "<script type=\"application/json\" id=\"data\">";
+	size_t size;
+	char *page = export(&sf_export_html, filter, &size);
+	char *start = strstr(page, before), *end;
+	struct json_object *data;
+
+	assert_non_null(start);
+	start += strlen(before);
+	end = strstr(start, "</script>");
+	assert_non_null(end);
+	*end = 0;
+	data = json_tokener_parse(start);
+	free(page);
+	assert_non_null(data);
+	return data;
+}
+
+static struct json_object *get(struct json_object *object, const char *key)
+{
+	struct json_object *value = NULL;
+
+	assert_true(json_object_object_get_ex(object, key, &value));
+	return value;
+}
+
+static int64_t column_sum(struct json_object *data, const char *column)
+{
+	struct json_object *array = get(get(data, "rows"), column);
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < json_object_array_length(array); i++)
+		sum += json_object_get_int64(json_object_array_get_idx(array, i));
+	return sum;
+}
+
+/* Cut at the first </script>, the data must still be whole: a name that says so is escaped. */
+static void html_survives_hostile_names(void **state)
+{
+	struct json_object *data = page_data(&wall), *names = get(data, "strings");
+	bool found = false;
+	(void)state;
+
+	for (size_t i = 0; i < json_object_array_length(names); i++) {
+		const char *name = json_object_get_string(json_object_array_get_idx(names, i));
+
+		found |= strcmp(name, FAKE_SCRIPT) == 0;
+	}
+	assert_true(found);
+	json_object_put(data);
+}
+
+static void html_sums_and_losses(void **state)
+{
+	struct json_object *data = page_data(&wall), *losses = get(get(data, "about"), "losses");
+	(void)state;
+
+	assert_int_equal(column_sum(data, "cpu"), 20000);
+	assert_int_equal(column_sum(data, "wall"), 73000);
+	assert_int_equal(column_sum(data, "offcpu"), 53000);
+	assert_int_equal(column_sum(data, "ticks"), 6);
+	assert_int_equal(json_object_array_length(losses), 2);
+	json_object_put(data);
+
+	data = page_data(&cpu);
+	assert_int_equal(column_sum(data, "wall"), 22000);
+	assert_string_equal(json_object_get_string(get(get(data, "about"), "clock")), "cpu");
+	json_object_put(data);
+}
+
+/* main() at two lines is one node: root, no stack, main, compute, inner, futex, evil, script. */
+static void html_merges_lines_of_a_function(void **state)
+{
+	struct json_object *data = page_data(&wall);
+	(void)state;
+
+	assert_int_equal(json_object_array_length(get(get(data, "nodes"), "parent")), 8);
+	json_object_put(data);
+}
+
+static void full_disks_are_reported(void **state)
+{
+	(void)state;
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++) {
+		struct sf_error err = { 0 };
+		FILE *out = fopen("/dev/full", "w");
+
+		assert_non_null(out);
+		assert_false((*e)->write(fake_profile(), &wall, out, &err));
+		assert_int_equal(err.code, SF_E_SYSTEM);
+		assert_non_null(strstr(err.text, "cannot write"));
+		fclose(out);
+	}
+}
+
+static void bad_regexes_are_reported(void **state)
+{
+	const struct sf_filter filter = { .threads = "(" };
+	(void)state;
+
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++) {
+		struct sf_error err = { 0 };
+		FILE *out = fopen("/dev/null", "w");
+
+		assert_non_null(out);
+		assert_false((*e)->write(fake_profile(), &filter, out, &err));
+		assert_int_equal(err.code, SF_E_INPUT);
+		fclose(out);
+	}
+}
+
+static void empty_profiles_are_fine(void **state)
+{
+	static const struct sf_profile nothing;
+	(void)state;
+
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++) {
+		struct sf_error err = { 0 };
+		FILE *out = fopen("/dev/null", "w");
+
+		assert_non_null(out);
+		assert_true((*e)->write(&nothing, &wall, out, &err));
+		fclose(out);
+	}
+}
+
+static void exporters_are_found_by_name(void **state)
+{
+	(void)state;
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++)
+		assert_ptr_equal(sf_exporter_by_name((*e)->name), *e);
+	assert_null(sf_exporter_by_name("svg"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(collapsed_is_sorted_microseconds),
+		cmocka_unit_test(clocks_and_threads_filter),
+		cmocka_unit_test(speedscope_is_by_thread_and_time),
+		cmocka_unit_test(pprof_totals),
+		cmocka_unit_test(pprof_stacks_and_places),
+		cmocka_unit_test(pprof_labels),
+		cmocka_unit_test(html_survives_hostile_names),
+		cmocka_unit_test(html_sums_and_losses),
+		cmocka_unit_test(html_merges_lines_of_a_function),
+		cmocka_unit_test(full_disks_are_reported),
+		cmocka_unit_test(bad_regexes_are_reported),
+		cmocka_unit_test(empty_profiles_are_fine),
+		cmocka_unit_test(exporters_are_found_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
