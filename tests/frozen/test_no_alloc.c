@@ -138,12 +138,15 @@ static __attribute__((noinline)) void take_still(int signal_number)
 	mprotect(guard_page, 4096, PROT_READ | PROT_WRITE);
 }
 
-/* The volatile result keeps compilers from making a loop of it. */
+/*
+ * The volatile variable keeps compilers from making a loop of it, and, as it is written first, makes
+ * every call build its frame: the last one, too, has the frame record that the table tells of.
+ */
 static __attribute__((noinline)) int recurse(int depth)
 {
-	volatile int below;
+	volatile int below = depth;
 
-	if (depth == 0) {
+	if (below == 0) {
 		*(volatile uint8_t *)guard_page = 1;
 		return 0;
 	}
