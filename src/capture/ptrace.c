@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "capture/engine.h"
+#include "capture/hold_time.h"
 #include "capture/watch.h"
 #include "os/clock.h"
 #include "os/syscalls.h"
@@ -33,6 +34,7 @@ struct sf_capture {
 	struct sf_capture_options options;
 	struct sf_watch watch;
 	struct sf_relay *relay;
+	struct sf_hold_time hold_time;
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
 	int n_asked;
@@ -127,7 +129,7 @@ static void lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_l
 
 /* Sends what was taken of a held thread, which runs again. */
 static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_taken *taken,
-		      uint64_t released_ns)
+		      uint64_t hold_ns)
 {
 	bool awake = sf_thread_awake(thread);
 	struct sf_weight weight;
@@ -143,21 +145,23 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 		memcpy(taken->args, thread->look.args, sizeof(taken->args));
 	}
 	taken->time_ns = thread->asked_ns;
-	sf_relay_send(capture->relay, thread, &weight, released_ns - thread->asked_ns);
+	sf_relay_send(capture->relay, thread, &weight, hold_ns);
 	capture->held_any = true;
 }
 
 /* A thread stands: copy, let go, send. */
 static void take_held(struct sf_capture *capture, struct sf_thread *thread,
-		      const struct sf_held *held)
+		      struct sf_held *held)
 {
 	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
 	struct sf_taken *taken = sf_relay_reserve(capture->relay, want);
 	bool complete = taken && sf_take_held(held, thread->task.pid, want, taken);
+	uint64_t hold_ns;
 
 	sf_hold_release(held);
+	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
 	if (complete) {
-		send_held(capture, thread, taken, sf_now_ns());
+		send_held(capture, thread, taken, hold_ns);
 		return;
 	}
 	if (taken)
@@ -181,8 +185,12 @@ static bool answer(struct sf_capture *capture, bool wait)
 	struct sf_held held;
 	struct sf_thread *thread;
 
-	if (!sf_hold_wait(&held, wait))
+	sf_hold_time_wait(&capture->hold_time);
+	if (!sf_hold_wait(&held, wait)) {
+		capture->hold_time.looked_ns = sf_now_ns();
 		return false;
+	}
+	sf_hold_time_answer(&capture->hold_time);
 	thread = sf_watch_find(&capture->watch, held.tid);
 	if (thread && thread->asked) {
 		thread->asked = false;
@@ -412,15 +420,19 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 	if (!sf_relay_open(sink, &capture->relay, err))
 		return false;
 	capture->watch.relay = capture->relay;
-	if (!sf_alarm_open(err)) {
+	if (!sf_alarm_open(err) || !sf_hold_time_open(&capture->hold_time, err)) {
+		sf_alarm_close();
 		sf_relay_close(capture->relay, NULL);
 		return false;
 	}
+	sf_cpu_prefer(true);
 	sample_until_over(capture);
 	let_all_go(capture);
 	sf_watch_end(&capture->watch, sf_now_ns());
+	sf_hold_time_close(&capture->hold_time);
 	sf_alarm_close();
 	sf_cpu_move(-1);
+	sf_cpu_prefer(false);
 	fine = sf_relay_close(capture->relay, err);
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
 		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,

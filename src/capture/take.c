@@ -19,7 +19,7 @@ static void copy_stack(int32_t pid, uint64_t sp, uint32_t want, struct sf_taken 
 	ret->stack_more = ret->stack_size == want;
 }
 
-bool sf_take_held(const struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret)
+bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret)
 {
 	*ret = (struct sf_taken){
 		.pid = pid,

@@ -38,7 +38,7 @@ struct sf_taken {
  * The registers and up to `want` bytes of stack of a held thread. The caller releases it, and
  * sets state and time. False when it was killed meanwhile. Signal-safe.
  */
-bool sf_take_held(const struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret);
+bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret);
 
 enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
 

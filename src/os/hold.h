@@ -36,6 +36,8 @@ struct sf_held {
 	int     status;      /* as waitpid gives it */
 	int     signal;      /* a signal that it was about to take; it gets it on release */
 	bool    ours;        /* it stands because of us, not because of a signal */
+	bool    read;        /* sf_hold_registers was called, and ... */
+	bool    to_mend;     /* ... found a system call that our stop made fail */
 };
 
 /*
@@ -45,17 +47,20 @@ struct sf_held {
 bool sf_hold_wait(struct sf_held *ret, bool wait);
 
 /* The registers of a held thread; false when it was killed meanwhile. Signal-safe. */
-bool sf_hold_registers(const struct sf_held *held, struct sf_regs *ret);
-
-/* The system call that a held thread is in and will go on with, or SF_SYSCALL_NONE. Signal-safe. */
-int32_t sf_hold_syscall(const struct sf_held *held);
+bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 
 /* Lets it go. Signal-safe. */
-void sf_hold_release(const struct sf_held *held);
+void sf_hold_release(struct sf_held *held);
 
 /* Which CPU the caller runs on; and moving the caller there, or (-1) anywhere it was allowed. */
 int  sf_cpu_current(void);
 void sf_cpu_move(int cpu);
+
+/*
+ * Asks for the calling thread to run as soon as it wakes, where that is allowed: while it waits for a
+ * CPU, threads stand. It stays an ordinary thread (no real-time class), and undoes it at the end.
+ */
+void sf_cpu_prefer(bool prefer);
 
 /* What a caller can do about SF_HOLD_DENIED or BUSY for this thread: fills err, returns false. */
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/hold_time.h"
 #include "capture/take.h"
 #include "os/clock.h"
 #include "os/hold.h"
@@ -19,6 +20,7 @@ struct taking {
 	struct sf_dump *dump;
 	struct sf_taken *taken;     /* room for SF_TAKE_MAX bytes of stack */
 	int n_asked;                /* threads that have not stood yet */
+	struct sf_hold_time hold_time;
 };
 
 static bool keep_trace(struct taking *taking, struct sf_dump_thread *thread)
@@ -49,7 +51,11 @@ static enum sf_end walk_taken(struct taking *taking, struct sf_dump_thread *thre
 static bool wait_for(struct taking *taking, int32_t tid, struct sf_held *held)
 {
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
-	while (sf_hold_wait(held, true)) {
+	for (;;) {
+		sf_hold_time_wait(&taking->hold_time);
+		if (!sf_hold_wait(held, true))
+			break;
+		sf_hold_time_answer(&taking->hold_time);
 		taking->n_asked--;
 		if (held->tid == tid)
 			return true;
@@ -90,7 +96,7 @@ static bool hold_once(struct taking *taking, struct sf_dump_thread *thread, uint
 	}
 	complete = sf_take_held(&held, pid, want, taking->taken);
 	sf_hold_release(&held);
-	thread->held_ns = sf_now_ns() - start_ns;
+	thread->held_ns = sf_hold_time_released(&taking->hold_time, start_ns);
 	if (thread->held_ns > taking->dump->longest_hold_ns)
 		taking->dump->longest_hold_ns = thread->held_ns;
 	thread->loss = complete ? -1 : SF_LOSS_GONE;
@@ -241,12 +247,19 @@ bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct s
 	    !sf_alarm_open(err))
 		return false;
 	taking.taken = malloc(sizeof(*taking.taken) + SF_TAKE_MAX);
+	if (!sf_hold_time_open(&taking.hold_time, err)) {
+		free(taking.taken);
+		return false;
+	}
+	sf_cpu_prefer(true);
 	start_ns = sf_now_ns();
 	for (size_t i = 0; taking.taken && i < ret->threads.n; i++)
 		dump_thread(&taking, &ret->threads.items[i]);
 	let_all_go(&taking);
 	ret->looking_ns = sf_now_ns() - start_ns;
+	sf_hold_time_close(&taking.hold_time);
 	sf_cpu_move(-1);
+	sf_cpu_prefer(false);
 	sf_alarm_close();
 	if (!taking.taken)
 		return sf_fail_memory(err);

@@ -34,7 +34,7 @@ struct sf_dump_thread {
 	int32_t  syscall;
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */
-	uint64_t held_ns;       /* from the request to the release; 0: not held */
+	uint64_t held_ns;       /* at most (capture/hold_time.h); 0: not held */
 	SF_VEC(struct sf_frame) trace;          /* as walked */
 	SF_VEC(struct sf_dump_frame) frames;    /* with names */
 };

@@ -24,13 +24,16 @@ void sf_earlier_keep(struct sf_earlier *earlier, const struct sf_trace *trace)
 	earlier->n_frames = trace->n_frames;
 }
 
-/* The place in the earlier walk of the frame in which this one ended, or n_frames. */
+/*
+ * The place in the earlier walk of the frame in which this one ended, or n_frames: the same stack
+ * pointer, in code of the same file. Its pc may be another call of the same function.
+ */
 static uint32_t find_frame(const struct sf_earlier *earlier, const struct sf_frame *frame)
 {
 	uint32_t i = 0;
 
-	while (i < earlier->n_frames &&
-	       (earlier->frames[i].pc != frame->pc || earlier->frames[i].sp != frame->sp))
+	while (i < earlier->n_frames && (earlier->frames[i].sp != frame->sp ||
+					 earlier->frames[i].image != frame->image))
 		i++;
 	return i;
 }

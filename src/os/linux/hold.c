@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,46 +53,42 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	return true;
 }
 
-bool sf_hold_registers(const struct sf_held *held, struct sf_regs *ret)
+static bool get_registers(const struct sf_held *held, struct user_regs_struct *regs)
 {
-	struct user_regs_struct regs;
-	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
+	struct iovec iov = { .iov_base = regs, .iov_len = sizeof(*regs) };
 
-	if (ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) != 0)
-		return false;
-	sf_user_regs_load(&regs, ret);
-	return true;
-}
-
-int32_t sf_hold_syscall(const struct sf_held *held)
-{
-	struct user_regs_struct regs;
-	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
-
-	if (ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) != 0)
-		return SF_SYSCALL_NONE;
-	return sf_user_regs_syscall(&regs);
+	return ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) == 0;
 }
 
 /*
  * A thread that was running when we asked may have entered a system call before it stopped, one that
  * answers an interruption with EINTR and not by restarting (sf_syscall_mends). No signal came, so
- * nobody may see that EINTR: put back the kernel's own "restart unless a handler runs".
+ * nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler runs".
  */
 static void mend_system_call(const struct sf_held *held)
 {
 	struct user_regs_struct regs;
 	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
 
-	if (ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) != 0)
-		return;
-	if (sf_user_regs_mend(&regs))
+	if (get_registers(held, &regs) && sf_user_regs_mend(&regs))
 		ptrace(PTRACE_SETREGSET, held->tid, (void *)NT_PRSTATUS, &iov);
 }
 
-void sf_hold_release(const struct sf_held *held)
+bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 {
-	if (held->ours)
+	struct user_regs_struct regs;
+
+	if (!get_registers(held, &regs))
+		return false;
+	sf_user_regs_load(&regs, ret);
+	held->read = true;
+	held->to_mend = held->ours && sf_user_regs_mend(&regs);
+	return true;
+}
+
+void sf_hold_release(struct sf_held *held)
+{
+	if (held->ours && (held->to_mend || !held->read))
 		mend_system_call(held);
 	ptrace(PTRACE_DETACH, held->tid, NULL, (void *)(intptr_t)held->signal);
 }
@@ -118,6 +115,29 @@ void sf_cpu_move(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/*
+ * Two means. A nice value below that of everyone else (root or CAP_SYS_NICE). And a short slice, which
+ * gives an early deadline at each wake-up and needs no right: since Linux 6.12 sched_runtime of an
+ * ordinary thread asks for one (kernel: Documentation/scheduler/sched-eevdf.rst); older kernels ignore it.
+ */
+void sf_cpu_prefer(bool prefer)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER };
+
+	attr.nice = prefer ? -20 : 0;
+	attr.runtime = prefer ? 100000 : 0;
+	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0) {
+		attr.nice = 0;
+		syscall(SYS_sched_setattr, 0, &attr, 0);
+	}
 }
 
 static bool yama_refuses(void)

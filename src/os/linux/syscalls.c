@@ -41,6 +41,7 @@ static const struct call calls[] = {
 	{ SYS_pselect6, RESTARTS, FDS },
 	{ SYS_wait4, RESTARTS, CHILD },
 	{ SYS_waitid, RESTARTS, CHILD },
+	{ SYS_restart_syscall, RESTARTS, NOTHING },
 	{ SYS_rt_sigsuspend, RESTARTS, NOTHING },
 	{ SYS_msgrcv, RESTARTS, NOTHING },
 	{ SYS_flock, RESTARTS, FD },

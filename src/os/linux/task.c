@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/linux/proc.h"
@@ -118,6 +119,12 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 	text[n] = 0;
 	if (!parse_look(text, ret))
 		return false;
+	if (ret->placed && ret->syscall == SYS_restart_syscall) {
+		int32_t number = sf_user_regs_loaded_syscall(task->pid, ret->pc);
+
+		if (number >= 0)
+			ret->syscall = number;
+	}
 	/* Nowhere: a zombie, which has no stack any more. */
 	return ret->state == SF_STATE_RUNNING || ret->placed || look_at_letter(task, ret);
 }

@@ -11,13 +11,6 @@ void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 	sf_reg_set(ret, 31, regs->sp);
 }
 
-/* The number is in a register set of its own (NT_ARM_SYSTEM_CALL); nobody here needs it yet. */
-int32_t sf_user_regs_syscall(const struct user_regs_struct *regs)
-{
-	(void)regs;
-	return SF_SYSCALL_NONE;
-}
-
 /*
  * Not possible here: do_signal in arch/arm64/kernel/signal.c decides on the restart before it
  * comes to the trap, and the first argument is already overwritten by the result.
@@ -35,4 +28,12 @@ void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, u
 	sf_reg_set(ret, 31, sp);
 	for (unsigned i = 0; syscall >= 0 && i < 6; i++)
 		sf_reg_set(ret, i, args[i]);
+}
+
+/* Not looked for yet. */
+int32_t sf_user_regs_loaded_syscall(int32_t pid, uint64_t pc)
+{
+	(void)pid;
+	(void)pc;
+	return -1;
 }

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 
+#include <string.h>
+
 #include "frozen/still.h"
+#include "os/process.h"
 #include "os/syscalls.h"
 
 /* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
@@ -20,7 +23,8 @@ void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 		sf_reg_set(ret, i, values[i]);
 }
 
-int32_t sf_user_regs_syscall(const struct user_regs_struct *regs)
+/* The system call whose restart or return the thread stands before, or SF_SYSCALL_NONE. */
+static int32_t syscall_of(const struct user_regs_struct *regs)
 {
 	return (int64_t)regs->orig_rax >= 0 ? (int32_t)regs->orig_rax : SF_SYSCALL_NONE;
 }
@@ -35,7 +39,7 @@ int32_t sf_user_regs_syscall(const struct user_regs_struct *regs)
 
 bool sf_user_regs_mend(struct user_regs_struct *regs)
 {
-	int32_t number = sf_user_regs_syscall(regs);
+	int32_t number = syscall_of(regs);
 
 	if (number < 0 || (int64_t)regs->rax != -EINTR || !sf_syscall_mends(number))
 		return false;
@@ -53,4 +57,17 @@ void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, u
 	sf_reg_set(ret, 7, sp);
 	for (int i = 0; syscall >= 0 && i < 6; i++)
 		sf_reg_set(ret, arg_regs[i], args[i]);
+}
+
+/* mov $number, %eax; syscall */
+int32_t sf_user_regs_loaded_syscall(int32_t pid, uint64_t pc)
+{
+	uint8_t code[7];
+	int32_t number;
+
+	if (sf_process_read(pid, code, pc - sizeof(code), sizeof(code)) != sizeof(code) ||
+	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return -1;
+	memcpy(&number, code + 1, sizeof(number));
+	return number;
 }
