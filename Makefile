@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two commands of a new user are `make demo` and `make check`; plain `make` leaves build/stillframe.
+# Meson does the work; this file only knows in which order.
+
+JOBS ?= 2
+
+all: build/build.ninja
+	@ninja -C build -j $(JOBS)
+
+# Installs the packages that are missing (root or sudo); quick when none is.
+setup:
+	@tools/setup
+
+build/build.ninja:
+	@command -v meson >/dev/null && command -v ninja >/dev/null || tools/setup
+	meson setup build
+
+build-clang/build.ninja:
+	CC=clang CXX=clang++ meson setup build-clang
+
+check: setup
+	@$(MAKE) --no-print-directory all build-clang/build.ninja
+	@ninja -C build-clang -j $(JOBS)
+	@tests/run build build-clang
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@tools/demo
+
+bench: setup
+	@$(MAKE) --no-print-directory all
+	@bench/run build
+
+clean:
+	rm -rf build build-clang build-asan build-tsan build-fuzz
+
+.PHONY: all setup check demo bench clean

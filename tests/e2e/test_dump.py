@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dump: every thread's stack, once, now."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import PROGRAMS, need_root, read, status_of, tids_of, until
+
+
+def names(thread):
+    return [frame["function"] for frame in thread["frames"]]
+
+
+def test_a_hang_is_explained(stillframe, target):
+    """Two threads that wait for each other: each shows what it waits for, and where."""
+    t = target("lock_wait")
+    dump = stillframe.dump(t.pid)
+    assert dump["version"] == 1 and dump["pid"] == t.pid and dump["name"] == "lock_wait"
+    assert sorted(thread["tid"] for thread in dump["threads"]) == tids_of(t.pid)
+    by_name = {thread["name"]: thread for thread in dump["threads"]}
+    for name, function in (("left-first", "take_left_then_right"), ("right-first", "take_right_then_left")):
+        thread = by_name[name]
+        assert thread["state"] == "blocked"
+        assert thread["wait"]["syscall"] == "futex"
+        assert "wait_for_lock" in names(thread) and function in names(thread), names(thread)
+        assert thread["end"] == "root"
+    assert by_name["lock_wait"]["wait"]["syscall"] == "futex"  # pthread_join
+    assert names(by_name["lock_wait"])[-1] == "_start"
+    t.assert_free()
+
+
+def test_sleepers_are_not_interrupted(stillframe, target):
+    """Sleeping threads are read where they sleep: unheld, held for 0 ns, and their switch counts stay as they were."""
+    t = target("many_threads", 40, 60, 0)
+
+    def switches():
+        return {tid: re.findall(r"ctxt_switches:\t(\d+)", read("/proc/%d/task/%d/status" % (t.pid, tid)))
+                for tid in tids_of(t.pid)}
+    before = switches()
+    dump = stillframe.dump(t.pid)
+    assert switches() == before, "somebody was woken"
+    assert len(dump["threads"]) == 41
+    for thread in dump["threads"]:
+        assert thread["unheld"] and thread["held_ns"] == 0, thread["name"]
+        assert thread["end"] == "root", thread
+
+
+def test_running_threads_are_held_shortly(stillframe, target):
+    t = target("many_threads", 4, 60, 2)
+    dump = stillframe.dump(t.pid)
+    running = [thread for thread in dump["threads"] if thread["name"] == "spinner"]
+    assert len(running) == 2
+    for thread in running:
+        assert thread["state"] in ("running", "runnable")
+        assert not thread["unheld"] and 0 < thread["held_ns"] < 50e6, thread["held_ns"]
+        assert "spinner" in names(thread)
+        assert thread["wait"] is None
+    t.assert_free()
+
+
+def test_inlined_frames(stillframe, target):
+    """Inlined calls come before the function they are in, with the same pc, their lines, and the flag."""
+    t = target("inlined", "pause")
+    thread = stillframe.dump(t.pid)["threads"][0]
+    at = names(thread).index("innermost")
+    frames = thread["frames"][at:at + 4]
+    assert [frame["function"] for frame in frames] == ["innermost", "middle", "outer", "caller"]
+    assert [frame["inlined"] for frame in frames] == [True, True, True, False]
+    assert len({frame["pc"] for frame in frames}) == 1
+    source = open(os.path.join(os.path.dirname(__file__), "../programs/inlined.c")).read().splitlines()
+    for frame, code in zip(frames, ("pause();", "innermost(counter);", "middle(counter);", "outer(&counter);")):
+        assert os.path.basename(frame["file"]) == "inlined.c"
+        assert source[frame["line"] - 1].strip() == code, frame
+
+
+def test_addresses(stillframe, target):
+    """module and address lead to the symbol that readelf shows."""
+    t = target("deep", 3, "pause")
+    path = os.path.join(PROGRAMS, "deep")
+    symbols = {}
+    for line in subprocess.run(["readelf", "-sW", path], capture_output=True, text=True).stdout.splitlines():
+        columns = line.split()
+        if len(columns) >= 8 and columns[3] == "FUNC":
+            symbols[columns[7]] = (int(columns[1], 16), int(columns[2], 0))
+    thread = stillframe.dump(t.pid)["threads"][0]
+    checked = 0
+    for frame in thread["frames"]:
+        if frame["module"] and os.path.realpath(frame["module"]) == os.path.realpath(path) and \
+                not frame["inlined"] and frame["function"] in symbols:
+            start, size = symbols[frame["function"]]
+            address = int(frame["address"], 16)
+            assert start < address <= start + size or frame["function"] == "_start", frame
+            checked += 1
+    assert checked >= 6
+
+
+@pytest.mark.parametrize("depth", [10, 100, 1000, 10000])
+def test_depth(stillframe, target, depth):
+    t = target("deep", depth, "pause")
+    thread = stillframe.dump(t.pid, "--max-depth", 16384)["threads"][0]
+    assert thread["end"] == "root"
+    assert sum(name in ("down_odd", "down_even") for name in names(thread)) == depth + 1
+    assert names(thread)[-1] == "_start"
+
+
+def test_default_depth_is_cut_and_says_so(stillframe, target):
+    t = target("deep", 5000, "pause")
+    thread = stillframe.dump(t.pid)["threads"][0]
+    assert thread["end"] == "depth" and len(thread["frames"]) >= 1024
+    assert "max-depth" in stillframe("dump", "-p", t.pid).ok().out
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_signal_handler_on_another_stack(stillframe, target, nested):
+    t = target("altstack_signal", "pause", *(["nested"] if nested else []))
+    thread = stillframe.dump(t.pid)["threads"][0]
+    assert thread["end"] == "root", thread
+    for name in ("handler_leaf", "handler_middle", "on_signal", "main"):
+        assert name in names(thread), names(thread)
+    if nested:
+        assert names(thread).count("on_signal") == 2
+    else:
+        assert names(thread)[-5:-3] == ["interrupted_caller", "main"] or "interrupted_leaf" in names(thread)
+    assert any(frame["via"] == "signal" for frame in thread["frames"])
+
+
+def test_stopped_process(stillframe, target):
+    """A stopped process is shown and stays stopped."""
+    t = target("deep", 10, "spin")
+    t.may_be_stopped = True
+    os.kill(t.pid, signal.SIGSTOP)
+    until(lambda: status_of(t.pid)["State"].startswith("T"), "it stops")
+    thread = stillframe.dump(t.pid)["threads"][0]
+    assert thread["state"] == "stopped"
+    assert "bottom" in names(thread) and names(thread)[-1] == "_start"
+    time.sleep(0.05)
+    assert status_of(t.pid)["State"].startswith("T"), "dump continued it"
+    os.kill(t.pid, signal.SIGCONT)
+    t.assert_moves()
+
+
+def test_uninterruptible_sleep(stillframe, target):
+    """State D answers nobody: what /proc shows, in bounded time."""
+    t = target("dsleep", 20)
+    start = time.monotonic()
+    done = stillframe("dump", "-p", t.pid, "--json", timeout=20).ok()
+    assert time.monotonic() - start < 5
+    dump = json.loads(done.out)
+    assert len(dump["threads"]) + len([loss for loss in dump["losses"]
+                                       if loss["tid"] not in {x["tid"] for x in dump["threads"]}]) == len(tids_of(t.pid))
+    asleep = [thread for thread in dump["threads"] if thread["state"] == "blocked"]
+    assert asleep and asleep[0]["wait"]["syscall"] == "vfork" or dump["losses"], dump
+    t.assert_free()
+    # The vforked child shares its memory: it is a process of its own, and asleep.
+    t.assert_moves()
+
+
+def test_a_thousand_threads(stillframe, target):
+    t = target("many_threads", 1000, 60)
+    dump = stillframe.dump(t.pid)
+    assert len(dump["threads"]) == 1002
+    short = [thread for thread in dump["threads"] if thread["end"] != "root"]
+    assert len(short) == 0, short[:2]
+    held = [thread for thread in dump["threads"] if thread["name"].startswith("in-") and not thread["unheld"]]
+    assert not held, "%d sleepers were held" % len(held)
+    t.assert_free()
+
+
+def test_leader_is_gone(stillframe, target):
+    """The first thread ended; the rest is shown."""
+    t = target("leader_exits", 20)
+    dump = stillframe.dump(t.pid)
+    assert any("spin_without_leader" in names(thread) for thread in dump["threads"]), dump
+    t.assert_free()
+
+
+def test_text_form(stillframe, target):
+    """For people: names, states, waits, lines; 80 columns; no colour in a pipe."""
+    t = target("lock_wait")
+    done = stillframe("dump", "-p", t.pid).ok()
+    for text in ("left-first", "right-first", "futex", "wait_for_lock", "lock_wait.c:"):
+        assert text in done.out, done
+    assert "\x1b" not in done.out
+    for tid in tids_of(t.pid):
+        assert str(tid) in done.out
+
+
+def test_unprivileged_on_its_own_process(stillframe, tmp_path):
+    """A user may look at their own process."""
+    need_root()
+    from conftest import Target, need
+    need("setpriv")
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    tmp_path.chmod(0o777)
+    t = Target([*prefix, os.path.join(PROGRAMS, "deep"), 10, "pause"])
+    try:
+        if subprocess.run([*prefix, stillframe.path, "--help"], capture_output=True).returncode not in (0, 2):
+            pytest.skip("the build is in a folder that other users may not enter")
+        done = stillframe("dump", "-p", t.pid, "--json", prefix=prefix, cwd="/",
+                          env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}).ok()
+        thread = json.loads(done.out)["threads"][0]
+        assert "bottom" in names(thread) and thread["end"] == "root"
+    finally:
+        assert not t.end()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same frames as gdb and eu-stack on the same threads: the short version of tests/judges/compare.py."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from conftest import LONG, PROGRAMS, need
+
+COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../judges/compare.py")
+
+
+def compare(tmp_path, *arguments):
+    need("gdb", "eu-stack", "readelf")
+    done = subprocess.run(["/usr/bin/python3", COMPARE, "--programs", PROGRAMS, "--json", str(tmp_path / "j.json"),
+                           *arguments], capture_output=True, text=True, timeout=3000 if LONG else 400)
+    assert os.path.exists(tmp_path / "j.json"), done.stderr
+    with open(tmp_path / "j.json") as file:
+        return done, json.load(file)
+
+
+def test_same_frames(stillframe, tmp_path):
+    done, result = compare(tmp_path, "--stillframe", stillframe.path, "--moments", "50" if LONG else "3")
+    print(done.stdout)
+    assert not result["failures"], done.stdout
+    assert done.returncode == 0, done.stdout
+    assert len({figure["situation"] for figure in result["figures"]}) + len(result["skips"]) >= 30
+    for skip in result["skips"]:
+        import warnings
+        warnings.warn("situation skipped: " + skip)
+
+
+def test_the_comparison_can_fail(stillframe, tmp_path):
+    """With its stacks cut short the comparison must say no."""
+    false = tmp_path / "false"
+    false.write_text("#!/bin/sh\n%s \"$@\" | sed 's/\"function\": *\"down_odd\"/\"function\":\"elsewhere\"/'\n"
+                     "exit 0\n" % stillframe.path)
+    false.chmod(0o755)
+    done, result = compare(tmp_path, "--stillframe", str(false), "--only", "^depth 100$")
+    assert done.returncode == 1 and result["not equal"], done.stdout

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong input: one clear message on stderr, nothing on stdout, status 1 (failed) or 2 (usage), nothing lost."""
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+from conftest import PROGRAMS, Recording, need_root
+
+COMMANDS = ["record", "dump", "report", "export", "doctor"]
+
+
+def no_such_pid():
+    with open("/proc/sys/kernel/pid_max") as file:
+        return int(file.read()) - 1
+
+
+USAGE = [
+    (["frobnicate"], "frobnicate"),
+    (["--frobnicate"], "--frobnicate"),
+    *[([command, "--frobnicate"], "--frobnicate") for command in COMMANDS],
+    (["record", "-F"], "-F"),
+    (["record", "-F", "fast", "--", "true"], "fast"),
+    (["record", "-F", "-5", "--", "true"], "-5"),
+    (["record", "-F", "0", "--", "true"], "0"),
+    (["record", "-d", "10 parsecs", "--", "true"], "10 parsecs"),
+    (["record", "--clock", "sundial", "--", "true"], "sundial"),
+    (["record", "--threads", "(", "-d", "1s", "--", "true"], "("),
+    (["record", "--max-depth", "many", "--", "true"], "many"),
+    (["record", "-e", "telepathy", "--", "true"], "telepathy"),
+    (["record", "-p", "0"], "0"),
+    (["record", "-p", "-1"], "-1"),
+    (["record", "-p", "12x"], "12x"),
+    (["record", "-p", "99999999999999999999"], "99999999999999999999"),
+    (["record"], ""),
+    (["record", "-p", "1", "--", "true"], ""),
+    (["dump"], "-p"),
+    (["report"], "FILE"),
+    (["export"], ""),
+    (["export", "x.sfr"], "format"),
+    (["export", "x.sfr", "--format", "papyrus"], "papyrus"),
+]
+
+
+@pytest.mark.parametrize("arguments, word", USAGE, ids=[" ".join(case[0]) for case in USAGE])
+def test_usage(stillframe, arguments, word):
+    done = stillframe(*arguments, timeout=20).fails(2)
+    assert done.out == "", done
+    assert word in done.err, done
+
+
+def test_no_command_at_all(stillframe):
+    done = stillframe()
+    assert done.status == 2 and done.out == "" and "record" in done.err, done
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(stillframe, command):
+    """--help: on stdout, in 80 columns, with every option's default where it has one."""
+    done = stillframe(command, "--help").ok()
+    assert done.err == "" and command in done.out
+    assert max(len(line) for line in done.out.splitlines()) <= 80, done
+
+
+def test_help_names_all_commands(stillframe):
+    done = stillframe("--help").ok()
+    for command in COMMANDS:
+        assert command in done.out
+    assert "0.1" in stillframe("--version").ok().out
+
+
+FAILURES = [
+    ["record", "-d", "1s", "-p", no_such_pid()],
+    ["dump", "-p", no_such_pid()],
+    ["doctor", "-p", no_such_pid()],
+]
+
+
+@pytest.mark.parametrize("arguments", FAILURES, ids=lambda arguments: arguments[0])
+def test_no_such_process(stillframe, arguments):
+    done = stillframe(*arguments).fails(1)
+    assert str(no_such_pid()) in done.err, done
+
+
+def test_thread_for_a_process(stillframe, target):
+    """A thread's id is no process's: said so, or taken for its process; never half of it."""
+    from conftest import tids_of
+    t = target("lock_wait")
+    other = [tid for tid in tids_of(t.pid) if tid != t.pid][0]
+    done = stillframe("dump", "-p", other)
+    if done.status == 0:
+        assert "left-first" in done.out and "right-first" in done.out, done
+    else:
+        done.fails(1)
+        assert str(t.pid) in done.err, done
+
+
+def test_kernel_thread(stillframe):
+    """A kernel thread has no stack of its own in user space."""
+    need_root()
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            with open("/proc/%d/stat" % pid) as file:
+                flags = int(file.read().rpartition(")")[2].split()[6])
+        except FileNotFoundError:
+            continue
+        if flags & 0x00200000:  # PF_KTHREAD
+            done = stillframe("dump", "-p", pid, timeout=20)
+            done.fails(1)
+            return
+    pytest.skip("no kernel thread is visible here")
+
+
+def test_zombie(stillframe):
+    """A process that has ended and was not waited for."""
+    child = subprocess.Popen(["/bin/true"])
+    try:
+        import time
+        from conftest import status_of, until
+        until(lambda: status_of(child.pid)["State"][0] == "Z", "it becomes a zombie")
+        for command in (["record", "-d", "1s"], ["dump"]):
+            done = stillframe(*command, "-p", child.pid, timeout=20).fails(1)
+            assert str(child.pid) in done.err, done
+    finally:
+        child.wait()
+
+
+def test_no_such_command(stillframe, tmp_path):
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/no/such/program", "x")
+    done.fails(done.status)
+    assert done.status in (1, 127) and "/no/such/program" in done.err, done
+    assert not (tmp_path / "r.sfr").exists() or (tmp_path / "r.sfr").stat().st_size == 0 or \
+        Recording(tmp_path / "r.sfr").ticks == 0
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/etc/passwd")
+    assert done.status in (1, 126) and "/etc/passwd" in done.err, done
+
+
+def test_output_that_cannot_be_written(stillframe, target, tmp_path):
+    t = target("deep", 5, "spin")
+    for output in ("/no/such/folder/r.sfr", str(tmp_path)):
+        done = stillframe("record", "-p", t.pid, "-d", "1s", "-o", output).fails(1)
+        assert output in done.err, done
+    done = stillframe("record", "-p", t.pid, "-d", "1s", "-o", "/dev/full").fails(1)
+    t.assert_free()
+
+
+def test_a_file_of_another_kind_is_not_overwritten(stillframe, tmp_path):
+    """-o names a file that is no recording: it stays as it is, and the command is not run."""
+    precious = tmp_path / "thesis.txt"
+    precious.write_text("years of work")
+    done = stillframe("record", "-o", precious, "--", "/bin/sh", "-c", "touch %s/ran" % tmp_path).fails(1)
+    assert precious.read_text() == "years of work"
+    assert "thesis.txt" in done.err
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.fixture
+def recording(stillframe, tmp_path):
+    output = tmp_path / "good.sfr"
+    done = stillframe("record", "-F", "499", "-o", output, "--", os.path.join(PROGRAMS, "busy_split"), 0.5)
+    assert done.status == 0, done
+    return output
+
+
+READERS = [["report"], ["report", "--json"], ["export", "--format", "collapsed", "-o", "-"],
+           ["export", "--format", "html", "-o", "out.html"]]
+
+
+def read_all(stillframe, path, status=1):
+    for reader in READERS:
+        done = stillframe(reader[0], path, *reader[1:]).fails(status)
+        assert os.path.basename(str(path)) in done.err, done
+        assert done.out == "", done
+        assert not os.path.exists(os.path.join(stillframe.cwd, "out.html"))
+
+
+def test_no_recording(stillframe, tmp_path):
+    read_all(stillframe, tmp_path / "missing.sfr")
+    (tmp_path / "empty.sfr").touch()
+    read_all(stillframe, tmp_path / "empty.sfr")
+    (tmp_path / "text.sfr").write_text("not a recording\n" * 100)
+    read_all(stillframe, tmp_path / "text.sfr")
+    read_all(stillframe, tmp_path)
+
+
+def test_another_sqlite_file(stillframe, tmp_path):
+    path = tmp_path / "other.sfr"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE samples(id INTEGER PRIMARY KEY)")
+    db.commit()
+    db.close()
+    read_all(stillframe, path)
+
+
+def test_truncated_and_overwritten(stillframe, tmp_path, recording):
+    """A damaged recording is an error or, where the damage does not show, a report; never a crash."""
+    import random
+    whole = recording.read_bytes()
+    rng = random.Random(3)
+    path = tmp_path / "damaged.sfr"
+    refused = 0
+    for turn in range(30):
+        data = bytearray(whole)
+        if turn % 3 == 0:
+            data = data[:rng.randrange(1, len(data))]
+        else:
+            for _ in range(1 if turn % 3 == 1 else 50):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(data)
+        done = stillframe("report", path)
+        assert done.status in (0, 1), (turn, done)
+        if done.status == 1:
+            done.fails(1)
+            refused += 1
+    assert refused >= 10, refused
+
+
+SABOTAGE = {
+    "loop": "UPDATE stacks SET parent = id",
+    "no such frame": "UPDATE stacks SET frame = 99999999",
+    "no such thread": "UPDATE samples SET thread = 99999999",
+    "no such stack": "UPDATE samples SET stack = 99999999",
+    "negative weight": "UPDATE samples SET cpu_ns = -5, wall_ns = -6",
+    "state out of range": "UPDATE samples SET state = 200",
+    "newer version": "PRAGMA user_version = 4711",
+}
+
+
+@pytest.mark.parametrize("name", SABOTAGE)
+def test_inconsistent(stillframe, recording, name):
+    db = sqlite3.connect(recording)
+    db.execute(SABOTAGE[name])
+    db.commit()
+    db.close()
+    read_all(stillframe, recording)
+
+
+def test_stdout_that_is_full(stillframe, recording):
+    """A report that could not be written is a failure."""
+    for arguments in (["report", recording], ["export", recording, "--format", "collapsed", "-o", "-"]):
+        with open("/dev/full", "w") as full:
+            process = stillframe.start(*arguments, stdout=full)
+            done = stillframe.wait(process)
+        assert done.status == 1 and done.err.startswith("stillframe"), done
+
+
+def test_closed_pipe(stillframe, recording):
+    """report | head: no noise."""
+    done = subprocess.run("%s report %s | head -1" % (stillframe.path, recording), shell=True, capture_output=True,
+                          text=True, timeout=30)
+    assert done.stderr == "" and done.returncode == 0, done
+
+
+def test_doctor(stillframe, target):
+    done = stillframe("doctor").ok()
+    assert "ptrace" in done.out
+    t = target("deep", 5, "spin")
+    done = stillframe("doctor", "-p", t.pid).ok()
+    assert "ptrace" in done.out and str(t.pid) in done.out
+    t.assert_free()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stillframe dies at a random moment: the target runs on, no thread is stopped, what was recorded is there.
+
+A thousand deaths in the long version, about a hundred in the short one.
+"""
+import os
+import pty
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import LONG, Recording, cpu_of, held_threads, need, need_root, until
+
+DEATHS = 1000 if LONG else 100
+
+
+def die(stillframe, target, output, how, seconds):
+    """One recording that ends badly after `seconds`."""
+    process = stillframe.start("record", "-p", target.pid, "-F", "1khz", "--blocked-rate", "100", "-o", output,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    assert process.poll() is None, "it ended by itself: %s" % process.returncode
+    process.send_signal(how)
+    process.wait(timeout=20)
+    # The kernel has let everyone go by the time a dead tracer can be waited for.
+    until(lambda: not held_threads(target.pid), "the threads are let go after signal %d" % how, 2)
+    assert target.runs(), "the target died with it: %s" % target.finish()
+
+
+@pytest.mark.parametrize("how, share", [(signal.SIGKILL, 0.6), (signal.SIGSEGV, 0.2), (signal.SIGTERM, 0.1),
+                                        (signal.SIGHUP, 0.1)])
+def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
+    rng = random.Random(int(how))
+    t = target("many_threads", 20, 600, 3)
+    loadable = 0
+    for turn in range(int(DEATHS * share)):
+        output = tmp_path / ("r%d.sfr" % turn)
+        die(stillframe, t, output, how, rng.uniform(0, 0.4))
+        if output.exists() and output.stat().st_size > 0:
+            # As every command opens it, journal and all; and by plain SQL.
+            if turn % 10 == 0:
+                stillframe("report", output).ok()
+            Recording(output)
+            loadable += 1
+            output.unlink()
+            for rest in tmp_path.glob("r%d.sfr-*" % turn):
+                rest.unlink()
+    assert loadable > DEATHS * share / 4, "most of them never came to write: %d" % loadable
+    t.assert_moves()
+    t.assert_free()
+
+
+def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
+    """kill -9 after three seconds: the samples of the first two are there."""
+    t = target("deep", 20, "spin")
+    output = tmp_path / "r.sfr"
+    process = stillframe.start("record", "-p", t.pid, "-F", "200", "-o", output)
+    until(lambda: output.exists(), "the recording begins")
+    time.sleep(3)
+    process.kill()
+    process.wait()
+    t.assert_free()
+    recording = Recording(output)
+    assert recording.value("SELECT complete FROM session") == 0
+    last = recording.value("SELECT max(time_ns) FROM samples") / 1e9
+    assert last > 1.7, "the last sample is of second %.2f" % last
+    assert recording.samples > 300, recording.samples
+    # It has no names yet; reading it finds them.
+    done = stillframe("report", output).ok()
+    assert "bottom" in done.out, done
+
+
+def test_terminal_closed(stillframe, target, tmp_path):
+    """The terminal goes away: SIGHUP, and writes to it fail. The target lives on, the recording is ended in order."""
+    t = target("deep", 20, "spin")
+    for turn in range(20 if LONG else 3):
+        output = tmp_path / ("r%d.sfr" % turn)
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execv(stillframe.path, [stillframe.path, "record", "-p", str(t.pid), "-o", str(output)])
+        time.sleep(random.Random(turn).uniform(0.3, 1))
+        os.close(terminal)
+        end = time.monotonic() + 20
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                raise AssertionError("it lives on without its terminal")
+            time.sleep(0.01)
+        t.assert_free()
+        t.assert_moves()
+        Recording(output)
+
+
+def test_killed_launcher_leaves_the_command_alone(stillframe, tmp_path):
+    """kill -9 of `record -- command`: the command runs to its end."""
+    from conftest import PROGRAMS
+    mark = tmp_path / "mark"
+    script = "echo $$; i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done; echo done > %s" % mark
+    process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c", script)
+    pid = int(process.stdout.readline())
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    assert not held_threads(pid)
+    until(mark.exists, "the command comes to its end", 15)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    need_root()
+    need("mount", "umount")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(disk)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("cannot mount a small disk: " + done.stderr.strip())
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_disk_full(stillframe, target, small_disk):
+    """Out of space in the middle: one message, the target is free, what was written can be read."""
+    t = target("cpp_throw", "spin")   # many distinct stacks
+    output = small_disk / "r.sfr"
+    (small_disk / "other").write_bytes(b"x" * 300000)
+    done = stillframe("record", "-p", t.pid, "-F", "10khz", "-d", "20s", "-o", output, timeout=60)
+    done.fails(1)
+    assert "space" in done.err.lower() or "full" in done.err.lower(), done
+    t.assert_free()
+    t.assert_moves()
+    Recording(output)
+    (small_disk / "other").unlink()
+    stillframe("report", output).ok()
+
+
+def test_disk_full_at_random_moments(stillframe, target, small_disk):
+    t = target("cpp_throw", "spin")
+    for turn in range(40 if LONG else 4):
+        output = small_disk / "r.sfr"
+        process = stillframe.start("record", "-p", t.pid, "-F", "2khz", "-d", "3s", "-o", output)
+        time.sleep(random.Random(turn).uniform(0.1, 1.5))
+        try:
+            with open(small_disk / "other", "wb") as file:
+                while True:
+                    file.write(b"x" * 4096)
+                    file.flush()
+        except OSError:
+            pass
+        done = stillframe.wait(process, 60)
+        assert done.status in (0, 1), done
+        t.assert_free()
+        if output.exists() and output.stat().st_size:
+            Recording(output)
+        for path in small_disk.iterdir():
+            path.unlink()
+
+
+def test_dump_killed(stillframe, target):
+    """A dump that dies in the middle leaves nobody held."""
+    t = target("many_threads", 300, 600, 3)
+    rng = random.Random(7)
+    for _ in range(200 if LONG else 30):
+        process = stillframe.start("dump", "-p", t.pid, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0, 0.08))
+        process.kill()
+        process.wait()
+        until(lambda: not held_threads(t.pid), "the threads are let go", 2)
+    t.assert_moves()

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the target does, stillframe answers with samples, counted losses or one clear message, never a hang;
+and the target does not notice."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from conftest import (LONG, PROGRAMS, Recording, Target, held_threads, need, need_root, status_of, tids_of, until)
+
+
+def program(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def test_it_exits(stillframe, target, tmp_path):
+    """The target ends under the recording, by itself and by a signal."""
+    t = target("busy_split", 1)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, timeout=30)
+    assert done.status == 0, done
+    assert recording.ticks > 100
+    assert t.finish()[0] == 0
+    t = target("many_threads", 50, 60)
+    process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "k.sfr")
+    time.sleep(0.7)
+    t.process.kill()
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done
+    assert Recording(tmp_path / "k.sfr").ticks > 50
+
+
+def test_it_is_gone_at_once(stillframe, tmp_path):
+    """A command that is over before anyone looks."""
+    for turn in range(20):
+        done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/bin/true", timeout=30)
+        assert done.status == 0, done
+        Recording(tmp_path / "r.sfr")
+
+
+@pytest.mark.parametrize("children", [False, True])
+def test_it_execs(stillframe, tmp_path, children):
+    """exec again and again, from the leader and from another thread: the same pid, and all of it is recorded."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", *(["--children"] if children else []), "--",
+                                        program("exec_chain"), 30, 50, timeout=60)
+    assert done.status == 0, done
+    assert "execs 30" in done.out
+    seen, lost, _ = recording.cpu()
+    assert seen + lost > 30 * 0.05 * 0.8, (seen, lost)
+    # 30 programs, each spinning in the same function: after an exec the maps are read anew.
+    assert recording.total_shares().get("spin_before_exec", 0) > 0.7, recording.total_shares()
+
+
+@pytest.mark.parametrize("children", [False, True])
+def test_it_forks(stillframe, tmp_path, children):
+    """A storm of forks and execs: every exit status arrives, with and without following them."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", *(["--children"] if children else []), "--",
+                                        program("forks"), 4 if LONG else 2, timeout=90)
+    assert done.status == 0, done
+    assert re.search(r"turns [1-9]\d* bad 0", done.out), done
+    seen, lost, counted = recording.cpu()
+    assert seen + lost <= counted * 1.05 + 0.1
+
+
+def test_ten_thousand_threads_a_second(stillframe, target, tmp_path):
+    t = target("threads_churn", 6 if LONG else 3, 10000)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "499", timeout=60)
+    assert done.status == 0, done
+    t.assert_free()
+    status, said = t.finish()
+    assert status == 0, said
+    seen, lost, counted = recording.cpu()
+    made = int(re.search(r"made (\d+)", said).group(1))
+    assert made > 3000, "the target came to a crawl: " + said
+    # Nearly all threads live for less than a tick: what was due and not seen is a loss, not nothing.
+    assert sum(recording.losses().values()) > 0, recording.losses()
+
+
+def test_many_threads_come_and_go_are_accounted(stillframe, tmp_path):
+    """CPU time that the kernel counted for the whole process is seen or lost, not forgotten."""
+    import resource
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", program("threads_churn"), 2, 2000,
+                                        timeout=60)
+    assert done.status == 0, done
+    summary = done.err
+    # The program's own count, from the kernel: user + system time of the process.
+    assert recording.ticks > 0, summary
+
+
+def test_library_that_comes_and_goes(stillframe, target, tmp_path):
+    t = target("dlopen_loop", program("plugin.so"), 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "499", timeout=60)
+    assert done.status == 0, done
+    t.assert_free()
+    assert recording.total_shares().get("load_and_unload", 0) > 0.9, recording.total_shares()
+
+
+def test_stopped_and_continued_from_outside(stillframe, target, tmp_path):
+    """SIGSTOP and SIGCONT at random while it is recorded: it stops when told, stays so, and goes on when told."""
+    t = target("deep", 10, "spin")
+    t.may_be_stopped = True
+    process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "-o", tmp_path / "r.sfr")
+    time.sleep(0.5)
+    for turn in range(100 if LONG else 15):
+        os.kill(t.pid, signal.SIGSTOP)
+        until(lambda: status_of(t.pid)["State"][0] == "T", "it stops")
+        time.sleep(0.05)
+        assert status_of(t.pid)["State"][0] == "T", "somebody continued it"
+        os.kill(t.pid, signal.SIGCONT)
+        until(lambda: status_of(t.pid)["State"][0] in "RS", "it goes on")
+    process.send_signal(signal.SIGINT)
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done
+    recording = Recording(tmp_path / "r.sfr")
+    stopped = recording.value("SELECT coalesce(sum(s.wall_ns), 0) FROM samples s JOIN states w ON w.id = s.state "
+                              "WHERE w.word = 'stopped'") / 1e9
+    assert stopped > 0.3, "%.3f s stopped" % stopped
+    t.may_be_stopped = False
+    t.assert_free()
+    t.assert_moves()
+
+
+def test_job_control(stillframe, target, tmp_path):
+    """A shell's view: each stop and each continue is reported to the parent, the child's handler runs once for each."""
+    t = target("job_control", 10 if LONG else 4)
+    child = int(t.line("child").split()[1])
+    process = stillframe.start("record", "-p", child, "-F", "1khz", "-o", tmp_path / "r.sfr")
+    status, said = t.finish(60)
+    assert status == 0 and re.search(r"turns [1-9]\d* bad 0", said), said
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done
+    assert Recording(tmp_path / "r.sfr").samples > 100
+
+
+def test_recording_a_stopped_process(stillframe, target, tmp_path):
+    """It is stopped from beginning to end, and stays so."""
+    t = target("deep", 10, "spin")
+    t.may_be_stopped = True
+    os.kill(t.pid, signal.SIGSTOP)
+    until(lambda: status_of(t.pid)["State"][0] == "T", "it stops")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    assert done.status == 0, done
+    assert status_of(t.pid)["State"][0] == "T", "it was continued"
+    assert {word for word, in recording.rows(
+        "SELECT DISTINCT w.word FROM samples s JOIN states w ON w.id = s.state")} <= {"stopped"}
+    assert recording.ticks > 0
+
+
+@pytest.mark.parametrize("tracer", ["gdb", "strace"])
+def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
+    """Only one may trace: counted losses or a clear message that names the other, and neither is disturbed."""
+    need(tracer)
+    t = target("busy_split", 6)
+    log = tmp_path / "log"
+    if tracer == "gdb":
+        command = ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-p", str(t.pid), "-ex", "continue"]
+    else:
+        command = ["strace", "-f", "-o", str(log), "-p", str(t.pid)]
+    other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 20)
+        until(lambda: status_of(t.pid)["State"][0] == "R", "%s lets it run" % tracer, 20)
+        done = stillframe("record", "-p", t.pid, "-d", "1s", "-o", tmp_path / "r.sfr", timeout=20)
+        if done.status == 0:
+            losses = Recording(tmp_path / "r.sfr").losses()
+            assert losses.get("busy", 0) > 0, (done, losses)
+            assert "busy" in done.err or "tracer" in done.err, done
+        else:
+            done.fails(1)
+            assert str(other.pid) in done.err or tracer in done.err, done
+        done = stillframe("dump", "-p", t.pid, timeout=20)
+        assert done.status in (0, 1), done
+        assert tracer in done.out + done.err or "tracer" in done.out + done.err, done
+        assert other.poll() is None, "%s was disturbed" % tracer
+        assert status_of(t.pid)["TracerPid"].strip() == str(other.pid)
+        assert t.finish()[0] == 0
+    finally:
+        if other.poll() is None:
+            other.terminate()
+        try:
+            other.wait(10)
+        except subprocess.TimeoutExpired:
+            other.kill()
+            other.wait()
+
+
+def test_blocked_signals(stillframe, target, tmp_path):
+    """It blocks every signal: recorded as any other, and no signal was sent to it."""
+    t = target("blocked_masks", 4)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    assert done.status == 0, done
+    assert recording.total_shares().get("deaf_spin", 0) > 0.9
+    assert recording.stacks_of("deaf_sleep")
+    status, said = t.finish()
+    assert status == 0 and "signals pending 0" in said, said
+
+
+def test_uninterruptible_sleep(stillframe, target, tmp_path):
+    """State D: bounded, accounted for, and the other thread's samples do not suffer."""
+    t = target("dsleep", 5)
+    start = time.monotonic()
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=20)
+    assert time.monotonic() - start < 6
+    assert done.status == 0, done
+    assert recording.total_shares().get("spin_beside", 0) > 0.9
+    seen, lost, counted = recording.cpu()
+    assert seen > 0.8 * 2, (seen, lost, counted)
+    asleep = recording.value("SELECT coalesce(sum(s.wall_ns), 0) FROM samples s JOIN states w ON w.id = s.state "
+                             "WHERE w.word = 'blocked'") / 1e9
+    gone = recording.value("SELECT coalesce(sum(wall_ns), 0) FROM losses") / 1e9
+    assert asleep + gone > 1.5, (asleep, gone)
+    status, said = t.finish()
+    assert status == 0, said
+
+
+def test_leader_that_exits(stillframe, target, tmp_path):
+    t = target("leader_exits", 4)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    assert done.status == 0, done
+    assert recording.total_shares().get("spin_without_leader", 0) > 0.9
+    assert t.finish()[0] == 0
+
+
+def test_signals_arrive(stillframe, target, tmp_path):
+    """Numbered realtime signals from two sides while its threads are held: none lost, none doubled, order kept."""
+    t = target("signals_count", 20 if LONG else 4)
+    process = stillframe.start("record", "-p", t.pid, "-F", "5khz", "--blocked-rate", "1khz", "-o", tmp_path / "r.sfr")
+    status, said = t.finish(120)
+    done = stillframe.wait(process, 30)
+    assert status == 0, said
+    assert done.status == 0, done
+    holds = Recording(tmp_path / "r.sfr").value("SELECT coalesce(sum(count), 0) FROM holds")
+    assert holds > 500, "only %d holds: that proves nothing" % holds
+
+
+def test_signals_arrive_under_dump(stillframe, target):
+    t = target("signals_count", 3)
+    end = time.monotonic() + 2.5
+    dumps = 0
+    while time.monotonic() < end:
+        stillframe("dump", "-p", t.pid).ok()
+        dumps += 1
+    status, said = t.finish()
+    assert status == 0 and dumps > 5, said
+
+
+def test_no_call_fails(stillframe, target, tmp_path):
+    """Every blocking system call, watched at a high rate: no EINTR, no early return, no short count."""
+    seconds = 20 if LONG else 6
+    t = target("eintr_table", seconds, 400)
+    process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "--blocked-rate", "100hz", "-o", tmp_path / "r.sfr")
+    status, said = t.finish(60)
+    done = stillframe.wait(process, 20)
+    assert status == 0, said
+    assert done.status == 0, done
+    recording = Recording(tmp_path / "r.sfr")
+    blocked = recording.value("SELECT sum(s.wall_ns) FROM samples s JOIN states w ON w.id = s.state "
+                              "WHERE w.word = 'blocked'") / 1e9
+    assert blocked > 40 * (seconds - 2) * 0.8, "only %.1f s of sleep were looked at" % blocked
+
+
+def test_no_call_fails_under_dump(stillframe, target):
+    t = target("eintr_table", 5, 400)
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        stillframe("dump", "-p", t.pid).ok()
+    status, said = t.finish(60)
+    assert status == 0, said
+
+
+def test_sleepers_all_wake_as_they_should(stillframe, target, tmp_path):
+    t = target("many_threads", 1000, 4)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=30)
+    assert done.status == 0, done
+    status, said = t.finish()
+    assert status == 0 and "bad 0" in said, said
+
+
+def test_the_table_can_fail(target):
+    """The table above is no witness if it never accuses: a careless tracer is found out."""
+    t = target("eintr_table", 2, 300, "self-test")
+    status, said = t.finish()
+    assert status == 1, said
+    for name in ("epoll_wait", "sigtimedwait", "recv, SO_RCVTIMEO", "accept, SO_RCVTIMEO", "semtimedop"):
+        assert re.search(r"^%s .* BAD" % name, said, re.M), said
+
+
+def test_accounts(stillframe, target, tmp_path):
+    """ticks = samples + losses, for threads that run, sleep and wait for a CPU at once: each thread's every moment
+    from its first to its last is in a sample or in a loss, and so is its CPU time."""
+    t = target("many_threads", 40, 30, 4)   # more spinners than CPUs
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "3s", timeout=30)
+    assert done.status == 0, done
+    recording.assert_accounts()
+    duration = recording.value("SELECT duration_ns FROM session")
+    for tid, name, wall, lost in recording.rows(
+            "SELECT t.tid, t.name, t.wall_ns, (SELECT coalesce(sum(l.wall_ns), 0) FROM losses l "
+            "WHERE l.thread = t.thread) FROM thread_times t"):
+        assert abs(wall + lost - duration) < 0.1 * duration + 60e6, (
+            "%s: %.3f s sampled, %.3f s lost, of %.3f s" % (name, wall / 1e9, lost / 1e9, duration / 1e9))
+
+
+def test_unprivileged_on_its_own_process(stillframe, tmp_path):
+    """A user may record their own programs: attached and launched; and not those of others."""
+    need_root()
+    need("setpriv")
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*prefix, stillframe.path, "--help"], capture_output=True).returncode not in (0, 2):
+        pytest.skip("the build is in a folder that other users may not enter")
+    import tempfile
+    with tempfile.TemporaryDirectory() as room:
+        os.chmod(room, 0o777)
+        env = {**os.environ, "HOME": room, "XDG_CACHE_HOME": room}
+        t = Target([*prefix, program("deep"), 10, "spin"])
+        try:
+            done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", room + "/a.sfr", prefix=prefix, cwd=room, env=env)
+            assert done.status == 0, done
+            assert Recording(room + "/a.sfr").stacks_of("bottom")
+        finally:
+            assert not t.end()
+        done = stillframe("record", "-o", room + "/b.sfr", "--", program("busy_split"), 0.5, prefix=prefix, cwd=room, env=env)
+        assert done.status == 0, done
+        assert Recording(room + "/b.sfr").samples > 20
+        t = Target([program("deep"), 10, "spin"])   # root's
+        try:
+            for command in (["record", "-d", "500ms", "-o", room + "/c.sfr"], ["dump"]):
+                done = stillframe(*command, "-p", t.pid, prefix=prefix, cwd=room, env=env)
+                done.fails(1)
+                assert "permi" in done.err.lower() or "denied" in done.err.lower(), done
+        finally:
+            assert not t.end()
+
+
+def test_two_at_once(stillframe, target, tmp_path):
+    """Two stillframes on one target get in each other's way by microseconds: losses are counted, both end in order."""
+    t = target("many_threads", 10, 30, 2)
+    processes = [stillframe.start("record", "-p", t.pid, "-d", "2s", "-F", "499", "-o", tmp_path / ("r%d.sfr" % n))
+                 for n in range(2)]
+    for n, process in enumerate(processes):
+        done = stillframe.wait(process, 30)
+        assert done.status == 0, done
+        recording = Recording(tmp_path / ("r%d.sfr" % n))
+        assert recording.samples > 300, recording.losses()
+    t.assert_free()
+    t.assert_moves()
+
+
+def test_itself(stillframe, target, tmp_path):
+    """stillframe records a stillframe that records: neither hangs."""
+    t = target("deep", 10, "spin")
+    first = stillframe.start("record", "-p", t.pid, "-d", "4s", "-o", tmp_path / "a.sfr")
+    time.sleep(0.5)
+    done, recording = stillframe.record(tmp_path / "b.sfr", "-p", first.pid, "-d", "1s", timeout=30)
+    assert done.status == 0, done
+    done = stillframe.wait(first, 30)
+    assert done.status == 0, done

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""record: what is recorded is what the target did."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import LONG, Recording, Target, need, tids_of, until
+
+
+def split_of(text):
+    return {name: float(share) for name, share in re.findall(r"^(spin_\w+|total_seconds) ([\d.]+)", text, re.M)}
+
+
+def test_known_split(stillframe, tmp_path):
+    """The target prints its true split; the samples' split is within one point beyond three standard errors."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--clock", "cpu", "--",
+                                        Target_path("busy_split"), 10 if LONG else 4)
+    assert done.status == 0, done
+    true = split_of(done.out)
+    shares = recording.total_shares()
+    samples = recording.samples
+    assert samples > (10 if LONG else 4) * 499 * 0.9, "only %d samples" % samples
+    for name in ("spin_sixty", "spin_thirty", "spin_ten"):
+        error = abs(shares.get(name, 0) - true[name])
+        statistical = 3 * (true[name] * (1 - true[name]) / samples) ** 0.5
+        assert error <= 0.01 + statistical, "%s: %.4f is %.4f (%d samples)" % (name, true[name], shares[name], samples)
+    recording.assert_accounts()
+    seen, lost, counted = recording.cpu()
+    assert abs(seen + lost - true["total_seconds"]) < 0.05 * true["total_seconds"] + 0.1
+
+
+def Target_path(name):
+    from conftest import PROGRAMS
+    return os.path.join(PROGRAMS, name)
+
+
+def test_two_threads_are_seen_equally(stillframe, tmp_path):
+    """Equal threads get equal time: max/min of seen CPU against counted CPU at most 1.05."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", Target_path("busy_split"), 2, 2)
+    assert done.status == 0, done
+    ratios = [seen / counted for seen, counted in recording.rows(
+        "SELECT cpu_ns, cpu_counted_ns FROM thread_times WHERE cpu_counted_ns > 500000000")]
+    assert len(ratios) == 2, recording.rows("SELECT * FROM thread_times")
+    assert max(ratios) / min(ratios) <= 1.05, ratios
+
+
+def test_attach_for_a_time(stillframe, target, tmp_path):
+    t = target("deep", 30, "spin")
+    start = time.monotonic()
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "199hz")
+    took = time.monotonic() - start
+    assert done.status == 0, done
+    assert 0.9 < took < 5, took
+    assert t.runs()
+    t.assert_free()
+    t.assert_moves()
+    assert recording.value("SELECT complete FROM session") == 1
+    assert 150 <= recording.ticks <= 260, recording.ticks
+    # Each stack is whole: the bottom, 31 calls, main, down to the first frame.
+    stacks = recording.stacks_of("main")
+    whole = sum(count for names, count in stacks
+                if names.count("down_odd") + names.count("down_even") == 31 and names[-1] == "_start")
+    assert whole >= 0.99 * recording.samples, stacks[:2]
+    recording.assert_accounts()
+
+
+def test_summary_says_what_the_file_says(stillframe, target, tmp_path):
+    t = target("many_threads", 20, 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1")
+    assert done.status == 0, done
+    assert done.out == "", "only the summary, and that on stderr"
+    match = re.search(r"([\d,]+) samples?, ([\d,]+) loss", done.err)
+    assert match, done
+    samples, losses = (int(number.replace(",", "")) for number in match.groups())
+    assert losses == sum(recording.losses().values()), (done, recording.losses())
+    assert samples in (recording.samples, recording.value("SELECT count(*) FROM samples")), done
+    assert samples + losses == recording.ticks, (done, recording.ticks)
+    assert str(t.pid) in done.err
+    seen, lost, counted = recording.cpu()
+    match = re.search(r"([\d.]+) (m?s) seen, ([\d.]+) (m?s) counted", done.err)
+    assert match, done
+    assert abs(float(match.group(1)) * (0.001 if match.group(2) == "ms" else 1) - seen) < 0.05 * seen + 0.01
+    assert "r.sfr" in done.err
+
+
+def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):
+    """A blocked thread's time is its wall time, its state says blocked, its leaf what it waits for."""
+    t = target("many_threads", 20, 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s")
+    assert done.status == 0, done
+    for name, wait, function in (("in-futex", "futex", "sleep_in_futex"), ("in-poll", "poll", "sleep_in_poll"),
+                                 ("in-read", "read", "sleep_in_read"),
+                                 ("in-nanosleep", "nanosleep", "sleep_in_nanosleep")):
+        rows = recording.rows(
+            "SELECT s.stack, sum(s.wall_ns), sum(s.cpu_ns) FROM samples s JOIN thread_names t ON t.thread = s.thread "
+            "JOIN states w ON w.id = s.state WHERE t.name = ? AND w.word = 'blocked' GROUP BY s.stack", name)
+        wall = sum(row[1] for row in rows) / 1e9
+        assert abs(wall - 5 * 2) < 1.0, "%s: %.2f s of 5 threads in 2 s" % (name, wall)
+        stacks = [names for names, _ in recording.stacks_of(function)]
+        assert stacks, "%s: nobody in %s" % (name, function)
+        assert all(re.match(r"^\[.*%s.*\]$" % wait, names[0]) for names in stacks), stacks
+    # The spinner runs meanwhile, and is not blocked.
+    assert recording.total_shares().get("spinner", 0) > 0.9
+
+
+def test_blocked_rate_is_lower(stillframe, target, tmp_path):
+    """20 Hz for sleepers by default, 199 Hz for runners."""
+    t = target("many_threads", 4, 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "199",
+                                        "--blocked-rate", "10")
+    assert done.status == 0, done
+    ticks = dict(recording.rows("SELECT t.name, sum(s.ticks) FROM samples s JOIN thread_names t "
+                                "ON t.thread = s.thread GROUP BY t.name"))
+    assert 10 <= ticks["in-futex"] <= 30, ticks
+    assert 300 <= ticks["spinner"] <= 480, ticks
+
+
+def test_clock_cpu_leaves_sleepers_out(stillframe, target, tmp_path):
+    t = target("many_threads", 20, 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "--clock", "cpu")
+    assert done.status == 0, done
+    names = {name for name, in recording.rows(
+        "SELECT DISTINCT t.name FROM samples s JOIN thread_names t ON t.thread = s.thread")}
+    assert names == {"spinner"}, names
+
+
+def test_only_some_threads(stillframe, target, tmp_path):
+    t = target("many_threads", 20, 30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "--threads", "^in-(poll|read)$")
+    assert done.status == 0, done
+    names = {name for name, in recording.rows(
+        "SELECT DISTINCT t.name FROM samples s JOIN thread_names t ON t.thread = s.thread")}
+    assert names == {"in-poll", "in-read"}, names
+
+
+def test_max_depth_is_marked(stillframe, target, tmp_path):
+    t = target("deep", 200, "spin")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "--max-depth", 50)
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
+    assert set(ends) == {"depth"}, ends
+    names = recording.stacks_of("down_odd")[0][0]
+    assert names[-1].startswith("[cut"), names[-3:]
+    assert sum(name.startswith("down_") for name in names) in range(45, 51)
+
+
+def test_deep_stacks_are_whole(stillframe, target, tmp_path):
+    t = target("deep", 10000, "spin")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "--max-depth", 16384)
+    assert done.status == 0, done
+    assert recording.value("SELECT count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE e.word <> 'root'") <= \
+        recording.samples * 0.01 + 1, recording.rows("SELECT \"end\", count(*) FROM samples GROUP BY 1")
+    assert recording.value("SELECT max(depth) FROM stack_frames") > 10000
+
+
+def test_inlined_calls_are_frames(stillframe, target, tmp_path):
+    t = target("inlined", "spin")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms")
+    assert done.status == 0, done
+    # Wherever it stands in the loop, everything is in `caller`, and most is in what was inlined into it.
+    shares = recording.total_shares()
+    assert shares.get("caller", 0) > 0.98, shares
+    assert shares.get("outer", 0) > 0.9, shares
+    for names, _ in recording.stacks_of("innermost"):
+        at = names.index("innermost")
+        assert names[at:at + 4] == ["innermost", "middle", "outer", "caller"], names
+
+
+def test_status_of_the_command_is_passed_on(stillframe, tmp_path):
+    for status in (0, 1, 2, 42, 255):
+        done = stillframe("record", "-o", tmp_path / "r.sfr", "--", Target_path("status"), "exit", status)
+        assert done.status == status, done
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", Target_path("status"), "signal", int(signal.SIGUSR1))
+    assert done.status == 128 + signal.SIGUSR1 or done.status == -signal.SIGUSR1, done
+
+
+def test_the_command_keeps_its_standard_streams(stillframe, tmp_path):
+    process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c",
+                               "read line; echo got $line; echo err >&2", stdin=subprocess.PIPE)
+    process.stdin.write(b"hello\n")
+    process.stdin.flush()
+    done = stillframe.wait(process)
+    assert done.status == 0, done
+    assert done.out == "got hello\n", done
+    assert "err" in done.err.splitlines(), done
+
+
+def test_interrupt_ends_the_recording_not_the_target(stillframe, target, tmp_path):
+    t = target("deep", 10, "spin")
+    process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr")
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done
+    assert t.runs()
+    t.assert_free()
+    t.assert_moves()
+    recording = Recording(tmp_path / "r.sfr")
+    assert recording.value("SELECT complete FROM session") == 1
+    assert recording.ticks > 50
+
+
+def test_interrupt_from_the_terminal_reaches_the_command_once(stillframe, tmp_path):
+    """Ctrl-C goes to the foreground group: to stillframe and to the command, each once. The recording ends in order."""
+    process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", Target_path("status"), "sigint",
+                               start_new_session=True)
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)
+    done = stillframe.wait(process, 20)
+    assert done.status == 0, done     # the command counted one SIGINT and exited 0
+    assert Recording(tmp_path / "r.sfr").value("SELECT complete FROM session") == 1
+
+
+def test_children(stillframe, tmp_path):
+    """With --children the descendants are recorded too, without only the process itself."""
+    script = "%s 1 & %s 1 & wait" % (Target_path("busy_split"), Target_path("busy_split"))
+    done, recording = stillframe.record(tmp_path / "all.sfr", "--children", "--", "/bin/sh", "-c", script)
+    assert done.status == 0, done
+    seen, _, _ = recording.cpu()
+    assert seen > 1.6, seen
+    assert recording.value("SELECT count(DISTINCT pid) FROM processes") >= 3
+    assert recording.total_shares().get("spin_sixty", 0) > 0.5
+    done, recording = stillframe.record(tmp_path / "one.sfr", "--", "/bin/sh", "-c", script)
+    assert done.status == 0, done
+    seen, _, _ = recording.cpu()
+    assert seen < 0.5, seen
+
+
+def test_threads_that_come_later_are_seen(stillframe, tmp_path):
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--", Target_path("busy_split"), 1, 4)
+    assert done.status == 0, done
+    busy = recording.rows("SELECT tid FROM thread_times WHERE cpu_ns > 500000000")
+    assert len(busy) == 4, recording.rows("SELECT * FROM thread_times")
+
+
+@pytest.mark.parametrize("name", ["deep_static_pie", "deep_static", "deep_stripped", "deep_no_eh_frame_hdr",
+                                  "deep_debug_frame", "deep_O0", "deep_musl"])
+def test_builds_of_every_kind_have_whole_stacks(stillframe, target, tmp_path, name):
+    if not os.path.exists(Target_path(name)):
+        pytest.skip("musl-gcc is not installed")
+    t = target(name, 30, "wave")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "-F", "499")
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
+    assert ends.get("root", 0) >= 0.98 * recording.samples, ends
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("alloca_vla", ["spin"]), ("altstack_signal", ["spin"]), ("ucontext_coroutines", ["spin"]), ("tailcalls", ["spin"]),
+    ("cpp_throw", ["spin"]), ("vdso_clock", []), ("plt_lazy", ["PLUGIN"])])
+def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arguments):
+    t = target(name, *[Target_path("plugin.so") if word == "PLUGIN" else word for word in arguments])
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "499")
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
+    assert ends.get("root", 0) >= 0.98 * recording.samples, ends
+
+
+def test_a_program_whose_file_is_gone(stillframe, tmp_path):
+    """Its executable was deleted while it runs: /proc has it still."""
+    import shutil
+    copy = tmp_path / "gone"
+    shutil.copy(Target_path("deep"), copy)
+    t = Target([copy, 20, "spin"])
+    try:
+        copy.unlink()
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms")
+        assert done.status == 0, done
+        stacks = recording.stacks_of("bottom")
+        assert stacks and all(names[-1] == "_start" for names, _ in stacks), stacks
+    finally:
+        assert not t.end()
+
+
+def test_a_program_whose_file_was_replaced(stillframe, tmp_path):
+    """Another program lies under its name: its rows and names must not be used."""
+    import shutil
+    copy = tmp_path / "changed"
+    shutil.copy(Target_path("deep"), copy)
+    t = Target([copy, 20, "spin"])
+    try:
+        other = tmp_path / "other"
+        shutil.copy(Target_path("tailcalls"), other)
+        other.rename(copy)
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms")
+        assert done.status == 0, done
+        stacks = recording.stacks_of("bottom")
+        assert stacks and all(names[-1] == "_start" for names, _ in stacks), stacks
+        assert not recording.stacks_of("jump_a")
+    finally:
+        assert not t.end()
+
+
+def test_code_in_another_mount_namespace(stillframe, tmp_path):
+    """The target's files are where only it can see them: /proc/PID/root."""
+    from conftest import need_root
+    need_root()
+    need("unshare", "mount")
+    room = tmp_path / "room"
+    room.mkdir()
+    script = "mount -t tmpfs none %s && cp %s %s/hidden && exec %s/hidden 20 spin" % (
+        room, Target_path("deep"), room, room)
+    t = Target(["unshare", "-m", "/bin/sh", "-c", script])
+    try:
+        assert not (room / "hidden").exists()
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms")
+        assert done.status == 0, done
+        stacks = recording.stacks_of("bottom")
+        assert stacks and all(names[-1] == "_start" for names, _ in stacks), stacks
+    finally:
+        assert not t.end()
+
+
+def test_default_name_of_the_file(stillframe, tmp_path):
+    done = stillframe("record", "-d", "200ms", "--", "/bin/sleep", "0.3")
+    assert done.status == 0, done
+    files = list(tmp_path.glob("*.sfr"))
+    assert len(files) == 1, (files, done)
+    assert files[0].name in done.err, done
+    Recording(files[0])
