@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of the HTML export, as a person uses it. The small profile is the one of
+// tests/unit/fake_profile.c: 73 ms, of these [futex] 50, inner 15, the script 7, no stack 1.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, afterEach, describe, test } from "node:test";
+import { fakeExport, madeExport, openPage, pixel, pressed, settle, startBrowser, status, stopBrowser }
+	from "./page.mjs";
+
+const ROW = 20;
+const rowMiddle = (depth) => depth * ROW + ROW / 2;
+const SCRIPT = "</script><img src=x onerror=alert(1)>";
+
+let browser;
+before(async () => {
+	browser = await startBrowser();
+});
+after(async () => {
+	await stopBrowser(browser);
+});
+
+describe("a small profile", () => {
+	let opened, page, file;
+
+	before(() => {
+		file = fakeExport("html");
+	});
+	beforeEach(async () => {
+		opened = await openPage(browser, file);
+		page = opened.page;
+		await settle(page);
+	});
+	// Whatever a test does: nothing is logged, nothing is fetched.
+	afterEach(async () => {
+		await page.close();
+		assert.deepEqual(opened.faults, []);
+		assert.deepEqual(opened.requests.filter((url) => !/^(file|data):/.test(url)), []);
+	});
+
+	test("draws frames, and nothing below them", async () => {
+		const background = await pixel(page, 600, 500);
+		assert.deepEqual(background, [255, 255, 255]);
+		for (const depth of [0, 1, 2])
+			assert.notDeepEqual(await pixel(page, 300, rowMiddle(depth) + 6), background);
+	});
+
+	test("sums the recording up", async () => {
+		const header = await page.locator("header").textContent();
+		for (const text of ["app --fast", "ptrace", "5 (3 late, 2 unseen)", "20.0 ms seen",
+			"20.5 ms counted", "100 ms"])
+			assert.ok(header.includes(text), `${text} in ${header}`);
+	});
+
+	test("says what a frame is, under the pointer and in focus", async () => {
+		await page.mouse.move(300, 78 + rowMiddle(1));
+		await page.waitForSelector("#tooltip.shown");
+		assert.match(await page.locator("#tooltip").textContent(), /^main98\.6 %/);
+		assert.match(await page.locator("#details").textContent(), /app.*\/src\/app\.c:11/);
+	});
+
+	test("a search tells the share, each stack once", async () => {
+		const matched = async (text) => {
+			await page.fill("#search", text);
+			return await page.locator("#matched").textContent();
+		};
+		assert.equal(await matched("compute"), "matched 20.5 %");
+		assert.equal(await matched("COMPUTE(INT)"), "matched 20.5 %");
+		assert.equal(await matched("main"), "matched 98.6 %");
+		assert.equal(await matched("[futex]"), "matched 68.5 %");
+		assert.equal(await matched("main|inner"), "matched 0.0 %");
+		await page.click("#regex");
+		assert.equal(await matched("main|inner|compute"), "matched 98.6 %");
+		assert.equal(await matched("^inner$"), "matched 20.5 %");
+		assert.equal(await matched("("), "no regular expression");
+		assert.equal(await matched(""), "");
+	});
+
+	test("a search changes the picture", async () => {
+		const plain = await pixel(page, 300, rowMiddle(2) + 6);
+		await page.fill("#search", "futex");
+		await settle(page);
+		assert.notDeepEqual(await pixel(page, 300, rowMiddle(2) + 6), plain);
+		await page.keyboard.press("Enter");
+		assert.match(await status(page), /^\[futex\], 68\.5 %/);
+	});
+
+	test("a click zooms, and the button resets", async () => {
+		assert.deepEqual(await pixel(page, 300, rowMiddle(3) + 6), [255, 255, 255]);
+		await page.locator("#graph").click({ position: { x: 1000, y: rowMiddle(2) } });
+		await settle(page);
+		assert.match(await status(page), /^compute\(int\), app, 20\.5 %/);
+		assert.notDeepEqual(await pixel(page, 300, rowMiddle(3) + 6), [255, 255, 255]);
+		assert.match(await page.locator("#details").textContent(), /100\.0 % of what is zoomed to/);
+		await page.click("#reset");
+		await settle(page);
+		assert.deepEqual(await pixel(page, 300, rowMiddle(3) + 6), [255, 255, 255]);
+		assert.ok(await page.locator("#reset").isDisabled());
+	});
+
+	test("everything by keyboard", async () => {
+		await page.focus("#graph");
+		assert.match(await status(page), /^all threads, 100\.0 %/);
+		await pressed(page, "ArrowDown");
+		assert.match(await status(page), /^main, app, 98\.6 %.*level 1, 1 of 2$/);
+		await pressed(page, "ArrowDown", "ArrowRight");
+		assert.match(await status(page), /^compute\(int\), app, 20\.5 %.*level 2, 2 of 3$/);
+		await pressed(page, "Enter");
+		await settle(page);
+		assert.notDeepEqual(await pixel(page, 300, rowMiddle(3) + 6), [255, 255, 255]);
+		await pressed(page, "ArrowLeft");
+		await settle(page);
+		assert.match(await status(page), /^\[futex\]/);
+		await pressed(page, "Escape");
+		await settle(page);
+		assert.match(await status(page), /^all threads/);
+		await pressed(page, "/");
+		await page.keyboard.type("inner");
+		assert.equal(await page.locator("#matched").textContent(), "matched 20.5 %");
+		await pressed(page, "Escape");
+		assert.equal(await page.inputValue("#search"), "");
+	});
+
+	test("every control can be reached by Tab", async () => {
+		const seen = new Set();
+		for (let i = 0; i < 14; i++) {
+			await pressed(page, "Tab");
+			seen.add(await page.evaluate(() => document.activeElement.id ||
+				document.activeElement.parentElement.id));
+		}
+		for (const id of ["theme", "clock", "order", "direction", "colouring", "thread", "search",
+			"regex", "graph"])
+			assert.ok(seen.has(id), `${id} in ${[...seen]}`);
+	});
+
+	test("bottom-up merges from the innermost frame", async () => {
+		await page.click("#order [data-value=up]");
+		await page.focus("#graph");
+		await pressed(page, "ArrowDown");
+		assert.match(await status(page), /^\[futex\], 68\.5 %/);
+		await pressed(page, "ArrowDown");
+		assert.match(await status(page), /^main, app, 68\.5 %/);
+	});
+
+	test("a flame has its root at the bottom", async () => {
+		const height = await page.locator("#graph").evaluate((canvas) => canvas.clientHeight);
+		await page.click("#direction [data-value=flame]");
+		await settle(page);
+		assert.deepEqual(await pixel(page, 300, rowMiddle(0)), [255, 255, 255]);
+		assert.notDeepEqual(await pixel(page, 900, height - rowMiddle(0)), [255, 255, 255]);
+		await page.focus("#graph");
+		await pressed(page, "ArrowUp");
+		assert.match(await status(page), /^main/);
+	});
+
+	test("threads can be chosen, alone or by name", async () => {
+		await page.selectOption("#thread", { label: "io · 102" });
+		await page.focus("#graph");
+		assert.match(await status(page), /^io · 102, 100\.0 %, 50\.0 ms/);
+		await page.selectOption("#thread", { label: "worker × 2" });
+		await page.focus("#search");
+		await page.focus("#graph");
+		assert.match(await status(page), /^worker × 2, 100\.0 %, 23\.0 ms/);
+	});
+
+	test("the clock can be switched", async () => {
+		await page.click("#clock [data-value=cpu]");
+		await page.focus("#graph");
+		assert.match(await status(page), /100\.0 %, 20\.0 ms/);
+		await page.click("#clock [data-value=offcpu]");
+		assert.match(await status(page), /100\.0 %, 53\.0 ms/);
+		await pressed(page, "ArrowRight");
+		assert.match(await status(page), /100\.0 %, 73\.0 ms/);
+	});
+
+	test("states have their own colours", async () => {
+		const before = await pixel(page, 300, rowMiddle(2) + 6);
+		await page.click("#colouring [data-value=state]");
+		await settle(page);
+		assert.notDeepEqual(await pixel(page, 300, rowMiddle(2) + 6), before);
+		assert.match(await page.locator("#legend").textContent(), /running20\.5 %.*blocked69\.9 %/);
+	});
+
+	test("light and dark, by the system and by hand", async () => {
+		const brightness = async () => (await pixel(page, 600, 500)).reduce((a, b) => a + b);
+		assert.equal(await brightness(), 765);
+		await page.emulateMedia({ colorScheme: "dark" });
+		await settle(page);
+		assert.ok(await brightness() < 150);
+		await page.click("#theme");
+		await settle(page);
+		assert.equal(await brightness(), 765);
+		await page.click("#theme");
+		await settle(page);
+		assert.ok(await brightness() < 150);
+	});
+
+	test("names from a hostile binary stay text", async () => {
+		await page.fill("#search", "onerror");
+		await page.keyboard.press("Enter");
+		assert.ok((await status(page)).startsWith(SCRIPT));
+		assert.equal(await page.locator("#details .name").textContent(), SCRIPT);
+		assert.equal(await page.locator("img").count(), 0);
+	});
+
+	test("a small window still shows the picture", async () => {
+		await page.setViewportSize({ width: 420, height: 600 });
+		await settle(page);
+		assert.notDeepEqual(await pixel(page, 200, rowMiddle(1) + 6), [255, 255, 255]);
+		assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 420);
+		await page.setViewportSize({ width: 1280, height: 800 });
+	});
+});
+
+test("a profile without samples says so", async () => {
+	const { page, faults } = await openPage(browser, fakeExport("html"));
+	await page.selectOption("#thread", { label: "io · 102" });
+	await page.click("#clock [data-value=cpu]");
+	assert.ok(await page.locator("#empty").isVisible());
+	await page.close();
+	assert.deepEqual(faults, []);
+});
+
+// How long it takes is for bench/flamegraph.mjs to say; here it has to work.
+test("100,000 distinct stacks open, zoom and turn over", async () => {
+	const { page, faults } = await openPage(browser, madeExport("html", 100000, 200000, 8));
+	await settle(page);
+	assert.notDeepEqual(await pixel(page, 300, rowMiddle(5) + 6), [255, 255, 255]);
+	await page.locator("#graph").click({ position: { x: 300, y: rowMiddle(6) } });
+	await settle(page);
+	await page.click("#order [data-value=up]");
+	await settle(page);
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown", "ArrowDown", "Enter");
+	await settle(page);
+	assert.match(await status(page), /level 2/);
+	await page.close();
+	assert.deepEqual(faults, []);
+});

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the HTML export in a real browser. run.sh [BUILD-FOLDER]; 77 when it cannot be done here.
+set -eu
+
+SF_BUILD=$(realpath "${1:-build}")
+export SF_BUILD
+cd "$(dirname "$0")"
+
+skip() {
+	echo "tests/browser: skipped: $1" >&2
+	exit 77
+}
+
+[ -x "${CHROMIUM:-/usr/bin/chromium}" ] || skip "no chromium (Debian: apt install chromium)"
+command -v node >/dev/null || skip "no node (Debian: apt install nodejs npm)"
+[ -x "$SF_BUILD/tests/browser/write_export" ] || {
+	echo "tests/browser: $SF_BUILD/tests/browser/write_export is not built" >&2
+	exit 1
+}
+if ! [ -d node_modules/playwright-core ]; then
+	command -v npm >/dev/null || skip "no npm (Debian: apt install npm)"
+	npm ci --no-audit --no-fund
+fi
+exec node --test --test-concurrency=1 .
