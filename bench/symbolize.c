@@ -21,7 +21,7 @@ static void print(size_t index, const struct sf_location *locations, size_t n, v
 	(void)arg;
 	printf("0x%016" PRIx64 "\n", addresses.items[index]);
 	for (size_t i = 0; i < n; i++)
-		printf("%s\n%s:%u\n", locations[i].function, locations[i].file, locations[i].line);
+		printf("%s\n%s:%u\n", getenv("LINKAGE") ? locations[i].linkage : locations[i].function, locations[i].file, locations[i].line);
 }
 
 static double now(void)

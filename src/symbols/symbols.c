@@ -3,8 +3,8 @@
  * The sources of names of one image, asked best first.
  *
  * Queries are sorted by unit and address; each unit is opened, walked and reported before the
- * next one, so what is kept in memory is what libdw keeps. That grows with every unit's line
- * table, so libdw's state is made anew when it has read many of them.
+ * next one, so what is kept in memory is what libdw keeps: that grows with every unit's line
+ * table and is freed when the image is closed.
  */
 #include "symbols/symbols.h"
 
@@ -24,7 +24,7 @@
 /* A name longer than this is cut: hostile tables have names of their whole size. */
 #define MAX_NAME ((size_t)32 << 10)
 
-/* Queries of one unit that yield no more locations than this each. */
+/* As deep as inlines.c goes, and the function around. */
 #define MAX_LOCATIONS 257
 
 struct sf_symbols {
@@ -215,12 +215,28 @@ static size_t chain(struct sf_symbols *symbols, struct unit *unit, const struct 
 	return n ? n : 1;
 }
 
+/*
+ * gcc gives functions that only their file can call no linkage name. The symbol table has one, if
+ * the function is not inlined. What people read stays the same, inlined or not.
+ */
+static bool add_linkage(struct sf_symbols *symbols, uint64_t address, struct sf_location *ret)
+{
+	struct sf_location by_elf = unknown;
+
+	if (ret->linkage != ret->function)
+		return true;
+	if (!name_by_address(symbols, address, &by_elf))
+		return false;
+	if (by_elf.linkage != by_elf.function)
+		ret->linkage = by_elf.linkage;
+	return true;
+}
+
 /* Names are never empty: what has a line but no name is "??", as addr2line has it. */
 static bool finish_names(struct sf_symbols *symbols, uint64_t address,
 			 struct sf_location *locations, size_t n)
 {
-	if (!*locations[n - 1].function &&
-	    !name_by_address(symbols, address, &locations[n - 1]))
+	if (!add_linkage(symbols, address, &locations[n - 1]))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (!*locations[i].function)

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names, inlined calls and lines of real programs, compiled here in many ways, at every
+ * instruction, against llvm-symbolizer. (addr2line 2.40 and eu-addr2line 0.188 judge fewer ways:
+ * the first has no split units and loses inlined calls in clang's DWARF 5, the second needs
+ * .debug_aranges, which clang does not write.) Where the two may differ, same_name and same_place
+ * say why.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "symbols/symbols.h"
+
+static char folder[] = "/tmp/stillframe-symbols-XXXXXX";
+
+static const char cxx_source[] =
+	"#include <vector>\n#include <string>\n#include <map>\n#include <algorithm>\n"
+	"#include <functional>\n#include <cstdio>\n"
+	"namespace outer {\nnamespace {\nstruct Hidden { int v; Hidden(int x) : v(x * 3) {}\n"
+	"  int get() const { return v + 1; } };\n}\n"
+	"template <typename T> struct Box { T t; Box(T a) : t(a) {}\n"
+	"  __attribute__((noinline)) T twice() { return t + t; } };\n"
+	"struct Base { virtual ~Base() {} virtual int run(int) = 0; };\n"
+	"struct Derived : Base { std::vector<int> v;\n"
+	"  int run(int n) override { for (int i = 0; i < n; i++) v.push_back(i ^ n);\n"
+	"    return (int)v.size(); } };\n}\n"
+	"static int use(std::map<std::string, int> &m, int n) {\n"
+	"  for (int i = 0; i < n; i++) m[std::to_string(i)] += outer::Hidden(i).get();\n"
+	"  auto f = [&](int k) { struct Local { int a; int go() { return a * 7; } } l{k};\n"
+	"    return l.go() + (int)m.size(); };\n"
+	"  std::function<int(int)> g = f;\n  int s = 0;\n"
+	"  for (auto &p : m) s += g(p.second);\n  return s;\n}\n"
+	"int main(int argc, char **argv) {\n  std::map<std::string, int> m;\n"
+	"  outer::Derived d;\n  outer::Box<double> b(argc);\n"
+	"  std::vector<std::string> names(argv, argv + argc);\n"
+	"  std::sort(names.begin(), names.end(),\n"
+	"    [](const std::string &x, const std::string &y) { return x > y; });\n"
+	"  std::printf(\"%d %d %f\\n\", use(m, argc * 100), d.run(argc), b.twice());\n}\n";
+
+static const char c_source[] =
+	"#include <stdio.h>\n#include <stdlib.h>\n"
+	"static inline int leaf(int x) {\n  return x * x\n    + rand(); }\n"
+	"static inline int middle(int x) {\n  if (x > 3)\n    return leaf(x + 1);\n"
+	"  return leaf(x) / 3; }\n"
+	"__attribute__((noinline)) int other(int n) {\n  int s = 0;\n"
+	"  for (int i = 0; i < n; i++)\n    s += middle(i);\n  return s; }\n"
+	"__attribute__((noinline)) static int hidden(int n) {\n  puts(\"x\");\n"
+	"  return middle(n) + other(n); }\n"
+	"__asm__(\".text\\nbare_label:\\n  nop\\n  nop\\n  nop\\n  nop\\n\");\n"
+	"int main(int argc, char **argv) {\n  (void)argv;\n"
+	"#ifndef __clang__\n  int outside = argc;\n"
+	"  __attribute__((noinline)) int nested(int k) { return k + outside + rand(); }\n"
+	"  argc += nested(3) + nested(argc);\n#endif\n"
+	"  return hidden(argc); }\n";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Runs a shell command in the test's folder. */
+static bool run(const char *command)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line), "cd %s && { %s; } >>log 2>&1", folder, command);
+	return system(line) == 0;
+}
+
+static bool have(const char *program)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "command -v %s", program);
+	return run(line);
+}
+
+struct place {
+	char name[2048];
+	char file[512];
+	unsigned line;
+	bool inlined;
+};
+
+/* What one side says of one address. */
+struct answer {
+	uint64_t address;
+	SF_VEC(struct place) places;
+};
+
+struct answers {
+	SF_VEC(struct answer) items;
+};
+
+static void deinit(struct answers *answers)
+{
+	for (size_t i = 0; i < answers->items.n; i++)
+		sf_vec_deinit(&answers->items.items[i].places);
+	sf_vec_deinit(&answers->items);
+}
+
+/* Takes "path/file.c:12 (discriminator 3)" apart. */
+static void set_place(struct place *place, char *text)
+{
+	char *colon;
+
+	assert_true(strlen(text) < sizeof(place->file));
+	text[strcspn(text, " \n")] = 0;
+	colon = strrchr(text, ':');
+	assert_non_null(colon);
+	*colon = 0;
+	strcpy(place->file, text[0] == '?' ? "" : text);
+	place->line = (unsigned)atoi(colon + 1);
+}
+
+/* Reads "0xADDRESS" lines, each followed by pairs of name and place. */
+static void read_judge(const char *program, const char *command, struct answers *ret)
+{
+	char line[8192];
+	FILE *pipe;
+
+	snprintf(line, sizeof(line), "cd %s && %s %s <addresses 2>>log", folder, command, program);
+	pipe = popen(line, "re");
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		struct answer *last = ret->items.n ? &ret->items.items[ret->items.n - 1] : NULL;
+		struct place place = { 0 };
+
+		if (line[0] == '\n')
+			continue;
+		if (strncmp(line, "0x", 2) == 0) {
+			assert_true(sf_vec_push(&ret->items, (struct answer){
+				.address = strtoull(line, NULL, 16) }));
+			continue;
+		}
+		assert_non_null(last);
+		snprintf(place.name, sizeof(place.name), "%.*s", (int)strcspn(line, "\n"), line);
+		assert_non_null(fgets(line, sizeof(line), pipe));
+		set_place(&place, line);
+		assert_true(sf_vec_push(&last->places, place));
+	}
+	pclose(pipe);
+}
+
+static void keep(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	struct answers *answers = arg;
+
+	assert_true(n >= 1);
+	for (size_t i = 0; i < n; i++) {
+		struct place place = { .line = locations[i].line,
+				       .inlined = locations[i].inlined };
+
+		assert_true(*locations[i].function);
+		assert_int_equal(locations[i].inlined, i + 1 < n);
+		snprintf(place.name, sizeof(place.name), "%s", locations[i].linkage);
+		snprintf(place.file, sizeof(place.file), "%s", locations[i].file);
+		assert_true(sf_vec_push(&answers->items.items[index].places, place));
+	}
+}
+
+static void resolve(int fd, const char *path, const struct answers *like, struct answers *ret)
+{
+	SF_VEC(uint64_t) addresses = { 0 };
+	struct sf_symbols *symbols;
+	struct sf_error err;
+
+	for (size_t i = 0; i < like->items.n; i++) {
+		uint64_t address = like->items.items[i].address;
+
+		assert_true(sf_vec_push(&addresses, address));
+		assert_true(sf_vec_push(&ret->items, (struct answer){ .address = address }));
+	}
+	if (!sf_symbols_open(fd, path, &symbols, &err) ||
+	    !sf_symbols_resolve(symbols, addresses.items, addresses.n, keep, ret, &err))
+		fail_msg("%s: %s", path, err.text);
+	sf_symbols_close(symbols);
+	sf_vec_deinit(&addresses);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t size = strlen(text), end_size = strlen(end);
+
+	return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+/* Complete (1) and base (2) constructors and destructors of simple classes share their code. */
+static bool same_destructor(const char *judge, const char *ours)
+{
+	size_t i = 0;
+
+	while (judge[i] && judge[i] == ours[i])
+		i++;
+	return i && strchr("CD", judge[i - 1]) && strchr("12", judge[i]) && strchr("12", ours[i]) &&
+	       judge[i] && ours[i] && strcmp(judge + i + 1, ours + i + 1) == 0;
+}
+
+/*
+ * The judge takes the outermost name from the symbol table, where the compiler's copies are
+ * called main.cold or f.isra.0; DWARF and we say main and f. And where DWARF has a plain name only,
+ * we put the namespaces before it.
+ */
+static bool same_name(const char *judge, const char *ours)
+{
+	size_t size = strlen(ours);
+	char tail[2056];
+
+	if (strcmp(judge, ours) == 0 || same_destructor(judge, ours))
+		return true;
+	if (strncmp(judge, ours, size) == 0 && judge[size] == '.')
+		return true;
+	snprintf(tail, sizeof(tail), "::%s", judge);
+	return ends_with(ours, tail);
+}
+
+/* a/./b//c and a/b/c, a/x/../b and a/b are the same file. */
+static void normalize(const char *path, char *ret)
+{
+	char *out = ret;
+
+	for (; *path; path++) {
+		if (path[0] == '/' && path[1] == '.' && path[2] == '.' && path[3] == '/') {
+			while (out > ret && *--out != '/')
+				;
+			path += 2;
+		} else if (path[0] == '/' && path[1] == '.' && path[2] == '/') {
+			path++;
+		} else if (path[0] != '/' || path[1] != '/') {
+			*out++ = *path;
+		}
+	}
+	*out = 0;
+}
+
+/* A function without lines gets the file of its symbol from the judge, and no line. */
+static bool same_place(const struct place *judge, const struct place *ours)
+{
+	char a[512], b[512];
+
+	if (judge->line == 0 && ours->line == 0)
+		return true;
+	normalize(judge->file, a);
+	normalize(ours->file, b);
+	return judge->line == ours->line && strcmp(a, b) == 0;
+}
+
+static bool same(const struct answer *judge, const struct answer *ours)
+{
+	if (ours->places.n == 0)
+		return judge->places.n == 1 && strcmp(judge->places.items[0].name, "??") == 0;
+	if (judge->places.n != ours->places.n)
+		return false;
+	for (size_t i = 0; i < ours->places.n; i++) {
+		const struct place *a = &judge->places.items[i], *b = &ours->places.items[i];
+
+		if (!same_name(a->name, b->name) || !same_place(a, b))
+			return false;
+	}
+	return true;
+}
+
+static void print_answer(const char *who, const struct answer *answer)
+{
+	print_error("  %s at %#" PRIx64 "\n", who, answer->address);
+	for (size_t i = 0; i < answer->places.n; i++)
+		print_error("    %.200s %s:%u\n", answer->places.items[i].name,
+			    answer->places.items[i].file, answer->places.items[i].line);
+}
+
+static size_t count_differences(const struct answers *judge, const struct answers *ours)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < judge->items.n; i++) {
+		if (same(&judge->items.items[i], &ours->items.items[i]))
+			continue;
+		if (n++ > 3)
+			continue;
+		print_answer("judge", &judge->items.items[i]);
+		print_answer("ours", &ours->items.items[i]);
+	}
+	return n;
+}
+
+#define LLVM "llvm-symbolizer --no-demangle -a -f -i --output-style=GNU -e"
+
+/* Addresses of all instructions of `program`; the judge looks into `full`, we into `program`. */
+static void compare(const char *program, const char *full, const char *judge_command)
+{
+	struct answers judge = { 0 }, ours = { 0 };
+	char command[256], path[128];
+	SF_CLEANUP(close) int fd = -1;
+	size_t n;
+
+	snprintf(command, sizeof(command),
+		 "objdump -d --section=.text %s | sed -n 's/^ *\\([0-9a-f]*\\):\\t.*/0x\\1/p' "
+		 "| sort -u >addresses", program);
+	assert_true(run(command));
+	read_judge(full, judge_command, &judge);
+	assert_true(judge.items.n > 100);
+	snprintf(path, sizeof(path), "%s/%s", folder, program);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	resolve(fd, path, &judge, &ours);
+	n = count_differences(&judge, &ours);
+	if (n)
+		fail_msg("%s: %zu of %zu addresses differ", program, n, judge.items.n);
+	print_message("%s: %zu addresses\n", program, judge.items.n);
+	deinit(&judge);
+	deinit(&ours);
+}
+
+static const struct way {
+	const char *name, *build;
+} ways[] = {
+	{ "c5", "gcc -g -O2 -gdwarf-5 c.c -o c5" },
+	{ "c4", "gcc -g -O2 -gdwarf-4 c.c -o c4" },
+	{ "c3", "gcc -g -O2 -gdwarf-3 -gstrict-dwarf c.c -o c3" },
+	{ "c0", "gcc -g -O0 c.c -o c0" },
+	{ "cno", "gcc -O2 c.c -o cno" },
+	{ "cclang", "clang -g -O2 c.c -o cclang" },
+	{ "x5", "g++ -g -O2 -gdwarf-5 x.cc -o x5" },
+	{ "x4", "g++ -g -O2 -gdwarf-4 x.cc -o x4" },
+	{ "x0", "g++ -g -O0 x.cc -o x0" },
+	{ "x1", "g++ -g1 -O2 x.cc -o x1" },
+	{ "xz", "g++ -g -O2 -gz x.cc -o xz" },
+	{ "xtypes", "g++ -g -O2 -fdebug-types-section x.cc -o xtypes" },
+	{ "xsections", "g++ -g -O2 -ffunction-sections -Wl,--gc-sections x.cc -o xsections" },
+	{ "xsplit5", "g++ -g -O2 -gsplit-dwarf -gdwarf-5 x.cc -o xsplit5" },
+	{ "xsplit4", "g++ -g -O2 -gsplit-dwarf -gdwarf-4 x.cc -o xsplit4" },
+	{ "xlto", "g++ -g -O2 -flto x.cc -o xlto" },
+	{ "xclang5", "clang++ -g -O2 x.cc -o xclang5" },
+	{ "xclang4", "clang++ -g -gdwarf-4 -O2 x.cc -o xclang4" },
+	{ "xclang1", "clang++ -gmlt -O2 x.cc -o xclang1" },
+};
+
+static bool may_build(const struct way *way)
+{
+	if (strncmp(way->build, "clang", 5) == 0 && !have("clang++")) {
+		print_message("%s: skipped, no clang\n", way->name);
+		return false;
+	}
+	if (!run(way->build))
+		fail_msg("cannot compile: %s", way->build);
+	return true;
+}
+
+static void like_llvm(void **state)
+{
+	(void)state;
+	if (!have("llvm-symbolizer")) {
+		print_message("skipped: no llvm-symbolizer\n");
+		skip();
+	}
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		if (may_build(&ways[i]))
+			compare(ways[i].name, ways[i].name, LLVM);
+	}
+}
+
+/* Debug data elsewhere: the judge reads the program before it was stripped. */
+static void separate_debug_file(void **state)
+{
+	(void)state;
+	if (!have("llvm-symbolizer"))
+		skip();
+	assert_true(run("g++ -g -O2 x.cc -o full && cp full linked && mkdir -p .debug"
+			" && objcopy --only-keep-debug linked .debug/linked.debug"
+			" && strip linked && objcopy --add-gnu-debuglink=.debug/linked.debug linked"));
+	compare("linked", "full", LLVM);
+	assert_true(run("g++ -g -O2 -Wl,--build-id=none x.cc -o full2 && cp full2 linked2"
+			" && objcopy --only-keep-debug linked2 linked2.debug"
+			" && strip linked2 && objcopy --add-gnu-debuglink=linked2.debug linked2"));
+	compare("linked2", "full2", LLVM);
+}
+
+/* The linkage names at one symbol of the full program, as the program at `path` has them. */
+static char *name_at(int fd, const char *path, uint64_t address)
+{
+	struct answers like = { 0 }, ours = { 0 };
+	char *name;
+
+	assert_true(sf_vec_push(&like.items, (struct answer){ .address = address }));
+	resolve(fd, path, &like, &ours);
+	name = strdup(ours.items.items[0].places.n ? ours.items.items[0].places.items[0].name
+						   : "nothing");
+	deinit(&like);
+	deinit(&ours);
+	return name;
+}
+
+static uint64_t address_of(const char *program, const char *symbol)
+{
+	char line[256];
+	uint64_t address = 0;
+	FILE *pipe;
+
+	snprintf(line, sizeof(line), "nm %s/%s | sed -n 's/ [tTi] %s$//p'", folder, program, symbol);
+	pipe = popen(line, "re");
+	assert_int_equal(fscanf(pipe, "%" SCNx64, &address), 1);
+	pclose(pipe);
+	return address;
+}
+
+static void assert_name(const char *program, uint64_t address, const char *expected)
+{
+	char path[128];
+	SF_CLEANUP(close) int fd = -1;
+	SF_CLEANUP(free) char *name = NULL;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, program);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	name = name_at(fd, path, address);
+	assert_string_equal(name, expected);
+}
+
+/* A debug file of another build is worse than none. */
+static void wrong_debug_file(void **state)
+{
+	uint64_t hidden;
+	(void)state;
+
+	assert_true(run("gcc -g -O2 -Wl,--build-id=none c.c -o w && cp w w.full"
+			" && objcopy --only-keep-debug w w.debug && strip w"
+			" && objcopy --add-gnu-debuglink=w.debug w"));
+	hidden = address_of("w.full", "hidden");
+	assert_name("w", hidden, "hidden");
+	assert_true(run("printf x >>w.debug"));
+	assert_name("w", hidden, "nothing");
+	assert_true(run("rm w.debug && mkfifo w.debug"));
+	assert_name("w", hidden, "nothing");
+}
+
+static void mini_debug_data(void **state)
+{
+	uint64_t hidden;
+	(void)state;
+
+	if (!have("xz")) {
+		print_message("skipped: no xz\n");
+		skip();
+	}
+	assert_true(run("gcc -O2 c.c -o m && cp m m.full && objcopy --only-keep-debug m mini"
+			" && objcopy -S --keep-symbol=hidden mini mini2 && xz -k mini2 && strip m"));
+	hidden = address_of("m.full", "hidden");
+	assert_name("m", hidden, "nothing");
+	assert_true(run("objcopy --add-section .gnu_debugdata=mini2.xz m"));
+	assert_name("m", hidden + 4, "hidden");
+	assert_true(run("printf garbage >bad.xz && objcopy --update-section .gnu_debugdata=bad.xz m"));
+	assert_name("m", hidden + 4, "nothing");
+}
+
+static void dynamic_symbols_only(void **state)
+{
+	uint64_t other;
+	(void)state;
+
+	assert_true(run("gcc -O2 -fPIC -shared c.c -o lib.so && cp lib.so lib.full && strip lib.so"));
+	other = address_of("lib.full", "other");
+	assert_name("lib.so", other + 1, "other");
+	/* e_shoff, e_shnum and e_shstrndx: no section headers any more. */
+	assert_true(run("cp lib.so bare.so"
+			" && printf '\\0\\0\\0\\0\\0\\0\\0\\0' | dd of=bare.so bs=1 seek=40 conv=notrunc"
+			" && printf '\\0\\0\\0\\0' | dd of=bare.so bs=1 seek=60 conv=notrunc"));
+	assert_name("bare.so", other + 1, "other");
+	assert_true(run("gcc -O2 -fPIC -shared -Wl,--hash-style=sysv c.c -o sysv.so"
+			" && cp sysv.so sysv.full && strip sysv.so"
+			" && printf '\\0\\0\\0\\0\\0\\0\\0\\0' | dd of=sysv.so bs=1 seek=40 conv=notrunc"
+			" && printf '\\0\\0\\0\\0' | dd of=sysv.so bs=1 seek=60 conv=notrunc"));
+	assert_name("sysv.so", address_of("sysv.full", "other") + 1, "other");
+}
+
+static void versions_labels_and_indirect_functions(void **state)
+{
+	uint64_t label;
+	(void)state;
+
+	write_file("v.c", "__asm__(\".symver f_impl, f@@V1\");\n"
+			  "int f_impl(void) { return 3; }\n"
+			  "static int one(void) { return 1; }\n"
+			  "static void *pick(void) { return (void *)one; }\n"
+			  "int chosen(void) __attribute__((ifunc(\"pick\")));\n");
+	write_file("v.map", "V1 { global: f; chosen; local: *; };\n");
+	assert_true(run("gcc -O2 -fPIC -shared -Wl,--version-script=v.map v.c -o v.so"));
+	assert_name("v.so", address_of("v.so", "f@@V1"), "f");
+	assert_name("v.so", address_of("v.so", "chosen"), "chosen");
+	assert_true(run("gcc -O2 c.c -o labels"));
+	label = address_of("labels", "bare_label");
+	assert_name("labels", label, "bare_label");
+	assert_name("labels", label + 3, "bare_label");
+}
+
+/* A file that nobody can find by a path any more. */
+static void memory_file(void **state)
+{
+	SF_CLEANUP(close) int fd = memfd_create("program", MFD_CLOEXEC);
+	SF_CLEANUP(free) char *name = NULL;
+	char command[128];
+	(void)state;
+
+	assert_true(fd >= 0);
+	assert_true(run("gcc -g -O2 c.c -o mem"));
+	snprintf(command, sizeof(command), "cat mem >/proc/%d/fd/%d", getpid(), fd);
+	assert_true(run(command));
+	name = name_at(fd, NULL, address_of("mem", "hidden"));
+	assert_string_equal(name, "hidden");
+}
+
+static void not_an_image(void **state)
+{
+	struct sf_symbols *symbols;
+	struct sf_error err;
+	SF_CLEANUP(close) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(close) int text = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	(void)state;
+
+	assert_false(sf_symbols_open(null, "/dev/null", &symbols, &err));
+	assert_int_equal(err.code, SF_E_INPUT);
+	assert_false(sf_symbols_open(text, NULL, &symbols, &err));
+	assert_int_equal(err.code, SF_E_INPUT);
+	assert_false(sf_symbols_open(-1, NULL, &symbols, &err));
+	assert_int_equal(err.code, SF_E_SYSTEM);
+}
+
+static void count_calls(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	unsigned *seen = arg;
+
+	assert_true(n >= 1 && *locations[0].function);
+	seen[index]++;
+}
+
+/* Any order, duplicates, addresses of nothing; each known one is reported once. */
+static void any_order(void **state)
+{
+	uint64_t hidden, other;
+	struct sf_symbols *symbols;
+	SF_CLEANUP(close) int fd = -1;
+	char path[128];
+	(void)state;
+
+	assert_true(run("gcc -g -O2 c.c -o order"));
+	hidden = address_of("order", "hidden");
+	other = address_of("order", "other");
+	{
+		const uint64_t addresses[] = { other, hidden, UINT64_MAX, other, 0, hidden, 1 };
+		const unsigned expected[] = { 1, 1, 0, 1, 0, 1, 0 };
+		unsigned seen[7] = { 0 };
+
+		snprintf(path, sizeof(path), "%s/order", folder);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(sf_symbols_open(fd, path, &symbols, NULL));
+		assert_true(sf_symbols_resolve(symbols, addresses, 7, count_calls, seen, NULL));
+		assert_memory_equal(seen, expected, sizeof(expected));
+		assert_true(sf_symbols_resolve(symbols, addresses, 0, count_calls, seen, NULL));
+		sf_symbols_close(symbols);
+	}
+}
+
+static int prepare(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	write_file("c.c", c_source);
+	write_file("x.cc", cxx_source);
+	return 0;
+}
+
+static int clean_up(void **state)
+{
+	char line[128];
+	(void)state;
+
+	snprintf(line, sizeof(line), "rm -r %s", folder);
+	return system(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(like_llvm),
+		cmocka_unit_test(separate_debug_file),
+		cmocka_unit_test(wrong_debug_file),
+		cmocka_unit_test(mini_debug_data),
+		cmocka_unit_test(dynamic_symbols_only),
+		cmocka_unit_test(versions_labels_and_indirect_functions),
+		cmocka_unit_test(memory_file),
+		cmocka_unit_test(not_an_image),
+		cmocka_unit_test(any_order),
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean_up);
+}
