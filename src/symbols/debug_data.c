@@ -48,7 +48,7 @@ static void *unpack(const struct packed *packed, size_t *size_ret)
 bool sf_debug_file_unpack(Elf *main, struct sf_elf_file *ret)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = sf_elf_section(main, ".gnu_debugdata", &header);
+	Elf_Scn *section = sf_elf_file_section(main, ".gnu_debugdata", &header);
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
 	struct packed packed;
 	size_t size;

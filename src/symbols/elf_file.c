@@ -83,7 +83,7 @@ void sf_elf_file_close(struct sf_elf_file *file)
 	*file = (struct sf_elf_file){ .fd = -1 };
 }
 
-Elf_Scn *sf_elf_section(Elf *elf, const char *name, GElf_Shdr *header_ret)
+Elf_Scn *sf_elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_ret)
 {
 	size_t names;
 

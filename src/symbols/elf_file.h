@@ -30,7 +30,7 @@ bool sf_elf_file_take_memory(void *memory, size_t size, struct sf_elf_file *ret)
 void sf_elf_file_close(struct sf_elf_file *file); /* of a zeroed one too */
 
 /* The section with this name, or NULL. */
-Elf_Scn *sf_elf_section(Elf *elf, const char *name, GElf_Shdr *header_ret);
+Elf_Scn *sf_elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_ret);
 
 /* Whether `address` is in a segment that is loaded to be run. */
 bool sf_elf_is_code(Elf *elf, uint64_t address);

@@ -397,10 +397,10 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 static bool has_dwarf(Elf *elf)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = sf_elf_section(elf, ".debug_info", &header);
+	Elf_Scn *section = sf_elf_file_section(elf, ".debug_info", &header);
 
 	if (!section)
-		section = sf_elf_section(elf, ".zdebug_info", &header);
+		section = sf_elf_file_section(elf, ".zdebug_info", &header);
 	return section && header.sh_type != SHT_NOBITS;
 }
 
