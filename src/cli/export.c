@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "export/export.h"
 #include "recording/profile.h"
+#include "session/session.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 
@@ -175,7 +176,7 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	struct destination to = { 0 };
 	bool done;
 
-	if (!sf_profile_load(input, &profile, err))
+	if (!sf_session_load(input, &profile, err))
 		return false;
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe report: what is in a recording. */
 #include "cli/report.h"
+#include "session/session.h"
 
 #include <string.h>
 
@@ -126,7 +127,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 		.clock_chosen = chosen->clock != 0,
 	};
 
-	if (!sf_profile_load(path, &profile, err) || !sf_profile_filter(profile, &filter, err))
+	if (!sf_session_load(path, &profile, err) || !sf_profile_filter(profile, &filter, err))
 		return false;
 	if (chosen->threads && profile->n_threads == 0)
 		return sf_fail(err, SF_E_INPUT, "no thread's name in %s matches \"%s\"", path,

@@ -40,17 +40,17 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 					     naming->addresses[index], names, n, naming->err);
 }
 
-static bool name_image(struct sf_recording *recording, const struct sf_image *image,
-		       struct sf_error *err)
+bool sf_session_name_module(struct sf_recording *recording, uint32_t module, int fd,
+			    const char *path, struct sf_error *err)
 {
 	SF_CLEANUP(free) uint64_t *addresses = NULL;
 	struct sf_symbols *symbols;
-	struct naming naming = { .recording = recording, .module = image->number, .err = err };
+	struct naming naming = { .recording = recording, .module = module, .err = err };
 	size_t n;
 
-	if (!sf_recording_unnamed(recording, image->number, &addresses, &n, err))
+	if (!sf_recording_unnamed(recording, module, &addresses, &n, err))
 		return false;
-	if (!n || image->fd < 0 || !sf_symbols_open(image->fd, image->path, &symbols, NULL))
+	if (!n || fd < 0 || !sf_symbols_open(fd, path, &symbols, NULL))
 		return true;
 	naming.addresses = addresses;
 	sf_symbols_resolve(symbols, addresses, n, on_location, &naming, NULL);
@@ -62,7 +62,9 @@ bool sf_session_name_all(struct sf_recording *recording, struct sf_images *image
 			 struct sf_error *err)
 {
 	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
-		if (!name_image(recording, sf_images_get(images, number), err))
+		const struct sf_image *image = sf_images_get(images, number);
+
+		if (!sf_session_name_module(recording, number, image->fd, image->path, err))
 			return false;
 	}
 	return true;

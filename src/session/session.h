@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "capture/engine.h"
+#include "recording/profile.h"
 #include "recording/recording.h"
 #include "session/launch.h"
 
@@ -43,7 +44,10 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 /* Ends the recording under way, if there is one. Signal-safe. */
 void sf_session_stop(void);
 
-/* Puts names into an unfinished recording (its stillframe was killed) and finishes it. */
-bool sf_session_finish(const char *path, struct sf_error *err);
+/*
+ * Reads a recording for a view. One whose stillframe was killed is finished first, where it can
+ * be written: its addresses are named from the files that still are what was mapped then.
+ */
+bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 
 #endif
