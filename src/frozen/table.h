@@ -71,7 +71,7 @@ struct sf_table_header {
 	uint64_t size;          /* of the whole block, in bytes */
 	uint8_t  build_id[32];  /* zero-padded */
 	uint32_t build_id_size;
-	uint32_t checksum;      /* zlib's crc32 of everything behind the header; checked on load */
+	uint32_t checksum;      /* zlib's crc32 of the block with 0 here; checked on load */
 };
 
 /* A view of a block. The block is not owned and must outlive the view. */

@@ -15,10 +15,10 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "unwind/rows.h"
 
 /* BUILDID-ARCH: 64 digits, and room for an architecture's name. */
 #define NAME_SIZE 96
@@ -97,15 +97,13 @@ static bool is_for(const struct sf_table_header *header, const struct sf_cache_k
 	       memcmp(header->build_id, key->build_id, key->build_id_size) == 0;
 }
 
-/* The checksum goes over everything that the header does not check in other ways. */
 static bool is_whole(const void *block, size_t size, const struct sf_cache_key *key)
 {
 	const struct sf_table_header *header = block;
 	struct sf_table table;
 
 	return sf_table_init(&table, block, size) && header->size == size && is_for(header, key) &&
-	       header->checksum == (uint32_t)crc32_z(0, (const uint8_t *)block + sizeof(*header),
-						     size - sizeof(*header));
+	       header->checksum == sf_rows_checksum(block, size);
 }
 
 static bool map(int fd, const struct stat *status, const struct sf_cache_key *key, void **ret,

@@ -52,4 +52,10 @@ bool sf_rows_settle(struct sf_rows *rows);
 bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *header, void **ret,
 		  size_t *size_ret, struct sf_error *err);
 
+/*
+ * What a block's header.checksum should be: crc32 of the whole block, with 0 in that
+ * place. `size` is the block's, at least the header's.
+ */
+uint32_t sf_rows_checksum(const void *block, size_t size);
+
 #endif
