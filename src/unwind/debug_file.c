@@ -144,19 +144,22 @@ bool sf_debug_file_open(struct sf_elf *elf, const char *root, struct sf_elf *ret
 }
 
 /* Room for what comes next: twice as much, within the bound. */
-static bool grow(uint8_t **bytes, size_t *capacity)
+static bool grow(struct sf_elf *elf, uint8_t **bytes, size_t *capacity)
 {
 	size_t wanted = *capacity ? *capacity * 2 : 1 << 20;
 	uint8_t *grown = wanted <= MAX_UNPACKED ? realloc(*bytes, wanted) : NULL;
 
-	if (!grown)
+	if (!grown) {
+		elf->no_memory = wanted <= MAX_UNPACKED;
 		return false;
+	}
 	*bytes = grown;
 	*capacity = wanted;
 	return true;
 }
 
-static bool unpack_stream(lzma_stream *stream, uint8_t **ret, size_t *size_ret)
+static bool unpack_stream(struct sf_elf *elf, lzma_stream *stream, uint8_t **ret,
+			  size_t *size_ret)
 {
 	SF_CLEANUP(free) uint8_t *bytes = NULL;
 	size_t capacity = 0;
@@ -165,7 +168,7 @@ static bool unpack_stream(lzma_stream *stream, uint8_t **ret, size_t *size_ret)
 	while (result == LZMA_OK) {
 		size_t done = stream->total_out;
 
-		if (done == capacity && !grow(&bytes, &capacity))
+		if (done == capacity && !grow(elf, &bytes, &capacity))
 			return false;
 		stream->next_out = bytes + done;
 		stream->avail_out = capacity - done;
@@ -178,7 +181,8 @@ static bool unpack_stream(lzma_stream *stream, uint8_t **ret, size_t *size_ret)
 	return true;
 }
 
-static bool unpack(const struct sf_section *section, uint8_t **ret, size_t *size_ret)
+static bool unpack(struct sf_elf *elf, const struct sf_section *section, uint8_t **ret,
+		   size_t *size_ret)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
 	bool ok;
@@ -187,7 +191,7 @@ static bool unpack(const struct sf_section *section, uint8_t **ret, size_t *size
 		return false;
 	stream.next_in = section->bytes;
 	stream.avail_in = section->size;
-	ok = unpack_stream(&stream, ret, size_ret);
+	ok = unpack_stream(elf, &stream, ret, size_ret);
 	lzma_end(&stream);
 	return ok;
 }
@@ -195,12 +199,17 @@ static bool unpack(const struct sf_section *section, uint8_t **ret, size_t *size
 bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret)
 {
 	struct sf_section section;
+	struct sf_error err;
 	uint8_t *bytes;
 	size_t size;
 
-	if (!sf_elf_section(elf, ".gnu_debugdata", &section) || !unpack(&section, &bytes, &size) ||
-	    !sf_elf_open_memory(bytes, size, ret, NULL))
+	if (!sf_elf_section(elf, ".gnu_debugdata", &section) ||
+	    !unpack(elf, &section, &bytes, &size))
 		return false;
+	if (!sf_elf_open_memory(bytes, size, ret, &err)) {
+		elf->no_memory = err.code == SF_E_NO_MEMORY;
+		return false;
+	}
 	if (ret->arch == elf->arch)
 		return true;
 	sf_elf_close(ret);

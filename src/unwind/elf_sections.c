@@ -69,8 +69,11 @@ static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, uint64_t s
 		return (const uint8_t *)image + offset;
 	}
 	bytes = malloc(size);
-	if (!bytes || pread(elf->fd, bytes, size, (off_t)offset) != (ssize_t)size ||
-	    !sf_vec_reserve(&elf->owned, 1))
+	if (!bytes || !sf_vec_reserve(&elf->owned, 1)) {
+		elf->no_memory = true;
+		return NULL;
+	}
+	if (pread(elf->fd, bytes, size, (off_t)offset) != (ssize_t)size)
 		return NULL;
 	kept = sf_steal(&bytes);
 	elf->owned.items[elf->owned.n++] = kept;

@@ -26,6 +26,8 @@ struct sf_elf {
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
 	size_t build_id_size;
 	SF_VEC(void *) owned;      /* freed by close */
+	bool no_memory;            /* something could not be read for want of memory: what looks
+				    * missing may be there */
 };
 
 struct sf_section {

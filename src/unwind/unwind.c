@@ -87,6 +87,8 @@ static bool build(struct sf_elf *elf, void **ret, size_t *size_ret, struct sf_er
 		if (!sources[i](elf, rows, err))
 			return false;
 	}
+	if (elf->no_memory)
+		return sf_fail_memory(err);
 	memcpy(header.build_id, elf->build_id, sizeof(header.build_id));
 	return sf_rows_pack(rows, &header, ret, size_ret, err);
 }

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where unwind data may be in a file or beside it: each place in turn, in ELF files made here, and
+ * which place wins. Plus what must fail, and how.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dwarf.h>
+#include <fcntl.h>
+#include <lzma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "elf_builder.h"
+#include "frozen/arch.h"
+#include "unwind/debug_file.h"
+#include "unwind/unwind.h"
+
+#define TEXT 0x1000u
+#define EH_FRAME 0x2000u
+#define EH_FRAME_HDR 0x2100u
+
+static const uint8_t code[0x100] = { 0xc3 };
+
+/* The unwind data of one function at `start`, 16 bytes long, with this CFA offset; 56 bytes. */
+struct frames {
+	uint8_t bytes[64];
+	size_t size;
+};
+
+static void put(struct frames *f, uint64_t value, size_t size)
+{
+	assert_true(f->size + size <= sizeof(f->bytes));
+	memcpy(f->bytes + f->size, &value, size);
+	f->size += size;
+}
+
+static struct frames make_frames(bool eh, uint64_t start, uint8_t cfa)
+{
+	struct frames f = { .size = 0 };
+
+	put(&f, 20, 4);                      /* CIE */
+	put(&f, eh ? 0 : UINT32_MAX, 4);
+	put(&f, 1, 1);                       /* version */
+	put(&f, 0, 1);                       /* no augmentation */
+	put(&f, 1, 1);                       /* code alignment */
+	put(&f, 0x78, 1);                    /* data alignment -8 */
+	put(&f, 16, 1);                      /* return column */
+	put(&f, DW_CFA_offset | 16, 1);
+	put(&f, 1, 1);
+	put(&f, DW_CFA_def_cfa, 1);
+	put(&f, 7, 1);
+	put(&f, 8, 1);
+	put(&f, 0, 6);
+	put(&f, 24, 4);                      /* FDE */
+	put(&f, eh ? f.size : 0, 4);
+	put(&f, start, 8);
+	put(&f, 16, 8);
+	put(&f, DW_CFA_def_cfa_offset, 1);
+	put(&f, cfa, 1);
+	put(&f, 0, 2);
+	return f;
+}
+
+static const struct elf_part text = {
+	.name = ".text", .segment = PT_LOAD, .segment_flags = PF_R | PF_X,
+	.section_flags = SHF_ALLOC | SHF_EXECINSTR, .address = TEXT,
+	.bytes = code, .size = sizeof(code),
+};
+
+static struct elf_part section(const char *name, uint64_t address, const void *bytes, size_t size)
+{
+	return (struct elf_part){ .name = name, .address = address, .bytes = bytes, .size = size };
+}
+
+struct made {
+	struct sf_table table;
+	void *block;
+};
+
+static struct made build_fd(int fd)
+{
+	struct made made;
+	struct sf_error err;
+	size_t size;
+
+	if (!sf_unwind_build(fd, &made.block, &size, &err))
+		fail_msg("%s", err.text);
+	assert_true(sf_table_init(&made.table, made.block, size));
+	return made;
+}
+
+static struct made build_on(uint16_t machine, const struct elf_part *parts, size_t n,
+			    bool without_sections)
+{
+	const struct elf_description description = {
+		.machine = machine, .parts = parts, .n_parts = n,
+		.without_sections = without_sections,
+	};
+	int fd = elf_build_fd(&description);
+	struct made made = build_fd(fd);
+
+	close(fd);
+	return made;
+}
+
+static struct made build(const struct elf_part *parts, size_t n)
+{
+	return build_on(EM_X86_64, parts, n, false);
+}
+
+/* The CFA's offset from the stack pointer at an address; -1 without rules. */
+static int cfa_at(const struct made *made, uint64_t address)
+{
+	const struct sf_rules *rules = sf_table_find(&made->table, address);
+
+	return rules ? rules->cfa.value : -1;
+}
+
+static void sections_win_in_order(void **state)
+{
+	struct frames eh = make_frames(true, TEXT, 1);
+	struct frames debug = make_frames(false, TEXT, 2);
+	struct frames more = make_frames(false, TEXT + 8, 3);
+	uint8_t both[128];
+	const struct elf_part parts[] = {
+		text, section(".debug_frame", 0, both, debug.size + more.size),
+		section(".eh_frame", EH_FRAME, eh.bytes, eh.size),
+	};
+	const uint32_t cie = (uint32_t)debug.size;
+	struct made made;
+	(void)state;
+
+	memcpy(both, debug.bytes, debug.size);
+	memcpy(more.bytes + 28, &cie, 4);
+	memcpy(both + debug.size, more.bytes, more.size);
+	made = build(parts, 3);
+	assert_int_equal(cfa_at(&made, TEXT), 1);
+	assert_int_equal(cfa_at(&made, TEXT + 15), 1);
+	assert_int_equal(cfa_at(&made, TEXT + 16), 3);
+	assert_int_equal(cfa_at(&made, TEXT + 23), 3);
+	assert_int_equal(cfa_at(&made, TEXT + 24), -1);
+	free(made.block);
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), 2);
+	free(made.block);
+}
+
+static void no_unwind_data_gives_no_rows(void **state)
+{
+	struct made made = build(&text, 1);
+	(void)state;
+
+	assert_int_equal(made.table.header->n_rows, 0);
+	assert_int_equal(cfa_at(&made, TEXT), -1);
+	free(made.block);
+}
+
+static void found_through_its_segment(void **state)
+{
+	struct frames eh = make_frames(true, TEXT, 1);
+	const int32_t delta = (int32_t)(EH_FRAME - (EH_FRAME_HDR + 4));
+	uint8_t data[0x200] = { 0 };
+	uint8_t header[12] = {
+		1, DW_EH_PE_pcrel | DW_EH_PE_sdata4, DW_EH_PE_omit, DW_EH_PE_omit,
+	};
+	const struct elf_part parts[] = {
+		text,
+		{ .segment = PT_LOAD, .segment_flags = PF_R, .address = EH_FRAME, .bytes = data,
+		  .size = sizeof(data) },
+		{ .segment = PT_GNU_EH_FRAME, .address = EH_FRAME_HDR, .bytes = header,
+		  .size = sizeof(header) },
+	};
+	struct made made;
+	(void)state;
+
+	memcpy(header + 4, &delta, 4);
+	memcpy(data, eh.bytes, eh.size);
+	memset(data + eh.size + 4, 0x55, 100); /* behind the zero that ends it */
+	made = build_on(EM_X86_64, parts, 3, true);
+	assert_int_equal(cfa_at(&made, TEXT), 1);
+	assert_int_equal(made.table.header->n_rows, 2);
+	free(made.block);
+
+	header[1] = DW_EH_PE_omit;
+	made = build_on(EM_X86_64, parts, 3, true);
+	assert_int_equal(made.table.header->n_rows, 0);
+	free(made.block);
+}
+
+static size_t compress_frame(const struct frames *f, uint8_t *ret, size_t room)
+{
+	uLongf size = room;
+
+	assert_int_equal(compress(ret, &size, f->bytes, f->size), Z_OK);
+	return size;
+}
+
+static void compressed_sections(void **state)
+{
+	struct frames debug = make_frames(false, TEXT, 7);
+	uint8_t bytes[256] = { 0 };
+	Elf64_Chdr header = {
+		.ch_type = ELFCOMPRESS_ZLIB, .ch_size = debug.size, .ch_addralign = 1,
+	};
+	struct elf_part parts[] = { text, section(".debug_frame", 0, bytes, 0) };
+	struct made made;
+	(void)state;
+
+	memcpy(bytes, &header, sizeof(header));
+	parts[1].size = sizeof(header) + compress_frame(&debug, bytes + sizeof(header), 200);
+	parts[1].section_flags = SHF_COMPRESSED;
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), 7);
+	free(made.block);
+
+	header.ch_size = UINT64_C(1) << 40; /* a lie that would cost a terabyte */
+	memcpy(bytes, &header, sizeof(header));
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), -1);
+	free(made.block);
+
+	memcpy(bytes, "ZLIB\0\0\0\0\0\0\0", 11);
+	bytes[11] = (uint8_t)debug.size;
+	parts[1].size = 12 + compress_frame(&debug, bytes + 12, 200);
+	parts[1].section_flags = 0;
+	parts[1].name = ".zdebug_frame";
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), 7);
+	free(made.block);
+
+	bytes[4] = 1;
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), -1);
+	free(made.block);
+}
+
+static void packed_debug_data(void **state)
+{
+	struct frames debug = make_frames(false, TEXT, 9);
+	const struct elf_part inner[] = {
+		text, section(".debug_frame", 0, debug.bytes, debug.size),
+	};
+	const struct elf_description description = {
+		.machine = EM_X86_64, .parts = inner, .n_parts = 2,
+	};
+	uint8_t packed[4096];
+	size_t packed_size = 0, size;
+	void *file = elf_build(&description, &size);
+	struct elf_part parts[] = { text, section(".gnu_debugdata", 0, packed, 0) };
+	struct made made;
+	(void)state;
+
+	assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC32, NULL, file, size, packed,
+						 &packed_size, sizeof(packed)), LZMA_OK);
+	parts[1].size = packed_size;
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), 9);
+	free(made.block);
+
+	parts[1].size = packed_size / 2;
+	made = build(parts, 2);
+	assert_int_equal(cfa_at(&made, TEXT), -1);
+	free(made.block);
+	free(file);
+}
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+	close(fd);
+}
+
+struct folder {
+	char path[64];
+	struct frames frames;
+	void *debug;       /* a debug file */
+	size_t debug_size;
+};
+
+static const struct {
+	uint32_t name_size, size, type;
+	char name[4];
+	uint8_t id[4];
+} note = { 4, 4, NT_GNU_BUILD_ID, "GNU", { 0xde, 0xad, 0xbe, 0xef } };
+
+static const struct elf_part note_part = {
+	.segment = PT_NOTE, .bytes = &note, .size = sizeof(note),
+};
+
+static int make_folder(void **state)
+{
+	struct folder *folder = calloc(1, sizeof(*folder));
+	struct elf_part parts[3] = { text, note_part };
+	struct elf_description description = {
+		.machine = EM_X86_64, .parts = parts, .n_parts = 3,
+	};
+
+	folder->frames = make_frames(false, TEXT, 5);
+	parts[2] = section(".debug_frame", 0, folder->frames.bytes, folder->frames.size);
+	folder->debug = elf_build(&description, &folder->debug_size);
+	strcpy(folder->path, "/tmp/sf-debug-XXXXXX");
+	assert_non_null(mkdtemp(folder->path));
+	*state = folder;
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	struct folder *folder = *state;
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder->path);
+	assert_int_equal(system(command), 0);
+	free(folder->debug);
+	free(folder);
+	return 0;
+}
+
+/* Whether a file made of `parts`, at folder/program, finds a debug file with the folder as root. */
+static bool finds(const struct folder *folder, const struct elf_part *parts, size_t n)
+{
+	const struct elf_description description = {
+		.machine = EM_X86_64, .parts = parts, .n_parts = n,
+	};
+	char path[128];
+	size_t size;
+	void *file = elf_build(&description, &size);
+	struct sf_elf elf, other;
+	bool found;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/program", folder->path);
+	write_file(path, file, size);
+	free(file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(sf_elf_open(fd, &elf, NULL));
+	found = sf_debug_file_open(&elf, folder->path, &other);
+	if (found) {
+		struct sf_cfi cfi;
+
+		assert_true(sf_elf_debug_frame(&other, &cfi));
+		assert_int_equal(cfi.size, folder->frames.size);
+		sf_elf_close(&other);
+	}
+	sf_elf_close(&elf);
+	close(fd);
+	return found;
+}
+
+static void by_build_id(void **state)
+{
+	const struct folder *folder = *state;
+	const struct elf_part parts[] = { text, note_part };
+	struct elf_part other[] = { text, note_part };
+	__typeof__(note) other_note = note;
+	char path[128];
+
+	assert_false(finds(folder, parts, 2));
+	snprintf(path, sizeof(path), "%s/.build-id", folder->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/de");
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/adbeef.debug");
+	write_file(path, folder->debug, folder->debug_size);
+	assert_true(finds(folder, parts, 2));
+	assert_false(finds(folder, parts, 1));
+
+	/* The name fits, the build id inside does not. */
+	memcpy((uint8_t *)&other_note + offsetof(__typeof__(note), id), "\xde\xad\xbe\xee", 4);
+	other[1].bytes = &other_note;
+	strcpy(strrchr(path, '/'), "/adbeee.debug");
+	write_file(path, folder->debug, folder->debug_size);
+	assert_false(finds(folder, other, 2));
+}
+
+static struct elf_part link_part(uint8_t bytes[32], const char *name, uint32_t checksum)
+{
+	size_t size = (strlen(name) + 4) & ~(size_t)3;
+
+	memset(bytes, 0, 32);
+	memcpy(bytes, name, strlen(name));
+	memcpy(bytes + size, &checksum, 4);
+	return section(".gnu_debuglink", 0, bytes, size + 4);
+}
+
+static void by_link(void **state)
+{
+	const struct folder *folder = *state;
+	const uint32_t checksum = (uint32_t)crc32(0, folder->debug, (uInt)folder->debug_size);
+	uint8_t bytes[32];
+	struct elf_part parts[] = { text, link_part(bytes, "the.dbg", checksum) };
+	char path[300];
+
+	assert_false(finds(folder, parts, 2));
+	snprintf(path, sizeof(path), "%s/the.dbg", folder->path);
+	write_file(path, folder->debug, folder->debug_size);
+	assert_true(finds(folder, parts, 2));
+	assert_int_equal(unlink(path), 0);
+
+	snprintf(path, sizeof(path), "%s/.debug", folder->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/the.dbg");
+	write_file(path, folder->debug, folder->debug_size);
+	assert_true(finds(folder, parts, 2));
+
+	parts[1] = link_part(bytes, "the.dbg", checksum + 1);
+	assert_false(finds(folder, parts, 2));
+	parts[1] = link_part(bytes, ".debug/the.dbg", checksum);
+	assert_false(finds(folder, parts, 2));
+	assert_int_equal(unlink(path), 0);
+
+	snprintf(path, sizeof(path), "mkdir -p '%s%s'", folder->path, folder->path);
+	assert_int_equal(system(path), 0);
+	snprintf(path, sizeof(path), "%s%s/the.dbg", folder->path, folder->path);
+	write_file(path, folder->debug, folder->debug_size);
+	parts[1] = link_part(bytes, "the.dbg", checksum);
+	assert_true(finds(folder, parts, 2));
+}
+
+static void x86_64_plt(void **state)
+{
+	static const uint8_t plt[] = {
+		0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0,
+		0xff, 0x25, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0,
+		0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9, 0, 0, 0, 0, 0x66, 0x90,
+	};
+	struct elf_part parts[] = { text, section(".plt", TEXT + 0x40, plt, sizeof(plt)) };
+	static const struct { unsigned offset; int cfa; } expected[] = {
+		{ 0, 16 }, { 5, 16 }, { 6, 24 }, { 15, 24 }, { 16, 8 }, { 26, 8 }, { 27, 16 },
+		{ 31, 16 }, { 32, 8 }, { 40, 8 }, { 41, 16 }, { 47, 16 }, { 48, -1 },
+	};
+	struct made made = build(parts, 2);
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		assert_int_equal(cfa_at(&made, TEXT + 0x40 + expected[i].offset), expected[i].cfa);
+	assert_true(sf_table_find(&made.table, TEXT + 0x40)->flags & SF_RULES_GUESS);
+	free(made.block);
+}
+
+static void aarch64_plt(void **state)
+{
+	uint32_t plt[12] = { 0xa9bf7bf0 }; /* stp x16, x30, [sp, #-16]! */
+	struct elf_part parts[] = { text, section(".plt", TEXT + 0x40, plt, sizeof(plt)) };
+	struct made made = build_on(EM_AARCH64, parts, 2, false);
+	(void)state;
+
+	assert_int_equal(cfa_at(&made, TEXT + 0x40), 0);
+	assert_int_equal(sf_table_find(&made.table, TEXT + 0x40)->ra.how, SF_HOW_SAME);
+	assert_int_equal(cfa_at(&made, TEXT + 0x44), 16);
+	assert_int_equal(sf_table_find(&made.table, TEXT + 0x5f)->ra.how, SF_HOW_AT_CFA);
+	assert_int_equal(cfa_at(&made, TEXT + 0x60), 0);
+	assert_int_equal(cfa_at(&made, TEXT + 0x70), -1);
+	free(made.block);
+}
+
+static void rows_win_over_the_plt_guess(void **state)
+{
+	struct frames eh = make_frames(true, TEXT + 0x50, 33);
+	const uint8_t plt[0x30] = { 0 };
+	struct elf_part parts[] = {
+		text, section(".plt.sec", TEXT + 0x40, plt, sizeof(plt)),
+		section(".eh_frame", EH_FRAME, eh.bytes, eh.size),
+	};
+	struct made made = build(parts, 3);
+	(void)state;
+
+	assert_int_equal(cfa_at(&made, TEXT + 0x4f), 8);
+	assert_int_equal(cfa_at(&made, TEXT + 0x50), 33);
+	assert_int_equal(cfa_at(&made, TEXT + 0x60), 8);
+	free(made.block);
+}
+
+static void build_id_is_in_the_header(void **state)
+{
+	const struct elf_part parts[] = { text, note_part };
+	struct made made = build(parts, 2);
+	(void)state;
+
+	assert_int_equal(made.table.header->build_id_size, 4);
+	assert_memory_equal(made.table.header->build_id, "\xde\xad\xbe\xef\0\0\0\0", 8);
+	free(made.block);
+}
+
+static void assert_refused(int fd, enum sf_code code_wanted, const char *words)
+{
+	struct sf_error err;
+	void *block;
+	size_t size;
+
+	assert_false(sf_unwind_build(fd, &block, &size, &err));
+	assert_int_equal(err.code, code_wanted);
+	assert_non_null(strstr(err.text, words));
+	close(fd);
+}
+
+static void files_that_are_refused(void **state)
+{
+	struct elf_part parts[] = { text };
+	struct elf_description description = { .machine = EM_68K, .parts = parts, .n_parts = 1 };
+	int fd;
+	(void)state;
+
+	assert_refused(elf_build_fd(&description), SF_E_UNSUPPORTED, "machine (4)");
+	description.machine = EM_X86_64;
+	parts[0].memory_size = UINT64_C(1) << 33;
+	assert_refused(elf_build_fd(&description), SF_E_UNSUPPORTED, "more than 4 GiB");
+	fd = elf_build_fd(&description);
+	assert_int_equal(pwrite(fd, "\1", 1, EI_CLASS), 1);
+	assert_refused(fd, SF_E_UNSUPPORTED, "64-bit");
+	assert_refused(open("/dev/null", O_RDONLY | O_CLOEXEC), SF_E_INPUT, "ELF");
+	assert_refused(-1, SF_E_INPUT, "ELF");
+}
+
+#define WITH_FOLDER(function) cmocka_unit_test_setup_teardown(function, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sections_win_in_order),
+		cmocka_unit_test(no_unwind_data_gives_no_rows),
+		cmocka_unit_test(found_through_its_segment),
+		cmocka_unit_test(compressed_sections),
+		cmocka_unit_test(packed_debug_data),
+		WITH_FOLDER(by_build_id),
+		WITH_FOLDER(by_link),
+		cmocka_unit_test(x86_64_plt),
+		cmocka_unit_test(aarch64_plt),
+		cmocka_unit_test(rows_win_over_the_plt_guess),
+		cmocka_unit_test(build_id_is_in_the_header),
+		cmocka_unit_test(files_that_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
