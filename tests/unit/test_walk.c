@@ -210,6 +210,26 @@ static void saved_registers_are_followed(void **state)
 		      { APP + 0x310, STACK + 0x208, ROWS });
 }
 
+/* A register's expression starts with the CFA on its stack, the CFA's own with nothing. */
+static void expressions_start_with_the_cfa(void **state)
+{
+	static const uint8_t minus_8[] = { 0x38, 0x1c }, nop[] = { 0x96 };
+	struct sf_rules rules = simple_rules(RSP, 32, 0);
+	(void)state;
+
+	rules.ra = table_expression(&app, SF_HOW_AT_EXPRESSION, minus_8, sizeof(minus_8));
+	table_row(&app, 0x600, &rules);
+	rules = simple_rules(RSP, 0, -8);
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, nop, sizeof(nop));
+	table_row(&app, 0x700, &rules);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	recorded_put(&r, STACK + 0x118, APP + 0x710);
+	assert_frames(SF_END_EXPRESSION,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x710, STACK + 0x120, ROWS });
+}
+
 /* The PLT's rules ask for pc as register 16. */
 static void expressions_know_the_pc(void **state)
 {
@@ -455,6 +475,64 @@ static void a_stale_return_address_is_not(void **state)
 		      { APP + 0x310, STACK + 0x150, CHAIN });
 }
 
+/* With no direct call as evidence, a record that leads behind a call goes before what is on top. */
+static void weaker_evidence_in_its_order(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
+	put_call(JIT + 0x80);
+	put_call(APP + 0x310);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+
+	recorded_put(&r, STACK + 0x148, APP + 0x320); /* code, but behind no call */
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x320, STACK + 0x150, CHAIN });
+
+	recorded_put(&r, STACK + 0x100, 0); /* nothing better: a trampoline may have pushed it */
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x320, STACK + 0x150, CHAIN });
+}
+
+/* Above code without rules, fp and sp are all that is known; above a bare leaf, what calls keep. */
+static void registers_above_code_without_rows(void **state)
+{
+	struct sf_rules by_rbx = simple_rules(RBX, 16, -8), by_rax = simple_rules(0, 16, -8);
+	(void)state;
+
+	table_row(&app, 0x600, &by_rbx);
+	table_row(&app, 0x700, &by_rax);
+	table_finish(&app);
+	r.still.regs.pc = JIT + 0x50;
+	recorded_reg(&r, RBX, STACK + 0x180);
+	recorded_reg(&r, 0, STACK + 0x180);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x148, APP + 0x610);
+	recorded_put(&r, STACK + 0x188, APP + 0x310);
+	assert_frames(SF_END_REGISTER,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x150, CHAIN });
+
+	put_direct_call(APP + 0x610, JIT + 0x40);
+	recorded_put(&r, STACK + 0x100, APP + 0x610);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x610, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x190, ROWS });
+	put_direct_call(APP + 0x710, JIT + 0x40);
+	recorded_put(&r, STACK + 0x100, APP + 0x710);
+	assert_frames(SF_END_REGISTER,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x710, STACK + 0x108, GUESS });
+}
+
 /* A call through a null pointer: nothing is known of pc, but who called is on top of the stack. */
 static void a_jump_to_nowhere_has_a_caller(void **state)
 {
@@ -648,6 +726,7 @@ int main(void)
 		TEST(a_zero_return_address_is_the_root),
 		TEST(a_return_address_in_no_code_is_not_a_frame),
 		TEST(saved_registers_are_followed),
+		TEST(expressions_start_with_the_cfa),
 		TEST(expressions_know_the_pc),
 		TEST(an_unknown_register_ends_the_walk),
 		TEST(caller_saved_registers_are_lost),
@@ -664,6 +743,8 @@ int main(void)
 		TEST(edges_of_a_function_without_rows),
 		TEST(a_direct_call_to_here_is_believed),
 		TEST(a_stale_return_address_is_not),
+		TEST(weaker_evidence_in_its_order),
+		TEST(registers_above_code_without_rows),
 		TEST(a_jump_to_nowhere_has_a_caller),
 		TEST(signals_on_the_same_stack),
 		TEST(signals_on_other_stacks_above_and_below),
