@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recordings written by hand through the real writer, a line per fact. Addresses name functions:
+ * address 0x1000 * n + 0x11 is in function n of module 1, "/opt/app/libwork.so".
+ */
+#ifndef SMALL_RECORDING_H
+#define SMALL_RECORDING_H
+
+#include "recording/profile.h"
+#include "recording/recording.h"
+
+#define SMALL_START_NS 5000000000u
+#define MS 1000000u
+
+/* A folder of its own for each test, and a path in it. */
+void small_folder_make(void);
+void small_folder_remove(void);
+const char *small_path(const char *name);
+
+struct sf_recording *small_start(const char *path);
+uint32_t small_thread(struct sf_recording *recording, int tid, const char *name);
+
+/* Functions from the outermost to the innermost, 0 ends them. */
+uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char *wait,
+		     const unsigned *functions);
+#define SMALL_STACK(recording, end, wait, ...)                                                     \
+	small_stack((recording), (end), (wait), (const unsigned[]){ __VA_ARGS__, 0 })
+
+/* A sample `at` milliseconds after the start, of one tick. */
+void small_sample(struct sf_recording *recording, unsigned at_ms, uint32_t thread, uint32_t stack,
+		  enum sf_state state, unsigned cpu_ms, unsigned wall_ms);
+
+/*
+ * Names: function n is called "fn<n>" in "work.c"; function 3 is inlined into function 2 where it
+ * stands (so address 3 has the functions fn3, fn2), function 9 has no name.
+ */
+void small_names(struct sf_recording *recording);
+void small_finish(struct sf_recording *recording);
+
+struct sf_profile *small_load(const char *path);
+
+/* The number that a query on the file yields. */
+int64_t small_query(const char *path, const char *sql);
+
+#endif

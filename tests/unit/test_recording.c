@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing recordings: what goes in comes out, nothing but recordings is replaced, and neither a
+ * kill -9 at any moment nor a full disk costs more than it says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "recording/histogram.h"
+#include "small_recording.h"
+
+static int make_folder(void **state)
+{
+	(void)state;
+	small_folder_make();
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	small_folder_remove();
+	return 0;
+}
+
+static void what_goes_in_comes_out(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "first");
+	struct sf_profile *profile;
+	struct sf_error err;
+	(void)state;
+
+	assert_true(sf_recording_thread_name(recording, thread, "second", &err));
+	small_sample(recording, 1200, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2),
+		     SF_STATE_RUNNING, 5, 6);
+	small_sample(recording, 100, thread,
+		     SMALL_STACK(recording, SF_END_DEPTH, "[futex]", 1, 9), SF_STATE_BLOCKED, 0, 50);
+	assert_true(sf_recording_thread_end(recording, thread, SMALL_START_NS + 1500 * (uint64_t)MS,
+					    7 * MS, &err));
+	small_names(recording);
+	small_finish(recording);
+
+	profile = small_load(path);
+	assert_true(profile->complete);
+	assert_string_equal(profile->command, "work --hard");
+	assert_string_equal(profile->engine, "ptrace");
+	assert_int_equal(profile->start_unix_ns, 1700000000000000000);
+	assert_int_equal(profile->duration_ns, 2000 * (uint64_t)MS);
+	assert_int_equal(profile->rate_mhz, 199000);
+	assert_int_equal(profile->n_modules, 1);
+	assert_string_equal(profile->strings[profile->modules[0].path], "/opt/app/libwork.so");
+	assert_string_equal(profile->strings[profile->modules[0].build_id], "abcd01");
+	assert_int_equal(profile->n_threads, 1);
+	assert_string_equal(profile->strings[profile->threads[0].name], "second");
+	assert_string_equal(profile->strings[profile->threads[0].process_name], "work");
+	assert_int_equal(profile->threads[0].tid, 101);
+	assert_int_equal(profile->threads[0].end_ns, 1500 * (uint64_t)MS);
+	assert_int_equal(profile->threads[0].cpu_counted_ns, 7 * MS);
+	assert_int_equal(profile->threads[0].cpu_seen_ns, 5 * MS);
+
+	/* By time, though they were written the other way round. */
+	assert_int_equal(profile->n_samples, 2);
+	assert_int_equal(profile->samples[0].time_ns, 100 * MS);
+	assert_int_equal(profile->samples[0].state, SF_STATE_BLOCKED);
+	assert_int_equal(profile->samples[0].syscall, 202);
+	assert_int_equal(profile->samples[1].time_ns, 1200 * (uint64_t)MS);
+	assert_int_equal(profile->samples[1].cpu_ns, 5 * MS);
+	assert_int_equal(profile->samples[1].wall_ns, 6 * MS);
+
+	/* [futex] on top of fn9 (without a name) on fn1 on the cut. */
+	uint32_t node = profile->samples[0].node;
+	static const char *const expected[] = { "[futex]", "0x9011 in libwork.so", "fn1",
+						"[cut: more frames than --max-depth]" };
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(sf_profile_frame_name(profile, profile->nodes[node].frame),
+				    expected[i]);
+		assert_true(profile->nodes[node].parent < node);
+		node = profile->nodes[node].parent;
+	}
+	assert_int_equal(node, 0);
+	sf_profile_destroy(profile);
+}
+
+static void inlined_calls_become_nodes(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	const struct sf_profile_frame *inner, *outer;
+	struct sf_profile *profile;
+	uint32_t node;
+	(void)state;
+
+	small_sample(recording, 1, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 3),
+		     SF_STATE_RUNNING, 5, 5);
+	small_names(recording);
+	small_finish(recording);
+	profile = small_load(path);
+	node = profile->samples[0].node;
+	inner = &profile->frames[profile->nodes[node].frame];
+	outer = &profile->frames[profile->nodes[profile->nodes[node].parent].frame];
+	assert_string_equal(profile->strings[profile->functions[inner->function].name], "fn3");
+	assert_true(inner->inlined);
+	assert_int_equal(inner->line, 33);
+	assert_int_equal(inner->address, 0x3011);
+	assert_string_equal(profile->strings[profile->functions[outer->function].name], "fn2");
+	assert_false(outer->inlined);
+	assert_int_equal(outer->address, 0x3011);
+	assert_int_equal(profile->n_nodes, 4);
+	sf_profile_destroy(profile);
+}
+
+static void a_stack_is_one_number(void **state)
+{
+	struct sf_recording *recording = small_start(small_path("a.sfr"));
+	uint32_t stack = SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 3);
+	(void)state;
+
+	assert_int_equal(SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 3), stack);
+	assert_int_not_equal(SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 4), stack);
+	assert_int_not_equal(SMALL_STACK(recording, SF_END_DEPTH, NULL, 1, 2, 3), stack);
+	assert_int_not_equal(SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1, 2, 3), stack);
+	small_finish(recording);
+}
+
+static void a_tid_is_a_new_thread_after_its_end(void **state)
+{
+	struct sf_recording *recording = small_start(small_path("a.sfr"));
+	struct sf_recording_totals totals;
+	uint32_t first = small_thread(recording, 101, "a"), second;
+	struct sf_error err;
+	(void)state;
+
+	assert_int_equal(small_thread(recording, 101, "a"), first);
+	assert_true(sf_recording_thread_end(recording, first, SMALL_START_NS + MS, 3, &err));
+	second = small_thread(recording, 101, "b");
+	assert_int_not_equal(second, first);
+	assert_true(sf_recording_thread_end(recording, second, SMALL_START_NS + MS, 4, &err));
+	sf_recording_totals(recording, &totals);
+	assert_int_equal(totals.n_threads, 2);
+	assert_int_equal(totals.cpu_counted_ns, 7);
+	small_finish(recording);
+	assert_int_equal(small_query(small_path("a.sfr"), "SELECT count(*) FROM threads"), 2);
+}
+
+static void ticks_are_samples_and_losses(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	struct sf_recording_totals totals;
+	struct sf_error err;
+	(void)state;
+
+	for (unsigned i = 0; i < 3000; i++)
+		small_sample(recording, i, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2),
+			     SF_STATE_RUNNING, 1, 1);
+	for (unsigned i = 0; i < 7; i++)
+		assert_true(sf_recording_loss(recording, thread, SF_LOSS_LATE, 2, MS, MS, &err));
+	assert_true(sf_recording_loss(recording, 0, SF_LOSS_UNSEEN, 3, MS, MS, &err));
+	sf_recording_totals(recording, &totals);
+	assert_int_equal(totals.samples, 3000);
+	assert_int_equal(totals.losses, 17);
+	assert_int_equal(totals.losses_by[SF_LOSS_LATE], 14);
+	assert_int_equal(totals.ticks, totals.ends_by[SF_END_ROOT] + totals.losses);
+	assert_int_equal(totals.cpu_lost_ns, 8 * MS);
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT ticks FROM accounting"), totals.ticks);
+	assert_int_equal(small_query(path, "SELECT sample_ticks FROM accounting"), 3000);
+	assert_int_equal(small_query(path, "SELECT cpu_lost_ns FROM accounting"), 8 * MS);
+	assert_int_equal(small_query(path, "SELECT ticks FROM losses WHERE thread = 1"), 14);
+}
+
+static void holds_are_a_histogram(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	struct sf_recording_totals totals;
+	struct sf_profile *profile;
+	(void)state;
+
+	for (unsigned ns = 1; ns <= 100000; ns++)
+		sf_recording_hold(recording, ns);
+	sf_recording_totals(recording, &totals);
+	assert_int_equal(totals.holds, 100000);
+	assert_in_range(totals.hold_p50_ns, 50000, 56250);
+	assert_in_range(totals.hold_p99_ns, 99000, 100000);
+	assert_int_equal(totals.hold_max_ns, 100000);
+	small_finish(recording);
+
+	profile = small_load(path);
+	uint64_t sum = 0;
+	for (size_t i = 0; i < profile->n_holds; i++) {
+		assert_true(i == 0 || profile->holds[i].up_to_ns > profile->holds[i - 1].up_to_ns);
+		sum += profile->holds[i].count;
+	}
+	assert_int_equal(sum, 100000);
+	sf_profile_destroy(profile);
+}
+
+static void every_time_is_in_its_bucket(void **state)
+{
+	(void)state;
+	for (unsigned shift = 0; shift < 64; shift++) {
+		for (int off = -1; off <= 1; off++) {
+			struct sf_histogram histogram = { 0 };
+			uint64_t ns = ((uint64_t)1 << shift) + (uint64_t)off;
+			unsigned bucket = 0;
+
+			sf_histogram_add(&histogram, ns, 1);
+			while (!histogram.counts[bucket])
+				bucket++;
+			assert_true(ns <= sf_histogram_up_to(bucket));
+			assert_true(bucket == 0 || ns > sf_histogram_up_to(bucket - 1));
+			assert_int_equal(sf_histogram_percentile(&histogram, 0.99), ns);
+		}
+	}
+}
+
+static void hostile_names_are_made_text(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "\033[2Jevil\xff\n");
+	struct sf_profile *profile;
+	const char *name;
+	(void)state;
+
+	small_sample(recording, 1, thread, 0, SF_STATE_RUNNING, 1, 1);
+	small_finish(recording);
+	profile = small_load(path);
+	name = profile->strings[profile->threads[0].name];
+	assert_non_null(strstr(name, "evil"));
+	for (; *name; name++)
+		assert_in_range(*name, 0x20, 0x7e);
+	sf_profile_destroy(profile);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void only_recordings_are_replaced(void **state)
+{
+	const struct sf_recording_about about = { .start_monotonic_ns = SMALL_START_NS };
+	struct sf_recording *recording, *other;
+	struct sf_error err = { 0 };
+	char text[64] = "";
+	FILE *file;
+	(void)state;
+
+	write_file(small_path("letter.txt"), "Dear recording, ...");
+	assert_false(sf_recording_create(small_path("letter.txt"), &about, &recording, &err));
+	assert_non_null(strstr(err.text, "not replaced"));
+	file = fopen(small_path("letter.txt"), "r");
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	assert_string_equal(text, "Dear recording, ...");
+
+	assert_false(sf_recording_create("/tmp", &about, &recording, &err));
+	assert_int_equal(mkfifo(small_path("fifo"), 0600), 0);
+	assert_false(sf_recording_create(small_path("fifo"), &about, &recording, &err));
+	assert_non_null(strstr(err.text, "regular file"));
+
+	write_file(small_path("a.sfr"), "");
+	recording = small_start(small_path("a.sfr"));
+	assert_false(sf_recording_create(small_path("a.sfr"), &about, &other, &err));
+	assert_non_null(strstr(err.text, "another stillframe"));
+	small_thread(recording, 101, "old");
+	small_finish(recording);
+	assert_int_equal(small_query(small_path("a.sfr"), "SELECT count(*) FROM threads"), 1);
+	small_finish(small_start(small_path("a.sfr")));
+	assert_int_equal(small_query(small_path("a.sfr"), "SELECT count(*) FROM threads"), 0);
+}
+
+static void unfinished_ones_load_and_can_be_finished(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path), *again;
+	uint32_t thread = small_thread(recording, 101, "t");
+	const struct sf_recording_module *modules;
+	struct sf_recording_totals before, after;
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+	uint64_t *addresses;
+	size_t n;
+	(void)state;
+
+	small_sample(recording, 1, thread, SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1, 3),
+		     SF_STATE_BLOCKED, 0, 5);
+	assert_true(sf_recording_loss(recording, thread, SF_LOSS_LATE, 2, MS, MS, &err));
+	sf_recording_hold(recording, 1000);
+	sf_recording_totals(recording, &before);
+	assert_false(sf_recording_reopen(path, &again, &err)); /* its writer lives */
+	assert_non_null(strstr(err.text, "another stillframe"));
+	sf_recording_abandon(recording);
+
+	profile = small_load(path);
+	assert_false(profile->complete);
+	assert_string_equal(sf_profile_frame_name(profile, profile->nodes[1].frame),
+			    "0x1011 in libwork.so");
+	assert_int_equal(profile->duration_ns, MS);
+	sf_profile_destroy(profile);
+
+	if (!sf_recording_reopen(path, &again, &err))
+		fail_msg("%s", err.text);
+	modules = sf_recording_modules(again, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(modules[0].path, "/opt/app/libwork.so");
+	assert_int_equal(modules[0].build_id_size, 3);
+	assert_int_equal(modules[0].build_id[0], 0xab);
+	sf_recording_totals(again, &after);
+	assert_int_equal(after.ticks, before.ticks);
+	assert_int_equal(after.samples, before.samples);
+	assert_int_equal(after.losses_by[SF_LOSS_LATE], 2);
+	assert_int_equal(after.n_threads, 1);
+	small_names(again);
+	assert_true(sf_recording_unnamed(again, 1, &addresses, &n, &err));
+	assert_int_equal(n, 0);
+	free(addresses);
+	assert_true(sf_recording_finish(again, 0, &err));
+
+	profile = small_load(path);
+	assert_true(profile->complete);
+	assert_string_equal(sf_profile_frame_name(profile, profile->nodes[1].frame), "fn1");
+	assert_int_equal(profile->duration_ns, MS);
+	assert_int_equal(profile->n_samples, 1);
+	sf_profile_destroy(profile);
+	assert_false(sf_recording_reopen(path, &again, &err));
+	assert_non_null(strstr(err.text, "finished already"));
+}
+
+static void a_reader_delays_but_costs_nothing(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	struct sf_error err;
+	sqlite3 *reader;
+	(void)state;
+
+	assert_int_equal(sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT * FROM session", NULL, NULL, NULL),
+			 SQLITE_OK);
+	for (unsigned i = 0; i < 4000; i++)
+		small_sample(recording, i, thread, 0, SF_STATE_RUNNING, 1, 1);
+	assert_true(sf_recording_tick(recording, SMALL_START_NS + 9000 * (uint64_t)MS, &err));
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), 0);
+	sqlite3_close(reader);
+	assert_true(sf_recording_tick(recording, SMALL_START_NS + 11000 * (uint64_t)MS, &err));
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), 4000);
+	small_finish(recording);
+}
+
+/* What a child that is going to be killed has handed to the writer, and at which of its times. */
+struct progress {
+	_Atomic unsigned accepted;
+};
+
+#define FAKE_SECOND 1000u /* samples in a second of the child's time, which runs fast */
+
+static void write_until_killed(const char *path, struct progress *progress)
+{
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+
+	for (unsigned i = 0;; i++) {
+		unsigned functions[] = { 1 + i % 7, 1 + i / 7 % 11, 1 + i / 77 % 1000, 0 };
+
+		small_sample(recording, i, thread, small_stack(recording, SF_END_ROOT, NULL,
+							       functions), SF_STATE_RUNNING, 1, 1);
+		sf_recording_hold(recording, i);
+		progress->accepted = i + 1;
+	}
+}
+
+static void check_killed(const char *path, unsigned accepted)
+{
+	struct sf_profile *profile = small_load(path);
+	char journal[160];
+
+	assert_false(profile->complete);
+	assert_true(profile->n_samples + FAKE_SECOND >= accepted);
+	for (size_t i = 0; i < profile->n_samples; i++)
+		assert_int_equal(profile->samples[i].time_ns, i * MS);
+	sf_profile_destroy(profile);
+	snprintf(journal, sizeof(journal), "%s-journal", path);
+	/* One that was needed is used up; one that was only begun may stay, and is not needed. */
+	unlink(journal);
+	assert_int_equal(small_query(path, "SELECT integrity_check = 'ok' FROM "
+				     "pragma_integrity_check"), 1);
+	assert_true(small_query(path, "SELECT count(*) FROM samples") + FAKE_SECOND >= accepted);
+}
+
+static void a_kill_costs_a_second_at_most(void **state)
+{
+	const char *path = small_path("k.sfr");
+	struct progress *progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned in_a_write = 0;
+	(void)state;
+
+	assert_true(progress != MAP_FAILED);
+	srandom(1);
+	for (unsigned round = 0; round < 60; round++) {
+		char journal[160];
+		int status;
+		pid_t pid;
+
+		progress->accepted = 0;
+		pid = fork();
+		if (pid == 0) {
+			write_until_killed(path, progress);
+			_exit(1);
+		}
+		while (progress->accepted == 0)
+			usleep(100);
+		usleep((useconds_t)(random() % 30000));
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		snprintf(journal, sizeof(journal), "%s-journal", path);
+		in_a_write += access(journal, F_OK) == 0;
+		check_killed(path, progress->accepted);
+	}
+	print_message("killed 60 times, %u of them in the middle of a write\n", in_a_write);
+	munmap(progress, sizeof(*progress));
+}
+
+/* Writes until the disk is full, and returns how many samples were handed over by then. */
+static unsigned write_until_full(struct sf_recording *recording, uint32_t thread,
+				 struct sf_error *err)
+{
+	for (unsigned i = 0; i < 1000000; i++) {
+		const struct sf_recording_sample sample = {
+			.time_ns = SMALL_START_NS + (uint64_t)i * MS, .thread = thread,
+			.cpu_ns = MS, .wall_ns = MS, .ticks = 1,
+		};
+
+		if (!sf_recording_sample(recording, &sample, err))
+			return i + 1;
+	}
+	fail_msg("the disk was never full");
+	return 0;
+}
+
+static void a_full_disk_is_an_error_and_no_loss(void **state)
+{
+	const char *path = small_path("f.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	struct rlimit before, small;
+	struct sf_error err = { 0 };
+	unsigned n;
+	(void)state;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = 300000;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	n = write_until_full(recording, thread, &err);
+	assert_int_equal(err.code, SF_E_SYSTEM);
+	assert_non_null(strstr(err.text, path));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+
+	/* What is in the file is whole, and what is not is still at hand. */
+	assert_int_equal(small_query(path, "SELECT integrity_check = 'ok' FROM "
+				     "pragma_integrity_check"), 1);
+	assert_true(small_query(path, "SELECT count(*) FROM samples") < n);
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), n);
+}
+
+/* In a child: a tmpfs of its own. Exit status 77: may not mount. */
+static int fill_tmpfs(const char *folder)
+{
+	struct sf_recording *recording;
+	struct sf_error err = { 0 };
+	char path[128];
+
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", folder, "tmpfs", 0, "size=300k") != 0)
+		return 77;
+	snprintf(path, sizeof(path), "%s/t.sfr", folder);
+	recording = small_start(path);
+	write_until_full(recording, small_thread(recording, 101, "t"), &err);
+	if (!strstr(err.text, "full") || !strstr(err.text, "Make room"))
+		return 1;
+	sf_recording_abandon(recording);
+	sf_profile_destroy(small_load(path));
+	return small_query(path, "SELECT count(*) > 1000 FROM samples") == 1 ? 0 : 2;
+}
+
+static void a_full_tmpfs_says_so(void **state)
+{
+	const char *folder = small_path("mount");
+	pid_t pid;
+	int status;
+	(void)state;
+
+	assert_int_equal(mkdir(folder, 0700), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(fill_tmpfs(folder));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(rmdir(small_path("mount")), 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: may not mount a tmpfs here\n");
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(what_goes_in_comes_out),
+		TEST(inlined_calls_become_nodes),
+		TEST(a_stack_is_one_number),
+		TEST(a_tid_is_a_new_thread_after_its_end),
+		TEST(ticks_are_samples_and_losses),
+		TEST(holds_are_a_histogram),
+		TEST(every_time_is_in_its_bucket),
+		TEST(hostile_names_are_made_text),
+		TEST(only_recordings_are_replaced),
+		TEST(unfinished_ones_load_and_can_be_finished),
+		TEST(a_reader_delays_but_costs_nothing),
+		TEST(a_kill_costs_a_second_at_most),
+		TEST(a_full_disk_is_an_error_and_no_loss),
+		TEST(a_full_tmpfs_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
