@@ -24,7 +24,7 @@
 /* A place that may be the caller's. */
 struct caller {
 	uint64_t pc, sp, fp;
-	bool is_code;        /* pc - 1 is in mapped code */
+	bool is_code;        /* in mapped code */
 	bool is_behind_call; /* and a call instruction ends there */
 	uint64_t target;     /* of a direct call, else 0 */
 };
@@ -34,7 +34,7 @@ static void judge(const struct sf_cursor *cursor, struct caller *caller)
 	const struct sf_still *still = cursor->still;
 
 	caller->pc &= still->arch->code_mask;
-	caller->is_code = sf_code_map_find(still->map, caller->pc - 1) != NULL;
+	caller->is_code = sf_frame_region(still, caller->pc, false) != NULL;
 	caller->is_behind_call =
 		caller->is_code &&
 		still->arch->is_behind_call(&still->memory, caller->pc, &caller->target);
@@ -179,7 +179,7 @@ static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 	if (step != SF_STEP_TAKEN)
 		return step;
 	record.pc &= cursor->still->arch->code_mask;
-	if (!sf_code_map_find(cursor->still->map, record.pc - 1))
+	if (!sf_frame_region(cursor->still, record.pc, false))
 		return SF_STEP_FAILED;
 	return take_record(cursor, &record);
 }

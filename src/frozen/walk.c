@@ -17,21 +17,25 @@ static sf_step_fn *const steppers[] = {
 	sf_step_frame_pointer,
 };
 
-/* The address that the code is looked up by: a return address may be the first of what follows. */
-static uint64_t code_address(const struct sf_cursor *cursor)
+const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact)
 {
-	return cursor->exact ? cursor->regs.pc : cursor->regs.pc - 1;
+	const struct sf_region *region = sf_code_map_find(still->map, exact ? pc : pc - 1);
+
+	if (region || exact)
+		return region;
+	region = sf_code_map_find(still->map, pc);
+	return region && still->arch->is_sigreturn(&still->memory, pc) ? region : NULL;
 }
 
 /* Neighbouring frames are often in the same region, so `last` is asked before the map. */
 static const struct sf_region *find_region(const struct sf_cursor *cursor,
 					   const struct sf_region *last)
 {
-	const uint64_t address = code_address(cursor);
+	const uint64_t pc = cursor->regs.pc, address = cursor->exact ? pc : pc - 1;
 
 	if (last && address >= last->start && address < last->end)
 		return last;
-	return sf_code_map_find(cursor->still->map, address);
+	return sf_frame_region(cursor->still, pc, cursor->exact);
 }
 
 static void note_frame(const struct sf_cursor *cursor, const struct sf_region *region,
@@ -67,7 +71,7 @@ static enum sf_end walk(struct sf_cursor *cursor, struct sf_trace *trace)
 
 	for (;;) {
 		region = find_region(cursor, region);
-		/* A return address in no code is none. An exact pc is where the thread really stood. */
+		/* A return address in no code is none; an exact pc is where the thread stood. */
 		if (!region && !cursor->exact)
 			return SF_END_NO_CODE;
 		if (trace->n_frames == trace->capacity)

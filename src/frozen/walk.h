@@ -70,6 +70,12 @@ enum sf_step {
 };
 
 /*
+ * The region of a frame's code, or NULL. A return address belongs to the call before it, except
+ * that a signal trampoline was not called and may be the first thing in its region. Signal-safe.
+ */
+const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact);
+
+/*
  * A stepper: one way to get from a frame to its caller. To add one: write step_NAME.c, add it
  * to `steppers` in walk.c in the order in which they are tried, and to meson.build.
  */

@@ -6,6 +6,7 @@
  *
  * What is walked is this program's own stack, copied in a signal handler below a deep recursion: by
  * frame pointers, and by a table with the one row that every function with a frame pointer obeys.
+ * (Only x86-64 has such a row: elsewhere the frame record may lie anywhere in the frame.)
  * Both walks must see the recursion in full, so that it is known that they did walk.
  */
 #include <pthread.h>
@@ -103,22 +104,12 @@ static bool read_code(const struct sf_reader *reader, void *ret, uint64_t addr, 
 	return true;
 }
 
-#if defined(__x86_64__)
 static void take_registers(const ucontext_t *context, struct sf_regs *ret)
 {
 	ret->pc = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
 	sf_reg_set(ret, sf_arch_host()->sp, (uint64_t)context->uc_mcontext.gregs[REG_RSP]);
 	sf_reg_set(ret, sf_arch_host()->fp, (uint64_t)context->uc_mcontext.gregs[REG_RBP]);
 }
-#elif defined(__aarch64__)
-static void take_registers(const ucontext_t *context, struct sf_regs *ret)
-{
-	ret->pc = context->uc_mcontext.pc;
-	sf_reg_set(ret, sf_arch_host()->sp, context->uc_mcontext.sp);
-	for (unsigned i = 0; i < 31; i++)
-		sf_reg_set(ret, i, context->uc_mcontext.regs[i]);
-}
-#endif
 
 /* In the handler of a fault: copies the stack, then lets the fault succeed. */
 static __attribute__((noinline)) void take_still(int signal_number)
@@ -167,8 +158,8 @@ static void read_maps(void)
 	FILE *maps = fopen("/proc/self/maps", "re");
 
 	while (maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%llx %7s", &start, &end, flags) == 3 && flags[2] == 'x' &&
-		    flags[0] == 'r')
+		/* Not all of it is readable (the vsyscall page), but nothing returns there. */
+		if (sscanf(line, "%llx-%llx %7s", &start, &end, flags) == 3 && flags[2] == 'x')
 			add_region(start, end);
 	}
 	if (maps)

@@ -596,6 +596,19 @@ static void a_trampoline_without_rules(void **state)
 	assert_signal_walk(STACK + 0x100);
 }
 
+/* qemu-user's is at the start of a page of its own: the byte before it is in no code at all. */
+static void a_trampoline_at_the_start_of_its_region(void **state)
+{
+	struct sf_region *libc_region = &r.map->regions[1];
+	(void)state;
+
+	r.map->regions[3] = r.map->regions[2];
+	r.map->n_regions = 4;
+	libc_region->end = LIBC + TRAMPOLINE - 1;
+	r.map->regions[2] = (struct sf_region){ .start = LIBC + TRAMPOLINE, .end = LIBC + SIZE };
+	assert_signal_walk(STACK + 0x100);
+}
+
 static void a_trampoline_in_code_without_a_table(void **state)
 {
 	(void)state;
@@ -749,6 +762,7 @@ int main(void)
 		TEST(signals_on_the_same_stack),
 		TEST(signals_on_other_stacks_above_and_below),
 		TEST(a_trampoline_without_rules),
+		TEST(a_trampoline_at_the_start_of_its_region),
 		TEST(a_trampoline_in_code_without_a_table),
 		TEST(a_signal_frame_restores_everything),
 		TEST(an_interrupted_jump_to_nowhere),
