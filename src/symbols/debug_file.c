@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "symbols/dwarf_symbols.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 #define MAX_BUILD_ID 64
@@ -170,22 +171,14 @@ bool sf_debug_file_find_alt(Dwarf *dwarf, const struct sf_elf_file *file, struct
 	return is_harmless(linked);
 }
 
-static const char *string_of(Dwarf_Die *die, unsigned name, unsigned other_name)
-{
-	Dwarf_Attribute attribute;
-
-	if (!dwarf_attr(die, name, &attribute) &&
-	    !(other_name && dwarf_attr(die, other_name, &attribute)))
-		return NULL;
-	return dwarf_formstring(&attribute);
-}
-
 bool sf_debug_file_may_split(Dwarf_Die *skeleton, const struct sf_elf_file *file)
 {
-	const char *name = string_of(skeleton, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
-	const char *comp_dir = string_of(skeleton, DW_AT_comp_dir, 0);
+	const char *name = sf_die_string(skeleton, DW_AT_dwo_name);
+	const char *comp_dir = sf_die_string(skeleton, DW_AT_comp_dir);
 	char folder[PATH_MAX], path[2 * PATH_MAX];
 
+	if (!name)
+		name = sf_die_string(skeleton, DW_AT_GNU_dwo_name);
 	if (!name)
 		return true;
 	folder_of(file, folder);
@@ -216,6 +209,30 @@ bool sf_debug_file_is_sane(const struct sf_elf_file *file)
 			total += (uint64_t)old_style;
 		}
 		if (total > limit)
+			return false;
+	}
+	return true;
+}
+
+static bool ends_with_zero(Elf *elf, const char *name)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = sf_elf_file_section(elf, name, &header);
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+
+	if (!data || !data->d_buf || data->d_size == 0)
+		return true;
+	return ((const char *)data->d_buf)[data->d_size - 1] == 0;
+}
+
+bool sf_debug_file_strings_end(Dwarf *dwarf)
+{
+	static const char *const names[] = {
+		".debug_str", ".zdebug_str", ".debug_line_str", ".zdebug_line_str", ".debug_str.dwo",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!ends_with_zero(dwarf_getelf(dwarf), names[i]))
 			return false;
 	}
 	return true;

@@ -29,4 +29,10 @@ bool sf_debug_file_may_split(Dwarf_Die *skeleton, const struct sf_elf_file *file
 /* Whether unpacking the compressed sections takes memory in proportion to the file. */
 bool sf_debug_file_is_sane(const struct sf_elf_file *file);
 
+/*
+ * Whether the string sections end with a zero. libdw hands out any place in them as a string, so
+ * data of which this is not true must not be used. Only after dwarf_begin, which unpacks them.
+ */
+bool sf_debug_file_strings_end(Dwarf *dwarf);
+
 #endif

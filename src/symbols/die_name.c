@@ -15,14 +15,56 @@
 #define MAX_NESTING 64
 #define MAX_ORIGINS 16 /* three are usual: concrete, abstract, declaration */
 
-const char *sf_die_linkage_name(Dwarf_Die *die)
+static int accept_any(Dwarf_Attribute *attribute, void *arg)
+{
+	(void)attribute;
+	(void)arg;
+	return DWARF_CB_OK;
+}
+
+bool sf_die_is_whole(Dwarf_Die *die)
+{
+	return dwarf_getattrs(die, accept_any, NULL, 0) == 1;
+}
+
+/* The entry that this one is an instance or a definition of. */
+static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	Dwarf_Attribute attribute;
 
-	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
-	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+	return (dwarf_attr(die, DW_AT_abstract_origin, &attribute) ||
+		dwarf_attr(die, DW_AT_specification, &attribute)) &&
+	       dwarf_formref_die(&attribute, ret);
+}
+
+static const char *own_string(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+
+	if (!dwarf_attr(die, name, &attribute))
+		return NULL;
+	if (dwarf_whatform(&attribute) == DW_FORM_string && !sf_die_is_whole(die))
 		return NULL;
 	return dwarf_formstring(&attribute);
+}
+
+const char *sf_die_string(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Die at = *die, origin;
+	const char *text = own_string(&at, name);
+
+	for (int i = 0; !text && i < MAX_ORIGINS && origin_of(&at, &origin); i++) {
+		at = origin;
+		text = own_string(&at, name);
+	}
+	return text;
+}
+
+const char *sf_die_linkage_name(Dwarf_Die *die)
+{
+	const char *name = sf_die_string(die, DW_AT_linkage_name);
+
+	return name ? name : sf_die_string(die, DW_AT_MIPS_linkage_name);
 }
 
 /* Languages whose names are nested with "::". */
@@ -45,19 +87,10 @@ static bool nests_names(Dwarf_Die *unit)
 /* The entry where the function was first declared: that one is in its class. */
 static Dwarf_Die declaration_of(const Dwarf_Die *die)
 {
-	Dwarf_Die found = *die;
+	Dwarf_Die found = *die, origin;
 
-	for (int i = 0; i < MAX_ORIGINS; i++) {
-		Dwarf_Attribute attribute;
-		Dwarf_Die origin;
-
-		if (!dwarf_attr(&found, DW_AT_abstract_origin, &attribute) &&
-		    !dwarf_attr(&found, DW_AT_specification, &attribute))
-			break;
-		if (!dwarf_formref_die(&attribute, &origin))
-			break;
+	for (int i = 0; i < MAX_ORIGINS && origin_of(&found, &origin); i++)
 		found = origin;
-	}
 	return found;
 }
 
@@ -78,7 +111,7 @@ static bool step_towards(Dwarf_Die *parent, const void *target, struct sf_budget
 
 static const char *scope_name(Dwarf_Die *die)
 {
-	const char *name = dwarf_diename(die);
+	const char *name = sf_die_string(die, DW_AT_name);
 
 	switch (dwarf_tag(die)) {
 	case DW_TAG_namespace:
@@ -113,7 +146,7 @@ static void print_scopes(Dwarf_Die *unit, const void *target, struct sf_budget *
 
 char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget)
 {
-	const char *name = dwarf_diename(die);
+	const char *name = sf_die_string(die, DW_AT_name);
 	Dwarf_Die declaration = declaration_of(die), unit;
 	char *text = NULL;
 	size_t size;

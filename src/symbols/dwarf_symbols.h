@@ -57,6 +57,15 @@ bool sf_scopes_find(Dwarf_Die *unit, const struct sf_query *queries, size_t n,
 		    struct sf_budget *budget, struct sf_scopes *ret);
 void sf_scopes_deinit(struct sf_scopes *scopes);
 
+/*
+ * Whether all attributes are inside of the data. libdw hands out strings that stand in the entry
+ * itself without looking for their end, so an entry's strings are asked for only after this.
+ */
+bool sf_die_is_whole(Dwarf_Die *die);
+
+/* A string of the entry or of what it is an instance of, or NULL. */
+const char *sf_die_string(Dwarf_Die *die, unsigned attribute);
+
 /* The name that the linker knows the function by, or NULL. */
 const char *sf_die_linkage_name(Dwarf_Die *die);
 

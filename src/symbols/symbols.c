@@ -270,45 +270,26 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 	return true;
 }
 
-static void open_unit(struct sf_symbols *symbols, const struct sf_elf_file *file, Dwarf_Off offset,
+/* False when the unit's own entry is cut off. */
+static bool open_unit(struct sf_symbols *symbols, const struct sf_elf_file *file, Dwarf_Off offset,
 		      struct unit *ret)
 {
-	Dwarf_Attribute attribute;
 	uint8_t type;
 	Dwarf_Die split;
 
 	*ret = (struct unit){ 0 };
-	if (!dwarf_offdie(symbols->dwarf, offset, &ret->die))
-		return;
+	if (!dwarf_offdie(symbols->dwarf, offset, &ret->die) || !sf_die_is_whole(&ret->die))
+		return false;
 	ret->code = ret->die;
-	if (dwarf_attr(&ret->die, DW_AT_comp_dir, &attribute))
-		ret->folder = dwarf_formstring(&attribute);
+	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
 	if (sf_debug_file_may_split(&ret->die, file) &&
 	    dwarf_cu_info(ret->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
-	    type == DW_UT_skeleton && split.addr)
+	    type == DW_UT_skeleton && split.addr && sf_die_is_whole(&split) &&
+	    sf_debug_file_strings_end(dwarf_cu_getdwarf(split.cu)))
 		ret->code = split;
 	if (dwarf_getsrcfiles(&ret->code, &ret->files, &ret->n_files) != 0 &&
 	    dwarf_getsrcfiles(&ret->die, &ret->files, &ret->n_files) != 0)
 		ret->files = NULL;
-}
-
-static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
-			 struct sf_scopes *scopes, const struct report *report)
-{
-	const struct sf_elf_file *file = symbols->debug.elf ? &symbols->debug : &symbols->image;
-	struct unit unit;
-
-	open_unit(symbols, file, queries[0].unit, &unit);
-	if (!sf_scopes_find(&unit.code, queries, n, &symbols->budget, scopes))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		struct sf_location locations[MAX_LOCATIONS];
-		size_t found = chain(symbols, &unit, scopes, scopes->of_query.items[i],
-				     queries[i].address, locations);
-
-		if (!found || !report_one(symbols, &queries[i], locations, found, report))
-			return false;
-	}
 	return true;
 }
 
@@ -319,6 +300,27 @@ static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_que
 		struct sf_location location = unknown;
 
 		if (!report_one(symbols, &queries[i], &location, 1, report))
+			return false;
+	}
+	return true;
+}
+
+static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
+			 struct sf_scopes *scopes, const struct report *report)
+{
+	const struct sf_elf_file *file = symbols->debug.elf ? &symbols->debug : &symbols->image;
+	struct unit unit;
+
+	if (!open_unit(symbols, file, queries[0].unit, &unit))
+		return resolve_without_unit(symbols, queries, n, report);
+	if (!sf_scopes_find(&unit.code, queries, n, &symbols->budget, scopes))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		struct sf_location locations[MAX_LOCATIONS];
+		size_t found = chain(symbols, &unit, scopes, scopes->of_query.items[i],
+				     queries[i].address, locations);
+
+		if (!found || !report_one(symbols, &queries[i], locations, found, report))
 			return false;
 	}
 	return true;
@@ -404,11 +406,22 @@ static bool has_dwarf(Elf *elf)
 	return section && header.sh_type != SHT_NOBITS;
 }
 
+/* NULL without DWARF, and when it is not safe to read. */
+static Dwarf *begin_dwarf(const struct sf_elf_file *file)
+{
+	Dwarf *dwarf = NULL;
+
+	if (has_dwarf(file->elf) && sf_debug_file_is_sane(file))
+		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	if (!dwarf || sf_debug_file_strings_end(dwarf))
+		return dwarf;
+	dwarf_end(dwarf);
+	return NULL;
+}
+
 static void open_dwarf(struct sf_symbols *symbols, const struct sf_elf_file *file)
 {
-	if (!has_dwarf(file->elf) || !sf_debug_file_is_sane(file))
-		return;
-	symbols->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	symbols->dwarf = begin_dwarf(file);
 	if (!symbols->dwarf)
 		return;
 	if (!sf_debug_file_find_alt(symbols->dwarf, file, &symbols->alt)) {
@@ -416,8 +429,8 @@ static void open_dwarf(struct sf_symbols *symbols, const struct sf_elf_file *fil
 		symbols->dwarf = NULL;
 		return;
 	}
-	if (symbols->alt.elf && sf_debug_file_is_sane(&symbols->alt))
-		symbols->alt_dwarf = dwarf_begin_elf(symbols->alt.elf, DWARF_C_READ, NULL);
+	if (symbols->alt.elf)
+		symbols->alt_dwarf = begin_dwarf(&symbols->alt);
 	if (symbols->alt_dwarf)
 		dwarf_setalt(symbols->dwarf, symbols->alt_dwarf);
 }
