@@ -123,6 +123,19 @@ class Target:
                 return line.strip()
         raise AssertionError("%s ended without saying %r:\n%s" % (self.command, start, self.said))
 
+    def falls_asleep(self):
+        """Waits until all its threads sleep for good."""
+        def switches():
+            return {tid: (status_of(self.pid, tid) or {}).get("voluntary_ctxt_switches") for tid in tids_of(self.pid)}
+
+        def at_rest():
+            before = switches()
+            time.sleep(0.05)
+            return all(status_of(self.pid, tid)["State"][0] == "S" for tid in tids_of(self.pid)) and \
+                switches() == before
+        until(at_rest, "%s falls asleep" % self.command)
+        return self
+
     def runs(self):
         return self.process.poll() is None
 
@@ -285,7 +298,8 @@ class Recording:
             "samples of no thread": "SELECT count(*) FROM samples WHERE thread NOT IN (SELECT id FROM threads)",
             "samples of no stack": "SELECT count(*) FROM samples WHERE stack <> 0 AND stack NOT IN (SELECT id FROM stacks)",
             "samples of no tick": "SELECT count(*) FROM samples WHERE ticks < 1",
-            "losses of no tick": "SELECT count(*) FROM losses WHERE ticks < 1",
+            # A loss may be time without a tick: the thread ended before one was due.
+            "losses of nothing": "SELECT count(*) FROM losses WHERE ticks < 1 AND cpu_ns = 0 AND wall_ns = 0",
             "negative times": "SELECT count(*) FROM samples WHERE cpu_ns < 0 OR wall_ns < 0 OR time_ns < 0",
             "unknown states": "SELECT count(*) FROM samples WHERE state NOT IN (SELECT id FROM states)",
             "unknown causes": "SELECT count(*) FROM losses WHERE cause NOT IN (SELECT id FROM causes)",

@@ -18,7 +18,7 @@ def names(thread):
 
 def test_a_hang_is_explained(stillframe, target):
     """Two threads that wait for each other: each shows what it waits for, and where."""
-    t = target("lock_wait")
+    t = target("lock_wait").falls_asleep()
     dump = stillframe.dump(t.pid)
     assert dump["version"] == 1 and dump["pid"] == t.pid and dump["name"] == "lock_wait"
     assert sorted(thread["tid"] for thread in dump["threads"]) == tids_of(t.pid)
@@ -36,7 +36,7 @@ def test_a_hang_is_explained(stillframe, target):
 
 def test_sleepers_are_not_interrupted(stillframe, target):
     """Sleeping threads are read where they sleep: unheld, held for 0 ns, and their switch counts stay as they were."""
-    t = target("many_threads", 40, 60, 0)
+    t = target("many_threads", 40, 60, 0).falls_asleep()
 
     def switches():
         return {tid: re.findall(r"ctxt_switches:\t(\d+)", read("/proc/%d/task/%d/status" % (t.pid, tid)))
@@ -181,7 +181,7 @@ def test_leader_is_gone(stillframe, target):
 
 def test_text_form(stillframe, target):
     """For people: names, states, waits, lines; 80 columns; no colour in a pipe."""
-    t = target("lock_wait")
+    t = target("lock_wait").falls_asleep()
     done = stillframe("dump", "-p", t.pid).ok()
     for text in ("left-first", "right-first", "futex", "wait_for_lock", "lock_wait.c:"):
         assert text in done.out, done

@@ -94,6 +94,7 @@ def plain(name):
     name = re.sub(r"::h[0-9a-f]{16}$", "", name)
     kept, depth = [], 0
     name = name.replace("(anonymous namespace)", "anonymous").replace("{lambda", "lambda")
+    name = name.replace("->", "").replace("::<", "<")
     name = re.sub(r"operator(<<|>>|<=>|<=|>=|<|>|->|\(\))", lambda m: "operator" + str(len(m.group(1))), name)
     for char in name:
         if char in "<(":
