@@ -73,7 +73,7 @@ bool sf_recording_thread_name(struct sf_recording *recording, uint32_t thread, c
 			      struct sf_error *err);
 bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, uint64_t time_ns,
 			     uint64_t cpu_counted_ns, struct sf_error *err);
-/* The same number again is ignored. */
+/* Tell of a module before the first stack through it. The same number again is ignored. */
 bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
 			 struct sf_error *err);
 
@@ -84,7 +84,7 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
 bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
 			const char *wait, uint32_t *ret, struct sf_error *err);
 
-/* Writes when the last write is a second before the sample's time. */
+/* Writes when the last write is a second before the sample's time, or when much has gathered. */
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
 			 struct sf_error *err);
 /* thread 0: of no known thread. Kept as sums by thread and cause. */

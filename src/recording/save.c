@@ -257,7 +257,10 @@ bool sf_recording_save(struct sf_recording *recording, struct sf_error *err)
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
 	int code = SQLITE_OK;
+	bool done = save(recording, &code, err);
 
+	/* After a failure, not again with the very next sample. */
 	recording->committed_ns = now_ns;
-	return save(recording, &code, err) || code == SQLITE_BUSY;
+	recording->save_at = recording->samples.n + SF_BURST_SAMPLES;
+	return done || code == SQLITE_BUSY;
 }

@@ -24,12 +24,24 @@ static struct sf_frame_key native_key(const struct sf_frame *frame)
 	};
 }
 
+/* Every module that a frame names is in the file, even one that nobody told of. */
+static bool ensure_module(struct sf_recording *recording, uint32_t number)
+{
+	const struct sf_recording_module unknown = {
+		.number = number, .path = "", .build_id = (const uint8_t *)"",
+		.note = "nothing is known of it",
+	};
+
+	return number == 0 || sf_recording_module(recording, &unknown, NULL);
+}
+
 static bool push(struct sf_recording *recording, const struct sf_frame_key *key, uint32_t *stack)
 {
 	struct sf_stack_key node = { .parent = *stack };
+	bool is_new;
 
-	node.frame = sf_intern_add(recording->frames, key, sizeof(*key), NULL);
-	if (!node.frame)
+	node.frame = sf_intern_add(recording->frames, key, sizeof(*key), &is_new);
+	if (!node.frame || (is_new && !ensure_module(recording, key->module)))
 		return false;
 	*stack = sf_intern_add(recording->stacks, &node, sizeof(node), NULL);
 	return *stack != 0;

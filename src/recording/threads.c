@@ -148,8 +148,9 @@ static bool keep_module(struct sf_recording *recording, const struct sf_recordin
 			const struct sf_module_row *row)
 {
 	struct sf_recording_module kept = *module;
-	uint32_t build_id = sf_intern_add(recording->strings, module->build_id,
-					  module->build_id_size, NULL);
+	const void *bytes = module->build_id_size ? module->build_id : (const void *)"";
+	uint32_t build_id =
+		sf_intern_add(recording->strings, bytes, module->build_id_size, NULL);
 
 	if (!row->path || !row->note || !row->build_id_hex || !build_id)
 		return false;

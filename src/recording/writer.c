@@ -12,7 +12,6 @@
 #include "recording/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u
-#define MAX_PENDING_SAMPLES 100000  /* 7 MB: written before the second is over */
 #define MAX_TEXT 65536              /* command lines may have megabytes */
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 
@@ -51,6 +50,7 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 		return NULL;
 	}
 	recording->lock_fd = -1;
+	recording->save_at = SF_BURST_SAMPLES;
 	recording->path = strdup(path);
 	recording->strings = sf_intern_create();
 	recording->tids = sf_intern_create();
@@ -159,7 +159,7 @@ const char *sf_recording_string(const struct sf_recording *recording, uint32_t n
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
 	if (now_ns < recording->committed_ns + COMMIT_INTERVAL_NS &&
-	    recording->samples.n < MAX_PENDING_SAMPLES)
+	    recording->samples.n < recording->save_at)
 		return true;
 	sf_recording_relative(recording, now_ns);
 	return sf_recording_save_soon(recording, now_ns, err);

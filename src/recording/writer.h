@@ -95,6 +95,7 @@ struct sf_recording {
 	uint64_t start_ns;           /* CLOCK_MONOTONIC */
 	uint64_t last_ns;            /* the latest time that was mentioned, from the start */
 	uint64_t committed_ns;       /* CLOCK_MONOTONIC, when the last burst was written or tried */
+	size_t save_at;              /* so many samples are written before their second is over */
 	bool complete;
 
 	struct sf_intern *strings;   /* all texts; sanitised */
@@ -140,6 +141,9 @@ bool sf_recording_file_open(struct sf_recording *recording, bool create, struct 
 /* Writes everything that is not in the file yet, in one transaction: save.c. */
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err);
 bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
+
+/* Samples of one burst: 10 ms of writing, during which the ring fills; and half a megabyte. */
+#define SF_BURST_SAMPLES 8192
 
 /* The same; a reader that is in the way only makes it happen later. For the running recording. */
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);

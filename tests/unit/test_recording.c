@@ -143,6 +143,25 @@ static void a_stack_is_one_number(void **state)
 	small_finish(recording);
 }
 
+static void a_module_nobody_told_of_is_no_damage(void **state)
+{
+	struct sf_recording *recording = small_start(small_path("a.sfr"));
+	struct sf_frame frame = { .address = 0x77, .image = 5, .flags = SF_FRAME_EXACT };
+	struct sf_trace trace = { .frames = &frame, .capacity = 1, .n_frames = 1 };
+	uint32_t stack, thread = small_thread(recording, 101, "t");
+	struct sf_profile *profile;
+	struct sf_error err;
+	(void)state;
+
+	assert_true(sf_recording_stack(recording, &trace, NULL, &stack, &err));
+	small_sample(recording, 1, thread, stack, SF_STATE_RUNNING, 1, 1);
+	small_finish(recording);
+	profile = small_load(small_path("a.sfr"));
+	assert_int_equal(profile->n_modules, 2);
+	assert_string_equal(sf_profile_frame_name(profile, profile->nodes[1].frame), "0x77");
+	sf_profile_destroy(profile);
+}
+
 static void a_tid_is_a_new_thread_after_its_end(void **state)
 {
 	struct sf_recording *recording = small_start(small_path("a.sfr"));
@@ -367,13 +386,13 @@ static void a_reader_delays_but_costs_nothing(void **state)
 	assert_int_equal(sqlite3_open_v2(path, &reader, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT * FROM session", NULL, NULL, NULL),
 			 SQLITE_OK);
-	for (unsigned i = 0; i < 4000; i++)
-		small_sample(recording, i, thread, 0, SF_STATE_RUNNING, 1, 1);
+	for (unsigned i = 0; i < 30000; i++) /* more than one burst in a second, too */
+		small_sample(recording, i / 8, thread, 0, SF_STATE_RUNNING, 1, 1);
 	assert_true(sf_recording_tick(recording, SMALL_START_NS + 9000 * (uint64_t)MS, &err));
 	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), 0);
 	sqlite3_close(reader);
 	assert_true(sf_recording_tick(recording, SMALL_START_NS + 11000 * (uint64_t)MS, &err));
-	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), 4000);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM samples"), 30000);
 	small_finish(recording);
 }
 
@@ -545,6 +564,7 @@ int main(void)
 		TEST(what_goes_in_comes_out),
 		TEST(inlined_calls_become_nodes),
 		TEST(a_stack_is_one_number),
+		TEST(a_module_nobody_told_of_is_no_damage),
 		TEST(a_tid_is_a_new_thread_after_its_end),
 		TEST(ticks_are_samples_and_losses),
 		TEST(holds_are_a_histogram),
