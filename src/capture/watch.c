@@ -9,9 +9,10 @@
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
 #define SCAN_MIN_NS 10000000
-#define CHILDREN_MIN_NS 50000000
+#define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
+#define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
 		   struct sf_error *err)
@@ -32,6 +33,7 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 	}
 	if (!sf_vec_push(&watch->processes, process))
 		return sf_fail_memory(err);
+	watch->children_cpu_ns = sf_process_children_cpu(options->pid);
 	return true;
 }
 
@@ -156,9 +158,11 @@ static void list_threads(struct sf_watch *watch, int32_t pid, size_t n_known, ui
 	}
 }
 
-static void add_children(struct sf_watch *watch, uint64_t now_ns)
+/* True when there are new ones. */
+static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 {
-	uint64_t start_ns = sf_now_ns();
+	size_t n_before = watch->processes.n;
+	uint64_t start_ns = sf_now_ns(), pause_ns;
 	struct sf_ids ids = { 0 };
 
 	for (size_t i = 0; i < watch->processes.n; i++) {
@@ -177,8 +181,9 @@ static void add_children(struct sf_watch *watch, uint64_t now_ns)
 			break;
 	}
 	sf_vec_deinit(&ids.ids);
-	watch->next_children_ns = now_ns + CHILDREN_MIN_NS +
-				  (sf_now_ns() - start_ns) * SCAN_SHARE;
+	pause_ns = (sf_now_ns() - start_ns) * SCAN_SHARE;
+	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
+	return watch->processes.n > n_before;
 }
 
 /*
@@ -197,6 +202,19 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
 }
 
+/* The CPU time of descendants that came and went, or of their last moments, which nobody saw. */
+static void count_unseen_children(struct sf_watch *watch)
+{
+	uint64_t total_ns = sf_process_children_cpu(watch->options->pid);
+	uint64_t seen_ns = watch->children_cpu_ns + watch->ended_cpu_ns;
+	struct sf_weight weight = { 0 };
+
+	if (!watch->options->children || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
+		return;
+	weight.cpu_ns = total_ns - seen_ns;
+	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
+}
+
 static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	int32_t pid = watch->processes.items[index].pid;
@@ -209,6 +227,10 @@ static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 			sf_watch_end_thread(watch, i, now_ns);
 	}
 	count_unseen(watch, &watch->processes.items[index]);
+	if (pid == watch->options->pid)
+		count_unseen_children(watch);
+	else
+		watch->ended_cpu_ns += watch->processes.items[index].last_cpu_ns;
 	watch->processes.items[index] = watch->processes.items[--watch->processes.n];
 }
 
@@ -259,11 +281,11 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t pause_ns;
 
+	if (watch->options->children && now_ns >= watch->next_children_ns && add_children(watch, now_ns))
+		watch->next_scan_ns = 0;
 	if (now_ns < watch->next_scan_ns)
 		return watch->processes.n > 0;
 	watch->n_scans++;
-	if (watch->options->children && now_ns >= watch->next_children_ns)
-		add_children(watch, now_ns);
 	for (size_t i = watch->processes.n; i-- > 0;) {
 		if (!look_at_process(watch, &watch->processes.items[i]))
 			end_process(watch, i, now_ns);

@@ -34,6 +34,8 @@ struct sf_watch {
 	bool     has_names;
 	uint32_t last_serial, n_scans;
 	uint64_t next_scan_ns, next_children_ns;
+	uint64_t children_cpu_ns; /* of the first process's children before we watched */
+	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
 };
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,

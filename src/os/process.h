@@ -21,7 +21,11 @@ struct sf_ids {
 /* Appends the thread ids of a process, in ascending order of the kernel's list; false when it is gone. */
 bool sf_process_threads(int32_t pid, struct sf_ids *ret);
 
-/* Appends the processes whose parent is in `parents` and that are not in it already; to any depth. */
+/*
+ * Appends the processes whose parent is in `parents` and that are not in it already; to any depth.
+ * Where the kernel lists the children of a thread (CONFIG_PROC_CHILDREN) it takes some microseconds for
+ * each thread of the parents; elsewhere some for each process of the machine.
+ */
 bool sf_process_descendants(struct sf_ids *parents);
 
 /* Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is wrong. */
@@ -33,6 +37,9 @@ void sf_process_command(int32_t pid, char *ret, size_t size);
 
 /* CPU time of all its threads, the ended ones included; false when it is gone. */
 bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
+
+/* CPU time of its descendants that have ended and were waited for, in steps of 10 ms; 0 when it is gone. */
+uint64_t sf_process_children_cpu(int32_t pid);
 
 /*
  * Numbers that tell a process and the program in it from the next: when it started, and where

@@ -35,8 +35,11 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 
 	sf_process_name(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
-	return sf_walker_forget(&keeper->walker, pid, err) &&
-	       sf_recording_process(keeper->recording, pid, parent, name, command, keeper->flushed_ns,
+	if (!sf_walker_forget(&keeper->walker, pid, err))
+		return false;
+	/* At once: it may not live long. Where it has ended already, its stills have no map. */
+	sf_walker_prepare(&keeper->walker, pid, NULL);
+	return sf_recording_process(keeper->recording, pid, parent, name, command, keeper->flushed_ns,
 				    err);
 }
 

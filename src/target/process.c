@@ -11,6 +11,8 @@
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20
 #define REFRESH_MIN_NS 10000000
+#define YOUNG_NS 1000000000
+#define YOUNG_SHARE 3
 
 struct collecting {
 	int32_t pid;
@@ -21,7 +23,8 @@ struct collecting {
 
 void sf_process_init(struct sf_process *process, int32_t pid)
 {
-	*process = (struct sf_process){ .pid = pid, .arch = sf_process_arch(pid) };
+	*process = (struct sf_process){ .pid = pid, .arch = sf_process_arch(pid),
+					.since_ns = sf_now_ns() };
 	if (!process->arch)
 		process->arch = sf_arch_host();
 }
@@ -114,9 +117,10 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
 {
-	uint64_t pause_ns = process->refresh_cost_ns * REFRESH_SHARE;
+	bool young = sf_now_ns() - process->since_ns < YOUNG_NS;
+	uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE);
 
-	if (pause_ns < REFRESH_MIN_NS)
+	if (!young && pause_ns < REFRESH_MIN_NS)
 		pause_ns = REFRESH_MIN_NS;
 	if (process->map && sf_now_ns() - process->refreshed_ns < pause_ns)
 		return false;

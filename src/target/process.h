@@ -13,7 +13,8 @@ struct sf_process {
 	int32_t pid;
 	const struct sf_arch *arch;
 	struct sf_code_map *map;      /* NULL until the first refresh */
-	uint64_t refreshed_ns;        /* CLOCK_MONOTONIC, the end of the last refresh */
+	uint64_t since_ns;            /* CLOCK_MONOTONIC, when it came into sight */
+	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;
 };
 
@@ -28,8 +29,9 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * The same, but at most as often as keeps its cost below a twentieth of the time: for a pc
- * that no region holds. True when the map was renewed.
+ * The same, for a pc that no region holds, but at most as often as keeps its cost below a twentieth of
+ * the time; a third in a process's first second, when the loader maps its libraries. True
+ * when the map was renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

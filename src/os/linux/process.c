@@ -67,25 +67,75 @@ static bool has(const struct sf_ids *ids, int32_t id)
 	return false;
 }
 
-bool sf_process_descendants(struct sf_ids *parents)
+static bool add_new(struct sf_ids *ids, int32_t id)
+{
+	return id <= 0 || has(ids, id) || sf_vec_push(&ids->ids, id);
+}
+
+/* Looks at every process of the machine. Usually two rounds: children mostly stand behind their parents. */
+static bool add_by_parent(struct sf_ids *parents)
 {
 	struct sf_ids all = { 0 };
 	bool found = true, fine = add_numbers("/proc", &all);
 
-	/* Usually two rounds: pids ascend, so children mostly come behind their parents. */
 	while (fine && found) {
-		found = false;
+		size_t n = parents->ids.n;
+
 		for (size_t i = 0; i < all.ids.n && fine; i++) {
 			int32_t pid = all.ids.items[i];
 
-			if (pid <= 0 || has(parents, pid) ||
-			    !has(parents, (int32_t)stat_field(pid, 4)))
-				continue;
-			fine = sf_vec_push(&parents->ids, pid);
-			found = true;
+			if (!has(parents, pid) && has(parents, (int32_t)stat_field(pid, 4)))
+				fine = add_new(parents, pid);
 		}
+		found = parents->ids.n > n;
 	}
 	sf_vec_deinit(&all.ids);
+	return fine;
+}
+
+/* The pids in /proc/PID/task/TID/children, which are separated by blanks. */
+static bool add_children_of(int32_t pid, int32_t tid, struct sf_ids *parents)
+{
+	char text[65536], *p = text, *end;
+	bool fine = true;
+
+	if (!sf_proc_read(pid, tid, "children", text, sizeof(text)))
+		return true; /* the thread has ended */
+	while (fine) {
+		long child = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		fine = add_new(parents, (int32_t)child);
+		p = end;
+	}
+	return fine;
+}
+
+static bool kernel_lists_children(void)
+{
+	static int answer = -1;
+
+	if (answer < 0)
+		answer = access("/proc/thread-self/children", R_OK) == 0;
+	return answer;
+}
+
+bool sf_process_descendants(struct sf_ids *parents)
+{
+	struct sf_ids threads = { 0 };
+	bool fine = true;
+
+	if (!kernel_lists_children())
+		return add_by_parent(parents);
+	/* What is added is looked at in its turn. */
+	for (size_t i = 0; fine && i < parents->ids.n; i++) {
+		threads.ids.n = 0;
+		sf_process_threads(parents->ids.items[i], &threads);
+		for (size_t j = 0; fine && j < threads.ids.n; j++)
+			fine = add_children_of(parents->ids.items[i], threads.ids.items[j], parents);
+	}
+	sf_vec_deinit(&threads.ids);
 	return fine;
 }
 
@@ -162,6 +212,14 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 		.stack = field_at(p, 28),
 	};
 	return ret->started != 0;
+}
+
+/* Fields 16 and 17, in units of the C library's clock tick. */
+uint64_t sf_process_children_cpu(int32_t pid)
+{
+	uint64_t ticks = stat_field(pid, 16) + stat_field(pid, 17);
+
+	return ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 int32_t sf_process_parent(int32_t pid)

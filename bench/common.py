@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: where the programs are, targets that are always ended, tables."""
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("BUILD", os.path.join(TOP, "build"))
+STILLFRAME = os.path.join(BUILD, "stillframe")
+PROGRAMS = os.path.join(BUILD, "tests", "programs")
+BENCH = os.path.join(BUILD, "bench")
+
+
+class Target:
+    """A program under test; ended by its pid when the block is left."""
+
+    def __init__(self, *command, wait=0.5, **options):
+        self.command, self.wait, self.options = command, wait, options
+
+    def __enter__(self):
+        self.options.setdefault("stdout", subprocess.PIPE)
+        self.process = subprocess.Popen(self.command, text=True, stderr=subprocess.DEVNULL, **self.options)
+        time.sleep(self.wait)
+        self.pid = self.process.pid
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def run(*command, timeout=300, **options):
+    """(seconds, stdout + stderr) of a command that must succeed."""
+    start = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          timeout=timeout, **options)
+    if done.returncode:
+        sys.exit("%s: exit %d\n%s" % (" ".join(map(str, command)), done.returncode, done.stdout[-2000:]))
+    return time.monotonic() - start, done.stdout
+
+
+def peak_memory(*command, timeout=300):
+    """(MiB, seconds, output): the peak resident size of one command, as wait4 gives it."""
+    with tempfile.TemporaryFile("w+") as out:
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - start
+        out.seek(0)
+        text = out.read()
+    if status:
+        sys.exit("%s: status %d\n%s" % (" ".join(command), status, text[-2000:]))
+    return usage.ru_maxrss / 1024, seconds, text
+
+
+def table(title, rows, head):
+    print("\n### %s\n" % title)
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(str(cell) for cell in row) + " |")
+    sys.stdout.flush()
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def have(tool):
+    return shutil.which(tool) is not None

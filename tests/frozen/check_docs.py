@@ -1,0 +1,41 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every ending of a walk and every cause of a loss has its row in docs/endings.md, and every engine, exporter and
+command of the code its mention in the pages; a page names no file of the source tree that is not there.
+
+    check_docs.py TOP
+"""
+import pathlib
+import re
+import sys
+
+top = pathlib.Path(sys.argv[1])
+wrong = []
+
+
+def words(path, pattern):
+    found = re.findall(pattern, (top / path).read_text())
+    if not found:
+        wrong.append("%s: nothing matches %s" % (path, pattern))
+    return found
+
+
+def must_say(page, names, form):
+    text = (top / page).read_text()
+    wrong.extend("%s does not mention %s" % (page, form % name) for name in names if form % name not in text)
+
+
+must_say("docs/endings.md", words("src/frozen/ends.h", r'X\(\w+, "([\w-]+)"'), "| `%s` |")
+must_say("docs/engines.md", words("src/capture/engines.c", r"&sf_engine_(\w+)"), "| `%s` |")
+must_say("docs/exports.md", words("src/export/export.c", r"&sf_export_(\w+)"), "%s")
+must_say("README.md", words("src/cli/main.c", r"&sf_command_(\w+)"), "| `%s` |")
+for page in [top / "README.md", *sorted((top / "docs").glob("*.md"))]:
+    for path in re.findall(r"`((?:src|tests|bench|fuzz|docs|tools)/[\w./-]+\.\w+)`", page.read_text()):
+        if not (top / path).exists() and "NAME" not in path and "your" not in path:
+            wrong.append("%s names %s, which is not there" % (page.name, path))
+for page in [top / "README.md", *sorted((top / "docs").glob("*.md"))]:
+    for link in re.findall(r"\]\(([\w./-]+)\)", page.read_text()):
+        if not (page.parent / link).exists():
+            wrong.append("%s links to %s, which is not there" % (page.name, link))
+print("\n".join(wrong) or "docs: all there")
+sys.exit(bool(wrong))
