@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/tally.h"
 
-#include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
 
@@ -123,12 +122,10 @@ const char *sf_tally_thread_name(const struct sf_profile *profile, uint32_t thre
 	return "thread";
 }
 
+/* errno is still that of the last write: after a write that failed, only writes follow. */
 bool sf_export_finish(FILE *out, struct sf_error *err)
 {
-	errno = 0;
-	if (fflush(out) == 0 && !ferror(out))
+	if (!ferror(out) && fflush(out) == 0)
 		return true;
-	if (!errno)
-		return sf_fail(err, SF_E_SYSTEM, "cannot write the export");
 	return sf_fail_os(err, "cannot write the export");
 }

@@ -39,58 +39,77 @@ function addUp(column, parent) {
 		column[parent[i]] += column[i];
 }
 
-// Distinct (parent, function) pairs by open addressing; grows as it fills.
+// Distinct (parent, function) pairs, at most `most` of them. Most nodes have one child, which is
+// kept beside them; further children go into a hash table by open addressing.
 class Pairs {
-	constructor() {
+	constructor(most) {
 		this.n = 1;
-		this.resize(1 << 16);
-		this.slots = new Int32Array(1 << 17);
+		this.parent = new Int32Array(most + 1);
+		this.fn = new Int32Array(most + 1);
+		this.line = new Int32Array(most + 1);
+		this.eldest = new Int32Array(most + 1);
+		this.hashed = 0;
+		this.slots = new Int32Array(1 << 12);
 	}
 
-	resize(capacity) {
-		for (const [name, type] of [["parent", Int32Array], ["fn", Int32Array], ["line", Int32Array]]) {
-			const column = new type(capacity);
-			if (this[name])
-				column.set(this[name]);
-			this[name] = column;
-		}
-		this.capacity = capacity;
+	add(parent, fn, line) {
+		const eldest = this.eldest[parent];
+		if (eldest && this.fn[eldest] === fn)
+			return eldest;
+		if (!eldest)
+			return this.eldest[parent] = this.make(parent, fn, line);
+		const slot = this.slot(parent, fn);
+		if (this.slots[slot])
+			return this.slots[slot];
+		const node = this.slots[slot] = this.make(parent, fn, line);
+		if (++this.hashed * 2 > this.slots.length)
+			this.grow();
+		return node;
+	}
+
+	make(parent, fn, line) {
+		this.parent[this.n] = parent;
+		this.fn[this.n] = fn;
+		this.line[this.n] = line;
+		return this.n++;
 	}
 
 	slot(parent, fn) {
 		const mask = this.slots.length - 1;
-		let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn + 1, 0x85ebca6b);
-		hash ^= hash >>> 15;
-		let i = Math.imul(hash, 0x2c1b3c6d) >>> 7 & mask;
-		for (;;) {
-			const node = this.slots[i];
-			if (!node || (this.parent[node] === parent && this.fn[node] === fn))
-				return i;
+		const mixed = Math.imul(parent, 0x9e3779b1) ^ Math.imul(fn + 1, 0x85ebca6b);
+		let i = Math.imul(mixed ^ mixed >>> 15, 0x2c1b3c6d) >>> 5 & mask;
+		for (let node = this.slots[i]; node; node = this.slots[i]) {
+			if (this.parent[node] === parent && this.fn[node] === fn)
+				break;
 			i = (i + 1) & mask;
 		}
+		return i;
 	}
 
-	add(parent, fn, line) {
-		let slot = this.slot(parent, fn);
-		if (this.slots[slot])
-			return this.slots[slot];
-		if (this.n === this.capacity) {
-			this.resize(this.capacity * 2);
-			this.slots = new Int32Array(this.capacity * 2);
-			for (let i = 1; i < this.n; i++)
-				this.slots[this.slot(this.parent[i], this.fn[i])] = i;
-			slot = this.slot(parent, fn);
-		}
-		this.parent[this.n] = parent;
-		this.fn[this.n] = fn;
-		this.line[this.n] = line;
-		return this.slots[slot] = this.n++;
+	grow() {
+		const before = this.slots;
+		this.slots = new Int32Array(before.length * 2);
+		for (const node of before)
+			if (node)
+				this.slots[this.slot(this.parent[node], this.fn[node])] = node;
 	}
+}
+
+// The lengths of all stacks together.
+function countFrames(down) {
+	const depth = new Uint16Array(down.n);
+	let frames = 0;
+	for (let i = 1; i < down.n; i++) {
+		depth[i] = depth[stacks.parent[i]] + 1;
+		if (down.self[i])
+			frames += depth[i];
+	}
+	return frames;
 }
 
 // Weighs each stack once, at its innermost frame, and hands it down towards the outermost.
 function bottomUp(down) {
-	const pairs = new Pairs();
+	const pairs = new Pairs(countFrames(down));
 	const ends = new Int32Array(down.n);
 
 	for (let leaf = 1; leaf < down.n; leaf++) {
@@ -123,7 +142,7 @@ function bottomUp(down) {
 
 function selfByState(down) {
 	return down.byState.map((totals) => {
-		const self = Float32Array.from(totals);
+		const self = new Float32Array(totals);
 		for (let i = down.n - 1; i > 0; i--)
 			self[down.parent[i]] -= totals[i];
 		return self;
@@ -132,10 +151,12 @@ function selfByState(down) {
 
 // Node numbers by rising total: positive floats sort like their bits, 11 bits at a time.
 function byTotal(tree) {
-	const keys = new Uint32Array(Float32Array.from(tree.total).buffer);
-	let from = new Int32Array(tree.n).map((_, i) => i);
+	const keys = new Uint32Array(new Float32Array(tree.total).buffer);
+	let from = new Int32Array(tree.n);
 	let to = new Int32Array(tree.n);
 
+	for (let i = 0; i < tree.n; i++)
+		from[i] = i;
 	for (const shift of [0, 11, 22]) {
 		const starts = new Int32Array(2049);
 		for (let i = 0; i < tree.n; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exporters: what they write of a profile whose sums are known, hostile names, full disks. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -332,7 +333,7 @@ static void full_disks_are_reported(void **state)
 
 		assert_non_null(out);
 		assert_false((*e)->write(fake_profile(), &wall, out, &err));
-		assert_int_equal(err.code, SF_E_SYSTEM);
+		assert_int_equal(err.os_errno, ENOSPC);
 		assert_non_null(strstr(err.text, "cannot write"));
 		fclose(out);
 	}
