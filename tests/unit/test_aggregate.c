@@ -106,6 +106,17 @@ static void inlined_calls_count_as_calls(void **state)
 	end(&fixture);
 }
 
+static void assert_state(const struct sf_aggregate *sums, uint32_t state, uint64_t wall_ms)
+{
+	for (size_t i = 0; i < sums->states.n; i++) {
+		if (sums->states.items[i].key == state) {
+			assert_int_equal(sums->states.items[i].wall_ns, wall_ms * MS);
+			return;
+		}
+	}
+	fail_msg("no time in state %u", state);
+}
+
 static void clocks_weigh_differently(void **state)
 {
 	static const struct {
@@ -145,7 +156,10 @@ static void clocks_weigh_differently(void **state)
 		assert_string_equal(sf_aggregate_name(fixture.profile, sums->waits.items[0].key),
 				    "[futex]");
 		assert_int_equal(sums->waits.items[0].wall_ns, 50 * MS);
-		assert_int_equal(sums->states.n, 2);
+		assert_state(sums, SF_STATE_RUNNING, 4);
+		assert_state(sums, SF_STATE_RUNNABLE, 1); /* awake, but not on a CPU */
+		assert_state(sums, SF_STATE_BLOCKED, 50);
+		assert_int_equal(sums->states.n, 3);
 		assert_int_equal(sums->threads.n, 2);
 		assert_int_equal(sums->threads.items[0].key, expected[i].clock == SF_CLOCK_CPU ? 0 : 1);
 		end(&fixture);
