@@ -99,9 +99,11 @@ static inline int64_t sf_bytes_sleb(struct sf_bytes *bytes)
 /* A string with its zero, or NULL. */
 static inline const char *sf_bytes_string(struct sf_bytes *bytes)
 {
-	const uint8_t *zero = sf_bytes_left(bytes) ? memchr(bytes->at, 0, sf_bytes_left(bytes)) : NULL;
+	const size_t left = sf_bytes_left(bytes);
+	const uint8_t *zero = left ? memchr(bytes->at, 0, left) : NULL;
+	const uint64_t size = zero ? (uint64_t)(zero + 1 - bytes->at) : UINT64_MAX;
 
-	return (const char *)sf_bytes_take(bytes, zero ? (uint64_t)(zero + 1 - bytes->at) : UINT64_MAX);
+	return (const char *)sf_bytes_take(bytes, size);
 }
 
 #endif

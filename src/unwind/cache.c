@@ -39,8 +39,10 @@ static int open_below(int parent, const char *name, int flags)
 	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-/* The user's cache folder may be a link to anywhere; an unset or relative one counts for nothing
- * (XDG Base Directory Specification). */
+/*
+ * The user's cache folder may be a link to anywhere; an unset or relative one counts for nothing
+ * (XDG Base Directory Specification).
+ */
 static int open_user_cache(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME");
@@ -87,7 +89,8 @@ static void format_name(const struct sf_cache_key *key, char ret[NAME_SIZE])
 
 static bool is_key(const struct sf_cache_key *key)
 {
-	return key->build_id_size && key->build_id_size <= sizeof(((struct sf_table_header *)0)->build_id);
+	return key->build_id_size &&
+	       key->build_id_size <= sizeof(((struct sf_table_header *)0)->build_id);
 }
 
 static bool is_for(const struct sf_table_header *header, const struct sf_cache_key *key)
@@ -163,8 +166,8 @@ static bool write_all(int fd, const void *bytes, size_t size)
 /* No fsync: after a crash of the machine the checksum tells. */
 static bool write_file(int folder, const char *name, const void *block, size_t size)
 {
-	SF_CLEANUP(close) int fd = openat(folder, name,
-					  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	SF_CLEANUP(close) int fd = openat(folder, name, flags, 0600);
 
 	return fd >= 0 && write_all(fd, block, size);
 }

@@ -294,8 +294,9 @@ static bool do_def_cfa_sf(struct machine *m)
 }
 
 /*
- * DWARF wants a CFA that is a register and an offset here (section 6.4.2.2). libgcc and gdb also accept
- * an expression, and go back to the last offset; libgcrypt's vector code relies on it.
+ * DWARF wants a CFA that is a register and an offset here (section 6.4.2.2). libgcc and gdb
+ * also accept an expression, and go back to the last offset; libgcrypt's vector code relies on
+ * it.
  */
 static bool do_def_cfa_register(struct machine *m)
 {
@@ -433,7 +434,9 @@ enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, struct sf_cie *cie,
 	m.at = 0;
 	m.end = 1;
 	m.now = (struct sf_cfa_state){
-		.rules = { .cfa.how = SF_HOW_UNDEFINED, .ra = same_return(&m), .flags = cie->flags },
+		.rules.cfa.how = SF_HOW_UNDEFINED,
+		.rules.ra = same_return(&m),
+		.rules.flags = cie->flags,
 	};
 	m.n_remembered = 0;
 	m.no_memory = false;

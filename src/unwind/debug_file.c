@@ -117,18 +117,15 @@ static bool folder_of(int fd, char ret[PATH_MAX])
 static bool open_by_link(struct sf_elf *elf, const char *root, struct sf_elf *ret)
 {
 	char folder[PATH_MAX], path[3 * PATH_MAX];
-	const char *const middles[][2] = {
-		{ "", folder }, { "", folder }, { root, folder },
-	};
-	static const char *const subfolders[] = { "/", "/.debug/", "/" };
+	/* In front of the folder's path, and behind it. */
+	const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { root, "/" } };
 	const char *name;
 	uint32_t checksum;
 
 	if (elf->fd < 0 || !read_link(elf, &name, &checksum) || !folder_of(elf->fd, folder))
 		return false;
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s%s%s%s", middles[i][0], middles[i][1],
-			 subfolders[i], name);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s%s%s", places[i][0], folder, places[i][1], name);
 		if (!open_candidate(elf, path, ret))
 			continue;
 		if (has_checksum(ret->fd, checksum))

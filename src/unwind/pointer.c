@@ -44,8 +44,10 @@ static void align(const struct sf_pointers *pointers, struct sf_bytes *bytes)
 		sf_bytes_take(bytes, pointers->address_size - past);
 }
 
-/* What a value at `at` is relative to. False if nobody knows: DW_EH_PE_funcrel makes no
- * sense for the address of the function itself. */
+/*
+ * What a value at `at` is relative to. False if nobody knows: DW_EH_PE_funcrel makes no
+ * sense for the address of the function itself.
+ */
 static bool find_base(const struct sf_pointers *pointers, const uint8_t *at, uint8_t encoding,
 		      uint64_t *ret)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules are interned as they come, so a row is 8 bytes from the start. A span is a stretch of
- * addresses and the function whose rows hold in it; settling a source turns overlapping
- * spans into disjoint ones and puts them into the holes of what was settled before. No row moves until
- * packing.
+ * addresses and the function whose rows hold in it; settling a source turns overlapping spans
+ * into disjoint ones and puts them into the holes of what was settled before. No row moves
+ * until packing.
  */
 #include "unwind/rows.h"
 
@@ -16,7 +16,7 @@
 #include "base/vec.h"
 
 /*
- * Distinct rule sets and bytes of expressions in one table. The most seen is 1,451 and some
+ * Distinct rule sets and bytes of expressions in one table. The most seen is 1,452 and some
  * hundred bytes (2,330 files, tests/unit/test_unwind_files). The bounds keep a hostile file from
  * making 120 bytes out of each 3 of its own.
  */
@@ -169,7 +169,8 @@ bool sf_rows_end(struct sf_rows *rows, bool keep)
 
 static bool store_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size)
 {
-	if (!sf_vec_push(&rows->places, (int32_t)rows->blob.n) || !sf_vec_reserve(&rows->blob, size))
+	if (!sf_vec_push(&rows->places, (int32_t)rows->blob.n) ||
+	    !sf_vec_reserve(&rows->blob, size))
 		return false;
 	if (size)
 		memcpy(rows->blob.items + rows->blob.n, bytes, size);
@@ -277,7 +278,8 @@ static bool merge(const struct spans *first, const struct spans *second, struct 
 		for (; next < first->n && first->items[next].start < span->end; next++) {
 			const struct span *winner = &first->items[next];
 
-			if (!push_part(ret, span, start, winner->start) || !sf_vec_push(ret, *winner))
+			if (!push_part(ret, span, start, winner->start) ||
+			    !sf_vec_push(ret, *winner))
 				return false;
 			start = winner->end > start ? winner->end : start;
 		}
@@ -403,7 +405,8 @@ uint32_t sf_rows_checksum(const void *block, size_t size)
 	memcpy(&header, block, sizeof(header));
 	header.checksum = 0;
 	sum = crc32_z(0, (const uint8_t *)&header, sizeof(header));
-	return (uint32_t)crc32_z(sum, (const uint8_t *)block + sizeof(header), size - sizeof(header));
+	return (uint32_t)crc32_z(sum, (const uint8_t *)block + sizeof(header),
+				 size - sizeof(header));
 }
 
 bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *known, void **ret,

@@ -3,9 +3,9 @@
  * Rows in the making: takes functions (a range of addresses and the rows in it) from one source
  * after another, in any order, and packs them into the block of frozen/table.h.
  *
- * Within a source, where functions overlap the one that starts later wins: a bad entry
- * that claims the whole text costs nothing but itself. Between sources the earlier one wins. Gaps get rows
- * that say SF_RULES_NONE.
+ * Within a source, where functions overlap the one that starts later wins: a bad entry that
+ * claims the whole text costs nothing but itself. Between sources the earlier one wins. Gaps
+ * get rows that say SF_RULES_NONE.
  */
 #ifndef SF_UNWIND_ROWS_H
 #define SF_UNWIND_ROWS_H

@@ -5,13 +5,13 @@
  * Sources, in order: .eh_frame (found by section, or through PT_GNU_EH_FRAME where section
  * headers are missing, with or without .eh_frame_hdr's search table), .debug_frame (compressed
  * or not, here or in the separate debug file that the build id or the debug link names),
- * .debug_frame in .gnu_debugdata. Where sources overlap the first wins. PLT sections that no row covers get rows by
- * rule of thumb, marked SF_RULES_GUESS. Everything in a file is hostile: lengths are
- * checked, loops are bounded, and a bad entry costs that entry, not the table.
+ * .debug_frame in .gnu_debugdata. Where sources overlap the first wins. PLT sections that no
+ * row covers get rows by rule of thumb, marked SF_RULES_GUESS. Everything in a file is hostile:
+ * lengths are checked, loops are bounded, and a bad entry costs that entry, not the table.
  *
  * Tables are kept on disk by build id, in $XDG_CACHE_HOME/stillframe (default
- * ~/.cache/stillframe), written under a temporary name and renamed, read only if
- * the file belongs to this user and nobody else can write to it.
+ * ~/.cache/stillframe), written under a temporary name and renamed, read only if the file
+ * belongs to this user and nobody else can write to it.
  */
 #ifndef SF_UNWIND_UNWIND_H
 #define SF_UNWIND_UNWIND_H

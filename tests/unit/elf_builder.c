@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layout: file header, program headers, the parts, section names, section headers; all 16-aligned. */
+/*
+ * Layout: file header, program headers, the parts, section names, section headers; all
+ * 16-aligned.
+ */
 #include "elf_builder.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small ELF files, from a description: segments and sections with their bytes. Enough for what reads
- * headers, sections, notes and unwind data; nothing in them runs.
+ * Small ELF files, from a description: segments and sections with their bytes. Enough for what
+ * reads headers, sections, notes and unwind data; nothing in them runs.
  */
 #ifndef TESTS_UNIT_ELF_BUILDER_H
 #define TESTS_UNIT_ELF_BUILDER_H

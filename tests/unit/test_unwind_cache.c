@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache of tables: what is put there comes back, and nothing else is believed: not a damaged file,
- * not a link, not one that others can write to. Everything happens below a folder made here.
+ * The cache of tables: what is put there comes back, and nothing else is believed: not a
+ * damaged file, not a link, not one that others can write to. Everything happens below a folder
+ * made here.
  */
 #include <setjmp.h>
 #include <stdarg.h>

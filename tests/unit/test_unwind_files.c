@@ -41,8 +41,8 @@ static const char *const patterns[] = {
 	"/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1",
 	"/usr/lib/jvm/*/lib/server/libjvm.so",
 	"/usr/lib/chromium/chromium",
-	"/root/.rustup/toolchains/stable-*/lib/librustc_driver-*.so",
-	"/root/.rustup/toolchains/stable-*/lib/libLLVM.so.*",
+	"~/.rustup/toolchains/stable-*/lib/librustc_driver-*.so",
+	"~/.rustup/toolchains/stable-*/lib/libLLVM.so.*",
 };
 
 struct tally {
@@ -124,8 +124,9 @@ static bool check_file(const char *path)
 	if (tally.table.header->n_rows)
 		try_all(&tally);
 	printf("%s: %u rows, %u rules; %" PRIu64 " addresses agree, %" PRIu64 " without rules, %"
-	       PRIu64 " guessed, %" PRIu64 " refused by libdw, %" PRIu64 " only ours, %" PRIu64 " only libdw's, %" PRIu64
-	       " differ\n", path, tally.table.header->n_rows, tally.table.header->n_rules,
+	       PRIu64 " guessed, %" PRIu64 " refused by libdw, %" PRIu64 " only ours, %" PRIu64
+	       " only libdw's, %" PRIu64 " differ\n",
+	       path, tally.table.header->n_rows, tally.table.header->n_rules,
 	       tally.n[VERDICT_SAME_RULES], tally.n[VERDICT_BOTH_NONE], tally.n[VERDICT_GUESS],
 	       tally.n[VERDICT_STRICT], tally.n[VERDICT_ONLY_OURS],
 	       tally.n[VERDICT_ONLY_JUDGE], tally.n[VERDICT_DIFFERENT]);
@@ -144,7 +145,7 @@ static void same_rules_as_elfutils(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-		glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found);
+		glob(patterns[i], GLOB_TILDE | (i ? GLOB_APPEND : 0), NULL, &found);
 	assert_true(found.gl_pathc >= 2);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		agree = check_file(found.gl_pathv[i]) && agree;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The n-th allocation of src/unwind and src/base fails, for every n: building a table then says so, leaks
- * nothing, and never gives a table with fewer rows, which the cache would keep. Linked with
- * --wrap=malloc,calloc,realloc; what libelf and liblzma allocate is left alone.
+ * The n-th allocation of src/unwind and src/base fails, for every n: building a table then says
+ * so, leaks nothing, and never gives a table with fewer rows, which the cache would keep.
+ * Linked with --wrap=malloc,calloc,realloc; what libelf and liblzma allocate is left alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -163,9 +163,10 @@ static void describe(char text[256], const char *what, const struct sf_rule *rul
 }
 
 /*
- * libdw starts from the ABI's rules, and on x86-64 names register 0 there where it means rbx, which
- * is 3 (elfutils 0.188, backends/x86_64_cfi.c: "ULEB128_7 (0), %rbx"): a rbx that nothing
- * is said about is undefined for it. A file that says so itself is not excused: ours is not SAME then.
+ * libdw starts from the ABI's rules, and on x86-64 names register 0 there where it means rbx,
+ * which is 3 (elfutils 0.188, backends/x86_64_cfi.c: "ULEB128_7 (0), %rbx"): a rbx that nothing
+ * is said about is undefined for it. A file that says so itself is not excused: ours is not
+ * SAME then.
  */
 static bool is_known_bug(const struct sf_table *table, int number, const struct sf_rule *rule,
 			 const Dwarf_Op *ops, size_t n_ops)
@@ -175,8 +176,9 @@ static bool is_known_bug(const struct sf_table *table, int number, const struct 
 }
 
 /*
- * A return column that is not the usual one (x15 in aarch64's ld.so) and about which nothing is said
- * is undefined for libdw: the ABI's rules only name x30. The code returns through it (ret x15).
+ * A return column that is not the usual one (x15 in aarch64's ld.so) and about which nothing is
+ * said is undefined for libdw: the ABI's rules only name x30. The code returns through it (ret
+ * x15).
  */
 static bool is_unusual_column(const struct sf_table *table, int number, const struct sf_rule *rule,
 			      const Dwarf_Op *ops, size_t n_ops)
