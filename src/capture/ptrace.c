@@ -48,22 +48,9 @@ struct sf_capture {
 
 static bool check(int32_t pid, struct sf_error *err)
 {
-	enum sf_hold result;
-	struct sf_held held;
+	enum sf_hold result = pid ? sf_hold_allowed(pid) : SF_HOLD_ASKED;
 
-	if (!pid)
-		return true;
-	result = sf_hold_ask(pid);
-	if (result != SF_HOLD_ASKED)
-		return sf_hold_explain(pid, pid, result, err);
-	/* A process that does not stand within this time sleeps deeply; that is no refusal. */
-	if (!sf_alarm_open(err))
-		return false;
-	sf_alarm_set(sf_now_ns() + 100000000);
-	if (sf_hold_wait(&held, true) && held.stopped)
-		sf_hold_release(&held);
-	sf_alarm_close();
-	return true;
+	return result == SF_HOLD_ASKED || sf_hold_explain(pid, pid, result, err);
 }
 
 static uint64_t period_of(uint64_t rate_mhz)

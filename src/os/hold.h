@@ -62,6 +62,9 @@ void sf_cpu_move(int cpu);
  */
 void sf_cpu_prefer(bool prefer);
 
+/* Whether a process's threads could be asked for, without asking: SF_HOLD_ASKED when they could. */
+enum sf_hold sf_hold_allowed(int32_t pid);
+
 /* What a caller can do about SF_HOLD_DENIED or BUSY for this thread: fills err, returns false. */
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err);
 

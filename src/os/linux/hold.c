@@ -140,6 +140,17 @@ void sf_cpu_prefer(bool prefer)
 	}
 }
 
+/* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
+enum sf_hold sf_hold_allowed(int32_t pid)
+{
+	int fd = sf_proc_open(pid, 0, "mem");
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ESRCH ? SF_HOLD_GONE : SF_HOLD_DENIED;
+	close(fd);
+	return sf_task_tracer(pid, pid) ? SF_HOLD_BUSY : SF_HOLD_ASKED;
+}
+
 static bool yama_refuses(void)
 {
 	char text[16];

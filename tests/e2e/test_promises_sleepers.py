@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sleeping thread is not woken for a sample: at most once for each sleep, and only where nothing else tells its
+stack; never in a system call that an interruption would make fail. Its switch count is the witness."""
+import sqlite3
+
+import pytest
+
+from conftest import status_of
+
+
+def switches(pid):
+    return int(status_of(pid)["voluntary_ctxt_switches"])
+
+
+def ends(path):
+    with sqlite3.connect(path) as database:
+        return dict(database.execute("select e.word, sum(s.ticks) from samples s join ends e on e.id = s.end group by 1"))
+
+
+def record(stillframe, pid, path, *more):
+    stillframe("record", "-p", pid, "-d", "2s", "--blocked-rate", "50hz", "-o", path, *more)
+    return ends(path)
+
+
+def test_interrupted_once(stillframe, target, tmp_path):
+    program = target("sleeper_O0", "poll").falls_asleep()
+    before = switches(program.pid)
+    found = record(stillframe, program.pid, tmp_path / "a.sfr")
+    # The stop and going to sleep again; an interruption at each tick would make 200.
+    assert 1 <= switches(program.pid) - before <= 3
+    assert found["root"] >= 0.9 * sum(found.values()), found
+
+
+def test_never_where_it_would_fail(stillframe, target, tmp_path):
+    program = target("sleeper_O0", "epoll").falls_asleep()
+    before = switches(program.pid)
+    found = record(stillframe, program.pid, tmp_path / "a.sfr")
+    assert switches(program.pid) == before
+    assert set(found) == {"register"}
+
+
+def test_never_when_told_so(stillframe, target, tmp_path):
+    program = target("sleeper_O0", "poll").falls_asleep()
+    before = switches(program.pid)
+    record(stillframe, program.pid, tmp_path / "a.sfr", "--no-interrupt")
+    assert switches(program.pid) == before
+
+
+def test_never_where_rows_are_enough(stillframe, target, tmp_path):
+    program = target("deep", "20", "pause").falls_asleep()
+    before = switches(program.pid)
+    found = record(stillframe, program.pid, tmp_path / "a.sfr")
+    assert switches(program.pid) == before
+    assert set(found) == {"root"}
