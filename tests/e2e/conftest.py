@@ -282,7 +282,9 @@ class Recording:
     def __init__(self, path):
         assert os.path.exists(path), "no recording was written: %s" % path
         self.path = path
-        self.db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+        # What a killed stillframe left half-written SQLite takes back on opening; for that it must write.
+        killed = any(os.path.exists(str(path) + rest) for rest in ("-journal", "-wal"))
+        self.db = sqlite3.connect("file:%s?mode=%s" % (path, "rw" if killed else "ro"), uri=True)
         assert self.value("PRAGMA integrity_check") == "ok"
         self.check()
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import (LONG, PROGRAMS, Recording, Target, held_threads, need, need_root, status_of, tids_of, until)
+from conftest import (LONG, PROGRAMS, Recording, Target, cpu_of, held_threads, need, need_root, status_of, tids_of, until)
 
 
 def program(name):
@@ -62,8 +62,10 @@ def test_it_forks(stillframe, tmp_path, children):
                                         program("forks"), 4 if LONG else 2, timeout=90)
     assert done.status == 0, done
     assert re.search(r"turns [1-9]\d* bad 0", done.out), done
-    seen, lost, counted = recording.cpu()
-    assert seen + lost <= counted * 1.05 + 0.1
+    # Children that came and went between two looks are losses of no known thread; the others' accounts are whole.
+    seen, _, counted = recording.cpu()
+    lost = recording.value("SELECT coalesce(sum(cpu_ns), 0) FROM losses WHERE thread <> 0") / 1e9
+    assert abs(seen + lost - counted) <= counted * 0.05 + 0.1, (seen, lost, counted)
 
 
 def test_ten_thousand_threads_a_second(stillframe, target, tmp_path):
@@ -155,7 +157,7 @@ def test_recording_a_stopped_process(stillframe, target, tmp_path):
 def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
     """Only one may trace: counted losses or a clear message that names the other, and neither is disturbed."""
     need(tracer)
-    t = target("busy_split", 6)
+    t = target("busy_split", 8)
     log = tmp_path / "log"
     if tracer == "gdb":
         command = ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-p", str(t.pid), "-ex", "continue"]
@@ -164,7 +166,8 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
     other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 20)
-        until(lambda: status_of(t.pid)["State"][0] == "R", "%s lets it run" % tracer, 20)
+        attached = cpu_of(t.pid)
+        until(lambda: cpu_of(t.pid) > attached + 0.1, "%s lets it run" % tracer, 20)
         done = stillframe("record", "-p", t.pid, "-d", "1s", "-o", tmp_path / "r.sfr", timeout=20)
         if done.status == 0:
             losses = Recording(tmp_path / "r.sfr").losses()
