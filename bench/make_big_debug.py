@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes a C++ program with at least 100 MB of debug data: one heavy source, compiled again and
-again in another namespace. About two minutes on two cores.
+again in another namespace. A few minutes on two cores.
 
-    make_big_debug.py OUTPUT [--units 60] [--jobs 2]
+    make_big_debug.py OUTPUT [--units 30] [--jobs 2]
 """
 import argparse
 import concurrent.futures
@@ -67,7 +67,7 @@ def compile_unit(folder, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output")
-    parser.add_argument("--units", type=int, default=60)
+    parser.add_argument("--units", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

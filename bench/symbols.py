@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import time
 
+LIMIT = 120
+
 PEERS = {
     "addr2line": ["addr2line", "-a", "-i", "-f", "-C", "-e"],
     "eu-addr2line": ["eu-addr2line", "-a", "-i", "-f", "-C", "-e"],
@@ -35,13 +37,14 @@ def pick_addresses(program, count):
 
 
 def measure(command, text):
-    """Seconds, megabytes at the peak, and bytes written."""
+    """Seconds, or None when it takes longer than LIMIT."""
     start = time.monotonic()
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL)
-    out, _ = process.communicate(text)
-    seconds = time.monotonic() - start
-    return seconds, len(out)
+    try:
+        subprocess.run(command, input=text, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return None
+    return time.monotonic() - start
 
 
 def peak_megabytes(command, text):
@@ -63,13 +66,17 @@ def main():
     args = parser.parse_args()
     addresses = pick_addresses(args.program, args.addresses)
     text = "".join(f"{address:#x}\n" for address in addresses).encode()
-    ours, _ = measure([args.symbolize, args.program], text)
-    print(f"stillframe       {ours:8.2f} s  {peak_megabytes([args.symbolize, args.program], text):5} MB")
+    ours = measure([args.symbolize, args.program], text)
+    memory = peak_megabytes([args.symbolize, args.program], text)
+    print(f"stillframe       {ours:8.2f} s  {memory:5} MB")
     for name, command in PEERS.items():
         if not shutil.which(command[0]):
             print(f"{name:16} not installed")
             continue
-        seconds, _ = measure(command + [args.program], text)
+        seconds = measure(command + [args.program], text)
+        if seconds is None:
+            print(f"{name:16} more than {LIMIT} s")
+            continue
         memory = peak_megabytes(command + [args.program], text)
         print(f"{name:16} {seconds:8.2f} s  {memory:5} MB  {seconds / ours:6.1f} times ours")
 

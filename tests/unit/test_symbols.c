@@ -346,7 +346,7 @@ static size_t count_differences(const struct answers *judge, const struct answer
 
 #define LLVM "llvm-symbolizer --no-demangle -a -f -i --output-style=GNU -e"
 
-/* Addresses of all instructions of `program`, or of 8,000; the judge looks into `full`, we into `program`. */
+/* All instructions of `program`, or 8,000; the judge looks into `full`, we into `program`. */
 static void compare(const char *program, const char *full, const char *judge_command)
 {
 	struct answers judge = { 0 }, ours = { 0 };
