@@ -114,6 +114,13 @@ static void lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_l
 	sf_relay_loss(capture->relay, thread, cause, &weight);
 }
 
+static uint8_t state_asleep(const struct sf_thread *thread)
+{
+	char letter = sf_task_letter(thread->task.pid, thread->task.tid, NULL);
+
+	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+}
+
 /* Sends what was taken of a held thread, which runs again. */
 static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_taken *taken,
 		      uint64_t hold_ns)
@@ -127,7 +134,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 		taken->state = weight.cpu_ns ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-		taken->state = thread->look.state;
+		taken->state = state_asleep(thread);
 		taken->syscall = thread->look.syscall;
 		memcpy(taken->args, thread->look.args, sizeof(taken->args));
 	}
@@ -241,12 +248,19 @@ static bool was_held(const struct sf_thread *thread)
 	       thread->held_syscall == thread->look.syscall;
 }
 
+/* In a job control stop (and not in a debugger's). */
+static bool is_stopped(const struct sf_thread *thread)
+{
+	return sf_task_letter(thread->task.pid, thread->task.tid, NULL) == 'T';
+}
+
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	return !capture->options.no_interrupt && thread->look.placed &&
-	       atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) == thread->look.sp &&
-	       !was_held(thread) &&
-	       sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args);
+	if (capture->options.no_interrupt || !thread->look.placed || was_held(thread) ||
+	    atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
+		return false;
+	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
+	       is_stopped(thread);
 }
 
 static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
@@ -255,13 +269,6 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	thread->held_pc = thread->look.pc;
 	thread->held_syscall = thread->look.syscall;
 	hold_thread(capture, thread, now_ns);
-}
-
-static bool is_stopped(const struct sf_thread *thread)
-{
-	char letter = sf_task_letter(thread->task.pid, thread->task.tid, NULL);
-
-	return letter == 'T' || letter == 't';
 }
 
 static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
@@ -286,7 +293,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 					    .syscall = SF_SYSCALL_NONE,
 					    .flags = SF_STILL_UNHELD };
 	weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-	taken->state = is_stopped(thread) ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+	taken->state = state_asleep(thread);
 	taken->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);
 	thread->sampled = true;

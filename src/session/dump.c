@@ -145,6 +145,15 @@ static void describe_wait(const struct sf_dump *dump, struct sf_dump_thread *thr
 				    sizeof(thread->detail));
 }
 
+/* In a system call that goes on afterwards, or in a job control stop, which no call sees. */
+static bool may_be_held(const struct sf_dump *dump, const struct sf_dump_thread *thread,
+			const struct sf_task_look *look)
+{
+	if (thread->state == SF_STATE_STOPPED)
+		return sf_task_tracer(dump->pid, thread->tid) == 0;
+	return sf_syscall_restarts(dump->pid, look->syscall, look->args);
+}
+
 /* True when there is nothing left to do for this thread: it was read, or it has ended. */
 static bool dump_asleep(struct taking *taking, struct sf_dump_thread *thread,
 			const struct sf_task *task, const struct sf_task_look *look)
@@ -157,8 +166,7 @@ static bool dump_asleep(struct taking *taking, struct sf_dump_thread *thread,
 	if (result == SF_TAKE_NOT_PLACED && thread->state != SF_STATE_STOPPED)
 		thread->loss = SF_LOSS_DENIED;
 	if (result == SF_TAKE_DONE && thread->end == SF_END_REGISTER &&
-	    thread->state == SF_STATE_BLOCKED &&
-	    sf_syscall_restarts(taking->dump->pid, look->syscall, look->args))
+	    may_be_held(taking->dump, thread, look))
 		dump_held(taking, thread);
 	return true;
 }

@@ -48,7 +48,8 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	if (!ret->stopped)
 		return true;
 	event = status >> 16;
-	ret->ours = event == PTRACE_EVENT_STOP;
+	/* A thread in a job control stop shows its signal instead of SIGTRAP, and stays in that stop. */
+	ret->ours = event == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
 	ret->signal = event ? 0 : WSTOPSIG(status);
 	return true;
 }
