@@ -9,13 +9,14 @@
 #define STACK_BOUND ((uint64_t)1 << 30)
 #define SLACK 2048
 
-static void copy_stack(int32_t pid, uint64_t sp, uint32_t want, struct sf_taken *ret)
+/* By the thread's own id: the process's is of no use once its first thread has ended. */
+static void copy_stack(int32_t tid, uint64_t sp, uint32_t want, struct sf_taken *ret)
 {
 	const struct sf_arch *arch = sf_arch_host();
 	uint64_t start = sp - arch->red_zone;
 
 	ret->stack_start = start;
-	ret->stack_size = (uint32_t)sf_process_read(pid, ret->stack, start, want);
+	ret->stack_size = (uint32_t)sf_process_read(tid, ret->stack, start, want);
 	ret->stack_more = ret->stack_size == want;
 }
 
@@ -29,7 +30,7 @@ bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_ta
 	};
 	if (!sf_hold_registers(held, &ret->regs))
 		return false;
-	copy_stack(pid, ret->regs.r[sf_arch_host()->sp], want, ret);
+	copy_stack(held->tid, ret->regs.r[sf_arch_host()->sp], want, ret);
 	return true;
 }
 
@@ -60,7 +61,7 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 		return SF_TAKE_GONE;
 	if (!same_place(look, &again))
 		return SF_TAKE_MOVED;
-	copy_stack(task->pid, look->sp, want, ret);
+	copy_stack(task->tid, look->sp, want, ret);
 	if (!sf_task_run(task, &after))
 		return SF_TAKE_GONE;
 	return before.switches == after.switches ? SF_TAKE_DONE : SF_TAKE_MOVED;
@@ -70,7 +71,7 @@ static bool read_live(const struct sf_reader *reader, void *ret, uint64_t addr, 
 {
 	const struct sf_taken *taken = reader->arg;
 
-	return sf_process_read(taken->pid, ret, addr, size) == size;
+	return sf_process_read(taken->tid, ret, addr, size) == size;
 }
 
 void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, struct sf_still *ret)

@@ -21,14 +21,9 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 
 	watch->options = options;
 	if (options->threads) {
-		char why[128];
-		int error = regcomp(&watch->names, options->threads, REG_EXTENDED | REG_NOSUB);
-
-		if (error) {
-			regerror(error, &watch->names, why, sizeof(why));
-			return sf_fail(err, SF_E_INPUT, "--threads '%s' is not a regular expression: %s",
-				       options->threads, why);
-		}
+		if (regcomp(&watch->names, options->threads, REG_EXTENDED | REG_NOSUB) != 0)
+			return sf_fail(err, SF_E_INPUT, "'%.100s' is not a regular expression",
+				       options->threads);
 		watch->has_names = true;
 	}
 	if (!sf_vec_push(&watch->processes, process))
@@ -85,6 +80,14 @@ static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t p
 	return NULL;
 }
 
+/* The ticks that were due in so much CPU time. */
+static uint32_t ticks_of(const struct sf_watch *watch, uint64_t cpu_ns)
+{
+	uint64_t rate_mhz = watch->options->rate_mhz;
+
+	return (uint32_t)((cpu_ns / 1000 * rate_mhz + 500000000) / 1000000000);
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
@@ -95,9 +98,13 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
 		/* It ran since its last sample, and was not seen running. */
-		struct sf_weight weight = { .cpu_ns = thread->cpu_ns, .wall_ns = thread->awake_ns };
+		struct sf_weight weight = {
+			.cpu_ns = thread->cpu_ns,
+			.wall_ns = thread->awake_ns,
+			.ticks = ticks_of(watch, thread->cpu_ns),
+		};
 
-		if (thread->asked)
+		if (thread->asked && !weight.ticks)
 			weight.ticks = 1;
 		sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
 	}
@@ -199,6 +206,7 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names)
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
+	weight.ticks = ticks_of(watch, weight.cpu_ns);
 	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
 }
 
@@ -212,6 +220,7 @@ static void count_unseen_children(struct sf_watch *watch)
 	if (!watch->options->children || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
+	weight.ticks = ticks_of(watch, weight.cpu_ns);
 	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
 }
 

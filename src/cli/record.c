@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe record: watch a process or a command, and write a recording. */
 #include <ctype.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,21 @@ static void default_output(const char *name, int32_t pid, char *ret, size_t size
 	snprintf(ret, size, "%s-%d.sfr", n ? clean : "process", pid);
 }
 
+/* Before a command is started, which would run for nothing. */
+static bool check_regex(const char *text, struct sf_error *err)
+{
+	regex_t regex;
+	char why[128];
+	int error = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+
+	if (!error) {
+		regfree(&regex);
+		return true;
+	}
+	regerror(error, &regex, why, sizeof(why));
+	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text, why);
+}
+
 static bool check_usage(const struct record_options *given, int argc, int rest, struct sf_error *err)
 {
 	if (given->pid && rest < argc)
@@ -144,7 +160,7 @@ static bool check_usage(const struct record_options *given, int argc, int rest, 
 	if (given->pid == getpid())
 		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
 			       given->pid);
-	return true;
+	return !given->threads || check_regex(given->threads, err);
 }
 
 static struct sf_session_options session_options(const struct record_options *given)

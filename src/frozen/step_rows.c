@@ -213,29 +213,15 @@ static enum sf_step apply_rules(struct sf_cursor *cursor, const struct sf_table 
 }
 
 /*
- * The rules for where the cursor stands: a return address belongs to the call before it. But a
- * signal trampoline was not called, and where it has no rules of its own (musl's) the byte
- * before it is another function's. So where a row starts exactly at a return address, ask the bytes.
+ * A signal trampoline was not called, so the byte before it may be another function's (musl), and
+ * its rules, if it has any, may be ordinary ones (Go). Where a row starts exactly at a return
+ * address, ask the bytes.
  */
-static const struct sf_rules *find_rules(const struct sf_cursor *cursor,
-					 const struct sf_region *region)
+static bool is_trampoline(const struct sf_cursor *cursor, const struct sf_region *region)
 {
-	const struct sf_table *table = region->table;
-	const uint64_t address = cursor->regs.pc - region->bias;
-	const struct sf_row *row = sf_table_find_row(table, cursor->exact ? address : address - 1);
-	const struct sf_row *end = table->rows + table->header->n_rows;
-
-	if (!row)
-		return NULL;
-	if (!cursor->exact && row + 1 < end &&
-	    table->header->base + row[1].offset == address) {
-		const struct sf_rules *rules = sf_table_rules(table, row + 1);
-
-		if ((!rules || rules->flags & SF_RULES_SIGNAL) &&
-		    cursor->still->arch->is_sigreturn(&cursor->still->memory, cursor->regs.pc))
-			return rules;
-	}
-	return sf_table_rules(table, row);
+	return !cursor->exact &&
+	       sf_table_starts_row(region->table, cursor->regs.pc - region->bias) &&
+	       cursor->still->arch->is_sigreturn(&cursor->still->memory, cursor->regs.pc);
 }
 
 enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
@@ -243,9 +229,10 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	const struct sf_arch *arch = cursor->still->arch;
 	const struct sf_rules *rules;
 
-	if (!region || !region->table)
+	if (!region || !region->table || is_trampoline(cursor, region))
 		return SF_STEP_NOT_MINE;
-	rules = find_rules(cursor, region);
+	/* A return address belongs to the call before it. */
+	rules = sf_table_find(region->table, cursor->regs.pc - region->bias - !cursor->exact);
 	if (!rules)
 		return SF_STEP_NOT_MINE;
 	/* The kernel's own frame has every register; rules keep only the callee-saved ones. */

@@ -47,7 +47,7 @@ bool sf_table_init(struct sf_table *ret, const void *block, size_t size)
 	return true;
 }
 
-const struct sf_row *sf_table_find_row(const struct sf_table *table, uint64_t address)
+static const struct sf_row *find_row(const struct sf_table *table, uint64_t address)
 {
 	const uint64_t offset = address - table->header->base;
 	const struct sf_row *rows = table->rows;
@@ -65,7 +65,7 @@ const struct sf_row *sf_table_find_row(const struct sf_table *table, uint64_t ad
 	return rows;
 }
 
-const struct sf_rules *sf_table_rules(const struct sf_table *table, const struct sf_row *row)
+static const struct sf_rules *rules_of(const struct sf_table *table, const struct sf_row *row)
 {
 	const struct sf_rules *rules;
 
@@ -77,7 +77,14 @@ const struct sf_rules *sf_table_rules(const struct sf_table *table, const struct
 
 const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address)
 {
-	const struct sf_row *row = sf_table_find_row(table, address);
+	const struct sf_row *row = find_row(table, address);
 
-	return row ? sf_table_rules(table, row) : NULL;
+	return row ? rules_of(table, row) : NULL;
+}
+
+bool sf_table_starts_row(const struct sf_table *table, uint64_t address)
+{
+	const struct sf_row *row = find_row(table, address);
+
+	return row && table->header->base + row->offset == address;
 }

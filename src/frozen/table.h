@@ -89,13 +89,12 @@ struct sf_table {
 bool sf_table_init(struct sf_table *ret, const void *block, size_t size);
 
 /*
- * The last row that starts at or before `address` (unrelocated, as in the file), or NULL; and
- * its rules, or NULL when it is a gap (SF_RULES_NONE). Takes at most 32 steps. Signal-safe.
+ * The rules for `address` (unrelocated, as in the file), or NULL where no row covers it or a gap does
+ * (SF_RULES_NONE). Takes at most 32 steps. Signal-safe.
  */
-const struct sf_row *sf_table_find_row(const struct sf_table *table, uint64_t address);
-const struct sf_rules *sf_table_rules(const struct sf_table *table, const struct sf_row *row);
-
-/* Both: the rules for `address`, or NULL where no row covers it or a gap does. Signal-safe. */
 const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address);
+
+/* Whether a row starts exactly at `address`: a function or a gap does, or the rules change. Signal-safe. */
+bool sf_table_starts_row(const struct sf_table *table, uint64_t address);
 
 #endif

@@ -14,6 +14,7 @@
 static sf_step_fn *const steppers[] = {
 	sf_step_rows,
 	sf_step_sigreturn,
+	sf_step_first,
 	sf_step_frame_pointer,
 };
 

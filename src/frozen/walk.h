@@ -82,7 +82,7 @@ const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t p
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
 
-sf_step_fn sf_step_rows, sf_step_sigreturn, sf_step_frame_pointer;
+sf_step_fn sf_step_rows, sf_step_sigreturn, sf_step_first, sf_step_frame_pointer;
 
 /*
  * Walks `still` into `trace` and says how it ended, also in trace->end. The first frame

@@ -31,6 +31,12 @@ bool sf_process_descendants(struct sf_ids *parents);
 /* Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is wrong. */
 bool sf_process_check(int32_t pid, struct sf_error *err);
 
+/*
+ * An id under which the system knows the process's memory: `pid`, or, when its first thread has
+ * ended, that of another one. For maps, files and memory; everything else takes `pid`.
+ */
+int32_t sf_process_live_id(int32_t pid);
+
 /* Its short name; its command line with blanks between the words, cut to size. "" when unknown. */
 void sf_process_name(int32_t pid, char *ret, size_t size);
 void sf_process_command(int32_t pid, char *ret, size_t size);

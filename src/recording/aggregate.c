@@ -171,6 +171,7 @@ static void add_losses(struct sf_aggregate *aggregate, const struct sf_profile *
 	}
 	for (uint32_t i = 0; i < profile->n_threads; i++)
 		aggregate->cpu_counted_ns += profile->threads[i].cpu_counted_ns;
+	aggregate->cpu_counted_ns += aggregate->lost_by[SF_LOSS_UNSEEN].cpu_ns;
 }
 
 static void add_holds(struct sf_aggregate *aggregate, const struct sf_profile *profile)

@@ -124,6 +124,8 @@ static bool restore_loss_totals(struct sf_recording *recording, sqlite3_stmt *ro
 	totals->losses += number_of(row, 1);
 	totals->ticks += number_of(row, 1);
 	totals->cpu_lost_ns += number_of(row, 2);
+	if (cause == SF_LOSS_UNSEEN)
+		totals->cpu_counted_ns += number_of(row, 2);
 	return true;
 }
 
@@ -131,7 +133,7 @@ static bool restore_thread_totals(struct sf_recording *recording, sqlite3_stmt *
 {
 	recording->totals.n_processes = (uint32_t)number_of(row, 0);
 	recording->totals.n_threads = (uint32_t)number_of(row, 1);
-	recording->totals.cpu_counted_ns = number_of(row, 2);
+	recording->totals.cpu_counted_ns += number_of(row, 2);
 	return true;
 }
 

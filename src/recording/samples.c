@@ -42,6 +42,8 @@ bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_
 	recording->totals.losses_by[cause] += ticks;
 	recording->totals.ticks += ticks;
 	recording->totals.cpu_lost_ns += cpu_ns;
+	if (cause == SF_LOSS_UNSEEN) /* counted by the kernel, for no thread that we knew */
+		recording->totals.cpu_counted_ns += cpu_ns;
 	return true;
 }
 

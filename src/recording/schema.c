@@ -184,7 +184,9 @@ static const struct item views[] = {
 	  "             coalesce(sum(cpu_ns), 0) AS cpu_seen_ns FROM samples),\n"
 	  "     (SELECT coalesce(sum(ticks), 0) AS lost_ticks,\n"
 	  "             coalesce(sum(cpu_ns), 0) AS cpu_lost_ns FROM losses),\n"
-	  "     (SELECT coalesce(sum(cpu_counted_ns), 0) AS cpu_counted_ns FROM threads)" },
+	  "     (SELECT (SELECT coalesce(sum(cpu_counted_ns), 0) FROM threads) +\n"
+	  "             (SELECT coalesce(sum(l.cpu_ns), 0) FROM losses l JOIN causes c ON c.id = l.cause\n"
+	  "              WHERE c.word = 'unseen') AS cpu_counted_ns)" },
 };
 
 /* The numbers that enums leave in the tables, with their words: tables of (id, word, text). */

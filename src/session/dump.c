@@ -201,6 +201,8 @@ static bool list_threads(struct sf_dump *dump, struct sf_error *err)
 	for (size_t i = 0; fine && i < ids.ids.n; i++) {
 		struct sf_dump_thread thread = { .tid = ids.ids.items[i], .end = SF_END_EMPTY };
 
+		if (sf_task_letter(dump->pid, thread.tid, NULL) == 'Z')
+			continue; /* the first thread, which has ended before the others */
 		fine = sf_vec_push(&dump->threads, thread);
 	}
 	sf_vec_deinit(&ids.ids);

@@ -23,7 +23,7 @@ struct collecting {
 
 void sf_process_init(struct sf_process *process, int32_t pid)
 {
-	*process = (struct sf_process){ .pid = pid, .arch = sf_process_arch(pid),
+	*process = (struct sf_process){ .pid = pid, .arch = sf_process_arch(sf_process_live_id(pid)),
 					.since_ns = sf_now_ns() };
 	if (!process->arch)
 		process->arch = sf_arch_host();
@@ -94,10 +94,13 @@ static struct sf_code_map *make_map(const struct collecting *collecting)
 
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images, struct sf_error *err)
 {
-	struct collecting collecting = { .pid = process->pid, .images = images };
+	struct collecting collecting = {
+		.pid = sf_process_live_id(process->pid),
+		.images = images,
+	};
 	struct sf_code_map *map = NULL;
 	uint64_t start_ns = sf_now_ns();
-	bool read = sf_process_maps(process->pid, collect, &collecting, err);
+	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
 
 	if (read) {
 		sf_images_load(images);

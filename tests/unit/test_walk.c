@@ -596,6 +596,40 @@ static void a_trampoline_without_rules(void **state)
 	assert_signal_walk(STACK + 0x100);
 }
 
+/* Go's has rules like any function, and the byte before it is another's. */
+static void a_trampoline_with_ordinary_rules(void **state)
+{
+	struct sf_rules bare = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	table_start(&libc, &sf_arch_x86_64);
+	table_row(&libc, 0, &bare);
+	bare.cfa.value = 16; /* so that it is a row of its own */
+	table_row(&libc, TRAMPOLINE, &bare);
+	table_finish(&libc);
+	assert_signal_walk(STACK + 0x100);
+}
+
+/* What makecontext puts below a context's function: a function that starts there, behind no call. */
+static void a_frame_that_nobody_called_is_the_root(void **state)
+{
+	(void)state;
+	r.still.regs.pc = APP + 0x10;
+	recorded_put(&r, STACK + 0x100, APP + 0x500);
+	recorded_put(&r, STACK + 0x108, APP + 0x120);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { APP + 0x500, STACK + 0x108, ROWS });
+
+	/* Behind a function's last byte there may have been a call that never returns. */
+	recorded_put(&r, STACK + 0x100, APP + 0x100);
+	recorded_put(&r, STACK + 0x108, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { APP + 0x100, STACK + 0x108, ROWS },
+		      { APP + 0x310, STACK + 0x110, ROWS });
+}
+
 /* qemu-user's is at the start of a page of its own: the byte before it is in no code at all. */
 static void a_trampoline_at_the_start_of_its_region(void **state)
 {
@@ -762,6 +796,8 @@ int main(void)
 		TEST(signals_on_the_same_stack),
 		TEST(signals_on_other_stacks_above_and_below),
 		TEST(a_trampoline_without_rules),
+		TEST(a_trampoline_with_ordinary_rules),
+		TEST(a_frame_that_nobody_called_is_the_root),
 		TEST(a_trampoline_at_the_start_of_its_region),
 		TEST(a_trampoline_in_code_without_a_table),
 		TEST(a_signal_frame_restores_everything),

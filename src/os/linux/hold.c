@@ -17,6 +17,7 @@
 #include "frozen/still.h"
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
+#include "os/process.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 
@@ -144,7 +145,7 @@ void sf_cpu_prefer(bool prefer)
 /* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
 enum sf_hold sf_hold_allowed(int32_t pid)
 {
-	int fd = sf_proc_open(pid, 0, "mem");
+	int fd = sf_proc_open(sf_process_live_id(pid), 0, "mem");
 
 	if (fd < 0)
 		return errno == ENOENT || errno == ESRCH ? SF_HOLD_GONE : SF_HOLD_DENIED;

@@ -142,18 +142,37 @@ bool sf_process_descendants(struct sf_ids *parents)
 bool sf_process_check(int32_t pid, struct sf_error *err)
 {
 	char letter = sf_task_letter(pid, pid, NULL);
+	struct sf_program program;
 	char text[4096];
 
 	if (!letter) {
 		sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
 		return sf_fail_hint(err, "`ps -e` lists the processes that run now.");
 	}
-	if (letter == 'Z' || letter == 'X')
+	if (!sf_process_program(pid, &program))
 		return sf_fail(err, SF_E_GONE, "cannot look at pid %d: it has ended (a zombie)", pid);
+	if (letter == 'Z')
+		return true; /* its first thread has ended, others run */
 	if (sf_proc_read(pid, 0, "status", text, sizeof(text)) && !strstr(text, "\nVmSize:"))
 		return sf_fail(err, SF_E_UNSUPPORTED,
 			       "cannot look at pid %d: it is a thread of the kernel", pid);
 	return true;
+}
+
+int32_t sf_process_live_id(int32_t pid)
+{
+	struct sf_ids ids = { 0 };
+	int32_t live = pid;
+
+	if (sf_task_letter(pid, pid, NULL) != 'Z')
+		return pid;
+	sf_process_threads(pid, &ids);
+	for (size_t i = 0; i < ids.ids.n && live == pid; i++) {
+		if (sf_task_letter(pid, ids.ids.items[i], NULL) != 'Z')
+			live = ids.ids.items[i];
+	}
+	sf_vec_deinit(&ids.ids);
+	return live;
 }
 
 void sf_process_name(int32_t pid, char *ret, size_t size)
