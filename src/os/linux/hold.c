@@ -29,7 +29,11 @@
 enum sf_hold sf_hold_ask(int32_t tid)
 {
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-		if (errno == ESRCH)
+		bool gone = errno == ESRCH;
+		char letter = sf_task_letter(tid, tid, NULL);
+
+		/* A thread on its way out is refused like somebody else's (ptrace_attach, exit_state). */
+		if (gone || !letter || letter == 'Z' || letter == 'X')
 			return SF_HOLD_GONE;
 		return sf_task_tracer(tid, tid) ? SF_HOLD_BUSY : SF_HOLD_DENIED;
 	}
