@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "session/naming.h"
 #include "session/session.h"
-#include "target/elf_facts.h"
+#include "elf/facts.h"
 
 /* The module's file, if what stands at its path now is what was mapped then; else -1. */
 static int open_module(const struct sf_recording_module *module)

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "symbols/elf_file.h"
+#include "elf/file.h"
 
 /* One address to resolve; arrays of them are sorted by address. */
 struct sf_query {
@@ -37,7 +37,7 @@ static inline bool sf_budget_spend(struct sf_budget *budget)
 }
 
 /* Sets `unit` of each query that a unit with code says is its own. False: out of memory. */
-bool sf_units_assign(Dwarf *dwarf, Elf *image, struct sf_query *queries, size_t n,
+bool sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget);
 
 /* One function or inlined call. */

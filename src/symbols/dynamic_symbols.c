@@ -151,8 +151,9 @@ static bool add(struct sf_elf_symbols *symbols, Elf *elf, const GElf_Sym *symbol
 	return sf_elf_symbols_add_one(symbols, symbol, name, header.p_vaddr + header.p_memsz);
 }
 
-bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, Elf *elf)
+bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, const struct sf_elf *file)
 {
+	Elf *elf = file->elf;
 	struct dynamic dynamic;
 	uint64_t n, entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	Elf_Data *table, *strings;

@@ -103,15 +103,15 @@ static bool add_table(struct sf_elf_symbols *symbols, Elf *elf, Elf_Scn *table,
 	return true;
 }
 
-bool sf_elf_symbols_add(struct sf_elf_symbols *symbols, Elf *elf)
+bool sf_elf_symbols_add(struct sf_elf_symbols *symbols, const struct sf_elf *elf)
 {
-	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf->elf, section));) {
 		GElf_Shdr header;
 
 		if (!gelf_getshdr(section, &header) ||
 		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
 			continue;
-		if (!add_table(symbols, elf, section, &header))
+		if (!add_table(symbols, elf->elf, section, &header))
 			return false;
 	}
 	return true;

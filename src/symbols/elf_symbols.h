@@ -7,7 +7,7 @@
 #define SF_SYMBOLS_ELF_SYMBOLS_H
 
 #include "base/vec.h"
-#include "symbols/elf_file.h"
+#include "elf/file.h"
 
 struct sf_elf_symbol {
 	uint64_t start, end;    /* of one without a size: the end of its section */
@@ -21,10 +21,10 @@ struct sf_elf_symbols {
 };
 
 /* Adds all function symbols of one file. False when memory ran out. */
-bool sf_elf_symbols_add(struct sf_elf_symbols *symbols, Elf *elf);
+bool sf_elf_symbols_add(struct sf_elf_symbols *symbols, const struct sf_elf *elf);
 
 /* For a file without section headers: adds those that the dynamic linker sees. */
-bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, Elf *elf);
+bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, const struct sf_elf *elf);
 
 /* Adds one symbol if it names code that ends at `limit` at most; for the two above. */
 bool sf_elf_symbols_add_one(struct sf_elf_symbols *symbols, const GElf_Sym *symbol,

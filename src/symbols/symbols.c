@@ -17,7 +17,8 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "symbols/debug_file.h"
+#include "elf/debug_file.h"
+#include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
 #include "symbols/elf_symbols.h"
 
@@ -28,7 +29,7 @@
 #define MAX_LOCATIONS 257
 
 struct sf_symbols {
-	struct sf_elf_file image, debug, packed, alt;
+	struct sf_elf image, debug, packed, alt;
 	Dwarf *dwarf, *alt_dwarf;
 	bool has_elf_symbols;
 	struct sf_elf_symbols elf_symbols;
@@ -100,19 +101,19 @@ static bool name_by_elf(struct sf_symbols *symbols, const char *name, struct sf_
 static bool need_elf_symbols(struct sf_symbols *symbols)
 {
 	struct sf_elf_symbols *table = &symbols->elf_symbols;
-	Elf *image = symbols->image.elf;
+	struct sf_elf *image = &symbols->image;
 	size_t n_sections = 0;
 
 	if (symbols->has_elf_symbols)
 		return true;
-	elf_getshdrnum(image, &n_sections);
+	elf_getshdrnum(image->elf, &n_sections);
 	if (n_sections ? !sf_elf_symbols_add(table, image)
 		       : !sf_elf_symbols_add_dynamic(table, image))
 		return false;
-	if (symbols->debug.elf && !sf_elf_symbols_add(table, symbols->debug.elf))
+	if (symbols->debug.elf && !sf_elf_symbols_add(table, &symbols->debug))
 		return false;
-	if (sf_debug_file_unpack(image, &symbols->packed) &&
-	    !sf_elf_symbols_add(table, symbols->packed.elf))
+	if (sf_debug_data_open(image, &symbols->packed) &&
+	    !sf_elf_symbols_add(table, &symbols->packed))
 		return false;
 	symbols->has_elf_symbols = sf_elf_symbols_finish(table);
 	return symbols->has_elf_symbols;
@@ -271,7 +272,7 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 }
 
 /* False when the unit's own entry is cut off. */
-static bool open_unit(struct sf_symbols *symbols, const struct sf_elf_file *file, Dwarf_Off offset,
+static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwarf_Off offset,
 		      struct unit *ret)
 {
 	uint8_t type;
@@ -282,10 +283,10 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf_file *file
 		return false;
 	ret->code = ret->die;
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
-	if (sf_debug_file_may_split(&ret->die, file) &&
+	if (sf_dwarf_may_split(&ret->die, file) &&
 	    dwarf_cu_info(ret->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
 	    type == DW_UT_skeleton && split.addr && sf_die_is_whole(&split) &&
-	    sf_debug_file_strings_end(dwarf_cu_getdwarf(split.cu)))
+	    sf_dwarf_strings_end(dwarf_cu_getdwarf(split.cu)))
 		ret->code = split;
 	if (dwarf_getsrcfiles(&ret->code, &ret->files, &ret->n_files) != 0 &&
 	    dwarf_getsrcfiles(&ret->die, &ret->files, &ret->n_files) != 0)
@@ -308,7 +309,7 @@ static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_que
 static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
 			 struct sf_scopes *scopes, const struct report *report)
 {
-	const struct sf_elf_file *file = symbols->debug.elf ? &symbols->debug : &symbols->image;
+	const struct sf_elf *file = symbols->debug.elf ? &symbols->debug : &symbols->image;
 	struct unit unit;
 
 	if (!open_unit(symbols, file, queries[0].unit, &unit))
@@ -389,7 +390,7 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 		queries[i] = (struct sf_query){ addresses[i], i, SF_NO_UNIT };
 	qsort(queries, n, sizeof(*queries), by_address);
 	symbols->budget = budget_for(symbols);
-	if (symbols->dwarf && !sf_units_assign(symbols->dwarf, symbols->image.elf, queries, n,
+	if (symbols->dwarf && !sf_units_assign(symbols->dwarf, &symbols->image, queries, n,
 					       &symbols->budget))
 		return sf_fail_memory(err);
 	qsort(queries, n, sizeof(*queries), by_unit);
@@ -399,32 +400,30 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 static bool has_dwarf(Elf *elf)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = sf_elf_file_section(elf, ".debug_info", &header);
 
-	if (!section)
-		section = sf_elf_file_section(elf, ".zdebug_info", &header);
-	return section && header.sh_type != SHT_NOBITS;
+	return sf_elf_find_section(elf, ".debug_info", &header) ||
+	       sf_elf_find_section(elf, ".zdebug_info", &header);
 }
 
 /* NULL without DWARF, and when it is not safe to read. */
-static Dwarf *begin_dwarf(const struct sf_elf_file *file)
+static Dwarf *begin_dwarf(const struct sf_elf *file)
 {
 	Dwarf *dwarf = NULL;
 
-	if (has_dwarf(file->elf) && sf_debug_file_is_sane(file))
+	if (has_dwarf(file->elf) && sf_dwarf_is_sane(file))
 		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	if (!dwarf || sf_debug_file_strings_end(dwarf))
+	if (!dwarf || sf_dwarf_strings_end(dwarf))
 		return dwarf;
 	dwarf_end(dwarf);
 	return NULL;
 }
 
-static void open_dwarf(struct sf_symbols *symbols, const struct sf_elf_file *file)
+static void open_dwarf(struct sf_symbols *symbols, const struct sf_elf *file)
 {
 	symbols->dwarf = begin_dwarf(file);
 	if (!symbols->dwarf)
 		return;
-	if (!sf_debug_file_find_alt(symbols->dwarf, file, &symbols->alt)) {
+	if (!sf_dwarf_find_alt(symbols->dwarf, file, &symbols->alt)) {
 		dwarf_end(symbols->dwarf);
 		symbols->dwarf = NULL;
 		return;
@@ -442,7 +441,7 @@ static void open_sources(struct sf_symbols *symbols, const char *path)
 		open_dwarf(symbols, &symbols->image);
 		return;
 	}
-	if (sf_debug_file_find(symbols->image.elf, path, &symbols->debug))
+	if (sf_debug_file_open(&symbols->image, path, SF_DEBUG_ROOT, &symbols->debug))
 		open_dwarf(symbols, &symbols->debug);
 }
 
@@ -461,11 +460,12 @@ bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct s
 		free(symbols);
 		return sf_fail_memory(err);
 	}
-	if (!sf_elf_file_take(own_fd, &symbols->image)) {
+	if (!sf_elf_open(own_fd, &symbols->image, err)) {
+		close(own_fd);
 		sf_symbols_close(symbols);
-		return sf_fail(err, SF_E_INPUT, "%s is no ELF program or library",
-			       path ? path : "the image");
+		return false;
 	}
+	symbols->image.owns_fd = true;
 	open_sources(symbols, path);
 	*ret = symbols;
 	return true;
@@ -480,10 +480,10 @@ void sf_symbols_close(struct sf_symbols *symbols)
 	if (symbols->alt_dwarf)
 		dwarf_end(symbols->alt_dwarf);
 	sf_elf_symbols_deinit(&symbols->elf_symbols);
-	sf_elf_file_close(&symbols->packed);
-	sf_elf_file_close(&symbols->alt);
-	sf_elf_file_close(&symbols->debug);
-	sf_elf_file_close(&symbols->image);
+	sf_elf_close(&symbols->packed);
+	sf_elf_close(&symbols->alt);
+	sf_elf_close(&symbols->debug);
+	sf_elf_close(&symbols->image);
 	sf_vec_deinit(&symbols->readable);
 	sf_intern_destroy(symbols->strings);
 	free(symbols);

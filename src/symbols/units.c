@@ -58,7 +58,7 @@ static void assign_range(struct assignment *assignment, uint64_t start, uint64_t
 }
 
 /* Functions that the linker dropped keep ranges from 0 or 1 on: those are nobody's code. */
-static void assign_unit(struct assignment *assignment, Dwarf_Die *die, Elf *image,
+static void assign_unit(struct assignment *assignment, Dwarf_Die *die, const struct sf_elf *image,
 			struct sf_budget *budget)
 {
 	Dwarf_Addr base, start, end;
@@ -71,7 +71,7 @@ static void assign_unit(struct assignment *assignment, Dwarf_Die *die, Elf *imag
 	}
 }
 
-static void assign_all(struct assignment *assignment, Dwarf *dwarf, Elf *image,
+static void assign_all(struct assignment *assignment, Dwarf *dwarf, const struct sf_elf *image,
 		       struct sf_budget *budget)
 {
 	Dwarf_Off offset = 0, next;
@@ -109,7 +109,7 @@ static void ask_aranges(struct assignment *assignment, Dwarf *dwarf)
 	}
 }
 
-bool sf_units_assign(Dwarf *dwarf, Elf *image, struct sf_query *queries, size_t n,
+bool sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget)
 {
 	struct assignment assignment = { queries, calloc(n + 1, sizeof(size_t)), n };

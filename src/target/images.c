@@ -16,7 +16,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "target/elf_facts.h"
+#include "elf/facts.h"
 
 #define MAX_MEMORY_IMAGE ((uint64_t)256 << 20)
 #define MAX_LOADERS 8

@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 #include "os/clock.h"
-#include "target/elf_facts.h"
+#include "elf/facts.h"
 
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20

@@ -420,8 +420,8 @@ static enum sf_cfa_result run(struct machine *m)
 	return SF_CFA_DONE;
 }
 
-enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, struct sf_cie *cie,
-				struct sf_rows *rows)
+enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, const struct sf_cie *cie,
+				struct sf_rows *rows, struct sf_cfa_state *ret)
 {
 	struct machine m;
 	enum sf_cfa_result result;
@@ -436,18 +436,18 @@ enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, struct sf_cie *cie,
 	m.now = (struct sf_cfa_state){
 		.rules.cfa.how = SF_HOW_UNDEFINED,
 		.rules.ra = same_return(&m),
-		.rules.flags = cie->flags,
+		.rules.flags = cie->signal ? SF_RULES_SIGNAL : 0,
 	};
 	m.n_remembered = 0;
 	m.no_memory = false;
 	result = run(&m);
-	cie->start = m.now;
+	*ret = m.now;
 	return result;
 }
 
 enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *cie,
-			      struct sf_rows *rows, struct sf_bytes program, uint64_t start,
-			      uint64_t end)
+			      const struct sf_cfa_state *state, struct sf_rows *rows,
+			      const struct sf_fde *fde)
 {
 	struct machine m;
 	enum sf_cfa_result result;
@@ -455,15 +455,15 @@ enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *c
 	m.arch = arch;
 	m.cie = cie;
 	m.rows = rows;
-	m.initial = &cie->start;
-	m.code = program;
-	m.at = start;
-	m.end = end;
-	m.now = cie->start;
+	m.initial = state;
+	m.code = fde->program;
+	m.at = fde->start;
+	m.end = fde->end;
+	m.now = *state;
 	m.n_remembered = 0;
 	m.no_memory = false;
 	result = run(&m);
-	if (result != SF_CFA_DONE || m.at >= end)
+	if (result != SF_CFA_DONE || m.at >= fde->end)
 		return result;
 	return sf_rows_add(rows, m.at, &m.now.rules) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;
 }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "unwind/bytes.h"
+#include "elf/bytes.h"
 
 #define ENTRY_SIZE 16
 

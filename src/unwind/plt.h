@@ -3,7 +3,7 @@
 #ifndef SF_UNWIND_PLT_H
 #define SF_UNWIND_PLT_H
 
-#include "unwind/elf_sections.h"
+#include "elf/file.h"
 #include "unwind/rows.h"
 
 /* Adds rows, marked SF_RULES_GUESS, for all PLT sections, and settles them as one source. */

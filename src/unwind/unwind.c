@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "elf/debug_file.h"
+#include "elf/file.h"
 #include "unwind/cache.h"
 #include "unwind/cfi.h"
-#include "unwind/debug_file.h"
-#include "unwind/elf_sections.h"
 #include "unwind/plt.h"
 #include "unwind/rows.h"
 
@@ -38,7 +38,7 @@ static bool add_debug_file(struct sf_elf *elf, struct sf_rows *rows, struct sf_e
 	struct sf_elf other;
 	bool ok;
 
-	if (!sf_debug_file_open(elf, SF_DEBUG_ROOT, &other))
+	if (!sf_debug_file_open(elf, NULL, SF_DEBUG_ROOT, &other))
 		return true;
 	ok = add_debug_frame(&other, rows, err);
 	sf_elf_close(&other);

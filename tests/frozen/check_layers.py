@@ -12,6 +12,7 @@ import sys
 LAYERS = [
     ["frozen"],
     ["base"],
+    ["elf"],
     ["os"],
     ["target"],
     ["unwind", "runtime", "symbols"],

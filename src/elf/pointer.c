@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unwind/pointer.h"
+#include "elf/pointer.h"
 
 #include <dwarf.h>
 

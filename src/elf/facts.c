@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "target/elf_facts.h"
+#include "elf/facts.h"
 
 #include <elf.h>
 #include <string.h>
@@ -23,35 +23,32 @@ static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned i, Elf64_Phd
 	       sizeof(*ret);
 }
 
-/* A note: sizes and type, the name and the description, each padded to 4 bytes. */
-static bool find_build_id(const uint8_t *notes, size_t size, uint8_t ret[32], size_t *size_ret)
+bool sf_elf_note_build_id(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_ELF_MAX_BUILD_ID],
+			  size_t *size_ret)
 {
-	size_t at = 0;
+	uint64_t mask = align == 8 ? 7 : 3;
 
-	while (size - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		uint64_t name, description;
+	while (sf_bytes_left(&notes) >= sizeof(Elf64_Nhdr)) {
+		uint64_t name_size = sf_bytes_u32(&notes);
+		uint64_t size = sf_bytes_u32(&notes);
+		uint32_t type = sf_bytes_u32(&notes);
+		const uint8_t *name = sf_bytes_take(&notes, (name_size + mask) & ~mask);
+		const uint8_t *bytes = sf_bytes_take(&notes, size);
 
-		memcpy(&note, notes + at, sizeof(note));
-		name = at + sizeof(note);
-		description = name + (((uint64_t)note.n_namesz + 3) & ~(uint64_t)3);
-		if (description + note.n_descsz > size)
+		if (!name || !bytes)
 			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= 32) {
-			memcpy(ret, notes + description, note.n_descsz);
-			*size_ret = note.n_descsz;
-			return true;
-		}
-		description += ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
-		if (description > size)
-			return false;
-		at = (size_t)description;
+		sf_bytes_take(&notes, -size & mask);
+		if (type != NT_GNU_BUILD_ID || name_size != 4 || memcmp(name, "GNU", 4) != 0 ||
+		    !size || size > SF_ELF_MAX_BUILD_ID)
+			continue;
+		memcpy(ret, bytes, size);
+		*size_ret = size;
+		return true;
 	}
 	return false;
 }
 
-void sf_elf_build_id(int fd, uint8_t ret[32], size_t *size_ret)
+void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
@@ -67,7 +64,8 @@ void sf_elf_build_id(int fd, uint8_t ret[32], size_t *size_ret)
 		if (segment.p_type != PT_NOTE)
 			continue;
 		n = pread(fd, notes, size, (off_t)segment.p_offset);
-		if (n > 0 && find_build_id(notes, (size_t)n, ret, size_ret))
+		if (n > 0 && sf_elf_note_build_id((struct sf_bytes){ .at = notes, .end = notes + n },
+						  segment.p_align, ret, size_ret))
 			return;
 	}
 }

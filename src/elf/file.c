@@ -3,34 +3,42 @@
  * Finds bytes, and does not interpret them, but for three headers that say where others are:
  * program headers, notes with a build id, and .eh_frame_hdr.
  */
-#include "unwind/elf_sections.h"
+#include "elf/file.h"
 
 #include <dwarf.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "unwind/bytes.h"
-#include "unwind/pointer.h"
+#include "elf/bytes.h"
+#include "elf/pointer.h"
 
 /* The largest .eh_frame seen is chromium's, 20 MB; the bound is against absurd headers. */
 #define MAX_SECTION ((uint64_t)1 << 30)
+
+/* Linkers make about a dozen. All are looked at again and again. */
+#define MAX_SEGMENTS 1024
 
 static bool check_header(struct sf_elf *elf, struct sf_error *err)
 {
 	GElf_Ehdr header;
 
-	if (elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &header))
+	if (!elf->elf || elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &header))
 		return sf_fail(err, SF_E_INPUT, "not an ELF file");
+	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
+		return sf_fail(err, SF_E_INPUT, "an ELF file, but no program or library");
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return sf_fail(err, SF_E_UNSUPPORTED, "not a 64-bit little-endian ELF file");
 	elf->arch = sf_arch_by_machine(header.e_machine);
 	if (!elf->arch)
 		return sf_fail(err, SF_E_UNSUPPORTED, "an ELF file for a machine (%u) that "
-						      "stillframe cannot unwind", header.e_machine);
+						      "stillframe does not know", header.e_machine);
 	if (elf_getphdrnum(elf->elf, &elf->n_segments) != 0)
 		elf->n_segments = 0;
+	if (elf->n_segments > MAX_SEGMENTS)
+		elf->n_segments = MAX_SEGMENTS;
 	return true;
 }
 
@@ -80,29 +88,6 @@ static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, uint64_t s
 	return kept;
 }
 
-/* Takes the build id out of one note segment or section (gABI, "Note Section"). */
-static void read_notes(struct sf_elf *elf, struct sf_bytes notes, uint64_t align)
-{
-	uint64_t mask = align == 8 ? 7 : 3;
-
-	while (!elf->build_id_size && sf_bytes_left(&notes) >= 12) {
-		uint64_t name_size = sf_bytes_u32(&notes);
-		uint64_t size = sf_bytes_u32(&notes);
-		uint32_t type = sf_bytes_u32(&notes);
-		const uint8_t *name = sf_bytes_take(&notes, (name_size + mask) & ~mask);
-		const uint8_t *bytes = sf_bytes_take(&notes, size);
-
-		if (!name || !bytes)
-			return;
-		sf_bytes_take(&notes, -size & mask);
-		if (type != NT_GNU_BUILD_ID || name_size != 4 || memcmp(name, "GNU", 4) != 0 ||
-		    !size || size > sizeof(elf->build_id))
-			continue;
-		memcpy(elf->build_id, bytes, size);
-		elf->build_id_size = size;
-	}
-}
-
 static void find_build_id(struct sf_elf *elf)
 {
 	GElf_Phdr segment;
@@ -115,12 +100,13 @@ static void find_build_id(struct sf_elf *elf)
 			continue;
 		bytes = read_bytes(elf, segment.p_offset, segment.p_filesz);
 		if (bytes)
-			read_notes(elf, (struct sf_bytes){ .at = bytes,
-							   .end = bytes + segment.p_filesz },
-				   segment.p_align);
+			sf_elf_note_build_id((struct sf_bytes){ .at = bytes,
+								.end = bytes + segment.p_filesz },
+					     segment.p_align, elf->build_id, &elf->build_id_size);
 	}
 }
 
+/* Looks at an Elf that was just begun, which may be NULL. */
 static bool open_elf(struct sf_elf *elf, struct sf_error *err)
 {
 	if (!check_header(elf, err)) {
@@ -134,27 +120,44 @@ static bool open_elf(struct sf_elf *elf, struct sf_error *err)
 
 bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
 {
-	*ret = (struct sf_elf){ .fd = fd };
+	struct stat status;
+
+	*ret = (struct sf_elf){ .fd = -1 };
+	if (fstat(fd, &status) != 0)
+		return sf_fail_os(err, "cannot read an ELF file");
+	if (!S_ISREG(status.st_mode))
+		return sf_fail(err, SF_E_INPUT, "not an ELF file, nor a regular one");
 	elf_version(EV_CURRENT);
+	ret->fd = fd;
+	ret->size = (uint64_t)status.st_size;
 	ret->elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!ret->elf)
-		return sf_fail(err, SF_E_INPUT, "cannot read an ELF file: %s", elf_errmsg(-1));
 	return open_elf(ret, err);
+}
+
+bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	*ret = (struct sf_elf){ .fd = -1 };
+	if (fd < 0)
+		return sf_fail_os(err, "cannot open %s", path);
+	if (!sf_elf_open(fd, ret, err))
+		return false;
+	ret->owns_fd = true;
+	sf_steal_fd(&fd);
+	return true;
 }
 
 bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err)
 {
-	*ret = (struct sf_elf){ .fd = -1 };
+	*ret = (struct sf_elf){ .fd = -1, .size = size };
 	elf_version(EV_CURRENT);
 	if (!sf_vec_push(&ret->owned, bytes)) {
 		free(bytes);
 		return sf_fail_memory(err);
 	}
 	ret->elf = elf_memory(bytes, size);
-	if (ret->elf)
-		return open_elf(ret, err);
-	sf_elf_close(ret);
-	return sf_fail(err, SF_E_INPUT, "cannot read an ELF file: %s", elf_errmsg(-1));
+	return open_elf(ret, err);
 }
 
 void sf_elf_close(struct sf_elf *elf)
@@ -168,20 +171,43 @@ void sf_elf_close(struct sf_elf *elf)
 	*elf = (struct sf_elf){ .fd = -1 };
 }
 
-static Elf_Scn *find_section(struct sf_elf *elf, const char *name, GElf_Shdr *header)
+bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address)
+{
+	GElf_Phdr segment;
+
+	for (size_t i = 0; i < elf->n_segments; i++) {
+		if (gelf_getphdr(elf->elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
+		    segment.p_flags & PF_X && address >= segment.p_vaddr &&
+		    address - segment.p_vaddr < segment.p_memsz)
+			return true;
+	}
+	return false;
+}
+
+enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b)
+{
+	if (!a->build_id_size || !b->build_id_size)
+		return SF_SAME_UNKNOWN;
+	return a->build_id_size == b->build_id_size &&
+			       memcmp(a->build_id, b->build_id, a->build_id_size) == 0
+		       ? SF_SAME_YES
+		       : SF_SAME_NO;
+}
+
+Elf_Scn *sf_elf_find_section(Elf *elf, const char *name, GElf_Shdr *header_ret)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 
-	if (elf_getshdrstrndx(elf->elf, &names) != 0)
+	if (elf_getshdrstrndx(elf, &names) != 0)
 		return NULL;
-	while ((section = elf_nextscn(elf->elf, section))) {
+	while ((section = elf_nextscn(elf, section))) {
 		const char *found;
 
-		if (!gelf_getshdr(section, header) || header->sh_type == SHT_NOBITS ||
-		    header->sh_type == SHT_NULL || header->sh_size > MAX_SECTION)
+		if (!gelf_getshdr(section, header_ret) || header_ret->sh_type == SHT_NOBITS ||
+		    header_ret->sh_type == SHT_NULL)
 			continue;
-		found = elf_strptr(elf->elf, names, header->sh_name);
+		found = elf_strptr(elf, names, header_ret->sh_name);
 		if (found && strcmp(found, name) == 0)
 			return section;
 	}
@@ -216,10 +242,11 @@ static bool decompress(Elf_Scn *section, const GElf_Shdr *header, bool is_zdebug
 bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret)
 {
 	GElf_Shdr header;
-	Elf_Scn *section = find_section(elf, name, &header);
+	Elf_Scn *section = sf_elf_find_section(elf->elf, name, &header);
 	Elf_Data *data;
 
-	if (!section || !decompress(section, &header, strncmp(name, ".zdebug_", 8) == 0))
+	if (!section || header.sh_size > MAX_SECTION ||
+	    !decompress(section, &header, strncmp(name, ".zdebug_", 8) == 0))
 		return false;
 	data = elf_rawdata(section, NULL);
 	if (!data || !data->d_buf || !data->d_size)
@@ -235,7 +262,7 @@ static uint64_t address_of(struct sf_elf *elf, const char *name)
 {
 	GElf_Shdr header;
 
-	return find_section(elf, name, &header) ? header.sh_addr : 0;
+	return sf_elf_find_section(elf->elf, name, &header) ? header.sh_addr : 0;
 }
 
 static bool find_segment(struct sf_elf *elf, uint32_t type, uint64_t address, GElf_Phdr *ret)

@@ -3,13 +3,13 @@
  * Pointers as .eh_frame and .eh_frame_hdr encode them: a byte says how a value is stored
  * and what it is relative to (LSB Core 5.0, section 10.5.1, "DWARF Exception Header Encoding").
  */
-#ifndef SF_UNWIND_POINTER_H
-#define SF_UNWIND_POINTER_H
+#ifndef SF_ELF_POINTER_H
+#define SF_ELF_POINTER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "unwind/bytes.h"
+#include "elf/bytes.h"
 
 /* What encoded pointers in one section are relative to. */
 struct sf_pointers {

@@ -4,8 +4,8 @@
  * gives 0 and marks the cursor bad for good, so a parser reads a whole record and
  * asks once at its end.
  */
-#ifndef SF_UNWIND_BYTES_H
-#define SF_UNWIND_BYTES_H
+#ifndef SF_ELF_BYTES_H
+#define SF_ELF_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

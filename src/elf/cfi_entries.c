@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "elf/cfi_entries.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+/*
+ * A CIE is decoded once per cache miss of a caller, so a hostile file with long ones that
+ * alternate would cost the square of its size. Real programs are below 40 bytes, real augmentation
+ * strings below 8.
+ */
+#define MAX_INITIAL 1024
+#define MAX_AUGMENTATION 64
+
+/* One entry: its place, and its bytes behind the id. */
+struct entry {
+	uint64_t offset;       /* of its length field */
+	uint64_t next;         /* of the next entry's; the section's size behind the last */
+	uint64_t id_offset;
+	uint64_t id;
+	bool is_cie;
+	bool empty;            /* length 0 */
+	struct sf_bytes bytes;
+};
+
+static uint64_t offset_of(const struct sf_cfi *cfi, const uint8_t *at)
+{
+	return (uint64_t)(at - cfi->bytes);
+}
+
+/*
+ * The length that starts an entry; *id_size becomes the size of its id. In .eh_frame
+ * the id has 4 bytes even behind a 64-bit length. 0xfffffff0 and up are reserved (section 7.4).
+ */
+static bool read_length(const struct sf_cfi *cfi, struct sf_bytes *bytes, uint64_t *length,
+			size_t *id_size)
+{
+	*length = sf_bytes_u32(bytes);
+	*id_size = 4;
+	if (*length == 0xffffffff) {
+		*length = sf_bytes_number(bytes, 8);
+		*id_size = cfi->eh ? 4 : 8;
+	} else if (*length >= 0xfffffff0) {
+		return false;
+	}
+	return !bytes->bad && *length <= sf_bytes_left(bytes);
+}
+
+static bool is_cie_id(const struct sf_cfi *cfi, uint64_t id, size_t id_size)
+{
+	if (cfi->eh)
+		return id == 0;
+	return id == (id_size == 8 ? DW_CIE_ID_64 : DW_CIE_ID_32);
+}
+
+/* The entry at `offset`; false if none fits there. */
+static bool read_entry(const struct sf_cfi *cfi, uint64_t offset, struct entry *ret)
+{
+	struct sf_bytes bytes = { .at = cfi->bytes + offset, .end = cfi->bytes + cfi->size };
+	uint64_t length;
+	size_t id_size;
+
+	if (!read_length(cfi, &bytes, &length, &id_size))
+		return false;
+	ret->offset = offset;
+	ret->empty = length == 0;
+	ret->next = offset_of(cfi, bytes.at) + length;
+	bytes.end = bytes.at + length;
+	ret->id_offset = offset_of(cfi, bytes.at);
+	ret->id = sf_bytes_number(&bytes, id_size);
+	ret->is_cie = is_cie_id(cfi, ret->id, id_size);
+	ret->bytes = bytes;
+	return true;
+}
+
+/*
+ * What one letter of an augmentation string behind "z" means. False when the letter is unknown:
+ * what comes behind it cannot be read then.
+ */
+static bool read_letter(char letter, struct sf_bytes *data, struct sf_cie *cie)
+{
+	switch (letter) {
+	case 'R': /* encoding of the FDEs' addresses */
+		cie->encoding = sf_bytes_u8(data);
+		return true;
+	case 'P': /* personality routine: an encoding, and a pointer so encoded */
+		return sf_pointer_skip(&cie->pointers, data, sf_bytes_u8(data));
+	case 'L': /* encoding of the FDEs' language-specific data */
+		sf_bytes_u8(data);
+		return true;
+	case 'S': /* a signal frame */
+		cie->signal = true;
+		return true;
+	case 'B': /* aarch64: signed with the B key */
+	case 'G': /* aarch64: memory tagging in use */
+		return true;
+	}
+	return false;
+}
+
+static bool read_letters(const char *letters, struct sf_bytes *data, struct sf_cie *cie)
+{
+	for (; *letters; letters++) {
+		if (!read_letter(*letters, data, cie))
+			break;
+	}
+	/* An unknown letter matters only if one that we need hides behind it. */
+	return !data->bad && !strpbrk(letters, "RS");
+}
+
+/*
+ * The augmentation's data, if the string says that there is any. Without "z" nobody knows how long
+ * it would be, so then only the empty string, and "S", "B" and "G" without data, make sense.
+ */
+static bool read_augmentation(const char *string, struct sf_bytes *bytes, struct sf_cie *cie)
+{
+	struct sf_bytes data;
+	uint64_t size;
+
+	if (string[0] != 'z') {
+		if (strspn(string, "SBG") != strlen(string))
+			return false;
+		return read_letters(string, bytes, cie);
+	}
+	cie->has_augmentation_data = true;
+	size = sf_bytes_uleb(bytes);
+	data.at = sf_bytes_take(bytes, size);
+	if (!data.at)
+		return false;
+	data.end = data.at + size;
+	data.bad = false;
+	return read_letters(string + 1, &data, cie);
+}
+
+static bool is_version(uint8_t version)
+{
+	return version == 1 || version == 3 || version == 4 || version == 5;
+}
+
+/* Versions 4 and 5 say how large addresses and segment selectors are. */
+static bool read_sizes(uint8_t version, struct sf_bytes *bytes, struct sf_cie *cie)
+{
+	if (version < 4)
+		return true;
+	cie->pointers.address_size = sf_bytes_u8(bytes);
+	cie->segment_size = sf_bytes_u8(bytes);
+	return (cie->pointers.address_size == 4 || cie->pointers.address_size == 8) &&
+	       cie->segment_size <= 8;
+}
+
+static bool decode_cie(struct sf_bytes bytes, struct sf_cie *cie)
+{
+	const uint8_t *start = bytes.at;
+	uint8_t version = sf_bytes_u8(&bytes);
+	const char *augmentation = sf_bytes_string(&bytes);
+
+	if (!is_version(version) || !augmentation || bytes.at - start > MAX_AUGMENTATION)
+		return false;
+	if (strncmp(augmentation, "eh", 2) == 0) {
+		/* gcc 2: an address of exception data, in front of everything else. */
+		sf_bytes_take(&bytes, cie->pointers.address_size);
+		augmentation += 2;
+	}
+	if (!read_sizes(version, &bytes, cie))
+		return false;
+	cie->code_align = sf_bytes_uleb(&bytes);
+	cie->data_align = sf_bytes_sleb(&bytes);
+	cie->return_column = version == 1 ? sf_bytes_u8(&bytes) : sf_bytes_uleb(&bytes);
+	if (!read_augmentation(augmentation, &bytes, cie))
+		return false;
+	cie->program = bytes;
+	return !bytes.bad && sf_bytes_left(&bytes) <= MAX_INITIAL;
+}
+
+/* The range of an FDE; leaves the cursor at its instructions. */
+static bool read_range(const struct sf_cie *cie, struct sf_bytes *bytes, uint64_t *start,
+		       uint64_t *end)
+{
+	uint64_t size;
+
+	sf_bytes_take(bytes, cie->segment_size);
+	if (!sf_pointer_read(&cie->pointers, bytes, cie->encoding, start) ||
+	    !sf_pointer_value(&cie->pointers, bytes, cie->encoding, &size))
+		return false;
+	if (cie->has_augmentation_data)
+		sf_bytes_take(bytes, sf_bytes_uleb(bytes));
+	return !bytes->bad && !__builtin_add_overflow(*start, size, end);
+}
+
+bool sf_cie_read(const struct sf_cfi *cfi, uint64_t offset, struct sf_cie *ret)
+{
+	struct entry entry;
+
+	*ret = (struct sf_cie){
+		.encoding = DW_EH_PE_absptr,
+		.pointers = {
+			.start = cfi->bytes, .address = cfi->address,
+			.text = cfi->text, .data = cfi->data, .address_size = 8,
+		},
+	};
+	return offset < cfi->size && read_entry(cfi, offset, &entry) && !entry.empty &&
+	       entry.is_cie && decode_cie(entry.bytes, ret);
+}
+
+bool sf_cfi_next(const struct sf_cfi *cfi, struct sf_cfi_cursor *cursor)
+{
+	struct entry entry;
+
+	while (cursor->offset < cfi->size) {
+		if (!read_entry(cfi, cursor->offset, &entry) ||
+		    (entry.empty && cfi->ends_at_zero))
+			return false;
+		cursor->offset = entry.next;
+		if (entry.empty || entry.bytes.bad || entry.is_cie)
+			continue;
+		cursor->cie = cfi->eh ? entry.id_offset - entry.id : entry.id;
+		cursor->bytes = entry.bytes;
+		return true;
+	}
+	return false;
+}
+
+bool sf_fde_read(const struct sf_cfi_cursor *cursor, const struct sf_cie *cie, struct sf_fde *ret)
+{
+	struct sf_bytes bytes = cursor->bytes;
+	uint64_t start, end;
+
+	if (!read_range(cie, &bytes, &start, &end))
+		return false;
+	*ret = (struct sf_fde){
+		.cie = cursor->cie, .start = start, .end = end, .program = bytes,
+	};
+	return true;
+}

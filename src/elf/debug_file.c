@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A debug file must prove that it belongs to the file: by the same build id, or by the
+ * checksum in the link (GDB manual, "Debugging Information in Separate Files").
+ */
+#include "elf/debug_file.h"
+
+#include <lzma.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "elf/bytes.h"
+
+bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size, char ret[PATH_MAX])
+{
+	char hex[2 * 64 + 1];
+
+	if (size < 2 || size > sizeof(hex) / 2)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	return snprintf(ret, PATH_MAX, "%s/.build-id/%.2s/%s.debug", root, hex, hex + 2) < PATH_MAX;
+}
+
+/* Opens a candidate; false unless it is an ELF file for the same machine. */
+static bool open_candidate(const struct sf_elf *elf, const char *path, struct sf_elf *ret)
+{
+	if (!sf_elf_open_path(path, ret, NULL))
+		return false;
+	if (ret->arch == elf->arch)
+		return true;
+	sf_elf_close(ret);
+	return false;
+}
+
+static bool open_by_build_id(const struct sf_elf *elf, const char *root, struct sf_elf *ret)
+{
+	char path[PATH_MAX];
+
+	if (!sf_debug_file_path(root, elf->build_id, elf->build_id_size, path) ||
+	    !open_candidate(elf, path, ret))
+		return false;
+	if (sf_elf_same_build(elf, ret) == SF_SAME_YES)
+		return true;
+	sf_elf_close(ret);
+	return false;
+}
+
+/* The checksum that a debug link carries: the CRC-32 of all bytes. */
+static bool has_checksum(int fd, uint32_t wanted)
+{
+	SF_CLEANUP(free) uint8_t *buffer = malloc(1 << 18);
+	uint32_t checksum = 0;
+	off_t offset = 0;
+	ssize_t n;
+
+	if (!buffer)
+		return false;
+	while ((n = pread(fd, buffer, 1 << 18, offset)) > 0) {
+		checksum = lzma_crc32(buffer, (size_t)n, checksum);
+		offset += n;
+	}
+	return n == 0 && checksum == wanted;
+}
+
+static bool belongs(const struct sf_elf *elf, const struct sf_elf *debug, uint32_t checksum)
+{
+	switch (sf_elf_same_build(elf, debug)) {
+	case SF_SAME_NO:
+		return false;
+	case SF_SAME_YES:
+		return true;
+	case SF_SAME_UNKNOWN:
+		return has_checksum(debug->fd, checksum);
+	}
+	return false;
+}
+
+/* The link: a file name with its zero, padding to 4 bytes, a checksum. */
+static bool read_link(struct sf_elf *elf, const char **name, uint32_t *checksum)
+{
+	struct sf_section section;
+	struct sf_bytes bytes;
+
+	if (!sf_elf_section(elf, ".gnu_debuglink", &section))
+		return false;
+	bytes = (struct sf_bytes){ .at = section.bytes, .end = section.bytes + section.size };
+	*name = sf_bytes_string(&bytes);
+	if (!*name || !**name || strchr(*name, '/'))
+		return false;
+	sf_bytes_take(&bytes, -(size_t)(bytes.at - section.bytes) & 3);
+	*checksum = sf_bytes_u32(&bytes);
+	return !bytes.bad;
+}
+
+bool sf_elf_folder(const struct sf_elf *elf, char ret[PATH_MAX])
+{
+	char link[32], *slash;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", elf->fd);
+	n = readlink(link, ret, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	ret[n] = 0;
+	slash = strrchr(ret, '/');
+	if (ret[0] != '/' || !slash)
+		return false;
+	*slash = 0;
+	return true;
+}
+
+/* The folder of `path`, or without one the folder in which the kernel knows the file. */
+static bool find_folder(const struct sf_elf *elf, const char *path, char ret[PATH_MAX])
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (!path)
+		return sf_elf_folder(elf, ret);
+	if (path[0] != '/')
+		return false;
+	return snprintf(ret, PATH_MAX, "%.*s", (int)(slash - path), path) < PATH_MAX;
+}
+
+/* The same places, in the same order, as gdb. */
+static bool open_by_link(struct sf_elf *elf, const char *path, const char *root,
+			 struct sf_elf *ret)
+{
+	char folder[PATH_MAX], candidate[PATH_MAX];
+	/* In front of the folder's path, and behind it. */
+	const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { root, "/" } };
+	const char *name;
+	uint32_t checksum;
+
+	if (elf->fd < 0 || !read_link(elf, &name, &checksum) || !find_folder(elf, path, folder))
+		return false;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (snprintf(candidate, sizeof(candidate), "%s%s%s%s", places[i][0], folder,
+			     places[i][1], name) >= (int)sizeof(candidate) ||
+		    !open_candidate(elf, candidate, ret))
+			continue;
+		if (belongs(elf, ret, checksum))
+			return true;
+		sf_elf_close(ret);
+	}
+	return false;
+}
+
+bool sf_debug_file_open(struct sf_elf *elf, const char *path, const char *root,
+			struct sf_elf *ret)
+{
+	return open_by_build_id(elf, root, ret) || open_by_link(elf, path, root, ret);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The few facts of an ELF file that a map needs: its build id, and where its code is linked
+ * to run. Read from the program headers alone, without libelf: a dozen small reads, and copies
+ * from memory work too. Hostile input.
+ */
+#ifndef SF_ELF_FACTS_H
+#define SF_ELF_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/bytes.h"
+
+#define SF_ELF_MAX_BUILD_ID 32
+
+/* *size_ret is 0 when there is none. */
+void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret);
+
+/*
+ * The address at which the file's own headers want the byte at `offset` (of an executable
+ * segment) to be; false when no segment holds it.
+ */
+bool sf_elf_address(int fd, uint64_t offset, uint64_t *ret);
+
+/*
+ * The build id among the notes of one segment with this alignment (gABI, "Note Section"); false,
+ * and nothing is written, when there is none.
+ */
+bool sf_elf_note_build_id(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_ELF_MAX_BUILD_ID],
+			  size_t *size_ret);
+
+#endif

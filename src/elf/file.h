@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An open ELF file: a program, a library or the debug data of one, 64-bit little-endian, for
+ * x86-64 or aarch64. Hostile input.
+ *
+ * This layer knows what an ELF file looks like and where else its debug data may be, for those who
+ * unwind (src/unwind) and those who name (src/symbols). It may include base and frozen.
+ *
+ * libelf reads with pread, not with mmap: a file that somebody truncates meanwhile must not end
+ * stillframe with SIGBUS. Only regular files are read: nothing here waits for a fifo or a device.
+ */
+#ifndef SF_ELF_FILE_H
+#define SF_ELF_FILE_H
+
+#include <gelf.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "elf/cfi_entries.h"
+#include "elf/facts.h"
+#include "frozen/arch.h"
+
+struct sf_elf {
+	Elf *elf;                  /* NULL: not open */
+	int fd;                    /* -1: in memory */
+	bool owns_fd;
+	uint64_t size;             /* bytes in the file */
+	const struct sf_arch *arch;
+	size_t n_segments;
+	uint64_t code_start, code_end; /* what executable segments span; equal: there are none */
+	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
+	size_t build_id_size;
+	SF_VEC(void *) owned;      /* freed by close */
+	bool no_memory;            /* something could not be read for want of memory: what looks
+				    * missing may be there */
+};
+
+struct sf_section {
+	const uint8_t *bytes;      /* valid until the file is closed */
+	size_t size;
+	uint64_t address;
+};
+
+/* Opens the file behind `fd`, which stays the caller's. *ret is zeroed when it fails. */
+bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err);
+
+/* Opens by path. */
+bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err);
+
+/* Opens a file in memory, and takes `bytes`, which is from malloc, also on failure. */
+bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err);
+
+void sf_elf_close(struct sf_elf *elf); /* of a zeroed one too */
+
+/* Whether `address` is in a segment that is loaded to be run. */
+bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address);
+
+/* Whether both have a build id, and the same one; `unknown` when either has none. */
+enum sf_same { SF_SAME_NO, SF_SAME_YES, SF_SAME_UNKNOWN };
+enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b);
+
+/*
+ * The first section with this name that has bytes in the file, or NULL. Of an Elf, because split
+ * debug files are opened by libdw.
+ */
+Elf_Scn *sf_elf_find_section(Elf *elf, const char *name, GElf_Shdr *header_ret);
+
+/*
+ * The first section with this name that has bytes in the file, decompressed if it is compressed;
+ * false if there is none.
+ */
+bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret);
+
+/*
+ * The .eh_frame: by its section, or where that is missing through PT_GNU_EH_FRAME, which gives its
+ * start but not its size. False if there is none.
+ */
+bool sf_elf_eh_frame(struct sf_elf *elf, struct sf_cfi *ret);
+
+/* .debug_frame, or false. */
+bool sf_elf_debug_frame(struct sf_elf *elf, struct sf_cfi *ret);
+
+#endif
