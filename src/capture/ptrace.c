@@ -10,8 +10,8 @@
  * is a sleeping thread interrupted, once for each sleep, and never in a system call that would
  * not go on afterwards.
  *
- * The holding thread first moves to the CPU on which the thread last ran: waking another CPU costs
- * ten times what the whole hold does (docs/benchmarks.md, "Holding a thread").
+ * The holding thread sits where the thread runs: waking another CPU costs ten times what the whole hold does
+ * (docs/benchmarks.md, "Holding a thread").
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,6 +28,7 @@
 
 #define MAX_ASKED 64                /* holds under way at a time */
 #define PATIENCE_NS 1000000         /* how long a CPU's threads are waited for before the next CPU's */
+#define ELSEWHERE_NS 25000          /* a hold on the same CPU takes 10 us from the request on */
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often */
 
 struct sf_capture {
@@ -38,6 +39,8 @@ struct sf_capture {
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
 	int n_asked;
+	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
+	int next_cpu;               /* where to sleep until the next tick; -1: here */
 	int child_status;
 	bool child_ended;
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
@@ -230,15 +233,34 @@ static void wait_for_answers(struct sf_capture *capture, int n_pending)
 		;
 }
 
+/*
+ * To the CPU of a thread, if it pays. Leaving a CPU idle makes the scheduler fetch the very thread
+ * that we are about to displace there, and the hold goes across CPUs after all. So for the sake of a
+ * single thread we move when the tick is over, before we sleep; with several awake, no CPU
+ * is left idle. Reading where a thread is costs half as much as the whole hold, so that is
+ * done only when the last hold took so long that it must have been elsewhere.
+ */
+static void move_to(struct sf_capture *capture, struct sf_thread *thread)
+{
+	int cpu = thread->cpu;
+
+	if (cpu < 0 && sf_task_letter(thread->task.pid, thread->task.tid, &cpu))
+		thread->cpu = (int16_t)cpu;
+	if (capture->n_awake_before > 1 && cpu >= 0)
+		sf_cpu_move(cpu);
+	else
+		capture->next_cpu = cpu;
+}
+
 static void hold_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	int n_pending = capture->n_asked;
-	int cpu = -1;
 
-	if (sf_task_letter(thread->task.pid, thread->task.tid, &cpu) && cpu >= 0)
-		sf_cpu_move(cpu);
+	move_to(capture, thread);
 	ask(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);
+	if (thread->asked || sf_now_ns() - thread->asked_ns > ELSEWHERE_NS)
+		thread->cpu = -1;
 }
 
 /* The sleep that the thread is in now has been interrupted once already. */
@@ -331,6 +353,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	if (!sf_thread_look(thread, now_ns))
 		return false;
 	if (sf_thread_awake(thread)) {
+		capture->n_awake++;
 		if (capture->period_ns)
 			hold_thread(capture, thread, now_ns);
 	} else if (capture->blocked_period_ns && now_ns >= thread->asleep_due_ns) {
@@ -341,12 +364,17 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 
 static void tick(struct sf_capture *capture, uint64_t now_ns)
 {
+	capture->n_awake_before = capture->n_awake;
+	capture->n_awake = 0;
+	capture->next_cpu = -1;
 	for (size_t i = capture->watch.threads.n; i-- > 0;) {
 		if (!tick_thread(capture, capture->watch.threads.items[i], now_ns))
 			sf_watch_end_thread(&capture->watch, i, now_ns);
 		while (capture->n_asked && answer(capture, false))
 			;
 	}
+	if (capture->next_cpu >= 0)
+		sf_cpu_move(capture->next_cpu);
 }
 
 /* Until the next tick, or as long as threads that were asked for answer late. */

@@ -17,6 +17,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 	}
 	thread->serial = serial;
 	thread->seen_ns = now_ns;
+	thread->cpu = -1;
 	atomic_init(&thread->want, SF_TAKE_FIRST);
 	if (!sf_task_name(pid, tid, thread->name) || !sf_task_run(&thread->task, &thread->run) ||
 	    !sf_task_look(&thread->task, &thread->look)) {

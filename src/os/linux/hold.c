@@ -107,13 +107,14 @@ int sf_cpu_current(void)
 void sf_cpu_move(int cpu)
 {
 	static cpu_set_t allowed;
-	static bool known;
+	static int present = -2; /* -2: not asked yet; -1: anywhere */
 	cpu_set_t set;
 
-	if (!known) {
+	if (present == -2)
 		sched_getaffinity(0, sizeof(allowed), &allowed);
-		known = true;
-	}
+	if (cpu == present)
+		return;
+	present = cpu;
 	if (cpu < 0) {
 		sched_setaffinity(0, sizeof(allowed), &allowed);
 		return;
