@@ -91,15 +91,69 @@ static void print_details(FILE *out, const char *text)
 	}
 }
 
-static void print_lines(FILE *out, const char *text)
+/* Up to the next space that is not inside of brackets: "[-o FILE]" stays whole. */
+static size_t usage_part_size(const char *text)
 {
-	for (; *text; text = next_line(text))
-		fprintf(out, "  %.*s\n", (int)line_size(text), text);
+	size_t size = 0;
+	int depth = 0;
+
+	for (; text[size] && (depth > 0 || text[size] != ' '); size++)
+		depth += (text[size] == '[') - (text[size] == ']');
+	return size;
+}
+
+static void print_usage(FILE *out, const struct sf_command *command)
+{
+	const int indent = fprintf(out, "Usage: stillframe %s", command->name);
+	int column = indent;
+
+	for (const char *text = command->usage; *text; text += strspn(text, " ")) {
+		int size = (int)usage_part_size(text);
+
+		if (column > indent && column + 1 + size > COLUMNS) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		}
+		column += fprintf(out, " %.*s", size, text);
+		text += size;
+	}
+	fputs("\n\n", out);
+}
+
+/* Up to the next space that is not inside of quotes. */
+static int shell_word_size(const char *text)
+{
+	char quote = 0;
+	int size = 0;
+
+	for (; text[size] && text[size] != '\n' && (quote || text[size] != ' '); size++) {
+		if (quote ? text[size] == quote : text[size] == '\'' || text[size] == '"')
+			quote = quote ? 0 : text[size];
+	}
+	return size;
+}
+
+/* A shell command. What is too long goes on in the next line, so that it can be pasted. */
+static void print_example(FILE *out, const char *text)
+{
+	const bool fits = 2 + line_size(text) <= COLUMNS;
+	int column = fprintf(out, " ");
+
+	while (*text && *text != '\n') {
+		int size = shell_word_size(text);
+
+		if (!fits && column > 8 && column + 1 + size + 2 > COLUMNS)
+			column = fprintf(out, " \\\n     ") - 3;
+		column += fprintf(out, " %.*s", size, text);
+		text += size;
+		text += *text == ' ';
+	}
+	fputc('\n', out);
 }
 
 void sf_options_help(const struct sf_command *command, FILE *out)
 {
-	fprintf(out, "Usage: stillframe %s %s\n\n", command->name, command->usage);
+	print_usage(out, command);
 	print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
 	if (command->details) {
 		fputc('\n', out);
@@ -112,7 +166,8 @@ void sf_options_help(const struct sf_command *command, FILE *out)
 					       .help = "Show this text." });
 	if (command->examples) {
 		fputs("\nExamples:\n", out);
-		print_lines(out, command->examples);
+		for (const char *text = command->examples; *text; text = next_line(text))
+			print_example(out, text);
 	}
 }
 
