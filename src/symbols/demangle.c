@@ -34,7 +34,8 @@ static void append(const char *bytes, size_t n, void *arg)
 
 	if (n >= MAX_READABLE - text->n)
 		longjmp(text->full, 1);
-	memcpy(text->bytes + text->n, bytes, n);
+	if (n) /* of nothing, libiberty may not say where it is */
+		memcpy(text->bytes + text->n, bytes, n);
 	text->n += n;
 }
 
