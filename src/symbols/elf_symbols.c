@@ -252,6 +252,11 @@ const struct sf_elf_symbol *sf_elf_symbols_find(const struct sf_elf_symbols *sym
 	return &symbols->ranges.items[behind - 1];
 }
 
+bool sf_elf_symbol_is_sized(const struct sf_elf_symbol *symbol)
+{
+	return symbol->rank & RANK_SIZED;
+}
+
 void sf_elf_symbols_deinit(struct sf_elf_symbols *symbols)
 {
 	sf_vec_deinit(&symbols->found);

@@ -37,6 +37,9 @@ bool sf_elf_symbols_finish(struct sf_elf_symbols *symbols);
 const struct sf_elf_symbol *sf_elf_symbols_find(const struct sf_elf_symbols *symbols,
 						uint64_t address);
 
+/* Whether the symbol says how far it goes; else it only says where it starts. */
+bool sf_elf_symbol_is_sized(const struct sf_elf_symbol *symbol);
+
 void sf_elf_symbols_deinit(struct sf_elf_symbols *symbols);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <dwarf.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +19,9 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "elf/debug_file.h"
+#include "symbols/address_names.h"
 #include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
-#include "symbols/elf_symbols.h"
 
 /* A name longer than this is cut: hostile tables have names of their whole size. */
 #define MAX_NAME ((size_t)32 << 10)
@@ -29,10 +30,10 @@
 #define MAX_LOCATIONS 257
 
 struct sf_symbols {
-	struct sf_elf image, debug, packed, alt;
+	struct sf_elf image, debug, alt;
 	Dwarf *dwarf, *alt_dwarf;
-	bool has_elf_symbols;
-	struct sf_elf_symbols elf_symbols;
+	struct sf_address_names names;
+	const char *base; /* the last part of the image's path, or "" */
 	struct sf_intern *strings;
 	SF_VEC(const char *) readable; /* by the number of a linkage name; NULL: not known yet */
 	struct sf_budget budget;
@@ -97,37 +98,50 @@ static bool name_by_elf(struct sf_symbols *symbols, const char *name, struct sf_
 	return name_by_linkage(symbols, plain, ret);
 }
 
-/* Makes the table on first use: an image with DWARF may never need it. */
-static bool need_elf_symbols(struct sf_symbols *symbols)
+static const char *intern_joined(struct sf_symbols *symbols, const char *text, const char *end)
 {
-	struct sf_elf_symbols *table = &symbols->elf_symbols;
-	struct sf_elf *image = &symbols->image;
-	size_t n_sections = 0;
+	SF_CLEANUP(free) char *joined = NULL;
 
-	if (symbols->has_elf_symbols)
-		return true;
-	elf_getshdrnum(image->elf, &n_sections);
-	if (n_sections ? !sf_elf_symbols_add(table, image)
-		       : !sf_elf_symbols_add_dynamic(table, image))
-		return false;
-	if (symbols->debug.elf && !sf_elf_symbols_add(table, &symbols->debug))
-		return false;
-	if (sf_debug_data_open(image, &symbols->packed) &&
-	    !sf_elf_symbols_add(table, &symbols->packed))
-		return false;
-	symbols->has_elf_symbols = sf_elf_symbols_finish(table);
-	return symbols->has_elf_symbols;
+	if (asprintf(&joined, "%s%s", text, end) < 0) {
+		joined = NULL;
+		return NULL;
+	}
+	return intern(symbols, joined);
 }
 
-/* False only when memory ran out; without a symbol there, `ret` stays as it is. */
+/* What jumps to a function of another module, as gdb has it. */
+static bool name_by_plt(struct sf_symbols *symbols, const char *name, struct sf_location *ret)
+{
+	if (!name_by_elf(symbols, name, ret))
+		return false;
+	ret->function = intern_joined(symbols, ret->function, "@plt");
+	ret->linkage = intern_joined(symbols, ret->linkage, "@plt");
+	return ret->function && ret->linkage;
+}
+
+/* A function that nobody named is named by where it starts, so that its addresses stay together. */
+static bool name_by_start(struct sf_symbols *symbols, uint64_t start, struct sf_location *ret)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64 "%s", start, *symbols->base ? " in " : "");
+	ret->function = ret->linkage = intern_joined(symbols, text, symbols->base);
+	return ret->function != NULL;
+}
+
+/* False only when memory ran out; when nothing is known, `ret` stays as it is. */
 static bool name_by_address(struct sf_symbols *symbols, uint64_t address, struct sf_location *ret)
 {
-	const struct sf_elf_symbol *symbol;
+	struct sf_address_name name;
 
-	if (!need_elf_symbols(symbols))
+	if (!sf_address_names_find(&symbols->names, &symbols->image, &symbols->debug, address,
+				   &name))
 		return false;
-	symbol = sf_elf_symbols_find(&symbols->elf_symbols, address);
-	return !symbol || name_by_elf(symbols, symbol->name, ret);
+	if (name.is_plt)
+		return name_by_plt(symbols, name.symbol, ret);
+	if (name.symbol)
+		return name_by_elf(symbols, name.symbol, ret);
+	return !name.start || name_by_start(symbols, name.start, ret);
 }
 
 static bool name_by_die(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_location *ret)
@@ -445,6 +459,13 @@ static void open_sources(struct sf_symbols *symbols, const char *path)
 		open_dwarf(symbols, &symbols->debug);
 }
 
+static const char *base_of(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path ? path : "";
+}
+
 bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err)
 {
 	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -455,9 +476,11 @@ bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct s
 	symbols = calloc(1, sizeof(*symbols));
 	if (symbols)
 		symbols->strings = sf_intern_create();
-	if (!symbols || !symbols->strings) {
+	if (symbols && symbols->strings)
+		symbols->base = intern(symbols, base_of(path));
+	if (!symbols || !symbols->base) {
 		close(own_fd);
-		free(symbols);
+		sf_symbols_close(symbols);
 		return sf_fail_memory(err);
 	}
 	if (!sf_elf_open(own_fd, &symbols->image, err)) {
@@ -479,8 +502,7 @@ void sf_symbols_close(struct sf_symbols *symbols)
 		dwarf_end(symbols->dwarf);
 	if (symbols->alt_dwarf)
 		dwarf_end(symbols->alt_dwarf);
-	sf_elf_symbols_deinit(&symbols->elf_symbols);
-	sf_elf_close(&symbols->packed);
+	sf_address_names_deinit(&symbols->names);
 	sf_elf_close(&symbols->alt);
 	sf_elf_close(&symbols->debug);
 	sf_elf_close(&symbols->image);

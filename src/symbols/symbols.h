@@ -6,6 +6,9 @@
  * Sources, best first: DWARF in the file, in its separate debug file (by build id under
  * /usr/lib/debug/.build-id, by .gnu_debuglink beside the file, in .debug and under /usr/lib/debug; also
  * .gnu_debugaltlink), ELF .symtab, the one in .gnu_debugdata, .dynsym.
+ * Stubs that call other modules are named after what they call (memcpy@plt). Where no symbol says
+ * what a function is called, its call frame information still says where it starts; its name is then
+ * that address in the image, "0x5fcff0 in python3.11", the same for all its addresses.
  * All of it is hostile input.
  */
 #ifndef SF_SYMBOLS_SYMBOLS_H

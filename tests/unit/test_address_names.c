@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of code that has no symbols: functions of stripped programs, which are called after where
+ * they start, and the stubs that call other modules, against objdump's labels.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "symbols/symbols.h"
+
+static char folder[] = "/tmp/stillframe-names-XXXXXX";
+
+/* Functions with branches and calls, so that each has many addresses. */
+static const char c_source[] =
+	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+	"#define NOINLINE __attribute__((noinline, noclone))\n"
+	"static NOINLINE int first(int n) {\n  int s = 0;\n"
+	"  for (int i = 0; i < n; i++) s += rand() % (i + 3);\n  return s; }\n"
+	"static NOINLINE int second(char *text) {\n  qsort(text, strlen(text), 1, 0);\n"
+	"  return puts(text) + first(text[0]); }\n"
+	"int third(int n) {\n  return n > 2 ? first(n) : second(getenv(\"X\")); }\n"
+	"int main(int argc, char **argv) { (void)argv; return third(argc); }\n";
+
+/* A label without a size, as in much assembly, in front of a function that only unwinders know. */
+static const char assembly_source[] =
+	".text\n.globl bare\nbare:\n nop\n nop\n nop\n nop\n"
+	".type known, @function\nknown:\n.cfi_startproc\n nop\n nop\n nop\n ret\n.cfi_endproc\n"
+	".size known, . - known\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static const char cxx_source[] =
+	"#include <iostream>\n#include <string>\n"
+	"int main(int n, char **v) { std::string s(v[0]); s += std::to_string(n);\n"
+	"  std::cout << s << std::endl; }\n";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void run(const char *command)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line), "cd %s && { %s; } >>log 2>&1", folder, command);
+	if (system(line) != 0)
+		fail_msg("%s", command);
+}
+
+struct name {
+	char function[512], linkage[512];
+};
+
+static void keep(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	struct name *names = arg;
+
+	assert_int_equal(n, 1);
+	snprintf(names[index].function, sizeof(names->function), "%s", locations[0].function);
+	snprintf(names[index].linkage, sizeof(names->linkage), "%s", locations[0].linkage);
+}
+
+/* The names at `n` addresses of the file at `path`, from calloc. */
+static struct name *names_at(const char *path, const uint64_t *addresses, size_t n)
+{
+	struct name *names = calloc(n, sizeof(*names));
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct sf_symbols *symbols;
+	struct sf_error err;
+
+	assert_non_null(names);
+	if (!sf_symbols_open(fd, path, &symbols, &err) ||
+	    !sf_symbols_resolve(symbols, addresses, n, keep, names, &err))
+		fail_msg("%s: %s", path, err.text);
+	sf_symbols_close(symbols);
+	return names;
+}
+
+/* Address and size of a symbol of a program that is not stripped. */
+static void find_symbol(const char *program, const char *symbol, uint64_t *start, uint64_t *size)
+{
+	char line[512];
+	FILE *pipe;
+
+	snprintf(line, sizeof(line), "nm -S %s/%s | sed -n 's/ [tT] %s$//p'", folder, program,
+		 symbol);
+	pipe = popen(line, "re");
+	assert_non_null(pipe);
+	assert_int_equal(fscanf(pipe, "%" SCNx64 " %" SCNx64, start, size), 2);
+	pclose(pipe);
+}
+
+static void assert_one_name(const char *program, uint64_t start, uint64_t size)
+{
+	SF_CLEANUP(free) uint64_t *addresses = calloc(size, sizeof(*addresses));
+	SF_CLEANUP(free) struct name *names = NULL;
+	char path[128], expected[128];
+
+	assert_non_null(addresses);
+	for (uint64_t i = 0; i < size; i++)
+		addresses[i] = start + i;
+	snprintf(path, sizeof(path), "%s/%s", folder, program);
+	snprintf(expected, sizeof(expected), "0x%" PRIx64 " in %s", start, program);
+	names = names_at(path, addresses, size);
+	for (uint64_t i = 0; i < size; i++) {
+		assert_string_equal(names[i].function, expected);
+		assert_string_equal(names[i].linkage, expected);
+	}
+}
+
+static void assert_stripped(const char *build)
+{
+	static const char *const functions[] = { "first", "second", "third", "main" };
+	uint64_t start, size;
+
+	run(build);
+	run("cp full stripped && strip stripped");
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		find_symbol("full", functions[i], &start, &size);
+		assert_true(size > 1);
+		assert_one_name("stripped", start, size);
+	}
+}
+
+static void stripped_functions(void **state)
+{
+	(void)state;
+	assert_stripped("gcc -O0 c.c -o full");
+	assert_stripped("gcc -O2 -fno-reorder-functions c.c -o full");
+}
+
+static void symbols_without_a_size_end_at_the_next_function(void **state)
+{
+	uint64_t addresses[5];
+	SF_CLEANUP(free) struct name *names = NULL;
+	char path[128], expected[64];
+	uint64_t size;
+	(void)state;
+
+	run("gcc -shared -nostdlib a.s -o full.so && cp full.so a.so && strip a.so");
+	find_symbol("full.so", "known", &addresses[2], &size);
+	addresses[0] = addresses[2] - 4;
+	addresses[1] = addresses[2] - 1;
+	addresses[3] = addresses[2] + 3;
+	addresses[4] = addresses[2] + size;
+	snprintf(path, sizeof(path), "%s/a.so", folder);
+	snprintf(expected, sizeof(expected), "0x%" PRIx64 " in a.so", addresses[2]);
+	names = names_at(path, addresses, 5);
+	assert_string_equal(names[0].function, "bare");
+	assert_string_equal(names[1].function, "bare");
+	assert_string_equal(names[2].function, expected);
+	assert_string_equal(names[3].function, expected);
+	assert_string_equal(names[4].function, "");
+}
+
+#ifdef __x86_64__
+
+struct label {
+	uint64_t address;
+	char name[512];
+};
+
+struct labels {
+	SF_VEC(struct label) items;
+};
+
+/* Lines such as "0000000000001030 <puts@plt>:". */
+static void read_labels(const char *path, struct labels *ret)
+{
+	char line[1024];
+	FILE *pipe;
+
+	snprintf(line, sizeof(line), "objdump -d -j .plt -j .plt.sec -j .plt.got %s 2>/dev/null",
+		 path);
+	pipe = popen(line, "re");
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		struct label label;
+
+		if (sscanf(line, "%" SCNx64 " <%511[^>]>:", &label.address, label.name) != 2)
+			continue;
+		if (strlen(label.name) > 4 &&
+		    strcmp(label.name + strlen(label.name) - 4, "@plt") == 0)
+			assert_true(sf_vec_push(&ret->items, label));
+	}
+	pclose(pipe);
+}
+
+static void assert_like_objdump(const char *path, size_t n_least)
+{
+	struct labels labels = { 0 };
+	SF_CLEANUP(free) uint64_t *addresses = NULL;
+	SF_CLEANUP(free) struct name *names = NULL;
+	size_t n;
+
+	read_labels(path, &labels);
+	n = labels.items.n;
+	assert_true(n >= n_least);
+	addresses = calloc(2 * n, sizeof(*addresses));
+	assert_non_null(addresses);
+	for (size_t i = 0; i < n; i++) {
+		addresses[2 * i] = labels.items.items[i].address;
+		addresses[2 * i + 1] = labels.items.items[i].address + 7;
+	}
+	names = names_at(path, addresses, 2 * n);
+	for (size_t i = 0; i < 2 * n; i++)
+		assert_string_equal(names[i].linkage, labels.items.items[i / 2].name);
+	print_message("%s: %zu stubs\n", path, n);
+	sf_vec_deinit(&labels.items);
+}
+
+static void assert_stubs(const char *build)
+{
+	char path[128];
+
+	run(build);
+	snprintf(path, sizeof(path), "%s/stubs", folder);
+	assert_like_objdump(path, 4);
+}
+
+static void stubs(void **state)
+{
+	char path[512] = "";
+	FILE *pipe;
+	(void)state;
+
+	assert_like_objdump("/usr/bin/bash", 20);
+	pipe = popen("ldconfig -p 2>/dev/null | sed -n 's/.*libsqlite3[.]so.*x86-64.* => //p'"
+		     " | head -n 1", "re");
+	assert_non_null(pipe);
+	if (fgets(path, sizeof(path), pipe)) {
+		path[strcspn(path, "\n")] = 0;
+		assert_like_objdump(path, 20);
+	} else {
+		print_message("no libsqlite3: skipped\n");
+	}
+	pclose(pipe);
+	assert_stubs("gcc -O2 c.c -o stubs -Wl,-z,lazy");
+	assert_stubs("gcc -O2 c.c -o stubs -Wl,-z,now");
+	assert_stubs("gcc -O2 -no-pie c.c -o stubs -Wl,-z,lazy");
+	assert_stubs("gcc -O2 -fcf-protection c.c -o stubs -Wl,-z,lazy -Wl,-z,ibtplt");
+	assert_stubs("gcc -O2 -fcf-protection c.c -o stubs -Wl,-z,now -Wl,-z,ibtplt && strip stubs");
+	assert_stubs("g++ -O2 x.cc -o stubs");
+}
+
+/* What people read is demangled. */
+static void stubs_of_cxx(void **state)
+{
+	struct labels labels = { 0 };
+	char path[128];
+	bool found = false;
+	(void)state;
+
+	run("g++ -O0 x.cc -o stubs");
+	snprintf(path, sizeof(path), "%s/stubs", folder);
+	read_labels(path, &labels);
+	for (size_t i = 0; i < labels.items.n; i++) {
+		SF_CLEANUP(free) struct name *name =
+			names_at(path, &labels.items.items[i].address, 1);
+
+		assert_null(strstr(name->function, "_Z"));
+		if (strcmp(name->function, "std::ostream::operator<<@plt") == 0)
+			found = true;
+	}
+	assert_true(found);
+	sf_vec_deinit(&labels.items);
+}
+
+#endif
+
+static int prepare(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	write_file("c.c", c_source);
+	write_file("a.s", assembly_source);
+	write_file("x.cc", cxx_source);
+	return 0;
+}
+
+static int clean_up(void **state)
+{
+	char line[128];
+	(void)state;
+
+	snprintf(line, sizeof(line), "rm -r %s", folder);
+	return system(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stripped_functions),
+		cmocka_unit_test(symbols_without_a_size_end_at_the_next_function),
+#ifdef __x86_64__
+		cmocka_unit_test(stubs),
+		cmocka_unit_test(stubs_of_cxx),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, prepare, clean_up);
+}
