@@ -111,7 +111,7 @@ static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
 static void lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
 {
 	struct sf_weight weight = sf_thread_awake(thread)
-		? sf_thread_take_awake(thread, capture->period_ns)
+		? sf_thread_take_awake(thread, true, capture->period_ns)
 		: sf_thread_take_asleep(thread, capture->blocked_period_ns);
 
 	sf_relay_loss(capture->relay, thread, cause, &weight);
@@ -129,12 +129,12 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 		      uint64_t hold_ns)
 {
 	bool awake = sf_thread_awake(thread);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns);
 	struct sf_weight weight;
 
-	sf_thread_settle(thread);
 	if (awake) {
-		weight = sf_thread_take_awake(thread, capture->period_ns);
-		taken->state = weight.cpu_ns ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
+		taken->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
 		taken->state = state_asleep(thread);
@@ -213,6 +213,7 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 	result = sf_hold_ask(thread->task.tid);
 	if (result == SF_HOLD_ASKED) {
 		thread->asked = true;
+		thread->tick_ns = now_ns;
 		thread->asked_ns = sf_now_ns();
 		capture->n_asked++;
 		return;

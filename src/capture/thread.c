@@ -5,6 +5,9 @@
 
 #include "capture/take.h"
 
+/* From the timer's interrupt, which displaces a thread, until we look at the clock. */
+#define WAKE_NS 20000
+
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	struct sf_thread *thread = calloc(1, sizeof(*thread));
@@ -67,18 +70,26 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
 	if (sf_thread_awake(thread))
-		thread->awake_ns += elapsed_ns;
+		thread->awake_ns += (int64_t)elapsed_ns;
 	else
 		thread->asleep_ns += (int64_t)elapsed_ns;
 	return true;
 }
 
-void sf_thread_settle(struct sf_thread *thread)
+/*
+ * The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. A
+ * wait that began with the tick is of our making.
+ */
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
 {
 	struct sf_task_run run;
+	uint64_t waited_ns;
 
-	if (sf_task_run(&thread->task, &run))
-		count_run(thread, &run);
+	if (!sf_task_run(&thread->task, &run))
+		return true;
+	waited_ns = run.wait_ns - thread->run.wait_ns;
+	count_run(thread, &run);
+	return waited_ns <= stood_ns - thread->tick_ns + WAKE_NS;
 }
 
 static uint32_t count_ticks(uint64_t elapsed_ns, uint64_t period_ns)
@@ -88,17 +99,27 @@ static uint32_t count_ticks(uint64_t elapsed_ns, uint64_t period_ns)
 	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
 }
 
-struct sf_weight sf_thread_take_awake(struct sf_thread *thread, uint64_t period_ns)
+/* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
+static void borrow(struct sf_thread *thread, int64_t more_ns)
 {
-	struct sf_weight weight = { .ticks = count_ticks(thread->awake_ns, period_ns) };
+	int64_t from_ns = thread->asleep_ns < more_ns ? thread->asleep_ns : more_ns;
 
-	if (thread->cpu_ns > thread->awake_ns) {
-		thread->asleep_ns -= (int64_t)(thread->cpu_ns - thread->awake_ns);
-		thread->awake_ns = thread->cpu_ns;
-	}
-	weight.cpu_ns = thread->cpu_ns;
-	weight.wall_ns = thread->awake_ns;
-	thread->cpu_ns = thread->awake_ns = 0;
+	if (from_ns <= 0)
+		return;
+	thread->asleep_ns -= from_ns;
+	thread->awake_ns += from_ns;
+}
+
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
+{
+	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->cpu_ns : 0 };
+	int64_t cpu_ns = (int64_t)weight.cpu_ns;
+
+	borrow(thread, cpu_ns - thread->awake_ns);
+	weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
+	weight.ticks = count_ticks(weight.wall_ns, period_ns);
+	thread->awake_ns -= (int64_t)weight.wall_ns;
+	thread->cpu_ns -= weight.cpu_ns;
 	return weight;
 }
 

@@ -6,9 +6,9 @@
  *   awake_ns + asleep_ns  elapsed time since its last samples, by what it was seen doing at each look
  *   cpu_ns                CPU time by the kernel's count since its last sample
  *
- * A sample of an awake thread takes all of awake_ns and cpu_ns; one of a sleeping thread takes asleep_ns. CPU time
- * is measured and being awake is only sampled, so where the two disagree awake_ns is raised at the
- * cost of asleep_ns (which may go below zero for a while).
+ * A sample of a thread on a CPU takes cpu_ns and awake_ns; of one that waits for a CPU, awake_ns; of
+ * one that sleeps, asleep_ns. CPU time is measured and being awake is only sampled, so where a sample's
+ * CPU time is longer it is taken from asleep_ns, and from awake_ns to come (below zero).
  *
  * Owned by the thread that holds; the fields marked "shared" are how the thread that walks answers.
  */
@@ -37,9 +37,9 @@ struct sf_thread {
 	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight */
 	uint64_t seen_ns;        /* time of the last look */
 	uint64_t awake_due_ns, asleep_due_ns; /* when it is to be sampled next */
-	uint64_t asked_ns;
-	uint64_t cpu_ns, awake_ns;
-	int64_t  asleep_ns;
+	uint64_t tick_ns, asked_ns; /* of the hold under way */
+	uint64_t cpu_ns;
+	int64_t  awake_ns, asleep_ns;
 	uint64_t held_sp, held_pc; /* the sleep that it was interrupted in, 0: none */
 	int32_t  held_syscall;
 
@@ -57,11 +57,15 @@ void sf_thread_destroy(struct sf_thread *thread);
 /* Looks at the thread and keeps the accounts. False when it is gone. */
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 
-/* Reads its run counts again, after it was held. */
-void sf_thread_settle(struct sf_thread *thread);
+/*
+ * Reads its run counts again, after it was held and stood at `stood_ns`. Whether it was on a CPU at
+ * the tick: if it had been waiting for one since before the tick, where it stands is where it was
+ * preempted, and says nothing of where it spends CPU time.
+ */
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
 
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
-struct sf_weight sf_thread_take_awake(struct sf_thread *thread, uint64_t period_ns);
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
 
 static inline bool sf_thread_awake(const struct sf_thread *thread)

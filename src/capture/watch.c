@@ -93,14 +93,14 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = find_process(watch, thread->task.pid);
 
-	sf_thread_settle(thread);
+	sf_thread_settle(thread, now_ns);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
 		/* It ran since its last sample, and was not seen running. */
 		struct sf_weight weight = {
 			.cpu_ns = thread->cpu_ns,
-			.wall_ns = thread->awake_ns,
+			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
 			.ticks = ticks_of(watch, thread->cpu_ns),
 		};
 
