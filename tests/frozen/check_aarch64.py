@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 COMPILER = "aarch64-linux-gnu-gcc"
-FOLDERS = ("frozen", "base", "os/linux", "target", "unwind", "symbols", "capture", "session")
+FOLDERS = ("frozen", "base", "elf", "os/linux", "target", "unwind", "symbols", "capture", "session")
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", '-DSF_VERSION="0"', "-fsyntax-only", "-Wall", "-Wextra", "-Wshadow",
          "-Wno-missing-field-initializers", "-Werror", "-idirafter", "/usr/include"]
 
