@@ -2,12 +2,12 @@
 /* stillframe dump: every thread of a process, once, now. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/dump_print.h"
 #include "os/process.h"
+#include "os/task.h"
 #include "session/dump.h"
 
 struct dump_options {
@@ -45,16 +45,6 @@ const struct sf_command sf_command_dump = {
 	.options = options,
 	.run = run,
 };
-
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 static bool check_usage(const struct dump_options *given, int argc, char **argv, int rest,
 			struct sf_error *err)
@@ -100,6 +90,6 @@ static int run(int argc, char **argv)
 		return status;
 	if (!check_usage(&given, argc, argv, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
-	raise_descriptor_limit();
+	sf_task_raise_limit();
 	return dump_process(&given);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/summary.h"
 #include "os/process.h"
+#include "os/task.h"
 #include "session/session.h"
 
 #define DEFAULT_RATE_MHZ 199000
@@ -111,17 +111,6 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Each thread of the target takes two descriptors. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 /* NAME-PID.sfr, with nothing in NAME that a shell or a file system minds. */
 static void default_output(const char *name, int32_t pid, char *ret, size_t size)
 {
@@ -207,7 +196,7 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 	bool fine;
 
 	catch_signals();
-	raise_descriptor_limit();
+	sf_task_raise_limit();
 	fine = sf_session_record(session, &result, &err);
 
 	if (!quiet && result.duration_ns)

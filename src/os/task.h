@@ -38,6 +38,9 @@ struct sf_task_look {
 	uint64_t sp, pc;
 };
 
+/* Raises this process's limit of open files as far as it may: each task takes two. */
+void sf_task_raise_limit(void);
+
 /* False when the thread is gone. */
 bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
 void sf_task_close(struct sf_task *task);
