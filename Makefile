@@ -15,13 +15,8 @@ build/build.ninja:
 	@command -v meson >/dev/null && command -v ninja >/dev/null || tools/setup
 	meson setup build
 
-build-clang/build.ninja:
-	CC=clang CXX=clang++ meson setup build-clang
-
 check: setup
-	@$(MAKE) --no-print-directory all build-clang/build.ninja
-	@ninja -C build-clang -j $(JOBS)
-	@tests/run build build-clang
+	@JOBS=$(JOBS) tests/run
 
 demo: setup
 	@$(MAKE) --no-print-directory all
@@ -32,6 +27,6 @@ bench: setup
 	@bench/run build
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-fuzz
+	rm -rf build build-check-gcc build-check-clang build-asan build-tsan build-fuzz
 
 .PHONY: all setup check demo bench clean

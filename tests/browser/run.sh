@@ -18,7 +18,7 @@ command -v node >/dev/null || skip "no node (Debian: apt install nodejs npm)"
 	echo "tests/browser: $SF_BUILD/tests/browser/write_export is not built" >&2
 	exit 1
 }
-if ! [ -d node_modules/playwright-core ]; then
+if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
 	command -v npm >/dev/null || skip "no npm (Debian: apt install npm)"
 	npm ci --no-audit --no-fund
 fi

@@ -17,7 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__ /* it makes no clones, and does not know the word */
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 /* Keeps a value, and whatever computed it, from being optimised away. */
 #define KEEP(value) __asm__ volatile("" : : "g"(value) : "memory")
 /* As the last statement of a function that must keep its frame: no tail call is made across it. */
