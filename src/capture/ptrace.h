@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the ptrace engine, and its parts. For ptrace*.c only; everybody else sees
+ * sf_engine_ptrace (engine.h). All of it belongs to the holding thread.
+ */
+#ifndef SF_CAPTURE_PTRACE_H
+#define SF_CAPTURE_PTRACE_H
+
+#include <stdatomic.h>
+
+#include "capture/engine.h"
+#include "capture/hold_time.h"
+#include "capture/watch.h"
+#include "os/hold.h"
+
+struct sf_capture {
+	struct sf_capture_options options;
+	struct sf_watch watch;
+	struct sf_relay *relay;
+	struct sf_hold_time hold_time;
+	uint64_t period_ns, blocked_period_ns;
+	uint64_t random;
+	int n_asked;
+	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
+	int next_cpu;               /* where to sleep until the next tick; -1: here */
+	int child_status;
+	bool child_ended;
+	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
+	int32_t refused_tid;
+	bool held_any;
+	_Atomic bool stopped;
+};
+
+/* Holds a thread that is awake, or one that sleeps and must be, for a sample of the tick at now_ns. */
+void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/* Handles the next thread that stands or has ended; false when none did before the alarm. */
+bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
+
+/* At the end: waits a little for threads that were asked for, and counts the rest as late. */
+void sf_ptrace_let_all_go(struct sf_capture *capture);
+
+/* A sample of a thread that sleeps, if it still does. */
+void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/* The time that the thread's next sample would have spoken for is lost. */
+void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause);
+
+/* Blocked, or stopped by job control or a debugger. */
+uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread);
+
+#endif

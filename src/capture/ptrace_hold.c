@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holding one thread after another: ask, wait until it stands, copy, let go, send. The holding thread
+ * sits where the thread runs: waking another CPU costs ten times what the whole hold does
+ * (docs/benchmarks.md, "Holding a thread").
+ */
+#include <string.h>
+
+#include "capture/ptrace.h"
+#include "os/clock.h"
+
+#define MAX_ASKED 64                /* holds under way at a time */
+#define PATIENCE_NS 1000000         /* how long a CPU's threads are waited for before the next CPU's */
+#define ELSEWHERE_NS 25000          /* a hold on the same CPU takes 10 us from the request on */
+
+void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
+{
+	struct sf_weight weight = sf_thread_awake(thread)
+		? sf_thread_take_awake(thread, true, capture->period_ns)
+		: sf_thread_take_asleep(thread, capture->blocked_period_ns);
+
+	sf_relay_loss(capture->relay, thread, cause, &weight);
+}
+
+uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
+{
+	char letter = sf_task_letter(thread->task.pid, thread->task.tid, NULL);
+
+	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+}
+
+/* Sends what was taken of a held thread, which runs again. */
+static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_taken *taken,
+		      uint64_t hold_ns)
+{
+	bool awake = sf_thread_awake(thread);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns);
+	struct sf_weight weight;
+
+	if (awake) {
+		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
+		taken->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+	} else {
+		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+		taken->state = sf_ptrace_state_asleep(thread);
+		taken->syscall = thread->look.syscall;
+		memcpy(taken->args, thread->look.args, sizeof(taken->args));
+	}
+	taken->time_ns = thread->asked_ns;
+	sf_relay_send(capture->relay, thread, &weight, hold_ns);
+	capture->held_any = true;
+}
+
+/* A thread stands: copy, let go, send. */
+static void take_held(struct sf_capture *capture, struct sf_thread *thread,
+		      struct sf_held *held)
+{
+	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	struct sf_taken *taken = sf_relay_reserve(capture->relay, want);
+	bool complete = taken && sf_take_held(held, thread->task.pid, want, taken);
+	uint64_t hold_ns;
+
+	sf_hold_release(held);
+	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
+	if (complete) {
+		send_held(capture, thread, taken, hold_ns);
+		return;
+	}
+	if (taken)
+		sf_relay_drop(capture->relay);
+	sf_ptrace_lose(capture, thread, taken ? SF_LOSS_GONE : SF_LOSS_RING_FULL);
+}
+
+/* A thread or child has ended while it was asked for. */
+static void note_ended(struct sf_capture *capture, const struct sf_held *held)
+{
+	if (held->tid == capture->options.child) {
+		capture->child_status = held->status;
+		capture->child_ended = true;
+	}
+	capture->watch.next_scan_ns = 0;
+}
+
+/* Handles the next answer; false when none came before the alarm. */
+bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
+{
+	struct sf_held held;
+	struct sf_thread *thread;
+
+	sf_hold_time_wait(&capture->hold_time);
+	if (!sf_hold_wait(&held, wait)) {
+		capture->hold_time.looked_ns = sf_now_ns();
+		return false;
+	}
+	sf_hold_time_answer(&capture->hold_time);
+	thread = sf_watch_find(&capture->watch, held.tid);
+	if (thread && thread->asked) {
+		thread->asked = false;
+		capture->n_asked--;
+	} else {
+		thread = NULL; /* ended and started again meanwhile, or exec made it another's */
+	}
+	if (!held.stopped)
+		note_ended(capture, &held);
+	else if (thread)
+		take_held(capture, thread, &held);
+	else
+		sf_hold_release(&held);
+	return true;
+}
+
+static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	enum sf_hold result;
+
+	if (capture->n_asked >= MAX_ASKED)
+		return; /* its time goes on to the next tick */
+	result = sf_hold_ask(thread->task.tid);
+	if (result == SF_HOLD_ASKED) {
+		thread->asked = true;
+		thread->tick_ns = now_ns;
+		thread->asked_ns = sf_now_ns();
+		capture->n_asked++;
+		return;
+	}
+	capture->refusal = result;
+	capture->refused_tid = thread->task.tid;
+	thread->awake_due_ns = now_ns + capture->period_ns;
+	sf_ptrace_lose(capture, thread, result == SF_HOLD_GONE   ? SF_LOSS_GONE
+			      : result == SF_HOLD_BUSY ? SF_LOSS_BUSY
+						       : SF_LOSS_DENIED);
+}
+
+/* Waits for the threads that were just asked for, all of one CPU; late ones stay pending. */
+static void wait_for_answers(struct sf_capture *capture, int n_pending)
+{
+	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
+	while (capture->n_asked > n_pending && sf_ptrace_answer(capture, true))
+		;
+}
+
+/*
+ * To the CPU of a thread, if it pays. Leaving a CPU idle makes the scheduler fetch the very thread
+ * that we are about to displace there, and the hold goes across CPUs after all. So for the sake of a
+ * single thread we move when the tick is over, before we sleep; with several awake, no CPU
+ * is left idle. Reading where a thread is costs half as much as the whole hold, so that is
+ * done only when the last hold took so long that it must have been elsewhere.
+ */
+static void move_to(struct sf_capture *capture, struct sf_thread *thread)
+{
+	int cpu = thread->cpu;
+
+	if (cpu < 0 && sf_task_letter(thread->task.pid, thread->task.tid, &cpu))
+		thread->cpu = (int16_t)cpu;
+	if (capture->n_awake_before > 1 && cpu >= 0)
+		sf_cpu_move(cpu);
+	else
+		capture->next_cpu = cpu;
+}
+
+void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	int n_pending = capture->n_asked;
+
+	move_to(capture, thread);
+	ask(capture, thread, now_ns);
+	wait_for_answers(capture, n_pending);
+	if (thread->asked || sf_now_ns() - thread->asked_ns > ELSEWHERE_NS)
+		thread->cpu = -1;
+}
+
+/*
+ * Threads that were asked for and have not stood by now: those that run answer at once. What is still
+ * left sleeps so deeply that only the end of this thread lets go of it.
+ */
+void sf_ptrace_let_all_go(struct sf_capture *capture)
+{
+	sf_alarm_set(sf_now_ns() + 20000000);
+	while (capture->n_asked && sf_ptrace_answer(capture, true))
+		;
+	for (size_t i = 0; i < capture->watch.threads.n; i++) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (thread->asked)
+			sf_ptrace_lose(capture, thread, SF_LOSS_LATE);
+		thread->asked = false;
+	}
+}
