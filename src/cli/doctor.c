@@ -42,8 +42,13 @@ static void print_finding(const struct sf_output *output, bool fine, const char 
 {
 	fprintf(output->file, "  %s%-4s%s %s\n", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
 		fine ? "ok" : "no", sf_colour(output, SF_PLAIN), what);
-	if (!fine && *advice)
-		fprintf(output->file, "       %s\n", advice);
+	for (const char *line = advice; !fine && *line; line += *line != 0) {
+		int length = (int)strcspn(line, "\n");
+		int blanks = (int)strspn(line, " ");
+
+		fprintf(output->file, "       %.*s\n", length - blanks, line + blanks);
+		line += length;
+	}
 }
 
 static int read_setting(const char *path, int missing)

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/dump_print.h"
+#include "os/hold.h"
 #include "os/process.h"
 #include "os/task.h"
 #include "session/dump.h"
@@ -62,11 +63,24 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 	return true;
 }
 
+/* A debugger that has the process is no hindrance: threads that sleep or are stopped can be read. */
+static bool check_process(int32_t pid, struct sf_error *err)
+{
+	enum sf_hold result;
+
+	if (!sf_process_check(pid, err))
+		return false;
+	result = sf_hold_allowed(pid);
+	if (result == SF_HOLD_ASKED || result == SF_HOLD_BUSY)
+		return true;
+	return sf_hold_explain(pid, pid, result, err);
+}
+
 static int dump_process(const struct dump_options *given)
 {
 	struct sf_error err = { 0 };
 	struct sf_dump dump = { 0 };
-	bool fine = sf_process_check(given->pid, &err) &&
+	bool fine = check_process(given->pid, &err) &&
 		    sf_dump_take(&dump, given->pid, given->max_depth, &err);
 	int status = SF_EXIT_OK;
 
