@@ -4,36 +4,9 @@
 
 #include <string.h>
 
-#define COLUMNS 80
+#include "base/output.h"
+
 #define HELP_COLUMN 26
-
-/* Prints words from `column` on, each further line indented by `indent`. */
-static void print_wrapped(FILE *out, const char *text, size_t size, int column, int indent)
-{
-	const char *end = text + size;
-	bool first = true;
-
-	while (text < end) {
-		int width = (int)strcspn(text, " \n");
-
-		if (width > end - text)
-			width = (int)(end - text);
-		if (!first && column + 1 + width > COLUMNS) {
-			fprintf(out, "\n%*s", indent, "");
-			column = indent;
-		} else if (!first) {
-			fputc(' ', out);
-			column++;
-		}
-		fwrite(text, 1, (size_t)width, out);
-		column += width;
-		first = false;
-		text += width;
-		while (text < end && (*text == ' ' || *text == '\n'))
-			text++;
-	}
-	fputc('\n', out);
-}
 
 static size_t line_size(const char *text)
 {
@@ -73,7 +46,7 @@ static void print_option(FILE *out, const struct sf_option *option)
 		width = 0;
 	}
 	fprintf(out, "%*s", HELP_COLUMN - width, "");
-	print_wrapped(out, option->help, strlen(option->help), HELP_COLUMN, HELP_COLUMN);
+	sf_print_wrapped(out, option->help, strlen(option->help), HELP_COLUMN, HELP_COLUMN);
 }
 
 static void print_details(FILE *out, const char *text)
@@ -86,7 +59,7 @@ static void print_details(FILE *out, const char *text)
 		else if (*text == '\n')
 			fputc('\n', out);
 		else
-			print_wrapped(out, text, size, 0, 0);
+			sf_print_wrapped(out, text, size, 0, 0);
 		text += *text == '\n' || *text == ' ' ? (size_t)(next_line(text) - text) : size;
 	}
 }
@@ -110,7 +83,7 @@ static void print_usage(FILE *out, const struct sf_command *command)
 	for (const char *text = command->usage; *text; text += strspn(text, " ")) {
 		int size = (int)usage_part_size(text);
 
-		if (column > indent && column + 1 + size > COLUMNS) {
+		if (column > indent && column + 1 + size > SF_COLUMNS) {
 			fprintf(out, "\n%*s", indent, "");
 			column = indent;
 		}
@@ -136,13 +109,13 @@ static int shell_word_size(const char *text)
 /* A shell command. What is too long goes on in the next line, so that it can be pasted. */
 static void print_example(FILE *out, const char *text)
 {
-	const bool fits = 2 + line_size(text) <= COLUMNS;
+	const bool fits = 2 + line_size(text) <= SF_COLUMNS;
 	int column = fprintf(out, " ");
 
 	while (*text && *text != '\n') {
 		int size = shell_word_size(text);
 
-		if (!fits && column > 8 && column + 1 + size + 2 > COLUMNS)
+		if (!fits && column > 8 && column + 1 + size + 2 > SF_COLUMNS)
 			column = fprintf(out, " \\\n     ") - 3;
 		column += fprintf(out, " %.*s", size, text);
 		text += size;
@@ -154,7 +127,7 @@ static void print_example(FILE *out, const char *text)
 void sf_options_help(const struct sf_command *command, FILE *out)
 {
 	print_usage(out, command);
-	print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
+	sf_print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
 	if (command->details) {
 		fputc('\n', out);
 		print_details(out, command->details);

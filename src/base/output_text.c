@@ -114,3 +114,30 @@ void sf_print_cut(FILE *file, const char *text, int columns)
 	fputs(ELLIPSIS, file);
 	fputs(skip_characters(text, n - (width - left - 1)), file);
 }
+
+void sf_print_wrapped(FILE *file, const char *text, size_t size, int column, int indent)
+{
+	const char *end = text + size;
+	bool first = true;
+
+	while (text < end) {
+		int width = (int)strcspn(text, " \n");
+
+		if (width > end - text)
+			width = (int)(end - text);
+		if (!first && column + 1 + width > SF_COLUMNS) {
+			fprintf(file, "\n%*s", indent, "");
+			column = indent;
+		} else if (!first) {
+			fputc(' ', file);
+			column++;
+		}
+		fwrite(text, 1, (size_t)width, file);
+		column += width;
+		first = false;
+		text += width;
+		while (text < end && (*text == ' ' || *text == '\n'))
+			text++;
+	}
+	fputc('\n', file);
+}

@@ -40,14 +40,12 @@ const struct sf_command sf_command_doctor = {
 static void print_finding(const struct sf_output *output, bool fine, const char *what,
 			  const char *advice)
 {
-	fprintf(output->file, "  %s%-4s%s %s\n", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
-		fine ? "ok" : "no", sf_colour(output, SF_PLAIN), what);
-	for (const char *line = advice; !fine && *line; line += *line != 0) {
-		int length = (int)strcspn(line, "\n");
-		int blanks = (int)strspn(line, " ");
-
-		fprintf(output->file, "       %.*s\n", length - blanks, line + blanks);
-		line += length;
+	fprintf(output->file, "  %s%-4s%s ", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
+		fine ? "ok" : "no", sf_colour(output, SF_PLAIN));
+	sf_print_wrapped(output->file, what, strlen(what), 7, 7);
+	if (!fine && *advice) {
+		fputs("       ", output->file);
+		sf_print_wrapped(output->file, advice, strlen(advice), 7, 7);
 	}
 }
 
