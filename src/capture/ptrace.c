@@ -107,6 +107,12 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	capture->n_awake_before = capture->n_awake;
 	capture->n_awake = 0;
 	capture->next_cpu = -1;
+	/*
+	 * Also when nobody is asked for: a thread that was killed while it stood cannot be let go, it
+	 * ends, and its process can neither exec nor be waited for until we have taken note.
+	 */
+	while (sf_ptrace_answer(capture, false))
+		;
 	for (size_t i = capture->watch.threads.n; i-- > 0;) {
 		if (!tick_thread(capture, capture->watch.threads.items[i], now_ns))
 			sf_watch_end_thread(&capture->watch, i, now_ns);
@@ -157,27 +163,40 @@ static void sample_until_over(struct sf_capture *capture)
 	}
 }
 
+/* The holding thread, from its first to its last hold. */
+struct holding {
+	struct sf_capture *capture;
+	struct sf_error *err;
+	bool fine;
+};
+
+static void hold_until_over(void *arg)
+{
+	struct holding *holding = arg;
+	struct sf_capture *capture = holding->capture;
+
+	holding->fine = sf_alarm_open(holding->err) &&
+			sf_hold_time_open(&capture->hold_time, holding->err);
+	if (holding->fine) {
+		sf_cpu_prefer();
+		sample_until_over(capture);
+		sf_ptrace_let_all_go(capture);
+		sf_watch_end(&capture->watch, sf_now_ns());
+		sf_hold_time_close(&capture->hold_time);
+	}
+	sf_alarm_close();
+}
+
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
+	struct holding holding = { .capture = capture, .err = err };
 	bool fine;
 
 	if (!sf_relay_open(sink, &capture->relay, err))
 		return false;
 	capture->watch.relay = capture->relay;
-	if (!sf_alarm_open(err) || !sf_hold_time_open(&capture->hold_time, err)) {
-		sf_alarm_close();
-		sf_relay_close(capture->relay, NULL);
-		return false;
-	}
-	sf_cpu_prefer(true);
-	sample_until_over(capture);
-	sf_ptrace_let_all_go(capture);
-	sf_watch_end(&capture->watch, sf_now_ns());
-	sf_hold_time_close(&capture->hold_time);
-	sf_alarm_close();
-	sf_cpu_move(-1);
-	sf_cpu_prefer(false);
-	fine = sf_relay_close(capture->relay, err);
+	fine = sf_hold_run(hold_until_over, &holding, err) && holding.fine;
+	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
 		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,
 				       err);

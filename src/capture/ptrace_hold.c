@@ -10,7 +10,7 @@
 #include "os/clock.h"
 
 #define MAX_ASKED 64                /* holds under way at a time */
-#define PATIENCE_NS 1000000         /* how long a CPU's threads are waited for before the next CPU's */
+#define PATIENCE_NS 1000000         /* how long one thread is waited for before the next */
 #define ELSEWHERE_NS 25000          /* a hold on the same CPU takes 10 us from the request on */
 
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
@@ -123,6 +123,8 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 		capture->n_asked++;
 		return;
 	}
+	if (result == SF_HOLD_BARRED)
+		return; /* the same */
 	capture->refusal = result;
 	capture->refused_tid = thread->task.tid;
 	thread->awake_due_ns = now_ns + capture->period_ns;
@@ -131,10 +133,9 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 						       : SF_LOSS_DENIED);
 }
 
-/* Waits for the threads that were just asked for, all of one CPU; late ones stay pending. */
+/* Waits for the thread that was just asked for, until the alarm; then it stays pending. */
 static void wait_for_answers(struct sf_capture *capture, int n_pending)
 {
-	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	while (capture->n_asked > n_pending && sf_ptrace_answer(capture, true))
 		;
 }
@@ -163,6 +164,7 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 	int n_pending = capture->n_asked;
 
 	move_to(capture, thread);
+	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	ask(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);
 	if (thread->asked || sf_now_ns() - thread->asked_ns > ELSEWHERE_NS)

@@ -18,6 +18,13 @@ void sf_sleep_until(uint64_t time_ns); /* or until a signal */
  * call of this thread returns with EINTR. 0 turns it off. One thread of a process may have one.
  */
 bool sf_alarm_open(struct sf_error *err);
+
+/*
+ * Calls fn(arg), and gives up on it (false) when the alarm rings meanwhile: for a system call that does
+ * not return with EINTR but starts again by itself. `fn` makes that one call and nothing else; when it is
+ * given up, whether the call was made is not known.
+ */
+bool sf_alarm_bound(void (*fn)(void *arg), void *arg);
 void sf_alarm_set(uint64_t time_ns);
 void sf_alarm_close(void);
 

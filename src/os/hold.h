@@ -24,9 +24,17 @@ enum sf_hold {
 	SF_HOLD_GONE,
 	SF_HOLD_BUSY,    /* another tracer has it */
 	SF_HOLD_DENIED,
+	SF_HOLD_BARRED,  /* its process is in exec: try again at the next tick */
 };
 
-/* Asks for a thread. Does not wait. */
+/*
+ * Calls fn(arg) on a thread of its own, in which all the other functions here must be called, and
+ * waits for it. A thread that was asked for and never stood may stand much later, when nobody looks:
+ * the end of the thread that asked makes the kernel let go of it for good.
+ */
+bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
+
+/* Asks for a thread. Does not wait for it; ends at the latest when the caller's alarm rings. */
 enum sf_hold sf_hold_ask(int32_t tid);
 
 /* What became of a thread that was asked for, or of a child of the caller. */
@@ -52,15 +60,14 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 /* Lets it go. Signal-safe. */
 void sf_hold_release(struct sf_held *held);
 
-/* Which CPU the caller runs on; and moving the caller there, or (-1) anywhere it was allowed. */
-int  sf_cpu_current(void);
+/* Moves the calling thread to a CPU, for good. */
 void sf_cpu_move(int cpu);
 
 /*
  * Asks for the calling thread to run as soon as it wakes, where that is allowed: while it waits for a
- * CPU, threads stand. It stays an ordinary thread (no real-time class), and undoes it at the end.
+ * CPU, threads stand. It stays an ordinary thread (no real-time class).
  */
-void sf_cpu_prefer(bool prefer);
+void sf_cpu_prefer(void);
 
 /* Whether a process's threads could be asked for, without asking: SF_HOLD_ASKED when they could. */
 enum sf_hold sf_hold_allowed(int32_t pid);

@@ -50,7 +50,6 @@ static enum sf_end walk_taken(struct taking *taking, struct sf_dump_thread *thre
 /* Waits for this one thread; others that answer late are let go. */
 static bool wait_for(struct taking *taking, int32_t tid, struct sf_held *held)
 {
-	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	for (;;) {
 		sf_hold_time_wait(&taking->hold_time);
 		if (!sf_hold_wait(held, true))
@@ -67,8 +66,10 @@ static bool wait_for(struct taking *taking, int32_t tid, struct sf_held *held)
 
 static enum sf_loss loss_of(enum sf_hold result)
 {
-	return result == SF_HOLD_GONE ? SF_LOSS_GONE
-	       : result == SF_HOLD_BUSY ? SF_LOSS_BUSY : SF_LOSS_DENIED;
+	return result == SF_HOLD_GONE	? SF_LOSS_GONE
+	       : result == SF_HOLD_BUSY	  ? SF_LOSS_BUSY
+	       : result == SF_HOLD_BARRED ? SF_LOSS_LATE
+					  : SF_LOSS_DENIED;
 }
 
 /* Holds the thread for one copy of up to `want` bytes of its stack. */
@@ -84,6 +85,7 @@ static bool hold_once(struct taking *taking, struct sf_dump_thread *thread, uint
 	if (sf_task_letter(pid, thread->tid, &cpu) && cpu >= 0)
 		sf_cpu_move(cpu);
 	start_ns = sf_now_ns();
+	sf_alarm_set(start_ns + PATIENCE_NS);
 	result = sf_hold_ask(thread->tid);
 	if (result != SF_HOLD_ASKED) {
 		thread->loss = loss_of(result);
@@ -244,37 +246,53 @@ static bool explain_nothing(const struct sf_dump *dump, struct sf_error *err)
 			       err);
 }
 
+/* The part of a dump in which threads may be held. */
+struct looking {
+	struct sf_dump *dump;
+	struct sf_error *err;
+	bool fine;
+};
+
+static void look_at_threads(void *arg)
+{
+	struct looking *looking = arg;
+	struct sf_dump *dump = looking->dump;
+	struct taking taking = {
+		.dump = dump,
+		.taken = malloc(sizeof(*taking.taken) + SF_TAKE_MAX),
+	};
+	uint64_t start_ns;
+
+	if (!taking.taken) {
+		sf_fail_memory(looking->err);
+		return;
+	}
+	looking->fine = sf_alarm_open(looking->err) &&
+			sf_hold_time_open(&taking.hold_time, looking->err);
+	if (looking->fine) {
+		sf_cpu_prefer();
+		start_ns = sf_now_ns();
+		for (size_t i = 0; i < dump->threads.n; i++)
+			dump_thread(&taking, &dump->threads.items[i]);
+		let_all_go(&taking);
+		dump->looking_ns = sf_now_ns() - start_ns;
+		sf_hold_time_close(&taking.hold_time);
+	}
+	sf_alarm_close();
+	free(taking.taken);
+}
+
 bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct sf_error *err)
 {
-	struct taking taking = { .dump = ret };
-	uint64_t start_ns;
+	struct looking looking = { .dump = ret, .err = err };
 
 	*ret = (struct sf_dump){ .pid = pid, .strings = sf_intern_create() };
 	if (!ret->strings || !sf_walker_init(&ret->walker, max_depth, err))
 		return sf_fail_memory(err);
 	sf_process_name(pid, ret->name, sizeof(ret->name));
-	if (!sf_walker_prepare(&ret->walker, pid, err) || !list_threads(ret, err) ||
-	    !sf_alarm_open(err))
-		return false;
-	taking.taken = malloc(sizeof(*taking.taken) + SF_TAKE_MAX);
-	if (!sf_hold_time_open(&taking.hold_time, err)) {
-		free(taking.taken);
-		return false;
-	}
-	sf_cpu_prefer(true);
-	start_ns = sf_now_ns();
-	for (size_t i = 0; taking.taken && i < ret->threads.n; i++)
-		dump_thread(&taking, &ret->threads.items[i]);
-	let_all_go(&taking);
-	ret->looking_ns = sf_now_ns() - start_ns;
-	sf_hold_time_close(&taking.hold_time);
-	sf_cpu_move(-1);
-	sf_cpu_prefer(false);
-	sf_alarm_close();
-	if (!taking.taken)
-		return sf_fail_memory(err);
-	free(taking.taken);
-	return explain_nothing(ret, err) && sf_dump_name(ret, err);
+	return sf_walker_prepare(&ret->walker, pid, err) && list_threads(ret, err) &&
+	       sf_hold_run(look_at_threads, &looking, err) && looking.fine &&
+	       explain_nothing(ret, err) && sf_dump_name(ret, err);
 }
 
 void sf_dump_deinit(struct sf_dump *dump)

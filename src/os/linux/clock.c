@@ -5,6 +5,7 @@
  */
 #include "os/clock.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,6 +20,10 @@
 
 static timer_t alarm_timer;
 static bool alarm_open;
+
+/* Where sf_alarm_bound is to be left to, while it is in its call. Of the one thread with an alarm. */
+static sigjmp_buf bound_end;
+static volatile sig_atomic_t is_bound;
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -51,14 +56,29 @@ void sf_sleep_until(uint64_t time_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
-static void ignore_alarm(int signal_number)
+static void on_alarm(int signal_number)
 {
 	(void)signal_number;
+	if (is_bound)
+		siglongjmp(bound_end, 1);
+}
+
+bool sf_alarm_bound(void (*fn)(void *arg), void *arg)
+{
+	if (sigsetjmp(bound_end, 0) != 0) {
+		is_bound = 0;
+		return false;
+	}
+	is_bound = 1;
+	fn(arg);
+	is_bound = 0;
+	return true;
 }
 
 bool sf_alarm_open(struct sf_error *err)
 {
-	struct sigaction action = { .sa_handler = ignore_alarm }; /* no SA_RESTART: that is the point */
+	/* No SA_RESTART: that is the point. SA_NODEFER: the handler may be left by a jump. */
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_NODEFER };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN };
 	sigset_t set;
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,30 +16,92 @@
 #include <unistd.h>
 
 #include "frozen/still.h"
+#include "os/clock.h"
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 #include "os/process.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 
+struct call {
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void *make_call(void *arg)
+{
+	const struct call *call = arg;
+
+	call->fn(call->arg);
+	return NULL;
+}
+
+/* Meanwhile signals are for the thread that holds: they end its waits. */
+bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err)
+{
+	struct call call = { .fn = fn, .arg = arg };
+	sigset_t all, old;
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, make_call, &call);
+
+	if (error) {
+		errno = error;
+		return sf_fail_os(err, "cannot start a thread");
+	}
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_join(thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return true;
+}
+
+struct seize {
+	int32_t tid;
+	long result;
+	int error;
+};
+
+static void seize(void *arg)
+{
+	struct seize *call = arg;
+
+	call->result = ptrace(PTRACE_SEIZE, call->tid, NULL, NULL);
+	call->error = errno;
+}
+
+static bool is_ours(int32_t tid)
+{
+	return sf_task_tracer(tid, tid) == gettid();
+}
+
+static enum sf_hold why_refused(int32_t tid, int error)
+{
+	char letter = sf_task_letter(tid, tid, NULL);
+
+	/* A thread on its way out is refused like somebody else's (ptrace_attach, exit_state). */
+	if (error == ESRCH || !letter || letter == 'Z' || letter == 'X')
+		return SF_HOLD_GONE;
+	return sf_task_tracer(tid, tid) ? SF_HOLD_BUSY : SF_HOLD_DENIED;
+}
+
 /*
  * Why SEIZE for each still and not once: an attached thread stops at each of its signals, ignored
  * ones included, and those wake its system calls. The round trip costs the same either way
  * (docs/benchmarks.md, "Holding a thread").
+ *
+ * Why it is bound by the alarm: an exec holds a mutex that SEIZE wants (cred_guard_mutex), and waits for
+ * its process's other threads to end; one that we hold or asked for ends only when we take note of it. SEIZE
+ * waits for ever then, as a signal makes it start again (ERESTARTNOINTR).
  */
 enum sf_hold sf_hold_ask(int32_t tid)
 {
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0) {
-		bool gone = errno == ESRCH;
-		char letter = sf_task_letter(tid, tid, NULL);
+	struct seize call = { .tid = tid };
 
-		/* A thread on its way out is refused like somebody else's (ptrace_attach, exit_state). */
-		if (gone || !letter || letter == 'Z' || letter == 'X')
-			return SF_HOLD_GONE;
-		return sf_task_tracer(tid, tid) ? SF_HOLD_BUSY : SF_HOLD_DENIED;
-	}
-	/* Fails only when the thread ended meanwhile; the wait will say so. */
-	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	if (sf_alarm_bound(seize, &call) && call.result != 0)
+		return why_refused(tid, call.error);
+	/* Fails when the thread ended meanwhile, and the wait will say so; or when it was not seized. */
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 && !is_ours(tid))
+		return SF_HOLD_BARRED;
 	return SF_HOLD_ASKED;
 }
 
@@ -99,26 +162,14 @@ void sf_hold_release(struct sf_held *held)
 	ptrace(PTRACE_DETACH, held->tid, NULL, (void *)(intptr_t)held->signal);
 }
 
-int sf_cpu_current(void)
-{
-	return sched_getcpu();
-}
-
 void sf_cpu_move(int cpu)
 {
-	static cpu_set_t allowed;
-	static int present = -2; /* -2: not asked yet; -1: anywhere */
+	static _Thread_local int present = -1;
 	cpu_set_t set;
 
-	if (present == -2)
-		sched_getaffinity(0, sizeof(allowed), &allowed);
 	if (cpu == present)
 		return;
 	present = cpu;
-	if (cpu < 0) {
-		sched_setaffinity(0, sizeof(allowed), &allowed);
-		return;
-	}
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
@@ -129,7 +180,7 @@ void sf_cpu_move(int cpu)
  * gives an early deadline at each wake-up and needs no right: since Linux 6.12 sched_runtime of an
  * ordinary thread asks for one (kernel: Documentation/scheduler/sched-eevdf.rst); older kernels ignore it.
  */
-void sf_cpu_prefer(bool prefer)
+void sf_cpu_prefer(void)
 {
 	struct {
 		uint32_t size, policy;
@@ -139,8 +190,8 @@ void sf_cpu_prefer(bool prefer)
 		uint64_t runtime, deadline, period;
 	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER };
 
-	attr.nice = prefer ? -20 : 0;
-	attr.runtime = prefer ? 100000 : 0;
+	attr.nice = -20;
+	attr.runtime = 100000;
 	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0) {
 		attr.nice = 0;
 		syscall(SYS_sched_setattr, 0, &attr, 0);

@@ -213,17 +213,22 @@ bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
 
 /*
  * Fields of proc_pid_stat(5): 3 state, 20 threads, 22 start time, 26 start of code, 28 of the stack.
- * A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap it.
+ * A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap it. No
+ * threads at all: at this moment another thread takes over the pid (exec, de_thread() in the kernel's
+ * fs/exec.c), or the process is being reaped.
  */
 bool sf_process_program(int32_t pid, struct sf_program *ret)
 {
 	char text[1024];
 	const char *p;
+	int tries = 10;
 
-	if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
-		return false;
-	p = strrchr(text, ')');
-	if (p && p[1] && strchr("ZX", p[2]) && field_at(p, 20) <= 1)
+	do {
+		if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
+			return false;
+		p = strrchr(text, ')');
+	} while (p && field_at(p, 20) == 0 && --tries > 0);
+	if (!p || !p[1] || (strchr("ZX", p[2]) && field_at(p, 20) <= 1))
 		return false;
 	*ret = (struct sf_program){
 		.started = field_at(p, 22),
