@@ -106,7 +106,6 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 {
 	capture->n_awake_before = capture->n_awake;
 	capture->n_awake = 0;
-	capture->next_cpu = -1;
 	/*
 	 * Also when nobody is asked for: a thread that was killed while it stood cannot be let go, it
 	 * ends, and its process can neither exec nor be waited for until we have taken note.
@@ -119,8 +118,6 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 		while (capture->n_asked && sf_ptrace_answer(capture, false))
 			;
 	}
-	if (capture->next_cpu >= 0)
-		sf_cpu_move(capture->next_cpu);
 }
 
 /* Until the next tick, or as long as threads that were asked for answer late. */

@@ -22,7 +22,6 @@ struct sf_capture {
 	uint64_t random;
 	int n_asked;
 	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
-	int next_cpu;               /* where to sleep until the next tick; -1: here */
 	int child_status;
 	bool child_ended;
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holding one thread after another: ask, wait until it stands, copy, let go, send. The holding thread
- * sits where the thread runs: waking another CPU costs ten times what the whole hold does
- * (docs/benchmarks.md, "Holding a thread").
+ * Holding one thread after another: ask, wait until it stands, copy, let go, send.
  */
 #include <string.h>
 
@@ -141,22 +139,24 @@ static void wait_for_answers(struct sf_capture *capture, int n_pending)
 }
 
 /*
- * To the CPU of a thread, if it pays. Leaving a CPU idle makes the scheduler fetch the very thread
- * that we are about to displace there, and the hold goes across CPUs after all. So for the sake of a
- * single thread we move when the tick is over, before we sleep; with several awake, no CPU
- * is left idle. Reading where a thread is costs half as much as the whole hold, so that is
- * done only when the last hold took so long that it must have been elsewhere.
+ * To the CPU of a thread, where several are awake: they share CPUs with us anyway, and waking another CPU
+ * costs ten times what the hold itself does. A single thread is left where it is: a CPU
+ * that we leave idle fetches the very thread that we are about to displace, and the hold goes across CPUs
+ * after all (docs/benchmarks.md, "Holding a thread"). Reading where a thread is costs half as
+ * much as the hold, so that is done only when the last one took so long that it was elsewhere.
  */
-static void move_to(struct sf_capture *capture, struct sf_thread *thread)
+static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 {
 	int cpu = thread->cpu;
 
+	if (capture->n_awake_before <= 1) {
+		sf_cpu_move(-1);
+		return;
+	}
 	if (cpu < 0 && sf_task_letter(thread->task.pid, thread->task.tid, &cpu))
 		thread->cpu = (int16_t)cpu;
-	if (capture->n_awake_before > 1 && cpu >= 0)
+	if (cpu >= 0)
 		sf_cpu_move(cpu);
-	else
-		capture->next_cpu = cpu;
 }
 
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)

@@ -60,7 +60,7 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 /* Lets it go. Signal-safe. */
 void sf_hold_release(struct sf_held *held);
 
-/* Moves the calling thread to a CPU, for good. */
+/* Moves the calling thread to a CPU; -1: lets it run wherever it might before. */
 void sf_cpu_move(int cpu);
 
 /*

@@ -80,10 +80,6 @@ static bool hold_once(struct taking *taking, struct sf_dump_thread *thread, uint
 	enum sf_hold result;
 	struct sf_held held;
 	bool complete;
-	int cpu = -1;
-
-	if (sf_task_letter(pid, thread->tid, &cpu) && cpu >= 0)
-		sf_cpu_move(cpu);
 	start_ns = sf_now_ns();
 	sf_alarm_set(start_ns + PATIENCE_NS);
 	result = sf_hold_ask(thread->tid);

@@ -165,11 +165,18 @@ void sf_hold_release(struct sf_held *held)
 void sf_cpu_move(int cpu)
 {
 	static _Thread_local int present = -1;
+	static _Thread_local cpu_set_t before;
 	cpu_set_t set;
 
 	if (cpu == present)
 		return;
+	if (present < 0)
+		sched_getaffinity(0, sizeof(before), &before);
 	present = cpu;
+	if (cpu < 0) {
+		sched_setaffinity(0, sizeof(before), &before);
+		return;
+	}
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
