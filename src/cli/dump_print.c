@@ -157,11 +157,6 @@ static struct json_object *json_hex(uint64_t value)
 
 static struct json_object *json_frame(const struct sf_dump *dump, const struct sf_dump_frame *frame)
 {
-	static const char *const vias[] = {
-#define X(name, word, text) word,
-		SF_VIAS(X)
-#undef X
-	};
 	struct json_object *json = json_object_new_object();
 
 	json_object_object_add(json, "pc", json_hex(frame->pc));
@@ -171,7 +166,7 @@ static struct json_object *json_frame(const struct sf_dump *dump, const struct s
 	json_object_object_add(json, "file", json_text(sf_dump_string(dump, frame->file)));
 	json_object_object_add(json, "line", json_object_new_int64(frame->line));
 	json_object_object_add(json, "inlined", json_object_new_boolean(frame->inlined));
-	json_object_object_add(json, "via", json_object_new_string(vias[frame->via]));
+	json_object_object_add(json, "via", json_object_new_string(sf_via_word(frame->via)));
 	json_object_object_add(json, "kind", json_object_new_string("native"));
 	return json;
 }
