@@ -102,6 +102,16 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	return true;
 }
 
+/* Threads that ended while they were asked for are no longer waited for: so the count is made anew. */
+static int count_asked(const struct sf_capture *capture)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < capture->watch.threads.n; i++)
+		n += capture->watch.threads.items[i]->asked;
+	return n;
+}
+
 static void tick(struct sf_capture *capture, uint64_t now_ns)
 {
 	capture->n_awake_before = capture->n_awake;
@@ -112,6 +122,7 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	 */
 	while (sf_ptrace_answer(capture, false))
 		;
+	capture->n_asked = count_asked(capture);
 	for (size_t i = capture->watch.threads.n; i-- > 0;) {
 		if (!tick_thread(capture, capture->watch.threads.items[i], now_ns))
 			sf_watch_end_thread(&capture->watch, i, now_ns);

@@ -125,7 +125,6 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 		return; /* the same */
 	capture->refusal = result;
 	capture->refused_tid = thread->task.tid;
-	thread->awake_due_ns = now_ns + capture->period_ns;
 	sf_ptrace_lose(capture, thread, result == SF_HOLD_GONE   ? SF_LOSS_GONE
 			      : result == SF_HOLD_BUSY ? SF_LOSS_BUSY
 						       : SF_LOSS_DENIED);

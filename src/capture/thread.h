@@ -36,7 +36,7 @@ struct sf_thread {
 	struct sf_task_look look;
 	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight */
 	uint64_t seen_ns;        /* time of the last look */
-	uint64_t awake_due_ns, asleep_due_ns; /* when it is to be sampled next */
+	uint64_t asleep_due_ns;  /* when it is to be sampled next, if it sleeps */
 	uint64_t tick_ns, asked_ns; /* of the hold under way */
 	uint64_t cpu_ns;
 	int64_t  awake_ns, asleep_ns;

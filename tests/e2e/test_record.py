@@ -38,6 +38,21 @@ def test_known_split(stillframe, tmp_path):
     assert abs(seen + lost - true["total_seconds"]) < 0.05 * true["total_seconds"] + 0.1
 
 
+def test_waiting_for_a_cpu_is_no_cpu_time(stillframe, tmp_path):
+    """Beside programs that keep every CPU busy, a runnable thread mostly waits where it left a system call. Taking that
+    for where it spends CPU time showed the target's clock reading, half a percent of it, at 9 %."""
+    busy = [subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL) for _ in range(2 * os.cpu_count())]
+    try:
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("busy_split"), 4, timeout=60)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert done.status == 0, done
+    shares = recording.total_shares()
+    assert shares.get("__vdso_clock_gettime", 0) < 0.04, shares
+
+
 def test_two_threads_are_seen_equally(stillframe, tmp_path):
     """Equal threads get equal time: max/min of seen CPU against counted CPU at most 1.05."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("busy_split"), 2, 2)
