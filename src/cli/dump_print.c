@@ -121,8 +121,14 @@ void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
 
 	fprintf(out, "%sprocess %d ", sf_colour(&output, SF_BOLD), dump->pid);
 	print_text(out, dump->name);
-	fprintf(out, "%s, %zu thread%s\n", sf_colour(&output, SF_PLAIN), dump->threads.n,
+	fprintf(out, "%s, %zu thread%s", sf_colour(&output, SF_PLAIN), dump->threads.n,
 		dump->threads.n == 1 ? "" : "s");
+	if (dump->tracer) {
+		fprintf(out, ", traced by ");
+		print_text(out, dump->tracer_name);
+		fprintf(out, " (pid %d)", dump->tracer);
+	}
+	fputc('\n', out);
 	for (size_t i = 0; i < dump->threads.n; i++)
 		print_thread(&output, dump, &dump->threads.items[i], times);
 	if (!times)
@@ -220,6 +226,8 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 	json_object_object_add(json, "version", json_object_new_int(1));
 	json_object_object_add(json, "pid", json_object_new_int(dump->pid));
 	json_object_object_add(json, "name", json_text(dump->name));
+	if (dump->tracer)
+		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
 	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
 	json_object_object_add(json, "looking_ns", json_object_new_int64((int64_t)dump->looking_ns));
 	json_object_object_add(json, "longest_hold_ns",

@@ -286,6 +286,9 @@ bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct s
 	if (!ret->strings || !sf_walker_init(&ret->walker, max_depth, err))
 		return sf_fail_memory(err);
 	sf_process_name(pid, ret->name, sizeof(ret->name));
+	ret->tracer = sf_task_tracer(pid, pid);
+	if (ret->tracer)
+		sf_process_name(ret->tracer, ret->tracer_name, sizeof(ret->tracer_name));
 	return sf_walker_prepare(&ret->walker, pid, err) && list_threads(ret, err) &&
 	       sf_hold_run(look_at_threads, &looking, err) && looking.fine &&
 	       explain_nothing(ret, err) && sf_dump_name(ret, err);

@@ -42,6 +42,8 @@ struct sf_dump_thread {
 struct sf_dump {
 	int32_t pid;
 	char    name[64];
+	int32_t tracer;                   /* the process that traces it already (a debugger), 0: none */
+	char    tracer_name[64];
 	SF_VEC(struct sf_dump_thread) threads;
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;
