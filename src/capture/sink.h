@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an engine tells the session, in the order in which it happened. All calls come from one
- * thread, in which nothing is held: a sink is ordinary code. (An engine that walks while a thread
- * is held will call sf_walk itself.)
+ * thread, in which nothing is held: a sink is ordinary code. An engine on the outside hands over stills
+ * and the sink walks them; one on the inside has walked them already, and hands over traces.
  *
  * A tick of a thread ends as one of sample(), again() or loss(). `cpu_ns` and `wall_ns` are the time
  * since the thread's last one that this one speaks for.
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
+#include "frozen/walk.h"
 
 struct sf_weight {
 	uint64_t cpu_ns, wall_ns;
@@ -27,6 +28,25 @@ struct sf_verdict {
 	enum sf_end end;
 	uint64_t stack_used;  /* bytes from the start of the window that the walk needed */
 	bool     failed;      /* the sink cannot go on: `err` says why */
+};
+
+/* A file that the frames of an engine on the inside are in. Text is zero-terminated, valid during the call. */
+struct sf_seen_image {
+	uint32_t number;        /* the engine's for this process, from 1 */
+	const char *path, *note;
+	uint64_t inode, device;
+	const uint8_t *build_id;
+	size_t build_id_size;
+};
+
+/* What is known of a thread that was walked where it stood, besides the trace. */
+struct sf_seen {
+	uint64_t time_ns;
+	uint64_t hold_ns;       /* 0: not held */
+	uint8_t  state;         /* enum sf_state */
+	uint32_t flags;         /* enum sf_still_flags */
+	int32_t  syscall;
+	const char *label_key, *label_value; /* NULL: it has none */
 };
 
 struct sf_sink {
@@ -51,6 +71,18 @@ struct sf_sink {
 	struct sf_verdict (*sample)(void *arg, uint32_t serial, struct sf_still *still,
 				    const struct sf_weight *weight, uint64_t hold_ns, bool last,
 				    struct sf_error *err);
+
+	/* An image that frames of `pid` will name by its number. */
+	bool (*image)(void *arg, int32_t pid, const struct sf_seen_image *image,
+		      struct sf_error *err);
+
+	/* A sample with its walk done. The frames' image numbers are those of `image` for its process. */
+	bool (*trace)(void *arg, uint32_t serial, const struct sf_trace *trace,
+		      const struct sf_seen *seen, const struct sf_weight *weight,
+		      struct sf_error *err);
+
+	/* Something that the user should read, once, with the summary and in the recording. */
+	bool (*note)(void *arg, int32_t pid, const char *text, struct sf_error *err);
 
 	/* It has not moved since its last sample: that one stands for this tick too. */
 	bool (*again)(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,

@@ -30,7 +30,9 @@
 	X(DENIED, "denied", "the kernel refused to stop the thread")                               \
 	X(BUSY, "busy", "another tracer holds the thread")                                         \
 	X(MOVED, "moved", "the thread ran while its stack was being read")                         \
-	X(UNSEEN, "unseen", "CPU time of threads that came and went between two looks")
+	X(UNSEEN, "unseen", "CPU time of threads that came and went between two looks")            \
+	X(DEAF, "deaf", "the thread blocks the signal that samples it")                            \
+	X(NO_SLOT, "no-slot", "too many threads were being sampled at once")
 
 enum sf_end {
 #define X(name, word, text) SF_END_##name,

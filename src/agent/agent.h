@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stillframe inside a process: starting, stopping, and surviving what programs do (fork, exec,
+ * exit, unloading). One profile at a time. All functions are ordinary code, and may be called from
+ * any thread unless they say otherwise; one mutex orders start and stop.
+ *
+ *   sampler.h   the thread that holds others: ticks, slots, walks     (only when sampling)
+ *   keeper.h    the thread for everything that may wait: maps, tables, the stream's file, the channel
+ *   threads.h   who is watched                clocks.h   what rings
+ *   signals.h   which signal, whose it was    asleep.h   sleeping threads
+ *
+ * Two threads exist while sampling, one (the keeper) while only listening, none before.
+ */
+#ifndef SF_AGENT_AGENT_H
+#define SF_AGENT_AGENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "agent/options.h"
+#include "base/error.h"
+#include "frozen/inside.h"
+
+struct sf_agent_threads;
+struct sf_sampler;
+struct sf_keep;          /* the keeper's */
+
+/* A profile under way: what the parts below share. Owned by agent.c, lives from start to stop. */
+struct sf_agent {
+	struct sf_agent_options options;
+	struct sf_agent_threads *threads;
+	const struct sf_agent_clock_kind *clock;  /* of CPU time; NULL: wall only */
+	struct sf_sampler *sampler;
+	struct sf_keep *keep;
+	struct sf_workspace *workspace;           /* the sampler's */
+	_Atomic bool paused;
+};
+
+/*
+ * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is
+ * left. `outbox_fd_ret`: a memfd of the outbox for the other end of a channel, the caller's to close; NULL: the
+ * keeper writes options.out. Options are moved out of *options.
+ */
+bool sf_agent_start(struct sf_agent_options *options, int *outbox_fd_ret, struct sf_error *err);
+
+/* Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when not running. */
+bool sf_agent_stop(struct sf_error *err);
+bool sf_agent_running(void);
+void sf_agent_pause(bool pause);
+
+/* The keeper is asked to bring the stream file up to date now; waits for it. */
+bool sf_agent_flush(struct sf_error *err);
+
+/* The path of the stream file, NULL when there is none. */
+const char *sf_agent_output(void);
+
+/* Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from its own thread. */
+void sf_agent_stop_from_keeper(void);
+
+#endif

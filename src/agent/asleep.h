@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sample of a thread that sleeps in a system call, without waking it: pc and sp from
+ * /proc/self/task/TID/syscall, its stack read through the kernel, walked by the rows, proven by its count of
+ * switches to have slept throughout (capture/take.h does the same from outside).
+ */
+#ifndef SF_AGENT_ASLEEP_H
+#define SF_AGENT_ASLEEP_H
+
+#include <stdbool.h>
+
+#include "agent/agent.h"
+#include "agent/threads.h"
+
+/* Only the sampler calls it. False: it was awake, or woke up meanwhile. */
+bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's end of stream/control.h: calling a stillframe that waits, or waiting for one to call. */
+#ifndef SF_AGENT_CONTROL_H
+#define SF_AGENT_CONTROL_H
+
+#include <stdbool.h>
+
+#include "agent/agent.h"
+
+/*
+ * Calls the stillframe at options.connect, takes its START, starts, and answers READY; at most 5 s.
+ * On any failure the program runs on without being sampled. Called before main() and in forked children.
+ */
+bool sf_control_call(const char *path, struct sf_error *err);
+
+/* The thread that listens, for options.listen. It serves one caller after the other. */
+bool sf_control_listen(struct sf_error *err);
+void sf_control_unlisten(void);
+
+#endif

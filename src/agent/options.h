@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the agent is to do: STILLFRAME=, sf_profile_start() and the START message all are the same text,
+ * "key=value,key=value" ("\," for a comma in a value). One table (options.c) drives parsing, and the
+ * list in README.md is checked against it.
+ */
+#ifndef SF_AGENT_OPTIONS_H
+#define SF_AGENT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
+enum sf_agent_clock { SF_AGENT_CPU, SF_AGENT_WALL, SF_AGENT_BOTH };
+enum sf_agent_only { SF_AGENT_ALL, SF_AGENT_REGISTERED, SF_AGENT_MAIN };
+
+struct sf_agent_options {
+	bool        start;            /* anything but an empty text, `listen` alone, or `off` */
+	bool        listen;           /* wait on a socket for stillframe record -p; needs a thread */
+	bool        children;         /* forked children and what they exec are sampled, too */
+	const char *connect;          /* the channel of a stillframe that waits; NULL: none */
+	const char *out;              /* the stream file; %p is the process id; NULL: none */
+	int32_t     pid;              /* only this process (connect without children); 0: any */
+	uint64_t    rate_mhz;         /* as sf_capture_options; default 199 Hz */
+	uint64_t    blocked_rate_mhz; /* default 20 Hz */
+	int         clock;            /* enum sf_agent_clock */
+	int         walk;             /* enum sf_agent_walk */
+	int         cpu_clock;        /* 0: the best that works; else 1 + place in sf_agent_clocks */
+	int         signal;           /* 0: chosen (signals.h) */
+	int         only;             /* enum sf_agent_only */
+	const char *threads;          /* POSIX extended regex on thread names, or NULL */
+	uint32_t    per_tick;         /* threads asked at one tick of the sampler's own clock; 0: all. Default 8 */
+	uint32_t    max_depth;        /* default SF_DEFAULT_DEPTH */
+	uint64_t    duration_ns;      /* 0: until stopped */
+	bool        wake_blocked;     /* also signal threads asleep where an interruption would be seen; default no */
+	char       *text;             /* what the strings point into; owned */
+};
+
+/* False with a message that names the key. sf_agent_options_deinit in any case. */
+bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err);
+void sf_agent_options_deinit(struct sf_agent_options *options);
+
+/* The keys with their help, one to a line, for `stillframe record --help` and tests. */
+void sf_agent_options_help(char *ret, unsigned long size);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the highest
+ * real-time signal that it has left alone. The program's own handler, installed before or after, keeps
+ * its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it sees and changes its own
+ * action and not ours; where the interposition does not reach (a static call, libc's own), the keeper
+ * notices the change and puts ours back in front.
+ */
+#ifndef SF_AGENT_SIGNALS_H
+#define SF_AGENT_SIGNALS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* Chooses and installs; the number is in sf_inside.signal. `wanted` 0: choose. */
+bool sf_agent_signal_install(int wanted, struct sf_error *err);
+/* Ours is still in front? Called by the keeper about ten times a second. */
+void sf_agent_signal_check(void);
+/* Gives it back. No clock may be armed any more. */
+void sf_agent_signal_remove(void);
+
+/* "SIGUSR2", "USR2", "RTMIN+3", "27": its number, 0 if it is none that can be used. */
+int sf_agent_signal_number(const char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registers in a signal handler's third argument, and mending a system call that the signal broke. */
+#ifndef SF_FROZEN_CONTEXT_H
+#define SF_FROZEN_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/arch.h"
+
+/* ucontext: a ucontext_t of the host. All registers become known. Signal-safe. */
+void sf_context_registers(const void *ucontext, struct sf_regs *ret);
+
+/*
+ * A signal that comes while a system call is about to sleep makes it return EINTR, whatever SA_RESTART says
+ * (signal(7)). Where the context stands behind such a call, and the call had no effect yet and can be made
+ * again, the context is changed so that it is: the program never sees the EINTR. True when it was.
+ * The number is read from the instruction that loads it (`mov $n, %eax; syscall`, as libc's wrappers
+ * have it), as the kernel does not keep it; `code` holds the bytes before pc, n_code of them.
+ * aarch64: never (x0 is overwritten, so the call cannot be made again). Signal-safe.
+ */
+bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code);
+
+/* Whether this call, failed with EINTR, had no effect and may be made again as it was. Signal-safe. */
+bool sf_call_mends(int32_t number);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stillframe inside a process: everything that a signal handler touches, in one object that is made
+ * before the first signal and never freed while one may come. One per process, sf_inside.
+ *
+ * A signal is ours if it says so: from our timer (si_value has our cookie), from our
+ * perf event (si_fd is the thread's clock), or queued by our sampler (cookie, slot, generation).
+ * All others go on to whoever had the signal before (frozen/chain.h).
+ */
+#ifndef SF_FROZEN_INSIDE_H
+#define SF_FROZEN_INSIDE_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/ends.h"
+#include "frozen/outbox.h"
+#include "frozen/seats.h"
+#include "frozen/self.h"
+#include "frozen/slot.h"
+
+enum sf_inside_mode {
+	SF_INSIDE_OFF,     /* our own signals are swallowed */
+	SF_INSIDE_SAMPLER, /* --walk=sampler */
+	SF_INSIDE_HANDLER, /* --walk=handler */
+};
+
+/* si_value of our signals: 16 bits of cookie, 16 of slot (timers: SF_NO_SLOT), 32 of generation. */
+#define SF_NO_SLOT 0xffffu
+
+struct sf_inside {
+	_Atomic uint32_t mode;
+	int32_t  pid;
+	uint16_t cookie;
+	int      signal;
+	const struct sf_arch *arch;
+	struct sf_self_access access;
+	struct sf_slot *slots;
+	uint32_t n_slots;
+	struct sf_bell bell;
+	struct sf_seat *seats;
+	struct sf_outbox_header *outbox;   /* NULL: nobody listens */
+	const struct sf_code_map *_Atomic map;
+	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
+	uint64_t period_ns;                /* of the CPU clock; 0: none */
+	bool     clock_is_perf;            /* seat->clock is a descriptor, else a timer */
+	bool     jitter;
+
+	/* Counted, for the summary and the tests. */
+	_Atomic uint64_t n_foreign;        /* signals that were not ours */
+	_Atomic uint64_t n_late;           /* answers that came too late */
+	_Atomic uint64_t n_no_slot;        /* ticks that found every slot taken */
+	_Atomic uint64_t n_mended;         /* system calls that our signal would have made fail */
+	_Atomic uint64_t n_backed_off;
+};
+
+extern struct sf_inside sf_inside;
+
+/* The si_value that says "ours", and what it says. Signal-safe. */
+uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation);
+
+/*
+ * The signal handler, for rt_sigaction with SA_SIGINFO and every signal blocked meanwhile. errno is
+ * kept (nothing here sets it), the context too except for sf_context_mend. Signal-safe by nature.
+ */
+void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
+
+/*
+ * Walks what stands in a slot (or the workspace's own still), puts the sample into the outbox, and says how it
+ * ended. The sampler calls it between sf_slot_take and sf_slot_release. Signal-safe.
+ */
+enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
+
+/* Puts a loss into the outbox. Signal-safe. */
+void sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
+		    uint32_t ticks);
+
+#endif

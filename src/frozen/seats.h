@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of this process that are watched: what a signal handler must know of the thread
+ * that it interrupted. A table of fixed size, found by thread id without a lock, in handlers too.
+ *
+ * A seat is claimed for a thread (by the sampler that found it, or by the thread itself) and
+ * given up when the thread has ended. The accounts follow capture/thread.h: CPU time that no sample or loss
+ * has spoken for yet is what the thread's clock says now minus `spoken_ns`.
+ */
+#ifndef SF_FROZEN_SEATS_H
+#define SF_FROZEN_SEATS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SF_SEATS 16384          /* a power of two */
+#define SF_NO_SEAT UINT32_MAX
+
+enum sf_seat_flags {
+	SF_SEAT_REGISTERED = 1,   /* by the thread itself */
+	SF_SEAT_LEAVING = 2,      /* it is about to exec or to exit: ask nothing of it any more */
+	SF_SEAT_UNWATCHED = 4,    /* the policy passes it over */
+	SF_SEAT_DEAF = 8,         /* it blocks our signal */
+};
+
+struct sf_seat {
+	_Atomic int32_t  tid;          /* 0: free; -1: free, but others may sit behind it */
+	_Atomic uint32_t flags;
+	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
+	_Atomic uint32_t label;        /* number, 0: none */
+	_Atomic uint64_t spoken_ns;    /* thread CPU time up to which samples and losses spoke */
+	_Atomic uint64_t waited_ns;    /* ready without a CPU, for the next sample's wall time */
+	_Atomic uint64_t period_ns;    /* of its clock now: longer than asked for when it backs off */
+	_Atomic uint64_t n_samples;
+	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
+	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
+	uint64_t random;               /* the handler's: for jitter */
+};
+
+/* Zeroed memory for SF_SEATS seats is the caller's. All signal-safe, any thread. */
+struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid);   /* NULL: has none */
+/* The thread's seat, a new one if need be (then *new_ret, and it must be filled); NULL: no room. */
+struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret);
+void sf_seats_leave(struct sf_seat *seat);   /* the thread has ended */
+
+/*
+ * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of ticks in
+ * it (at least 1). Taken once: two that race share it. Signal-safe.
+ */
+uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stream files: written by an agent with no stillframe around, read by every command. */
+#ifndef SF_STREAM_FILE_H
+#define SF_STREAM_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "stream/record.h"
+
+struct sf_stream_file;
+
+/* Whether the file at this path begins as a stream does; false also when it cannot be read. */
+bool sf_stream_is(const char *path);
+
+/* Creates (mode 0600, replaced if it exists) or opens a file. sf_stream_file_close in any case but failure. */
+bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err);
+bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err);
+
+/* Appends a record. Buffered up to sf_stream_file_flush. False: the disk is full, or the like. */
+bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_header *record,
+			struct sf_error *err);
+bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err);
+
+/*
+ * The next record, checked; valid until the next call. NULL with err->code SF_OK at the end; a file that
+ * was cut off in the middle of a record ends there. Else NULL and an error.
+ */
+const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err);
+
+void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, errors are lost */
+
+#endif

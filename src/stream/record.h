@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records that leave a process with the agent inside: through shared memory (frozen/outbox.h) to
+ * stillframe, or into a stream file, which every command takes in the place of a recording.
+ *
+ * Little-endian, 8-byte aligned, each begins with a sf_record_header whose size is a multiple of 8. Text
+ * is not zero-terminated: its length is given, zeros fill up to the record's size. Numbers (serials,
+ * images, labels) are the sender's, from 1, and never used again. What refers to a number comes after what
+ * introduces it, except where many threads write: a reader keeps no such promise for granted.
+ *
+ * To add a record: a line in SF_STREAM_TYPES, a struct, its check in check.c, its line in
+ * docs/stream.md. A reader passes over types that it does not know. What changes the meaning of an
+ * old one needs a new SF_STREAM_VERSION.
+ */
+#ifndef SF_STREAM_RECORD_H
+#define SF_STREAM_RECORD_H
+
+#include <stdint.h>
+
+#include "frozen/ring.h"
+
+#define SF_STREAM_VERSION 1
+#define SF_STREAM_MAX_RECORD (512u << 10)   /* bytes: SF_MAX_DEPTH frames and some */
+
+/* X(NAME, struct, what it says) */
+#define SF_STREAM_TYPES(X)                                                                         \
+	X(PROCESS, sf_stream_process, "the process, first; again after exec or in a forked child") \
+	X(THREAD, sf_stream_thread, "a thread came into sight or changed its name")                \
+	X(THREAD_END, sf_stream_thread_end, "a thread has ended, or is no longer watched")         \
+	X(IMAGE, sf_stream_image, "a file that code is mapped from")                               \
+	X(SAMPLE, sf_stream_sample, "where a thread stood")                                        \
+	X(AGAIN, sf_stream_again, "a thread has not moved since its last sample")                  \
+	X(LOSS, sf_stream_loss, "a tick without a sample")                                         \
+	X(LABEL, sf_stream_label, "a label that samples may carry")                                \
+	X(NOTE, sf_stream_note, "something that the user should read")                             \
+	X(END, sf_stream_end, "sampling was stopped")
+
+enum sf_stream_type {
+	SF_STREAM_FILLER, /* 0 */
+#define X(name, type, text) SF_STREAM_##name,
+	SF_STREAM_TYPES(X)
+#undef X
+	SF_STREAM_N_TYPES
+};
+
+struct sf_stream_process {
+	struct sf_record_header header;
+	int32_t  pid, parent;
+	uint64_t time_ns;          /* CLOCK_MONOTONIC, as all times */
+	uint64_t unix_ns;          /* CLOCK_REALTIME at the same moment */
+	uint64_t rate_mhz, blocked_rate_mhz;
+	uint16_t elf_machine;
+	uint16_t walk;             /* enum sf_inside_mode */
+	uint16_t name_size, command_size;
+	char     text[];           /* name, command */
+};
+
+struct sf_stream_thread {
+	struct sf_record_header header;
+	uint32_t serial;
+	int32_t  tid;
+	uint64_t time_ns;
+	uint32_t name_size, reserved;
+	char     name[];
+};
+
+struct sf_stream_thread_end {
+	struct sf_record_header header;
+	uint32_t serial, reserved;
+	uint64_t time_ns;
+	uint64_t cpu_ns;           /* by the kernel's count, while it was watched */
+};
+
+struct sf_stream_image {
+	struct sf_record_header header;
+	uint32_t number;
+	uint32_t build_id_size;    /* up to 32; 0: none */
+	uint8_t  build_id[32];
+	uint64_t inode, device;
+	uint16_t path_size, note_size, reserved[2];
+	char     text[];           /* path as in /proc/PID/maps; note */
+};
+
+struct sf_stream_frame {
+	uint64_t address;          /* in the file; the pc itself when image is 0 */
+	uint32_t image;
+	uint8_t  via;              /* enum sf_via */
+	uint8_t  flags;            /* enum sf_frame_flags */
+	uint16_t reserved;
+};
+
+struct sf_stream_sample {
+	struct sf_record_header header;
+	uint32_t serial, n_frames;
+	uint64_t time_ns;
+	uint64_t cpu_ns, wall_ns;  /* that it speaks for */
+	uint64_t hold_ns;          /* 0: not held */
+	uint32_t ticks;
+	uint32_t label;            /* 0: none */
+	int32_t  syscall;
+	uint8_t  state;            /* enum sf_state */
+	uint8_t  end;              /* enum sf_end */
+	uint16_t still_flags;      /* enum sf_still_flags */
+	struct sf_stream_frame frames[];  /* innermost first */
+};
+
+struct sf_stream_again {
+	struct sf_record_header header;
+	uint32_t serial, ticks;
+	uint64_t time_ns;
+	uint64_t cpu_ns, wall_ns;
+};
+
+struct sf_stream_loss {
+	struct sf_record_header header;
+	uint32_t serial;           /* 0: of no known thread */
+	uint32_t cause;            /* enum sf_loss */
+	uint64_t cpu_ns, wall_ns;
+	uint32_t ticks, reserved;
+};
+
+struct sf_stream_label {
+	struct sf_record_header header;
+	uint32_t number;
+	uint16_t key_size, value_size;
+	char     text[];           /* key, value */
+};
+
+struct sf_stream_note {
+	struct sf_record_header header;
+	uint32_t size, reserved;
+	char     text[];
+};
+
+struct sf_stream_end {
+	struct sf_record_header header;
+	uint64_t time_ns;
+	uint64_t lost_records;     /* that found no room */
+	uint64_t agent_cpu_ns;     /* of the agent's own threads; also in the process's CPU time */
+};
+
+/* A stream file is this, and records until its end. */
+#define SF_STREAM_FILE_MAGIC "stillframe stream\n"   /* 18 bytes, and zeros up to 24 */
+struct sf_stream_file_header {
+	char     magic[24];
+	uint32_t version;
+	uint32_t reserved;
+};
+
+#endif
