@@ -45,11 +45,15 @@ static void print_place(const struct sf_output *output, const struct sf_dump *du
 /* How the frame was found, where that is not by the file's own rules. */
 static const char *remark(const struct sf_dump_frame *frame)
 {
+	if (frame->approximate)
+		return "  [inlined calls uncertain]";
 	switch (frame->via) {
 	case SF_VIA_FRAME_POINTER:
 		return "  [by frame pointer]";
 	case SF_VIA_GUESS:
 		return "  [guessed]";
+	case SF_VIA_ANCHOR:
+		return "  [native frames may be missing below]";
 	case SF_VIA_SIGNAL:
 		return "  [interrupted by a signal]";
 	default:
@@ -172,8 +176,10 @@ static struct json_object *json_frame(const struct sf_dump *dump, const struct s
 	json_object_object_add(json, "file", json_text(sf_dump_string(dump, frame->file)));
 	json_object_object_add(json, "line", json_object_new_int64(frame->line));
 	json_object_object_add(json, "inlined", json_object_new_boolean(frame->inlined));
+	if (frame->approximate)
+		json_object_object_add(json, "approximate", json_object_new_boolean(true));
 	json_object_object_add(json, "via", json_object_new_string(sf_via_word(frame->via)));
-	json_object_object_add(json, "kind", json_object_new_string("native"));
+	json_object_object_add(json, "kind", json_object_new_string(sf_kind_word(frame->kind)));
 	return json;
 }
 

@@ -22,14 +22,6 @@
 #include "frozen/still.h"
 #include "frozen/walk.h"
 
-enum sf_frame_kind {
-	SF_KIND_NATIVE,   /* machine code with or without a name */
-	SF_KIND_WAIT,     /* what a blocked thread waits for: [futex], [epoll_wait], [page fault] */
-	SF_KIND_CUT,      /* stands for frames that are missing: [cut: more frames than --max-depth] */
-	SF_N_KINDS,
-};
-const char *sf_kind_word(unsigned kind);
-
 struct sf_profile_function {
 	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is known */
 	uint32_t linkage;  /* string */
@@ -45,6 +37,7 @@ struct sf_profile_frame {
 	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and cuts */
 	bool     inlined;  /* into its parent frame */
 	uint8_t  via;      /* enum sf_via: how the frame was found */
+	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in several */
 };
 
 /* A stack is a node: its innermost frame, and the node of its caller. A parent's number is smaller. */

@@ -28,6 +28,7 @@ static void destroy(struct sf_recording *recording)
 	sf_intern_destroy(recording->frames);
 	sf_intern_destroy(recording->stacks);
 	sf_intern_destroy(recording->functions);
+	sf_intern_destroy(recording->managed);
 	sf_vec_deinit(&recording->live);
 	sf_vec_deinit(&recording->processes);
 	sf_vec_deinit(&recording->threads);
@@ -57,7 +58,9 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 	recording->frames = sf_intern_create();
 	recording->stacks = sf_intern_create();
 	recording->functions = sf_intern_create();
+	recording->managed = sf_intern_create();
 	if (recording->path && recording->strings && recording->tids && recording->frames &&
+	    recording->managed &&
 	    recording->stacks && recording->functions)
 		return recording;
 	destroy(recording);

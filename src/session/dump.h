@@ -22,12 +22,16 @@ struct sf_dump_frame {
 	uint32_t function, file;/* numbers in sf_dump.strings, 0: unknown */
 	uint32_t line;
 	uint8_t  via;
+	uint8_t  kind;          /* enum sf_frame_kind */
 	bool     inlined;
+	bool     approximate;   /* what is inlined here is not known exactly */
 };
+
+#define SF_DUMP_NAME 256
 
 struct sf_dump_thread {
 	int32_t  tid;
-	char     name[SF_TASK_NAME];
+	char     name[SF_DUMP_NAME];
 	uint8_t  state, end;
 	bool     unheld;
 	int      loss;          /* enum sf_loss, or -1: there is a stack */

@@ -6,6 +6,10 @@
 #include "os/process.h"
 
 #define FLUSH_NS 500000000
+#define RENAME_NS 1000000000
+
+/* Functions at one place; more are cut by the recording, too. */
+#define SF_MAX_JAVA_FUNCTIONS 128
 
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
@@ -54,6 +58,10 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 			return sf_fail_memory(err);
 	}
 	thread = find_thread(keeper, serial);
+	thread->pid = pid;
+	thread->tid = tid;
+	if (thread->number && thread->java_named)
+		return true; /* the system's name is the same, cut to 15 bytes, or will be asked for again */
 	if (thread->number)
 		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
 	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number, err);
@@ -131,6 +139,78 @@ static enum sf_end walk(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	return end;
 }
 
+/* A place of the virtual machine's code as the recording numbers it: described when it is new. */
+static bool tell_place(struct sf_keeper *keeper, struct sf_java *java, uint32_t place,
+		       uint32_t *ret, struct sf_error *err)
+{
+	struct sf_recording_name names[SF_MAX_JAVA_FUNCTIONS];
+	const struct sf_java_function *functions;
+	size_t n;
+
+	while (java->recorded.n < place) {
+		if (!sf_vec_push(&java->recorded, 0))
+			return sf_fail_memory(err);
+	}
+	*ret = java->recorded.items[place - 1];
+	if (*ret)
+		return true;
+	n = sf_jvm_functions(java->jvm, place, &functions);
+	for (size_t i = 0; i < n && i < SF_MAX_JAVA_FUNCTIONS; i++) {
+		names[i] = (struct sf_recording_name){
+			.function = functions[i].name,
+			.linkage = functions[i].linkage,
+			.file = functions[i].file,
+			.line = functions[i].line,
+			.inlined = functions[i].inlined,
+		};
+	}
+	if (!n || !sf_recording_place(keeper->recording, names, n, ret, err))
+		return n ? false : sf_fail_memory(err);
+	java->recorded.items[place - 1] = *ret;
+	return true;
+}
+
+/* Describes what virtual machines made: now, as nobody can later. */
+static bool tell_places(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
+{
+	struct sf_trace *trace = &keeper->walker.trace;
+	struct sf_java *java = sf_walker_java(&keeper->walker, pid);
+	uint32_t place, number;
+
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		struct sf_frame *frame = &trace->frames[i];
+
+		if (!sf_kind_is_managed(frame->kind))
+			continue;
+		place = java ? sf_jvm_place(java->jvm, frame) : 0;
+		if (!place)
+			return sf_fail_memory(err);
+		if (!tell_place(keeper, java, place, &number, err))
+			return false;
+		frame->address = number;
+	}
+	return true;
+}
+
+/* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
+static bool tell_java_name(struct sf_keeper *keeper, struct sf_kept_thread *thread, uint64_t now_ns,
+			   struct sf_error *err)
+{
+	struct sf_java *java;
+	char name[256];
+
+	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
+		return true;
+	java = sf_walker_java(&keeper->walker, thread->pid);
+	if (!java)
+		return true;
+	thread->named_ns = now_ns;
+	if (!sf_java_name(java, thread->pid, thread->tid, name, sizeof(name)))
+		return true;
+	thread->java_named = true;
+	return sf_recording_thread_name(keeper->recording, thread->number, name, err);
+}
+
 static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 		 const struct sf_still *still, const struct sf_weight *weight, struct sf_error *err)
 {
@@ -149,6 +229,8 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	};
 
 	if (!flush_thread(keeper, thread, err) || !tell_modules(keeper, err) ||
+	    !tell_places(keeper, still->pid, err) ||
+	    !tell_java_name(keeper, thread, still->time_ns, err) ||
 	    !sf_recording_stack(keeper->recording, trace,
 				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
