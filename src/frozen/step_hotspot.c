@@ -57,7 +57,9 @@ enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotsp
 	const bool stays = sf_hotspot_holds(step->hotspot, caller->pc);
 
 	*why = SF_END_STUCK;
-	if (caller->sp <= step->sp || caller->sp % WORD != 0 ||
+	/* Where the return address was taken off the stack, sp is the caller's already. */
+	if (caller->sp < step->sp || (caller->sp == step->sp && !step->cursor->exact) ||
+	    caller->sp % WORD != 0 ||
 	    caller->sp - step->sp > 2 * SF_HOTSPOT_MAX_FRAME)
 		return SF_STEP_FAILED;
 	/* All of its code keeps the thread in r15; its other registers are nobody's. */
