@@ -25,7 +25,7 @@ enum sf_seat_flags {
 };
 
 struct sf_seat {
-	_Atomic int32_t  tid;          /* 0: free; -1: free, but others may sit behind it */
+	_Atomic int32_t  tid;          /* above 0: a thread's; else nobody's (seats.c) */
 	_Atomic uint32_t flags;
 	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
 	_Atomic uint32_t label;        /* number, 0: none */
@@ -44,9 +44,12 @@ struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid);   /* NULL: ha
 struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret);
 void sf_seats_leave(struct sf_seat *seat);   /* the thread has ended */
 
+/* Ticks in this much CPU time, at least 1; period_ns 0: 1. */
+uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns);
+
 /*
  * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of ticks in
- * it (at least 1). Taken once: two that race share it. Signal-safe.
+ * it (at least 1, of seat->period_ns). Taken once: two that race share it. Signal-safe.
  */
 uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret);
 
