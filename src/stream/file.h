@@ -30,6 +30,9 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err);
  */
 const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err);
 
+/* After sf_stream_file_next found the end: whether the last record was not whole. */
+bool sf_stream_file_is_cut(const struct sf_stream_file *file);
+
 void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, errors are lost */
 
 #endif
