@@ -22,6 +22,9 @@ enum sf_seat_flags {
 	SF_SEAT_LEAVING = 2,      /* it is about to exec or to exit: ask nothing of it any more */
 	SF_SEAT_UNWATCHED = 4,    /* the policy passes it over */
 	SF_SEAT_DEAF = 8,         /* it blocks our signal */
+	SF_SEAT_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
+	SF_SEAT_NAMED = 32,       /* the thread gave itself a name */
+	SF_SEAT_RENAMED = 64,     /* ... which the sampler has not told yet */
 };
 
 struct sf_seat {
@@ -35,6 +38,7 @@ struct sf_seat {
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
+	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	uint64_t random;               /* the handler's: for jitter */
 };
 
