@@ -39,7 +39,7 @@ struct sf_agent_threads {
 	const struct sf_agent_options *options;
 	SF_VEC(struct sf_agent_thread) all;   /* by tid */
 	struct sf_seat *seats;                /* SF_SEATS, by mmap */
-	int32_t  own[2];                      /* the agent's own threads, which are never watched */
+	int32_t  own[3];                      /* never watched: sampler, keeper, listener; 0: none */
 	uint64_t next_scan_ns, scan_cost_ns;
 	uint64_t ended_cpu_ns;                /* of threads that were watched and have ended */
 };
