@@ -38,6 +38,8 @@ struct sf_seat {
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
+	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept when that is closed: a signal may
+					* be under way still, and it is ours. 0: it never had one */
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	uint64_t random;               /* the handler's: for jitter */
 };
