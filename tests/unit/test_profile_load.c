@@ -101,7 +101,7 @@ static const struct {
 	const char *sql, *error;
 } damages[] = {
 	{ "PRAGMA application_id = 1", "is not a recording" },
-	{ "PRAGMA user_version = 2", "of version 2" },
+	{ "PRAGMA user_version = 3", "of version 3" },
 	{ "DROP TABLE holds", "its table holds is not" },
 	{ "DROP VIEW stack_times; DROP TABLE samples; CREATE VIEW samples AS SELECT 1 AS id",
 	  "its table samples is not" },
@@ -147,7 +147,13 @@ static const struct {
 	{ "UPDATE samples SET \"end\" = 10", "end is 10" },
 	{ "UPDATE samples SET unheld = 2", "unheld is 2" },
 	{ "UPDATE samples SET syscall = 70000", "syscall is 70000" },
-	{ "UPDATE losses SET cause = 7", "cause is 7" },
+	{ "UPDATE losses SET cause = 9", "cause is 9" },
+	{ "UPDATE samples SET label = 1", "label is 1, not in 0 to 0" },
+	{ "UPDATE samples SET label = 0", "label is 0, not in 1" },
+	{ "INSERT INTO labels VALUES(2, 'a', 'b')", "labels, row 1: id is 2" },
+	{ "INSERT INTO notes VALUES(1, 5000000000, '')", "pid is 5000000000" },
+	{ "DROP TABLE labels", "its table labels is not" },
+	{ "PRAGMA user_version = 1", "its table samples is not" },
 	{ "UPDATE losses SET thread = 3", "thread is 3" },
 	{ "UPDATE losses SET wall_ns = 9223372036854775807", "more than 292 years" },
 	{ "UPDATE holds SET up_to_ns = -1", "up_to_ns is -1" },
@@ -178,7 +184,7 @@ static void what_was_added_is_ignored(void **state)
 	(void)state;
 
 	damage(small_path("more.sfr"),
-	       "CREATE TABLE notes(text); CREATE INDEX by_thread ON samples(thread);"
+	       "CREATE TABLE remarks(text); CREATE INDEX by_thread ON samples(thread);"
 	       "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) "
 	       "SELECT * FROM n; ANALYZE");
 	profile = small_load(small_path("more.sfr"));
