@@ -125,6 +125,8 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	result->duration_ns = sf_now_ns() - start_ns;
 	result->cut_short = !fine;
 	measure_self(result);
+	_Static_assert(sizeof(result->notes) == sizeof(keeper.notes), "one is copied into the other");
+	memcpy(result->notes, keeper.notes, sizeof(result->notes));
 	if (!finish(&keeper, recording, result, fine ? err : NULL))
 		fine = false;
 	sf_keeper_deinit(&keeper);

@@ -31,6 +31,7 @@ struct sf_session_result {
 	uint64_t own_memory;      /* peak, bytes */
 	uint64_t naming_ns;
 	int child_status;         /* as waitpid gives it, -1 unknown */
+	char notes[1024];         /* what the engine wants to be read, a line each */
 	bool cut_short;           /* the sink failed: what was recorded until then is in the file */
 };
 
