@@ -2,6 +2,7 @@
 #include "cli/summary.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/output.h"
 
@@ -91,6 +92,14 @@ static void print_holds(FILE *out, const struct sf_session_result *result)
 		sf_format_bytes(memory, result->own_memory));
 }
 
+static void print_notes(FILE *out, const char *notes)
+{
+	for (const char *end; (end = strchr(notes, '\n')); notes = end + 1) {
+		fputs("  note  ", out);
+		sf_print_wrapped(out, notes, (size_t)(end - notes), 8, 8);
+	}
+}
+
 void sf_print_summary(FILE *out, const struct sf_session_options *options,
 		      const struct sf_session_result *result, const char *name)
 {
@@ -99,6 +108,7 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_stacks(out, &result->totals);
 	print_cpu(out, &result->totals);
 	print_holds(out, result);
+	print_notes(out, result->notes);
 	fprintf(out, "  wrote %s   look: stillframe report %s\n", options->output, options->output);
 	fprintf(out, "                 picture: stillframe export --format html %s\n",
 		options->output);
