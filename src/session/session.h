@@ -47,7 +47,8 @@ void sf_session_stop(void);
 
 /*
  * Reads a recording for a view. One whose stillframe was killed is finished first, where it can
- * be written: its addresses are named from the files that still are what was mapped then.
+ * be written: its addresses are named from the files that still are what was mapped then. A stream file
+ * (stream/file.h) is imported on the way (session/import.h).
  */
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 
