@@ -57,6 +57,12 @@ static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
 	return *value_ret >> COOKIE_SHIFT == sf_inside.cookie;
 }
 
+static bool is_its_clock(const struct sf_seat *seat, int fd)
+{
+	return (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF) &&
+	       atomic_load_explicit(&seat->clock, memory_order_relaxed) == fd;
+}
+
 /*
  * A descriptor of ours rings only for its own thread. One that was taken off while its signal was
  * pending is not known any more: where the program has no handler that it could be meant for,
@@ -66,9 +72,9 @@ static bool is_from_perf(const siginfo_t *info, const struct sf_seat *seat)
 {
 	struct sf_kernel_action program;
 
-	if (!sf_inside.clock_is_perf || info->si_code < POLL_IN || info->si_code > POLL_HUP)
+	if (info->si_code < POLL_IN || info->si_code > POLL_HUP)
 		return false;
-	if (seat && info->si_fd == atomic_load_explicit(&seat->clock, memory_order_relaxed))
+	if (seat && is_its_clock(seat, info->si_fd))
 		return true;
 	sf_chain_get(&program);
 	return program.handler == SF_CHAIN_DEFAULT;

@@ -47,7 +47,6 @@ struct sf_inside {
 	const struct sf_code_map *_Atomic map;
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
-	bool     clock_is_perf;            /* seat->clock is a descriptor, else a timer */
 	bool     jitter;
 
 	/* Counted, for the summary and the tests. */

@@ -45,7 +45,7 @@ void sf_rearm(struct sf_seat *seat, uint64_t period_ns)
 
 	if (clock < 0 || next_ns == 0)
 		return;
-	if (sf_inside.clock_is_perf) {
+	if (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF) {
 		sf_raw3(SYS_ioctl, clock, PERF_EVENT_IOC_PERIOD, &next_ns);
 	} else {
 		const struct itimerspec time = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From our handler, after a sample: when the calling thread's clock rings next, and how often. Kinds of clocks are in
- * agent/clocks.h; what rings for a thread is in seat->clock: a perf descriptor where
- * sf_inside.clock_is_perf, else a timer. Clocks of the whole process are nobody's seat, and ring on as they are.
+ * agent/clocks.h; what rings for a thread is in seat->clock: a perf descriptor with the
+ * seat's flag SF_SEAT_PERF, else a timer. Clocks of the whole process are nobody's seat, and ring on as they are.
  */
 #ifndef SF_FROZEN_REARM_H
 #define SF_FROZEN_REARM_H
