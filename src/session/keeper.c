@@ -282,13 +282,13 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
 {
 	struct sf_keeper *keeper = arg;
-	size_t used = strlen(keeper->notes), size = strlen(text);
+	size_t used = strlen(keeper->notes);
+	char line[sizeof(keeper->notes)];
 
-	if (used + size + 2 <= sizeof(keeper->notes) && !strstr(keeper->notes, text)) {
-		memcpy(keeper->notes + used, text, size + 1);
-		sf_sanitize(keeper->notes + used);
-		strcat(keeper->notes, "\n");
-	}
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
+		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
 	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
