@@ -5,7 +5,6 @@
  *
  * in_closer SECONDS FOLDER [once]        once: closes once at the start, then only opens and writes
  */
-#define _DEFAULT_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
