@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads the agent's library at run time, starts it, stops it and unloads it, again and again, with other threads
- * busy; now and then it unloads without stopping. Afterwards the signals are as they were.
+ * busy; now and then it unloads without stopping. Afterwards none of its threads is left, and no signal comes.
+ * (Its handler may stay: a signal that was under way must not meet the default action.)
  *
  * in_unload LIBRARY TURNS FILE [OPTIONS]
  */
@@ -60,7 +61,6 @@ static unsigned count_threads(void)
 int main(int argc, char **argv)
 {
 	unsigned turns = argument(argc, argv, 2, 20), i, left;
-	struct sigaction action;
 	char options[1024];
 	pthread_t threads[2];
 
@@ -80,7 +80,6 @@ int main(int argc, char **argv)
 	done = true;
 	for (int k = 0; k < 2; k++)
 		pthread_join(threads[k], NULL);
-	sigaction(SIGPROF, NULL, &action);
-	printf("turns %u threads left %u signal given back %d\n", i, left, action.sa_handler == SIG_DFL);
-	return i != turns || left != 3 || action.sa_handler != SIG_DFL;
+	printf("turns %u threads left %u\n", i, left);
+	return i != turns || left != 3;
 }
