@@ -172,7 +172,7 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 	const struct sf_shares *labels = &report->aggregate->labels;
 	const struct sf_profile *profile = report->profile;
 	size_t n = sf_report_rows(report, labels->n, TEXT_ROWS);
-	char time[32], samples[32];
+	char time[32], samples[32], name[1024];
 
 	if (profile->n_labels == 0 && report->only < 0)
 		return;
@@ -186,8 +186,10 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 		print_percent(output, sf_report_percent(row->ns, report->aggregate->total_ns));
 		fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->ns),
 			sf_format_count(samples, row->samples));
-		print_name(output, label ? sf_profile_string(profile, label->value) : "(no label)",
-			   label ? sf_profile_string(profile, label->key) : "", 32);
+		snprintf(name, sizeof(name), "%s=%s", /* as --label takes it */
+			 label ? sf_profile_string(profile, label->key) : "",
+			 label ? sf_profile_string(profile, label->value) : "");
+		print_name(output, label ? name : "(no label)", "", 32);
 	}
 	print_more(output, labels->n, n);
 }
