@@ -27,6 +27,8 @@ static bool arm(struct sf_seat *seat, int32_t tid)
 	int32_t timer;
 
 	(void)seat, (void)tid;
+	if (atomic_load(&process_timer) >= 0)
+		return true;
 	if (!sf_agent_timer_start(CLOCK_PROCESS_CPUTIME_ID, 0, sf_inside.period_ns, &timer))
 		return false;
 	timer = atomic_exchange(&process_timer, timer);
