@@ -24,7 +24,9 @@ SF_DEFINE_CLEANUP(struct sf_stream_file *, sf_stream_file_close)
 
 /* What the stream's first PROCESS says; zero when it has none. */
 struct about {
-	struct sf_stream_process process;
+	uint64_t time_ns, unix_ns;
+	uint64_t rate_mhz, blocked_rate_mhz;
+	uint16_t elf_machine;
 	char command[1024];
 };
 
@@ -37,7 +39,13 @@ static void take_about(struct about *ret, const struct sf_stream_process *proces
 		text = process->text;
 		size = process->name_size;
 	}
-	ret->process = *process;
+	*ret = (struct about){
+		.time_ns = process->time_ns,
+		.unix_ns = process->unix_ns,
+		.rate_mhz = process->rate_mhz,
+		.blocked_rate_mhz = process->blocked_rate_mhz,
+		.elf_machine = process->elf_machine,
+	};
 	snprintf(ret->command, sizeof(ret->command), "%.*s", (int)size, text);
 }
 
@@ -61,18 +69,16 @@ static bool read_about(const char *path, struct about *ret, struct sf_error *err
 static bool create(const char *output, const struct about *about, struct sf_recording **ret,
 		   struct sf_error *err)
 {
-	const struct sf_stream_process *process = &about->process;
-
 	return sf_recording_create(output, &(struct sf_recording_about){
 		.command = about->command,
 		.engine = "signal",
 		.host = "", /* not in the stream */
 		.version = SF_VERSION,
-		.start_unix_ns = process->unix_ns,
-		.start_monotonic_ns = process->time_ns,
-		.rate_mhz = process->rate_mhz,
-		.blocked_rate_mhz = process->blocked_rate_mhz,
-		.arch = sf_arch_by_machine(process->elf_machine),
+		.start_unix_ns = about->unix_ns,
+		.start_monotonic_ns = about->time_ns,
+		.rate_mhz = about->rate_mhz,
+		.blocked_rate_mhz = about->blocked_rate_mhz,
+		.arch = sf_arch_by_machine(about->elf_machine),
 	}, ret, err);
 }
 
