@@ -287,16 +287,16 @@ bool sf_stream_file_is_cut(const struct sf_stream_file *file)
 
 void sf_stream_file_close(struct sf_stream_file *file)
 {
-	if (file && file->writing)
+	if (!file)
+		return;
+	if (file->writing)
 		sf_stream_file_flush(file, NULL);
-	sf_stream_file_abandon(file);
+	close(file->fd);
+	free(file->buffer);
+	free(file);
 }
 
 void sf_stream_file_abandon(struct sf_stream_file *file)
 {
-	if (!file)
-		return;
 	close(file->fd);
-	free(file->buffer);
-	free(file);
 }
