@@ -5,6 +5,7 @@
 
 const struct sf_engine *const sf_engines[] = {
 	&sf_engine_ptrace,
+	&sf_engine_signal,
 	NULL,
 };
 
