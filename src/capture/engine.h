@@ -2,7 +2,7 @@
 /*
  * A capture engine: one way to get stills of a program's threads.
  *
- * To add one: write capture/yourname.c, add it to `engines` in engines.c and to meson.build, give
+ * To add one: write capture/yourname.c, add it to SF_ENGINES and to meson.build, give
  * tests/e2e/test_record.py its name, and describe it in docs/engines.md. Nothing else
  * knows its name.
  */
@@ -49,6 +49,12 @@ struct sf_engine {
 	/* Whether it works for this process (0: on this machine); if not, err says what would help. */
 	bool (*check)(int32_t pid, struct sf_error *err);
 
+	/*
+	 * Whether it works for a child of the caller's that waits to be let go; that one may be tried on.
+	 * NULL in the place of the function: check(0) tells.
+	 */
+	bool (*try_child)(int32_t pid, struct sf_error *err);
+
 	/* Before the child, if there is one, is let go. `options` and its texts stay valid until close(). */
 	bool (*open)(const struct sf_capture_options *options, struct sf_capture **ret,
 		     struct sf_error *err);
@@ -71,7 +77,12 @@ struct sf_engine {
 	void (*close)(struct sf_capture *capture);       /* takes NULL */
 };
 
-extern const struct sf_engine sf_engine_ptrace, sf_engine_signal;
+/* X(name): the engines, best first. */
+#define SF_ENGINES(X) X(ptrace) X(signal)
+
+#define X(name) extern const struct sf_engine sf_engine_##name;
+SF_ENGINES(X)
+#undef X
 
 /* All engines, best first, NULL at the end; and the one with this name, or NULL. */
 extern const struct sf_engine *const sf_engines[];

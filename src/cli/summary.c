@@ -34,7 +34,11 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 	fprintf(out, " thread%s", totals->n_threads == 1 ? "" : "s");
 	if (totals->n_processes > 1)
 		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));
-	fprintf(out, ") by %s\n", options->engine->name);
+	fprintf(out, ") by %s", options->engine->name);
+	if (options->engine->inside)
+		fprintf(out, " (%s walk)",
+			options->capture.inside.walk ? options->capture.inside.walk : "sampler");
+	fputc('\n', out);
 }
 
 static void print_ticks(FILE *out, const struct sf_recording_totals *totals)
