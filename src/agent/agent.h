@@ -69,7 +69,11 @@ void sf_agent_flush_within(uint64_t ns);
 /* Around fork(): no start or stop is under way while a process is copied; the copy is off. */
 void sf_agent_before_fork(void);
 void sf_agent_after_fork(void);
-void sf_agent_after_fork_in_child(void);
+/*
+ * True: a profile was under way in the parent, with these options, which are the caller's now. Their strings are
+ * the parent's, copied with the rest.
+ */
+bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
 
 /*
  * Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from its own
