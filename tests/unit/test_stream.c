@@ -182,6 +182,26 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(stream_thread_end(&built, 1, 1, 1), sf_stream_thread_end, serial, 0);
 }
 
+/* A record with room for more frames than any walk yields. */
+static void no_stack_is_deeper_than_can_be(void **state)
+{
+	struct sf_stream_sample *sample;
+	size_t size;
+	(void)state;
+
+	stream_start(&built);
+	SAMPLE;
+	for (uint32_t n = SF_MAX_DEPTH; n <= SF_MAX_DEPTH + 1; n++) {
+		size = sizeof(*sample) + n * sizeof(sample->frames[0]);
+		sample = calloc(1, size);
+		memcpy(sample, stream_last(&built), sizeof(*sample));
+		sample->header.size = (uint32_t)size;
+		sample->n_frames = n;
+		assert_int_equal(sf_stream_check(&sample->header, size) == NULL, n == SF_MAX_DEPTH);
+		free(sample);
+	}
+}
+
 /* Reads all records; how many, and the error at the end. */
 static unsigned read_all(struct sf_error *err, bool *cut_ret)
 {
@@ -316,6 +336,7 @@ int main(void)
 		cmocka_unit_test(sizes_must_agree),
 		cmocka_unit_test(unknown_types_are_fine),
 		cmocka_unit_test(counts_and_enums_are_bounded),
+		cmocka_unit_test(no_stack_is_deeper_than_can_be),
 		cmocka_unit_test_setup_teardown(a_file_may_be_cut_at_every_byte, make_path, remove_path),
 		cmocka_unit_test_setup_teardown(a_header_may_be_cut_or_wrong, make_path, remove_path),
 		cmocka_unit_test_setup_teardown(damage_is_named, make_path, remove_path),
