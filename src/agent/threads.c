@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "agent/asleep.h"
 #include "agent/clock_timer.h"
 #include "agent/own_proc.h"
 #include "agent/thread_self.h"
@@ -262,6 +263,7 @@ static void end_watch(struct sf_agent_threads *threads, struct sf_agent_thread *
 		return;
 	sf_agent_clock_disarm(thread->seat);
 	atomic_fetch_or(&thread->seat->flags, SF_SEAT_UNWATCHED);
+	sf_asleep_again(threads->options, thread, now_ns);
 	if (!thread->replaced && sf_agent_thread_cpu(thread->tid, &cpu_ns))
 		thread->cpu_ns = cpu_ns;
 	lost_ns = sf_seat_take_cpu(thread->seat, thread->cpu_ns, &ticks);

@@ -41,6 +41,7 @@ struct sf_agent_thread {
 	uint64_t looked_ns;          /* when that was */
 	uint64_t ticked_cpu_ns;      /* its clock at the sampler's last tick */
 	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
+	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
 	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf thread's stands still */
 };
