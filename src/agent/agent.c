@@ -24,6 +24,7 @@
 #include "agent/signals.h"
 #include "agent/threads.h"
 #include "os/clock.h"
+#include "os/own_fd.h"
 #include "os/process.h"
 #include "stream/control.h"
 #include "stream/record.h"
@@ -31,11 +32,13 @@
 #define PIECE_SIZE (16u << 10)
 #define FLUSH_NS 10000000000u
 #define FORK_WAIT_S 5
+#define TURN_WAIT_NS 500000000u
+#define LOOK_NS 100000u
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool running;
 static struct sf_agent agent;       /* valid while running */
-static int channel = -1;
+static struct sf_own_fd channel = SF_NO_OWN_FD;
 static char output[PATH_MAX];
 
 /* --- the stream's name --- */
@@ -81,6 +84,11 @@ static bool make_absolute(struct sf_error *err)
 
 /* --- the first record --- */
 
+static uint32_t mode_of(const struct sf_agent_options *options)
+{
+	return options->walk == SF_AGENT_HANDLER ? SF_INSIDE_HANDLER : SF_INSIDE_SAMPLER;
+}
+
 static bool tell_process(struct sf_error *err)
 {
 	char name[64], command[1024];
@@ -92,8 +100,7 @@ static bool tell_process(struct sf_error *err)
 		.rate_mhz = agent.options.rate_mhz,
 		.blocked_rate_mhz = agent.options.blocked_rate_mhz,
 		.elf_machine = sf_inside.arch->elf_machine,
-		.walk = agent.options.walk == SF_AGENT_HANDLER ? SF_INSIDE_HANDLER :
-								 SF_INSIDE_SAMPLER,
+		.walk = (uint16_t)mode_of(&agent.options),
 	};
 	struct sf_outbox_piece pieces[3] = {
 		{ (const char *)&record + sizeof(record.header),
@@ -148,14 +155,12 @@ static bool choose_clock(struct sf_error *err)
 
 static bool start_threads(struct sf_error *err)
 {
-	const char *path = channel < 0 ? output : NULL;
+	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!tell_process(err) || !sf_keep_start(&agent, channel, path, err))
+	if (!tell_process(err) || !sf_keep_start(&agent, channel.fd, path, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
-	sf_agent_labels_tell();
-	atomic_store(&sf_inside.mode, agent.options.walk == SF_AGENT_HANDLER ? SF_INSIDE_HANDLER :
-									       SF_INSIDE_SAMPLER);
+	atomic_store(&sf_inside.mode, mode_of(&agent.options));
 	if (sf_sampler_start(&agent, err))
 		return true;
 	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
@@ -172,7 +177,7 @@ static void free_all(void)
 	sf_workspace_destroy(agent.workspace);
 	sf_self_close(&sf_inside.access);
 	agent = (struct sf_agent){ 0 };
-	channel = -1;
+	channel = SF_NO_OWN_FD;
 }
 
 /* Everything up to the threads. */
@@ -198,12 +203,12 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	if (with_channel < 0 && (!expand_output(options, err) || !make_absolute(err)))
 		return false;
 	agent = (struct sf_agent){ .options = *options };
-	channel = with_channel;
-	ok = prepare_inside(err) && make_all(channel < 0 ? NULL : &outbox_fd, err) &&
+	channel = sf_own_fd_of(with_channel);
+	ok = prepare_inside(err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
 	/* If nobody is there any more the keeper will notice. */
-	if (ok && channel >= 0)
-		sf_control_send(channel, SF_CONTROL_READY, NULL, outbox_fd, NULL);
+	if (ok && channel.fd >= 0)
+		sf_control_send(channel.fd, SF_CONTROL_READY, NULL, outbox_fd, NULL);
 	if (outbox_fd >= 0)
 		close(outbox_fd);
 	if (!ok) {
@@ -236,17 +241,16 @@ bool sf_agent_start(struct sf_agent_options *options, int with_channel, struct s
 static bool stop_locked(struct sf_error *err)
 {
 	struct sf_agent_options options = agent.options;
-	uint64_t sampler_cpu_ns = sf_sampler_cpu_ns(agent.sampler);
 	bool ok;
 
 	sf_sampler_stop(&agent);
 	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
-	ok = sf_keep_stop(&agent, sampler_cpu_ns, err);
-	if (channel >= 0) {
-		sf_control_send(channel, SF_CONTROL_DONE, NULL, -1, NULL);
-		close(channel);
-	}
+	ok = sf_keep_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
+	sf_sampler_destroy(&agent);
+	if (sf_own_fd_is_ours(&channel))
+		sf_control_send(channel.fd, SF_CONTROL_DONE, NULL, -1, NULL);
+	sf_own_fd_close(&channel);
 	free_all();
 	atomic_store(&running, false);
 	sf_agent_options_deinit(&options);
@@ -280,11 +284,35 @@ bool sf_agent_running(void)
 
 /* --- while it runs --- */
 
+/* The sampler has made a whole turn since, or is so busy that it may as well not have. */
+static void wait_for_turn(void)
+{
+	uint64_t before = atomic_load(&agent.n_quiet);
+	uint64_t until_ns = sf_now_ns() + TURN_WAIT_NS;
+
+	sf_agent_threads_hurry();
+	while (atomic_load(&agent.n_quiet) - before < 2 && sf_now_ns() < until_ns) {
+		sf_sleep_until(sf_now_ns() + LOOK_NS);
+		sf_agent_threads_hurry();
+	}
+}
+
+/* Clocks ring on while paused, and the handler passes over it. Accounts are set anew before it samples again. */
+static void pause_locked(bool pause)
+{
+	if (pause)
+		atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&agent.paused, pause);
+	wait_for_turn();
+	if (!pause)
+		atomic_store(&sf_inside.mode, mode_of(&agent.options));
+}
+
 void sf_agent_pause(bool pause)
 {
 	pthread_mutex_lock(&mutex);
-	if (atomic_load(&running) && atomic_exchange(&agent.paused, pause) != pause)
-		sf_agent_threads_hurry();
+	if (atomic_load(&running) && atomic_load(&agent.paused) != pause)
+		pause_locked(pause);
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -293,7 +321,7 @@ bool sf_agent_flush(struct sf_error *err)
 	bool ok = true;
 
 	pthread_mutex_lock(&mutex);
-	if (atomic_load(&running) && channel < 0)
+	if (atomic_load(&running) && channel.fd < 0)
 		ok = sf_keep_flush(FLUSH_NS, err);
 	pthread_mutex_unlock(&mutex);
 	return ok;
@@ -356,7 +384,7 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 	sf_self_close(&sf_inside.access);
 	output[0] = 0;
 	agent = (struct sf_agent){ 0 };
-	channel = -1;
+	channel = SF_NO_OWN_FD;
 	atomic_store(&running, false);
 	return true;
 }

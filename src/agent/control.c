@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "agent/spawn.h"
-#include "base/cleanup.h"
 #include "os/channel.h"
+#include "os/own_fd.h"
 #include "stream/control.h"
 
 #define ANSWER_MS 5000
+#define LOOK_MS 1000
 
 /* What a caller or a stillframe says first, as options. A refusal is sent by the caller of this. */
 static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_error *err)
@@ -30,28 +31,30 @@ static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_e
 	return sf_agent_options_parse(ret, message.text, err);
 }
 
-/* Serves one conversation. Takes the channel: the keeper's on success, closed on failure. */
-static bool serve(int channel, struct sf_error *err)
+/* How the start went. The channel is the keeper's on success, and closed on failure. */
+static bool answer(bool ok, int channel, struct sf_agent_options *options, const struct sf_error *err)
 {
-	struct sf_agent_options options = { 0 };
-	bool ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
-
 	if (!ok) {
 		sf_control_send(channel, SF_CONTROL_REFUSED, err->text, -1, NULL);
 		close(channel);
 	}
-	sf_agent_options_deinit(&options);
+	sf_agent_options_deinit(options);
 	return ok;
 }
 
 bool sf_control_call(const char *path, struct sf_error *err)
 {
+	struct sf_agent_options options = { 0 };
 	struct sf_error own = { 0 };
 	int channel;
+	bool ok;
 
 	err = err ? err : &own;
-	channel = sf_channel_connect(path, err);
-	return channel >= 0 && serve(channel, err);
+	channel = sf_own_fd_make(sf_channel_connect(path, err)).fd;
+	if (channel < 0)
+		return false;
+	ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
+	return answer(ok, channel, &options, err);
 }
 
 /* --- listening --- */
@@ -61,15 +64,28 @@ static struct {
 	pthread_t thread;
 	bool running;
 	int32_t pid;             /* whose thread it is: a forked child has none */
-	int fd;
+	struct sf_own_fd own;
 	char path[SF_CHANNEL_PATH];
 	_Atomic bool quit;
+	_Atomic int waiting;     /* the channel of a caller who has not said anything yet; -1: none */
 	int32_t tid;
-} listener = { .mutex = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+} listener = { .mutex = PTHREAD_MUTEX_INITIALIZER, .own = SF_NO_OWN_FD, .waiting = -1 };
 
 int32_t sf_control_listener_tid(void)
 {
 	return listener.tid;
+}
+
+/* Until a caller has said what to do the end of listening ends the conversation, too. */
+static void serve_caller(int channel, struct sf_error *err)
+{
+	struct sf_agent_options options = { 0 };
+	bool ok;
+
+	atomic_store(&listener.waiting, channel);
+	ok = !atomic_load(&listener.quit) && receive_start(channel, &options, err);
+	atomic_store(&listener.waiting, -1);
+	answer(ok && sf_agent_start(&options, channel, err), channel, &options, err);
 }
 
 /* Waits for a caller; sf_control_unlisten() shuts the socket down, which ends the wait. */
@@ -77,19 +93,22 @@ static void *listen_on(void *arg)
 {
 	(void)arg;
 	while (!atomic_load_explicit(&listener.quit, memory_order_acquire)) {
-		struct pollfd wait = { .fd = listener.fd, .events = POLLIN };
+		struct pollfd wait = { .fd = listener.own.fd, .events = POLLIN };
 		struct sf_error err = { 0 };
 		int channel;
 
-		if (poll(&wait, 1, -1) < 0 && errno != EINTR)
+		/* Not for ever: a descriptor that the program has closed wakes nobody. */
+		if (poll(&wait, 1, LOOK_MS) < 0 && errno != EINTR)
+			break;
+		if (!sf_own_fd_is_ours(&listener.own))
 			break;
 		if (atomic_load_explicit(&listener.quit, memory_order_acquire))
 			break;
 		if (wait.revents & (POLLERR | POLLNVAL | POLLHUP))
 			break; /* the program has closed it */
-		channel = sf_channel_accept(listener.fd, &err);
+		channel = sf_own_fd_make(sf_channel_accept(listener.own.fd, &err)).fd;
 		if (channel >= 0)
-			serve(channel, &err);
+			serve_caller(channel, &err);
 	}
 	return NULL;
 }
@@ -98,8 +117,8 @@ static bool open_socket(struct sf_error *err)
 {
 	if (!sf_channel_agent_path(getpid(), listener.path, err))
 		return false;
-	listener.fd = sf_channel_listen(listener.path, err);
-	return listener.fd >= 0;
+	listener.own = sf_own_fd_make(sf_channel_listen(listener.path, err));
+	return listener.own.fd >= 0;
 }
 
 static bool listen_locked(struct sf_error *err)
@@ -110,7 +129,7 @@ static bool listen_locked(struct sf_error *err)
 		return false;
 	atomic_store(&listener.quit, false);
 	if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err)) {
-		close(sf_steal_fd(&listener.fd));
+		sf_own_fd_close(&listener.own);
 		unlink(listener.path);
 		return false;
 	}
@@ -135,9 +154,12 @@ void sf_control_unlisten(void)
 	if (listener.running && listener.pid == getpid()) {
 		atomic_store_explicit(&listener.quit, true, memory_order_release);
 		unlink(listener.path);
-		shutdown(listener.fd, SHUT_RDWR);
+		if (sf_own_fd_is_ours(&listener.own))
+			shutdown(listener.own.fd, SHUT_RDWR);
+		if (atomic_load(&listener.waiting) >= 0)
+			shutdown(atomic_load(&listener.waiting), SHUT_RDWR);
 		pthread_join(listener.thread, NULL);
-		close(sf_steal_fd(&listener.fd));
+		sf_own_fd_close(&listener.own);
 		listener.tid = 0;
 		listener.running = false;
 	}
@@ -158,7 +180,7 @@ void sf_control_after_fork_in_child(void)
 {
 	pthread_mutex_init(&listener.mutex, NULL);
 	if (listener.running)
-		close(sf_steal_fd(&listener.fd));
+		sf_own_fd_close(&listener.own);
 	listener.running = false;
 	listener.tid = 0;
 }

@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "base/vec.h"
+#include "os/own_fd.h"
 #include "stream/file.h"
 #include "target/process.h"
 
@@ -29,7 +30,7 @@ struct sf_kept_miss {
 
 struct sf_keep {
 	struct sf_agent *agent;
-	int channel;              /* -1: none */
+	struct sf_own_fd channel; /* -1: none */
 	int32_t pid;
 
 	/* The thread. */

@@ -105,7 +105,7 @@ static void build_anew(struct sf_image *image)
 /* One table at a time is built: other things wait meanwhile. */
 static void try_missing(struct sf_keep *keep, uint64_t now_ns)
 {
-	uint64_t patience_ns = keep->channel >= 0 ? PATIENCE_NS : 0;
+	uint64_t patience_ns = keep->channel.fd >= 0 ? PATIENCE_NS : 0;
 	bool built = false;
 	size_t n = 0;
 
@@ -268,7 +268,7 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	if (!keep->images)
 		return sf_fail_memory(err);
 	sf_process_init(&keep->process, keep->pid);
-	loading.build_until_ns = keep->channel >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
+	loading.build_until_ns = keep->channel.fd >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
 	ok = renew(keep, err);
 	loading.build_until_ns = 0;
 	if (!ok)

@@ -38,9 +38,11 @@ static bool is_told_to_stop(struct sf_keep *keep)
 	struct sf_error err = { 0 };
 	int got;
 
-	if (keep->channel < 0)
+	if (keep->channel.fd < 0)
 		return false;
-	got = sf_control_receive(keep->channel, &message, NULL, 0, &err);
+	if (!sf_own_fd_is_ours(&keep->channel))
+		return true; /* the program has closed it */
+	got = sf_control_receive(keep->channel.fd, &message, NULL, 0, &err);
 	return got >= 0 || err.os_errno != ETIMEDOUT;
 }
 
@@ -92,7 +94,7 @@ static void reset(struct sf_keep *keep)
 {
 	uint32_t asked = atomic_load(&keep->flush_asked);
 
-	*keep = (struct sf_keep){ .channel = -1 };
+	*keep = (struct sf_keep){ .channel = SF_NO_OWN_FD };
 	atomic_store(&keep->flush_asked, asked);
 	atomic_store(&keep->flushed, asked);
 }
@@ -103,7 +105,7 @@ bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct
 
 	reset(keep);
 	keep->agent = agent;
-	keep->channel = channel;
+	keep->channel = sf_own_fd_of(channel);
 	keep->pid = getpid();
 	keep->started_ns = sf_now_ns();
 	if (!sf_keep_out_init(keep, path, err))
@@ -189,8 +191,7 @@ void sf_keep_forget(void)
 	/* Maps, images and buffers may be half changed: they are left where they are, in this copy. */
 	if (keep->file)
 		sf_stream_file_abandon(keep->file);
-	if (keep->channel >= 0)
-		close(keep->channel);
+	sf_own_fd_close(&keep->channel);
 	if (keep->record)
 		munmap(keep->record, SF_STREAM_MAX_RECORD);
 	reset(keep);

@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "os/own_fd.h"
 #include "stream/check.h"
 
 #define BUFFER (64u << 10)
 
 struct sf_stream_file {
-	int fd;
+	struct sf_own_fd own;
 	bool writing;
 	bool cut;                /* reading: the last record is not whole */
 	uint64_t offset;         /* of what comes after the buffer */
@@ -52,13 +53,14 @@ static struct sf_stream_file *make(const char *path, int fd, bool writing)
 
 	if (!file)
 		return NULL;
-	*file = (struct sf_stream_file){ .fd = fd, .writing = writing, .capacity = BUFFER };
+	*file = (struct sf_stream_file){ .writing = writing, .capacity = BUFFER };
 	strcpy(file->path, path);
 	file->buffer = malloc(BUFFER);
 	if (!file->buffer) {
 		free(file);
 		return NULL;
 	}
+	file->own = sf_own_fd_make(fd);
 	return file;
 }
 
@@ -117,6 +119,21 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size)
 	return true;
 }
 
+/* The program has closed our descriptor, or put another file under its number: the file is opened anew. */
+static bool reopen(struct sf_stream_file *file, struct sf_error *err)
+{
+	struct sf_own_fd again = sf_own_fd_make(open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+
+	if (again.fd >= 0 && again.device == file->own.device && again.inode == file->own.inode &&
+	    lseek(again.fd, (off_t)file->offset, SEEK_SET) >= 0) {
+		file->own = again;
+		return true;
+	}
+	sf_own_fd_close(&again);
+	return sf_fail(err, SF_E_INPUT, "cannot write %s: the program has closed the descriptor, "
+		       "and the file is not there any more", file->path);
+}
+
 /*
  * What could not be written is dropped, and the file is cut back to its last whole record: what
  * comes later stands behind that.
@@ -126,13 +143,15 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err)
 	size_t size = file->end;
 
 	file->end = 0;
-	if (write_all(file->fd, file->buffer, size)) {
+	if (!sf_own_fd_is_ours(&file->own) && !reopen(file, err))
+		return false;
+	if (write_all(file->own.fd, file->buffer, size)) {
 		file->offset += size;
 		return true;
 	}
 	sf_fail_os(err, "cannot write %s", file->path);
-	if (ftruncate(file->fd, (off_t)file->offset) == 0)
-		lseek(file->fd, (off_t)file->offset, SEEK_SET);
+	if (ftruncate(file->own.fd, (off_t)file->offset) == 0)
+		lseek(file->own.fd, (off_t)file->offset, SEEK_SET);
 	return false;
 }
 
@@ -171,7 +190,7 @@ static bool fill(struct sf_stream_file *file, size_t size, struct sf_error *err)
 		file->start = 0;
 	}
 	while (file->end - file->start < size) {
-		ssize_t n = read(file->fd, file->buffer + file->end, file->capacity - file->end);
+		ssize_t n = read(file->own.fd, file->buffer + file->end, file->capacity - file->end);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -291,12 +310,12 @@ void sf_stream_file_close(struct sf_stream_file *file)
 		return;
 	if (file->writing)
 		sf_stream_file_flush(file, NULL);
-	close(file->fd);
+	sf_own_fd_close(&file->own);
 	free(file->buffer);
 	free(file);
 }
 
 void sf_stream_file_abandon(struct sf_stream_file *file)
 {
-	close(file->fd);
+	sf_own_fd_close(&file->own);
 }
