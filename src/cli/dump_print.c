@@ -50,6 +50,8 @@ static const char *remark(const struct sf_dump_frame *frame)
 		return "  [by frame pointer]";
 	case SF_VIA_GUESS:
 		return "  [guessed]";
+	case SF_VIA_INFERRED:
+		return "  [inferred]";
 	case SF_VIA_SIGNAL:
 		return "  [interrupted by a signal]";
 	default:
