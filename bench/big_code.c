@@ -3,11 +3,12 @@
  * A process with very much code: copies the largest shared objects of the machine under other names into a
  * temporary folder and maps their executable segments, until it has as much as it was told, and then works a little.
  *
- * big_code MEGABYTES SECONDS
+ * big_code MEGABYTES SECONDS [THREADS]       with this many threads that sleep nearly all the time
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,13 @@ static int by_size(const void *a, const void *b)
 	return (left.st_size < right.st_size) - (left.st_size > right.st_size);
 }
 
+static void *sleep_nearly_always(void *arg)
+{
+	for (;;)
+		usleep(20000);
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t wanted = (uint64_t)(argc > 1 ? atoi(argv[1]) : 500) * 1000000;
@@ -91,6 +99,8 @@ int main(int argc, char **argv)
 			n_files++;
 		}
 	}
+	for (int i = 0; i < (argc > 3 ? atoi(argv[3]) : 0); i++)
+		pthread_create(&(pthread_t){ 0 }, NULL, sleep_nearly_always, NULL);
 	printf("%.0f MB of code in %u files\n", (double)mapped / 1e6, n_files);
 	fflush(stdout);
 	while (time(NULL) < end)

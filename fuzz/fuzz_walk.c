@@ -2,7 +2,8 @@
 /*
  * A walk with everything hostile: registers, stack, code and an unwind table. An input is
  *
- *	1 byte    bit 0: the architecture; bit 1: only the first half of the stack was copied
+ *	1 byte    bit 0: the architecture; bit 1: only the first half of the stack was copied;
+ *	          bit 2: only sp is known, of a thread asleep
  *	1 byte    size of the stack in units of 16 bytes
  *	          pc and the registers, 8 bytes each, as many as there are
  *	          the stack
@@ -90,7 +91,8 @@ static void fill_still(struct sf_still *still, struct input *input)
 	take(input, &still->regs.pc, 8);
 	for (unsigned i = 0; i < still->arch->n_regs; i++)
 		take(input, &still->regs.r[i], 8);
-	still->regs.known = (UINT64_C(1) << still->arch->n_regs) - 1;
+	still->regs.known = flags & 4 ? UINT64_C(1) << still->arch->sp :
+					(UINT64_C(1) << still->arch->n_regs) - 1;
 	take(input, stack, stack_size);
 	still->memory = (struct sf_reader){
 		.window = stack,

@@ -9,7 +9,7 @@
  *   threads.h   who is watched                clocks.h   what rings
  *   signals.h   which signal, whose it was    asleep.h   sleeping threads
  *
- * Two threads exist while sampling, one (the keeper) while only listening, none before.
+ * Two threads exist while sampling, one more while listening (control.h), none before.
  */
 #ifndef SF_AGENT_AGENT_H
 #define SF_AGENT_AGENT_H
@@ -33,17 +33,26 @@ struct sf_agent {
 	struct sf_sampler *sampler;
 	struct sf_keep *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
-	_Atomic bool paused;
+	_Atomic bool paused;                      /* the sampler looks; ticks are swallowed meanwhile */
+	/*
+	 * Counted up by the sampler at every turn of its loop, where it uses no code map: a map that was
+	 * replaced before the last two counts, and that no slot names, is freed by the keeper.
+	 */
+	_Atomic uint64_t n_quiet;
 };
 
 /*
- * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is
- * left. `outbox_fd_ret`: a memfd of the outbox for the other end of a channel, the caller's to close; NULL: the
- * keeper writes options.out. Options are moved out of *options.
+ * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is left; EBUSY
+ * in err->os_errno says that a profile is under way. `channel`: a caller of stream/control.h, which gets READY with
+ * the outbox, and is the keeper's from then on (the caller's still, on failure); -1: the keeper
+ * writes options.out. Options are moved out of *options on success.
  */
-bool sf_agent_start(struct sf_agent_options *options, int *outbox_fd_ret, struct sf_error *err);
+bool sf_agent_start(struct sf_agent_options *options, int channel, struct sf_error *err);
 
-/* Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when not running. */
+/*
+ * Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when not
+ * running; false when the stream could not be written in full.
+ */
 bool sf_agent_stop(struct sf_error *err);
 bool sf_agent_running(void);
 void sf_agent_pause(bool pause);
@@ -51,10 +60,25 @@ void sf_agent_pause(bool pause);
 /* The keeper is asked to bring the stream file up to date now; waits for it. */
 bool sf_agent_flush(struct sf_error *err);
 
-/* The path of the stream file, NULL when there is none. */
+/* The path of the stream file, also after the stop, until the next start; "" when there is none. */
 const char *sf_agent_output(void);
 
-/* Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from its own thread. */
-void sf_agent_stop_from_keeper(void);
+/* The same as flush, but waits at most so long, and takes no lock: before an exec. */
+void sf_agent_flush_within(uint64_t ns);
+
+/* Around fork(): no start or stop is under way while a process is copied; the copy is off. */
+void sf_agent_before_fork(void);
+void sf_agent_after_fork(void);
+/*
+ * True: a profile was under way in the parent, with these options, which are the caller's now. Their strings are
+ * the parent's, copied with the rest.
+ */
+bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
+
+/*
+ * Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from its own
+ * thread. False: somebody else is stopping (and waits for the keeper) or starting; go on.
+ */
+bool sf_agent_stop_from_keeper(void);
 
 #endif

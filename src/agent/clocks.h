@@ -18,26 +18,35 @@
 struct sf_agent_clock_kind {
 	const char *name;        /* as in cpu-clock=NAME */
 	const char *summary;     /* one line, for docs and doctor */
-	bool per_thread;         /* else one for the process, armed with tid 0 */
+	bool per_thread;         /* else one for the process, armed with tid 0 and no seat */
 	bool is_perf;            /* seat->clock is a descriptor */
 
 	/* Whether it works here; if not, why. Leaves nothing behind. */
 	bool (*check)(struct sf_error *err);
-	/* Rings for this thread from now on. False: gone, or no more to be had (then the next kind is tried for it). */
+	/* Why it is not taken unasked although it works, for people; NULL: it is. May be NULL itself. */
+	const char *(*drawback)(void);
+	/*
+	 * Rings for this thread from now on, every seat->period_ns; sf_inside's pid, cookie and signal
+	 * are set. False: gone, or no more to be had (then the next kind is tried for it).
+	 */
 	bool (*arm)(struct sf_seat *seat, int32_t tid);
+	/* Any thread, also when it was disarmed already: one of them does it. */
 	void (*disarm)(struct sf_seat *seat);
 };
 
 /* Best first, NULL at the end: perf, timer, itimer, tick. */
 extern const struct sf_agent_clock_kind *const sf_agent_clocks[];
+extern const struct sf_agent_clock_kind sf_agent_clock_perf, sf_agent_clock_timer,
+	sf_agent_clock_itimer, sf_agent_clock_tick;
+
+/* A thread's clock: of `kind`, or where there is no more of it a timer. False: the thread is gone. */
+bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid);
+/* Whatever it has. Signals that it sent already may still come. */
+void sf_agent_clock_disarm(struct sf_seat *seat);
+/* False: the program has closed our descriptor. Then it is forgotten, and arming gives another clock. */
+bool sf_agent_clock_lives(struct sf_seat *seat);
 
 /* The kind to use: the one asked for (1 + its place), or with 0 the best that works and leaves room for the target. */
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);
-
-/*
- * From our handler, after a sample: the next period of the calling thread's clock, with jitter. Signal-safe;
- * the handler calls it through sf_inside.rearm. Frozen part: frozen/rearm.c.
- */
-void sf_rearm(struct sf_seat *seat, uint64_t period_ns);
 
 #endif

@@ -16,5 +16,11 @@ bool sf_control_call(const char *path, struct sf_error *err);
 /* The thread that listens, for options.listen. It serves one caller after the other. */
 bool sf_control_listen(struct sf_error *err);
 void sf_control_unlisten(void);
+int32_t sf_control_listener_tid(void); /* 0: none */
+
+/* Around fork(): the child has no listener, and its copy of the socket is closed. */
+void sf_control_before_fork(void);
+void sf_control_after_fork(void);
+void sf_control_after_fork_in_child(void);
 
 #endif

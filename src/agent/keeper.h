@@ -13,12 +13,20 @@
 
 #include "agent/agent.h"
 
-/* Makes the first code map in the calling thread, so that the first sample has one; then the thread. */
-bool sf_keep_start(struct sf_agent *agent, int channel, struct sf_error *err);
-/* Writes what is left, ends the thread (unless called from it), frees maps and images. */
-void sf_keep_stop(struct sf_agent *agent);
-/* The stream file is up to date when it returns. */
-bool sf_keep_flush(struct sf_keep *keep, struct sf_error *err);
-uint64_t sf_keep_cpu_ns(const struct sf_keep *keep);
+/*
+ * Makes the first code map in the calling thread, so that the first sample has one; then the thread. `channel`: the
+ * caller's, watched for a STOP; -1: what is in the outbox goes to the file at `path`. On failure nothing is left.
+ */
+bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct sf_error *err);
+/*
+ * Writes what is left and END, ends the thread (called from it: the caller returns from it at once), frees maps and
+ * images. Nothing may walk any more. False: the file is not complete.
+ */
+bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_error *err);
+/* The stream file is up to date when it returns; waits at most timeout_ns. */
+bool sf_keep_flush(uint64_t timeout_ns, struct sf_error *err);
+
+/* In a forked child: there is no thread; the parent's descriptors are closed and its memory is left alone. */
+void sf_keep_forget(void);
 
 #endif

@@ -16,16 +16,19 @@ enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
 enum sf_agent_clock { SF_AGENT_CPU, SF_AGENT_WALL, SF_AGENT_BOTH };
 enum sf_agent_only { SF_AGENT_ALL, SF_AGENT_REGISTERED, SF_AGENT_MAIN };
 
+#define SF_AGENT_OUT "stillframe-%p.sfs"
+
 struct sf_agent_options {
 	bool        start;            /* anything but an empty text, `listen` alone, or `off` */
 	bool        listen;           /* wait on a socket for stillframe record -p; needs a thread */
 	bool        children;         /* forked children and what they exec are sampled, too */
 	const char *connect;          /* the channel of a stillframe that waits; NULL: none */
-	const char *out;              /* the stream file; %p is the process id; NULL: none */
+	const char *out;              /* the stream file; %p is the process id; default SF_AGENT_OUT */
 	int32_t     pid;              /* only this process (connect without children); 0: any */
+	int32_t     first;            /* whose stream is `out` itself, set by lifecycle.c; others append .PID */
 	uint64_t    rate_mhz;         /* as sf_capture_options; default 199 Hz */
 	uint64_t    blocked_rate_mhz; /* default 20 Hz */
-	int         clock;            /* enum sf_agent_clock */
+	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
 	int         cpu_clock;        /* 0: the best that works; else 1 + place in sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */

@@ -13,9 +13,13 @@
 
 #include "agent/agent.h"
 
+/* Has looked for threads and armed their clocks when it returns. All else of *agent and sf_inside is filled. */
 bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
-/* Ends it: serves or cancels what is under way, ends all threads' accounts. */
+/* Ends it: takes the clocks off, serves or cancels what is under way, ends all threads' accounts. */
 void sf_sampler_stop(struct sf_agent *agent);
+/* After the stop; agent->sampler is NULL then. Nothing happens when it is so already. */
+void sf_sampler_destroy(struct sf_agent *agent);
+/* CPU time of its thread, also after the stop. */
 uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler);
 
 #endif

@@ -4,49 +4,71 @@
  * by themselves; each has a seat (frozen/seats.h) and, here, what only ordinary code needs.
  *
  * The sampler thread owns all of it, except sf_agent_thread_register and its like, which any
- * thread may call for itself and which only touch seats.
+ * thread may call for itself and which only touch seats. The sampler must not wait for a lock that a
+ * thread which stands may own, so nothing here allocates once it is created: there is room for as many threads as
+ * there are seats, in memory that costs nothing until it is used. (One exception: regexec() with threads=,
+ * when a thread comes into sight. A thread that stands meanwhile with malloc's lock loses patience.)
+ *
+ * Seats, and what threads said of themselves in them, stay when a profile ends, for the next one.
  */
 #ifndef SF_AGENT_THREADS_H
 #define SF_AGENT_THREADS_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/clocks.h"
 #include "agent/options.h"
 #include "base/error.h"
-#include "base/vec.h"
 #include "frozen/seats.h"
-#include "os/task.h"
+
+#define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
+#define SF_ASKED_BUSY UINT32_MAX     /* in seat->asked: its clock is being set up */
 
 struct sf_agent_thread {
 	struct sf_seat *seat;
 	int32_t  tid;
 	uint32_t serial;
-	char     name[64];
-	bool     listed, watched, has_clock, sampled_asleep;
-	uint64_t first_cpu_ns;       /* its clock when it came into sight */
+	char     name[SF_AGENT_NAME];
+	bool     watched;            /* and told to the outbox */
+	bool     sampled_asleep;     /* its present sleep has a sample, which AGAIN can extend */
+	bool     matches;            /* its name, as threads= has it */
+	bool     replaced;           /* its id is another thread's by now */
+	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
+	uint64_t first_cpu_ns;       /* its clock when it came into sight; moves on while paused */
 	uint64_t cpu_ns;             /* its clock at the last look */
 	uint64_t looked_ns;          /* when that was */
-	uint64_t due_ns;             /* its next tick of the sampler's clock */
-	uint64_t asleep_ns;          /* elapsed asleep, for its next sample asleep */
+	uint64_t ticked_cpu_ns;      /* its clock at the sampler's last tick */
+	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
+	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
 	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf thread's stands still */
-	uint64_t asked_ns;           /* a request is under way since; 0: none */
-	uint32_t asked_slot, asked_generation;
 };
 
 struct sf_agent_threads {
 	const struct sf_agent_options *options;
-	SF_VEC(struct sf_agent_thread) all;   /* by tid */
-	struct sf_seat *seats;                /* SF_SEATS, by mmap */
-	int32_t  own[2];                      /* the agent's own threads, which are never watched */
-	uint64_t next_scan_ns, scan_cost_ns;
-	uint64_t ended_cpu_ns;                /* of threads that were watched and have ended */
+	const struct sf_agent_clock_kind *clock; /* NULL: wall only */
+	struct sf_agent_thread *all;          /* SF_SEATS, by mmap; in no order */
+	uint32_t n;
+	uint32_t n_scans;
+	uint32_t *places;                     /* by seat: place in `all` + 1, 0: none */
+	struct sf_seat *seats;
+	int32_t  own[3];                      /* never watched: sampler, keeper, listener; 0: none */
+	regex_t  names;
+	bool     has_names;
+	uint32_t last_serial;
+	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
+	uint64_t others_cpu_ns;               /* CPU time of all threads but our own, at the first scan ... */
+	uint64_t paused_cpu_ns;               /* ... and while paused */
+	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
+	uint64_t n_seatless;                  /* threads that found no seat, at the last scan */
 };
 
+/* Seats are in sf_inside.seats when it returns. The sampler sets `clock` when it starts. */
 struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
 						 struct sf_error *err);
-void sf_agent_threads_destroy(struct sf_agent_threads *threads);
+void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; ended before */
 
 /*
  * Looks for threads that came and went, if it is time (looking takes at most 1 % of a CPU, and a
@@ -54,11 +76,40 @@ void sf_agent_threads_destroy(struct sf_agent_threads *threads);
  */
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns);
 
+/* Nothing rings any more. */
+void sf_agent_threads_disarm(struct sf_agent_threads *threads);
+
 /* Ends all: THREAD_END for each, and the CPU time that no thread's account holds as a loss (unseen). */
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
+/* A pause begins, or is over: what ran meanwhile is in nobody's account. */
+void sf_agent_threads_pause(struct sf_agent_threads *threads);
+void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
+
 /* The CPU clock of any thread of this process, in one system call; false: it is gone. Signal-safe. */
 bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
+
+/* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its bell. */
+void sf_agent_threads_hurry(void);
+
+/*
+ * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no memory. Any
+ * thread, not in a handler.
+ */
+struct sf_seat *sf_agent_seats(void);
+/*
+ * Around fork(), by the thread that forks, one at a time. In the child the clocks that it inherited are closed, the
+ * seats of the threads that it does not have are empty, and its own is under its new id.
+ */
+void sf_agent_seats_before_fork(void);
+void sf_agent_seats_after_fork(void);   /* in the parent */
+void sf_agent_seats_forked(void);       /* in the child */
+
+/* What a thread calls itself, if it does (SF_SEAT_NAMED). */
+void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
+
+/* Tells the outbox all labels that there are: at the start of a stream. Not by the sampler. */
+void sf_agent_labels_tell(void);
 
 /* For the calling thread. */
 bool sf_agent_thread_register(struct sf_error *err);

@@ -85,7 +85,7 @@ static bool same(const struct entry *entry, uint64_t hash, const void *bytes, si
 }
 
 /* The slot that holds these bytes, or the empty one where they belong. */
-static uint32_t *find_slot(struct sf_intern *intern, uint64_t hash, const void *bytes, size_t size)
+static uint32_t *find_slot(const struct sf_intern *intern, uint64_t hash, const void *bytes, size_t size)
 {
 	size_t mask = intern->n_slots - 1;
 
@@ -165,6 +165,11 @@ uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size,
 		return 0;
 	*slot = (uint32_t)intern->entries.n;
 	return *slot;
+}
+
+uint32_t sf_intern_find(const struct sf_intern *intern, const void *bytes, size_t size)
+{
+	return *find_slot(intern, hash_bytes(bytes, size), bytes, size);
 }
 
 uint32_t sf_intern_string(struct sf_intern *intern, const char *string)

@@ -21,7 +21,10 @@ void sf_intern_destroy(struct sf_intern *intern);
  */
 uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size, bool *is_new);
 
-/* The same for a C string. */
+/* The number of these bytes if they are there; else 0. */
+uint32_t sf_intern_find(const struct sf_intern *intern, const void *bytes, size_t size);
+
+/* sf_intern_add for a C string. */
 uint32_t sf_intern_string(struct sf_intern *intern, const char *string);
 
 /* The bytes behind a number that was handed out, and their size; valid until destroy. */

@@ -4,7 +4,9 @@
 #include "capture/engine.h"
 
 const struct sf_engine *const sf_engines[] = {
-	&sf_engine_ptrace,
+#define X(name) &sf_engine_##name,
+	SF_ENGINES(X)
+#undef X
 	NULL,
 };
 

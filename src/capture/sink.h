@@ -55,6 +55,13 @@ struct sf_sink {
 	/* A process came into sight, or runs another program since (exec). */
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
 
+	/*
+	 * What a process says that it is called, where it says so itself; after process(). May be NULL:
+	 * then nobody wants to know.
+	 */
+	bool (*process_name)(void *arg, int32_t pid, int32_t parent, const char *name,
+			     const char *command_line, struct sf_error *err);
+
 	/* A thread came into sight, or has another name. `serial` is never used again. */
 	bool (*thread)(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
 		       uint64_t time_ns, struct sf_error *err);

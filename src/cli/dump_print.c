@@ -54,6 +54,8 @@ static const char *remark(const struct sf_dump_frame *frame)
 		return "  [guessed]";
 	case SF_VIA_ANCHOR:
 		return "  [native frames may be missing below]";
+	case SF_VIA_INFERRED:
+		return "  [inferred]";
 	case SF_VIA_SIGNAL:
 		return "  [interrupted by a signal]";
 	default:

@@ -28,7 +28,7 @@ struct export_options {
 	int format;
 	const char *output;
 	int clock;
-	const char *threads;
+	const char *threads, *label;
 };
 
 static const struct sf_option options[] = {
@@ -44,6 +44,9 @@ static const struct sf_option options[] = {
 	{ .name = "threads", .kind = SF_OPTION_STRING, .argument = "REGEX",
 	  .offset = offsetof(struct export_options, threads),
 	  .help = "only threads whose name matches this extended regular expression (default: all)" },
+	{ .name = "label", .kind = SF_OPTION_STRING, .argument = "KEY[=VALUE]",
+	  .offset = offsetof(struct export_options, label),
+	  .help = "only samples that carry this label (default: all)" },
 	{ 0 },
 };
 
@@ -62,7 +65,8 @@ static char *default_path(const char *input, const char *suffix)
 	size_t size = strlen(name);
 	char *path;
 
-	if (size > 4 && strcmp(name + size - 4, ".sfr") == 0)
+	if (size > 4 && (strcmp(name + size - 4, ".sfr") == 0 ||
+			 strcmp(name + size - 4, ".sfs") == 0))
 		size -= 4;
 	if (asprintf(&path, "%.*s%s", (int)size, name, suffix) < 0)
 		return NULL;
@@ -173,10 +177,11 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
 					  .threads = wanted->threads };
 	const struct sf_exporter *exporter = sf_exporter_by_name(formats[wanted->format]);
+	const struct sf_filter by_label = { .label = wanted->label };
 	struct destination to = { 0 };
 	bool done;
 
-	if (!sf_session_load(input, &profile, err))
+	if (!sf_session_load(input, &profile, err) || !sf_profile_filter(profile, &by_label, err))
 		return false;
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&

@@ -27,13 +27,25 @@ struct record_options {
 	uint64_t duration_ns;
 	uint64_t rate_mhz, blocked_rate_mhz;
 	const char *output, *threads;
-	uint32_t max_depth;
+	uint32_t max_depth, per_tick;
 	int clock, engine;
+	int walk, cpu_clock, only;   /* -1: not given */
+	const char *signal;
 	bool children, no_interrupt, quiet;
 };
 
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
-static const char *const engine_names[] = { "auto", "ptrace", NULL };
+/* Of engines on the inside: the words of agent/options.h. */
+static const char *const walks[] = { "sampler", "handler", NULL };
+static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
+static const char *const only[] = { "all", "registered", "main", NULL };
+
+#define X(name) #name,
+static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
+#undef X
+#define X(name) ", " #name
+static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) " (default auto)";
+#undef X
 
 #define AT(field) offsetof(struct record_options, field)
 static const struct sf_option options[] = {
@@ -62,8 +74,24 @@ static const struct sf_option options[] = {
 	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
 	{ .name = "engine", .letter = 'e', .kind = SF_OPTION_CHOICE, .offset = AT(engine),
-	  .argument = "ENGINE", .help = "how to get stills: auto or ptrace (default auto)",
+	  .argument = "ENGINE", .help = engine_help,
 	  .choices = engine_names },
+	{ .name = "walk", .kind = SF_OPTION_CHOICE, .offset = AT(walk), .argument = "WHO",
+	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
+		  "itself (default sampler)", .choices = walks },
+	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .offset = AT(cpu_clock),
+	  .argument = "CLOCK", .choices = cpu_clocks,
+	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: the "
+		  "first that works)" },
+	{ .name = "signal", .kind = SF_OPTION_STRING, .offset = AT(signal), .argument = "SIGNAL",
+	  .help = "signal engine: PROF, USR2, RTMIN+3, 27 (default PROF, if the program has no use for "
+		  "it)" },
+	{ .name = "only", .kind = SF_OPTION_CHOICE, .offset = AT(only), .argument = "THREADS",
+	  .help = "signal engine: all, main, or registered: those that asked for it (default all)",
+	  .choices = only },
+	{ .name = "per-tick", .kind = SF_OPTION_COUNT, .offset = AT(per_tick), .argument = "N",
+	  .help = "signal engine: threads without a clock of their own that are sampled at a tick "
+		  "(default 8)", .minimum = 1, .maximum = 16384 },
 	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = AT(no_interrupt),
 	  .help = "never interrupt a blocked thread, even where its system call would go on" },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
@@ -140,6 +168,29 @@ static bool check_regex(const char *text, struct sf_error *err)
 	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text, why);
 }
 
+/* The engine that was asked for by its name, or NULL. */
+static const struct sf_engine *named_engine(const struct record_options *given)
+{
+	return given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
+}
+
+/* Options that would say nothing to an engine that looks from outside. */
+static bool check_inside(const struct record_options *given, struct sf_error *err)
+{
+	const struct sf_engine *engine = named_engine(given);
+	const char *name = given->walk >= 0	   ? "walk"
+			   : given->cpu_clock >= 0 ? "cpu-clock"
+			   : given->only >= 0	   ? "only"
+			   : given->signal	   ? "signal"
+			   : given->per_tick	   ? "per-tick"
+						   : NULL;
+
+	if (!name || (engine && engine->inside))
+		return true;
+	return sf_fail(err, SF_E_INPUT, "--%s is for --engine signal%s%s", name,
+		       engine ? ", not " : " only", engine ? engine->name : "");
+}
+
 static bool check_usage(const struct record_options *given, int argc, int rest, struct sf_error *err)
 {
 	if (given->pid && rest < argc)
@@ -149,13 +200,12 @@ static bool check_usage(const struct record_options *given, int argc, int rest, 
 	if (given->pid == getpid())
 		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
 			       given->pid);
-	return !given->threads || check_regex(given->threads, err);
+	return check_inside(given, err) && (!given->threads || check_regex(given->threads, err));
 }
 
 static struct sf_session_options session_options(const struct record_options *given)
 {
 	struct sf_session_options session = {
-		.engine = sf_engines[0],
 		.max_depth = given->max_depth,
 		.output = given->output,
 		.capture = {
@@ -166,11 +216,18 @@ static struct sf_session_options session_options(const struct record_options *gi
 			.children = given->children,
 			.no_interrupt = given->no_interrupt,
 			.threads = given->threads,
+			.max_depth = given->max_depth,
+			.clock = clocks[given->clock],
+			.inside = {
+				.walk = given->walk >= 0 ? walks[given->walk] : NULL,
+				.cpu_clock = given->cpu_clock >= 0 ? cpu_clocks[given->cpu_clock] : NULL,
+				.only = given->only >= 0 ? only[given->only] : NULL,
+				.signal = given->signal,
+				.per_tick = given->per_tick,
+			},
 		},
 	};
 
-	if (given->engine)
-		session.engine = sf_engine_by_name(engine_names[given->engine]);
 	if (given->clock == CLOCK_CPU)
 		session.capture.blocked_rate_mhz = 0;
 	if (given->clock == CLOCK_WALL)
@@ -188,6 +245,48 @@ static int pass_on(const struct sf_launched *launched, int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static bool works(const struct sf_engine *engine, int32_t pid, bool launched, struct sf_error *err)
+{
+	if (!launched)
+		return engine->check(pid, err);
+	return engine->try_child ? engine->try_child(pid, err) : engine->check(0, err);
+}
+
+/* The first line of a message. */
+static void print_first_line(const char *text)
+{
+	fprintf(stderr, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+/*
+ * The engine that was named, if it works; else the best that does. Where that is not the first, the user
+ * is told why. The message of a failure is that of the best one.
+ */
+static const struct sf_engine *choose_engine(const struct record_options *given, bool launched,
+					     struct sf_error *err)
+{
+	const struct sf_engine *named = named_engine(given);
+
+	if (named && launched && !named->inside)
+		return named; /* it says itself what is wrong, if anything is */
+	if (named)
+		return works(named, given->pid, launched, err) ? named : NULL;
+	for (size_t i = 0; sf_engines[i]; i++) {
+		struct sf_error why = { 0 };
+
+		if (!works(sf_engines[i], given->pid, launched, i ? &why : err))
+			continue;
+		if (i && !given->quiet) {
+			fputs("stillframe: ", stderr);
+			print_first_line(err->text);
+			fprintf(stderr, ": so by %s, %s\n", sf_engines[i]->name,
+				sf_engines[i]->inside ? "from inside" : "from outside");
+		}
+		return sf_engines[i];
+	}
+	return NULL;
+}
+
 /* A launched command was forked before this: it has the signals and limits that we were given. */
 static int record(struct sf_session_options *session, const char *name, bool quiet)
 {
@@ -199,7 +298,9 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 	sf_task_raise_limit();
 	fine = sf_session_record(session, &result, &err);
 
-	if (!quiet && result.duration_ns)
+	if (!fine && !result.totals.ticks)
+		unlink(session->output); /* nothing was seen at all */
+	else if (!quiet && result.duration_ns)
 		sf_print_summary(stderr, session, &result, name);
 	if (!fine)
 		sf_cli_fail(SF_EXIT_FAILED, &err);
@@ -232,8 +333,14 @@ static int record_command(struct record_options *given, char **words)
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	given->pid = launched.pid;
 	session = session_options(given);
+	session.engine = choose_engine(given, true, &err);
+	if (!session.engine) {
+		sf_launch_cancel(&launched);
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
 	session.launched = &launched;
 	session.capture.child = launched.pid;
+	session.capture.program = words[0];
 	join_words(words, command, sizeof(command));
 	session.command = command;
 	if (!session.output) {
@@ -249,7 +356,9 @@ static int record_process(const struct record_options *given)
 	struct sf_error err = { 0 };
 	char name[64], command[1100], words[1000], output[64];
 
-	if (!sf_process_check(given->pid, &err) || !session.engine->check(given->pid, &err))
+	if (sf_process_check(given->pid, &err))
+		session.engine = choose_engine(given, false, &err);
+	if (!session.engine)
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	sf_process_name(given->pid, name, sizeof(name));
 	sf_process_command(given->pid, words, sizeof(words));
@@ -269,6 +378,9 @@ static int run(int argc, char **argv)
 		.blocked_rate_mhz = DEFAULT_BLOCKED_RATE_MHZ,
 		.max_depth = SF_DEFAULT_DEPTH,
 		.clock = CLOCK_BOTH,
+		.walk = -1,
+		.cpu_clock = -1,
+		.only = -1,
 	};
 	struct sf_error err = { 0 };
 	int rest, status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);

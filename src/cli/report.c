@@ -13,7 +13,7 @@ SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
 
 struct report_options {
 	int clock;            /* index into clock_choices */
-	const char *threads;
+	const char *threads, *label;
 	int by;               /* 0: all sections, else section + 1 */
 	uint32_t top, depth, min_percent;
 	bool json;
@@ -40,6 +40,8 @@ static const struct sf_option options[] = {
 	  .argument = "WHAT", .choices = by_choices, .help = "show one section only (default: all)" },
 	{ .name = "threads", .letter = 't', .kind = SF_OPTION_STRING, .offset = AT(threads),
 	  .argument = "REGEX", .help = "only threads whose name matches (POSIX extended)" },
+	{ .name = "label", .letter = 'l', .kind = SF_OPTION_STRING, .offset = AT(label),
+	  .argument = "KEY[=VALUE]", .help = "only samples that carry this label" },
 	{ .name = "top", .letter = 'n', .kind = SF_OPTION_COUNT, .offset = AT(top),
 	  .argument = "N", .help = "rows per table (default: 20; with --json all)" },
 	{ .name = "depth", .kind = SF_OPTION_COUNT, .offset = AT(depth), .argument = "N",
@@ -117,7 +119,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
-	struct sf_filter filter = { .threads = chosen->threads };
+	struct sf_filter filter = { .threads = chosen->threads, .label = chosen->label };
 	struct sf_report report = {
 		.path = path,
 		.only = chosen->by - 1,
@@ -165,7 +167,8 @@ const struct sf_command sf_command_report = {
 	.details =
 		"Prints who spent the time: functions by the time they took themselves (self) and with "
 		"all that they called (total; recursion counts once), the call tree, threads, states, "
-		"what blocked threads waited for, how the stacks ended and which ticks were lost.\n"
+		"what blocked threads waited for, labels, how the stacks ended and which ticks were "
+		"lost.\n"
 		"\n"
 		"Every sample carries its state and how much CPU time and elapsed time it stands for, so "
 		"one recording answers for CPU time (--clock cpu), elapsed time (--clock wall) and "

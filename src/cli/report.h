@@ -20,6 +20,7 @@
 	X(THREADS, "thread")                                                            \
 	X(STATES, "state")                                                               \
 	X(WAITS, "wait")                                                                  \
+	X(LABELS, "label")                                                                 \
 	X(ENDS, "end")                                                                     \
 	X(LOSSES, "loss")
 

@@ -136,6 +136,41 @@ static void put_waits(struct writer *writer)
 	}
 }
 
+/* The samples without a label are a row with two empty texts. */
+static void put_labels(struct writer *writer)
+{
+	const struct sf_profile *profile = writer->report->profile;
+	const struct sf_shares *labels = &writer->report->aggregate->labels;
+	size_t n = sf_report_rows(writer->report, labels->n, 0);
+
+	for (size_t i = 0; i < n && profile->n_labels; i++) {
+		uint32_t key = labels->items[i].key;
+		const struct sf_profile_label label =
+			key ? profile->labels[key - 1] : (struct sf_profile_label){ 0 };
+
+		start_row(writer, i);
+		put_text(writer, "key", sf_profile_string(profile, label.key));
+		putc(',', writer->out);
+		put_text(writer, "value", sf_profile_string(profile, label.value));
+		put_share(writer, &labels->items[i]);
+		putc('}', writer->out);
+	}
+}
+
+static void put_notes(struct writer *writer)
+{
+	const struct sf_profile *profile = writer->report->profile;
+
+	fputs(",\n\"notes\":[", writer->out);
+	for (uint32_t i = 0; i < profile->n_notes; i++) {
+		start_row(writer, i);
+		fprintf(writer->out, "\"pid\":%" PRId32 ",", profile->notes[i].pid);
+		put_text(writer, "text", sf_profile_string(profile, profile->notes[i].text));
+		putc('}', writer->out);
+	}
+	putc(']', writer->out);
+}
+
 static void put_ends(struct writer *writer)
 {
 	for (unsigned end = 0, n = 0; end < SF_N_ENDS; end++) {
@@ -177,6 +212,7 @@ static const struct {
 	[SF_SECTION_THREADS] = { "threads", put_threads },
 	[SF_SECTION_STATES] = { "states", put_states },
 	[SF_SECTION_WAITS] = { "waits", put_waits },
+	[SF_SECTION_LABELS] = { "labels", put_labels },
 	[SF_SECTION_ENDS] = { "ends", put_ends },
 	[SF_SECTION_LOSSES] = { "losses", put_losses },
 };
@@ -235,6 +271,7 @@ bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *
 		sections[section].put(&writer);
 		putc(']', out);
 	}
+	put_notes(&writer);
 	fputs("}\n", out);
 	return !writer.failed || sf_fail_memory(err);
 }

@@ -166,6 +166,34 @@ static void print_waits(const struct sf_report *report, const struct sf_output *
 	print_more(output, waits->n, n);
 }
 
+/* By the clock that was chosen: a label says on whose behalf, not what the thread did. */
+static void print_labels(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_shares *labels = &report->aggregate->labels;
+	const struct sf_profile *profile = report->profile;
+	size_t n = sf_report_rows(report, labels->n, TEXT_ROWS);
+	char time[32], samples[32], name[1024];
+
+	if (profile->n_labels == 0 && report->only < 0)
+		return;
+	print_title(output, "LABELS", "       %       time    samples  label");
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_share *row = &labels->items[i];
+		const struct sf_profile_label *label =
+			row->key ? &profile->labels[row->key - 1] : NULL;
+
+		putc(' ', output->file);
+		print_percent(output, sf_report_percent(row->ns, report->aggregate->total_ns));
+		fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->ns),
+			sf_format_count(samples, row->samples));
+		snprintf(name, sizeof(name), "%s=%s", /* as --label takes it */
+			 label ? sf_profile_string(profile, label->key) : "",
+			 label ? sf_profile_string(profile, label->value) : "");
+		print_name(output, label ? name : "(no label)", "", 32);
+	}
+	print_more(output, labels->n, n);
+}
+
 static void print_counted(const struct sf_output *output, uint64_t part, uint64_t whole,
 			  const char *word, const char *text)
 {
@@ -209,7 +237,7 @@ static void (*const sections[SF_N_SECTIONS])(const struct sf_report *report,
 	[SF_SECTION_FUNCTIONS] = print_functions, [SF_SECTION_TREE] = sf_report_tree,
 	[SF_SECTION_THREADS] = print_threads,     [SF_SECTION_STATES] = print_states,
 	[SF_SECTION_WAITS] = print_waits,         [SF_SECTION_ENDS] = print_ends,
-	[SF_SECTION_LOSSES] = print_losses,
+	[SF_SECTION_LOSSES] = print_losses,       [SF_SECTION_LABELS] = print_labels,
 };
 
 static void print_label(const struct sf_output *output, const char *label)
@@ -235,8 +263,10 @@ static void print_when(const struct sf_profile *profile, const struct sf_output 
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &parts);
 	print_label(output, "when");
 	fprintf(output->file, "%s%s", date, sf_format_time(duration, profile->duration_ns));
-	fprintf(output->file, " on ");
-	sf_print_cut(output->file, profile->host, 32);
+	if (*profile->host) { /* a stream does not say */
+		fprintf(output->file, " on ");
+		sf_print_cut(output->file, profile->host, 32);
+	}
 	putc('\n', output->file);
 }
 
@@ -344,6 +374,23 @@ static void print_clock(const struct sf_report *report, const struct sf_output *
 	putc('\n', output->file);
 }
 
+static void print_notes(const struct sf_profile *profile, const struct sf_output *output)
+{
+	char about[32] = "";
+
+	for (uint32_t i = 0; i < profile->n_notes; i++) {
+		const char *text = sf_profile_string(profile, profile->notes[i].text);
+		int used = 6;
+
+		if (profile->notes[i].pid)
+			used += snprintf(about, sizeof(about), "pid %" PRId32 ": ",
+					 profile->notes[i].pid);
+		fprintf(output->file, "%snote: %s", i ? "" : "\n",
+			profile->notes[i].pid ? about : "");
+		sf_print_wrapped(output->file, text, strlen(text), used, 6);
+	}
+}
+
 void sf_report_text(const struct sf_report *report, const struct sf_output *output)
 {
 	struct sf_output bounded = *output;
@@ -356,4 +403,5 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 		if (report->only < 0 || (unsigned)report->only == section)
 			sections[section](report, &bounded);
 	}
+	print_notes(report->profile, &bounded);
 }

@@ -2,6 +2,7 @@
 #include "cli/summary.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/output.h"
 
@@ -33,7 +34,11 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 	fprintf(out, " thread%s", totals->n_threads == 1 ? "" : "s");
 	if (totals->n_processes > 1)
 		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));
-	fprintf(out, ") by %s\n", options->engine->name);
+	fprintf(out, ") by %s", options->engine->name);
+	if (options->engine->inside)
+		fprintf(out, " (%s walk)",
+			options->capture.inside.walk ? options->capture.inside.walk : "sampler");
+	fputc('\n', out);
 }
 
 static void print_ticks(FILE *out, const struct sf_recording_totals *totals)
@@ -91,6 +96,14 @@ static void print_holds(FILE *out, const struct sf_session_result *result)
 		sf_format_bytes(memory, result->own_memory));
 }
 
+static void print_notes(FILE *out, const char *notes)
+{
+	for (const char *end; (end = strchr(notes, '\n')); notes = end + 1) {
+		fputs("  note  ", out);
+		sf_print_wrapped(out, notes, (size_t)(end - notes), 8, 8);
+	}
+}
+
 void sf_print_summary(FILE *out, const struct sf_session_options *options,
 		      const struct sf_session_result *result, const char *name)
 {
@@ -99,6 +112,7 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_stacks(out, &result->totals);
 	print_cpu(out, &result->totals);
 	print_holds(out, result);
+	print_notes(out, result->notes);
 	fprintf(out, "  wrote %s   look: stillframe report %s\n", options->output, options->output);
 	fprintf(out, "                 picture: stillframe export --format html %s\n",
 		options->output);

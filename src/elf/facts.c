@@ -70,24 +70,43 @@ void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret)
 	}
 }
 
-bool sf_elf_address(int fd, uint64_t offset, uint64_t *ret)
+size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
+	size_t n = 0;
 
 	if (!read_header(fd, &header))
-		return false;
+		return 0;
 	for (unsigned i = 0; i < header.e_phnum && read_segment(fd, &header, i, &segment); i++) {
-		/* A mapping starts at the page that holds the segment's first byte. */
-		uint64_t start = segment.p_offset & ~(uint64_t)0xfff;
-
 		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
 			continue;
-		if (offset >= start && offset - segment.p_offset + (segment.p_offset - start) <
-					       segment.p_filesz + (segment.p_offset - start)) {
-			*ret = segment.p_vaddr + (offset - segment.p_offset);
+		if (n == capacity)
+			break;
+		ret[n++] = (struct sf_elf_code){ segment.p_offset, segment.p_filesz,
+						 segment.p_vaddr };
+	}
+	return n;
+}
+
+bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offset, uint64_t *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		/* A mapping starts at the page that holds the segment's first byte. */
+		uint64_t before = code[i].offset & 0xfff;
+		uint64_t start = code[i].offset - before;
+
+		if (offset >= start && offset - start < code[i].size + before) {
+			*ret = code[i].address + (offset - code[i].offset);
 			return true;
 		}
 	}
 	return false;
+}
+
+bool sf_elf_address(int fd, uint64_t offset, uint64_t *ret)
+{
+	struct sf_elf_code code[MAX_SEGMENTS];
+
+	return sf_elf_code_address(code, sf_elf_code(fd, code, MAX_SEGMENTS), offset, ret);
 }

@@ -64,7 +64,7 @@ static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const
 {
 	const struct sf_profile_thread *thread = &builder->profile->threads[row->thread];
 
-	sample->label = take_array(builder, label_t *, 4);
+	sample->label = take_array(builder, label_t *, 5);
 	if (!sample->label)
 		return false;
 	sample->label[sample->n_label++] = text_label(
@@ -72,6 +72,13 @@ static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const
 	sample->label[sample->n_label++] = number_label(builder, "tid", thread->tid);
 	sample->label[sample->n_label++] = number_label(builder, "pid", thread->pid);
 	sample->label[sample->n_label++] = text_label(builder, "state", sf_state_word(row->state));
+	if (row->label) {
+		const struct sf_profile_label *label = &builder->profile->labels[row->label - 1];
+
+		sample->label[sample->n_label++] =
+			text_label(builder, sf_profile_string(builder->profile, label->key),
+				   sf_profile_string(builder->profile, label->value));
+	}
 	return !builder->no_memory;
 }
 
@@ -223,7 +230,7 @@ static bool write_pprof(const struct sf_profile *profile, const struct sf_filter
 
 	if (!strings || !locations)
 		return sf_fail_memory(err);
-	if (!sf_tally_create(profile, filter, &tally, err))
+	if (!sf_tally_create(profile, filter, true, &tally, err))
 		return false;
 	done = build(&builder, tally, filter->clock) && pack(&builder.message, out);
 	sf_vec_deinit(&builder.frames);

@@ -11,7 +11,7 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
 /* What makes two samples one row; compared as bytes, so it has no holes. */
 struct key {
-	uint32_t thread, node, state;
+	uint32_t thread, node, state, label;
 };
 
 bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
@@ -50,9 +50,10 @@ bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *
 
 /* Interned numbers are dense, so the number of a sample's key is the number of its row. */
 static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
-		       const struct sf_profile_sample *sample, uint64_t weight_ns)
+		       const struct sf_profile_sample *sample, uint32_t label,
+		       uint64_t weight_ns)
 {
-	const struct key key = { sample->thread, sample->node, sample->state };
+	const struct key key = { sample->thread, sample->node, sample->state, label };
 	struct sf_tally_row *row;
 	bool is_new;
 	uint32_t number = sf_intern_add(keys, &key, sizeof(key), &is_new);
@@ -67,6 +68,7 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 			.thread = sample->thread,
 			.node = sample->node,
 			.state = sample->state,
+			.label = label,
 		};
 	}
 	row = &tally->rows[number - 1];
@@ -78,7 +80,7 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 	return true;
 }
 
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter, bool by_label,
 		     struct sf_tally **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = calloc(1, sizeof(*tally));
@@ -96,7 +98,8 @@ bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *f
 
 		if (!chosen[sample->thread] || !weight_ns)
 			continue;
-		if (!add_sample(tally, &capacity, keys, sample, weight_ns))
+		if (!add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
+				weight_ns))
 			return sf_fail_memory(err);
 	}
 	*ret = sf_steal(&tally);

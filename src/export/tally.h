@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples that an export is about, added up: a row for each distinct thread, stack and state.
+ * The samples that an export is about, added up: a row for each distinct thread, stack, state
+ * and label.
  * This is the one place where exporters apply a filter.
  */
 #ifndef SF_EXPORT_TALLY_H
@@ -14,6 +15,7 @@
 struct sf_tally_row {
 	uint32_t thread;    /* index */
 	uint32_t node;      /* 0: nothing is known of the stack */
+	uint32_t label;     /* index of the profile's labels + 1; 0: none */
 	uint8_t  state;     /* enum sf_state */
 	uint64_t ticks;
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
@@ -33,8 +35,11 @@ struct sf_tally {
 bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
 		      bool **chosen_ret, struct sf_error *err);
 
-/* Samples that weigh nothing by the filter's clock are left out. */
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+/*
+ * Samples that weigh nothing by the filter's clock are left out. Without `by_label`, rows that differ
+ * in nothing else are one, and its label is 0.
+ */
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter, bool by_label,
 		     struct sf_tally **ret, struct sf_error *err);
 void sf_tally_destroy(struct sf_tally *tally); /* takes NULL */
 

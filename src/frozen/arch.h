@@ -19,6 +19,13 @@
 
 struct sf_reader;
 
+/* How a function that keeps a frame pointer begins, from its code. */
+struct sf_prologue {
+	uint64_t start;    /* its first instruction: what a call of it names */
+	uint32_t size;     /* bytes that it takes off sp after the frame pointer was set, at least */
+	bool     is_fixed; /* these are all, and nothing up to pc looks as if it took more (alloca) */
+};
+
 /*
  * The registers of one frame. r[] is indexed by DWARF number (x86-64: 0 rax ... 7 rsp ... 15 r15,
  * System V psABI figure 3.36; aarch64: 0 x0 ... 30 lr, 31 sp, AADWARF64 section 4.1).
@@ -63,6 +70,16 @@ struct sf_arch {
 	 * (with a link register: 0, and the return address is there).
 	 */
 	bool (*is_frame_edge)(const struct sf_reader *reader, uint64_t pc, uint8_t *pushed_ret);
+
+	/*
+	 * For frames that only a frame pointer leads out of, where it is not known (step_inferred.c).
+	 * NULL: there is no such step. `prologue`: whether the code before `framed` sets the frame
+	 * pointer, and begins a function by it; pc is in the same function. `jump_slot`: whether the code
+	 * at pc only jumps to where the word at *slot_ret points, as a PLT's does.
+	 */
+	bool (*prologue)(const struct sf_reader *reader, uint64_t framed, uint64_t pc,
+			 struct sf_prologue *ret);
+	bool (*jump_slot)(const struct sf_reader *reader, uint64_t pc, uint64_t *slot_ret);
 };
 
 extern const struct sf_arch sf_arch_x86_64;

@@ -125,6 +125,133 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 	return false;
 }
 
+static const struct pattern endbr = { 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa } };
+
+/* push %rbp; mov %rsp, %rbp. */
+static const struct pattern frames_made[] = {
+	{ 4, 1, { 0x55, 0x48, 0x89, 0xe5 } },
+	{ 4, 1, { 0x55, 0x48, 0x8b, 0xec } },
+};
+
+/*
+ * The bytes of an instruction that takes from sp as a function begins, or 0: pushes, then at most
+ * one sub. What they take is added to *taken.
+ */
+static unsigned takes_from_sp(const uint8_t code[7], uint32_t *taken, bool *is_last)
+{
+	const bool has_prefix = code[0] == 0x41;
+	uint32_t immediate;
+
+	if ((code[has_prefix] & 0xf8) == 0x50) { /* push %reg */
+		*taken += 8;
+		return 1 + has_prefix;
+	}
+	*is_last = true;
+	if (code[0] != 0x48 || code[2] != 0xec)
+		return 0;
+	if (code[1] == 0x83 && code[3] < 0x80) { /* sub $imm8, %rsp */
+		*taken += code[3];
+		return 4;
+	}
+	memcpy(&immediate, code + 3, sizeof(immediate));
+	if (code[1] != 0x81 || immediate > INT32_MAX) /* sub $imm32, %rsp */
+		return 0;
+	*taken += immediate;
+	return 7;
+}
+
+/* What they take together, at least; *pc_ret moves behind them. */
+static bool read_frame_size(const struct sf_reader *reader, uint64_t *pc_ret, uint32_t *size_ret)
+{
+	bool is_last = false;
+	uint8_t code[7];
+
+	*size_ret = 0;
+	for (unsigned i = 0; i < 8 && !is_last; i++) {
+		if (!sf_read(reader, code, *pc_ret, sizeof(code)))
+			return false;
+		*pc_ret += takes_from_sp(code, size_ret, &is_last);
+	}
+	return true;
+}
+
+#define MAX_BODY 16384
+
+/*
+ * Whether these bytes may be an instruction that takes more from sp: add, sub, and, mov, lea to it.
+ * Looked for at any byte, so some are none; leave, pop and add $imm, %rsp only give back.
+ */
+static bool may_set_sp(const uint8_t code[3])
+{
+	const uint8_t rex = code[0], op = code[1], modrm = code[2];
+	const bool rm_is_sp = (modrm & 0xc7) == 0xc4, reg_is_sp = (modrm & 0x38) == 0x20;
+
+	switch (op) {
+	case 0x01: case 0x29: case 0x21: case 0x89:
+		return (rex & 0xfb) == 0x48 && rm_is_sp && !(op == 0x89 && modrm == 0xec);
+	case 0x81: case 0x83:
+		return rex == 0x48 && rm_is_sp && modrm != 0xc4;
+	case 0x03: case 0x2b: case 0x23: case 0x8b: case 0x8d:
+		return (rex & 0xfe) == 0x48 && reg_is_sp;
+	default:
+		return false;
+	}
+}
+
+static bool sets_sp_between(const struct sf_reader *reader, uint64_t start, uint64_t end)
+{
+	uint8_t code[256];
+
+	if (end < start || end - start > MAX_BODY)
+		return true;
+	for (uint64_t at = start; at < end; at += sizeof(code) - 2) {
+		const size_t n = end - at < sizeof(code) ? end - at : sizeof(code);
+
+		if (!sf_read(reader, code, at, n))
+			return true;
+		for (size_t i = 0; i + 3 <= n; i++) {
+			if (may_set_sp(code + i))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool prologue(const struct sf_reader *reader, uint64_t framed, uint64_t pc,
+		     struct sf_prologue *ret)
+{
+	uint64_t body = framed;
+
+	ret->start = framed - frames_made[0].size;
+	if (!matches(reader, ret->start, &frames_made[0]) &&
+	    !matches(reader, ret->start, &frames_made[1]))
+		return false;
+	if (matches(reader, ret->start - endbr.size, &endbr))
+		ret->start -= endbr.size;
+	ret->is_fixed = read_frame_size(reader, &body, &ret->size) &&
+			!sets_sp_between(reader, body, pc);
+	return true;
+}
+
+/* endbr64 and bnd or not; jmp *displacement(%rip). */
+static bool jump_slot(const struct sf_reader *reader, uint64_t pc, uint64_t *slot_ret)
+{
+	uint8_t code[7];
+	int32_t relative;
+	unsigned at;
+
+	if (matches(reader, pc, &endbr))
+		pc += endbr.size;
+	if (!sf_read(reader, code, pc, sizeof(code)))
+		return false;
+	at = code[0] == 0xf2;
+	if (code[at] != 0xff || code[at + 1] != 0x25)
+		return false;
+	memcpy(&relative, code + at + 2, sizeof(relative));
+	*slot_ret = pc + at + 6 + (uint64_t)(int64_t)relative;
+	return true;
+}
+
 const struct sf_arch sf_arch_x86_64 = {
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
@@ -142,4 +269,6 @@ const struct sf_arch sf_arch_x86_64 = {
 	.sigframe_size = UC_MCONTEXT + sizeof(sigcontext_order) * 8,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
+	.prologue = prologue,
+	.jump_slot = jump_slot,
 };

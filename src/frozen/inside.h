@@ -5,7 +5,9 @@
  *
  * A signal is ours if it says so: from our timer (si_value has our cookie), from our
  * perf event (si_fd is the thread's clock), or queued by our sampler (cookie, slot, generation).
- * All others go on to whoever had the signal before (frozen/chain.h).
+ * All others go on to whoever had the signal before (frozen/chain.h). One of ours may still be pending long
+ * after its clock was taken off, in a thread that blocks it: so the cookie is chosen once in the life
+ * of a process.
  */
 #ifndef SF_FROZEN_INSIDE_H
 #define SF_FROZEN_INSIDE_H
@@ -33,7 +35,7 @@ enum sf_inside_mode {
 struct sf_inside {
 	_Atomic uint32_t mode;
 	int32_t  pid;
-	uint16_t cookie;
+	uint16_t cookie;                   /* never 0 */
 	int      signal;
 	const struct sf_arch *arch;
 	struct sf_self_access access;
@@ -45,7 +47,6 @@ struct sf_inside {
 	const struct sf_code_map *_Atomic map;
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
-	bool     clock_is_perf;            /* seat->clock is a descriptor, else a timer */
 	bool     jitter;
 
 	/* Counted, for the summary and the tests. */
@@ -68,13 +69,19 @@ uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation);
 void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
 
 /*
- * Walks what stands in a slot (or the workspace's own still), puts the sample into the outbox, and says how it
- * ended. The sampler calls it between sf_slot_take and sf_slot_release. Signal-safe.
+ * Walks what stands in a slot, puts the sample into the outbox, and says how it ended. Without room in the
+ * outbox it becomes a loss, or if not even that has room, the thread's next sample speaks for it. The sampler calls it between sf_slot_take and sf_slot_release. Signal-safe.
  */
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
 
-/* Puts a loss into the outbox. Signal-safe. */
-void sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
+/*
+ * Puts workspace->trace into the outbox as this sample, whose number of frames and end are filled in. False:
+ * there was no room, and what it speaks for is still to be spoken for. Signal-safe.
+ */
+bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample);
+
+/* Puts a loss into the outbox; false: no room. Signal-safe. */
+bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
 		    uint32_t ticks);
 
 #endif

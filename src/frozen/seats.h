@@ -22,10 +22,13 @@ enum sf_seat_flags {
 	SF_SEAT_LEAVING = 2,      /* it is about to exec or to exit: ask nothing of it any more */
 	SF_SEAT_UNWATCHED = 4,    /* the policy passes it over */
 	SF_SEAT_DEAF = 8,         /* it blocks our signal */
+	SF_SEAT_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
+	SF_SEAT_NAMED = 32,       /* the thread gave itself a name */
+	SF_SEAT_RENAMED = 64,     /* ... which the sampler has not told yet */
 };
 
 struct sf_seat {
-	_Atomic int32_t  tid;          /* 0: free; -1: free, but others may sit behind it */
+	_Atomic int32_t  tid;          /* above 0: a thread's; else nobody's (seats.c) */
 	_Atomic uint32_t flags;
 	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
 	_Atomic uint32_t label;        /* number, 0: none */
@@ -35,6 +38,9 @@ struct sf_seat {
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
+	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept when that is closed: a signal may
+					* be under way still, and it is ours. 0: it never had one */
+	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	uint64_t random;               /* the handler's: for jitter */
 };
 
@@ -44,9 +50,12 @@ struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid);   /* NULL: ha
 struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret);
 void sf_seats_leave(struct sf_seat *seat);   /* the thread has ended */
 
+/* Ticks in this much CPU time, at least 1; period_ns 0: 1. */
+uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns);
+
 /*
  * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of ticks in
- * it (at least 1). Taken once: two that race share it. Signal-safe.
+ * it (at least 1, of seat->period_ns). Taken once: two that race share it. Signal-safe.
  */
 uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret);
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "frozen/reader.h"
+#include "frozen/record.h"
 #include "frozen/still.h"
 #include "frozen/walk.h"
 
@@ -31,15 +32,20 @@ void sf_self_close(struct sf_self_access *access);
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size);
 
 /*
- * What one walk needs besides its still: room for the frames, and for the piece of memory read last.
- * One walk at a time. Made and freed by ordinary code.
+ * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is large
+ * is here and not on the stack, which may be a small one. One walk at a time. Made and freed by
+ * ordinary code.
  */
 struct sf_workspace {
 	const struct sf_self_access *access;
 	struct sf_trace trace;
+	struct sf_stream_frame *packed;      /* room for trace.capacity: the frames of a sample */
+	struct sf_still still;               /* for whoever has none of his own */
+	const struct sf_code_map *map;       /* of the walk under way */
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
+	size_t   mapped_size;                /* of all of this */
 };
 
 /* piece_size: a multiple of 4096. NULL: no memory. By mmap, so the target's heap is not used. */
@@ -49,7 +55,8 @@ void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 
 /*
  * Walks a thread of this process that stands (or the calling one, from its signal context) into
- * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. Signal-safe.
+ * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may be
+ * workspace->still. Signal-safe.
  */
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still);
 

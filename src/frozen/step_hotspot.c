@@ -217,15 +217,33 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	return step_by_size(step, why);
 }
 
+/*
+ * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a method
+ * leads to them, too, wherever it stands.
+ */
+static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	struct sf_blob blob;
+
+	return step->blob.frame_size >= 2 && step->fp_known && step->fp >= step->sp &&
+	       step->fp % WORD == 0 &&
+	       step->fp - step->sp <= (uint64_t)(uint32_t)(step->blob.frame_size - 2) * WORD &&
+	       sf_hotspot_record(step, step->fp, ret) && sf_hotspot_holds(step->hotspot, ret->pc) &&
+	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
+}
+
 /* Where the machine's own code calls into it: with a frame of known size, once that is made. */
 static enum sf_step step_runtime(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_blob *blob = &step->blob;
+	struct sf_hotspot_caller caller;
 	enum sf_step taken;
 	bool whole = !step->cursor->exact ||
 		     (blob->frame_complete >= 0 &&
 		      step->pc >= blob->code_start + (uint32_t)blob->frame_complete);
 
+	if (step->cursor->exact && by_own_frame_pointer(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	if (whole && blob->frame_size >= 2) {
 		taken = step_by_size(step, why);
 		if (taken == SF_STEP_TAKEN || *why == SF_END_COPY)

@@ -152,7 +152,11 @@ static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 		.pc = slot(&slots, SLOT_RETURN), .sp = slot(&slots, SLOT_SENDER_SP),
 		.fp = slot(&slots, SLOT_FP), .fp_known = true,
 	};
-	if (caller.sp < step->fp + 2 * WORD || !sf_hotspot_holds(step->hotspot, caller.pc) ||
+	/*
+	 * Usually it is above the return address; where a method handle's linker took an argument off the stack
+	 * and moved the return address up, it is the old one.
+	 */
+	if (caller.sp <= step->fp || !sf_hotspot_holds(step->hotspot, caller.pc) ||
 	    (!known && !sf_hotspot_is_return(step, caller.pc)))
 		return SF_STEP_FAILED;
 	/* Without a Method it is a skeleton: deoptimization is about to fill it in. */

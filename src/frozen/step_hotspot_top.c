@@ -16,10 +16,11 @@
 #define NEAR_ENTRY 32
 #define BEFORE 8             /* bytes before pc that patterns look at */
 #define BEHIND 24
+#define WRAPPER_END 56       /* longest from the end of a wrapper's frame to behind its return */
 
 /* Bytes at a place, fewer where no more can be read. */
 struct code {
-	uint8_t bytes[MAX_PROLOGUE + 16];
+	uint8_t bytes[MAX_PROLOGUE + 32];
 	unsigned n;
 };
 
@@ -202,12 +203,8 @@ static const struct epilogue {
 	  .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x89, 0x97 }, .behind = 7, .then = { 0xe9 }, .n_then = 1,
 	  .gone = POPPED },
-	/* wrappers: leave; then the test for a pending exception */
+	/* wrappers of native methods; what follows is below */
 	{ .n = 1, .at = { 0xc9 }, .wrapper = 1, .gone = LEAVE },
-	{ .n = 3, .at = { 0x49, 0x83, 0x7f }, .before = { 0xc9 }, .wrapper = 1, .gone = POPPED },
-	{ .n = 3, .at = { 0x49, 0x83, 0xbf }, .before = { 0xc9 }, .wrapper = 1, .gone = POPPED },
-	{ .n = 2, .at = { 0x0f, 0x85 }, .behind = 6, .then = { 0xc3 }, .n_then = 1, .wrapper = 1,
-	  .gone = POPPED },
 };
 
 /* `code` starts BEFORE bytes before pc. */
@@ -236,6 +233,31 @@ static bool is_poll_jump(const struct code *code)
 	       starts_with(at - 7, 7, store, sizeof(store));
 }
 
+/*
+ * Wrappers test for a pending exception, and in some JDKs poll, after their frame is gone: from "leave" to
+ * "jne; ret", and the jump behind that to where exceptions are thrown.
+ */
+static bool in_wrapper_end(const struct sf_hotspot_step *step)
+{
+	const uint64_t before = step->pc - step->blob.code_start;
+	unsigned leave = WRAPPER_END, back = before < WRAPPER_END ? (unsigned)before : WRAPPER_END;
+	struct code code;
+
+	read_code(step, step->pc - back, back + WRAPPER_END, &code);
+	for (unsigned i = 0; i < back && i + 3 < code.n; i++) {
+		const uint8_t *at = code.bytes + i;
+
+		if (at[0] == 0xc9 && ((at[1] == 0x41 && at[2] == 0xf6) ||
+				      (at[1] == 0x49 && at[2] == 0x83)))
+			leave = i;
+	}
+	for (unsigned i = leave; i + 7 <= code.n; i++) {
+		if (code.bytes[i] == 0x0f && code.bytes[i + 1] == 0x85 && code.bytes[i + 6] == 0xc3)
+			return back > leave && back <= i + 7;
+	}
+	return false;
+}
+
 static bool in_epilogue(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	struct code code;
@@ -245,7 +267,7 @@ static bool in_epilogue(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 	read_code(step, step->pc - BEFORE, BEFORE + BEHIND, &code);
 	if (code.n <= BEFORE)
 		return false;
-	if (is_poll_jump(&code))
+	if (is_poll_jump(&code) || (step->blob.class == SF_BLOB_WRAPPER && in_wrapper_end(step)))
 		return sf_hotspot_bare(step, step->sp, ret);
 	for (size_t i = 0; i < sizeof(epilogues) / sizeof(epilogues[0]); i++) {
 		if (!fits(&epilogues[i], &code, step->blob.class == SF_BLOB_WRAPPER))

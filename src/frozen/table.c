@@ -82,6 +82,19 @@ const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t addr
 	return row ? rules_of(table, row) : NULL;
 }
 
+bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_row_range *ret)
+{
+	const struct sf_table_header *header = table->header;
+	const struct sf_row *row = find_row(table, address);
+
+	if (!row || row->rules >= header->n_rules)
+		return false;
+	ret->rules = &table->rules[row->rules];
+	ret->start = header->base + row->offset;
+	ret->end = row + 1 < table->rows + header->n_rows ? header->base + row[1].offset : UINT64_MAX;
+	return true;
+}
+
 bool sf_table_starts_row(const struct sf_table *table, uint64_t address)
 {
 	const struct sf_row *row = find_row(table, address);

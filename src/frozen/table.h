@@ -94,6 +94,15 @@ bool sf_table_init(struct sf_table *ret, const void *block, size_t size);
  */
 const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address);
 
+/* A row and where it holds, as in the file: from `start` up to `end` (the last: UINT64_MAX). */
+struct sf_row_range {
+	const struct sf_rules *rules; /* a gap's, too */
+	uint64_t start, end;
+};
+
+/* The row that covers `address`; false where none does. Signal-safe. */
+bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_row_range *ret);
+
 /* Whether a row starts exactly at `address`: a function or a gap does, or the rules change. Signal-safe. */
 bool sf_table_starts_row(const struct sf_table *table, uint64_t address);
 

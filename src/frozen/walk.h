@@ -131,6 +131,9 @@ typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region
 
 sf_step_fn sf_step_hotspot, sf_step_rows, sf_step_sigreturn, sf_step_first, sf_step_frame_pointer;
 
+/* Asked only where the others end with SF_END_REGISTER; it fails with that, too. */
+sf_step_fn sf_step_inferred;
+
 /*
  * Walks `still` into `trace` and says how it ended, also in trace->end. The first frame
  * is where the thread stands. Bounded by trace->capacity. Signal-safe.

@@ -9,6 +9,7 @@
 #ifndef SF_OS_CHANNEL_H
 #define SF_OS_CHANNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,11 @@
 #define SF_CHANNEL_MAX 4096         /* bytes of a message */
 #define SF_CHANNEL_PATH 108         /* bytes of a path, with the zero (sockaddr_un) */
 
-/* The path of the socket on which a process with the agent inside listens; of the one that stillframe has. */
+/*
+ * The path of the socket on which a process with the agent inside listens; of the one that stillframe has.
+ * For the calling process the folder is made; for another one its socket is looked for, also in its
+ * container (false and err->os_errno ENOENT: there is none).
+ */
 bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 
@@ -26,6 +31,9 @@ int sf_channel_listen(const char *path, struct sf_error *err);
 /* -1 and SF_E_NONE when a caller was turned away (another user's), or none is there. Non-blocking. */
 int sf_channel_accept(int listener, struct sf_error *err);
 int sf_channel_connect(const char *path, struct sf_error *err);
+
+/* The process at the other end: who connected, or who began to listen. 0: of another container. */
+bool sf_channel_peer(int channel, int32_t *pid_ret);
 
 /* One whole message, and fd if it is not -1. */
 bool sf_channel_send(int channel, const void *bytes, size_t size, int fd, struct sf_error *err);

@@ -18,6 +18,7 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate)
 	free(aggregate->threads.items);
 	free(aggregate->states.items);
 	free(aggregate->waits.items);
+	free(aggregate->labels.items);
 	free(aggregate);
 }
 
@@ -137,6 +138,7 @@ static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *
 	add_share(&aggregate->threads.items[sample->thread], sample->thread, sample,
 		  aggregate->clock);
 	add_state(aggregate, sample);
+	add_share(&aggregate->labels.items[sample->label], sample->label, sample, aggregate->clock);
 	if (wait)
 		add_share(&aggregate->waits.items[wait], wait, sample, aggregate->clock);
 }
@@ -146,13 +148,15 @@ static bool add_samples(struct sf_aggregate *aggregate, const struct sf_profile 
 {
 	if (!make_shares(&aggregate->threads, profile->n_threads) ||
 	    !make_shares(&aggregate->states, SF_N_STATES) ||
-	    !make_shares(&aggregate->waits, profile->n_functions))
+	    !make_shares(&aggregate->waits, profile->n_functions) ||
+	    !make_shares(&aggregate->labels, (size_t)profile->n_labels + 1))
 		return sf_fail_memory(err);
 	for (size_t i = 0; i < profile->n_samples; i++)
 		add_sample(aggregate, profile, &profile->samples[i]);
 	sort_shares(&aggregate->threads);
 	sort_shares(&aggregate->states);
 	sort_shares(&aggregate->waits);
+	sort_shares(&aggregate->labels);
 	return true;
 }
 

@@ -24,7 +24,10 @@ struct sf_tree_node {
 	uint32_t next;
 };
 
-/* A row of the smaller tables; `key` is a thread's index, a state, or a function (of a wait). */
+/*
+ * A row of the smaller tables; `key` is a thread's index, a state, a function (of a wait), or a
+ * label's index + 1 (0: the samples without one).
+ */
 struct sf_share {
 	uint32_t key;
 	uint64_t ns;          /* by the clock */
@@ -54,7 +57,7 @@ struct sf_aggregate {
 	size_t n_functions;
 	struct sf_tree_node *tree;           /* tree[0] is the root */
 	uint32_t n_tree;
-	struct sf_shares threads, states, waits;
+	struct sf_shares threads, states, waits, labels;
 
 	uint64_t holds;
 	uint64_t hold_p50_ns, hold_p99_ns, hold_max_ns; /* bucket ends: at most this */

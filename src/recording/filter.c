@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeping only some of a profile's threads, with the samples and losses that are theirs. */
+/* Keeping only some of a profile's threads, with the samples and losses that are theirs, and some labels. */
 #include <regex.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "recording/profile.h"
@@ -55,22 +56,18 @@ static void keep_losses(struct sf_profile *profile, const uint32_t *new_numbers)
 	profile->n_losses = kept;
 }
 
-bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
-		       struct sf_error *err)
+static bool filter_threads(struct sf_profile *profile, const char *threads, struct sf_error *err)
 {
 	SF_CLEANUP(free) uint32_t *new_numbers = NULL;
 	regex_t regex;
-	int code;
+	int code = regcomp(&regex, threads, REG_EXTENDED | REG_NOSUB);
 
-	if (!filter->threads)
-		return true;
-	code = regcomp(&regex, filter->threads, REG_EXTENDED | REG_NOSUB);
 	if (code != 0) {
 		char reason[128];
 
 		regerror(code, &regex, reason, sizeof(reason));
-		return sf_fail(err, SF_E_INPUT, "\"%s\" is no regular expression: %s",
-			       filter->threads, reason);
+		return sf_fail(err, SF_E_INPUT, "\"%s\" is no regular expression: %s", threads,
+			       reason);
 	}
 	new_numbers = calloc((size_t)profile->n_threads + 1, sizeof(*new_numbers));
 	if (new_numbers) {
@@ -80,4 +77,47 @@ bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filte
 	}
 	regfree(&regex);
 	return new_numbers || sf_fail_memory(err);
+}
+
+/* `wanted` is KEY or KEY=VALUE; keys may have an = of their own. */
+static bool label_matches(const struct sf_profile *profile, const struct sf_profile_label *label,
+			  const char *wanted)
+{
+	const char *key = sf_profile_string(profile, label->key);
+	const char *value = sf_profile_string(profile, label->value);
+	size_t size = strlen(key);
+
+	if (strncmp(wanted, key, size) != 0)
+		return false;
+	return wanted[size] == 0 || (wanted[size] == '=' && strcmp(wanted + size + 1, value) == 0);
+}
+
+static bool filter_label(struct sf_profile *profile, const char *wanted, struct sf_error *err)
+{
+	SF_CLEANUP(free) bool *matches = calloc((size_t)profile->n_labels + 1, sizeof(*matches));
+	size_t kept = 0;
+
+	if (!matches)
+		return sf_fail_memory(err);
+	for (uint32_t i = 0; i < profile->n_labels; i++)
+		matches[i + 1] = label_matches(profile, &profile->labels[i], wanted);
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		if (matches[profile->samples[i].label])
+			profile->samples[kept++] = profile->samples[i];
+	}
+	if (!kept)
+		return sf_fail(err, SF_E_INPUT, "no sample carries the label \"%s\"", wanted);
+	profile->n_samples = kept;
+	profile->n_losses = 0;
+	for (uint32_t i = 0; i < profile->n_threads; i++)
+		profile->threads[i].cpu_counted_ns = 0;
+	return true;
+}
+
+bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
+		       struct sf_error *err)
+{
+	if (filter->threads && !filter_threads(profile, filter->threads, err))
+		return false;
+	return !filter->label || filter_label(profile, filter->label, err);
 }

@@ -220,6 +220,27 @@ static bool add_stack(const struct sf_value *v, struct sf_rows *rows)
 	return (node && sf_vec_push(&loader->node_of, node)) || sf_fail_memory(rows->err);
 }
 
+static bool add_label(const struct sf_value *v, struct sf_rows *rows)
+{
+	struct sf_loader *loader = rows->arg;
+	struct sf_profile_label label;
+
+	return check_next(rows, v[0].number, loader->labels.n) &&
+	       take_string(rows, v[1].text, &label.key) &&
+	       take_string(rows, v[2].text, &label.value) &&
+	       (sf_vec_push(&loader->labels, label) || sf_fail_memory(rows->err));
+}
+
+static bool add_note(const struct sf_value *v, struct sf_rows *rows)
+{
+	struct sf_loader *loader = rows->arg;
+	struct sf_profile_note note = { .pid = (int32_t)v[1].number };
+
+	return check_next(rows, v[0].number, loader->notes.n) &&
+	       take_string(rows, v[2].text, &note.text) &&
+	       (sf_vec_push(&loader->notes, note) || sf_fail_memory(rows->err));
+}
+
 /* So that no view has to fear an overflow: all of them together stay below 2^63. */
 static bool add_times(struct sf_rows *rows, int64_t cpu_ns, int64_t wall_ns)
 {
@@ -232,10 +253,12 @@ static bool add_times(struct sf_rows *rows, int64_t cpu_ns, int64_t wall_ns)
 	return true;
 }
 
+/* The row of a sample of any version: where it has no label, that column reads as 0. */
 static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
 	struct sf_profile_sample sample = {
+		.label = (uint32_t)v[11].number,
 		.time_ns = (uint64_t)v[1].number,
 		.cpu_ns = (uint64_t)v[4].number,
 		.wall_ns = (uint64_t)v[5].number,
@@ -249,6 +272,7 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 	if (!sf_rows_check(rows, "id", v[0].number, loader->last_sample + 1, INT64_MAX - 1) ||
 	    !sf_rows_check(rows, "thread", v[2].number, 1, (int64_t)loader->threads.n) ||
 	    !sf_rows_check(rows, "stack", v[3].number, 0, (int64_t)loader->node_of.n) ||
+	    !sf_rows_check(rows, "label", v[11].number, 0, (int64_t)loader->labels.n) ||
 	    !add_times(rows, v[4].number, v[5].number))
 		return false;
 	loader->last_sample = v[0].number;
@@ -289,6 +313,15 @@ static bool add_hold(const struct sf_value *v, struct sf_rows *rows)
 	return sf_vec_push(&loader->holds, hold) || sf_fail_memory(rows->err);
 }
 
+/* Of every version; later ones have more behind them. */
+#define SAMPLE_COLUMNS                                                                             \
+		{ "id", NUMBER, INT64_MIN, INT64_MAX }, { "time_ns", NUMBER, ANY_TIME },            \
+		{ "thread", NUMBER, ANY_U32 }, { "stack", NUMBER, ANY_U32 },                       \
+		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME },                   \
+		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },             \
+		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },                   \
+		{ "syscall", NUMBER, INT16_MIN, INT16_MAX }
+
 /* In the order in which they refer to each other. */
 static const struct sf_table_form forms[] = {
 	{ "session", "id", add_session, {
@@ -320,13 +353,15 @@ static const struct sf_table_form forms[] = {
 	{ "stacks", "id", add_stack, {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "parent", NUMBER, ANY_U32 },
 		{ "frame", NUMBER, ANY_U32 } } },
+	{ "labels", "id", add_label, {
+		{ "id", NUMBER, 1, UINT32_MAX - 1 }, { "key", TEXT }, { "value", TEXT } },
+	  .since = 2 },
+	{ "notes", "id", add_note, {
+		{ "id", NUMBER, 1, UINT32_MAX }, { "pid", NUMBER, INT32_MIN, INT32_MAX },
+		{ "text", TEXT } }, .since = 2 },
+	{ "samples", "id", add_sample, { SAMPLE_COLUMNS }, .until = 1 },
 	{ "samples", "id", add_sample, {
-		{ "id", NUMBER, INT64_MIN, INT64_MAX }, { "time_ns", NUMBER, ANY_TIME },
-		{ "thread", NUMBER, ANY_U32 }, { "stack", NUMBER, ANY_U32 },
-		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME },
-		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },
-		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },
-		{ "syscall", NUMBER, INT16_MIN, INT16_MAX } } },
+		SAMPLE_COLUMNS, { "label", false, true, 1, UINT32_MAX - 1 } }, .since = 2 },
 	{ "losses", "thread, cause", add_loss, {
 		{ "thread", NUMBER, ANY_U32 }, { "cause", NUMBER, 0, SF_N_LOSSES - 1 },
 		{ "ticks", NUMBER, ANY_U32 }, { "cpu_ns", NUMBER, ANY_TIME },
@@ -341,6 +376,9 @@ static bool read_tables(struct sf_loader *loader, struct sf_error *err)
 		/* Stacks are expanded as they come, so frames must be known before. */
 		if (forms[i].add == add_stack && !sf_loader_expand_frames(loader, err))
 			return false;
+		if (loader->version < forms[i].since ||
+		    (forms[i].until && loader->version > forms[i].until))
+			continue;
 		loader->last_key = 0;
 		if (!sf_rows_read(loader->db, loader->path, &forms[i], loader, err))
 			return false;
@@ -437,6 +475,8 @@ static bool hand_over(struct sf_loader *loader, struct sf_error *err)
 	HAND_OVER(loader, nodes);
 	HAND_OVER(loader, modules);
 	HAND_OVER(loader, threads);
+	HAND_OVER(loader, labels);
+	HAND_OVER(loader, notes);
 	HAND_OVER(loader, samples);
 	HAND_OVER(loader, losses);
 	HAND_OVER(loader, holds);
@@ -458,14 +498,17 @@ static void free_loader(struct sf_loader *loader)
 	sf_vec_deinit(&loader->nodes);
 	sf_vec_deinit(&loader->modules);
 	sf_vec_deinit(&loader->threads);
+	sf_vec_deinit(&loader->labels);
+	sf_vec_deinit(&loader->notes);
 	sf_vec_deinit(&loader->samples);
 	sf_vec_deinit(&loader->losses);
 	sf_vec_deinit(&loader->holds);
 }
 
-static bool load(sqlite3 *db, const char *path, struct sf_profile *profile, struct sf_error *err)
+static bool load(sqlite3 *db, const char *path, int version, struct sf_profile *profile,
+		 struct sf_error *err)
 {
-	struct sf_loader loader = { .path = path, .db = db, .profile = profile };
+	struct sf_loader loader = { .path = path, .db = db, .version = version, .profile = profile };
 	bool done;
 
 	loader.strings = sf_intern_create();
@@ -483,11 +526,12 @@ bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error 
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = calloc(1, sizeof(*profile));
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
+	int version;
 
 	if (!profile)
 		return sf_fail_memory(err);
-	if (!sf_database_open_hostile(path, &db, err) || !sf_schema_check(db, path, err) ||
-	    !load(db, path, profile, err))
+	if (!sf_database_open_hostile(path, &db, err) ||
+	    !sf_schema_check(db, path, &version, err) || !load(db, path, version, profile, err))
 		return false;
 	*ret = sf_steal(&profile);
 	return true;

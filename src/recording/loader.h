@@ -39,6 +39,7 @@ struct sf_raw_process {
 struct sf_loader {
 	const char *path;
 	sqlite3 *db;
+	int version;                 /* of the file's schema */
 	struct sf_profile *profile;
 
 	struct sf_intern *strings;   /* the profile's numbers: nothing but "" is 0 */
@@ -55,6 +56,8 @@ struct sf_loader {
 	SF_VEC(struct sf_profile_node) nodes;
 	SF_VEC(struct sf_profile_module) modules;
 	SF_VEC(struct sf_profile_thread) threads;
+	SF_VEC(struct sf_profile_label) labels;
+	SF_VEC(struct sf_profile_note) notes;
 	SF_VEC(struct sf_profile_sample) samples;
 	SF_VEC(struct sf_profile_loss) losses;
 	SF_VEC(struct sf_profile_hold) holds;

@@ -15,6 +15,8 @@ void sf_profile_destroy(struct sf_profile *profile)
 	free(profile->nodes);
 	free(profile->modules);
 	free(profile->threads);
+	free(profile->labels);
+	free(profile->notes);
 	free(profile->samples);
 	free(profile->losses);
 	free(profile->holds);

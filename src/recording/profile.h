@@ -60,9 +60,19 @@ struct sf_profile_thread {
 	uint64_t cpu_seen_ns;     /* the sum over its samples */
 };
 
+struct sf_profile_label {  /* strings */
+	uint32_t key, value;
+};
+
+struct sf_profile_note {
+	int32_t  pid;             /* of the process that it is about, or 0 */
+	uint32_t text;            /* string */
+};
+
 struct sf_profile_sample {
 	uint64_t time_ns;   /* from the recording's start */
 	uint32_t thread;    /* index */
+	uint32_t label;     /* index of labels + 1; 0: it has none */
 	uint32_t node;      /* the innermost frame; 0: nothing is known of the stack */
 	uint64_t cpu_ns, wall_ns;
 	uint32_t ticks;
@@ -101,6 +111,8 @@ struct sf_profile {
 	struct sf_profile_node     *nodes;     uint32_t n_nodes;
 	struct sf_profile_module   *modules;   uint32_t n_modules;
 	struct sf_profile_thread   *threads;   uint32_t n_threads;
+	struct sf_profile_label    *labels;    uint32_t n_labels;
+	struct sf_profile_note     *notes;     uint32_t n_notes;
 	struct sf_profile_sample   *samples;   size_t   n_samples;  /* by time */
 	struct sf_profile_loss     *losses;    size_t   n_losses;
 	struct sf_profile_hold     *holds;     size_t   n_holds;
@@ -116,6 +128,7 @@ enum sf_clock {
 struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
+	const char *label;        /* KEY or KEY=VALUE, as it is; or NULL */
 };
 
 /*
@@ -127,8 +140,12 @@ struct sf_filter {
 bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
-/* Keeps only the threads that match filter->threads (drops samples and losses of others, and
- * losses of no known thread). */
+/*
+ * Keeps only the threads that match filter->threads (drops samples and losses of others, and
+ * losses of no known thread), and only the samples with filter->label. What a lost tick would have carried
+ * and how much CPU time the kernel counted for a label nobody knows: with a label, there are no losses
+ * and no counted times.
+ */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
 

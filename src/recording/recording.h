@@ -53,6 +53,7 @@ struct sf_recording_sample {
 	uint64_t time_ns;         /* CLOCK_MONOTONIC */
 	uint32_t thread;          /* from sf_recording_thread */
 	uint32_t stack;           /* from sf_recording_stack; 0: nothing is known */
+	uint32_t label;           /* from sf_recording_label; 0: it has none */
 	uint64_t cpu_ns, wall_ns;
 	uint32_t ticks;
 	uint8_t  state, end, unheld;
@@ -92,6 +93,13 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
  */
 bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
 			const char *wait, uint32_t *ret, struct sf_error *err);
+
+/* The number of a label, interned. */
+bool sf_recording_label(struct sf_recording *recording, const char *key, const char *value,
+			uint32_t *ret, struct sf_error *err);
+/* Something that the user should read; the same again of the same process is kept once. pid 0: of none. */
+bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *text,
+		       struct sf_error *err);
 
 /* Writes when the last write is a second before the sample's time, or when much has gathered. */
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,

@@ -86,6 +86,20 @@ static bool restore_function(struct sf_recording *recording, sqlite3_stmt *row)
 	return sf_intern_add(recording->functions, &key, sizeof(key), NULL) == number_of(row, 0);
 }
 
+static bool restore_label(struct sf_recording *recording, sqlite3_stmt *row)
+{
+	uint32_t number;
+
+	return sf_recording_label(recording, text_of(row, 1), text_of(row, 2), &number, NULL) &&
+	       number == number_of(row, 0);
+}
+
+static bool restore_note(struct sf_recording *recording, sqlite3_stmt *row)
+{
+	return sf_recording_note(recording, (int32_t)number_of(row, 1), text_of(row, 2), NULL) &&
+	       sf_intern_count(recording->notes) == number_of(row, 0);
+}
+
 static bool restore_named(struct sf_recording *recording, sqlite3_stmt *row)
 {
 	uint64_t frame = number_of(row, 0);
@@ -147,12 +161,15 @@ static bool restore_hold(struct sf_recording *recording, sqlite3_stmt *row)
 static const struct restorer {
 	const char *sql;
 	bool (*add)(struct sf_recording *recording, sqlite3_stmt *row);
+	int since; /* version */
 } restorers[] = {
 	{ "SELECT start_monotonic_ns, duration_ns, complete FROM session", restore_session },
 	{ "SELECT id, path, build_id, note FROM modules ORDER BY id", restore_module },
 	{ "SELECT id, kind, module, address, exact, via, label FROM frames ORDER BY id",
 	  restore_frame },
 	{ "SELECT id, name, linkage, file, module FROM functions ORDER BY id", restore_function },
+	{ "SELECT id, key, value FROM labels ORDER BY id", restore_label, 2 },
+	{ "SELECT id, pid, text FROM notes ORDER BY id", restore_note, 2 },
 	{ "SELECT frame FROM frame_functions WHERE seq = 0", restore_named },
 	{ "SELECT \"end\", count(*), sum(ticks), sum(ticks * unheld), sum(cpu_ns) FROM samples "
 	  "GROUP BY \"end\"", restore_sample_totals },
@@ -181,7 +198,8 @@ static bool restore(struct sf_recording *recording, const struct restorer *resto
 bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < sizeof(restorers) / sizeof(restorers[0]); i++) {
-		if (!restore(recording, &restorers[i], err))
+		if (recording->version >= restorers[i].since &&
+		    !restore(recording, &restorers[i], err))
 			return false;
 	}
 	if (recording->complete)
@@ -189,5 +207,7 @@ bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err)
 	recording->saved_modules = recording->modules.n;
 	recording->saved_frames = sf_intern_count(recording->frames);
 	recording->saved_functions = sf_intern_count(recording->functions);
+	recording->saved_labels = sf_intern_count(recording->labels);
+	recording->saved_notes = sf_intern_count(recording->notes);
 	return true;
 }

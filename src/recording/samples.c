@@ -26,6 +26,29 @@ bool sf_recording_sample(struct sf_recording *recording, const struct sf_recordi
 	return sf_recording_tick(recording, sample->time_ns, err);
 }
 
+bool sf_recording_label(struct sf_recording *recording, const char *key, const char *value,
+			uint32_t *ret, struct sf_error *err)
+{
+	const struct sf_label_key label = {
+		.key = sf_recording_text(recording, key),
+		.value = sf_recording_text(recording, value),
+	};
+
+	if (!label.key || !label.value)
+		return sf_fail_memory(err);
+	*ret = sf_intern_add(recording->labels, &label, sizeof(label), NULL);
+	return *ret || sf_fail_memory(err);
+}
+
+bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *text,
+		       struct sf_error *err)
+{
+	const struct sf_note_key note = { .pid = pid, .text = sf_recording_text(recording, text) };
+
+	return (note.text && sf_intern_add(recording->notes, &note, sizeof(note), NULL)) ||
+	       sf_fail_memory(err);
+}
+
 bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
 		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err)
 {

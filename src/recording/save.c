@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "recording/database.h"
+#include "recording/schema.h"
 #include "recording/writer.h"
 
 static const char *const statements[SF_N_STATEMENTS] = {
@@ -18,7 +19,9 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_FUNCTION] = "INSERT INTO functions VALUES(?,?,?,?,?)",
 	[SF_SAVE_FRAME_FUNCTION] = "REPLACE INTO frame_functions VALUES(?,?,?,?,?)",
 	[SF_SAVE_STACK] = "INSERT INTO stacks VALUES(?,?,?)",
-	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
+	[SF_SAVE_LABEL] = "INSERT INTO labels VALUES(?,?,?)",
+	[SF_SAVE_NOTE] = "INSERT INTO notes VALUES(?,?,?)",
+	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?)",
 	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?)",
 	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
 	[SF_SAVE_SESSION] = "UPDATE session SET duration_ns = max(duration_ns, ?), complete = ?",
@@ -26,10 +29,19 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_COMMIT] = "COMMIT",
 };
 
+/* An old file that is only named and finished gets no samples, labels and notes: it has no room for them. */
+static bool is_needed(const struct sf_recording *recording, size_t statement)
+{
+	return recording->version == SF_SCHEMA_VERSION ||
+	       (statement != SF_SAVE_SAMPLE && statement != SF_SAVE_LABEL &&
+		statement != SF_SAVE_NOTE);
+}
+
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < SF_N_STATEMENTS; i++) {
-		if (!sf_database_prepare(recording->db, statements[i], &recording->statements[i],
+		if (is_needed(recording, i) &&
+		    !sf_database_prepare(recording->db, statements[i], &recording->statements[i],
 					 err))
 			return false;
 	}
@@ -165,6 +177,34 @@ static bool save_frame_functions(struct sf_recording *recording, struct sf_error
 	return true;
 }
 
+static bool save_labels(struct sf_recording *recording, struct sf_error *err)
+{
+	uint32_t n = sf_intern_count(recording->labels);
+
+	for (uint32_t number = recording->saved_labels + 1; number <= n; number++) {
+		const struct sf_label_key *key = sf_intern_get(recording->labels, number, NULL);
+
+		if (!WRITE(recording, SF_SAVE_LABEL, err, SF_NUMBER(number),
+			   STRING(recording, key->key), STRING(recording, key->value)))
+			return false;
+	}
+	return true;
+}
+
+static bool save_notes(struct sf_recording *recording, struct sf_error *err)
+{
+	uint32_t n = sf_intern_count(recording->notes);
+
+	for (uint32_t number = recording->saved_notes + 1; number <= n; number++) {
+		const struct sf_note_key *key = sf_intern_get(recording->notes, number, NULL);
+
+		if (!WRITE(recording, SF_SAVE_NOTE, err, SF_NUMBER(number), SF_NUMBER(key->pid),
+			   STRING(recording, key->text)))
+			return false;
+	}
+	return true;
+}
+
 static bool save_samples(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < recording->samples.n; i++) {
@@ -175,7 +215,8 @@ static bool save_samples(struct sf_recording *recording, struct sf_error *err)
 			   SF_NUMBER(sample->cpu_ns), SF_NUMBER(sample->wall_ns),
 			   SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
 			   SF_NUMBER(sample->end), SF_NUMBER(sample->unheld),
-			   SF_NUMBER(sample->syscall)))
+			   SF_NUMBER(sample->syscall),
+			   sample->label ? SF_NUMBER(sample->label) : SF_NULL))
 			return false;
 	}
 	return true;
@@ -202,7 +243,8 @@ static bool save_session(struct sf_recording *recording, struct sf_error *err)
 
 static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {
 	save_processes, save_threads, save_modules, save_frames, save_functions,
-	save_frame_functions, save_stacks, save_samples, save_holds, save_session,
+	save_frame_functions, save_stacks, save_labels, save_notes, save_samples, save_holds,
+	save_session,
 };
 
 /* Everything is in the file now. */
@@ -219,6 +261,8 @@ static void forget(struct sf_recording *recording)
 	recording->saved_frames = sf_intern_count(recording->frames);
 	recording->saved_stacks = sf_intern_count(recording->stacks);
 	recording->saved_functions = sf_intern_count(recording->functions);
+	recording->saved_labels = sf_intern_count(recording->labels);
+	recording->saved_notes = sf_intern_count(recording->notes);
 	recording->frame_functions.n = 0;
 	recording->samples.n = 0;
 	recording->holds_dirty = false;

@@ -29,6 +29,8 @@ static void destroy(struct sf_recording *recording)
 	sf_intern_destroy(recording->stacks);
 	sf_intern_destroy(recording->functions);
 	sf_intern_destroy(recording->managed);
+	sf_intern_destroy(recording->labels);
+	sf_intern_destroy(recording->notes);
 	sf_vec_deinit(&recording->live);
 	sf_vec_deinit(&recording->processes);
 	sf_vec_deinit(&recording->threads);
@@ -59,9 +61,11 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 	recording->stacks = sf_intern_create();
 	recording->functions = sf_intern_create();
 	recording->managed = sf_intern_create();
+	recording->labels = sf_intern_create();
+	recording->notes = sf_intern_create();
 	if (recording->path && recording->strings && recording->tids && recording->frames &&
-	    recording->managed &&
-	    recording->stacks && recording->functions)
+	    recording->stacks && recording->functions && recording->managed && recording->labels &&
+	    recording->notes)
 		return recording;
 	destroy(recording);
 	sf_fail_memory(err);
@@ -102,6 +106,7 @@ bool sf_recording_create(const char *path, const struct sf_recording_about *abou
 
 	if (!recording)
 		return false;
+	recording->version = SF_SCHEMA_VERSION;
 	recording->start_ns = recording->committed_ns = about->start_monotonic_ns;
 	if (sf_recording_file_open(recording, true, err) &&
 	    sf_database_run(recording->db, "BEGIN IMMEDIATE", err) &&
@@ -121,7 +126,8 @@ bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_
 	if (!recording)
 		return false;
 	if (sf_recording_file_open(recording, false, err) &&
-	    sf_schema_check(recording->db, path, err) && sf_recording_restore(recording, err) &&
+	    sf_schema_check(recording->db, path, &recording->version, err) &&
+	    sf_recording_restore(recording, err) &&
 	    sf_recording_prepare(recording, err)) {
 		*ret = recording;
 		return true;

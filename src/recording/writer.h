@@ -26,6 +26,8 @@ enum sf_statement {
 	SF_SAVE_FUNCTION,
 	SF_SAVE_FRAME_FUNCTION,
 	SF_SAVE_STACK,
+	SF_SAVE_LABEL,
+	SF_SAVE_NOTE,
 	SF_SAVE_SAMPLE,
 	SF_SAVE_LOSS,
 	SF_SAVE_HOLD,
@@ -71,6 +73,15 @@ struct sf_stack_key {
 	uint32_t parent, frame;
 };
 
+struct sf_label_key {
+	uint32_t key, value; /* strings */
+};
+
+struct sf_note_key {
+	int32_t pid;
+	uint32_t text;       /* string */
+};
+
 struct sf_function_key {
 	uint32_t name, linkage, file, module;
 };
@@ -96,6 +107,7 @@ struct sf_recording {
 	sqlite3 *db;
 	sqlite3_stmt *statements[SF_N_STATEMENTS];
 	int lock_fd;                 /* flock: one writer at a time */
+	int version;                 /* of the file's schema: a reopened one may be old */
 
 	uint64_t start_ns;           /* CLOCK_MONOTONIC */
 	uint64_t last_ns;            /* the latest time that was mentioned, from the start */
@@ -106,8 +118,8 @@ struct sf_recording {
 	struct sf_intern *strings;   /* all texts; sanitised */
 	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
 	SF_VEC(uint32_t) live;
-	struct sf_intern *frames, *stacks, *functions;
 	struct sf_intern *managed;   /* arrays of struct sf_managed_function: sf_recording_place */
+	struct sf_intern *frames, *stacks, *functions, *labels, *notes;
 
 	SF_VEC(struct sf_process_row) processes;
 	SF_VEC(struct sf_thread_row) threads;
@@ -118,7 +130,7 @@ struct sf_recording {
 	/* Not in the file yet. */
 	SF_VEC(struct sf_recording_sample) samples;
 	SF_VEC(struct sf_frame_function) frame_functions;
-	uint32_t saved_frames, saved_stacks, saved_functions;
+	uint32_t saved_frames, saved_stacks, saved_functions, saved_labels, saved_notes;
 	size_t saved_modules;
 
 	struct sf_histogram holds;

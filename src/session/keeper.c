@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/keeper.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "os/process.h"
+#include "session/keep_java.h"
 
 #define FLUSH_NS 500000000
 #define RENAME_NS 1000000000
-
-/* Functions at one place; more are cut by the recording, too. */
-#define SF_MAX_JAVA_FUNCTIONS 128
 
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
 {
 	*keeper = (struct sf_keeper){ .recording = recording };
-	return sf_walker_init(&keeper->walker, max_depth, err);
+	if (!sf_walker_init(&keeper->walker, max_depth, err))
+		return false;
+	if (sf_seen_images_init(&keeper->seen_images))
+		return true;
+	sf_keeper_deinit(keeper);
+	return sf_fail_memory(err);
 }
 
 void sf_keeper_deinit(struct sf_keeper *keeper)
@@ -24,6 +29,7 @@ void sf_keeper_deinit(struct sf_keeper *keeper)
 		sf_earlier_deinit(&keeper->threads.items[i].earlier);
 	sf_vec_deinit(&keeper->threads);
 	sf_vec_deinit(&keeper->open);
+	sf_seen_images_deinit(&keeper->seen_images);
 	sf_walker_deinit(&keeper->walker);
 }
 
@@ -37,6 +43,10 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 	struct sf_keeper *keeper = arg;
 	char name[64], command[1024];
 
+	if (!sf_seen_images_forget(&keeper->seen_images, pid))
+		return sf_fail_memory(err);
+	if (keeper->offline) /* process_name() says the rest */
+		return true;
 	sf_process_name(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
 	if (!sf_walker_forget(&keeper->walker, pid, err))
@@ -45,6 +55,18 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 	sf_walker_prepare(&keeper->walker, pid, NULL);
 	return sf_recording_process(keeper->recording, pid, parent, name, command, keeper->flushed_ns,
 				    err);
+}
+
+/* What /proc said is kept where the process does not say it better. */
+static bool on_process_name(void *arg, int32_t pid, int32_t parent, const char *name,
+			    const char *command_line, struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+
+	if (!*name && !*command_line && !keeper->offline)
+		return true;
+	return sf_recording_process(keeper->recording, pid, parent, name, command_line,
+				    keeper->flushed_ns, err);
 }
 
 static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
@@ -139,80 +161,25 @@ static enum sf_end walk(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	return end;
 }
 
-/* A place of the virtual machine's code as the recording numbers it: described when it is new. */
-static bool tell_place(struct sf_keeper *keeper, struct sf_java *java, uint32_t place,
-		       uint32_t *ret, struct sf_error *err)
-{
-	struct sf_recording_name names[SF_MAX_JAVA_FUNCTIONS];
-	const struct sf_java_function *functions;
-	size_t n;
-
-	while (java->recorded.n < place) {
-		if (!sf_vec_push(&java->recorded, 0))
-			return sf_fail_memory(err);
-	}
-	*ret = java->recorded.items[place - 1];
-	if (*ret)
-		return true;
-	n = sf_jvm_functions(java->jvm, place, &functions);
-	for (size_t i = 0; i < n && i < SF_MAX_JAVA_FUNCTIONS; i++) {
-		names[i] = (struct sf_recording_name){
-			.function = functions[i].name,
-			.linkage = functions[i].linkage,
-			.file = functions[i].file,
-			.line = functions[i].line,
-			.inlined = functions[i].inlined,
-		};
-	}
-	if (!n || !sf_recording_place(keeper->recording, names, n, ret, err))
-		return n ? false : sf_fail_memory(err);
-	java->recorded.items[place - 1] = *ret;
-	return true;
-}
-
-/* Describes what virtual machines made: now, as nobody can later. */
-static bool tell_places(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
-{
-	struct sf_trace *trace = &keeper->walker.trace;
-	struct sf_java *java = sf_walker_java(&keeper->walker, pid);
-	uint32_t place, number;
-
-	for (uint32_t i = 0; i < trace->n_frames; i++) {
-		struct sf_frame *frame = &trace->frames[i];
-
-		if (!sf_kind_is_managed(frame->kind))
-			continue;
-		place = java ? sf_jvm_place(java->jvm, frame) : 0;
-		if (!place)
-			return sf_fail_memory(err);
-		if (!tell_place(keeper, java, place, &number, err))
-			return false;
-		frame->address = number;
-	}
-	return true;
-}
-
 /* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
-static bool tell_java_name(struct sf_keeper *keeper, struct sf_kept_thread *thread, uint64_t now_ns,
-			   struct sf_error *err)
+static bool name_thread(struct sf_keeper *keeper, struct sf_kept_thread *thread, uint64_t now_ns,
+			struct sf_error *err)
 {
-	struct sf_java *java;
-	char name[256];
+	char name[SF_KEEP_JAVA_NAME];
 
 	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
 		return true;
-	java = sf_walker_java(&keeper->walker, thread->pid);
-	if (!java)
-		return true;
 	thread->named_ns = now_ns;
-	if (!sf_java_name(java, thread->pid, thread->tid, name, sizeof(name)))
+	if (!sf_keep_java_name(&keeper->walker, thread->pid, thread->tid, name))
 		return true;
 	thread->java_named = true;
 	return sf_recording_thread_name(keeper->recording, thread->number, name, err);
 }
 
+/* Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is used. */
 static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
-		 const struct sf_still *still, const struct sf_weight *weight, struct sf_error *err)
+		 const struct sf_still *still, const struct sf_weight *weight, uint32_t label_number,
+		 struct sf_error *err)
 {
 	const struct sf_trace *trace = &keeper->walker.trace;
 	char label[80];
@@ -226,11 +193,12 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 		.end = (uint8_t)trace->end,
 		.unheld = (still->flags & SF_STILL_UNHELD) != 0,
 		.syscall = still->syscall,
+		.label = label_number,
 	};
 
 	if (!flush_thread(keeper, thread, err) || !tell_modules(keeper, err) ||
-	    !tell_places(keeper, still->pid, err) ||
-	    !tell_java_name(keeper, thread, still->time_ns, err) ||
+	    !sf_keep_java_places(&keeper->walker, keeper->recording, still->pid, err) ||
+	    !name_thread(keeper, thread, still->time_ns, err) ||
 	    !sf_recording_stack(keeper->recording, trace,
 				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
@@ -264,8 +232,86 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	verdict.end = walk(keeper, thread, still);
 	verdict.stack_used = stack_used(still, &keeper->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
-		verdict.failed = !keep(keeper, thread, still, weight, err);
+		verdict.failed = !keep(keeper, thread, still, weight, 0, err);
 	return verdict;
+}
+
+/* Tables are made at once: an agent in a process waits for them to appear in the cache. */
+static bool on_image(void *arg, int32_t pid, const struct sf_seen_image *image,
+		     struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	const struct sf_image_seen seen = {
+		.path = image->path,
+		.inode = image->inode,
+		.device = image->device,
+		.build_id = image->build_id,
+		.build_id_size = image->build_id_size,
+	};
+	struct sf_image *known = sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
+
+	if (!known || !sf_seen_images_add(&keeper->seen_images, pid, image->number, known->number))
+		return sf_fail_memory(err);
+	if (!known->note[0])
+		snprintf(known->note, sizeof(known->note), "%s", image->note);
+	if (!keeper->offline)
+		sf_images_load(keeper->walker.images);
+	return true;
+}
+
+/* Copies a trace to the walker's, with the session's image numbers; what is too deep for it is cut. */
+static void take_trace(struct sf_keeper *keeper, int32_t pid, const struct sf_trace *from)
+{
+	struct sf_trace *trace = &keeper->walker.trace;
+
+	trace->n_frames = from->n_frames < trace->capacity ? from->n_frames : trace->capacity;
+	trace->end = trace->n_frames < from->n_frames ? SF_END_DEPTH : from->end;
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		struct sf_frame *frame = &trace->frames[i];
+
+		*frame = from->frames[i];
+		if (frame->image)
+			frame->image = sf_seen_images_find(&keeper->seen_images, pid, frame->image);
+	}
+}
+
+static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
+		     const struct sf_seen *seen, const struct sf_weight *weight,
+		     struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	const struct sf_still still = {
+		.time_ns = seen->time_ns,
+		.flags = seen->flags,
+		.state = seen->state,
+		.syscall = seen->syscall,
+	};
+	uint32_t label = 0;
+
+	if (!thread || !thread->number)
+		return sf_recording_loss(keeper->recording, 0, SF_LOSS_GONE, weight->ticks,
+					 weight->cpu_ns, weight->wall_ns, err);
+	if (seen->hold_ns)
+		sf_recording_hold(keeper->recording, seen->hold_ns);
+	if (seen->label_key && !sf_recording_label(keeper->recording, seen->label_key,
+						   seen->label_value, &label, err))
+		return false;
+	take_trace(keeper, thread->pid, trace);
+	return keep(keeper, thread, &still, weight, label, err);
+}
+
+static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	size_t used = strlen(keeper->notes);
+	char line[sizeof(keeper->notes)];
+
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
+		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
@@ -310,9 +356,13 @@ struct sf_sink sf_keeper_sink(struct sf_keeper *keeper)
 	return (struct sf_sink){
 		.arg = keeper,
 		.process = on_process,
+		.process_name = on_process_name,
 		.thread = on_thread,
 		.thread_end = on_thread_end,
 		.sample = on_sample,
+		.image = on_image,
+		.trace = on_trace,
+		.note = on_note,
 		.again = on_again,
 		.loss = on_loss,
 		.idle = on_idle,

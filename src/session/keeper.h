@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the sink that walks each still and keeps what came of it in a recording.
+ * The keeper: the sink that walks each still and keeps what came of it in a recording. What an engine
+ * on the inside has walked is kept as it is.
  *
  * Ticks of a thread that sleeps on are added up and written once in half a second, as one
  * sample that stands for all of them.
@@ -8,13 +9,16 @@
 #ifndef SF_SESSION_KEEPER_H
 #define SF_SESSION_KEEPER_H
 
+#include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
 #include "session/earlier.h"
+#include "session/seen_images.h"
 #include "session/walker.h"
 
 struct sf_kept_thread {
 	uint32_t number;                    /* in the recording; 0: ended */
+	int32_t pid;
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
 	bool has_last;
 	int32_t pid, tid;
@@ -30,8 +34,15 @@ struct sf_keeper {
 	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait */
 	uint32_t n_modules;                    /* images up to this number are in the recording */
 	uint64_t flushed_ns;
+	struct sf_seen_images seen_images;     /* of engines on the inside */
+	bool offline;                          /* nothing is alive: pids and tables mean nothing */
+	char notes[1024];                      /* lines of text, for the summary; what fits */
 };
 
+/*
+ * `keeper->offline` may be set afterwards, before the first call of the sink: for a stream that was written
+ * by processes that are gone.
+ */
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err);
 void sf_keeper_deinit(struct sf_keeper *keeper);

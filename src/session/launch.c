@@ -3,17 +3,56 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+/*
+ * What goes through the pipe: this, and so many bytes of "NAME=value" texts, each with its zero. Less than a
+ * pipe holds, so that writing never waits for the child.
+ */
+struct word {
+	uint32_t size;
+};
+#define MAX_ENVIRONMENT (32u << 10)
+
+static bool read_all(int fd, void *ret, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = read(fd, (char *)ret + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
+/* In the child: takes the word and what comes into the environment with it. */
+static bool take_word(int go_fd)
+{
+	static char texts[MAX_ENVIRONMENT + 1]; /* zero behind the last, and part of the environment from now on */
+	struct word word;
+
+	if (!read_all(go_fd, &word, sizeof(word)) || word.size > MAX_ENVIRONMENT ||
+	    !read_all(go_fd, texts, word.size))
+		return false;
+	for (char *text = texts; text < texts + word.size; text += strlen(text) + 1) {
+		if (putenv(text) != 0)
+			return false;
+	}
+	return true;
+}
+
 /* In the child, between fork and exec: waits for the word, and reports a failing exec. */
 static _Noreturn void run_child(char *const *argv, int go_fd, int error_fd)
 {
-	char word;
 	int error;
 
-	if (read(go_fd, &word, 1) != 1)
+	if (!take_word(go_fd))
 		_exit(127);
 	execvp(argv[0], argv);
 	error = errno;
@@ -50,20 +89,65 @@ bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 	return true;
 }
 
-bool sf_launch_go(struct sf_launched *launched, const char *name, struct sf_error *err)
+/* The message for take_word(); the caller frees it. NULL: it would be too long, or there is no memory. */
+static char *make_word(const char *const *environment, size_t *size_ret)
+{
+	char *message = calloc(1, sizeof(struct word) + MAX_ENVIRONMENT);
+	struct word word = { 0 };
+
+	for (; message && environment && *environment; environment++) {
+		size_t size = strlen(*environment) + 1;
+
+		if (size > MAX_ENVIRONMENT - word.size) {
+			free(message);
+			return NULL;
+		}
+		memcpy(message + sizeof(word) + word.size, *environment, size);
+		word.size += (uint32_t)size;
+	}
+	if (message)
+		memcpy(message, &word, sizeof(word));
+	*size_ret = sizeof(word) + word.size;
+	return message;
+}
+
+static bool give_word(int go_fd, const char *const *environment)
+{
+	size_t size;
+	char *message = make_word(environment, &size);
+	bool told = message && write(go_fd, message, size) == (ssize_t)size;
+
+	free(message);
+	return told;
+}
+
+bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
+		  struct sf_error *err)
 {
 	int error = 0;
-	bool told = write(launched->go_fd, "", 1) == 1;
-	ssize_t n = told ? read(launched->error_fd, &error, sizeof(error)) : -1;
+	bool told = give_word(launched->go_fd, environment);
+	ssize_t n = 0;
 
 	close(launched->go_fd);
+	if (told)
+		n = read(launched->error_fd, &error, sizeof(error));
 	close(launched->error_fd);
 	if (told && n == 0) /* closed by a successful exec */
 		return true;
 	waitpid(launched->pid, NULL, 0);
+	if (!told)
+		return sf_fail(err, SF_E_INPUT, "cannot start '%s': its environment would be too long, or it "
+			       "was killed before it began", name);
 	sf_fail(err, SF_E_INPUT, "cannot start '%s': %s", name, strerror(error));
 	return error == ENOENT ? sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name)
 			       : false;
+}
+
+void sf_launch_cancel(struct sf_launched *launched)
+{
+	close(launched->go_fd);
+	close(launched->error_fd);
+	waitpid(launched->pid, NULL, 0);
 }
 
 int sf_launch_wait(const struct sf_launched *launched)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launching the command that is to be recorded. It keeps our terminal, process group,
- * environment and signal dispositions; it starts to run when we are ready to watch.
+ * Launching the command that is to be recorded. It keeps our terminal, process group, environment (and what the
+ * engine adds to it) and signal dispositions; it starts to run when we are ready to watch.
  */
 #ifndef SF_SESSION_LAUNCH_H
 #define SF_SESSION_LAUNCH_H
@@ -18,8 +18,15 @@ struct sf_launched {
 
 bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err);
 
-/* Lets it exec; false when it could not (no such command), and then it has ended. */
-bool sf_launch_go(struct sf_launched *launched, const char *name, struct sf_error *err);
+/*
+ * Lets it exec, with these "NAME=value" texts (NULL at the end; or NULL) in its environment besides what it inherits;
+ * false when it could not (no such command), and then it has ended.
+ */
+bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
+		  struct sf_error *err);
+
+/* Instead: it ends without having run anything. */
+void sf_launch_cancel(struct sf_launched *launched);
 
 /* Waits for its end; its status as waitpid gives it, -1 when unknown. */
 int sf_launch_wait(const struct sf_launched *launched);

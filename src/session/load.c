@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finishing a recording that a killed stillframe left behind, and loading any. */
+/* Finishing a recording that a killed stillframe left behind, and loading any, or a stream. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "session/import.h"
 #include "session/naming.h"
 #include "session/session.h"
 #include "elf/facts.h"
+#include "stream/file.h"
 
 /* The module's file, if what stands at its path now is what was mapped then; else -1. */
 static int open_module(const struct sf_recording_module *module)
@@ -53,6 +55,8 @@ static bool finish(const char *path, struct sf_error *err)
 
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err)
 {
+	if (sf_stream_is(path))
+		return sf_import_load(path, ret, err);
 	if (!sf_profile_load(path, ret, err))
 		return false;
 	if ((*ret)->complete || !finish(path, NULL))

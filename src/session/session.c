@@ -28,14 +28,32 @@ void sf_session_stop(void)
 		atomic_load(&running_engine)->stop(capture);
 }
 
-static bool run_engine(const struct sf_session_options *options, const struct sf_sink *sink,
-		       struct sf_session_result *result, struct sf_error *err)
+/* Opens the engine, and lets the command go: what the engine needs in its environment is known then. */
+static bool start(const struct sf_session_options *options, struct sf_capture **ret,
+		  struct sf_error *err)
 {
-	struct sf_capture *capture;
+	const struct sf_engine *engine = options->engine;
+	const char *const *environment;
+
+	if (!engine->open(&options->capture, ret, err)) {
+		if (options->launched)
+			sf_launch_cancel(options->launched);
+		return false;
+	}
+	environment = engine->environment ? engine->environment(*ret) : NULL;
+	if (!options->launched ||
+	    sf_launch_go(options->launched, options->command, environment, err))
+		return true;
+	engine->close(*ret);
+	return false;
+}
+
+static bool run_engine(const struct sf_session_options *options, struct sf_capture *capture,
+		       const struct sf_sink *sink, struct sf_session_result *result,
+		       struct sf_error *err)
+{
 	bool fine;
 
-	if (!options->engine->open(&options->capture, &capture, err))
-		return false;
 	atomic_store(&running_engine, options->engine);
 	atomic_store(&running, capture);
 	if (atomic_load(&stop_wanted)) /* a signal came before there was anything to stop */
@@ -99,6 +117,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		       struct sf_error *err)
 {
 	struct sf_recording *recording;
+	struct sf_capture *capture;
 	struct sf_keeper keeper;
 	struct sf_sink sink;
 	uint64_t start_ns;
@@ -112,19 +131,22 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		return false;
 	}
 	sink = sf_keeper_sink(&keeper);
-	if (options->launched && !sf_launch_go(options->launched, options->command, err)) {
+	if (!start(options, &capture, err)) {
 		sf_keeper_deinit(&keeper);
 		sf_recording_abandon(recording);
 		unlink(options->output);
 		return false;
 	}
 	/* Tables are made before the first hold; a process that cannot be read has none. */
-	sf_walker_prepare(&keeper.walker, options->capture.pid, NULL);
+	if (!options->engine->inside)
+		sf_walker_prepare(&keeper.walker, options->capture.pid, NULL);
 	start_ns = sf_now_ns();
-	fine = run_engine(options, &sink, result, err);
+	fine = run_engine(options, capture, &sink, result, err);
 	result->duration_ns = sf_now_ns() - start_ns;
 	result->cut_short = !fine;
 	measure_self(result);
+	_Static_assert(sizeof(result->notes) == sizeof(keeper.notes), "one is copied into the other");
+	memcpy(result->notes, keeper.notes, sizeof(result->notes));
 	if (!finish(&keeper, recording, result, fine ? err : NULL))
 		fine = false;
 	sf_keeper_deinit(&keeper);

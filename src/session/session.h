@@ -31,6 +31,7 @@ struct sf_session_result {
 	uint64_t own_memory;      /* peak, bytes */
 	uint64_t naming_ns;
 	int child_status;         /* as waitpid gives it, -1 unknown */
+	char notes[1024];         /* what the engine wants to be read, a line each */
 	bool cut_short;           /* the sink failed: what was recorded until then is in the file */
 };
 
@@ -46,7 +47,8 @@ void sf_session_stop(void);
 
 /*
  * Reads a recording for a view. One whose stillframe was killed is finished first, where it can
- * be written: its addresses are named from the files that still are what was mapped then.
+ * be written: its addresses are named from the files that still are what was mapped then. A stream file
+ * (stream/file.h) is imported on the way (session/import.h).
  */
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 

@@ -30,6 +30,15 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err);
  */
 const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err);
 
+/* After sf_stream_file_next found the end: whether the last record was not whole. */
+bool sf_stream_file_is_cut(const struct sf_stream_file *file);
+
 void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, errors are lost */
+
+/*
+ * In a forked child: only the descriptor is closed. What waits in the buffer is the parent's to write, and
+ * the memory is left alone, as another thread may have been changing it when the process was copied.
+ */
+void sf_stream_file_abandon(struct sf_stream_file *file);
 
 #endif

@@ -12,9 +12,11 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "elf/facts.h"
 #include "frozen/table.h"
 
 #define SF_MAX_BUILD_ID 32
+#define SF_MAX_IMAGE_CODE 8 /* executable segments: one in nearly all files */
 
 struct sf_image {
 	uint32_t number;        /* in the recording; from 1 */
@@ -25,10 +27,21 @@ struct sf_image {
 	uint64_t inode, device;
 	uint8_t  build_id[SF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
+	size_t   n_code;        /* when fd was closed early (sf_image_close): what maps need of it */
+	struct sf_elf_code code[SF_MAX_IMAGE_CODE];
 	struct sf_table table;  /* table.header is NULL: none could be made */
 	void    *table_block;   /* what table points into; the loader's, see images.h */
 	size_t   table_size;
 	char     note[200];     /* why the file or the table is missing; "" if nothing is */
 };
+
+/* Where the file's headers want the byte at `offset` of it to be; false when no segment holds it. */
+bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret);
+
+/*
+ * Closes the file, keeps what code maps need of it: for an agent, which must not hold descriptors in a process
+ * that is not its own. A table that is missing by then stays so, unless the caller opens the file anew.
+ */
+void sf_image_close(struct sf_image *image);
 
 #endif

@@ -6,12 +6,14 @@
 #include "target/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/intern.h"
@@ -20,6 +22,8 @@
 
 #define MAX_MEMORY_IMAGE ((uint64_t)256 << 20)
 #define MAX_LOADERS 8
+#define MAX_PATH 4096
+#define MAX_KEY (MAX_PATH + 128)
 
 struct sf_images {
 	struct sf_image_loader loader;
@@ -136,8 +140,9 @@ static void open_image(struct sf_image *image, int32_t pid, const struct sf_mapp
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
 }
 
-static struct sf_image *add_image(struct sf_images *images, uint32_t number, int32_t pid,
-				  const struct sf_mapping *mapping)
+/* A new image that has no file yet. */
+static struct sf_image *make_image(struct sf_images *images, uint32_t number,
+				   const struct sf_mapping *mapping)
 {
 	struct sf_image *image = calloc(1, sizeof(*image));
 
@@ -154,24 +159,163 @@ static struct sf_image *add_image(struct sf_images *images, uint32_t number, int
 		free(image);
 		return NULL;
 	}
-	open_image(image, pid, mapping);
 	return image;
+}
+
+static struct sf_image *add_image(struct sf_images *images, uint32_t number, int32_t pid,
+				  const struct sf_mapping *mapping)
+{
+	struct sf_image *image = make_image(images, number, mapping);
+
+	if (image)
+		open_image(image, pid, mapping);
+	return image;
+}
+
+static size_t make_key(char ret[MAX_KEY], const struct sf_mapping *mapping)
+{
+	int length = snprintf(ret, MAX_KEY, "%llx %llx %s", (unsigned long long)mapping->device,
+			      (unsigned long long)mapping->inode, mapping->path);
+
+	return length < MAX_KEY ? (size_t)length : MAX_KEY - 1;
 }
 
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping)
 {
-	char key[4096 + 64];
-	int length = snprintf(key, sizeof(key), "%llx %llx %s", (unsigned long long)mapping->device,
-			      (unsigned long long)mapping->inode, mapping->path);
-	uint32_t number;
+	char key[MAX_KEY];
+	uint32_t number = sf_intern_add(images->keys, key, make_key(key, mapping), NULL);
 
-	if (length >= (int)sizeof(key))
-		length = sizeof(key) - 1;
-	number = sf_intern_add(images->keys, key, (size_t)length, NULL);
 	if (number && number <= images->all.n)
 		return images->all.items[number - 1];
 	return number ? add_image(images, number, pid, mapping) : NULL;
+}
+
+static bool same_build_id(const struct sf_image_seen *seen, const uint8_t *build_id, size_t size)
+{
+	return seen->build_id_size == size && memcmp(seen->build_id, build_id, size) == 0;
+}
+
+/* Whether an open file is what was seen. */
+static bool is_seen(int fd, const struct sf_image_seen *seen)
+{
+	uint8_t build_id[SF_ELF_MAX_BUILD_ID];
+	struct stat status;
+	size_t size;
+
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+		return false;
+	if (!seen->build_id_size)
+		return seen->inode == status.st_ino && seen->device == status.st_dev;
+	sf_elf_build_id(fd, build_id, &size);
+	return same_build_id(seen, build_id, size);
+}
+
+/* The file at this path if it is what was seen; else -1. */
+static int open_seen(const char *path, const struct sf_image_seen *seen)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 && !is_seen(fd, seen)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static void open_seen_image(struct sf_image *image, int32_t pid, const struct sf_mapping *mapping,
+			    const struct sf_image_seen *seen)
+{
+	char path[MAX_KEY];
+
+	image->build_id_size = seen->build_id_size;
+	if (seen->build_id_size)
+		memcpy(image->build_id, seen->build_id, seen->build_id_size);
+	if (pid && may_open(mapping)) {
+		snprintf(path, sizeof(path), "/proc/%d/root%s", pid, mapping->path);
+		image->fd = open_seen(path, seen);
+	}
+	if (image->fd < 0 && may_open(mapping))
+		image->fd = open_seen(mapping->path, seen);
+	if (image->fd < 0)
+		snprintf(image->note, sizeof(image->note),
+			 "the file that was mapped cannot be found any more");
+}
+
+static bool find_vdso(const struct sf_mapping *mapping, void *arg)
+{
+	struct sf_images *images = ((void **)arg)[0];
+	struct sf_image **ret = &((struct sf_image **)arg)[1];
+
+	if (strcmp(mapping->path, "[vdso]") != 0)
+		return true;
+	*ret = sf_images_find(images, getpid(), mapping);
+	return false;
+}
+
+/* The vDSO of this machine, as this process has it; NULL: it has none. */
+static struct sf_image *own_vdso(struct sf_images *images)
+{
+	void *arg[2] = { images, NULL };
+
+	sf_process_maps(getpid(), find_vdso, arg, NULL);
+	return arg[1];
+}
+
+/* The image with this key; NULL: there is none. */
+static struct sf_image *find_key(const struct sf_images *images, const char *key, size_t size)
+{
+	uint32_t number = sf_intern_find(images->keys, key, size);
+
+	return number && number <= images->all.n ? images->all.items[number - 1] : NULL;
+}
+
+/* The plain key with the build id behind it: where a file was rebuilt in its place there are two images. */
+static size_t add_build_id(char key[MAX_KEY], size_t size, const struct sf_image_seen *seen)
+{
+	if (size > MAX_KEY - 1 - SF_MAX_BUILD_ID)
+		size = MAX_KEY - 1 - SF_MAX_BUILD_ID;
+	key[size++] = 0; /* no path has one */
+	if (seen->build_id_size)
+		memcpy(key + size, seen->build_id, seen->build_id_size);
+	return size + seen->build_id_size;
+}
+
+static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
+				 const struct sf_mapping *mapping, const struct sf_image_seen *seen)
+{
+	char key[MAX_KEY];
+	size_t size = make_key(key, mapping);
+	bool vdso = strcmp(mapping->path, "[vdso]") == 0;
+	struct sf_image *image = vdso ? own_vdso(images) : find_key(images, key, size);
+	uint32_t number;
+
+	if (image && (!seen->build_id_size ||
+		      same_build_id(seen, image->build_id, image->build_id_size)))
+		return image;
+	if (image)
+		size = add_build_id(key, size, seen);
+	number = sf_intern_add(images->keys, key, size, NULL);
+	if (number && number <= images->all.n)
+		return images->all.items[number - 1];
+	image = number ? make_image(images, number, mapping) : NULL;
+	if (image)
+		open_seen_image(image, pid, mapping, seen);
+	return image;
+}
+
+struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,
+			       const struct sf_image_seen *seen)
+{
+	static const char gone[] = " (deleted)";
+	char path[MAX_PATH];
+	struct sf_mapping mapping = { .inode = seen->inode, .device = seen->device, .path = path };
+	size_t length = strnlen(seen->path, sizeof(path) - 1), tail = sizeof(gone) - 1;
+
+	mapping.deleted = length > tail && strcmp(seen->path + length - tail, gone) == 0;
+	snprintf(path, sizeof(path), "%.*s", (int)(length - (mapping.deleted ? tail : 0)),
+		 seen->path);
+	return add_seen(images, pid, &mapping, seen);
 }
 
 static void *load_some(void *arg)
@@ -192,7 +336,7 @@ static void *load_some(void *arg)
 void sf_images_load(struct sf_images *images)
 {
 	size_t n_new = images->all.n - images->n_loaded;
-	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	long n_cpus = images->loader.serial ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t threads[MAX_LOADERS];
 	int n_threads = 0;
 

@@ -18,6 +18,7 @@ struct sf_images;
 struct sf_image_loader {
 	void (*load)(struct sf_image *image);
 	void (*unload)(struct sf_image *image);
+	bool serial;      /* in the calling thread only: inside a program that is not ours */
 };
 
 struct sf_images *sf_images_create(const struct sf_image_loader *loader); /* NULL: no memory */
@@ -29,6 +30,23 @@ void sf_images_destroy(struct sf_images *images);                         /* tak
  */
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping);
+
+/* A file as somebody else saw it mapped: an agent inside a process, or a stream that was written once. */
+struct sf_image_seen {
+	const char *path;        /* as in /proc/PID/maps, " (deleted)" and all */
+	uint64_t inode, device;  /* of the file, as maps tell them; 0: none */
+	const uint8_t *build_id;
+	size_t build_id_size;    /* 0: none */
+};
+
+/*
+ * The image that was seen, opened (not yet loaded) if it is new: the file below /proc/PID/root when
+ * `pid` is not 0, else what stands at its path, if it is the same by build id (without one: by device and
+ * inode); "[vdso]" is our own if the build ids agree. Else an image without a file, whose note says why. NULL when
+ * memory ran out. The same as sf_images_find gives where both meet the same file.
+ */
+struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,
+			       const struct sf_image_seen *seen);
 
 /* Loads the tables of all images that have none yet, on all CPUs. */
 void sf_images_load(struct sf_images *images);

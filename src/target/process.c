@@ -6,7 +6,6 @@
 
 #include "base/vec.h"
 #include "os/clock.h"
-#include "elf/facts.h"
 
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20
@@ -42,7 +41,7 @@ static void place_image(struct sf_region *region, const struct sf_image *image,
 	uint64_t address;
 
 	region->image = image->number;
-	if (image->fd >= 0 && sf_elf_address(image->fd, mapping->offset, &address))
+	if (sf_image_address(image, mapping->offset, &address))
 		region->bias = mapping->start - address;
 	else
 		region->bias = mapping->start - mapping->offset;

@@ -3,6 +3,7 @@
 
 STILLFRAME          the program (default: build/stillframe beside this checkout's tests)
 STILLFRAME_PROGRAMS its test programs (default: tests/programs in the build of that program)
+STILLFRAME_AGENT    the library for the inside of a process (default: libstillframe-agent.so beside the program)
 STILLFRAME_LONG=1   the long version: a thousand deaths of stillframe, minutes instead of seconds
 """
 import json
@@ -20,6 +21,8 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = os.environ.get("STILLFRAME_LONG") == "1"
 STILLFRAME = os.path.abspath(os.environ.get("STILLFRAME") or os.path.join(HERE, "../../build/stillframe"))
+AGENT = os.path.abspath(os.environ.get("STILLFRAME_AGENT") or
+                        os.path.join(os.path.dirname(STILLFRAME), "libstillframe-agent.so"))
 
 
 def programs_folder():
@@ -356,6 +359,124 @@ class Recording:
 
     def threads(self):
         return self.rows("SELECT tid, name, process FROM thread_names")
+
+
+# --- inside a process ----------------------------------------------------------------------------
+
+
+class Report:
+    """What `stillframe report --json` says of a recording or of a stream file."""
+
+    def __init__(self, stillframe, path):
+        assert os.path.exists(path), "no recording was written: %s" % path
+        self.path = path
+        self.json = json.loads(stillframe("report", "--json", path).ok().out)
+        self.check()
+
+    def check(self):
+        """ticks = samples + losses, whatever else happened."""
+        assert self.json["ticks"] == self.json["sample_ticks"] + self.json["lost_ticks"], self.path
+        assert sum(loss["ticks"] for loss in self.json["losses"]) == self.json["lost_ticks"], self.path
+
+    def __getattr__(self, name):
+        return self.json[name]
+
+    @property
+    def lost(self):
+        """{cause: ticks}"""
+        return {loss["cause"]: loss["ticks"] for loss in self.json["losses"]}
+
+    @property
+    def ended(self):
+        """{how walks ended: ticks}"""
+        return {end["end"]: end["ticks"] for end in self.json["ends"]}
+
+    def self_shares(self):
+        """{function: share of the CPU time} by what stands on top."""
+        return self.shares("self_ns")
+
+    def total_shares(self):
+        return self.shares("total_ns")
+
+    def shares(self, which):
+        sums = {}
+        for row in self.json["functions"]:
+            sums[row["name"]] = sums.get(row["name"], 0) + row[which]
+        return {name: ns / (self.json["total_ns"] or 1) for name, ns in sums.items()}
+
+    def cpu(self):
+        """(seen, lost, counted) in seconds."""
+        return tuple(self.json["cpu_%s_ns" % what] / 1e9 for what in ("seen", "lost", "counted"))
+
+    def assert_accounts(self, tolerance=0.05, slack=0.05):
+        """What samples and losses stand for is what the kernel counted."""
+        seen, lost, counted = self.cpu()
+        assert abs(seen + lost - counted) <= tolerance * counted + slack, (
+            "CPU seen %.3f + lost %.3f, counted %.3f" % (seen, lost, counted))
+
+
+class Ran:
+    """A program that ran with the agent inside."""
+
+    def __init__(self, inside, command, options, status, said, out):
+        self.inside, self.command, self.options = inside, command, options
+        self.status, self.said, self.out = status, said, out
+
+    def __repr__(self):
+        return "%s under STILLFRAME=%s: status %s\n%s" % (" ".join(self.command), self.options, self.status,
+                                                          self.said[-3000:])
+
+    def ok(self):
+        assert self.status == 0, self
+        return self
+
+    @property
+    def report(self):
+        return Report(self.inside.stillframe, self.out)
+
+
+class Inside:
+    """Runs programs with the agent preloaded and no stillframe around: inside("deep", 20, options="walk=handler").
+
+    Every run has a time limit; one that does not end is a failure."""
+
+    def __init__(self, stillframe, folder):
+        self.stillframe, self.folder, self.runs = stillframe, folder, 0
+
+    def environment(self, options, out):
+        return dict(os.environ, LD_PRELOAD=AGENT,
+                    STILLFRAME=",".join(filter(None, ["out=%s" % out, options])))
+
+    def __call__(self, name, *arguments, options="", timeout=60, start=True, environment={}, **how):
+        """start=False: the library is loaded, and the program starts it itself, or not. options=None: not even that."""
+        command = [str(word) for word in (name if isinstance(name, list) else [os.path.join(PROGRAMS, name), *arguments])]
+        self.runs += 1
+        out = os.path.join(self.folder, "%d.sfs" % self.runs)
+        how.setdefault("cwd", self.folder)
+        env = self.environment(options, out)
+        if options is None or not start:
+            env.pop("STILLFRAME")
+        if options is None:
+            env.pop("LD_PRELOAD")
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env={**env, **environment}, **how)
+        try:
+            said, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            states = {tid: (status_of(process.pid, tid) or {}).get("State") for tid in tids_of(process.pid)[:20]}
+            process.kill()
+            said, _ = process.communicate()
+            raise AssertionError("hangs: %s under STILLFRAME=%s: %s\n%s" % (
+                " ".join(command), options, states, said.decode(errors="replace")[-2000:]))
+        return Ran(self, command, options, process.returncode, said.decode(errors="replace"), out)
+
+
+@pytest.fixture
+def inside(stillframe, tmp_path):
+    """Skips where the agent was not built."""
+    if not os.path.exists(AGENT):
+        pytest.skip("%s is not built here" % AGENT)
+    return Inside(stillframe, tmp_path)
 
 
 # --- what the machine has ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def record(stillframe, pid, path, *more):
 
 
 def test_interrupted_once(stillframe, target, tmp_path):
-    program = target("sleeper_O0", "poll").falls_asleep()
+    program = target("sleeper_O0", "poll", "pointer").falls_asleep()
     before = switches(program.pid)
     found = record(stillframe, program.pid, tmp_path / "a.sfr")
     # The stop and going to sleep again; an interruption at each tick would make 200.
@@ -32,15 +32,28 @@ def test_interrupted_once(stillframe, target, tmp_path):
 
 
 def test_never_where_it_would_fail(stillframe, target, tmp_path):
-    program = target("sleeper_O0", "epoll").falls_asleep()
+    program = target("sleeper_O0", "epoll", "pointer").falls_asleep()
     before = switches(program.pid)
     found = record(stillframe, program.pid, tmp_path / "a.sfr")
     assert switches(program.pid) == before
     assert set(found) == {"register"}
 
 
+@pytest.mark.parametrize("call", ["poll", "epoll"])
+def test_never_where_a_call_tells(stillframe, target, tmp_path, call):
+    """The frame pointer is not known, but who called is: inferred, and complete."""
+    program = target("sleeper_O0", call).falls_asleep()
+    before = switches(program.pid)
+    found = record(stillframe, program.pid, tmp_path / "a.sfr", *["--no-interrupt"] * (call == "epoll"))
+    assert switches(program.pid) == before
+    assert set(found) == {"root"}
+    with sqlite3.connect(tmp_path / "a.sfr") as database:
+        assert database.execute("select count(*) from frames f join vias v on v.id = f.via "
+                                "where v.word = 'inferred'").fetchone()[0] == 1
+
+
 def test_never_when_told_so(stillframe, target, tmp_path):
-    program = target("sleeper_O0", "poll").falls_asleep()
+    program = target("sleeper_O0", "poll", "pointer").falls_asleep()
     before = switches(program.pid)
     record(stillframe, program.pid, tmp_path / "a.sfr", "--no-interrupt")
     assert switches(program.pid) == before

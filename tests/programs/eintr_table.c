@@ -9,8 +9,10 @@
  *   short      returns a part of what was asked for when it is interrupted half-way; that a part of
  *              the bytes went is counted as `partial`, apart from what is wrong
  *
- * eintr_table [SECONDS [TIMEOUT_MS [self-test]]]
+ * eintr_table [SECONDS [TIMEOUT_MS [self-test|burn]]]
  *
+ * `burn` is for profilers that signal running threads: each call is made after a random time on the CPU, so that a
+ * tick comes also in the moment before the sleep. Use it with short time-outs, so that there are many such moments.
  * Prints one line per call and fails if any failed or returned early. `self-test` has a child stop every thread by
  * ptrace all the time, so that the table is seen to fail.
  */
@@ -55,13 +57,15 @@ struct row {
 	sem_t semaphore;
 	pthread_t thread, feeder;
 	bool absent;
-	unsigned calls, interrupted, early, partial, wrong;
+	unsigned calls, interrupted, early, partial, wrong, seed;
+	int64_t waited_ns;
 	long last_result;
 	int last_errno;
 };
 #define ANY (-1000)
 
 static int64_t timeout_ns;
+static bool burns;
 static char scratch_dir[] = "/tmp/eintr_table.XXXXXX";
 
 static struct timespec timeout(void)
@@ -725,20 +729,39 @@ static void *feeder(void *arg)
 	return NULL;
 }
 
+/* Up to 0.4 ms of CPU time, and often less than a period of the profiler's clock. */
+static void burn(struct row *row)
+{
+	int64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + rand_r(&row->seed) % 400000;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
+}
+
+/* How early a time-out may be: with short ones, timers that go by the kernel's ticks are allowed for. */
+static int64_t slack_ns(void)
+{
+	return timeout_ns > 20000000 ? 2000000 : timeout_ns / 2;
+}
+
 static void *caller(void *arg)
 {
 	struct row *row = arg;
 
 	for (;;) {
-		int64_t start = now_ns(), took;
+		int64_t start, took;
 		long result;
 
+		if (burns)
+			burn(row);
+		start = now_ns();
 		errno = 0;
 		result = row->call(row);
 		took = now_ns() - start;
 		row->last_errno = errno;
 		row->last_result = result;
 		row->calls++;
+		row->waited_ns += took;
 		if (result == -1 && row->last_errno == EINTR)
 			row->interrupted++;
 		else if (strcmp(row->sort, "short") == 0 && result > 0 && result < row->wanted)
@@ -747,7 +770,7 @@ static void *caller(void *arg)
 			row->wrong++;
 		else if (result == -1 && row->last_errno != row->wanted_errno)
 			row->wrong++;
-		else if (row->feed == NULL && took < timeout_ns - 2000000)
+		else if (row->feed == NULL && took < timeout_ns - slack_ns())
 			row->early++;
 	}
 	return NULL;
@@ -802,6 +825,8 @@ static bool report(const struct row *row)
 	}
 	printf("%-26s %-9s %5u calls %4u EINTR %4u early %4u partial %4u wrong  %s", row->name, row->sort,
 	       row->calls, row->interrupted, row->early, row->partial, row->wrong, good ? "good" : "BAD");
+	if (burns && row->calls)
+		printf(" %.0f us each", (double)row->waited_ns / row->calls / 1e3);
 	if (row->wrong)
 		printf(" (last: %ld, %s)", row->last_result, strerror(row->last_errno));
 	printf("\n");
@@ -825,6 +850,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	if (mkdtemp(scratch_dir) == NULL)
 		return 2;
+	burns = argument_is(argc, argv, 3, "burn");
 	if (argument_is(argc, argv, 3, "self-test") && (child = fork()) == 0)
 		tickle(getppid());
 	for (unsigned i = 0; i < N_ROWS; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread asleep for good in a system call, in functions that are compiled without optimisation, so that
- * walking their frames needs the frame pointer, which only the thread knows.
+ * walking their frames needs the frame pointer, which only the thread knows. Who called the last
+ * of them can be inferred from the call, except when it was called by a pointer.
  *
- * sleeper poll|epoll
+ * sleeper poll|epoll [pointer]
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -26,8 +27,17 @@ static int by_way_of(bool in_epoll)
 	return fall_asleep(in_epoll) + 1;
 }
 
+static int by_pointer(bool in_epoll)
+{
+	int (*volatile call)(bool) = fall_asleep;
+
+	return call(in_epoll) + 1;
+}
+
 int main(int argc, char **argv)
 {
+	const bool in_epoll = argc > 1 && strcmp(argv[1], "epoll") == 0;
+
 	bounded(600);
-	return by_way_of(argc > 1 && strcmp(argv[1], "epoll") == 0);
+	return argc > 2 ? by_pointer(in_epoll) : by_way_of(in_epoll);
 }

@@ -3,7 +3,7 @@
 
 enum {
 	EMPTY, MAIN, COMPUTE, MANGLED, INNER, FUTEX, EVIL, SCRIPT, SOURCE, LIBRARY, PROGRAM,
-	LIBRARY_ID, PROGRAM_ID, WORKER, IO, N_STRINGS
+	LIBRARY_ID, PROGRAM_ID, WORKER, IO, TRACE, TRACE_ONE, TRACE_TWO, N_STRINGS
 };
 
 static char *strings[N_STRINGS] = {
@@ -22,6 +22,9 @@ static char *strings[N_STRINGS] = {
 	[PROGRAM_ID] = (char *)FAKE_MAIN_BUILD_ID,
 	[WORKER] = (char *)"worker",
 	[IO] = (char *)"io",
+	[TRACE] = (char *)"trace",
+	[TRACE_ONE] = (char *)"4bf9",
+	[TRACE_TWO] = (char *)"0001",
 };
 
 static struct sf_profile_module modules[] = {
@@ -62,12 +65,16 @@ static struct sf_profile_thread threads[] = {
 	  .cpu_seen_ns = 5000000, .cpu_counted_ns = 5000000 },
 };
 
+static struct sf_profile_label labels[] = { { TRACE, TRACE_ONE }, { TRACE, TRACE_TWO } };
+
 static struct sf_profile_sample samples[] = {
 	{ .thread = 0, .node = 3, .cpu_ns = 5000000, .wall_ns = 5000000, .ticks = 1 },
 	{ .thread = 0, .node = 3, .cpu_ns = 10000000, .wall_ns = 10000000, .ticks = 2 },
 	{ .thread = 1, .node = 5, .wall_ns = 50000000, .ticks = 1, .state = SF_STATE_BLOCKED },
-	{ .thread = 2, .node = 7, .cpu_ns = 5000000, .wall_ns = 7000000, .ticks = 1,
-	  .state = SF_STATE_RUNNABLE },
+	{ .thread = 2, .node = 7, .cpu_ns = 2000000, .wall_ns = 2000000, .ticks = 0,
+	  .state = SF_STATE_RUNNABLE, .label = 2 },
+	{ .thread = 2, .node = 7, .cpu_ns = 3000000, .wall_ns = 5000000, .ticks = 1,
+	  .state = SF_STATE_RUNNABLE, .label = 1 },
 	{ .thread = 0, .node = 0, .wall_ns = 1000000, .ticks = 1, .state = SF_STATE_BLOCKED },
 	{ .thread = 1, .node = 5, .ticks = 1, .state = SF_STATE_BLOCKED },
 };
@@ -95,6 +102,7 @@ static const struct sf_profile profile = {
 	TABLE(frames),
 	TABLE(nodes),
 	TABLE(threads),
+	TABLE(labels),
 	TABLE(samples),
 	TABLE(losses),
 };

@@ -98,9 +98,16 @@ uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char
 void small_sample(struct sf_recording *recording, unsigned at_ms, uint32_t thread, uint32_t stack,
 		  enum sf_state state, unsigned cpu_ms, unsigned wall_ms)
 {
+	small_labelled(recording, at_ms, thread, stack, state, cpu_ms, wall_ms, 0);
+}
+
+void small_labelled(struct sf_recording *recording, unsigned at_ms, uint32_t thread, uint32_t stack,
+		    enum sf_state state, unsigned cpu_ms, unsigned wall_ms, uint32_t label)
+{
 	struct sf_error err = { 0 };
 	const struct sf_recording_sample sample = {
 		.time_ns = SMALL_START_NS + (uint64_t)at_ms * MS, .thread = thread, .stack = stack,
+		.label = label,
 		.cpu_ns = (uint64_t)cpu_ms * MS, .wall_ns = (uint64_t)wall_ms * MS, .ticks = 1,
 		.state = (uint8_t)state, .end = SF_END_ROOT,
 		.syscall = state == SF_STATE_BLOCKED ? 202 : SF_SYSCALL_NONE,

@@ -30,6 +30,10 @@ uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char
 void small_sample(struct sf_recording *recording, unsigned at_ms, uint32_t thread, uint32_t stack,
 		  enum sf_state state, unsigned cpu_ms, unsigned wall_ms);
 
+/* The same with a label's number (0: none). */
+void small_labelled(struct sf_recording *recording, unsigned at_ms, uint32_t thread, uint32_t stack,
+		    enum sf_state state, unsigned cpu_ms, unsigned wall_ms, uint32_t label);
+
 /*
  * Names: function n is called "fn<n>" in "work.c"; function 3 is inlined into function 2 where it
  * stands (so address 3 has the functions fn3, fn2), function 9 has no name.

@@ -143,7 +143,7 @@ static void pprof_totals(void **state)
 	Perftools__Profiles__Profile *message = decode(&wall);
 	(void)state;
 
-	assert_int_equal(message->n_sample, 4);
+	assert_int_equal(message->n_sample, 5); /* one stack with two labels is two */
 	assert_int_equal(message->n_sample_type, 4);
 	expect_type(message, 0, "samples", "count");
 	expect_type(message, 1, "cpu", "nanoseconds");
@@ -159,7 +159,7 @@ static void pprof_totals(void **state)
 	perftools__profiles__profile__free_unpacked(message, NULL);
 
 	message = decode(&cpu);
-	assert_int_equal(message->n_sample, 2);
+	assert_int_equal(message->n_sample, 3);
 	assert_int_equal(total(message, 1), 20000000);
 	assert_string_equal(message->string_table[message->default_sample_type], "cpu");
 	perftools__profiles__profile__free_unpacked(message, NULL);
@@ -203,7 +203,7 @@ static void pprof_stacks_and_places(void **state)
 	assert_string_equal(names, "[futex] main ");
 	spell(message, 2, names);
 	assert_string_equal(names, FAKE_SCRIPT " evil;name\nx main ");
-	spell(message, 3, names);
+	spell(message, 4, names);
 	assert_string_equal(names, "[no stack] ");
 
 	leaf = message->location[message->sample[0]->location_id[0] - 1];
@@ -239,6 +239,11 @@ static void pprof_labels(void **state)
 	expect_label(message, message->sample[1]->label[1], "tid", "", 102);
 	expect_label(message, message->sample[1]->label[2], "pid", "", 100);
 	expect_label(message, message->sample[1]->label[3], "state", "blocked", 0);
+
+	/* One stack with two labels of the program's own is two samples. */
+	assert_int_equal(message->sample[2]->n_label, 5);
+	expect_label(message, message->sample[2]->label[4], "trace", "0001", 0);
+	expect_label(message, message->sample[3]->label[4], "trace", "4bf9", 0);
 	perftools__profiles__profile__free_unpacked(message, NULL);
 }
 

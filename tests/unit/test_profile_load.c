@@ -22,18 +22,20 @@
 static int make_recording(void **state)
 {
 	struct sf_recording *recording;
-	uint32_t one, two;
+	uint32_t one, two, label;
 	struct sf_error err;
 	(void)state;
 
 	small_folder_make();
 	recording = small_start(small_path("good.sfr"));
+	assert_true(sf_recording_label(recording, "trace", "4bf9", &label, &err));
+	assert_true(sf_recording_note(recording, 100, "a blind\nspot", &err));
 	one = small_thread(recording, 101, "one");
 	two = small_thread(recording, 102, "two");
 	for (unsigned i = 0; i < 200; i++) {
-		small_sample(recording, i * 20, one,
-			     SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 3), SF_STATE_RUNNING,
-			     5, 5);
+		small_labelled(recording, i * 20, one,
+			       SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 3),
+			       SF_STATE_RUNNING, 5, 5, i % 4 ? 0 : label);
 		small_sample(recording, i * 20, two,
 			     SMALL_STACK(recording, SF_END_DEPTH, "[futex]", 1, 4, 9),
 			     SF_STATE_BLOCKED, 0, 20);
@@ -81,19 +83,27 @@ static void write_all(const char *path, const void *data, size_t size)
 	close(fd);
 }
 
-/* A copy of the good recording after some SQL. */
-static void damage(const char *path, const char *sql)
+/* Runs some SQL on a file. */
+static void change(const char *path, const char *sql)
 {
-	char *copy = strdup(path), *message = NULL; /* small_path has one buffer */
-	struct bytes good = read_all(small_path("good.sfr"));
+	char *message = NULL;
 	sqlite3 *db;
 
-	write_all(copy, good.data, good.size);
-	free(good.data);
-	assert_int_equal(sqlite3_open(copy, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
 		fail_msg("%s: %s", sql, message);
 	sqlite3_close(db);
+}
+
+/* A copy of the good recording after some SQL. */
+static void damage(const char *path, const char *sql)
+{
+	char *copy = strdup(path); /* small_path has one buffer */
+	struct bytes good = read_all(small_path("good.sfr"));
+
+	write_all(copy, good.data, good.size);
+	free(good.data);
+	change(copy, sql);
 	free(copy);
 }
 
@@ -101,7 +111,7 @@ static const struct {
 	const char *sql, *error;
 } damages[] = {
 	{ "PRAGMA application_id = 1", "is not a recording" },
-	{ "PRAGMA user_version = 2", "of version 2" },
+	{ "PRAGMA user_version = 3", "of version 3" },
 	{ "DROP TABLE holds", "its table holds is not" },
 	{ "DROP VIEW stack_times; DROP TABLE samples; CREATE VIEW samples AS SELECT 1 AS id",
 	  "its table samples is not" },
@@ -147,7 +157,14 @@ static const struct {
 	{ "UPDATE samples SET \"end\" = 10", "end is 10" },
 	{ "UPDATE samples SET unheld = 2", "unheld is 2" },
 	{ "UPDATE samples SET syscall = 70000", "syscall is 70000" },
-	{ "UPDATE losses SET cause = 7", "cause is 7" },
+	{ "UPDATE losses SET cause = 9", "cause is 9" },
+	{ "UPDATE samples SET label = 2", "label is 2, not in 0 to 1" },
+	{ "UPDATE samples SET label = 0", "label is 0, not in 1" },
+	{ "INSERT INTO labels VALUES(3, 'a', 'b')", "labels, row 2: id is 3" },
+	{ "UPDATE labels SET value = x'41'", "value has the wrong type" },
+	{ "UPDATE notes SET pid = 5000000000", "pid is 5000000000" },
+	{ "DROP TABLE labels", "its table labels is not" },
+	{ "PRAGMA user_version = 1", "its table samples is not" },
 	{ "UPDATE losses SET thread = 3", "thread is 3" },
 	{ "UPDATE losses SET wall_ns = 9223372036854775807", "more than 292 years" },
 	{ "UPDATE holds SET up_to_ns = -1", "up_to_ns is -1" },
@@ -178,7 +195,7 @@ static void what_was_added_is_ignored(void **state)
 	(void)state;
 
 	damage(small_path("more.sfr"),
-	       "CREATE TABLE notes(text); CREATE INDEX by_thread ON samples(thread);"
+	       "CREATE TABLE remarks(text); CREATE INDEX by_thread ON samples(thread);"
 	       "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) "
 	       "SELECT * FROM n; ANALYZE");
 	profile = small_load(small_path("more.sfr"));
@@ -281,6 +298,95 @@ static void only_matching_threads_are_kept(void **state)
 	sf_profile_destroy(profile);
 }
 
+static void only_one_label_is_kept(void **state)
+{
+	const struct {
+		const char *label;
+		size_t samples;
+	} cases[] = { { "trace", 50 }, { "trace=4bf9", 50 }, { "trace=4bf", 0 }, { "trac", 0 },
+		      { "trace=", 0 }, { "", 0 } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sf_profile *profile = small_load(small_path("good.sfr"));
+		const struct sf_filter filter = { .label = cases[i].label };
+		struct sf_error err = { 0 };
+
+		assert_int_equal(profile->n_labels, 1);
+		assert_int_equal(sf_profile_filter(profile, &filter, &err), cases[i].samples != 0);
+		if (cases[i].samples) {
+			assert_int_equal(profile->n_samples, cases[i].samples);
+			assert_int_equal(profile->n_losses, 0);
+			assert_int_equal(profile->threads[0].cpu_counted_ns, 0);
+		} else {
+			assert_non_null(strstr(err.text, "no sample carries the label"));
+		}
+		sf_profile_destroy(profile);
+	}
+}
+
+static void notes_are_text(void **state)
+{
+	struct sf_profile *profile = small_load(small_path("good.sfr"));
+	(void)state;
+
+	assert_int_equal(profile->n_notes, 1);
+	assert_int_equal(profile->notes[0].pid, 100);
+	assert_string_equal(sf_profile_string(profile, profile->notes[0].text), "a blind?spot");
+	sf_profile_destroy(profile);
+}
+
+/* What a stillframe of version 1 wrote; also what it could not finish. */
+static void old_recordings_are_read_and_finished(void **state)
+{
+	struct bytes old = read_all(SF_SOURCE_ROOT "/fuzz/corpus/fuzz_profile/stacks-20");
+	struct sf_recording *recording;
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+	(void)state;
+
+	write_all(small_path("old.sfr"), old.data, old.size);
+	free(old.data);
+	assert_int_equal(small_query(small_path("old.sfr"), "PRAGMA user_version"), 1);
+	profile = small_load(small_path("old.sfr"));
+	assert_int_equal(profile->n_samples, 40);
+	assert_int_equal(profile->n_labels, 0);
+	assert_int_equal(profile->samples[0].label, 0);
+	sf_profile_destroy(profile);
+
+	change(small_path("old.sfr"), "UPDATE session SET complete = 0");
+	if (!sf_recording_reopen(small_path("old.sfr"), &recording, &err) ||
+	    !sf_recording_finish(recording, 0, &err))
+		fail_msg("%s", err.text);
+	profile = small_load(small_path("old.sfr"));
+	assert_true(profile->complete);
+	assert_int_equal(profile->n_samples, 40);
+	sf_profile_destroy(profile);
+}
+
+/* What is reopened keeps its labels and notes, and their numbers. */
+static void unfinished_labels_are_kept(void **state)
+{
+	struct sf_recording *recording;
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+	uint32_t label;
+	(void)state;
+
+	change(small_path("good.sfr"), "UPDATE session SET complete = 0");
+	if (!sf_recording_reopen(small_path("good.sfr"), &recording, &err))
+		fail_msg("%s", err.text);
+	assert_true(sf_recording_label(recording, "trace", "4bf9", &label, &err));
+	assert_int_equal(label, 1);
+	assert_true(sf_recording_note(recording, 0, "more", &err));
+	small_finish(recording);
+	profile = small_load(small_path("good.sfr"));
+	assert_int_equal(profile->n_labels, 1);
+	assert_int_equal(profile->n_notes, 2);
+	assert_int_equal(profile->n_samples, 400);
+	sf_profile_destroy(profile);
+}
+
 /* The next ```sql block of the page behind *position, NULL when there is none. */
 static char *next_query(const char *page, size_t *position)
 {
@@ -319,6 +425,7 @@ static const char *const first_rows[] = {
 	"fn1|1.0|100.0\n",
 	"[futex]|0x9011 in /opt/app/libwork.so|4000\n",
 	"101|one|1000|1000|100.0\n",
+	"trace|4bf9|250|25.0\n",
 	"0|fn3|250\n",
 	"0|[futex]|0|0x0|leaf\n",
 };
@@ -359,6 +466,10 @@ int main(void)
 		TEST(flipped_bytes_are_no_crash),
 		TEST(a_place_to_read_only_is_enough),
 		TEST(only_matching_threads_are_kept),
+		TEST(only_one_label_is_kept),
+		TEST(notes_are_text),
+		TEST(old_recordings_are_read_and_finished),
+		TEST(unfinished_labels_are_kept),
 		TEST(documented_queries_work),
 	};
 

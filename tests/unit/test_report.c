@@ -79,7 +79,7 @@ static char sample_path[160];
 static int make_recording(void **state)
 {
 	struct sf_recording *recording;
-	uint32_t one, two;
+	uint32_t one, two, label;
 	struct sf_error err;
 	(void)state;
 
@@ -90,8 +90,10 @@ static int make_recording(void **state)
 	two = small_thread(recording, 102, "two\033[31m");
 	small_sample(recording, 1, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 4, 4, 4, 4),
 		     SF_STATE_RUNNING, 600, 600);
-	small_sample(recording, 2, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 5),
-		     SF_STATE_RUNNING, 300, 300);
+	assert_true(sf_recording_label(recording, "trace", "4bf9", &label, &err));
+	assert_true(sf_recording_note(recording, 100, "there is a blind spot", &err));
+	small_labelled(recording, 2, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 5),
+		       SF_STATE_RUNNING, 300, 300, label);
 	small_sample(recording, 3, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 6),
 		     SF_STATE_RUNNING, 95, 95);
 	small_sample(recording, 4, one, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 7),
@@ -144,6 +146,33 @@ static void everything_is_there(void **state)
 	assert_has(text, "    25.0    1.000 s          4  running  on a CPU\n");
 	assert_has(text, "    75.0    3.000 s          1  [futex]\n");
 	assert_has(text, "    28.6          2  late        the thread did not stop in time\n");
+	free(text);
+}
+
+static void labels_and_notes_are_there(void **state)
+{
+	char *text = REPORT(SF_EXIT_OK, sample_path);
+	(void)state;
+
+	assert_has(text, "LABELS\n");
+	assert_has(text, "    30.0   300.0 ms          1  trace=4bf9\n");
+	assert_has(text, "    70.0   700.0 ms          4  (no label)\n");
+	assert_has(text, "\nnote: pid 100: there is a blind spot\n");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", sample_path);
+	assert_has(text, "1 = 1 in 1 samples + 0 lost\n");
+	assert_has(text, "300.0 ms seen, not counted by the kernel\n");
+	assert_has(text, "fn5");
+	assert_has_not(text, "fn4");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--by", "label", "--json", sample_path);
+	assert_has(text, "\"labels\":[\n{\"key\":\"\",\"value\":\"\",\"ns\":700000000,");
+	assert_has(text, "{\"key\":\"trace\",\"value\":\"4bf9\",\"ns\":300000000,");
+	assert_has(text, "\"notes\":[\n{\"pid\":100,\"text\":\"there is a blind spot\"}]");
+	assert_has_not(text, "\"threads\"");
+	free(text);
+	text = REPORT(SF_EXIT_FAILED, "--label", "trace=x", sample_path);
+	assert_has(last_error, "no sample carries the label \"trace=x\"");
 	free(text);
 }
 
@@ -277,6 +306,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_recording, remove_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_there),
+		TEST(labels_and_notes_are_there),
 		TEST(the_tree_branches_and_folds),
 		TEST(clocks_and_threads_are_chosen),
 		TEST(lines_fit_and_carry_no_control),

@@ -19,10 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "frozen/context.h"
+
 enum how {
 	RESTARTS,       /* goes on by itself */
 	BY_FILE,        /* goes on unless the descriptor is a socket (args[0]) */
-	FAILS,          /* EINTR, but without effect: can be mended after the fact */
+	FAILS,          /* EINTR; whether it can be mended, frozen/context.c knows */
 };
 
 enum about { NOTHING, FD, FUTEX, FDS, CHILD, TIME };
@@ -127,9 +129,7 @@ bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6])
 
 bool sf_syscall_mends(int32_t number)
 {
-	const struct call *call = find_call(number);
-
-	return call && call->how != RESTARTS;
+	return sf_call_mends(number);
 }
 
 static void describe_futex(const uint64_t args[6], char *ret, size_t size)

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of things: what handlers use exists before the first clock is armed, and stays when the last one
+ * is off. One mutex orders starts, stops and forks; nothing that a held thread may wait for is done
+ * under it while anything is held, as only the sampler holds, and it never takes it.
+ */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/clocks.h"
+#include "agent/keeper.h"
+#include "agent/control.h"
+#include "agent/memory.h"
+#include "agent/sampler.h"
+#include "agent/signals.h"
+#include "agent/threads.h"
+#include "os/clock.h"
+#include "os/own_fd.h"
+#include "os/process.h"
+#include "stream/control.h"
+#include "stream/record.h"
+
+#define PIECE_SIZE (16u << 10)
+#define FLUSH_NS 10000000000u
+#define FORK_WAIT_S 5
+#define TURN_WAIT_NS 500000000u
+#define LOOK_NS 100000u
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool running;
+static struct sf_agent agent;       /* valid while running */
+static struct sf_own_fd channel = SF_NO_OWN_FD;
+static char output[PATH_MAX];
+
+/* --- the stream's name --- */
+
+/* "%p" is the process id. What somebody else started must not write over that one's file. */
+static bool expand_output(const struct sf_agent_options *options, struct sf_error *err)
+{
+	bool other = options->first && options->first != getpid();
+	size_t used = 0;
+
+	for (const char *at = options->out; *at && used < sizeof(output); at++) {
+		if (at[0] != '%' || at[1] != 'p') {
+			output[used++] = *at;
+			continue;
+		}
+		used += (size_t)snprintf(output + used, sizeof(output) - used, "%d", getpid());
+		other = false;
+		at++;
+	}
+	if (used < sizeof(output))
+		output[used] = 0;
+	if (other && used < sizeof(output))
+		used += (size_t)snprintf(output + used, sizeof(output) - used, ".%d", getpid());
+	if (used < sizeof(output))
+		return true;
+	output[0] = 0;
+	return sf_fail(err, SF_E_INPUT, "out: the name is too long");
+}
+
+/* A program may change its folder later; who asks for the name then must get the same file. */
+static bool make_absolute(struct sf_error *err)
+{
+	char folder[PATH_MAX], whole[2 * PATH_MAX];
+
+	if (output[0] == '/' || !getcwd(folder, sizeof(folder)))
+		return true;
+	snprintf(whole, sizeof(whole), "%s/%s", folder, output);
+	if (strlen(whole) >= sizeof(output))
+		return sf_fail(err, SF_E_INPUT, "out: the name is too long");
+	strcpy(output, whole);
+	return true;
+}
+
+/* --- the first record --- */
+
+static uint32_t mode_of(const struct sf_agent_options *options)
+{
+	return options->walk == SF_AGENT_HANDLER ? SF_INSIDE_HANDLER : SF_INSIDE_SAMPLER;
+}
+
+static bool tell_process(struct sf_error *err)
+{
+	char name[64], command[1024];
+	struct sf_stream_process record = {
+		.pid = getpid(),
+		.parent = getppid(),
+		.time_ns = sf_now_ns(),
+		.unix_ns = sf_unix_now_ns(),
+		.rate_mhz = agent.options.rate_mhz,
+		.blocked_rate_mhz = agent.options.blocked_rate_mhz,
+		.elf_machine = sf_inside.arch->elf_machine,
+		.walk = (uint16_t)mode_of(&agent.options),
+	};
+	struct sf_outbox_piece pieces[3] = {
+		{ (const char *)&record + sizeof(record.header),
+		  offsetof(struct sf_stream_process, text) - sizeof(record.header) },
+	};
+
+	sf_process_name(record.pid, name, sizeof(name));
+	sf_process_command(record.pid, command, sizeof(command));
+	record.name_size = (uint16_t)strlen(name);
+	record.command_size = (uint16_t)strlen(command);
+	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
+	pieces[2] = (struct sf_outbox_piece){ command, record.command_size };
+	return sf_outbox_put(sf_inside.outbox, SF_STREAM_PROCESS, pieces, 3) ||
+	       sf_fail_memory(err);
+}
+
+/* --- start --- */
+
+static uint16_t make_cookie(void)
+{
+	uint16_t cookie = 0;
+
+	if (getrandom(&cookie, sizeof(cookie), GRND_NONBLOCK) != sizeof(cookie) || !cookie)
+		cookie = (uint16_t)(sf_now_ns() | 1);
+	return cookie;
+}
+
+static bool prepare_inside(struct sf_error *err)
+{
+	struct sf_self_access access = { .mem_fd = -1 };
+
+	if (!sf_self_probe(&access))
+		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
+			       "can be used here: stacks cannot be read safely");
+	sf_inside.access = access;
+	sf_inside.pid = getpid();
+	sf_inside.cookie = make_cookie();
+	sf_inside.arch = sf_arch_host();
+	sf_inside.jitter = true;
+	sf_inside.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
+			      1000000000000u / agent.options.rate_mhz;
+	return sf_inside.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
+}
+
+static bool choose_clock(struct sf_error *err)
+{
+	if (agent.options.clock == SF_AGENT_WALL)
+		return true;
+	agent.clock = sf_agent_clock_choose(agent.options.cpu_clock, err);
+	return agent.clock != NULL;
+}
+
+static bool start_threads(struct sf_error *err)
+{
+	const char *path = channel.fd < 0 ? output : NULL;
+
+	if (!tell_process(err) || !sf_keep_start(&agent, channel.fd, path, err))
+		return false;
+	agent.threads->own[2] = sf_control_listener_tid();
+	atomic_store(&sf_inside.mode, mode_of(&agent.options));
+	if (sf_sampler_start(&agent, err))
+		return true;
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	sf_keep_stop(&agent, 0, NULL);
+	return false;
+}
+
+static void free_all(void)
+{
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	sf_agent_signal_remove();
+	sf_agent_leave_outbox();
+	sf_agent_threads_destroy(agent.threads);
+	sf_workspace_destroy(agent.workspace);
+	sf_self_close(&sf_inside.access);
+	agent = (struct sf_agent){ 0 };
+	channel = SF_NO_OWN_FD;
+}
+
+/* Everything up to the threads. */
+static bool make_all(int *outbox_fd_ret, struct sf_error *err)
+{
+	if (!sf_agent_make_slots(&agent.options, err) || !sf_agent_make_outbox(outbox_fd_ret, err))
+		return false;
+	agent.workspace = sf_workspace_create(&sf_inside.access, agent.options.max_depth, PIECE_SIZE);
+	if (!agent.workspace)
+		return sf_fail_memory(err);
+	agent.threads = sf_agent_threads_create(&agent.options, err);
+	return agent.threads && sf_agent_signal_install(agent.options.signal, err) &&
+	       choose_clock(err);
+}
+
+/* options.out is a place in options.text, which stays the caller's when this fails. */
+static bool start_locked(struct sf_agent_options *options, int with_channel, struct sf_error *err)
+{
+	int outbox_fd = -1;
+	bool ok;
+
+	output[0] = 0;
+	if (with_channel < 0 && (!expand_output(options, err) || !make_absolute(err)))
+		return false;
+	agent = (struct sf_agent){ .options = *options };
+	channel = sf_own_fd_of(with_channel);
+	ok = prepare_inside(err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
+	     start_threads(err);
+	/* If nobody is there any more the keeper will notice. */
+	if (ok && channel.fd >= 0)
+		sf_control_send(channel.fd, SF_CONTROL_READY, NULL, outbox_fd, NULL);
+	if (outbox_fd >= 0)
+		close(outbox_fd);
+	if (!ok) {
+		free_all();
+		return false;
+	}
+	*options = (struct sf_agent_options){ 0 };
+	atomic_store(&running, true);
+	return true;
+}
+
+bool sf_agent_start(struct sf_agent_options *options, int with_channel, struct sf_error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&mutex);
+	if (atomic_load(&running)) {
+		ok = sf_fail(err, SF_E_SYSTEM, "this process is being sampled already");
+		if (err)
+			err->os_errno = EBUSY;
+	} else {
+		ok = start_locked(options, with_channel, err);
+	}
+	pthread_mutex_unlock(&mutex);
+	return ok;
+}
+
+/* --- stop --- */
+
+static bool stop_locked(struct sf_error *err)
+{
+	struct sf_agent_options options = agent.options;
+	bool ok;
+
+	sf_sampler_stop(&agent);
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
+	ok = sf_keep_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
+	sf_sampler_destroy(&agent);
+	if (sf_own_fd_is_ours(&channel))
+		sf_control_send(channel.fd, SF_CONTROL_DONE, NULL, -1, NULL);
+	sf_own_fd_close(&channel);
+	free_all();
+	atomic_store(&running, false);
+	sf_agent_options_deinit(&options);
+	return ok;
+}
+
+bool sf_agent_stop(struct sf_error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&mutex);
+	ok = !atomic_load(&running) || stop_locked(err);
+	pthread_mutex_unlock(&mutex);
+	return ok;
+}
+
+bool sf_agent_stop_from_keeper(void)
+{
+	if (pthread_mutex_trylock(&mutex) != 0)
+		return false;
+	/* While it runs this is the keeper of the profile that runs. */
+	stop_locked(NULL);
+	pthread_mutex_unlock(&mutex);
+	return true;
+}
+
+bool sf_agent_running(void)
+{
+	return atomic_load_explicit(&running, memory_order_acquire);
+}
+
+/* --- while it runs --- */
+
+/* The sampler has made a whole turn since, or is so busy that it may as well not have. */
+static void wait_for_turn(void)
+{
+	uint64_t before = atomic_load(&agent.n_quiet);
+	uint64_t until_ns = sf_now_ns() + TURN_WAIT_NS;
+
+	sf_agent_threads_hurry();
+	while (atomic_load(&agent.n_quiet) - before < 2 && sf_now_ns() < until_ns) {
+		sf_sleep_until(sf_now_ns() + LOOK_NS);
+		sf_agent_threads_hurry();
+	}
+}
+
+/* Clocks ring on while paused, and the handler passes over it. Accounts are set anew before it samples again. */
+static void pause_locked(bool pause)
+{
+	if (pause)
+		atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&agent.paused, pause);
+	wait_for_turn();
+	if (!pause)
+		atomic_store(&sf_inside.mode, mode_of(&agent.options));
+}
+
+void sf_agent_pause(bool pause)
+{
+	pthread_mutex_lock(&mutex);
+	if (atomic_load(&running) && atomic_load(&agent.paused) != pause)
+		pause_locked(pause);
+	pthread_mutex_unlock(&mutex);
+}
+
+bool sf_agent_flush(struct sf_error *err)
+{
+	bool ok = true;
+
+	pthread_mutex_lock(&mutex);
+	if (atomic_load(&running) && channel.fd < 0)
+		ok = sf_keep_flush(FLUSH_NS, err);
+	pthread_mutex_unlock(&mutex);
+	return ok;
+}
+
+void sf_agent_flush_within(uint64_t ns)
+{
+	if (sf_agent_running())
+		sf_keep_flush(ns, NULL);
+}
+
+const char *sf_agent_output(void)
+{
+	return output;
+}
+
+/* --- fork --- */
+
+/*
+ * Bounded: a handler of the program may fork while its thread is in the midst of a start or stop. Then the child
+ * copies what is half made, and leaves it alone.
+ */
+static _Thread_local bool locked_for_fork;
+
+void sf_agent_before_fork(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += FORK_WAIT_S;
+	locked_for_fork = pthread_mutex_timedlock(&mutex, &until) == 0;
+	sf_agent_seats_before_fork();
+}
+
+void sf_agent_after_fork(void)
+{
+	sf_agent_seats_after_fork();
+	if (locked_for_fork)
+		pthread_mutex_unlock(&mutex);
+	locked_for_fork = false;
+}
+
+bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
+{
+	bool was = atomic_load(&running);
+
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	pthread_mutex_init(&mutex, NULL);
+	locked_for_fork = false;
+	sf_agent_seats_forked();
+	*options_ret = (struct sf_agent_options){ 0 };
+	if (!was)
+		return false;
+	*options_ret = agent.options;
+	atomic_store(&sf_inside.map, NULL);
+	sf_agent_leave_outbox();
+	sf_agent_empty_slots();
+	sf_agent_signal_remove();
+	sf_keep_forget();
+	sf_self_close(&sf_inside.access);
+	output[0] = 0;
+	agent = (struct sf_agent){ 0 };
+	channel = SF_NO_OWN_FD;
+	atomic_store(&running, false);
+	return true;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* include/stillframe.h: what fails is kept in words for the thread that asked. */
+#include "stillframe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/control.h"
+#include "agent/threads.h"
+#include "base/cleanup.h"
+
+/* On the heap of the loader, made at a thread's first failure: never touched by a handler. */
+static _Thread_local char last_error[512];
+
+static int to_errno(const struct sf_error *err)
+{
+	static const int by_code[] = {
+		[SF_E_SYSTEM] = EIO,	   [SF_E_NO_MEMORY] = ENOMEM, [SF_E_INPUT] = EINVAL,
+		[SF_E_DENIED] = EPERM,	   [SF_E_GONE] = ESRCH,	      [SF_E_UNSUPPORTED] = ENOTSUP,
+	};
+
+	if (err->os_errno)
+		return err->os_errno;
+	return err->code > 0 && err->code <= SF_E_UNSUPPORTED ? by_code[err->code] : EINVAL;
+}
+
+/* 0, or what failed. errno is nobody's business here. */
+static int finish(bool ok, const struct sf_error *err, int saved_errno)
+{
+	errno = saved_errno;
+	if (ok)
+		return 0;
+	snprintf(last_error, sizeof(last_error), "%s", err->text);
+	return to_errno(err);
+}
+
+static bool start(const char *text, struct sf_error *err)
+{
+	struct sf_agent_options options;
+	bool ok = sf_agent_options_parse(&options, text, err);
+
+	if (ok && options.connect)
+		ok = sf_control_call(options.connect, err);
+	else if (ok)
+		ok = sf_agent_start(&options, -1, err);
+	sf_agent_options_deinit(&options); /* empty, if they were moved out */
+	return ok;
+}
+
+int sf_profile_start(const char *options)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+	const char *text = options ? options : secure_getenv("STILLFRAME");
+
+	return finish(start(text ? text : "", &err), &err, saved_errno);
+}
+
+int sf_profile_stop(void)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+
+	return finish(sf_agent_stop(&err), &err, saved_errno);
+}
+
+static int pause_or_resume(bool pause)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+	bool ok = sf_agent_running() ||
+		  sf_fail(&err, SF_E_INPUT, "nothing is being sampled: sf_profile_start() comes first");
+
+	if (ok)
+		sf_agent_pause(pause);
+	return finish(ok, &err, saved_errno);
+}
+
+int sf_profile_pause(void)
+{
+	return pause_or_resume(true);
+}
+
+int sf_profile_resume(void)
+{
+	return pause_or_resume(false);
+}
+
+static bool copy_bytes(int from, int to, const char *path, struct sf_error *err)
+{
+	char bytes[16384];
+	ssize_t n;
+
+	while ((n = read(from, bytes, sizeof(bytes))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return sf_fail_os(err, "cannot read the stream file");
+		for (ssize_t done = 0, m; done < n; done += m) {
+			m = write(to, bytes + done, (size_t)(n - done));
+			if (m < 0 && errno == EINTR)
+				m = 0;
+			else if (m < 0)
+				return sf_fail_os(err, "cannot write %s", path);
+		}
+	}
+	return true;
+}
+
+static bool copy_file(const char *path, struct sf_error *err)
+{
+	SF_CLEANUP(close) int from = open(sf_agent_output(), O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(close) int to = -1;
+
+	if (from < 0)
+		return sf_fail_os(err, "cannot read %s", sf_agent_output());
+	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (to < 0)
+		return sf_fail_os(err, "cannot write %s", path);
+	return copy_bytes(from, to, path, err);
+}
+
+static bool write_profile(const char *path, struct sf_error *err)
+{
+	if (sf_agent_running() && !sf_agent_flush(err))
+		return false;
+	if (!sf_agent_output()[0])
+		return sf_fail(err, SF_E_INPUT, "there is no stream file: %s", sf_agent_running() ?
+			       "stillframe itself receives what is sampled" :
+			       "sf_profile_start() comes first");
+	return !path || copy_file(path, err);
+}
+
+int sf_profile_write(const char *path)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+
+	return finish(write_profile(path, &err), &err, saved_errno);
+}
+
+const char *sf_profile_error(void)
+{
+	return last_error;
+}
+
+int sf_thread_register(void)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+
+	return finish(sf_agent_thread_register(&err), &err, saved_errno);
+}
+
+int sf_thread_unregister(void)
+{
+	int saved_errno = errno;
+
+	sf_agent_thread_unregister();
+	errno = saved_errno;
+	return 0;
+}
+
+int sf_thread_name(const char *name)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+
+	return finish(sf_agent_thread_rename(name, &err), &err, saved_errno);
+}
+
+int sf_label_set(const char *key, const char *value)
+{
+	int saved_errno = errno;
+	struct sf_error err = { 0 };
+
+	return finish(sf_agent_thread_label(key, value, &err), &err, saved_errno);
+}

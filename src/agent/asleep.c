@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proof that it slept: its CPU clock was read before it was looked at, and says the same after the walk. A
+ * thread that was on a CPU at all in between has used some of it. (Counting switches, as from outside,
+ * proves the same for two more files to read; the clock is one system call.)
+ */
+#include "agent/asleep.h"
+
+#include <string.h>
+
+#include "agent/own_proc.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+/*
+ * A thread that sleeps on is told of when what is untold is an eighth of its sleep, or a second: five thousand
+ * idle threads would fill the outbox with 5 MB a second otherwise. What is untold when it runs is not lost: it
+ * is told then, or goes with its next sample asleep.
+ */
+#define AGAIN_SHARE 8
+#define AGAIN_NS 1000000000
+
+#if defined(__x86_64__)
+/* rdi rsi rdx r10 r8 r9, by DWARF number. */
+static const uint8_t arg_regs[6] = { 5, 4, 1, 10, 8, 9 };
+#else
+static const uint8_t arg_regs[6] = { 0, 1, 2, 3, 4, 5 };
+#endif
+
+/*
+ * A call that goes on after an interruption does so as restart_syscall, which says nothing to a reader:
+ * the number that the code loads does (x86-64: mov $number, %eax; syscall).
+ */
+static int32_t syscall_of(const struct sf_own_place *place)
+{
+#if defined(__x86_64__)
+	uint8_t code[7];
+	int32_t number;
+
+	if (place->syscall != SYS_restart_syscall ||
+	    sf_self_read(&sf_inside.access, code, place->pc - sizeof(code), sizeof(code)) !=
+		    sizeof(code) ||
+	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return place->syscall;
+	memcpy(&number, code + 1, sizeof(number));
+	return number;
+#else
+	return place->syscall;
+#endif
+}
+
+static void fill(struct sf_still *still, const struct sf_agent_thread *thread,
+		 const struct sf_own_place *place, uint64_t now_ns)
+{
+	*still = (struct sf_still){
+		.arch = sf_inside.arch,
+		.regs = { .pc = place->pc },
+		.map = atomic_load(&sf_inside.map),
+		.pid = sf_inside.pid,
+		.tid = thread->tid,
+		.flags = SF_STILL_UNHELD,
+		.state = sf_own_letter(thread->tid) == 'T' ? SF_STATE_STOPPED : SF_STATE_BLOCKED,
+		.syscall = syscall_of(place),
+		.time_ns = now_ns,
+	};
+	sf_reg_set(&still->regs, sf_inside.arch->sp, place->sp);
+	for (int i = 0; place->syscall >= 0 && i < 6; i++)
+		sf_reg_set(&still->regs, arg_regs[i], place->args[i]);
+	memcpy(still->syscall_args, place->args, sizeof(place->args));
+}
+
+static uint32_t ticks_in(uint64_t wall_ns, uint64_t rate_mhz)
+{
+	uint64_t ticks = (wall_ns / 1000 * rate_mhz + 500000000) / 1000000000;
+
+	return ticks < 1 ? 1 : (uint32_t)ticks;
+}
+
+static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
+{
+	const struct sf_still *still = &agent->workspace->still;
+	uint64_t wall_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	struct sf_stream_sample sample = {
+		.serial = thread->serial,
+		.time_ns = still->time_ns,
+		.wall_ns = wall_ns,
+		.ticks = ticks_in(wall_ns, agent->options.blocked_rate_mhz),
+		.label = atomic_load(&thread->seat->label),
+		.syscall = still->syscall,
+		.state = still->state,
+		.still_flags = (uint16_t)still->flags,
+	};
+
+	return sf_inside_put(agent->workspace, &sample);
+}
+
+bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	struct sf_own_place place;
+	uint64_t cpu_ns;
+
+	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc)
+		return false;
+	fill(&agent->workspace->still, thread, &place, now_ns);
+	sf_workspace_walk(agent->workspace, &agent->workspace->still);
+	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
+		return false;
+	if (!put(agent, thread))
+		return true;
+	if (thread->asleep_ns > 0)
+		thread->asleep_ns = 0;
+	thread->sampled_asleep = true;
+	thread->sleeps_since_ns = now_ns;
+	return true;
+}
+
+/* It has slept long enough since the last record that another is worth its room. */
+static bool is_worth_telling(const struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	uint64_t sleep_ns = now_ns - thread->sleeps_since_ns;
+	uint64_t untold_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+
+	return untold_ns >= AGAIN_NS || untold_ns >= sleep_ns / AGAIN_SHARE;
+}
+
+void sf_asleep_again(const struct sf_agent_options *options, struct sf_agent_thread *thread,
+		     uint64_t now_ns)
+{
+	struct sf_stream_again again = {
+		.serial = thread->serial,
+		.time_ns = now_ns,
+		.wall_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0,
+	};
+	const struct sf_outbox_piece piece = { (const char *)&again + sizeof(again.header),
+					       sizeof(again) - sizeof(again.header) };
+
+	/* A sample that came in between would be extended in the place of the one asleep. */
+	if (!thread->sampled_asleep || !again.wall_ns ||
+	    atomic_load(&thread->seat->n_samples) != thread->n_samples_before)
+		return;
+	again.ticks = ticks_in(again.wall_ns, options->blocked_rate_mhz);
+	if (!sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_AGAIN, &piece, 1))
+		thread->asleep_ns = 0;
+}
+
+void sf_asleep_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,
+		  uint64_t now_ns)
+{
+	if (is_worth_telling(thread, now_ns))
+		sf_asleep_again(options, thread, now_ns);
+}

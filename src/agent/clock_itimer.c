@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One clock for the whole process, as setitimer(ITIMER_PROF) is: for comparison, and for threads too short-lived
+ * to get a clock of their own. At most HZ signals a second for all threads together, and whichever
+ * thread runs when it rings gets it, which is not fair.
+ *
+ * Not setitimer itself: an interval timer lives on through exec (setitimer(2)), and the signal's default
+ * action would end the next program.
+ */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "agent/clock_timer.h"
+#include "agent/clocks.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+static _Atomic int32_t process_timer = -1;
+
+static bool check(struct sf_error *err)
+{
+	return sf_agent_clock_timer.check(err);
+}
+
+static bool arm(struct sf_seat *seat, int32_t tid)
+{
+	int32_t timer;
+
+	(void)seat, (void)tid;
+	if (atomic_load(&process_timer) >= 0)
+		return true;
+	if (!sf_agent_timer_start(CLOCK_PROCESS_CPUTIME_ID, 0, sf_inside.period_ns, &timer))
+		return false;
+	timer = atomic_exchange(&process_timer, timer);
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+	return true;
+}
+
+static void disarm(struct sf_seat *seat)
+{
+	int32_t timer = atomic_exchange(&process_timer, -1);
+
+	(void)seat;
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+}
+
+const struct sf_agent_clock_kind sf_agent_clock_itimer = {
+	.name = "itimer",
+	.summary = "one timer for the process, as setitimer(2) has it: unfair, at most HZ in all",
+	.check = check,
+	.arm = arm,
+	.disarm = disarm,
+};

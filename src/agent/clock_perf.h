@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only the perf clock needs: its descriptor is one that the program may close. */
+#ifndef SF_AGENT_CLOCK_PERF_H
+#define SF_AGENT_CLOCK_PERF_H
+
+#include <stdbool.h>
+
+#include "frozen/seats.h"
+
+/* Whether the seat's descriptor still is its event; also true when it has none. Signal-safe. */
+bool sf_agent_clock_perf_lives(const struct sf_seat *seat);
+
+#endif

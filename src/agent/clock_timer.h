@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POSIX timers that send our signal, by raw system calls: for clock_timer.c and clock_itimer.c. */
+#ifndef SF_AGENT_CLOCK_TIMER_H
+#define SF_AGENT_CLOCK_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The number of a thread's CPU clock, for clock_gettime(2) and timer_create(2). Signal-safe. */
+int32_t sf_agent_thread_clock(int32_t tid);
+
+/*
+ * A timer that rings every period_ns of `clock`, for the thread `tid`, or with 0 for the process. Its number in
+ * *ret. False when the thread is gone or no timer is to be had (RLIMIT_SIGPENDING). Signal-safe.
+ */
+bool sf_agent_timer_start(int32_t clock, int32_t tid, uint64_t period_ns, int32_t *ret);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/clocks.h"
+
+#include <stddef.h>
+#include <stdatomic.h>
+
+#include "agent/clock_perf.h"
+#include "frozen/inside.h"
+
+const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
+	&sf_agent_clock_perf,
+	&sf_agent_clock_timer,
+	&sf_agent_clock_itimer,
+	&sf_agent_clock_tick,
+	NULL,
+};
+
+static const struct sf_agent_clock_kind *kind_at(int place)
+{
+	for (int i = 0; sf_agent_clocks[i]; i++) {
+		if (i == place)
+			return sf_agent_clocks[i];
+	}
+	return NULL;
+}
+
+const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err)
+{
+	const struct sf_agent_clock_kind *kind;
+
+	if (wanted > 0) {
+		kind = kind_at(wanted - 1);
+		if (!kind) {
+			sf_fail(err, SF_E_INPUT, "there is no clock %d", wanted);
+			return NULL;
+		}
+		return kind->check(err) ? kind : NULL;
+	}
+	for (int i = 0; (kind = sf_agent_clocks[i]); i++) {
+		if ((!kind->drawback || !kind->drawback()) && kind->check(err))
+			return kind;
+	}
+	return NULL;
+}
+
+bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid)
+{
+	atomic_store(&seat->period_ns, sf_inside.period_ns);
+	if (kind->arm(seat, tid))
+		return true;
+	return kind != &sf_agent_clock_timer && sf_agent_clock_timer.arm(seat, tid);
+}
+
+static bool has_perf(const struct sf_seat *seat)
+{
+	return atomic_load(&seat->flags) & SF_SEAT_PERF;
+}
+
+void sf_agent_clock_disarm(struct sf_seat *seat)
+{
+	(has_perf(seat) ? &sf_agent_clock_perf : &sf_agent_clock_timer)->disarm(seat);
+}
+
+bool sf_agent_clock_lives(struct sf_seat *seat)
+{
+	if (!has_perf(seat) || sf_agent_clock_perf_lives(seat))
+		return true;
+	sf_agent_clock_disarm(seat);
+	return false;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/spawn.h"
+#include "os/channel.h"
+#include "os/own_fd.h"
+#include "stream/control.h"
+
+#define ANSWER_MS 5000
+#define LOOK_MS 1000
+
+/* What a caller or a stillframe says first, as options. A refusal is sent by the caller of this. */
+static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_error *err)
+{
+	struct sf_control message;
+	int got = sf_control_receive(channel, &message, NULL, ANSWER_MS, err);
+
+	if (got < 0)
+		return false;
+	if (got == 0 || message.kind != SF_CONTROL_START)
+		return sf_fail(err, SF_E_INPUT, "stillframe went away before it said what to do");
+	return sf_agent_options_parse(ret, message.text, err);
+}
+
+/* How the start went. The channel is the keeper's on success, and closed on failure. */
+static bool answer(bool ok, int channel, struct sf_agent_options *options, const struct sf_error *err)
+{
+	if (!ok) {
+		sf_control_send(channel, SF_CONTROL_REFUSED, err->text, -1, NULL);
+		close(channel);
+	}
+	sf_agent_options_deinit(options);
+	return ok;
+}
+
+bool sf_control_call(const char *path, struct sf_error *err)
+{
+	struct sf_agent_options options = { 0 };
+	struct sf_error own = { 0 };
+	int channel;
+	bool ok;
+
+	err = err ? err : &own;
+	channel = sf_own_fd_make(sf_channel_connect(path, err)).fd;
+	if (channel < 0)
+		return false;
+	ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
+	return answer(ok, channel, &options, err);
+}
+
+/* --- listening --- */
+
+static struct {
+	pthread_mutex_t mutex;   /* start and end of the thread */
+	pthread_t thread;
+	bool running;
+	int32_t pid;             /* whose thread it is: a forked child has none */
+	struct sf_own_fd own;
+	char path[SF_CHANNEL_PATH];
+	_Atomic bool quit;
+	_Atomic int waiting;     /* the channel of a caller who has not said anything yet; -1: none */
+	int32_t tid;
+} listener = { .mutex = PTHREAD_MUTEX_INITIALIZER, .own = SF_NO_OWN_FD, .waiting = -1 };
+
+int32_t sf_control_listener_tid(void)
+{
+	return listener.tid;
+}
+
+/* Until a caller has said what to do the end of listening ends the conversation, too. */
+static void serve_caller(int channel, struct sf_error *err)
+{
+	struct sf_agent_options options = { 0 };
+	bool ok;
+
+	atomic_store(&listener.waiting, channel);
+	ok = !atomic_load(&listener.quit) && receive_start(channel, &options, err);
+	atomic_store(&listener.waiting, -1);
+	answer(ok && sf_agent_start(&options, channel, err), channel, &options, err);
+}
+
+/* Waits for a caller; sf_control_unlisten() shuts the socket down, which ends the wait. */
+static void *listen_on(void *arg)
+{
+	(void)arg;
+	while (!atomic_load_explicit(&listener.quit, memory_order_acquire)) {
+		struct pollfd wait = { .fd = listener.own.fd, .events = POLLIN };
+		struct sf_error err = { 0 };
+		int channel;
+
+		/* Not for ever: a descriptor that the program has closed wakes nobody. */
+		if (poll(&wait, 1, LOOK_MS) < 0 && errno != EINTR)
+			break;
+		if (!sf_own_fd_is_ours(&listener.own))
+			break;
+		if (atomic_load_explicit(&listener.quit, memory_order_acquire))
+			break;
+		if (wait.revents & (POLLERR | POLLNVAL | POLLHUP))
+			break; /* the program has closed it */
+		channel = sf_own_fd_make(sf_channel_accept(listener.own.fd, &err)).fd;
+		if (channel >= 0)
+			serve_caller(channel, &err);
+	}
+	return NULL;
+}
+
+static bool open_socket(struct sf_error *err)
+{
+	if (!sf_channel_agent_path(getpid(), listener.path, err))
+		return false;
+	listener.own = sf_own_fd_make(sf_channel_listen(listener.path, err));
+	return listener.own.fd >= 0;
+}
+
+static bool listen_locked(struct sf_error *err)
+{
+	if (listener.running)
+		return true;
+	if (!open_socket(err))
+		return false;
+	atomic_store(&listener.quit, false);
+	if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err)) {
+		sf_own_fd_close(&listener.own);
+		unlink(listener.path);
+		return false;
+	}
+	listener.pid = getpid();
+	listener.running = true;
+	return true;
+}
+
+bool sf_control_listen(struct sf_error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&listener.mutex);
+	ok = listen_locked(err);
+	pthread_mutex_unlock(&listener.mutex);
+	return ok;
+}
+
+void sf_control_unlisten(void)
+{
+	pthread_mutex_lock(&listener.mutex);
+	if (listener.running && listener.pid == getpid()) {
+		atomic_store_explicit(&listener.quit, true, memory_order_release);
+		unlink(listener.path);
+		if (sf_own_fd_is_ours(&listener.own))
+			shutdown(listener.own.fd, SHUT_RDWR);
+		if (atomic_load(&listener.waiting) >= 0)
+			shutdown(atomic_load(&listener.waiting), SHUT_RDWR);
+		pthread_join(listener.thread, NULL);
+		sf_own_fd_close(&listener.own);
+		listener.tid = 0;
+		listener.running = false;
+	}
+	pthread_mutex_unlock(&listener.mutex);
+}
+
+void sf_control_before_fork(void)
+{
+	pthread_mutex_lock(&listener.mutex);
+}
+
+void sf_control_after_fork(void)
+{
+	pthread_mutex_unlock(&listener.mutex);
+}
+
+void sf_control_after_fork_in_child(void)
+{
+	pthread_mutex_init(&listener.mutex, NULL);
+	if (listener.running)
+		sf_own_fd_close(&listener.own);
+	listener.running = false;
+	listener.tid = 0;
+}

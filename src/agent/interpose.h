@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of libc that the agent stands in front of. These files are compiled into the shared
+ * library itself, not into the archive that unit tests link, and nothing calls into them but this.
+ */
+#ifndef SF_AGENT_INTERPOSE_H
+#define SF_AGENT_INTERPOSE_H
+
+#define SF_INTERPOSED __attribute__((visibility("default")))
+
+/* Looks for the functions behind ours, once, when the agent is loaded. */
+void sf_interpose_signal_init(void);
+void sf_interpose_exec_init(void);
+
+#endif

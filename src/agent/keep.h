@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables) and keep_out.c
+ * (the outbox and the stream's file). Only the keeper's thread touches it, but for sf_keep_start() before that thread
+ * runs, and the words that others wait on.
+ */
+#ifndef SF_AGENT_KEEP_H
+#define SF_AGENT_KEEP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "base/vec.h"
+#include "os/own_fd.h"
+#include "stream/file.h"
+#include "target/process.h"
+
+/* A code map that was replaced: freed when nobody can be using it. */
+struct sf_kept_map {
+	struct sf_code_map *map;
+	uint64_t n_quiet;         /* agent->n_quiet when it was replaced */
+};
+
+/* An image whose table was not in the disk cache. */
+struct sf_kept_miss {
+	uint32_t image;
+	uint64_t since_ns;
+};
+
+struct sf_keep {
+	struct sf_agent *agent;
+	struct sf_own_fd channel; /* -1: none */
+	int32_t pid;
+
+	/* The thread. */
+	pthread_t thread;
+	_Atomic bool quit;
+	_Atomic uint32_t wake;    /* it sleeps on this */
+	_Atomic uint32_t flush_asked, flushed;
+	uint64_t started_ns, signal_checked_ns;
+
+	/* keep_map.c */
+	struct sf_images *images;
+	struct sf_process process;
+	SF_VEC(struct sf_kept_map) retired;
+	SF_VEC(struct sf_kept_miss) missing;
+	uint32_t n_told;          /* images up to this number were told */
+	uint64_t missing_tried_ns;
+	bool renew;               /* a table has come since the map was made */
+
+	/* keep_out.c */
+	struct sf_stream_file *file;
+	struct sf_error file_error; /* the first one, if code is set */
+	void *record;               /* room for the largest one, by mmap */
+};
+
+/* --- keep_map.c --- */
+
+bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err);
+/* No walk may be under way. */
+void sf_keep_maps_deinit(struct sf_keep *keep);
+/* Looks for new code if it is time, tries for missing tables, frees what nobody uses. */
+void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
+
+/* --- keep_out.c --- */
+
+/* path NULL: somebody else reads the outbox. */
+bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *err);
+void sf_keep_out_deinit(struct sf_keep *keep);
+/* From the outbox into the file, to the disk's cache; how many bytes. */
+uint64_t sf_keep_out_drain(struct sf_keep *keep);
+/* A record that must not be lost: makes room, or waits until the reader does, for a while. */
+bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox_piece *pieces,
+		     unsigned n);
+bool sf_keep_out_end(struct sf_keep *keep, uint64_t agent_cpu_ns);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is mapped, and its unwind tables. A file is open only while it is looked at: the program's table of
+ * descriptors is not ours.
+ *
+ * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record makes that one build it,
+ * and we look again for a while. Without one, or when it takes too long, it is built here, between two other things
+ * that the keeper does.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/keep.h"
+#include "frozen/slot.h"
+#include "os/clock.h"
+#include "stream/record.h"
+#include "unwind/cache.h"
+#include "unwind/unwind.h"
+
+#define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code */
+#define STALE_MIN_NS 10000000u
+#define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
+#define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
+#define YOUNG_SHARE 3                 /* so many */
+#define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for tables */
+#define RETRY_NS 100000000u
+#define PATIENCE_NS 3000000000u       /* for a stillframe that builds tables */
+
+/* --- tables --- */
+
+/* For load() below, which gets nothing but an image: there is one keeper. */
+static struct {
+	struct sf_keep *keep;
+	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
+} loading;
+
+static bool get_cached(struct sf_image *image)
+{
+	struct sf_cache_key key = { image->build_id, image->build_id_size, sf_arch_host() };
+	int folder = image->from_memory || !image->build_id_size ? -1 : sf_cache_open();
+	bool got;
+
+	if (folder < 0)
+		return false;
+	got = sf_cache_get(folder, &key, &image->table_block, &image->table_size);
+	close(folder);
+	if (got && !sf_table_init(&image->table, image->table_block, image->table_size)) {
+		sf_unwind_close(image->table_block, image->table_size);
+		image->table_block = NULL;
+		memset(&image->table, 0, sizeof(image->table));
+		return false;
+	}
+	return got;
+}
+
+static void build(struct sf_image *image)
+{
+	struct sf_error err = { 0 };
+	/* A copy of memory has gaps: its table must not be kept for the whole file. */
+	size_t build_id_size = image->from_memory ? 0 : image->build_id_size;
+
+	if (sf_unwind_open(image->fd, image->build_id, build_id_size, &image->table,
+			   &image->table_block, &image->table_size, &err))
+		return;
+	memset(&image->table, 0, sizeof(image->table));
+	if (!image->note[0])
+		snprintf(image->note, sizeof(image->note), "no unwind table: %.150s", err.text);
+}
+
+static void load(struct sf_image *image)
+{
+	struct sf_kept_miss miss = { image->number, sf_now_ns() };
+
+	if (get_cached(image))
+		return;
+	/* What cannot be opened later, nor come through the cache, is built now: the vDSO. */
+	if (image->from_memory || miss.since_ns < loading.build_until_ns)
+		build(image);
+	else
+		sf_vec_push(&loading.keep->missing, miss);
+}
+
+static void unload(struct sf_image *image)
+{
+	if (image->table_block)
+		sf_unwind_close(image->table_block, image->table_size);
+}
+
+static const struct sf_image_loader loader = { .load = load, .unload = unload, .serial = true };
+
+/* By its path; another file that stands there now is not taken. */
+static void build_anew(struct sf_image *image)
+{
+	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
+					    .device = image->device };
+
+	image->fd = sf_process_open_mapping(loading.keep->pid, &mapping);
+	if (image->fd < 0)
+		return;
+	build(image);
+	sf_image_close(image);
+}
+
+/* One table at a time is built: other things wait meanwhile. */
+static void try_missing(struct sf_keep *keep, uint64_t now_ns)
+{
+	uint64_t patience_ns = keep->channel.fd >= 0 ? PATIENCE_NS : 0;
+	bool built = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < keep->missing.n; i++) {
+		struct sf_kept_miss miss = keep->missing.items[i];
+		struct sf_image *image = sf_images_get(keep->images, miss.image);
+
+		if (!get_cached(image)) {
+			if (built || now_ns - miss.since_ns < patience_ns) {
+				keep->missing.items[n++] = miss;
+				continue;
+			}
+			build_anew(image);
+			built = true;
+		}
+		keep->renew |= image->table.header != NULL;
+	}
+	keep->missing.n = n;
+	/* In a file's stream the rest is built without a pause. */
+	keep->missing_tried_ns = built ? 0 : now_ns;
+}
+
+/* --- images --- */
+
+static bool tell_image(struct sf_keep *keep, const struct sf_image *image)
+{
+	struct sf_stream_image record = {
+		.number = image->number,
+		.build_id_size = (uint32_t)image->build_id_size,
+		.inode = image->inode,
+		.device = image->device,
+		.path_size = (uint16_t)(strlen(image->path) + (image->deleted ? 10 : 0)),
+		.note_size = (uint16_t)strlen(image->note),
+	};
+	const struct sf_outbox_piece pieces[] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+		{ image->path, strlen(image->path) },
+		{ " (deleted)", image->deleted ? 10 : 0 },
+		{ image->note, record.note_size },
+	};
+
+	memcpy(record.build_id, image->build_id, image->build_id_size);
+	return sf_keep_out_put(keep, SF_STREAM_IMAGE, pieces, 4);
+}
+
+/* Before the map that names them is published. False: the reader makes no room; they stay untold. */
+static bool tell_images(struct sf_keep *keep)
+{
+	for (; keep->n_told < sf_images_count(keep->images); keep->n_told++) {
+		struct sf_image *image = sf_images_get(keep->images, keep->n_told + 1);
+
+		sf_image_close(image);
+		if (!tell_image(keep, image))
+			return false;
+	}
+	return true;
+}
+
+/* --- maps --- */
+
+static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
+{
+	return a && b && a->n_regions == b->n_regions &&
+	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
+}
+
+/* One store: a walk that began before it goes on with the old map, which therefore stays for a while. */
+static void publish(struct sf_keep *keep, struct sf_code_map *old)
+{
+	struct sf_kept_map retired = { old, 0 };
+
+	atomic_store(&sf_inside.map, keep->process.map);
+	retired.n_quiet = atomic_load(&keep->agent->n_quiet);
+	if (old)
+		sf_vec_push(&keep->retired, retired); /* no memory: it is never freed */
+}
+
+static bool renew(struct sf_keep *keep, struct sf_error *err)
+{
+	struct sf_code_map *old = keep->process.map;
+	struct sf_code_map *made;
+
+	/* Not to be freed by the refresh: walks may be using it. */
+	keep->process.map = NULL;
+	if (!sf_process_refresh(&keep->process, keep->images, err)) {
+		keep->process.map = old;
+		return false;
+	}
+	made = keep->process.map;
+	if (is_same(old, made) || !tell_images(keep)) {
+		free(made);
+		keep->process.map = old;
+		return true;
+	}
+	publish(keep, old);
+	return true;
+}
+
+static bool is_used(const struct sf_code_map *map)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (atomic_load(&sf_inside.slots[i].map) == map)
+			return true;
+	}
+	return false;
+}
+
+static void free_retired(struct sf_keep *keep)
+{
+	uint64_t n_quiet = atomic_load(&keep->agent->n_quiet);
+	size_t n = 0;
+
+	for (size_t i = 0; i < keep->retired.n; i++) {
+		struct sf_kept_map retired = keep->retired.items[i];
+
+		if (n_quiet - retired.n_quiet < 2 || is_used(retired.map))
+			keep->retired.items[n++] = retired;
+		else
+			free(retired.map);
+	}
+	keep->retired.n = n;
+}
+
+static bool is_due(struct sf_keep *keep, uint64_t now_ns)
+{
+	bool young = now_ns - keep->process.since_ns < YOUNG_NS;
+	uint64_t passed_ns = now_ns - keep->process.refreshed_ns;
+	uint64_t least_ns = keep->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE);
+
+	if (!young && least_ns < STALE_MIN_NS)
+		least_ns = STALE_MIN_NS;
+	if (passed_ns < least_ns)
+		return false;
+	if (keep->renew || passed_ns >= RENEW_NS)
+		return true;
+	return atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) != 0;
+}
+
+void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
+{
+	if (keep->missing.n && now_ns - keep->missing_tried_ns >= RETRY_NS)
+		try_missing(keep, now_ns);
+	if (is_due(keep, now_ns)) {
+		/* First: code that is met while the map is read is looked for again. */
+		atomic_store(&sf_inside.map_stale, 0);
+		keep->renew = false;
+		renew(keep, NULL);
+	}
+	if (keep->retired.n)
+		free_retired(keep);
+}
+
+bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
+{
+	bool ok;
+
+	loading.keep = keep;
+	keep->images = sf_images_create(&loader);
+	if (!keep->images)
+		return sf_fail_memory(err);
+	sf_process_init(&keep->process, keep->pid);
+	loading.build_until_ns = keep->channel.fd >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
+	ok = renew(keep, err);
+	loading.build_until_ns = 0;
+	if (!ok)
+		sf_keep_maps_deinit(keep);
+	return ok;
+}
+
+void sf_keep_maps_deinit(struct sf_keep *keep)
+{
+	atomic_store(&sf_inside.map, NULL);
+	for (size_t i = 0; i < keep->retired.n; i++)
+		free(keep->retired.items[i].map);
+	sf_vec_deinit(&keep->retired);
+	sf_vec_deinit(&keep->missing);
+	sf_process_deinit(&keep->process);
+	sf_images_destroy(keep->images);
+	keep->images = NULL;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/keep.h"
+#include "frozen/raw.h"
+#include "os/clock.h"
+#include "stream/record.h"
+
+#define PATIENCE_NS 2000000000u  /* for a reader that makes no room */
+#define PAUSE_NS 2000000
+
+bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *err)
+{
+	if (!path)
+		return true;
+	/* Touched as far as records are large, which most are not. */
+	keep->record = mmap(NULL, SF_STREAM_MAX_RECORD, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (keep->record == MAP_FAILED) {
+		keep->record = NULL;
+		return sf_fail_memory(err);
+	}
+	if (!sf_stream_file_create(path, &keep->file, err)) {
+		sf_keep_out_deinit(keep);
+		return false;
+	}
+	return true;
+}
+
+void sf_keep_out_deinit(struct sf_keep *keep)
+{
+	sf_stream_file_close(keep->file);
+	keep->file = NULL;
+	if (keep->record)
+		munmap(keep->record, SF_STREAM_MAX_RECORD);
+	keep->record = NULL;
+}
+
+/* The first failure is the one to tell; what comes later may find room again. */
+static void note_failure(struct sf_keep *keep, const struct sf_error *err)
+{
+	if (keep->file_error.code == SF_E_NONE)
+		keep->file_error = *err;
+}
+
+uint64_t sf_keep_out_drain(struct sf_keep *keep)
+{
+	struct sf_outbox_header *outbox = sf_inside.outbox;
+	const struct sf_record_header *record = keep->record;
+	struct sf_error err = { 0 };
+	uint64_t bytes = 0;
+	int got;
+
+	if (!keep->file)
+		return 0;
+	while ((got = sf_outbox_get(outbox, outbox->size, keep->record, SF_STREAM_MAX_RECORD)) > 0) {
+		bytes += record->size;
+		if (!sf_stream_file_put(keep->file, record, &err))
+			note_failure(keep, &err);
+	}
+	if (got < 0) {
+		sf_fail(&err, SF_E_INPUT, "the program has overwritten the samples in its memory");
+		note_failure(keep, &err);
+	}
+	if (bytes && !sf_stream_file_flush(keep->file, &err))
+		note_failure(keep, &err);
+	return bytes;
+}
+
+bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox_piece *pieces,
+		     unsigned n)
+{
+	uint64_t until_ns = sf_now_ns() + PATIENCE_NS;
+
+	while (!sf_outbox_put(sf_inside.outbox, type, pieces, n)) {
+		/* It was counted as lost, and is not. */
+		atomic_fetch_sub_explicit(&sf_inside.outbox->lost, 1, memory_order_relaxed);
+		if (!sf_keep_out_drain(keep)) {
+			if (sf_now_ns() > until_ns)
+				return false;
+			sf_raw_futex_wait(&keep->wake,
+					  atomic_load_explicit(&keep->wake, memory_order_relaxed),
+					  PAUSE_NS);
+		}
+	}
+	return true;
+}
+
+bool sf_keep_out_end(struct sf_keep *keep, uint64_t agent_cpu_ns)
+{
+	struct sf_stream_end end = { 0 };
+	const struct sf_outbox_piece piece = { (const char *)&end + sizeof(end.header),
+					       sizeof(end) - sizeof(end.header) };
+	bool put;
+
+	sf_keep_out_drain(keep);
+	end.time_ns = sf_now_ns();
+	end.lost_records = atomic_load_explicit(&sf_inside.outbox->lost, memory_order_relaxed);
+	end.agent_cpu_ns = agent_cpu_ns;
+	put = sf_keep_out_put(keep, SF_STREAM_END, &piece, 1);
+	sf_keep_out_drain(keep);
+	return put;
+}

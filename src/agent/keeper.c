@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/keeper.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/keep.h"
+#include "agent/signals.h"
+#include "agent/spawn.h"
+#include "agent/threads.h"
+#include "frozen/raw.h"
+#include "os/clock.h"
+#include "stream/control.h"
+
+#define TURN_NS 50000000u            /* between two looks at the outbox and the channel */
+#define SHORT_TURN_NS 10000000u      /* while much happens */
+#define BUSY_BYTES (256u << 10)      /* in one turn: a quarter of the ring */
+#define YOUNG_NS 1000000000u
+#define SIGNAL_CHECK_NS 100000000u
+#define FLUSH_PIECE_NS 100000000u
+
+static struct sf_keep the_keep; /* one profile at a time; never freed, so a late flush() finds it */
+
+static void wake_keeper(struct sf_keep *keep)
+{
+	atomic_fetch_add(&keep->wake, 1);
+	sf_raw_futex_wake(&keep->wake, 1);
+}
+
+/* --- a turn --- */
+
+/* True: it is over. The end of the channel, and anything but a STOP, is one, too. */
+static bool is_told_to_stop(struct sf_keep *keep)
+{
+	struct sf_control message;
+	struct sf_error err = { 0 };
+	int got;
+
+	if (keep->channel.fd < 0)
+		return false;
+	if (!sf_own_fd_is_ours(&keep->channel))
+		return true; /* the program has closed it */
+	got = sf_control_receive(keep->channel.fd, &message, NULL, 0, &err);
+	return got >= 0 || err.os_errno != ETIMEDOUT;
+}
+
+static bool is_over(struct sf_keep *keep, uint64_t now_ns)
+{
+	uint64_t duration_ns = keep->agent->options.duration_ns;
+
+	if (duration_ns && now_ns - keep->started_ns >= duration_ns)
+		return true;
+	return is_told_to_stop(keep);
+}
+
+static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
+{
+	uint32_t asked = atomic_load(&keep->flush_asked);
+	uint64_t bytes = sf_keep_out_drain(keep);
+
+	if (atomic_exchange(&keep->flushed, asked) != asked)
+		sf_raw_futex_wake(&keep->flushed, INT_MAX);
+	sf_keep_maps_turn(keep, now_ns);
+	if (now_ns - keep->signal_checked_ns >= SIGNAL_CHECK_NS) {
+		keep->signal_checked_ns = now_ns;
+		sf_agent_signal_check();
+	}
+	return bytes > BUSY_BYTES || now_ns - keep->started_ns < YOUNG_NS ? SHORT_TURN_NS : TURN_NS;
+}
+
+static void *run(void *arg)
+{
+	struct sf_keep *keep = arg;
+
+	while (!atomic_load(&keep->quit)) {
+		uint32_t wake = atomic_load(&keep->wake);
+		uint64_t now_ns = sf_now_ns(), pause_ns;
+
+		if (is_over(keep, now_ns) && sf_agent_stop_from_keeper())
+			return NULL; /* nothing here is ours any more */
+		pause_ns = turn(keep, now_ns);
+		if (!atomic_load(&keep->quit))
+			sf_raw_futex_wait(&keep->wake, wake, pause_ns);
+	}
+	return NULL;
+}
+
+/* --- start and stop --- */
+
+/* The words that a late flush() may wait on go on from where they were. */
+static void reset(struct sf_keep *keep)
+{
+	uint32_t asked = atomic_load(&keep->flush_asked);
+
+	*keep = (struct sf_keep){ .channel = SF_NO_OWN_FD };
+	atomic_store(&keep->flush_asked, asked);
+	atomic_store(&keep->flushed, asked);
+}
+
+bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct sf_error *err)
+{
+	struct sf_keep *keep = &the_keep;
+
+	reset(keep);
+	keep->agent = agent;
+	keep->channel = sf_own_fd_of(channel);
+	keep->pid = getpid();
+	keep->started_ns = sf_now_ns();
+	if (!sf_keep_out_init(keep, path, err))
+		return false;
+	if (!sf_keep_maps_init(keep, err)) {
+		sf_keep_out_deinit(keep);
+		return false;
+	}
+	agent->keep = keep;
+	if (!sf_spawn(&keep->thread, &agent->threads->own[1], run, keep, "sf-keeper", err)) {
+		agent->keep = NULL;
+		sf_keep_maps_deinit(keep);
+		sf_keep_out_deinit(keep);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t own_cpu_ns(const struct sf_keep *keep)
+{
+	uint64_t ns;
+
+	return sf_agent_thread_cpu(keep->agent->threads->own[1], &ns) ? ns : 0;
+}
+
+static void end_thread(struct sf_keep *keep)
+{
+	atomic_store(&keep->quit, true);
+	if (pthread_equal(pthread_self(), keep->thread)) {
+		pthread_detach(keep->thread);
+		return;
+	}
+	wake_keeper(keep);
+	pthread_join(keep->thread, NULL);
+}
+
+bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_error *err)
+{
+	struct sf_keep *keep = agent->keep;
+	uint64_t cpu_ns = own_cpu_ns(keep);
+	bool ok;
+
+	end_thread(keep);
+	ok = sf_keep_out_end(keep, sampler_cpu_ns + cpu_ns) ||
+	     sf_fail(err, SF_E_SYSTEM, "nobody reads what is sampled any more");
+	sf_keep_maps_deinit(keep);
+	if (keep->file_error.code != SF_E_NONE) {
+		if (err)
+			*err = keep->file_error;
+		ok = false;
+	}
+	sf_keep_out_deinit(keep);
+	agent->keep = NULL;
+	return ok;
+}
+
+bool sf_keep_flush(uint64_t timeout_ns, struct sf_error *err)
+{
+	struct sf_keep *keep = &the_keep;
+	uint32_t wanted = atomic_fetch_add(&keep->flush_asked, 1) + 1;
+	uint64_t until_ns = sf_now_ns() + timeout_ns, now_ns;
+	uint32_t flushed;
+
+	wake_keeper(keep);
+	while ((int32_t)((flushed = atomic_load(&keep->flushed)) - wanted) < 0) {
+		now_ns = sf_now_ns();
+		if (atomic_load(&keep->quit) || now_ns >= until_ns)
+			return sf_fail(err, SF_E_SYSTEM, "the stream file was not written in time");
+		sf_raw_futex_wait(&keep->flushed, flushed, FLUSH_PIECE_NS < until_ns - now_ns ?
+				  FLUSH_PIECE_NS : until_ns - now_ns);
+	}
+	if (keep->file_error.code == SF_E_NONE)
+		return true;
+	if (err)
+		*err = keep->file_error;
+	return false;
+}
+
+void sf_keep_forget(void)
+{
+	struct sf_keep *keep = &the_keep;
+
+	/* Maps, images and buffers may be half changed: they are left where they are, in this copy. */
+	if (keep->file)
+		sf_stream_file_abandon(keep->file);
+	sf_own_fd_close(&keep->channel);
+	if (keep->record)
+		munmap(keep->record, SF_STREAM_MAX_RECORD);
+	reset(keep);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the library is loaded, when the process forks, when it ends. Compiled into the shared library
+ * itself, so that a unit test that links the rest starts nothing.
+ *
+ * Nothing is printed but one line where STILLFRAME= cannot be understood, and with STILLFRAME_VERBOSE what failed:
+ * the program's output is its own.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/control.h"
+#include "agent/interpose.h"
+
+/* What the environment said, for forked children. Strings live as long as the process. */
+static struct sf_agent_options asked;
+static pid_t loaded_pid;
+
+static void complain(const struct sf_error *err, bool always)
+{
+	const char *verbose = secure_getenv("STILLFRAME_VERBOSE");
+
+	if (always || (verbose && *verbose))
+		dprintf(STDERR_FILENO, "stillframe: %.*s\n", (int)strcspn(err->text, "\n"),
+			err->text);
+}
+
+static bool is_for_us(const struct sf_agent_options *options)
+{
+	pid_t own = getpid();
+
+	if (options->pid && options->pid != own)
+		return false;
+	/* `out` is somebody else's file: without `children` we are not meant. */
+	return options->children || !options->first || options->first == own;
+}
+
+/*
+ * What this process starts inherits STILLFRAME=: it must be able to tell that the stream's file is taken. The
+ * variable is ours; its place in environ stays, so that main()'s envp shows the same.
+ */
+static void sign_environment(const char *text, struct sf_agent_options *options)
+{
+	char *signed_text;
+
+	if (options->first || options->connect || !options->start)
+		return;
+	options->first = getpid();
+	if (asprintf(&signed_text, "%s,first=%d", text, (int)getpid()) < 0)
+		return;
+	setenv("STILLFRAME", signed_text, 1);
+	free(signed_text);
+}
+
+/* Takes the strings: sf_agent_start() frees them with the profile, so it gets its own copy. */
+static bool copy_options(const char *text, struct sf_agent_options *ret, struct sf_error *err)
+{
+	bool ok = sf_agent_options_parse(ret, text, err);
+
+	if (ok)
+		ret->first = asked.first;
+	return ok;
+}
+
+static bool start(const char *text, struct sf_error *err)
+{
+	struct sf_agent_options options;
+	bool ok;
+
+	if (asked.connect)
+		return sf_control_call(asked.connect, err);
+	ok = copy_options(text, &options, err) && sf_agent_start(&options, -1, err);
+	sf_agent_options_deinit(&options);
+	return ok;
+}
+
+static void obey(const char *text)
+{
+	struct sf_error err = { 0 };
+
+	if (!sf_agent_options_parse(&asked, text, &err)) {
+		complain(&err, true);
+		asked = (struct sf_agent_options){ 0 };
+		return;
+	}
+	if (!is_for_us(&asked)) {
+		asked = (struct sf_agent_options){ 0 };
+		return;
+	}
+	sign_environment(text, &asked);
+	/* First: the listener must be known by its id before threads are looked for. */
+	if (asked.listen && !sf_control_listen(&err))
+		complain(&err, false);
+	if (asked.start && !start(text, &err))
+		complain(&err, false);
+}
+
+/* --- fork --- */
+
+static void before_fork(void)
+{
+	int error = errno;
+
+	sf_control_before_fork();
+	sf_agent_before_fork();
+	errno = error;
+}
+
+static void after_fork(void)
+{
+	int error = errno;
+
+	sf_agent_after_fork();
+	sf_control_after_fork();
+	errno = error;
+}
+
+/* The child's own stream: by a call to the same stillframe, or in a file of its own. */
+static void start_child(struct sf_agent_options *options, pid_t parent)
+{
+	struct sf_error err = { 0 };
+	bool ok;
+
+	if (!options->first)
+		options->first = parent;
+	if (options->connect)
+		ok = sf_control_call(options->connect, &err);
+	else
+		ok = sf_agent_start(options, -1, &err);
+	if (!ok)
+		complain(&err, false);
+}
+
+static void after_fork_in_child(void)
+{
+	struct sf_agent_options options;
+	pid_t parent = loaded_pid;
+	int error = errno;
+	bool was;
+
+	loaded_pid = getpid();
+	was = sf_agent_after_fork_in_child(&options);
+	sf_control_after_fork_in_child();
+	if (was && (options.children || asked.children)) {
+		if (!options.connect)
+			options.connect = asked.connect;
+		start_child(&options, parent);
+	}
+	if (asked.children && asked.listen)
+		sf_control_listen(NULL);
+	errno = error;
+}
+
+/* --- the life of the library --- */
+
+/*
+ * exit() and the return of main(): everything is written. _exit() and a crash leave what was written up to
+ * then, at most a twentieth of a second ago.
+ */
+static void finish(void)
+{
+	int error = errno;
+	struct sf_error err = { 0 };
+
+	/* The child of a vfork shares our memory, and must not exit() in the first place. */
+	if (getpid() == loaded_pid) {
+		sf_control_unlisten();
+		if (!sf_agent_stop(&err))
+			complain(&err, false);
+	}
+	errno = error;
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+	int error = errno;
+	const char *text;
+
+	loaded_pid = getpid();
+	sf_interpose_signal_init();
+	sf_interpose_exec_init();
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	at_quick_exit(finish);
+	text = secure_getenv("STILLFRAME");
+	if (text && *text)
+		obey(text);
+	errno = error;
+}
+
+__attribute__((destructor)) static void unloaded(void)
+{
+	finish();
+}

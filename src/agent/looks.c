@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/looks.h"
+
+#include "agent/asleep.h"
+#include "agent/own_proc.h"
+#include "frozen/inside.h"
+
+#define DEAF_PERIODS 10
+#define DEAF_NS 20000000
+
+static bool wants_wall(const struct sf_agent *agent)
+{
+	return agent->options.clock != SF_AGENT_CPU && agent->options.blocked_rate_mhz > 0;
+}
+
+static bool is_leaving(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->seat->flags) & SF_SEAT_LEAVING;
+}
+
+/* Another thread has its id by now, and a clock that began anew. It comes into sight at the next scan. */
+static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	return cpu_ns < thread->cpu_ns;
+}
+
+/* More elapsed than it can have slept: a wait for a CPU is told late, when it is over. */
+static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
+{
+	uint64_t wait_ns = thread->wait_ns, switches;
+
+	sf_own_run(thread->tid, &wait_ns, &switches);
+	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
+	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
+	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);
+	atomic_fetch_add(&thread->seat->waited_ns, wait_ns - thread->wait_ns);
+	thread->wait_ns = wait_ns;
+}
+
+/* Its clock should have rung long ago, and no sample came of it. */
+static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	uint64_t spoken_ns = atomic_load(&thread->seat->spoken_ns);
+	uint64_t period_ns = atomic_load(&thread->seat->period_ns);
+
+	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns &&
+	       atomic_load(&thread->seat->n_samples) == thread->n_samples_before;
+}
+
+void sf_look_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	uint32_t ticks;
+	uint64_t lost_ns = sf_seat_take_cpu(thread->seat, cpu_ns, &ticks);
+
+	atomic_fetch_or(&thread->seat->flags, SF_SEAT_DEAF);
+	if (lost_ns)
+		sf_inside_lose(thread->serial, SF_LOSS_DEAF, lost_ns, lost_ns,
+			       sf_seat_ticks(lost_ns, sf_inside.period_ns));
+}
+
+static bool is_deaf(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->seat->flags) & SF_SEAT_DEAF;
+}
+
+static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	bool overdue = is_overdue(thread, cpu_ns);
+
+	thread->n_samples_before = atomic_load(&thread->seat->n_samples);
+	if (!overdue && !is_deaf(thread))
+		return;
+	if (sf_own_blocks(thread->tid, sf_inside.signal)) {
+		sf_look_lose_deaf(thread, cpu_ns);
+		return;
+	}
+	atomic_fetch_and(&thread->seat->flags, ~(uint32_t)SF_SEAT_DEAF);
+	if (agent->clock && !sf_agent_clock_lives(thread->seat))
+		sf_agent_threads_hurry();
+}
+
+/* It ran since the last look. */
+static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
+			  uint64_t now_ns)
+{
+	if (wants_wall(agent)) {
+		sf_asleep_again(&agent->options, thread, now_ns);
+		count_time(thread, cpu_ns, now_ns);
+	}
+	thread->sampled_asleep = false;
+	thread->cpu_ns = cpu_ns;
+	look_at_clock(agent, thread, cpu_ns);
+	if (wants_wall(agent))
+		sf_asleep_sample(agent, thread, now_ns);
+}
+
+static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	if (!wants_wall(agent))
+		return;
+	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
+	if (thread->sampled_asleep)
+		sf_asleep_on(&agent->options, thread, now_ns);
+	else
+		sf_asleep_sample(agent, thread, now_ns);
+}
+
+void sf_look(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	uint64_t cpu_ns;
+
+	if (!thread->watched || thread->replaced || is_leaving(thread))
+		return;
+	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
+		return;
+	if (is_replaced(thread, cpu_ns)) {
+		thread->replaced = true;
+		sf_agent_threads_hurry();
+		return;
+	}
+	if (cpu_ns == thread->cpu_ns)
+		look_at_still(agent, thread, now_ns);
+	else
+		look_at_awake(agent, thread, cpu_ns, now_ns);
+	thread->looked_ns = now_ns;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/clock.h"
+#include "stream/record.h"
+
+#define N_SLOTS 32
+#define PIECE_SIZE (16u << 10)
+#define RING_SIZE (1u << 20)
+#define OUTBOX_SIZE (sizeof(struct sf_outbox_header) + RING_SIZE)
+#define SLOTS_SIZE (N_SLOTS * sizeof(struct sf_slot))
+#define WAIT_NS 2000000000u
+#define LOOK_NS 200000u
+
+static void *outbox_memory; /* its place */
+
+static bool map_slots(struct sf_error *err)
+{
+	void *memory;
+
+	if (sf_inside.slots)
+		return true;
+	memory = mmap(NULL, SLOTS_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return sf_fail_memory(err);
+	sf_inside.slots = memory;
+	for (uint32_t i = 0; i < N_SLOTS; i++)
+		sf_slot_init(&sf_inside.slots[i], i);
+	sf_inside.n_slots = N_SLOTS;
+	return true;
+}
+
+bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error *err)
+{
+	if (!map_slots(err))
+		return false;
+	for (uint32_t i = 0; options->walk == SF_AGENT_HANDLER && i < sf_inside.n_slots; i++) {
+		struct sf_slot *slot = &sf_inside.slots[i];
+		struct sf_workspace *made;
+
+		/* One of another size is left to whoever may still be walking in it. */
+		if (slot->workspace && slot->workspace->trace.capacity == options->max_depth)
+			continue;
+		made = sf_workspace_create(&sf_inside.access, options->max_depth, PIECE_SIZE);
+		if (!made)
+			return sf_fail_memory(err);
+		slot->workspace = made;
+	}
+	return true;
+}
+
+static bool is_free(const struct sf_slot *slot)
+{
+	return sf_slot_state(atomic_load(&slot->word)) == SF_SLOT_FREE;
+}
+
+bool sf_agent_wait_for_slots(void)
+{
+	uint64_t until_ns = sf_now_ns() + WAIT_NS;
+
+	for (uint32_t i = 0; i < sf_inside.n_slots;) {
+		if (is_free(&sf_inside.slots[i])) {
+			i++;
+			continue;
+		}
+		if (sf_now_ns() >= until_ns)
+			return false;
+		sf_sleep_until(sf_now_ns() + LOOK_NS);
+	}
+	return true;
+}
+
+void sf_agent_empty_slots(void)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		struct sf_slot *slot = &sf_inside.slots[i];
+		struct sf_workspace *workspace = slot->workspace;
+
+		sf_slot_init(slot, i);
+		slot->workspace = workspace;
+	}
+}
+
+/* Takes the place of what was there before, in one step. */
+static bool map_outbox(int flags, int fd, struct sf_error *err)
+{
+	void *memory = mmap(outbox_memory, OUTBOX_SIZE, PROT_READ | PROT_WRITE,
+			    flags | (outbox_memory ? MAP_FIXED : 0), fd, 0);
+
+	if (memory == MAP_FAILED)
+		return sf_fail_memory(err);
+	outbox_memory = memory;
+	return true;
+}
+
+/* Its size is sealed: the other end must not trust a file that might shrink under its eyes. */
+static int make_file(struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = memfd_create("stillframe-outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)OUTBOX_SIZE) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+		sf_fail_os(err, "cannot make shared memory");
+		return -1;
+	}
+	return sf_steal_fd(&fd);
+}
+
+bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = fd_ret ? make_file(err) : -1;
+
+	if (fd_ret && fd < 0)
+		return false;
+	if (!map_outbox(fd_ret ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, err))
+		return false;
+	sf_inside.outbox = sf_outbox_init(outbox_memory, RING_SIZE, SF_STREAM_VERSION);
+	if (fd_ret)
+		*fd_ret = sf_steal_fd(&fd);
+	return true;
+}
+
+void sf_agent_leave_outbox(void)
+{
+	sf_inside.outbox = NULL;
+	/* The place stays, empty: a ring of size 0 has no room for anybody. */
+	if (outbox_memory)
+		map_outbox(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, NULL);
+}

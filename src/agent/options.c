@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text becomes words as on a command line ("rate=99hz" is "--rate=99hz"), which the parser of all
+ * commands takes apart by the table below.
+ */
+#include "agent/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/signals.h"
+#include "base/options.h"
+#include "base/vec.h"
+#include "frozen/walk.h"
+
+/* What the table fills in: the options, and words that mean something only here. */
+struct given {
+	struct sf_agent_options options;
+	const char *signal;
+	bool off;
+};
+
+static const char *const clocks[] = { "cpu", "wall", "both", NULL };
+static const char *const walks[] = { "sampler", "handler", NULL };
+static const char *const only[] = { "all", "registered", "main", NULL };
+/* In the order of sf_agent_clocks, behind "auto". */
+static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
+
+#define AT(field) offsetof(struct given, options.field)
+
+/*
+ * To add one: a field in options.h, a line here, its default in set_defaults(), its line in
+ * README.md (tests/unit/test_agent_options.c compares).
+ */
+static const struct sf_option keys[] = {
+	{ "out", 0, SF_OPTION_STRING, AT(out), "FILE",
+	  "The stream file, %p is the process id (default: " SF_AGENT_OUT ")." },
+	{ "rate", 0, SF_OPTION_RATE, AT(rate_mhz), "RATE",
+	  "Samples per second of CPU time (default: 199hz).", .minimum = 100,
+	  .maximum = 20000000 },
+	{ "blocked-rate", 0, SF_OPTION_RATE, AT(blocked_rate_mhz), "RATE",
+	  "Samples per second of a thread that sleeps (default: 20hz).", .minimum = 10,
+	  .maximum = 1000000 },
+	{ "clock", 0, SF_OPTION_CHOICE, AT(clock), "CLOCK",
+	  "cpu: threads that run; wall: elapsed time; both (default).", clocks },
+	{ "walk", 0, SF_OPTION_CHOICE, AT(walk), "WHO",
+	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
+	  walks },
+	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
+	  "auto (default): the best that works of perf, timer, itimer, tick.", cpu_clocks },
+	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",
+	  "PROF, USR2, RTMIN+3 (default: PROF if the program has no use for it, else a real-time "
+	  "one)." },
+	{ "only", 0, SF_OPTION_CHOICE, AT(only), "THREADS",
+	  "all (default); registered: those that called sf_thread_register(); main.", only },
+	{ "threads", 0, SF_OPTION_STRING, AT(threads), "REGEX",
+	  "Only threads whose name matches (default: all)." },
+	{ "per-tick", 0, SF_OPTION_COUNT, AT(per_tick), "N",
+	  "Threads asked at a tick that has no clock of their own, 0: all (default: 8).",
+	  .maximum = 16384 },
+	{ "max-depth", 0, SF_OPTION_COUNT, AT(max_depth), "N", "Frames (default: 1024).",
+	  .minimum = 1, .maximum = SF_MAX_DEPTH },
+	{ "duration", 0, SF_OPTION_TIME, AT(duration_ns), "TIME",
+	  "Stop after this time (default: when the program ends).", .minimum = 1000000 },
+	{ "wake-blocked", 0, SF_OPTION_FLAG, AT(wake_blocked), NULL,
+	  "Signal also threads whose system call may then fail with EINTR." },
+	{ "start", 0, SF_OPTION_FLAG, AT(start), NULL, "Start with the defaults." },
+	{ "listen", 0, SF_OPTION_FLAG, AT(listen), NULL,
+	  "Wait for stillframe record -p; alone: do not start before." },
+	{ "children", 0, SF_OPTION_FLAG, AT(children), NULL,
+	  "Also what the program starts; each with a stream of its own." },
+	{ "connect", 0, SF_OPTION_STRING, AT(connect), "SOCKET",
+	  "Call a stillframe that waits there; it says what to do." },
+	{ "pid", 0, SF_OPTION_PID, AT(pid), "PID", "Only in this process." },
+	{ "first", 0, SF_OPTION_PID, AT(first), "PID",
+	  "The process that `out` is for; set by the agent for what the program starts." },
+	{ "off", 0, SF_OPTION_FLAG, offsetof(struct given, off), NULL, "Do nothing at all." },
+	{ 0 },
+};
+
+static const struct sf_command agent_command = { .name = "the agent", .options = keys };
+
+static void set_defaults(struct given *given)
+{
+	*given = (struct given){ .options = {
+		.out = SF_AGENT_OUT,
+		.rate_mhz = 199000,
+		.blocked_rate_mhz = 20000,
+		.clock = SF_AGENT_BOTH,
+		.per_tick = 8,
+		.max_depth = SF_DEFAULT_DEPTH,
+	} };
+}
+
+struct words {
+	SF_VEC(char *) all;
+};
+
+/* Copies one piece of the text, up to a comma that has no backslash before it; returns what is behind it. */
+static const char *take_piece(const char *text, char **into)
+{
+	char *at = *into;
+
+	for (; *text && *text != ','; text++) {
+		if (text[0] == '\\' && text[1] == ',')
+			text++;
+		*at++ = *text;
+	}
+	*at++ = 0;
+	*into = at;
+	return *text ? text + 1 : text;
+}
+
+/* The pieces of `text` as words in `buffer`, which has three bytes for each of its bytes, and three. */
+static bool split(const char *text, char *buffer, struct words *words)
+{
+	while (*text) {
+		char *word = buffer;
+
+		memcpy(buffer, "--", 2);
+		buffer += 2;
+		text = take_piece(text, &buffer);
+		if (word[2] && !sf_vec_push(&words->all, word))
+			return false;
+	}
+	return true;
+}
+
+static bool is_key(const char *word)
+{
+	size_t size = strcspn(word, "=");
+
+	for (const struct sf_option *key = keys; key->name; key++) {
+		if (strlen(key->name) == size && strncmp(key->name, word, size) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool fail_unknown(const char *word, struct sf_error *err)
+{
+	char known[300] = "";
+	size_t used = 0;
+
+	for (const struct sf_option *key = keys; key->name && used < sizeof(known); key++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+					 used ? ", " : "", key->name);
+	sf_fail(err, SF_E_INPUT, "'%.*s' is none of the agent's options",
+		(int)strcspn(word, "="), word);
+	return sf_fail_hint(err, "There are %s.", known);
+}
+
+/* The parser's messages show the dashes of a command line; here there are none. */
+static bool take_dashes_off(struct sf_error *err)
+{
+	for (char *at = err ? err->text : ""; (at = strstr(at, "--")); at++)
+		memmove(at, at + 2, strlen(at + 2) + 1);
+	return false;
+}
+
+static bool parse_words(struct words *words, struct given *given, struct sf_error *err)
+{
+	int rest;
+
+	for (size_t i = 1; i < words->all.n; i++) {
+		if (!is_key(words->all.items[i] + 2))
+			return fail_unknown(words->all.items[i] + 2, err);
+	}
+	/* A key without its value would take the next word for it. */
+	for (size_t i = 1; i < words->all.n; i++) {
+		char *two[] = { words->all.items[0], words->all.items[i], NULL };
+
+		if (!sf_options_parse(&agent_command, 2, two, given, &rest, err))
+			return take_dashes_off(err);
+	}
+	return true;
+}
+
+static bool take_signal(struct given *given, struct sf_error *err)
+{
+	if (!given->signal)
+		return true;
+	given->options.signal = sf_agent_signal_number(given->signal);
+	return given->options.signal ||
+	       sf_fail(err, SF_E_INPUT, "signal: '%s' is no signal that can be used, such as PROF, "
+		       "USR2 or RTMIN+3", given->signal);
+}
+
+static bool check(const struct sf_agent_options *options, struct sf_error *err)
+{
+	if (!options->out[0])
+		return sf_fail(err, SF_E_INPUT, "out: the name of a file is missing");
+	return true;
+}
+
+bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err)
+{
+	char *buffer = malloc(3 * strlen(text) + 3);
+	struct words words = { 0 };
+	struct given given;
+	bool ok;
+
+	set_defaults(&given);
+	given.options.text = buffer;
+	if (!buffer || !sf_vec_push(&words.all, (char *)agent_command.name) ||
+	    !split(text, buffer, &words))
+		ok = sf_fail_memory(err);
+	else
+		ok = parse_words(&words, &given, err) && take_signal(&given, err) &&
+		     check(&given.options, err);
+	/* `listen` alone, and nothing at all, start nothing. */
+	if (words.all.n > 1 && !(words.all.n == 2 && given.options.listen))
+		given.options.start = true;
+	if (given.off)
+		given.options.start = given.options.listen = false;
+	sf_vec_deinit(&words.all);
+	*ret = given.options;
+	return ok;
+}
+
+void sf_agent_options_deinit(struct sf_agent_options *options)
+{
+	free(options->text);
+	*options = (struct sf_agent_options){ 0 };
+}
+
+void sf_agent_options_help(char *ret, unsigned long size)
+{
+	size_t used = 0;
+
+	if (size)
+		ret[0] = 0;
+	for (const struct sf_option *key = keys; key->name && used < size; key++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%s%s  %s\n", key->name,
+					 key->argument ? "=" : "",
+					 key->argument ? key->argument : "", key->help);
+}

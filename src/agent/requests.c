@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/requests.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/looks.h"
+#include "agent/own_proc.h"
+#include "agent/thread_self.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+#define TIMEOUT_NS 50000000
+
+bool sf_requests_init(struct sf_requests *requests, struct sf_error *err)
+{
+	*requests = (struct sf_requests){ .of = calloc(sf_inside.n_slots, sizeof(*requests->of)) };
+	return requests->of || sf_fail_memory(err);
+}
+
+void sf_requests_deinit(struct sf_requests *requests)
+{
+	free(requests->of);
+	requests->of = NULL;
+}
+
+/* Its generation in *ret; NULL when all are taken. */
+static struct sf_slot *find_slot(struct sf_requests *requests, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		struct sf_slot *slot =
+			&sf_inside.slots[(requests->next_slot + i) % sf_inside.n_slots];
+
+		/* One whose request was answered, but which is not noted as settled, is still ours. */
+		if (!requests->of[slot->number].asked_ns && sf_slot_request(slot, ret)) {
+			requests->next_slot = slot->number + 1;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+static long send(const struct sf_agent_thread *thread, uint32_t slot, uint32_t generation)
+{
+	uint64_t value = sf_inside_value(sf_inside.cookie, slot, generation);
+	siginfo_t info = { 0 };
+
+	info.si_signo = sf_inside.signal;
+	info.si_code = SI_QUEUE;
+	info.si_pid = sf_inside.pid;
+	info.si_uid = (uid_t)sf_raw0(SYS_getuid);
+	memcpy(&info.si_value, &value, sizeof(value));
+	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_inside.pid, thread->tid, sf_inside.signal, &info);
+}
+
+static void finish(struct sf_requests *requests, struct sf_request *request)
+{
+	request->asked_ns = 0;
+	requests->n--;
+	sf_agent_seat_done(request->thread.seat);
+}
+
+/*
+ * Nobody came, and nobody will. Only a deaf thread's CPU time goes with the loss: a late one's is still on its
+ * account, and its next sample speaks for it.
+ */
+static void lose(struct sf_request *request)
+{
+	struct sf_agent_thread *thread = &request->thread;
+	uint64_t cpu_ns;
+
+	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
+		sf_inside_lose(thread->serial, SF_LOSS_GONE, 0, 0, 1);
+	else if (sf_own_blocks(thread->tid, sf_inside.signal))
+		sf_look_lose_deaf(thread, cpu_ns);
+	else
+		sf_inside_lose(thread->serial, SF_LOSS_LATE, 0, 0, 1);
+}
+
+static void cancel(struct sf_requests *requests, struct sf_request *request)
+{
+	uint32_t number = (uint32_t)(request - requests->of);
+
+	if (!sf_slot_cancel(&sf_inside.slots[number], request->generation))
+		return; /* it has answered just now */
+	lose(request);
+	finish(requests, request);
+}
+
+bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread *thread,
+		     uint64_t now_ns)
+{
+	uint32_t generation = 0, none = 0;
+	struct sf_slot *slot = find_slot(requests, &generation);
+	struct sf_request *request;
+
+	if (!slot)
+		return false;
+	/* Said first, then looked at: the thread does both the other way round (thread_self.c). */
+	if (!atomic_compare_exchange_strong(&thread->seat->asked, &none, slot->number + 1)) {
+		sf_slot_cancel(slot, generation);
+		return true;
+	}
+	request = &requests->of[slot->number];
+	*request = (struct sf_request){
+		.thread = *thread, .generation = generation, .asked_ns = now_ns };
+	requests->n++;
+	if (atomic_load(&thread->seat->flags) & SF_SEAT_LEAVING) {
+		sf_slot_cancel(slot, generation);
+		finish(requests, request);
+	} else if (send(thread, slot->number, generation) != 0) {
+		cancel(requests, request);
+	}
+	return true;
+}
+
+static void settle(struct sf_requests *requests, struct sf_request *request, uint64_t now_ns)
+{
+	uint32_t number = (uint32_t)(request - requests->of);
+	uint32_t word = atomic_load(&sf_inside.slots[number].word);
+
+	if (sf_slot_generation(word) != request->generation || sf_slot_state(word) == SF_SLOT_FREE)
+		finish(requests, request);
+	else if (sf_slot_state(word) == SF_SLOT_REQUESTED &&
+		 now_ns > request->asked_ns + TIMEOUT_NS)
+		cancel(requests, request);
+}
+
+void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns)
+{
+	for (uint32_t i = 0; requests->n && i < sf_inside.n_slots; i++) {
+		if (requests->of[i].asked_ns)
+			settle(requests, &requests->of[i], now_ns);
+	}
+}

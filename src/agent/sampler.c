@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sampler.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "agent/clock_timer.h"
+#include "agent/looks.h"
+#include "agent/own_proc.h"
+#include "agent/requests.h"
+#include "agent/threads.h"
+#include "frozen/raw.h"
+
+#define STACK_SIZE (128u << 10)
+#define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: some 10 us, or 300 if all ran */
+#define IDLE_NS 100000000        /* the longest pause between two looks */
+#define SETTLE_NS 5000000        /* while requests are under way */
+#define END_NS 200000000         /* for threads that stand when it ends */
+
+struct sf_sampler {
+	struct sf_agent *agent;
+	struct sf_requests requests;
+	pthread_t pthread;
+	sem_t    ready;
+	int32_t  tid;
+	_Atomic bool stop;
+	bool     joined, paused;
+	uint64_t cpu_ns;             /* of its thread, once that has ended */
+	uint64_t random;
+	uint64_t look_period_ns, tick_period_ns; /* 0: none */
+	uint64_t next_look_ns, next_tick_ns;
+	uint32_t looked;             /* threads of the present round of looks; n: it is over */
+};
+
+/* --- its own clock --- */
+
+/* xorshift64* (Vigna 2016): fast, and good enough for jitter and for drawing lots. */
+static uint64_t draw(struct sf_sampler *sampler)
+{
+	uint64_t x = sampler->random;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	sampler->random = x;
+	return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* Half to one and a half periods from now: no program can fall into step with it. */
+static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t period_ns)
+{
+	return now_ns + period_ns / 2 + (draw(sampler) >> 11) % (period_ns + 1);
+}
+
+static uint64_t period_of(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+/* Threads that run must be asked where they have no clock of their own. */
+static bool must_ask(const struct sf_agent *agent)
+{
+	return !agent->clock || agent->clock == &sf_agent_clock_tick;
+}
+
+static void set_periods(struct sf_sampler *sampler)
+{
+	const struct sf_agent *agent = sampler->agent;
+
+	sampler->look_period_ns = period_of(agent->options.blocked_rate_mhz);
+	if (!sampler->look_period_ns || agent->options.clock == SF_AGENT_CPU)
+		sampler->look_period_ns = IDLE_NS;
+	if (must_ask(agent))
+		sampler->tick_period_ns = period_of(agent->options.rate_mhz);
+}
+
+/* --- slots --- */
+
+/* From here to the release nothing but frozen code. */
+static bool serve(struct sf_agent *agent, struct sf_slot *slot)
+{
+	if (!sf_slot_take(slot))
+		return false;
+	sf_inside_sample(agent->workspace, slot);
+	sf_slot_release(slot);
+	return true;
+}
+
+static void serve_all(struct sf_agent *agent)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++)
+		serve(agent, &sf_inside.slots[i]);
+}
+
+/* --- asking --- */
+
+/*
+ * It ran since the last tick, and a coin that falls in proportion to what it used since its last sample says so:
+ * one sample for each period of CPU time, also where many threads run a little between two ticks.
+ */
+static bool is_due(struct sf_sampler *sampler, struct sf_agent_thread *thread)
+{
+	uint64_t cpu_ns, spoken_ns;
+
+	if (!thread->watched || thread->replaced || atomic_load(&thread->seat->asked) ||
+	    atomic_load(&thread->seat->flags) & (SF_SEAT_LEAVING | SF_SEAT_DEAF) ||
+	    !sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns == thread->ticked_cpu_ns)
+		return false;
+	thread->ticked_cpu_ns = cpu_ns;
+	spoken_ns = atomic_load(&thread->seat->spoken_ns);
+	return cpu_ns > spoken_ns + draw(sampler) % sampler->tick_period_ns;
+}
+
+#define MAX_ASKED 256
+
+/*
+ * Any `max` of those that are due, each with the same chance (Vitter's algorithm R). What a thread that is
+ * passed over used stays on its account, so the samples' weights are right without a factor.
+ */
+static uint32_t choose(struct sf_sampler *sampler, uint32_t chosen[MAX_ASKED], uint32_t max)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+	uint32_t n_due = 0, place;
+
+	for (uint32_t i = 0; i < threads->n; i++) {
+		if (!is_due(sampler, &threads->all[i]))
+			continue;
+		place = n_due < max ? n_due : (uint32_t)(draw(sampler) % (n_due + 1));
+		if (place < max)
+			chosen[place] = i;
+		n_due++;
+	}
+	return n_due < max ? n_due : max;
+}
+
+/* One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next look. */
+static bool is_awake(const struct sf_agent_thread *thread)
+{
+	struct sf_own_place place;
+
+	return !sf_own_place(thread->tid, &place) || place.awake;
+}
+
+static void ask_all(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint32_t chosen[MAX_ASKED], max = agent->options.per_tick, n;
+
+	n = choose(sampler, chosen, max && max < MAX_ASKED ? max : MAX_ASKED);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
+
+		if (is_awake(thread) && !sf_requests_ask(&sampler->requests, thread, now_ns))
+			break;
+		serve_all(agent);
+	}
+}
+
+/* --- its turn --- */
+
+static void look_on(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	for (unsigned i = 0; i < LOOKS_AT_ONCE && sampler->looked < threads->n; i++)
+		sf_look(sampler->agent, &threads->all[sampler->looked++], now_ns);
+}
+
+static void pause_or_resume(struct sf_sampler *sampler, bool pause, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	if (pause == sampler->paused)
+		return;
+	sampler->paused = pause;
+	if (pause)
+		sf_agent_threads_pause(threads);
+	else
+		sf_agent_threads_resume(threads, now_ns);
+}
+
+/* A round of looks is not mixed with a scan, which moves threads about. */
+static void tick(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+	bool looking = sampler->looked < threads->n;
+
+	if (!looking)
+		sf_agent_threads_scan(threads, now_ns);
+	if (sampler->paused) {
+		sampler->looked = threads->n;
+		return;
+	}
+	if (!looking && now_ns >= sampler->next_look_ns) {
+		sampler->looked = 0;
+		sampler->next_look_ns = next_time(sampler, now_ns, sampler->look_period_ns);
+	} else if (!looking) {
+		sampler->looked = threads->n;
+	}
+	look_on(sampler, now_ns);
+	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns) {
+		ask_all(sampler, now_ns);
+		sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
+	}
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t wake_time(const struct sf_sampler *sampler, uint64_t now_ns)
+{
+	const struct sf_agent_threads *threads = sampler->agent->threads;
+	uint64_t time_ns = earlier(sampler->next_look_ns, threads->next_scan_ns);
+
+	if (sampler->paused)
+		time_ns = threads->next_scan_ns;
+	else if (sampler->looked < threads->n)
+		time_ns = now_ns;
+	if (sampler->tick_period_ns && !sampler->paused)
+		time_ns = earlier(time_ns, sampler->next_tick_ns);
+	if (sampler->requests.n)
+		time_ns = earlier(time_ns, now_ns + SETTLE_NS);
+	return earlier(time_ns, now_ns + IDLE_NS);
+}
+
+static void turn(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint32_t heard = sf_bell_rings(&sf_inside.bell);
+	uint64_t now_ns;
+
+	serve_all(agent);
+	now_ns = sf_raw_now_ns();
+	sf_requests_settle(&sampler->requests, now_ns);
+	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
+	tick(sampler, now_ns);
+	atomic_fetch_add(&agent->n_quiet, 1);
+	sf_bell_wait(&sf_inside.bell, heard, wake_time(sampler, now_ns));
+}
+
+/* --- the thread --- */
+
+/*
+ * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice value below
+ * everyone else's (root or CAP_SYS_NICE), and a short slice, which gives an early deadline and needs no
+ * right (since Linux 6.12; kernel: Documentation/scheduler/sched-eevdf.rst). Of this thread only.
+ */
+static void prefer(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER, .nice = -20, .runtime = 100000 };
+
+	if (sf_raw3(SYS_sched_setattr, 0, &attr, 0) == 0)
+		return;
+	attr.nice = 0;
+	sf_raw3(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static bool all_free(void)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_inside.slots[i].word)) != SF_SLOT_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* Nothing rings any more; who stands is served, who was asked is waited for as long as ever. */
+static void wind_up(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint64_t now_ns = sf_raw_now_ns(), until_ns = now_ns + END_NS;
+
+	pause_or_resume(sampler, false, now_ns);
+	sf_agent_threads_disarm(agent->threads);
+	for (uint32_t i = 0; i < agent->threads->n; i++)
+		sf_look(agent, &agent->threads->all[i], now_ns);
+	while (now_ns < until_ns) {
+		uint32_t heard = sf_bell_rings(&sf_inside.bell);
+
+		serve_all(agent);
+		sf_requests_settle(&sampler->requests, now_ns);
+		if (all_free() && !sampler->requests.n)
+			break;
+		sf_bell_wait(&sf_inside.bell, heard, now_ns + 1000000);
+		now_ns = sf_raw_now_ns();
+	}
+	sf_agent_threads_end(agent->threads, now_ns);
+}
+
+static void *run(void *arg)
+{
+	struct sf_sampler *sampler = arg;
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	prctl(PR_SET_NAME, "sf-sampler");
+	prefer();
+	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
+	threads->own[0] = sampler->tid;
+	sf_agent_threads_scan(threads, sf_raw_now_ns());
+	sampler->looked = threads->n;
+	sem_post(&sampler->ready);
+	while (!atomic_load(&sampler->stop))
+		turn(sampler);
+	wind_up(sampler);
+	sampler->cpu_ns = sf_raw_thread_cpu_ns();
+	return NULL;
+}
+
+/* With a larger stack where the program's thread-local variables leave no room in a small one. */
+static int create(struct sf_sampler *sampler)
+{
+	pthread_attr_t attr;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return error;
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	error = pthread_create(&sampler->pthread, &attr, run, sampler);
+	if (error == EINVAL && pthread_attr_setstacksize(&attr, 16 * STACK_SIZE) == 0)
+		error = pthread_create(&sampler->pthread, &attr, run, sampler);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+static bool start(struct sf_sampler *sampler, struct sf_error *err)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = create(sampler);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		errno = error;
+		return sf_fail_os(err, "cannot start the sampler's thread");
+	}
+	while (sem_wait(&sampler->ready) != 0)
+		;
+	return true;
+}
+
+bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err)
+{
+	struct sf_sampler *sampler = calloc(1, sizeof(*sampler));
+
+	if (!sampler)
+		return sf_fail_memory(err);
+	sampler->agent = agent;
+	sampler->random = sf_raw_now_ns() | 1;
+	agent->threads->clock = agent->clock;
+	set_periods(sampler);
+	sf_agent_labels_tell();
+	sem_init(&sampler->ready, 0, 0);
+	if (sf_requests_init(&sampler->requests, err) && start(sampler, err)) {
+		agent->sampler = sampler;
+		return true;
+	}
+	sf_requests_deinit(&sampler->requests);
+	sem_destroy(&sampler->ready);
+	free(sampler);
+	return false;
+}
+
+void sf_sampler_stop(struct sf_agent *agent)
+{
+	struct sf_sampler *sampler = agent->sampler;
+
+	if (!sampler || sampler->joined)
+		return;
+	atomic_store(&sampler->stop, true);
+	sf_agent_threads_hurry(); /* rings the bell */
+	pthread_join(sampler->pthread, NULL);
+	sampler->joined = true;
+}
+
+void sf_sampler_destroy(struct sf_agent *agent)
+{
+	struct sf_sampler *sampler = agent->sampler;
+
+	if (!sampler)
+		return;
+	sf_sampler_stop(agent);
+	sf_requests_deinit(&sampler->requests);
+	sem_destroy(&sampler->ready);
+	free(sampler);
+	agent->sampler = NULL;
+}
+
+uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler)
+{
+	uint64_t cpu_ns = 0;
+
+	if (sampler->joined)
+		return sampler->cpu_ns;
+	sf_agent_thread_cpu(sampler->tid, &cpu_ns);
+	return cpu_ns;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/spawn.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "frozen/raw.h"
+
+/* Reading maps takes lines and paths of 4 KiB each, notes of 64 KiB; libc adds its static TLS. */
+#define STACK_SIZE (512 << 10)
+
+struct start {
+	void *(*run)(void *arg);
+	void *arg;
+	_Atomic int32_t tid;
+};
+
+/* `start` is on the stack of the one who waits: not touched behind the last store. */
+static void *begin(void *arg)
+{
+	struct start *start = arg;
+	void *(*run)(void *) = start->run;
+	void *run_arg = start->arg;
+	int32_t tid = (int32_t)gettid();
+
+	atomic_store(&start->tid, tid);
+	sf_raw_futex_wake(&start->tid, 1); /* an address only */
+	return run(run_arg);
+}
+
+static int create(pthread_t *ret, struct start *start)
+{
+	pthread_attr_t attributes;
+	int error = pthread_attr_init(&attributes);
+
+	if (error)
+		return error;
+	pthread_attr_setstacksize(&attributes, STACK_SIZE);
+	error = pthread_create(ret, &attributes, begin, start);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *arg,
+	      const char *name, struct sf_error *err)
+{
+	struct start start = { .run = run, .arg = arg };
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = create(ret, &start);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		errno = error;
+		return sf_fail_os(err, "cannot make a thread");
+	}
+	while (!atomic_load(&start.tid))
+		sf_raw_futex_wait(&start.tid, 0, 0);
+	*tid_ret = atomic_load(&start.tid);
+	pthread_setname_np(*ret, name);
+	return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's own threads: made with pthread_create, so that libc's setuid() and its kin include them, with
+ * every signal blocked (the program's signals are for its own threads), and small stacks.
+ */
+#ifndef SF_AGENT_SPAWN_H
+#define SF_AGENT_SPAWN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Joinable; it runs, and its id is known, when this returns. `name`: at most 15 bytes. */
+bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *arg,
+	      const char *name, struct sf_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the records of one process to what a sink takes: serials become the session's, labels their
+ * texts. Used for a channel (one feed for each process that has one) and for a stream file. Ordinary
+ * code, one thread at a time for all feeds of one sink.
+ */
+#ifndef SF_CAPTURE_FROM_STREAM_H
+#define SF_CAPTURE_FROM_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "capture/sink.h"
+#include "stream/record.h"
+
+struct sf_feed_thread {
+	uint32_t serial;          /* the session's */
+	bool ended;
+};
+
+struct sf_feed_label {
+	const char *key, *value;  /* key owns the memory of both */
+};
+
+struct sf_feed {
+	int32_t pid;              /* the process's; 0: not known yet */
+	bool pid_given;           /* by the caller: what the records say does not matter */
+	uint32_t *n_serials;      /* the session's serials that are in use; shared by its feeds */
+	struct sf_intern *numbers;               /* the sender's serial: its place in threads + 1 */
+	SF_VEC(struct sf_feed_thread) threads;
+	struct sf_intern *label_numbers;         /* the sender's number: its place in labels + 1 */
+	SF_VEC(struct sf_feed_label) labels;
+	SF_VEC(struct sf_frame) frames;          /* of the sample at hand */
+	uint64_t told_lost;       /* records of which the sink knows that they were lost */
+	uint64_t cpu_ns, wall_ns, ticks;         /* of all samples and losses so far */
+
+	/* For the caller. */
+	uint64_t last_ns;         /* the latest time in any record */
+	uint64_t agent_cpu_ns;    /* END's */
+	bool ended;               /* END was there */
+};
+
+/*
+ * `pid` is the process's if the caller knows it better than the process itself (the socket's
+ * peer); 0: its PROCESS record tells. *n_serials counts the session's serials, 0 at first, and outlives the feed.
+ */
+bool sf_feed_init(struct sf_feed *feed, int32_t pid, uint32_t *n_serials, struct sf_error *err);
+void sf_feed_deinit(struct sf_feed *feed);
+
+/*
+ * Tells the sink of one record that sf_stream_check has passed. What names a thread, image or label
+ * that no record has introduced is no error: such a sample is a loss of no known thread (its
+ * THREAD record was lost for want of room), such a frame or label is unknown. False when the sink failed,
+ * memory ran out, or the times add up to what nobody can have seen.
+ */
+bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
+		    const struct sf_record_header *record, struct sf_error *err);
+
+/* The sender says that so many records were lost until now (outbox, END): the sink gets what is new. */
+bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
+		  struct sf_error *err);
+
+/* The stream is over: ends the threads that have not ended, at `time_ns` (0: feed->last_ns). */
+bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
+		    struct sf_error *err);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signal engine: the agent (src/agent) samples its own process, and this end passes on what it puts into its
+ * outbox. An agent calls us, because we launched its program, or we call it, because it listens. After
+ * an exec, and in a forked child, another one calls.
+ *
+ * No process is touched from here; if stillframe dies, agents see the end of their channel and stop.
+ */
+#include "capture/signal_engine.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/process.h"
+
+#define DRAIN_MS 10
+#define IDLE_NS 100000000u
+#define LIVES_NS 500000000u
+#define CALL_NS UINT64_C(10000000000)   /* for an agent to call, and to be ready */
+#define STOP_NS UINT64_C(5000000000)    /* for all to be done */
+#define MAX_AGENTS 1024
+#define CALLS_AT_ONCE 64
+
+/* --- check, open, close --- */
+
+static int call(int32_t pid, struct sf_error *err)
+{
+	char path[SF_CHANNEL_PATH];
+	int channel = -1;
+
+	if (sf_channel_agent_path(pid, path, err))
+		channel = sf_channel_connect(path, err);
+	if (channel < 0)
+		sf_fail_hint(err, "Start the program with STILLFRAME=listen and LD_PRELOAD=.../"
+				  "libstillframe-agent.so, or as stillframe record -e signal -- COMMAND.");
+	return channel;
+}
+
+static bool check(int32_t pid, struct sf_error *err)
+{
+	char library[4096];
+	int channel;
+
+	if (!pid)
+		return sf_signal_library(library, sizeof(library), err);
+	channel = call(pid, err);
+	if (channel < 0)
+		return false;
+	close(channel);
+	return true;
+}
+
+static void close_capture(struct sf_capture *capture)
+{
+	if (!capture)
+		return;
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sf_signal_agent_free(capture->agents.items[i]);
+	sf_vec_deinit(&capture->agents);
+	sf_vec_deinit(&capture->polled);
+	if (capture->listener >= 0) {
+		close(capture->listener);
+		unlink(capture->path);
+	}
+	sf_signal_preload_deinit(&capture->preload);
+	free(capture->record);
+	free(capture);
+}
+
+static bool open_parts(struct sf_capture *capture, struct sf_error *err)
+{
+	const struct sf_capture_options *options = &capture->options;
+
+	if (!capture->record)
+		return sf_fail_memory(err);
+	if (options->child || options->children) {
+		if (!sf_channel_collector_path(getpid(), capture->path, err))
+			return false;
+		capture->listener = sf_channel_listen(capture->path, err);
+		if (capture->listener < 0)
+			return false;
+	}
+	if (options->child &&
+	    !sf_signal_preload_init(&capture->preload, options, capture->path, err))
+		return false;
+	return sf_signal_start_text(options, capture->path, capture->start, err);
+}
+
+static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret,
+			 struct sf_error *err)
+{
+	struct sf_capture *capture = calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return sf_fail_memory(err);
+	capture->options = *options;
+	capture->listener = -1;
+	capture->child_status = -1;
+	capture->record = malloc(SF_STREAM_MAX_RECORD);
+	if (!open_parts(capture, err)) {
+		close_capture(capture);
+		return false;
+	}
+	*ret = capture;
+	return true;
+}
+
+static const char *const *environment(const struct sf_capture *capture)
+{
+	return capture->options.child ? (const char *const *)capture->preload.texts : NULL;
+}
+
+static void stop(struct sf_capture *capture)
+{
+	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
+}
+
+static int child_status(const struct sf_capture *capture)
+{
+	return capture->child_status;
+}
+
+/* --- who calls --- */
+
+/* The program that was there before has gone (exec), even if a descendant keeps its channel open. */
+static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error *err)
+{
+	bool fine = true;
+
+	for (size_t i = 0; fine && pid && i < capture->agents.n; i++) {
+		if (capture->agents.items[i]->pid == pid)
+			fine = sf_signal_agent_end(capture, capture->agents.items[i], NULL, err);
+	}
+	return fine;
+}
+
+static bool tell(struct sf_capture *capture, const char *text, struct sf_error *err)
+{
+	const struct sf_sink *sink = capture->sink;
+
+	return !sink->note || sink->note(sink->arg, capture->options.pid, text, err);
+}
+
+/* Takes one call. Without --children only the process itself may call. */
+static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, struct sf_error *err)
+{
+	int32_t pid = 0;
+	bool known = sf_channel_peer(channel, &pid) &&
+		     (capture->options.children || pid == capture->options.pid);
+
+	if (known && capture->agents.n < MAX_AGENTS)
+		return end_earlier(capture, pid, err) &&
+		       sf_signal_agent_add(capture, channel, pid, now_ns, err);
+	close(channel);
+	if (!known || capture->told_crowd)
+		return true;
+	capture->told_crowd = true;
+	return tell(capture, "more than 1,024 processes ran at once: some of them are not sampled", err);
+}
+
+static bool answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	struct sf_error failed = { 0 };
+
+	capture->pause = false;
+	for (int i = 0; capture->listener >= 0 && i < CALLS_AT_ONCE; i++) {
+		int channel = sf_channel_accept(capture->listener, &failed);
+
+		if (channel < 0 && failed.code == SF_E_NONE)
+			break;
+		if (channel < 0)
+			capture->pause = true; /* it goes on knocking */
+		if (channel < 0 || !answer(capture, channel, now_ns, err))
+			return channel < 0;
+	}
+	return true;
+}
+
+/* --- who is there --- */
+
+static bool has_gone(const struct sf_capture *capture, const struct sf_signal_agent *agent)
+{
+	struct sf_program program;
+
+	if (agent->first && capture->child_ended)
+		return true;
+	return agent->pid && !sf_process_program(agent->pid, &program);
+}
+
+/* The end of a channel does not come where a descendant has it open, too. */
+static bool end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	bool fine = true;
+
+	if (!capture->child_ended && now_ns - capture->lives_ns < LIVES_NS)
+		return true;
+	capture->lives_ns = now_ns;
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		if (has_gone(capture, agent))
+			fine = sf_signal_agent_end(capture, agent, NULL, err);
+		else if (agent->state == SF_SIGNAL_CALLED && now_ns - agent->called_ns > CALL_NS)
+			fine = sf_signal_agent_end(capture, agent, "its agent did not begin in 10 s",
+						   err);
+	}
+	return fine;
+}
+
+static void forget_ended(struct sf_capture *capture)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		if (agent->state == SF_SIGNAL_OVER)
+			sf_signal_agent_free(agent);
+		else
+			capture->agents.items[kept++] = agent;
+	}
+	capture->agents.n = kept;
+}
+
+static bool first_is_there(const struct sf_capture *capture)
+{
+	for (size_t i = 0; i < capture->agents.n; i++) {
+		if (capture->agents.items[i]->first)
+			return true;
+	}
+	return false;
+}
+
+/* A program that was sampled and runs another one since, into which the agent does not come. */
+static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	if (first_is_there(capture)) {
+		capture->alone_ns = 0;
+		return true;
+	}
+	if (!capture->alone_ns)
+		capture->alone_ns = now_ns;
+	if (!capture->any_sampled || capture->told_alone || now_ns - capture->alone_ns < CALL_NS)
+		return true;
+	capture->told_alone = true;
+	return tell(capture, "the process runs on without an agent in it, and is sampled no longer: after "
+			     "an exec of a program into which it cannot come, for example", err);
+}
+
+static void reap_child(struct sf_capture *capture)
+{
+	int status;
+
+	if (capture->options.child && !capture->child_ended &&
+	    waitpid(capture->options.child, &status, WNOHANG) == capture->options.child) {
+		capture->child_ended = true;
+		capture->child_status = status;
+	}
+}
+
+static bool idle(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	if (now_ns - capture->idle_ns < IDLE_NS)
+		return true;
+	capture->idle_ns = now_ns;
+	return capture->sink->idle(capture->sink->arg, now_ns, err);
+}
+
+/* One look at everybody. The child is asked first: what it wrote before its end is read after that. */
+static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *err)
+{
+	uint64_t now_ns = sf_now_ns();
+	bool fine, more;
+
+	*more_ret = false;
+	reap_child(capture);
+	fine = answer_all(capture, now_ns, err);
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		fine = sf_signal_agent_hear(capture, agent, err) &&
+		       sf_signal_agent_drain(capture, agent, &more, err);
+		*more_ret |= fine && more;
+	}
+	fine = fine && end_gone(capture, now_ns, err);
+	forget_ended(capture);
+	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
+}
+
+static bool poll_for(struct sf_capture *capture, int fd)
+{
+	return fd < 0 || sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
+}
+
+/* Until somebody calls or says something, and no longer than outboxes can wait. */
+static void rest(struct sf_capture *capture)
+{
+	bool fine;
+
+	capture->polled.n = 0;
+	fine = capture->pause || poll_for(capture, capture->listener);
+	for (size_t i = 0; fine && i < capture->agents.n; i++)
+		fine = poll_for(capture, capture->agents.items[i]->channel);
+	poll(capture->polled.items, (nfds_t)capture->polled.n, DRAIN_MS);
+}
+
+/* --- from the beginning to the end --- */
+
+static bool over(const struct sf_capture *capture)
+{
+	const struct sf_capture_options *options = &capture->options;
+	uint64_t now_ns = sf_now_ns();
+
+	if (atomic_load_explicit(&capture->stopped, memory_order_relaxed) || capture->child_ended)
+		return true;
+	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns)
+		return true;
+	if (!options->child)
+		return capture->agents.n == 0;
+	return !capture->any_sampled && now_ns - capture->start_ns >= CALL_NS;
+}
+
+static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
+{
+	bool more;
+
+	while (!over(capture)) {
+		if (!look(capture, &more, err))
+			return false;
+		if (!more)
+			rest(capture);
+	}
+	return true;
+}
+
+/* Nobody is answered any more; who was told to stop has until then to be done. */
+static bool stop_all(struct sf_capture *capture, struct sf_error *err)
+{
+	uint64_t end_ns = sf_now_ns() + STOP_NS;
+	bool more, fine = true;
+
+	if (capture->listener >= 0) {
+		close(capture->listener);
+		unlink(capture->path);
+		capture->listener = -1;
+	}
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sf_signal_agent_stop(capture->agents.items[i]);
+	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
+		fine = look(capture, &more, err);
+		if (fine && !more && capture->agents.n)
+			rest(capture);
+	}
+	for (size_t i = 0; fine && i < capture->agents.n; i++)
+		fine = sf_signal_agent_end(capture, capture->agents.items[i],
+					   "its agent was told to stop, and did not in 5 s", err);
+	forget_ended(capture);
+	return fine;
+}
+
+static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	int channel;
+
+	capture->sink = sink;
+	capture->start_ns = capture->alone_ns = sf_now_ns();
+	if (!capture->options.child) {
+		channel = call(capture->options.pid, err);
+		if (channel < 0 || !sf_signal_agent_add(capture, channel, capture->options.pid,
+							capture->start_ns, err))
+			return false;
+	}
+	if (!sample_until_over(capture, err) || !stop_all(capture, err))
+		return false;
+	return capture->any_sampled || sf_signal_why(capture, err);
+}
+
+const struct sf_engine sf_engine_signal = {
+	.name = "signal",
+	.summary = "the program samples itself, with the agent inside; needs no privileges",
+	.inside = true,
+	.check = check,
+	.open = open_capture,
+	.environment = environment,
+	.run = run,
+	.stop = stop,
+	.child_status = child_status,
+	.close = close_capture,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why no agent came into a program: mostly its file tells. */
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/signal_engine.h"
+#include "elf/program.h"
+
+/* Also for a program that is not there any more; a script's is that of what reads it. */
+static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", capture->options.pid);
+	if (!capture->child_ended && sf_program_look(path, ret, NULL))
+		return true;
+	if (!capture->options.program ||
+	    !sf_program_find(capture->options.program, path, sizeof(path)) ||
+	    !sf_program_look(path, ret, NULL))
+		return false;
+	if (ret->script) {
+		snprintf(path, sizeof(path), "%s", ret->interpreter);
+		return sf_program_look(path, ret, NULL);
+	}
+	return true;
+}
+
+static bool is_static(const struct sf_program_file *file)
+{
+	return file->elf && !file->has_loader;
+}
+
+static bool is_foreign(const struct sf_program_file *file)
+{
+	return file->elf &&
+	       (!file->is_64_bit || file->machine != sf_arch_host()->elf_machine);
+}
+
+static bool gains_rights(const struct sf_program_file *file)
+{
+	return file->gains_rights;
+}
+
+/* To add a reason: a line; the first that fits is told. */
+static const struct {
+	bool (*fits)(const struct sf_program_file *file);
+	const char *text;
+} reasons[] = {
+	{ is_foreign, "It is a program for another kind of machine (32-bit, perhaps) than the agent." },
+	{ is_static, "It is linked statically: no library can be loaded into it." },
+	{ gains_rights, "It gains rights when it starts (setuid, setgid, capabilities), and then takes no "
+			"library from others." },
+};
+
+static const char *find_reason(const struct sf_capture *capture)
+{
+	struct sf_program_file file;
+
+	if (look_at_program(capture, &file)) {
+		for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+			if (reasons[i].fits(&file))
+				return reasons[i].text;
+		}
+	}
+	return "It may clear its environment, or be kept from our socket by a sandbox.";
+}
+
+bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
+{
+	int32_t pid = capture->options.pid;
+
+	if (capture->refusal[0]) {
+		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: the agent in pid %d says: %s", pid,
+			capture->refusal);
+		return sf_fail_hint(err, "From outside: --engine ptrace.");
+	}
+	if (!capture->options.child)
+		return sf_fail(err, SF_E_GONE, "nothing was sampled: the agent in pid %d did not begin",
+			       pid);
+	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: %s (pid %d) %s before its agent called",
+		capture->options.program ? capture->options.program : "the program", pid,
+		capture->child_ended ? "ended" : "was given up");
+	sf_fail_hint(err, "%s", find_reason(capture));
+	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
+}

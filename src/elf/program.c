@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "elf/program.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define MAX_SEGMENTS 1024
+#define MAX_ENTRIES 65536
+
+/*
+ * The run-time libraries that end their program when another library is loaded before them (gcc's; clang's are
+ * linked in). To add one: the start of its name.
+ */
+static const char *const sanitizers[] = { "libasan.so.", "libtsan.so.", "libhwasan.so.", NULL };
+
+bool sf_program_find(const char *name, char *ret, unsigned long size)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(name, '/'))
+		return (unsigned long)snprintf(ret, size, "%s", name) < size;
+	for (path = path ? path : "/bin:/usr/bin"; path; path = *path ? path + 1 : NULL) {
+		int n = (int)strcspn(path, ":");
+		struct stat about;
+
+		if ((unsigned long)snprintf(ret, size, "%.*s/%s", n ? n : 1, n ? path : ".", name) <
+			    size &&
+		    access(ret, X_OK) == 0 && stat(ret, &about) == 0 && S_ISREG(about.st_mode))
+			return true;
+		path += n;
+	}
+	return false;
+}
+
+static void look_at_script(int fd, struct sf_program_file *ret)
+{
+	char line[sizeof(ret->interpreter) + 2] = "";
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+	char *start;
+
+	if (n < 2 || memcmp(line, "#!", 2) != 0)
+		return;
+	line[n] = 0;
+	start = line + 2 + strspn(line + 2, " \t");
+	start[strcspn(start, " \t\r\n")] = 0;
+	ret->script = true;
+	memcpy(ret->interpreter, start, strlen(start) + 1);
+}
+
+static void note_library(const char *name, struct sf_program_file *ret)
+{
+	for (const char *const *start = sanitizers; *start; start++) {
+		if (strncmp(name, *start, strlen(*start)) == 0 && !strpbrk(name, ": /") &&
+		    strlen(name) < sizeof(ret->sanitizer))
+			memcpy(ret->sanitizer, name, strlen(name) + 1);
+	}
+}
+
+/* DT_NEEDED: the libraries that the program itself is linked with. */
+static void look_at_libraries(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+			      struct sf_program_file *ret)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Dyn entry;
+
+	for (int i = 0; data && i < MAX_ENTRIES && gelf_getdyn(data, i, &entry); i++) {
+		const char *name = entry.d_tag != DT_NEEDED ? NULL
+				   : elf_strptr(elf, header->sh_link, (size_t)entry.d_un.d_val);
+
+		if (entry.d_tag == DT_NULL)
+			return;
+		if (name)
+			note_library(name, ret);
+	}
+}
+
+static void look_at_elf(Elf *elf, struct sf_program_file *ret)
+{
+	GElf_Ehdr header;
+	GElf_Phdr segment;
+	GElf_Shdr section_header;
+	size_t n = 0;
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header))
+		return;
+	ret->elf = true;
+	ret->is_64_bit = header.e_ident[EI_CLASS] == ELFCLASS64;
+	ret->machine = header.e_machine;
+	if (elf_getphdrnum(elf, &n) != 0 || n > MAX_SEGMENTS)
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		ret->has_loader |= gelf_getphdr(elf, (int)i, &segment) &&
+				   segment.p_type == PT_INTERP;
+	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
+		if (gelf_getshdr(section, &section_header) && section_header.sh_type == SHT_DYNAMIC)
+			look_at_libraries(elf, section, &section_header, ret);
+	}
+}
+
+bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat about;
+	Elf *elf;
+
+	*ret = (struct sf_program_file){ 0 };
+	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	if (fd < 0 || fstat(fd, &about) != 0)
+		return sf_fail_os(err, "cannot read %s", path);
+	if (!S_ISREG(about.st_mode))
+		return sf_fail(err, SF_E_INPUT, "%s is not a program", path);
+	ret->gains_rights = (about.st_mode & S_ISUID && about.st_uid != geteuid()) ||
+			    (about.st_mode & S_ISGID && about.st_gid != getegid()) ||
+			    fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	look_at_script(fd, ret);
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	look_at_elf(elf, ret);
+	elf_end(elf);
+	return true;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What starts a program: a dynamic loader, which can be asked to load one library more, or not. Hostile
+ * input. For saying why a library does not come in, and what it must not come in front of.
+ */
+#ifndef SF_ELF_PROGRAM_H
+#define SF_ELF_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct sf_program_file {
+	char path[4096];
+	bool script;            /* "#!": `interpreter` is the program that reads it */
+	bool elf;
+	bool is_64_bit;
+	uint16_t machine;       /* e_machine */
+	bool has_loader;        /* PT_INTERP; else it is static */
+	bool gains_rights;      /* setuid, setgid or capabilities: the loader ignores who asks */
+	char interpreter[256];  /* of a script */
+	char sanitizer[64];     /* the library of a compiler's sanitizer that it needs first, or "" */
+};
+
+/*
+ * Where execvp() finds a program of this name: itself if there is a slash in it, else along PATH. False when
+ * it is in none of these folders.
+ */
+bool sf_program_find(const char *name, char *ret, unsigned long size);
+
+/* Looks at the file. False when it cannot be read; whatever it is otherwise, is said in *ret. */
+bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err);
+
+#endif

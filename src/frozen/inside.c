@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signal handler, and the walk of a thread that stands in a slot. What is large stands in slots and
+ * workspaces: the handler may run on an alternate stack of 8 KiB, of which the kernel's frame takes up to 3.
+ */
+#include "frozen/inside.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "frozen/chain.h"
+#include "frozen/context.h"
+#include "frozen/raw.h"
+#include "frozen/rearm.h"
+
+#include "frozen/frozen.h"
+
+struct sf_inside sf_inside;
+
+#define PATIENCE_NS UINT64_C(50000000) /* that a thread stands for a sampler that does not come */
+#define MAX_PINS 16                    /* maps published while one is being pinned */
+/*
+ * What a tick costs its thread besides our handler: the interrupt, the kernel's frame, the way back.
+ * Not to be measured from inside; docs/reference figures go from 2 (bare signal) to 30 us (perf).
+ */
+#define DELIVERY_NS UINT64_C(8000)
+
+static void count(_Atomic uint64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* --- whose signal is it --- */
+
+#define COOKIE_SHIFT 48 /* above every address: a program's si_value that is a pointer is never ours */
+#define SLOT_SHIFT 32
+
+uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation)
+{
+	return (uint64_t)cookie << COOKIE_SHIFT | (uint64_t)(slot & SF_NO_SLOT) << SLOT_SHIFT |
+	       generation;
+}
+
+/* A tick of the calling thread, on its way to a sample or a loss. */
+struct tick {
+	struct sf_seat *seat;
+	uint32_t slot, generation;   /* that it was asked with; SF_NO_SLOT: its own clock rang */
+	int32_t  tid;
+	uint32_t ticks;
+	uint64_t entered_ns, started_cpu_ns;
+	uint64_t cpu_ns, wall_ns;
+};
+
+static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
+{
+	memcpy(value_ret, &info->si_value, sizeof(*value_ret));
+	return *value_ret >> COOKIE_SHIFT == sf_inside.cookie;
+}
+
+static bool is_its_clock(const struct sf_seat *seat, int fd)
+{
+	return (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF) &&
+	       atomic_load_explicit(&seat->clock, memory_order_relaxed) == fd;
+}
+
+/*
+ * A descriptor of ours rings only for its own thread. One that was taken off while its signal was
+ * pending is not known any more: where the program has no handler that it could be meant for,
+ * it is ours, since the default would end the program.
+ */
+static bool is_from_perf(const siginfo_t *info, const struct sf_seat *seat)
+{
+	struct sf_kernel_action program;
+
+	if (info->si_code < POLL_IN || info->si_code > POLL_HUP)
+		return false;
+	if (seat && is_its_clock(seat, info->si_fd))
+		return true;
+	sf_chain_get(&program);
+	return program.handler == SF_CHAIN_DEFAULT;
+}
+
+static bool is_ours(const siginfo_t *info, struct tick *tick)
+{
+	uint64_t value;
+
+	switch (info->si_code) {
+	case SI_TIMER:
+		return has_cookie(info, &value);
+	case SI_QUEUE:
+		if (info->si_pid != sf_inside.pid || !has_cookie(info, &value))
+			return false;
+		tick->slot = (uint32_t)(value >> SLOT_SHIFT) & SF_NO_SLOT;
+		tick->generation = (uint32_t)value;
+		return true;
+	default:
+		return is_from_perf(info, tick->seat);
+	}
+}
+
+/* --- its sample --- */
+
+/* The map that a walk uses, published in the slot so that nobody frees it. See keeper.h for the other side. */
+static const struct sf_code_map *pin_map(struct sf_slot *slot)
+{
+	for (unsigned i = 0; i < MAX_PINS; i++) {
+		const struct sf_code_map *map = atomic_load(&sf_inside.map);
+
+		/* First said, then looked again: who frees it first takes it away, then looks here. */
+		atomic_store(&slot->map, map);
+		if (atomic_load(&sf_inside.map) == map)
+			return map;
+	}
+	atomic_store(&slot->map, NULL);
+	return NULL;
+}
+
+static bool is_map_stale(const struct sf_trace *trace)
+{
+	switch (trace->end) {
+	case SF_END_NO_CODE:
+	case SF_END_NO_RULE:
+	case SF_END_STUCK:
+		return true;
+	default:
+		return trace->n_frames > 0 && trace->frames[trace->n_frames - 1].image == 0;
+	}
+}
+
+static void pack_frames(struct sf_workspace *workspace)
+{
+	const struct sf_trace *trace = &workspace->trace;
+
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		const struct sf_frame *frame = &trace->frames[i];
+
+		workspace->packed[i] = (struct sf_stream_frame){
+			.address = frame->address,
+			.image = frame->image,
+			.via = frame->via,
+			.flags = frame->flags,
+		};
+	}
+}
+
+bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)
+{
+	const struct sf_trace *trace = &workspace->trace;
+	const size_t header = sizeof(struct sf_record_header);
+	const struct sf_outbox_piece pieces[] = {
+		{ (const uint8_t *)sample + header, sizeof(*sample) - header },
+		{ workspace->packed, trace->n_frames * sizeof(struct sf_stream_frame) },
+	};
+
+	sample->n_frames = trace->n_frames;
+	sample->end = (uint8_t)trace->end;
+	if (is_map_stale(trace))
+		atomic_store_explicit(&sf_inside.map_stale, 1, memory_order_relaxed);
+	if (!sf_inside.outbox)
+		return true;
+	pack_frames(workspace);
+	return sf_outbox_put(sf_inside.outbox, SF_STREAM_SAMPLE, pieces, 2);
+}
+
+bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
+		    uint32_t ticks)
+{
+	const struct sf_stream_loss loss = {
+		.serial = serial,
+		.cause = cause,
+		.cpu_ns = cpu_ns,
+		.wall_ns = wall_ns,
+		.ticks = ticks,
+	};
+	const size_t header = sizeof(struct sf_record_header);
+	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header, sizeof(loss) - header };
+
+	return !sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_LOSS, &piece, 1);
+}
+
+/* The sample found no room. Nor did the loss: then the next sample of the thread speaks for this one, too. */
+static void lose_sample(struct sf_seat *seat, const struct sf_slot *slot)
+{
+	if (sf_inside_lose(seat->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns, slot->ticks))
+		return;
+	atomic_fetch_sub_explicit(&seat->spoken_ns, slot->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&seat->waited_ns, slot->wall_ns - slot->cpu_ns,
+				  memory_order_relaxed);
+}
+
+static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	struct sf_seat *seat = &sf_inside.seats[slot->seat];
+	struct sf_stream_sample sample = {
+		.serial = atomic_load_explicit(&seat->serial, memory_order_relaxed),
+		.time_ns = slot->tick_ns,
+		.cpu_ns = slot->cpu_ns,
+		.wall_ns = slot->wall_ns,
+		.hold_ns = sf_raw_now_ns() - slot->entered_ns,
+		.ticks = slot->ticks,
+		.label = slot->label,
+		.syscall = SF_SYSCALL_NONE,
+		.state = SF_STATE_RUNNING,
+	};
+
+	if (sf_inside_put(workspace, &sample))
+		atomic_fetch_add_explicit(&seat->n_samples, 1, memory_order_relaxed);
+	else
+		lose_sample(seat, slot);
+}
+
+enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot)
+{
+	struct sf_still *still = &workspace->still;
+	enum sf_end end;
+
+	still->arch = sf_inside.arch;
+	still->regs = slot->regs;
+	still->map = pin_map(slot);
+	still->pid = sf_inside.pid;
+	still->tid = slot->tid;
+	still->flags = 0;
+	still->state = SF_STATE_RUNNING;
+	still->syscall = SF_SYSCALL_NONE;
+	still->time_ns = slot->tick_ns;
+	end = sf_workspace_walk(workspace, still);
+	atomic_store_explicit(&slot->map, NULL, memory_order_release);
+	put_sample(workspace, slot);
+	return end;
+}
+
+/* --- the handler --- */
+
+static void lose_tick(const struct tick *tick, enum sf_loss cause)
+{
+	sf_inside_lose(atomic_load_explicit(&tick->seat->serial, memory_order_relaxed), cause,
+		       tick->cpu_ns, tick->wall_ns, tick->ticks);
+}
+
+/* Answers the request that the signal carries. NULL: it came too late, the slot may be anybody's by now. */
+static struct sf_slot *answer(const struct tick *tick)
+{
+	struct sf_slot *slot = tick->slot < sf_inside.n_slots ? &sf_inside.slots[tick->slot] : NULL;
+
+	if (slot && sf_slot_answer(slot, tick->generation))
+		return slot;
+	count(&sf_inside.n_late);
+	return NULL;
+}
+
+/* All that the sample speaks for; ticks are those that were asked for, also of a clock that backs off. */
+static void weigh(struct tick *tick)
+{
+	struct sf_seat *seat = tick->seat;
+
+	tick->entered_ns = sf_raw_now_ns();
+	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
+	tick->cpu_ns = sf_seat_take_cpu(seat, tick->started_cpu_ns, &tick->ticks);
+	if (sf_inside.period_ns)
+		tick->ticks = sf_seat_ticks(tick->cpu_ns, sf_inside.period_ns);
+	tick->wall_ns = tick->cpu_ns +
+			atomic_exchange_explicit(&seat->waited_ns, 0, memory_order_relaxed);
+}
+
+static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucontext)
+{
+	slot->tid = tick->tid;
+	slot->seat = (uint32_t)(tick->seat - sf_inside.seats);
+	slot->entered_ns = slot->tick_ns = tick->entered_ns;
+	slot->cpu_ns = tick->cpu_ns;
+	slot->wall_ns = tick->wall_ns;
+	slot->ticks = tick->ticks;
+	slot->label = atomic_load_explicit(&tick->seat->label, memory_order_relaxed);
+	sf_context_registers(ucontext, &slot->regs);
+}
+
+static void sample(struct sf_slot *slot, const struct tick *tick, const void *ucontext)
+{
+	fill(slot, tick, ucontext);
+	if (atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) == SF_INSIDE_HANDLER) {
+		sf_inside_sample(slot->workspace, slot);
+		sf_slot_leave(slot);
+	} else if (!sf_slot_stand(slot, &sf_inside.bell, PATIENCE_NS)) {
+		lose_tick(tick, SF_LOSS_LATE);
+	}
+}
+
+/* Sets the clock that rang. One that was asked has none, or it rings on as it was set. */
+static void rearm(const struct tick *tick)
+{
+	struct sf_seat *seat = tick->seat;
+	const uint64_t asked_ns = sf_inside.period_ns;
+	const uint64_t cost_ns = sf_raw_thread_cpu_ns() - tick->started_cpu_ns + DELIVERY_NS;
+	uint64_t present_ns = atomic_load_explicit(&seat->period_ns, memory_order_relaxed);
+	uint64_t next_ns;
+
+	if (!asked_ns || atomic_load_explicit(&seat->clock, memory_order_relaxed) < 0)
+		return;
+	if (present_ns < asked_ns)
+		present_ns = asked_ns;
+	next_ns = sf_rearm_period(present_ns, asked_ns, cost_ns,
+				  tick->cpu_ns > present_ns ? tick->cpu_ns : present_ns);
+	atomic_store_explicit(&seat->period_ns, next_ns, memory_order_relaxed);
+	if (next_ns > present_ns)
+		count(&sf_inside.n_backed_off);
+	if (sf_inside.jitter || next_ns != present_ns)
+		sf_rearm(seat, next_ns);
+}
+
+static bool is_wanted(const struct tick *tick)
+{
+	const uint32_t passed_over = SF_SEAT_LEAVING | SF_SEAT_UNWATCHED;
+
+	return tick->seat && atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) &&
+	       !(atomic_load_explicit(&tick->seat->flags, memory_order_relaxed) & passed_over);
+}
+
+static void serve_request(struct tick *tick, const void *ucontext)
+{
+	struct sf_slot *slot = answer(tick);
+
+	if (!slot)
+		return;
+	if (!is_wanted(tick)) {
+		sf_slot_leave(slot);
+		return;
+	}
+	weigh(tick);
+	sample(slot, tick, ucontext);
+}
+
+static void serve_clock(struct tick *tick, const void *ucontext)
+{
+	struct sf_slot *slot;
+
+	if (!is_wanted(tick))
+		return;
+	weigh(tick);
+	slot = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, (uint32_t)tick->tid);
+	if (slot) {
+		sample(slot, tick, ucontext);
+	} else {
+		count(&sf_inside.n_no_slot);
+		lose_tick(tick, SF_LOSS_NO_SLOT);
+	}
+	rearm(tick);
+}
+
+/* The code before pc may begin with its page: then fewer bytes can be read. */
+static void mend(void *ucontext)
+{
+	uint8_t code[SF_CONTEXT_CODE];
+	uint64_t pc;
+
+	if (!sf_context_interrupted(ucontext, &pc))
+		return;
+	for (size_t n = sizeof(code); n >= SF_CONTEXT_LEAST_CODE; n -= 1) {
+		if (sf_self_read(&sf_inside.access, code, pc - n, n) != n)
+			continue;
+		if (sf_context_mend(ucontext, code, n))
+			count(&sf_inside.n_mended);
+		return;
+	}
+}
+
+void sf_inside_handler(int signal, siginfo_t *info, void *ucontext)
+{
+	struct tick tick = { .slot = SF_NO_SLOT };
+
+	tick.tid = (int32_t)sf_raw0(SYS_gettid);
+	tick.seat = sf_inside.seats ? sf_seats_find(sf_inside.seats, tick.tid) : NULL;
+	if (!is_ours(info, &tick)) {
+		count(&sf_inside.n_foreign);
+		sf_chain_deliver(signal, info, ucontext);
+		return;
+	}
+	if (tick.slot == SF_NO_SLOT)
+		serve_clock(&tick, ucontext);
+	else
+		serve_request(&tick, ucontext);
+	mend(ucontext);
+}

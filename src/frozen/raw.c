@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The clocks and the futex, asked of the kernel directly. */
+#include <linux/futex.h>
+#include <time.h>
+
+#include "frozen/raw.h"
+
+#include "frozen/frozen.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Zero when the kernel does not answer: no caller can do better. */
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now = { 0 };
+
+	sf_raw2(SYS_clock_gettime, clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t sf_raw_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t sf_raw_thread_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Private futexes: the words are in memory of one process, and are not looked up by file. */
+void sf_raw_futex_wait(const void *word, uint32_t value, uint64_t timeout_ns)
+{
+	const struct timespec timeout = {
+		.tv_sec = (time_t)(timeout_ns / NS_PER_S),
+		.tv_nsec = (long)(timeout_ns % NS_PER_S),
+	};
+
+	sf_raw4(SYS_futex, word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value,
+		timeout_ns ? &timeout : NULL);
+}
+
+void sf_raw_futex_wake(const void *word, int n)
+{
+	sf_raw3(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, n);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of seats: open addressing by thread id. A seat is looked for in a window of places from
+ * the id's own on, up to the first that was never used; a place that was used never becomes unused
+ * again, so whoever sits behind it stays found.
+ *
+ * Two may claim a seat for one thread at once, and must end with the same one. So a claim has two
+ * steps: the id is first stored negated (a bid), then the window is searched for others' seats
+ * and bids for the same thread, and then the bid is confirmed. A bid that is met is struck out; who finds his
+ * own struck out begins anew. Of two bids the later one's search comes after both were made, so it
+ * strikes out the earlier, or finds it confirmed and withdraws: both are never confirmed.
+ */
+#include <stddef.h>
+
+#include "frozen/seats.h"
+
+#include "frozen/frozen.h"
+
+#define WINDOW 64        /* ids of one process are close together: the first place is nearly always it */
+#define MAX_TRIES 64     /* for two that strike each other out again and again */
+#define UNUSED 0
+#define LEFT INT32_MIN   /* no thread's id, negated */
+
+static struct sf_seat *seat_at(struct sf_seat *seats, int32_t tid, unsigned i)
+{
+	return &seats[((uint32_t)tid + i) & (SF_SEATS - 1)];
+}
+
+struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid)
+{
+	for (unsigned i = 0; tid > 0 && i < WINDOW; i++) {
+		struct sf_seat *seat = seat_at(seats, tid, i);
+		const int32_t sits = atomic_load(&seat->tid);
+
+		if (sits == tid)
+			return seat;
+		if (sits == UNUSED)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* All of these are sequentially consistent: the proof above needs one order of all bids and searches. */
+static struct sf_seat *bid(struct sf_seat *seats, int32_t tid)
+{
+	for (unsigned i = 0; i < WINDOW; i++) {
+		struct sf_seat *seat = seat_at(seats, tid, i);
+		int32_t sits = atomic_load(&seat->tid);
+
+		if ((sits == UNUSED || sits == LEFT) &&
+		    atomic_compare_exchange_strong(&seat->tid, &sits, -tid))
+			return seat;
+	}
+	return NULL;
+}
+
+/* Strikes out other bids for the thread. The seat that it has already, or NULL. */
+static struct sf_seat *search(struct sf_seat *seats, int32_t tid, const struct sf_seat *own)
+{
+	for (unsigned i = 0; i < WINDOW; i++) {
+		struct sf_seat *seat = seat_at(seats, tid, i);
+		int32_t sits = atomic_load(&seat->tid);
+
+		if (seat != own && sits == -tid)
+			atomic_compare_exchange_strong(&seat->tid, &sits, LEFT);
+		if (seat != own && sits == tid)
+			return seat;
+		if (sits == UNUSED)
+			return NULL;
+	}
+	return NULL;
+}
+
+static void withdraw(struct sf_seat *seat, int32_t tid)
+{
+	int32_t bid = -tid;
+
+	atomic_compare_exchange_strong(&seat->tid, &bid, LEFT);
+}
+
+static bool confirm(struct sf_seat *seat, int32_t tid)
+{
+	int32_t bid = -tid;
+
+	if (!atomic_compare_exchange_strong(&seat->tid, &bid, tid))
+		return false;
+	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
+	seat->random = (uint64_t)tid * UINT64_C(0x9e3779b97f4a7c15) | 1; /* never 0 */
+	return true;
+}
+
+struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret)
+{
+	struct sf_seat *seat, *other;
+
+	*new_ret = false;
+	for (unsigned i = 0; tid > 0 && i < MAX_TRIES; i++) {
+		seat = sf_seats_find(seats, tid);
+		if (seat)
+			return seat;
+		seat = bid(seats, tid);
+		if (!seat)
+			return NULL;
+		other = search(seats, tid, seat);
+		if (other) {
+			withdraw(seat, tid);
+			return other;
+		}
+		if (confirm(seat, tid)) {
+			*new_ret = true;
+			return seat;
+		}
+	}
+	return NULL;
+}
+
+/* Emptied first: whoever claims the place next, in whatever way, finds what a new one has. */
+void sf_seats_leave(struct sf_seat *seat)
+{
+	atomic_store_explicit(&seat->flags, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->serial, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->label, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->spoken_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->waited_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->period_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->n_samples, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->asked, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
+	atomic_store(&seat->tid, LEFT);
+}
+
+uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns)
+{
+	const uint64_t ticks = period_ns ? (cpu_ns + period_ns / 2) / period_ns : 1;
+
+	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
+}
+
+/* Relaxed: the sum is what matters, and the thread's own clock only moves on. */
+uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret)
+{
+	uint64_t spoken_ns = atomic_load_explicit(&seat->spoken_ns, memory_order_relaxed);
+	uint64_t cpu_ns;
+
+	do {
+		cpu_ns = cpu_now_ns > spoken_ns ? cpu_now_ns - spoken_ns : 0;
+	} while (cpu_ns && !atomic_compare_exchange_weak_explicit(
+				   &seat->spoken_ns, &spoken_ns, cpu_now_ns, memory_order_relaxed,
+				   memory_order_relaxed));
+	*ticks_ret = sf_seat_ticks(cpu_ns, atomic_load_explicit(&seat->period_ns,
+								memory_order_relaxed));
+	return cpu_ns;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece starts
+ * just below the address that is asked for: a read that comes a little lower (the frame pointer lies under
+ * the return address) finds it in the same piece. Code is read by itself, a few bytes here and
+ * there, and never displaces the piece.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "frozen/raw.h"
+#include "frozen/self.h"
+
+#include "frozen/frozen.h"
+
+#define PAGE 4096u       /* the smallest there is: reads that stay inside one never fail half-way */
+#define PIECE_BELOW 128u /* bytes of a piece below the address that it was read for */
+
+/* --- asking the kernel --- */
+
+/* Bytes read, 0 when the first could not be. */
+static size_t ask(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size)
+{
+	struct iovec here = { ret, size }, there = { (void *)(uintptr_t)addr, size };
+	long n;
+
+	if (access->mem_fd >= 0)
+		n = sf_raw4(SYS_pread64, access->mem_fd, ret, size, addr);
+	else
+		n = sf_raw6(SYS_process_vm_readv, access->pid, (long)&here, 1, (long)&there, 1, 0);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/*
+ * The kernel gives the pages before the first that cannot be read, though process_vm_readv(2) does not promise
+ * it for one piece of memory: so where it gave nothing, the first page is asked for alone.
+ */
+size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size)
+{
+	const size_t to_page_end = PAGE - (addr & (PAGE - 1));
+	size_t n;
+
+	if (size == 0)
+		return 0;
+	n = ask(access, ret, addr, size);
+	if (n == 0 && size > to_page_end)
+		n = ask(access, ret, addr, to_page_end);
+	return n;
+}
+
+static bool works(const struct sf_self_access *access)
+{
+	const uint64_t wanted = UINT64_C(0x5f3759df5f3759df);
+	uint64_t seen = 0;
+
+	return sf_self_read(access, &seen, (uint64_t)(uintptr_t)&wanted, sizeof(seen)) ==
+		       sizeof(seen) && seen == wanted;
+}
+
+bool sf_self_probe(struct sf_self_access *ret)
+{
+	struct sf_self_access access = { .pid = (int32_t)sf_raw0(SYS_getpid), .mem_fd = -1 };
+
+	if (!works(&access)) {
+		access.mem_fd = (int32_t)sf_raw4(SYS_openat, AT_FDCWD, "/proc/self/mem",
+						 O_RDONLY | O_CLOEXEC, 0);
+		if (access.mem_fd < 0)
+			return false;
+		if (!works(&access)) {
+			sf_self_close(&access);
+			return false;
+		}
+	}
+	*ret = access;
+	return true;
+}
+
+void sf_self_close(struct sf_self_access *access)
+{
+	if (access->mem_fd >= 0)
+		sf_raw1(SYS_close, access->mem_fd);
+	access->mem_fd = -1;
+}
+
+/* --- workspaces --- */
+
+static size_t round_up(size_t size, size_t to)
+{
+	return (size + to - 1) & ~(to - 1);
+}
+
+struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, uint32_t max_depth,
+					 size_t piece_size)
+{
+	const size_t frames = round_up(sizeof(struct sf_workspace), 64);
+	const size_t packed = frames + max_depth * sizeof(struct sf_frame);
+	const size_t piece = round_up(packed + max_depth * sizeof(struct sf_stream_frame), 64);
+	const size_t size = round_up(piece + piece_size, PAGE);
+	const long mapped = sf_raw6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sf_workspace *workspace;
+	uint8_t *bytes;
+
+	if (mapped < 0 && mapped > -(long)PAGE)
+		return NULL;
+	bytes = (uint8_t *)mapped;
+	workspace = (struct sf_workspace *)(void *)bytes;
+	*workspace = (struct sf_workspace){
+		.access = access,
+		.trace = { .frames = (struct sf_frame *)(void *)(bytes + frames),
+			   .capacity = max_depth },
+		.packed = (struct sf_stream_frame *)(void *)(bytes + packed),
+		.piece = bytes + piece,
+		.piece_capacity = piece_size,
+		.mapped_size = size,
+	};
+	return workspace;
+}
+
+void sf_workspace_destroy(struct sf_workspace *workspace)
+{
+	if (workspace)
+		sf_raw2(SYS_munmap, workspace, workspace->mapped_size);
+}
+
+/* --- the walk's reader --- */
+
+static bool in_piece(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
+{
+	const uint64_t offset = addr - workspace->piece_start;
+
+	if (size > workspace->piece_size || offset > workspace->piece_size - size)
+		return false;
+	memcpy(ret, workspace->piece + offset, size);
+	return true;
+}
+
+/* Never down into another page: that one may be the stack's guard. A piece cut short by one is as good. */
+static void read_piece(struct sf_workspace *workspace, uint64_t addr)
+{
+	const uint64_t in_page = addr & (PAGE - 1);
+	const uint64_t start = addr - (in_page < PIECE_BELOW ? in_page : PIECE_BELOW);
+
+	workspace->piece_start = start;
+	workspace->piece_size = sf_self_read(workspace->access, workspace->piece, start,
+					     workspace->piece_capacity);
+}
+
+static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	struct sf_workspace *workspace = reader->arg;
+
+	if (in_piece(workspace, ret, addr, size))
+		return true;
+	if (size + PIECE_BELOW > workspace->piece_capacity ||
+	    sf_code_map_find(workspace->map, addr))
+		return sf_self_read(workspace->access, ret, addr, size) == size;
+	read_piece(workspace, addr);
+	return in_piece(workspace, ret, addr, size);
+}
+
+enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still)
+{
+	workspace->map = still->map;
+	workspace->piece_size = 0;
+	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
+	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
+	return sf_walk(still, &workspace->trace);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping out of a frame whose rule asks for the frame pointer, where nobody knows it: a thread
+ * asleep that was not interrupted tells its pc, its stack pointer and the arguments of its call.
+ *
+ * The function's rows and its first bytes say that it began with `push %rbp; mov %rsp, %rbp`,
+ * where it starts, and how much of the stack it took since. So its return address stands above
+ * that, where the stack is aligned, behind a call, and that call's target is this function: its
+ * first byte, or a PLT stub that jumps there. Such a word proves the frame, unless an earlier call
+ * left it.
+ *
+ * - What lies in the function's own frame is such a leftover, and is below where the search starts.
+ * - Where the whole size of the frame is known, there is only one place where it can be.
+ * - Otherwise it counts only if there is no other, if the caller's own frame can be left by its
+ *   rules with what the inferred frame saved, and leads behind a call again; and if no other call's
+ *   return address below it could be the frame's as well.
+ *
+ * Nothing is inferred from an indirect call, which proves nothing of the function called. What
+ * cannot be proven stays what it was: the walk ends because a register is not known.
+ */
+#include <stddef.h>
+
+#include "frozen/walk.h"
+
+#include "frozen/frozen.h"
+
+#define MAX_ROWS 256           /* of the function, from pc back to its start */
+#define MAX_STACK (64u << 10)  /* bytes to look at */
+#define MAX_CALLS 512          /* words that point into code to look at */
+#define STACK_ALIGN 16         /* of the CFA: System V psABI, 3.2.2 */
+#define CHUNK 64               /* words of stack read at once */
+
+/* What is known of the function, and what was found. */
+struct search {
+	const struct sf_cursor *cursor;
+	const struct sf_region *region;
+	const struct sf_rules *rules;   /* of the frame */
+	struct sf_prologue prologue;
+	uint64_t first_cfa;             /* the lowest that it can be */
+	unsigned n_calls;               /* words looked at */
+	unsigned n_found;
+	struct sf_cursor caller;        /* the one found last */
+};
+
+static bool is_at_cfa(const struct sf_rule *rule, int32_t offset)
+{
+	return rule->how == SF_HOW_AT_CFA && rule->value == offset;
+}
+
+/* The CFA is `reg` + offset, the return address just below it. */
+static bool is_cfa(const struct sf_rules *rules, unsigned reg, int32_t offset)
+{
+	return rules->flags == 0 && rules->cfa.how == SF_HOW_REGISTER_PLUS && rules->cfa.reg == reg &&
+	       rules->cfa.value == offset && is_at_cfa(&rules->ra, -8);
+}
+
+static bool keeps_all(const struct sf_rules *rules, const struct sf_arch *arch)
+{
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		if (rules->saved[i].how != SF_HOW_SAME)
+			return false;
+	}
+	return true;
+}
+
+static bool saves_fp(const struct sf_rules *rules, const struct sf_arch *arch)
+{
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		if (arch->saved[i] == arch->fp)
+			return is_at_cfa(&rules->saved[i], -16);
+	}
+	return false;
+}
+
+/* A row of the body: with the frame pointer, or behind a return that took it back. */
+static bool is_body(const struct sf_rules *rules, const struct sf_arch *arch)
+{
+	return saves_fp(rules, arch) && (is_cfa(rules, arch->fp, 16) || is_cfa(rules, arch->sp, 8));
+}
+
+/*
+ * Back through the function's rows from `address` to those of its start: nothing pushed, then the
+ * frame pointer pushed, then set. *framed_ret is where it is set from.
+ */
+static bool find_framed(const struct sf_table *table, const struct sf_arch *arch, uint64_t address,
+			uint64_t *framed_ret)
+{
+	struct sf_row_range row, entry;
+
+	for (unsigned i = 0; i < MAX_ROWS; i++) {
+		if (!sf_table_range(table, address, &row))
+			return false;
+		if (!is_body(row.rules, arch))
+			break;
+		address = row.start - 1;
+	}
+	*framed_ret = row.end;
+	return is_cfa(row.rules, arch->sp, 16) && saves_fp(row.rules, arch) &&
+	       sf_table_range(table, row.start - 1, &entry) && is_cfa(entry.rules, arch->sp, 8) &&
+	       keeps_all(entry.rules, arch);
+}
+
+/* Whether all that the rules say is saved lies in what the prologue took, or above. */
+static bool has_room(const struct sf_prologue *prologue, const struct sf_rules *rules,
+		     const struct sf_arch *arch)
+{
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		if (rules->saved[i].how == SF_HOW_AT_CFA &&
+		    rules->saved[i].value < -16 - (int64_t)prologue->size)
+			return false;
+	}
+	return true;
+}
+
+/* Where the frame can end at first. Where the stack is not aligned there is more of it. */
+static void find_first_cfa(struct search *search)
+{
+	const struct sf_arch *arch = search->cursor->still->arch;
+	struct sf_prologue *prologue = &search->prologue;
+	const uint64_t cfa = search->cursor->regs.r[arch->sp] + prologue->size + 16;
+
+	search->first_cfa = (cfa + STACK_ALIGN - 1) & ~(uint64_t)(STACK_ALIGN - 1);
+	if (search->first_cfa != cfa || !has_room(prologue, search->rules, arch))
+		prologue->is_fixed = false;
+}
+
+static bool start_search(struct search *search, const struct sf_cursor *cursor,
+			 const struct sf_region *region)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t pc = cursor->regs.pc, address = pc - region->bias - !cursor->exact;
+	const struct sf_rules *rules = sf_table_find(region->table, address);
+	uint64_t framed;
+
+	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
+	if (!rules || !is_cfa(rules, arch->fp, 16) ||
+	    !find_framed(region->table, arch, address, &framed) ||
+	    !arch->prologue(&cursor->still->memory, framed + region->bias, pc, &search->prologue))
+		return false;
+	find_first_cfa(search);
+	return search->first_cfa > cursor->regs.r[arch->sp];
+}
+
+/* Whether the call before pc goes to the function; *other_ret: there is one, but it does not. */
+static bool calls_it(const struct search *search, uint64_t pc, bool *other_ret)
+{
+	const struct sf_still *still = search->cursor->still;
+	uint64_t target, slot, value;
+
+	*other_ret = false;
+	if (!sf_frame_region(still, pc, false) ||
+	    !still->arch->is_behind_call(&still->memory, pc, &target))
+		return false;
+	if (target == search->prologue.start)
+		return true;
+	*other_ret = true;
+	return target != 0 && still->arch->jump_slot(&still->memory, target, &slot) &&
+	       sf_read_u64(&still->memory, slot, &value) && value == search->prologue.start;
+}
+
+/* The caller, if the CFA is this. */
+static bool step_with(const struct search *search, uint64_t cfa, struct sf_cursor *ret)
+{
+	enum sf_end why;
+
+	*ret = *search->cursor;
+	sf_reg_set(&ret->regs, ret->still->arch->fp, cfa - (uint64_t)search->rules->cfa.value);
+	return sf_step_rows(ret, search->region, &why) == SF_STEP_TAKEN;
+}
+
+enum verdict { WRONG, UNKNOWN, RIGHT };
+
+/* The caller's caller: behind a call, or in a signal's trampoline. */
+static bool can_be_caller(const struct sf_cursor *cursor)
+{
+	const struct sf_still *still = cursor->still;
+	uint64_t target;
+
+	return sf_frame_region(still, cursor->regs.pc, false) &&
+	       (still->arch->is_behind_call(&still->memory, cursor->regs.pc, &target) ||
+		still->arch->is_sigreturn(&still->memory, cursor->regs.pc));
+}
+
+/* A frame pointer that the caller needs, and that is none of a frame above. */
+static bool is_lost(const struct sf_cursor *caller, const struct sf_rules *rules)
+{
+	const struct sf_arch *arch = caller->still->arch;
+	const uint64_t fp = caller->regs.r[arch->fp];
+
+	return is_cfa(rules, arch->fp, 16) && sf_reg_known(&caller->regs, arch->fp) &&
+	       (fp < caller->regs.r[arch->sp] || fp % STACK_ALIGN != 0);
+}
+
+/* Whether the caller's own frame can be left. That it has no return address (0) says little. */
+static enum verdict judge(const struct sf_cursor *caller)
+{
+	const struct sf_region *region = sf_frame_region(caller->still, caller->regs.pc, false);
+	const struct sf_rules *rules =
+		region && region->table ?
+			sf_table_find(region->table, caller->regs.pc - region->bias - 1) :
+			NULL;
+	struct sf_cursor next = *caller;
+	enum sf_end why;
+
+	if (!rules)
+		return UNKNOWN;
+	if (is_lost(caller, rules))
+		return WRONG;
+	switch (sf_step_rows(&next, region, &why)) {
+	case SF_STEP_ROOT:
+		return rules->ra.how == SF_HOW_UNDEFINED ? RIGHT : UNKNOWN;
+	case SF_STEP_NOT_MINE:
+		return UNKNOWN;
+	case SF_STEP_FAILED:
+		return why == SF_END_REGISTER || why == SF_END_COPY ? UNKNOWN : WRONG;
+	case SF_STEP_TAKEN:
+		break;
+	}
+	return can_be_caller(&next) ? RIGHT : WRONG;
+}
+
+/*
+ * Another call than one of this function, in a frame that can be left: as likely as not it is who
+ * called (what it called jumped here), and what is proven further up was left there. Just where
+ * the frame must end, nothing more is asked of it.
+ */
+static bool is_rival(const struct search *search, uint64_t cfa)
+{
+	struct sf_cursor caller;
+
+	return cfa == search->first_cfa ||
+	       (search->n_found == 0 && step_with(search, cfa, &caller) && judge(&caller) == RIGHT);
+}
+
+static bool is_certain(const struct search *search, uint64_t cfa)
+{
+	return cfa == search->first_cfa && search->prologue.is_fixed;
+}
+
+/* A word of the stack as the return address. False: the search is over. */
+static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
+{
+	struct sf_cursor caller;
+	enum verdict verdict;
+	bool other;
+
+	if (!sf_code_map_find(search->cursor->still->map, pc - 1))
+		return true;
+	if (search->n_calls++ == MAX_CALLS) {
+		search->n_found = 0;
+		return false;
+	}
+	if (!calls_it(search, pc, &other))
+		return !other || !is_rival(search, cfa);
+	if (!step_with(search, cfa, &caller))
+		return true;
+	verdict = judge(&caller);
+	if (verdict == WRONG || (verdict == UNKNOWN && !is_certain(search, cfa)))
+		return true;
+	search->caller = caller;
+	search->n_found++;
+	return !is_certain(search, cfa) && search->n_found < 2;
+}
+
+/* Every place above where the frame can end, in pieces, as far as the stack can be read. */
+static void look_through(struct search *search)
+{
+	const struct sf_reader *memory = &search->cursor->still->memory;
+	const uint64_t end = search->first_cfa + MAX_STACK;
+	uint64_t words[CHUNK];
+
+	for (uint64_t cfa = search->first_cfa; cfa < end; cfa += sizeof(words)) {
+		unsigned n = CHUNK;
+
+		while (n != 0 && !sf_read(memory, words, cfa - 8, n * sizeof(words[0])))
+			n /= 2;
+		for (unsigned i = 0; i < n; i += STACK_ALIGN / sizeof(words[0])) {
+			if (!look_at(search, cfa + i * sizeof(words[0]), words[i]))
+				return;
+		}
+		if (n < CHUNK)
+			return;
+	}
+}
+
+enum sf_step sf_step_inferred(struct sf_cursor *cursor, const struct sf_region *region,
+			      enum sf_end *why)
+{
+	struct search search;
+
+	*why = SF_END_REGISTER;
+	if (!region || !region->table || !cursor->still->arch->prologue ||
+	    !start_search(&search, cursor, region))
+		return SF_STEP_FAILED;
+	look_through(&search);
+	if (search.n_found != 1)
+		return SF_STEP_FAILED;
+	*cursor = search.caller;
+	cursor->via = SF_VIA_INFERRED;
+	return SF_STEP_TAKEN;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A descriptor of ours in a program that is not ours: the program may close it (daemons close all that they do not
+ * know), or have another file under its number (dup2). So it gets a number that programs do not reach, and
+ * is looked at again before it is used or closed. One system call each.
+ */
+#ifndef SF_OS_OWN_FD_H
+#define SF_OS_OWN_FD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sf_own_fd {
+	int fd;                  /* -1: none */
+	uint64_t device, inode;
+};
+
+#define SF_NO_OWN_FD ((struct sf_own_fd){ .fd = -1 })
+
+/* Moves fd, which is closed, to a high number, close-on-exec; where there is none it stays where it is. */
+struct sf_own_fd sf_own_fd_make(int fd);
+/* One that has its number already. */
+struct sf_own_fd sf_own_fd_of(int fd);
+/* Whether the number still means our file. */
+bool sf_own_fd_is_ours(const struct sf_own_fd *own);
+/* If it does; forgets it in any case. */
+void sf_own_fd_close(struct sf_own_fd *own);
+
+#endif

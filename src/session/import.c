@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stream is read twice: its first PROCESS record says what the recording is about, and must be
+ * known before anything else is written. Names come from the files that still are what was mapped then,
+ * as for an interrupted recording.
+ */
+#include "session/import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/output.h"
+#include "capture/from_stream.h"
+#include "session/keeper.h"
+#include "session/naming.h"
+#include "stream/file.h"
+
+SF_DEFINE_CLEANUP(struct sf_stream_file *, sf_stream_file_close)
+
+#define IDLE_NS 100000000
+
+/* What the stream's first PROCESS says; zero when it has none. */
+struct about {
+	uint64_t time_ns, unix_ns;
+	uint64_t rate_mhz, blocked_rate_mhz;
+	uint16_t elf_machine;
+	char command[1024];
+};
+
+static void take_about(struct about *ret, const struct sf_stream_process *process)
+{
+	size_t size = process->command_size;
+	const char *text = process->text + process->name_size;
+
+	if (!size) {
+		text = process->text;
+		size = process->name_size;
+	}
+	*ret = (struct about){
+		.time_ns = process->time_ns,
+		.unix_ns = process->unix_ns,
+		.rate_mhz = process->rate_mhz,
+		.blocked_rate_mhz = process->blocked_rate_mhz,
+		.elf_machine = process->elf_machine,
+	};
+	snprintf(ret->command, sizeof(ret->command), "%.*s", (int)size, text);
+}
+
+static bool read_about(const char *path, struct about *ret, struct sf_error *err)
+{
+	SF_CLEANUP(sf_stream_file_close) struct sf_stream_file *file = NULL;
+	const struct sf_record_header *record;
+
+	*ret = (struct about){ .command = "a process that did not say its name" };
+	if (!sf_stream_file_open(path, &file, err))
+		return false;
+	while ((record = sf_stream_file_next(file, NULL))) {
+		if (record->type == SF_STREAM_PROCESS) {
+			take_about(ret, (const void *)record);
+			break;
+		}
+	}
+	return true;
+}
+
+static bool create(const char *output, const struct about *about, struct sf_recording **ret,
+		   struct sf_error *err)
+{
+	return sf_recording_create(output, &(struct sf_recording_about){
+		.command = about->command,
+		.engine = "signal",
+		.host = "", /* not in the stream */
+		.version = SF_VERSION,
+		.start_unix_ns = about->unix_ns,
+		.start_monotonic_ns = about->time_ns,
+		.rate_mhz = about->rate_mhz,
+		.blocked_rate_mhz = about->blocked_rate_mhz,
+		.arch = sf_arch_by_machine(about->elf_machine),
+	}, ret, err);
+}
+
+struct import {
+	struct sf_stream_file *file;
+	struct sf_recording *recording;
+	struct sf_keeper keeper;
+	struct sf_sink sink;
+	struct sf_feed feed;
+	uint32_t n_serials;
+	uint64_t idle_ns;
+};
+
+/* Time passes as the records say. */
+static bool pass_time(struct import *import, struct sf_error *err)
+{
+	if (import->feed.last_ns < import->idle_ns + IDLE_NS)
+		return true;
+	import->idle_ns = import->feed.last_ns;
+	return import->sink.idle(import->sink.arg, import->idle_ns, err);
+}
+
+/* Why there is no more, for the note; NULL: the stream is whole. */
+static const char *what_is_missing(const struct import *import, const struct sf_error *stopped)
+{
+	if (stopped->code != SF_E_NONE)
+		return stopped->text;
+	if (sf_stream_file_is_cut(import->file))
+		return "The stream was cut off in the middle of a record.";
+	if (!import->feed.ended)
+		return "The stream has no end: the program was killed, or still runs.";
+	return NULL;
+}
+
+static bool note_missing(struct import *import, const struct sf_error *stopped,
+			 struct sf_error *err)
+{
+	const char *what = what_is_missing(import, stopped);
+	char text[700];
+
+	if (!what)
+		return true;
+	snprintf(text, sizeof(text), "%s What stands before that is here.", what);
+	return import->sink.note(import->sink.arg, import->feed.pid, text, err);
+}
+
+static bool feed_all(struct import *import, struct sf_error *err)
+{
+	const struct sf_record_header *record;
+	struct sf_error stopped;
+
+	while ((record = sf_stream_file_next(import->file, &stopped))) {
+		if (!sf_feed_record(&import->feed, &import->sink, record, err) ||
+		    !pass_time(import, err))
+			return false;
+	}
+	return sf_feed_finish(&import->feed, &import->sink, 0, err) &&
+	       note_missing(import, &stopped, err);
+}
+
+static bool fill(struct import *import, struct sf_error *err)
+{
+	bool fine;
+
+	if (!sf_keeper_init(&import->keeper, import->recording, SF_MAX_DEPTH, err))
+		return false;
+	import->keeper.offline = true;
+	import->sink = sf_keeper_sink(&import->keeper);
+	fine = sf_feed_init(&import->feed, 0, &import->n_serials, err);
+	if (fine) {
+		fine = feed_all(import, err) &&
+		       sf_session_name_all(import->recording, import->keeper.walker.images, err);
+		sf_feed_deinit(&import->feed);
+	}
+	sf_keeper_deinit(&import->keeper);
+	return fine;
+}
+
+bool sf_import(const char *stream, const char *output, struct sf_error *err)
+{
+	SF_CLEANUP(sf_stream_file_close) struct sf_stream_file *file = NULL;
+	struct import import = { 0 };
+	struct about about;
+
+	if (!read_about(stream, &about, err) || !sf_stream_file_open(stream, &file, err) ||
+	    !create(output, &about, &import.recording, err))
+		return false;
+	import.file = file;
+	if (!fill(&import, err)) {
+		sf_recording_abandon(import.recording);
+		return false;
+	}
+	return sf_recording_finish(import.recording, 0, err);
+}
+
+/* A folder of our own, so that SQLite's journal has room beside the file, and nobody else gets at either. */
+static char *make_folder(struct sf_error *err)
+{
+	const char *above = getenv("TMPDIR");
+	char *folder;
+
+	if (asprintf(&folder, "%s/stillframe-XXXXXX", above && *above ? above : "/tmp") < 0) {
+		sf_fail_memory(err);
+		return NULL;
+	}
+	if (mkdtemp(folder))
+		return folder;
+	sf_fail_os(err, "cannot make a temporary folder %s", folder);
+	sf_fail_hint(err, "Set TMPDIR to a folder with room for the recording.");
+	free(folder);
+	return NULL;
+}
+
+bool sf_import_load(const char *stream, struct sf_profile **ret, struct sf_error *err)
+{
+	SF_CLEANUP(free) char *folder = make_folder(err);
+	SF_CLEANUP(free) char *path = NULL;
+	bool done;
+
+	if (!folder)
+		return false;
+	if (asprintf(&path, "%s/import.sfr", folder) < 0) {
+		path = NULL;
+		rmdir(folder);
+		return sf_fail_memory(err);
+	}
+	done = sf_import(stream, path, err) && sf_profile_load(path, ret, err);
+	unlink(path);
+	rmdir(folder);
+	return done;
+}

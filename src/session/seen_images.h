@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Image numbers of engines on the inside: each process counts its own, from 1, and anew after an exec. Here
+ * they become those of the session's images. Ordinary code, one thread at a time.
+ */
+#ifndef SF_SESSION_SEEN_IMAGES_H
+#define SF_SESSION_SEEN_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+
+struct sf_seen_images {
+	struct sf_intern *pids;       /* number of a pid = place in programs + 1 */
+	SF_VEC(uint32_t) programs;    /* which program, of all that were seen, each pid runs */
+	uint32_t n_programs;
+	struct sf_intern *keys;       /* number of (program, image) = place in numbers + 1 */
+	SF_VEC(uint32_t) numbers;     /* the session's */
+};
+
+/* False when memory ran out; deinit in any case. */
+bool sf_seen_images_init(struct sf_seen_images *seen);
+void sf_seen_images_deinit(struct sf_seen_images *seen);
+
+/* The process is new or runs another program: what its numbers meant is forgotten. */
+bool sf_seen_images_forget(struct sf_seen_images *seen, int32_t pid);
+
+/* Image `image` of this process is `number` of the session. The same number again: the last holds. */
+bool sf_seen_images_add(struct sf_seen_images *seen, int32_t pid, uint32_t image, uint32_t number);
+
+/* The session's number; 0 when it is not known. */
+uint32_t sf_seen_images_find(const struct sf_seen_images *seen, int32_t pid, uint32_t image);
+
+#endif

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The signal engine lives in the target's own process. Whatever the target does there, it does not notice: no crash, no
+hang, no signal lost or doubled, no call that fails; and every tick is a sample or a counted loss.
+
+Both walks, mostly with no stillframe around: the library is preloaded and writes a stream file."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import AGENT, HERE, LONG, PROGRAMS, Recording, Report, need, need_root
+
+WALKS = ("sampler", "handler")
+PATIENCE = 3600 if LONG else 240   # for the storms, whose length depends on the machine
+SOURCES = os.path.join(os.path.dirname(HERE), "programs")
+by_both_walks = pytest.mark.parametrize("walk", WALKS)
+
+
+def program(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def seconds(short, long):
+    return long if LONG else short
+
+
+def numbers(said):
+    """{"word": value} of what a program says as `word value`."""
+    return {word: float(value) for word, value in re.findall(r"(\w+) (-?\d+(?:\.\d+)?)", said)}
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+@by_both_walks
+def test_ten_thousand_threads_a_second(inside, walk):
+    """Threads of a few microseconds: the program keeps its pace, and what was due is accounted for."""
+    length = seconds(2, 120)
+    alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
+    ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
+    assert numbers(ran.said)["made"] > alone["made"] * 0.5, (alone, ran)
+    ran.report.assert_accounts(0.1, 0.1)
+
+
+@by_both_walks
+def test_five_thousand_threads(inside, walk):
+    ran = inside("many_threads", 5000, seconds(4, 60), 4, options="rate=199hz,walk=" + walk, timeout=180).ok()
+    assert "bad 0" in ran.said, ran
+    report = ran.report
+    assert len(report.threads) >= 4900, len(report.threads)
+    assert report.samples > 100
+    report.assert_accounts(0.1, 0.2)
+
+
+@by_both_walks
+def test_deaf_threads_are_counted(inside, walk):
+    """Threads that block every signal: they run on, and their time is a counted loss."""
+    ran = inside("blocked_masks", 2, options="rate=499hz,walk=" + walk)
+    # The one signal that it did not take is still there.
+    assert ran.status == 0 or "signals pending 1" in ran.said, ran
+    report = ran.report
+    deaf = sum(loss["cpu_ns"] for loss in report.losses if loss["cause"] == "deaf") / 1e9
+    assert deaf > 1, (report.lost, report.cpu())
+    report.assert_accounts(0.1, 0.1)
+
+
+def test_deaf_threads_do_not_fill_the_queue(inside):
+    """Real-time signals are queued, and what does not fit into the queue becomes a SIGIO, which kills."""
+    ran = inside(["prlimit", "--sigpending=64", program("blocked_masks"), 2], options="rate=1khz,signal=RTMIN+3")
+    assert ran.status == 0 or "signals pending 1" in ran.said, ran
+
+
+@by_both_walks
+def test_signals_taken_by_hand(inside, walk):
+    """All signals are blocked, and taken by sigtimedwait and signalfd: none of ours among them."""
+    ran = inside("in_sigwait", 2, options="rate=1khz,walk=" + walk).ok()
+    assert "foreign 0" in ran.said, ran
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+@by_both_walks
+@pytest.mark.parametrize("children", ["", ",children"])
+def test_exec_storm(inside, walk, children):
+    """In every way that libc has, at 10 kHz: a new program never dies by our signal."""
+    turns = seconds(10 if children else 15, 300)
+    ran = inside("in_exec", "all", turns, 400, options="rate=10khz,walk=%s%s" % (walk, children), timeout=PATIENCE)
+    assert ran.ok() and "bad 0" in ran.said, ran
+    assert ran.report.total_shares().get("spin_before_exec", 0) > 0.3 or children, ran.report.total_shares()
+
+
+@by_both_walks
+def test_exec_chain(inside, walk):
+    """One process that execs all the time, every second time into a program that has no handler."""
+    ran = inside("in_exec", "chain", seconds(300, 6000), 400, options="rate=10khz,walk=" + walk, timeout=PATIENCE).ok()
+    assert "chain done" in ran.said, ran
+
+
+@by_both_walks
+def test_exec_by_another_thread_among_others(inside, walk):
+    """The other threads die in the midst of their ticks; children are sampled, or it would prove nothing."""
+    ran = inside("in_exec", "among", seconds(40, 1000), 3000, options="rate=10khz,children,walk=" + walk, timeout=PATIENCE)
+    assert ran.ok() and "bad 0" in ran.said, ran
+
+
+@by_both_walks
+@pytest.mark.parametrize("children", ["", ",children"])
+def test_fork_storm(inside, walk, children):
+    ran = inside("forks", seconds(2, 60), options="rate=4khz,walk=%s%s" % (walk, children), timeout=200).ok()
+    assert re.search(r"turns [1-9]\d* bad 0", ran.said), ran
+
+
+def test_it_is_sampled_after_vforks(inside):
+    """The child of a vfork runs in its parent's memory: what it does there must not end the parent's sampling."""
+    ran = inside("in_exec", "vfork", 300, 4000, options="rate=1khz").ok()
+    report = ran.report
+    assert report.total_shares().get("spin_before_exec", 0) > 0.5, (report.total_shares(), report.cpu())
+    report.assert_accounts(0.1, 0.1)
+
+
+@by_both_walks
+def test_setuid(inside, tmp_path, walk):
+    """It drops its rights: all threads do, and it is sampled before and after."""
+    need_root()
+    os.chmod(tmp_path, 0o777)
+    ran = inside("in_setuid", 2, options="rate=499hz,walk=" + walk).ok()
+    shares = ran.report.total_shares()
+    assert shares.get("spin_before_setuid", 0) > 0.1 and shares.get("spin_after_setuid", 0) > 0.1, shares
+
+
+# --- code that comes and goes --------------------------------------------------------------------
+
+
+@by_both_walks
+def test_library_that_comes_and_goes(inside, walk):
+    """dlopen, code running in it, dlclose, in two threads all the time: no deadlock with the loader's lock."""
+    ran = inside("dlopen_loop", program("plugin.so"), seconds(3, 60), options="rate=4khz,walk=" + walk, timeout=200).ok()
+    report = ran.report
+    assert report.total_shares().get("load_and_unload", 0) > 0.9, report.total_shares()
+
+
+@by_both_walks
+def test_a_handler_never_allocates(inside, walk):
+    """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
+    wanted = 100000 if LONG else 5000
+    ran = inside("in_malloc", program("plugin.so"), seconds(4, 60), options="rate=10khz,walk=" + walk, timeout=200).ok()
+    report = ran.report
+    assert report.samples >= wanted or report.ticks >= wanted, report.samples
+    report.assert_accounts(0.1, 0.1)
+
+
+@by_both_walks
+def test_it_is_loaded_and_unloaded(inside, tmp_path, walk):
+    ran = inside("in_unload", AGENT, seconds(12, 400), tmp_path / "unloaded.sfs", "rate=4khz,walk=" + walk, start=False,
+                 environment={"LD_PRELOAD": ""}, timeout=200).ok()
+    assert "threads left 3" in ran.said, ran
+
+
+@by_both_walks
+@pytest.mark.parametrize("once", [(), ("once",)])
+def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
+    """close_range(3, ~0), and the numbers are used again: nobody else writes there, closes them, or dies."""
+    (tmp_path / "own").mkdir()
+    ran = inside("in_closer", seconds(2, 30), tmp_path / "own", *once, options="rate=499hz,walk=" + walk).ok()
+    assert "fine 1" in ran.said, ran
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+
+@by_both_walks
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("which", ["prof", "rt"])
+@pytest.mark.parametrize("how", [(), ("plain", "nodefer")])
+def test_the_program_uses_our_signal(inside, tmp_path, walk, when, which, how):
+    """Its handler gets exactly its own signals, in order, with its own mask; and we get our samples."""
+    out = tmp_path / "own.sfs"
+    options = "rate=1khz,walk=%s,signal=%s" % (walk, "PROF" if which == "prof" else "RTMIN+3")
+    if when == "before":
+        ran = inside("in_signals", which, when, 1.5, *how, "out=%s,%s" % (out, options), start=False).ok()
+        report = Report(inside.stillframe, out)
+    else:
+        ran = inside("in_signals", which, when, 1.5, *how, options=options).ok()
+        report = ran.report
+    assert report.total_shares().get("spin_between_signals", 0) > 0.5, report.total_shares()
+    report.assert_accounts(0.1, 0.1)
+
+
+def test_a_signal_of_its_own_is_chosen(inside, tmp_path):
+    """The program had SIGPROF first and nobody said which signal to use: all is as if we were not there."""
+    out = tmp_path / "own.sfs"
+    inside("in_signals", "prof", "before", 1.5, "rate=1khz,out=%s" % out, start=False).ok()
+    assert Report(inside.stillframe, out).samples > 500
+
+
+@by_both_walks
+def test_signal_storm(inside, walk):
+    """Queued real-time signals from three sides: none lost, none doubled, order kept."""
+    ran = inside("signals_count", seconds(4, 60), options="rate=5khz,walk=" + walk, timeout=200).ok()
+    assert ran.report.samples > 500, "only %d samples: that proves nothing" % ran.report.samples
+
+
+@by_both_walks
+@pytest.mark.parametrize("size", ["min", "2048", "8192"])
+def test_small_and_strange_stacks(inside, walk, size):
+    """Alternate stacks with a guard page below, handlers in handlers, SA_NODEFER, siglongjmp out of them, the smallest
+    stack that a thread may have."""
+    ran = inside("in_stacks", seconds(2, 30), size, options="rate=4khz,walk=" + walk, timeout=200).ok()
+    assert ran.report.samples > 500, ran.report.samples
+
+
+@by_both_walks
+def test_interruptions_that_the_program_wants(inside, walk):
+    """A signal of its own without SA_RESTART ends a sleep with EINTR, every time: only our EINTR is hidden."""
+    ran = inside("in_interrupted", seconds(3, 60), options="rate=4khz,walk=" + walk, timeout=200)
+    ran.ok()
+
+
+@by_both_walks
+@pytest.mark.parametrize("rate", ["1khz", "4khz"])
+def test_no_call_fails(inside, walk, rate):
+    """The table of system calls, each made right after a random time on the CPU: no EINTR, no early return."""
+    ran = inside("eintr_table", seconds(6, 120), 3, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
+    assert "bad rows 0" in ran.said, ran
+    assert_few_partial(ran.said)
+    report = ran.report
+    assert report.samples > 1000, report.samples
+
+
+def assert_few_partial(said):
+    """Large writes and MSG_WAITALL reads that have done a part cannot be made again; that must stay rare."""
+    rows = re.findall(r"^(.*\S) +short +(\d+) calls.* (\d+) partial", said, re.M)
+    assert len(rows) == 3, said
+    for name, calls, partial in rows:
+        assert int(partial) <= int(calls) / 4 + 1, (name, said)
+
+
+def test_waits_are_not_stretched(inside):
+    """A call that is made again must not wait for its whole time again: together they take no longer than alone."""
+    def mean(options):
+        said = inside("eintr_table", 3, 5, "burn", options=options).said
+        each = {name.strip(): float(us) for name, us in re.findall(r"^(.{27}).* (\d+) us each", said, re.M)}
+        assert len(each) > 35, said
+        return sum(each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait"))
+    alone, watched = mean(None), mean("rate=4khz")
+    assert watched < alone * 1.5, (alone, watched)
+
+
+def test_sleepers_all_wake_as_they_should(inside):
+    ran = inside("many_threads", 1000, 4, 1, options="rate=199hz,blocked-rate=100hz", timeout=60).ok()
+    assert "bad 0" in ran.said, ran
+    blocked = sum(state["wall_ns"] for state in ran.report.states if state["state"] == "blocked") / 1e9
+    assert blocked > 1000 * 2, blocked
+
+
+# --- what it says is true ------------------------------------------------------------------------
+
+
+@by_both_walks
+@pytest.mark.parametrize("clock", ["perf", "timer", "tick"])
+def test_a_known_split(inside, walk, clock):
+    """60, 30 and 10 % by the program's own clock; two points are four times the statistical error."""
+    ran = inside("busy_split", seconds(6, 30), options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock), timeout=120).ok()
+    truth, shares = numbers(ran.said), ran.report.self_shares()
+    for name in ("spin_sixty", "spin_thirty", "spin_ten"):
+        assert abs(shares.get(name, 0) - truth[name]) < 0.02 + (0.02 if clock == "timer" else 0), (name, truth, shares)
+    ran.report.assert_accounts()
+
+
+@pytest.mark.parametrize("clock", ["perf", "tick"])
+def test_ticks_cannot_be_dodged(inside, clock):
+    """A thread that runs between the kernel's ticks gets its share, within a few points."""
+    ran = inside("in_dodger", seconds(4, 20), 1, options="rate=1khz,cpu-clock=" + clock, timeout=60).ok()
+    truth, shares = numbers(ran.said), ran.report.total_shares()
+    due = truth["dodge"] / (truth["dodge"] + truth["neighbour"])
+    seen = shares.get("dodge", 0) / (shares.get("dodge", 0) + shares.get("neighbour", 0))
+    assert abs(seen - due) < 0.04, (due, seen, shares)
+
+
+@by_both_walks
+def test_accounts_on_a_busy_machine(inside, walk):
+    """More busy threads than CPUs at 1 kHz: what is due arrives."""
+    ran = inside("busy_split", seconds(1, 5), 8, options="rate=1khz,walk=" + walk, timeout=120).ok()
+    report = ran.report
+    report.assert_accounts(0.05, 0.05)
+    seen, lost, counted = report.cpu()
+    assert seen > 0.97 * counted, (seen, lost, counted, report.lost)
+
+
+@by_both_walks
+@pytest.mark.parametrize("depth", [512, 5000])
+def test_deep_stacks(inside, walk, depth):
+    """Complete, by the rows alone: the program has no frame pointers."""
+    options = "rate=199hz,max-depth=8192,duration=2s,walk=" + walk
+    ran = inside(["timeout", "-s", "KILL", "4", program("deep"), depth, "spin"], options=options)
+    report = ran.report
+    assert report.samples > 50, report.json["samples"]
+    assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended
+
+
+@pytest.mark.parametrize("variant", ["deep", "deep_stripped", "deep_no_eh_frame_hdr", "deep_frame_pointers"])
+@by_both_walks
+def test_no_frame_pointers_no_tables(inside, walk, variant):
+    """However it was built: whole stacks, or the truth about where they end."""
+    ran = inside(["timeout", "-s", "KILL", "3", program(variant), 60, "spin"], options="rate=199hz,walk=" + walk)
+    report = ran.report
+    assert report.samples > 50
+    assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended
+
+
+def test_twenty_kilohertz(inside):
+    """It backs off: the program's CPU time is stretched by half at most, and what there is, is accounted for."""
+    def cpu(options):
+        return min(numbers(inside("in_work", 700, 2, 20, options=options, timeout=120).ok().said)["threads_cpu"]
+                   for _ in range(3))
+    alone = cpu(None)
+    for walk in WALKS:
+        watched = cpu("rate=20khz,walk=" + walk)
+        assert watched < 1.5 * alone, (walk, alone, watched)
+
+
+# --- other people's programs ---------------------------------------------------------------------
+
+
+def build(tmp_path, compiler, *arguments):
+    need(compiler)
+    out = tmp_path / "sanitized"
+    done = subprocess.run([compiler, "-std=gnu11", "-O1", "-g", "-D_GNU_SOURCE", "-o", out, os.path.join(SOURCES, "in_work.c"),
+                           "-lpthread", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("%s cannot build it: %s" % (compiler, done.stderr.splitlines()[-1:]))
+    return out
+
+
+@by_both_walks
+@pytest.mark.parametrize("compiler, sanitizer", [("gcc", "address"), ("clang", "address"), ("gcc", "thread"),
+                                                 ("clang", "thread"), ("clang", "undefined")])
+def test_sanitized_programs(inside, tmp_path, walk, compiler, sanitizer):
+    """Their run-time libraries take signals, memory and threads over; a library that is loaded before gcc's
+    AddressSanitizer is refused unless it is told not to look."""
+    path = build(tmp_path, compiler, "-fsanitize=" + sanitizer)
+    ran = inside([path, 200, 3, 10], options="rate=999hz,walk=" + walk, timeout=120,
+                 environment={"ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}).ok()
+    assert "Sanitizer" not in ran.said and "runtime error" not in ran.said, ran
+    report = ran.report
+    assert report.total_shares().get("do_turns", 0) > 0.8, report.total_shares()
+
+
+COMMANDS = {
+    "python3": ["/usr/bin/python3", "-c", "x = 0\nfor i in range(15000000): x += i * i % 7"],
+    "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000000) "
+                "SELECT sum(x * x % 17), group_concat(x % 10) LIKE '%9876%' FROM c;"],
+    "xz": ["sh", "-c", "exec xz -1 -T1 -c \"$0\" > /dev/null", "/usr/bin/gdb"],
+    "perl": ["perl", "-e", "my $x = 0; for my $i (1 .. 25000000) { $x += $i * $i % 7 }"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
+    """Both walks and the ptrace engine agree on where a real program spends its time."""
+    command = COMMANDS[name]
+    need(command[0] if name != "xz" else "xz")
+    if name == "xz" and not os.path.exists(command[-1]):
+        pytest.skip("no large file to compress")
+    done, recording = stillframe.record(tmp_path / "p.sfr", "--engine", "ptrace", "-F", "999", "--", *command, timeout=120)
+    assert done.status == 0, done
+    outside = recording.self_shares()
+    total = sum(outside.values()) or 1
+    for walk in WALKS:
+        ran = inside(command, options="rate=999hz,walk=" + walk, timeout=120).ok()
+        shares = ran.report.self_shares()
+        assert ran.report.samples > 200, ran.report.samples
+        top = sorted(outside, key=outside.get, reverse=True)[:3]
+        for function in top:
+            assert abs(shares.get(function, 0) - outside[function] / total) < 0.08, (walk, function, outside[function], {
+                name: round(share, 3) for name, share in sorted(shares.items(), key=lambda item: -item[1])[:6]})
+        root = ran.report.ended.get("root", 0) / ran.report.sample_ticks
+        assert root > 0.97, (walk, ran.report.ended)
+
+
+@by_both_walks
+def test_gcc_and_its_children(stillframe, inside, tmp_path, walk):
+    """A compiler driver that starts others: the object file is as it should be."""
+    need("gcc")
+    source = os.path.join(SOURCES, "in_exec.c")
+    command = ["gcc", "-std=gnu11", "-O2", "-D_GNU_SOURCE", "-c", source, "-o"]
+    subprocess.run([*command, tmp_path / "plain.o"], check=True)
+    done = stillframe("record", "--engine", "signal", "--walk", walk, "--children", "-o", tmp_path / "r.sfr", "--", *command,
+                      tmp_path / "watched.o", timeout=120)
+    assert done.status == 0, done
+    assert (tmp_path / "plain.o").read_bytes() == (tmp_path / "watched.o").read_bytes()
+    names = Recording(tmp_path / "r.sfr").rows("SELECT DISTINCT process FROM thread_names")
+    assert len(names) >= 1, names
+
+
+@by_both_walks
+def test_java(inside, tmp_path, walk):
+    """A JVM catches SIGSEGV, suspends its threads by signals of its own, and forks nothing: it answers as ever."""
+    need("java")
+    inside(["java", "-version"], options="rate=999hz,walk=" + walk, timeout=60).ok()
+    source = tmp_path / "Spin.java"
+    source.write_text("""public class Spin {
+        static long work(int n) {
+            long sum = 0;
+            for (int i = 0; i < n; i++) {
+                String text = "x" + i;
+                sum += text.hashCode() % 7;
+                try { if (i % 1000 == 0) { Object none = null; none.toString(); } } catch (NullPointerException e) { sum++; }
+            }
+            return sum;
+        }
+        public static void main(String[] words) throws Exception {
+            Thread[] threads = new Thread[4];
+            for (int i = 0; i < 4; i++) { threads[i] = new Thread(() -> { for (int k = 0; k < 10; k++) work(300000); });
+                threads[i].start(); }
+            for (Thread thread : threads) thread.join();
+            System.out.println("sum " + work(100000));
+        }
+    }""")
+    alone = subprocess.run(["java", source], capture_output=True, text=True, timeout=120)
+    assert alone.returncode == 0, alone.stderr
+    for _ in range(10 if LONG else 1):
+        ran = inside(["java", source], options="rate=999hz,walk=" + walk, timeout=120).ok()
+        assert alone.stdout.strip() in ran.said and "SIGSEGV" not in ran.said, ran
+        ran.report.assert_accounts(0.1, 0.2)
+
+
+@by_both_walks
+def test_node(inside, walk):
+    need("node")
+    ran = inside(["node", "-e", "let s = 0; for (let i = 0; i < 3e8; i++) s += i % 7; "
+                  "setTimeout(() => console.log('sum ' + s), 50)"], options="rate=999hz,walk=" + walk, timeout=60).ok()
+    assert "sum 8" in ran.said, ran
+    assert ran.report.samples > 100
+
+
+@by_both_walks
+def test_python_with_threads_and_children(inside, walk):
+    """subprocess (vfork), threads, signal handlers of Python's own, and select with time-outs."""
+    need("/usr/bin/python3")
+    text = """
+import signal, subprocess, threading, select, time
+hits = []
+signal.signal(signal.SIGALRM, lambda *a: hits.append(1))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+threads = [threading.Thread(target=lambda: sum(i * i for i in range(700000))) for _ in range(4)]
+[t.start() for t in threads]
+for _ in range(30):
+    assert subprocess.run(["/bin/true"]).returncode == 0
+    before = time.monotonic()
+    select.select([], [], [], 0.005)
+    assert time.monotonic() - before >= 0.0045
+[t.join() for t in threads]
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert len(hits) > 10
+print("fine")
+"""
+    ran = inside(["/usr/bin/python3", "-c", text], options="rate=999hz,walk=" + walk, timeout=60).ok()
+    assert "fine" in ran.said, ran

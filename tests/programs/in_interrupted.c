@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that wants to be interrupted: a signal of its own, without SA_RESTART, ends a read and a nanosleep with
+ * EINTR; with SA_RESTART, the read goes on. It is sent only when the thread sleeps (its count of switches and
+ * its state say so), so that every single one must have its effect, profiler or not.
+ *
+ * in_interrupted [SECONDS]
+ */
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "in_program.h"
+
+static int64_t end_ns;
+static int ends[2];
+static volatile unsigned ended, handled;   /* by the sleeper */
+static volatile int sleeper_tid;
+static unsigned short_sleeps, wrong;
+static volatile bool stop;
+
+static void on_wake(int signal)
+{
+	(void)signal;
+	handled++;
+}
+
+static void burn_a_little(unsigned *seed)
+{
+	burn_ns(rand_r(seed) % 400000);
+}
+
+/* Two kinds of sleep in turn; each must be ended by the signal, not by its end. */
+static void *sleeper(void *arg)
+{
+	unsigned seed = 1;
+
+	sleeper_tid = syscall(SYS_gettid);
+	for (unsigned turn = 0; !stop; turn++) {
+		struct timespec ten = { 10, 0 };
+		char byte;
+
+		burn_a_little(&seed);
+		errno = 0;
+		if (turn % 2 ? read(ends[0], &byte, 1) >= 0 : nanosleep(&ten, NULL) == 0)
+			short_sleeps++;
+		else if (errno != EINTR)
+			wrong++;
+		ended++;
+	}
+	return arg;
+}
+
+static char state_of(int tid, unsigned long *switches)
+{
+	char path[64], line[256], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "voluntary_ctxt_switches: %lu", switches);
+	}
+	if (file)
+		fclose(file);
+	return state;
+}
+
+/* Asleep, and not only for a moment. */
+static bool sleeps(void)
+{
+	unsigned long before = 0, after = 1;
+
+	if (state_of(sleeper_tid, &before) != 'S')
+		return false;
+	sleep_ns(2000000);
+	return state_of(sleeper_tid, &after) == 'S' && before == after;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argument(argc, argv, 1, 2);
+	struct sigaction action = { .sa_handler = on_wake };
+	unsigned sent = 0, lost = 0;
+	pthread_t thread;
+
+	bounded(60 + 10 * seconds);
+	end_ns = now_ns() + seconds * NS_PER_S;
+	if (pipe(ends) != 0 || sigaction(SIGRTMIN + 7, &action, NULL) != 0 ||
+	    pthread_create(&thread, NULL, sleeper, NULL) != 0)
+		return 2;
+	ready();
+	while (now_ns() < end_ns) {
+		unsigned before = ended;
+		int64_t patience = now_ns() + 2 * NS_PER_S;
+
+		if (!sleeper_tid || !sleeps())
+			continue;
+		sent++;
+		pthread_kill(thread, SIGRTMIN + 7);
+		while (ended == before && now_ns() < patience)
+			sleep_ns(50000);
+		lost += ended == before;
+		if (ended == before)
+			break;
+	}
+	printf("sent %u handled %u lost %u short %u wrong %u\n", sent, handled, lost, short_sleeps, wrong);
+	return sent < 20 || lost || handled != sent || wrong || short_sleeps;
+}

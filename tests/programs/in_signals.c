@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that uses the profiler's signal itself: SIGPROF with setitimer(ITIMER_PROF), as another profiler would,
+ * or a real-time signal with numbered signals from a child process. Its handler must be called for
+ * exactly its own signals, with its own mask and flags, and see its own action when it asks.
+ *
+ * in_signals prof|rt before|after SECONDS [plain] [nodefer] [OPTIONS]
+ *
+ * before: the handler is installed first, then sf_profile_start(OPTIONS) is called.
+ */
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "in_program.h"
+
+#define INTERVAL_NS 10000000
+
+static int own_signal;
+static bool plain, nodefer;
+static volatile sig_atomic_t calls, foreign, bad_mask, next_number, lost, doubled, last_code, depth;
+
+static void check_mask(void)
+{
+	sigset_t now;
+
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	if (!sigismember(&now, SIGUSR2) || sigismember(&now, SIGUSR1) ||
+	    sigismember(&now, own_signal) == nodefer)
+		bad_mask++;
+}
+
+static void count_number(int number)
+{
+	if (number > next_number)
+		lost += number - next_number;
+	else if (number < next_number)
+		doubled++;
+	if (number >= next_number)
+		next_number = number + 1;
+}
+
+static void on_info(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	calls++;
+	check_mask();
+	if (signal != own_signal || info->si_code != (own_signal == SIGPROF ? SI_KERNEL : SI_QUEUE)) {
+		foreign++;
+		last_code = info->si_code;
+	} else if (signal != SIGPROF) {
+		count_number(info->si_value.sival_int);
+	}
+}
+
+static void on_plain(int signal)
+{
+	calls++;
+	check_mask();
+	if (signal != own_signal)
+		foreign++;
+}
+
+static bool install(void)
+{
+	struct sigaction action = { 0 }, seen;
+
+	action.sa_flags = SA_RESTART | (plain ? 0 : SA_SIGINFO) | (nodefer ? SA_NODEFER : 0);
+	if (plain)
+		action.sa_handler = on_plain;
+	else
+		action.sa_sigaction = on_info;
+	sigemptyset(&action.sa_mask);
+	sigaddset(&action.sa_mask, SIGUSR2);
+	return sigaction(own_signal, &action, NULL) == 0 && sigaction(own_signal, NULL, &seen) == 0;
+}
+
+/* What it sees is what it installed. */
+static bool sees_its_own(void)
+{
+	struct sigaction seen;
+
+	if (sigaction(own_signal, NULL, &seen) != 0)
+		return false;
+	return (plain ? seen.sa_handler == on_plain : seen.sa_sigaction == on_info) &&
+	       !!(seen.sa_flags & SA_SIGINFO) == !plain && !!(seen.sa_flags & SA_NODEFER) == nodefer &&
+	       sigismember(&seen.sa_mask, SIGUSR2) && !sigismember(&seen.sa_mask, SIGUSR1);
+}
+
+static int send_numbers(pid_t to, double seconds)
+{
+	int64_t end = now_ns() + seconds * NS_PER_S;
+	int number = 0;
+
+	while (now_ns() < end && getppid() == to) {
+		union sigval value = { .sival_int = number };
+
+		if (sigqueue(to, own_signal, value) == 0)
+			number++;
+		else
+			sleep_ns(1000000);
+		sleep_ns(100000);
+	}
+	return number;
+}
+
+static NOINLINE void spin_between_signals(int64_t end, unsigned *broken_errno)
+{
+	while (now_ns() < end) {
+		errno = 4711;
+		for (volatile int i = 0; i < 10000; i++)
+			;
+		*broken_errno += errno != 4711;
+	}
+}
+
+static bool judge_timer(int64_t cpu_ns)
+{
+	double due = (double)cpu_ns / INTERVAL_NS;
+
+	printf("calls %d of %.0f due\n", (int)calls, due);
+	/* The kernel looks at this timer at its own tick only: at 250 Hz, 12 ms for 10. */
+	return calls >= due * 0.6 && calls <= due * 1.1 + 1;
+}
+
+static bool judge_numbers(int sent)
+{
+	printf("sent %d seen %d lost %d doubled %d\n", sent, (int)calls, (int)lost, (int)doubled);
+	return calls == sent && lost == 0 && doubled == 0 && sent > 100;
+}
+
+static pid_t start_sources(double seconds, int to_parent)
+{
+	const struct itimerval every = { { 0, INTERVAL_NS / 1000 }, { 0, INTERVAL_NS / 1000 } };
+	pid_t parent = getpid(), child;
+
+	if (own_signal == SIGPROF)
+		return setitimer(ITIMER_PROF, &every, NULL);
+	child = fork();
+	if (child == 0) {
+		int sent = send_numbers(parent, seconds);
+
+		_exit(write(to_parent, &sent, sizeof(sent)) != sizeof(sent));
+	}
+	return child;
+}
+
+static int receive(const int ends[2], pid_t child)
+{
+	int sent = -1;
+
+	while (read(ends[0], &sent, sizeof(sent)) < 0 && errno == EINTR)
+		;
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return sent;
+}
+
+int main(int argc, char **argv)
+{
+	bool before = argument_is(argc, argv, 2, "before"), fine, own = true;
+	double seconds = argument(argc, argv, 3, 2);
+	const char *options = NULL;
+	unsigned broken_errno = 0;
+	int64_t cpu_ns;
+	int ends[2];
+	pid_t child;
+
+	own_signal = argument_is(argc, argv, 1, "prof") ? SIGPROF : SIGRTMIN + 3;
+	for (int i = 4; i < argc; i++) {
+		plain |= argument_is(argc, argv, i, "plain");
+		nodefer |= argument_is(argc, argv, i, "nodefer");
+		if (strchr(argv[i], '='))
+			options = argv[i];
+	}
+	bounded(60 + 10 * seconds);
+	if (pipe(ends) != 0 || !install())
+		return 2;
+	if (before && agent_start(options) != 0) {
+		printf("sf_profile_start failed\n");
+		return 2;
+	}
+	own = sees_its_own();
+	cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	child = start_sources(seconds, ends[1]);
+	if (child < 0)
+		return 2;
+	spin_between_signals(now_ns() + seconds * NS_PER_S, &broken_errno);
+	fine = own_signal == SIGPROF ? judge_timer(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns) :
+				       judge_numbers(receive(ends, child));
+	own = own && sees_its_own();
+	printf("foreign %d (code %d) bad masks %d bad errno %u sees its own %d\n", (int)foreign,
+	       (int)last_code, (int)bad_mask, broken_errno, own);
+	return !(fine && own && !foreign && !bad_mask && !broken_errno);
+}

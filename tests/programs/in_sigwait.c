@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that take their signals by hand: every thread blocks all signals, and one takes whatever comes, by
+ * sigwaitinfo or signalfd, as servers do. What is not the program's own must not come there.
+ *
+ * in_sigwait [SECONDS]
+ */
+#include <pthread.h>
+#include <sys/signalfd.h>
+
+#include "in_program.h"
+
+static int64_t end_ns;
+static sigset_t all;
+static volatile bool done;
+
+/* Numbered, to one thread, one at a time. */
+struct taker {
+	pthread_t thread;
+	bool by_fd;
+	unsigned taken, foreign, disordered;
+	int last_foreign;
+};
+
+static int take(const struct taker *taker, int fd, siginfo_t *ret)
+{
+	struct signalfd_siginfo info;
+	struct timespec wait = { 0, 50000000 };
+
+	if (!taker->by_fd)
+		return sigtimedwait(&all, ret, &wait);
+	if (read(fd, &info, sizeof(info)) != sizeof(info))
+		return -1;
+	ret->si_value.sival_int = info.ssi_int;
+	return (int)info.ssi_signo;
+}
+
+static void *take_signals(void *arg)
+{
+	struct taker *taker = arg;
+	int fd = signalfd(-1, &all, SFD_NONBLOCK);
+
+	while (!done) {
+		siginfo_t info;
+		int signal = take(taker, fd, &info);
+
+		burn_ns(300000);
+		if (signal == SIGRTMIN + 4) {
+			taker->disordered += info.si_value.sival_int != (int)taker->taken;
+			taker->taken++;
+		} else if (signal > 0) {
+			taker->foreign++;
+			taker->last_foreign = signal;
+		}
+	}
+	close(fd);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct taker takers[2] = { { .by_fd = false }, { .by_fd = true } };
+	union sigval value = { .sival_int = 0 };
+	unsigned bad = 0;
+
+	bounded(60);
+	end_ns = now_ns() + argument(argc, argv, 1, 2) * NS_PER_S;
+	sigfillset(&all);
+	sigdelset(&all, SIGALRM);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&takers[i].thread, NULL, take_signals, &takers[i]) != 0)
+			return 2;
+	ready();
+	for (; now_ns() < end_ns; value.sival_int++) {
+		for (int i = 0; i < 2; i++)
+			pthread_sigqueue(takers[i].thread, SIGRTMIN + 4, value);
+		sleep_ns(2000000);
+	}
+	sleep_ns(200000000);
+	done = true;
+	for (int i = 0; i < 2; i++) {
+		pthread_join(takers[i].thread, NULL);
+		printf("%s taken %u of %d foreign %u (signal %d) disordered %u\n", i ? "signalfd" : "sigwait",
+		       takers[i].taken, value.sival_int, takers[i].foreign, takers[i].last_foreign,
+		       takers[i].disordered);
+		bad += takers[i].foreign || takers[i].disordered || takers[i].taken != (unsigned)value.sival_int;
+	}
+	return bad != 0;
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Channels and what is said over them: folders, who is at the other end, and messages that are not what they should be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "os/channel.h"
+#include "stream/control.h"
+#include "stream/record.h"
+
+#define HEADER offsetof(struct sf_control, text)
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/test_channel.XXXXXX");
+	return mkdtemp(folder) && setenv("XDG_RUNTIME_DIR", folder, 1) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char path[400];
+	(void)state;
+
+	snprintf(path, sizeof(path), "rm -rf %s", folder);
+	return system(path);
+}
+
+static int count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Two ends of a channel, through a listener as in life. */
+static void make_pair(int ends[2])
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH];
+	int listener;
+
+	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	listener = sf_channel_listen(path, &err);
+	assert_true(listener >= 0);
+	ends[0] = sf_channel_connect(path, &err);
+	assert_true(ends[0] >= 0);
+	ends[1] = sf_channel_accept(listener, &err);
+	assert_true(ends[1] >= 0);
+	close(listener);
+	unlink(path);
+}
+
+static void close_pair(int ends[2])
+{
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void messages_arrive_whole(void **state)
+{
+	struct sf_control got;
+	struct sf_error err = { 0 };
+	int ends[2], fd, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int32_t pid;
+	(void)state;
+
+	make_pair(ends);
+	assert_true(sf_control_send(ends[0], SF_CONTROL_START, "rate=199hz,clock=cpu", -1, &err));
+	assert_true(sf_control_send(ends[0], SF_CONTROL_READY, NULL, null, &err));
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), 1);
+	assert_int_equal(got.kind, SF_CONTROL_START);
+	assert_string_equal(got.text, "rate=199hz,clock=cpu");
+	assert_int_equal(got.pid, getpid());
+	assert_int_equal(fd, -1);
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), 1);
+	assert_int_equal(got.kind, SF_CONTROL_READY);
+	assert_string_equal(got.text, "");
+	assert_true(fd >= 0 && fd != null);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_true(sf_channel_peer(ends[1], &pid) && pid == getpid());
+	close(fd);
+	close(null);
+	close(ends[0]);
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), 0);
+	close(ends[1]);
+}
+
+static void waiting_ends(void **state)
+{
+	struct sf_control got;
+	struct sf_error err = { 0 };
+	int ends[2], fd;
+	(void)state;
+
+	make_pair(ends);
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 20, &err), -1);
+	assert_int_equal(err.os_errno, ETIMEDOUT);
+	assert_int_equal(fcntl(ends[0], F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(ends[1], F_GETFD), FD_CLOEXEC);
+	close_pair(ends);
+}
+
+/* What a message looks like that passes, for spoiling. */
+static struct sf_control good(const char *text)
+{
+	struct sf_control message = {
+		.magic = SF_CONTROL_MAGIC,
+		.version = SF_STREAM_VERSION,
+		.kind = SF_CONTROL_DONE,
+		.size = (uint32_t)strlen(text),
+	};
+
+	strcpy(message.text, text);
+	return message;
+}
+
+static void refuses(const void *bytes, size_t size)
+{
+	struct sf_error err = { 0 };
+	struct sf_control got;
+	int ends[2], fd;
+
+	make_pair(ends);
+	assert_int_equal(send(ends[0], bytes, size, 0), (int)size);
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), -1);
+	assert_int_equal(fd, -1);
+	assert_true(err.text[0]);
+	close_pair(ends);
+}
+
+static void damaged_messages_are_refused(void **state)
+{
+	struct sf_control message = good("hello");
+	char large[SF_CHANNEL_MAX] = { 0 };
+	(void)state;
+
+	refuses("x", 1);
+	refuses(&message, HEADER - 1);
+	refuses(&message, HEADER + 4);
+	refuses(&message, HEADER + 6);
+	message.magic++;
+	refuses(&message, HEADER + 5);
+	message = good("hello");
+	message.version++;
+	refuses(&message, HEADER + 5);
+	message = good("hello");
+	message.kind = 0;
+	refuses(&message, HEADER + 5);
+	message.kind = SF_CONTROL_DONE + 1;
+	refuses(&message, HEADER + 5);
+	message = good("hello");
+	message.text[2] = 0; /* two texts in one */
+	refuses(&message, HEADER + 5);
+	message = good("hello");
+	memset(message.text, 'x', SF_CONTROL_TEXT);
+	message.size = SF_CONTROL_TEXT; /* no room for the zero */
+	refuses(&message, sizeof(message));
+	message.size = UINT32_MAX;
+	refuses(&message, sizeof(message));
+	message.size = SF_CONTROL_TEXT + 1;
+	memcpy(large, &message, sizeof(message));
+	refuses(large, sizeof(message) + 1);
+	refuses(large, sizeof(large));
+}
+
+static void too_long_texts_are_not_sent(void **state)
+{
+	char text[SF_CONTROL_TEXT + 1];
+	struct sf_error err = { 0 };
+	int ends[2];
+	(void)state;
+
+	make_pair(ends);
+	memset(text, 'x', sizeof(text) - 1);
+	text[SF_CONTROL_TEXT] = 0;
+	assert_false(sf_control_send(ends[0], SF_CONTROL_START, text, -1, &err));
+	text[SF_CONTROL_TEXT - 1] = 0;
+	assert_true(sf_control_send(ends[0], SF_CONTROL_START, text, -1, &err));
+	close_pair(ends);
+}
+
+static void send_descriptors(int channel, const void *bytes, size_t size, int fd, int n)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(64 * sizeof(int))];
+	} control = { .room = { 0 } };
+	struct iovec piece = { (void *)(uintptr_t)bytes, size };
+	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.room,
+				  .msg_controllen = CMSG_SPACE((size_t)n * sizeof(int)) };
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+	for (int i = 0; i < n; i++)
+		memcpy(CMSG_DATA(&control.header) + (size_t)i * sizeof(int), &fd, sizeof(fd));
+	assert_int_equal(sendmsg(channel, &message, 0), (int)size);
+}
+
+/* Descriptors that nobody asked for are closed, however many, and with whatever message they came. */
+static void unwanted_descriptors_are_closed(void **state)
+{
+	struct sf_control message = good("hello"), got;
+	struct sf_error err = { 0 };
+	int ends[2], fd, before = count_descriptors();
+	(void)state;
+
+	make_pair(ends);
+	send_descriptors(ends[0], &message, HEADER + 5, ends[0], 1); /* with a DONE */
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), -1);
+	message.kind = SF_CONTROL_READY;
+	for (int n = 2; n <= 64; n *= 2) {
+		send_descriptors(ends[0], &message, HEADER + 5, ends[0], n);
+		assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), -1);
+		assert_int_equal(fd, -1);
+	}
+	send_descriptors(ends[0], &message, HEADER + 5, ends[0], 1);
+	assert_int_equal(sf_control_receive(ends[1], &got, NULL, 1000, &err), 1);
+	send_descriptors(ends[0], &message, HEADER, ends[0], 1); /* and with a damaged one */
+	assert_int_equal(sf_control_receive(ends[1], &got, &fd, 1000, &err), -1);
+	close_pair(ends);
+	assert_int_equal(count_descriptors(), before);
+}
+
+static void sockets_of_the_dead_are_replaced(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH];
+	struct stat about;
+	int old, new;
+	(void)state;
+
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	old = sf_channel_listen(path, &err);
+	assert_true(old >= 0);
+	assert_int_equal(stat(path, &about), 0);
+	assert_int_equal(about.st_mode & 07777, 0600);
+	assert_int_equal(sf_channel_listen(path, &err), -1); /* it is alive */
+	close(old);
+	assert_int_equal(sf_channel_connect(path, &err), -1);
+	new = sf_channel_listen(path, &err);
+	assert_true(new >= 0);
+	assert_int_equal(sf_channel_accept(new, &err), -1);
+	assert_int_equal(err.code, SF_E_NONE);
+	close(new);
+	unlink(path);
+}
+
+static void other_files_are_left_alone(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH];
+	struct stat about;
+	(void)state;
+
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(sf_channel_connect(path, &err), -1);
+	sf_channel_listen(path, &err);
+	assert_int_equal(stat(path, &about), 0);
+	unlink(path);
+}
+
+static void folders_of_others_are_not_used(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH], ours[128];
+	(void)state;
+
+	snprintf(ours, sizeof(ours), "%s/stillframe", folder);
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	assert_int_equal(chmod(ours, 0770), 0);
+	assert_false(sf_channel_agent_path(getpid(), path, &err));
+	assert_int_equal(sf_channel_listen(path, &err), -1);
+	assert_int_equal(chmod(ours, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(ours, 65534, 65534), 0);
+		assert_false(sf_channel_agent_path(getpid(), path, &err));
+		assert_int_equal(sf_channel_listen(path, &err), -1);
+	}
+	assert_int_equal(rmdir(ours), 0);
+	assert_int_equal(symlink("/", ours), 0);
+	assert_false(sf_channel_agent_path(getpid(), path, &err));
+	assert_int_equal(unlink(ours), 0);
+}
+
+/* As nobody: calls a socket to which the file system would let it through. */
+static int call_as_nobody(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int status, pid = fork();
+
+	if (pid == 0) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		char byte;
+
+		strcpy(address.sun_path, path);
+		if (setgid(65534) != 0 || setuid(65534) != 0)
+			_exit(2);
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+			_exit(3);
+		_exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 4); /* turned away */
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The folder keeps others out; should it be open, SO_PEERCRED does. */
+static void other_users_are_turned_away(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH], ours[128];
+	int listener, pid, status;
+	(void)state;
+
+	if (geteuid() != 0)
+		skip();
+	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	listener = sf_channel_listen(path, &err);
+	assert_true(listener >= 0);
+	snprintf(ours, sizeof(ours), "%s/stillframe", folder);
+	assert_int_equal(call_as_nobody(path), 3); /* the folder */
+	assert_int_equal(chmod(folder, 0755) | chmod(ours, 0755), 0);
+	assert_int_equal(call_as_nobody(path), 3); /* the socket's own mode */
+	assert_int_equal(chmod(path, 0666), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(call_as_nobody(path));
+	assert_int_equal(poll(&(struct pollfd){ .fd = listener, .events = POLLIN }, 1, 10000), 1);
+	assert_int_equal(sf_channel_accept(listener, &err), -1);
+	assert_int_equal(err.code, SF_E_NONE);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(listener);
+	unlink(path);
+}
+
+static void nobody_listens(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH];
+	(void)state;
+
+	assert_false(sf_channel_agent_path(getppid(), path, &err));
+	assert_int_equal(err.os_errno, ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_arrive_whole),
+		cmocka_unit_test(waiting_ends),
+		cmocka_unit_test(damaged_messages_are_refused),
+		cmocka_unit_test(too_long_texts_are_not_sent),
+		cmocka_unit_test(unwanted_descriptors_are_closed),
+		cmocka_unit_test(sockets_of_the_dead_are_replaced),
+		cmocka_unit_test(other_files_are_left_alone),
+		cmocka_unit_test(folders_of_others_are_not_used),
+		cmocka_unit_test(other_users_are_turned_away),
+		cmocka_unit_test(nobody_listens),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

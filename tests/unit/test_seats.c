@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of seats: finding, leaving, collisions, running full, and many who claim the same ones at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "frozen/seats.h"
+
+static struct sf_seat *seats;
+
+static int fresh(void **state)
+{
+	(void)state;
+	free(seats);
+	seats = calloc(SF_SEATS, sizeof(*seats));
+	return seats ? 0 : -1;
+}
+
+static struct sf_seat *claim(int32_t tid, bool wanted_new)
+{
+	bool is_new = !wanted_new;
+	struct sf_seat *seat = sf_seats_claim(seats, tid, &is_new);
+
+	if (seat)
+		assert_int_equal(is_new, wanted_new);
+	return seat;
+}
+
+static void test_find(void **state)
+{
+	struct sf_seat *seat = claim(1, true);
+
+	(void)state;
+	assert_non_null(seat);
+	assert_int_equal(atomic_load(&seat->clock), -1);
+	assert_int_not_equal(seat->random, 0);
+	assert_ptr_equal(sf_seats_find(seats, 1), seat);
+	assert_ptr_equal(claim(1, false), seat);
+	assert_null(sf_seats_find(seats, 2));
+	assert_null(sf_seats_find(seats, 0));
+	assert_null(sf_seats_find(seats, -1));
+	assert_null(sf_seats_find(seats, INT32_MIN));
+	assert_null(claim(0, true));
+	assert_null(claim(-1, true));
+}
+
+static void test_left_seats_are_empty_again(void **state)
+{
+	struct sf_seat *seat = claim(77, true);
+
+	(void)state;
+	atomic_store(&seat->flags, 7);
+	atomic_store(&seat->serial, 8);
+	atomic_store(&seat->label, 9);
+	atomic_store(&seat->spoken_ns, 10);
+	atomic_store(&seat->waited_ns, 11);
+	atomic_store(&seat->period_ns, 12);
+	atomic_store(&seat->n_samples, 13);
+	atomic_store(&seat->asked, 1);
+	atomic_store(&seat->clock, 14);
+	sf_seats_leave(seat);
+	assert_null(sf_seats_find(seats, 77));
+	assert_ptr_equal(claim(77 + SF_SEATS, true), seat);
+	assert_int_equal(seat->flags + seat->serial + seat->label + seat->asked, 0);
+	assert_int_equal(seat->spoken_ns + seat->waited_ns + seat->period_ns + seat->n_samples, 0);
+	assert_int_equal(atomic_load(&seat->clock), -1);
+}
+
+/* Who sits behind others is found when they have left. */
+static void test_collisions(void **state)
+{
+	struct sf_seat *first = claim(5, true), *second = claim(5 + SF_SEATS, true);
+	struct sf_seat *third = claim(5 + 2 * SF_SEATS, true);
+
+	(void)state;
+	assert_true(first != second && second != third && first != third);
+	sf_seats_leave(first);
+	assert_ptr_equal(sf_seats_find(seats, 5 + SF_SEATS), second);
+	assert_ptr_equal(claim(5 + 2 * SF_SEATS, false), third);
+	sf_seats_leave(second);
+	assert_ptr_equal(sf_seats_find(seats, 5 + 2 * SF_SEATS), third);
+	assert_ptr_equal(claim(5 + 3 * SF_SEATS, true), first);
+}
+
+static void test_full(void **state)
+{
+	(void)state;
+	for (int32_t tid = 1; tid <= SF_SEATS; tid++)
+		assert_non_null(claim(tid, true));
+	assert_null(claim(SF_SEATS + 1, true));
+	assert_null(sf_seats_find(seats, SF_SEATS + 1));
+	sf_seats_leave(sf_seats_find(seats, 40));
+	assert_non_null(claim(SF_SEATS + 1, true));
+}
+
+/* A million threads that come and go leave no trace that fills the table. */
+static void test_churn(void **state)
+{
+	(void)state;
+	for (int32_t tid = 1; tid < 1000000; tid++) {
+		struct sf_seat *seat = claim(tid, true);
+
+		assert_non_null(seat);
+		sf_seats_leave(seat);
+	}
+}
+
+static void test_takes_cpu_time_once(void **state)
+{
+	struct sf_seat *seat = claim(9, true);
+	uint32_t ticks;
+
+	(void)state;
+	seat->period_ns = 1000;
+	seat->spoken_ns = 500;
+	assert_int_equal(sf_seat_take_cpu(seat, 3900, &ticks), 3400);
+	assert_int_equal(ticks, 3);
+	assert_int_equal(sf_seat_take_cpu(seat, 3900, &ticks), 0);
+	assert_int_equal(ticks, 1);
+	assert_int_equal(sf_seat_take_cpu(seat, 100, &ticks), 0);
+	assert_int_equal(sf_seat_take_cpu(seat, 4000, &ticks), 100);
+	assert_int_equal(sf_seat_ticks(UINT64_MAX, 1), UINT32_MAX);
+	assert_int_equal(sf_seat_ticks(1500, 1000), 2);
+	assert_int_equal(sf_seat_ticks(99, 0), 1);
+}
+
+#define N_THREADS 4
+#define ROUNDS 20000
+
+static pthread_barrier_t barrier;
+static struct sf_seat *claimed[N_THREADS];
+static bool was_new[N_THREADS];
+static _Atomic uint32_t n_wrong;
+
+/* With a colliding neighbour that comes and goes, so that places before the seat fall free meanwhile. */
+static void *claim_together(void *arg)
+{
+	const uintptr_t number = (uintptr_t)arg;
+
+	for (int32_t round = 0; round < ROUNDS; round++) {
+		const int32_t tid = 100 + round % 8, other = tid + (int32_t)(number + 1) * SF_SEATS;
+		bool is_new;
+		struct sf_seat *neighbour = sf_seats_claim(seats, other, &is_new);
+
+		pthread_barrier_wait(&barrier);
+		if (neighbour && number % 2)
+			sf_seats_leave(neighbour);
+		claimed[number] = sf_seats_claim(seats, tid, &was_new[number]);
+		if (neighbour && number % 2 == 0)
+			sf_seats_leave(neighbour);
+		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+			unsigned n_new = 0;
+
+			for (unsigned i = 0; i < N_THREADS; i++) {
+				n_new += was_new[i];
+				n_wrong += !claimed[i] || claimed[i] != claimed[0];
+			}
+			n_wrong += n_new != 1;
+			if (claimed[0])
+				sf_seats_leave(claimed[0]);
+			n_wrong += sf_seats_find(seats, tid) != NULL;
+		}
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+static void test_all_claim_the_same(void **state)
+{
+	pthread_t threads[N_THREADS];
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, N_THREADS);
+	for (uintptr_t i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, claim_together, (void *)i), 0);
+	for (unsigned i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	pthread_barrier_destroy(&barrier);
+	assert_int_equal(n_wrong, 0);
+}
+
+static _Atomic uint64_t cpu_clock, taken;
+
+static void *take_often(void *arg)
+{
+	uint32_t ticks;
+
+	for (unsigned i = 0; i < 100000; i++)
+		taken += sf_seat_take_cpu(arg, atomic_fetch_add(&cpu_clock, 7) + 7, &ticks);
+	return NULL;
+}
+
+static void test_two_that_take_share(void **state)
+{
+	struct sf_seat *seat = claim(12, true);
+	pthread_t threads[2];
+	uint32_t ticks;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_often, seat), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	taken += sf_seat_take_cpu(seat, cpu_clock, &ticks);
+	assert_int_equal(taken, cpu_clock);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, fresh)
+	const struct CMUnitTest tests[] = {
+		TEST(test_find),
+		TEST(test_left_seats_are_empty_again),
+		TEST(test_collisions),
+		TEST(test_full),
+		TEST(test_churn),
+		TEST(test_takes_cpu_time_once),
+		TEST(test_all_claim_the_same),
+		TEST(test_two_that_take_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
