@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams by anybody: the records of a file, checked, fed to a recording, which must load. The input is a
- * stream file from behind its header on. The sizes of records are mended, as the fuzzer would hardly keep them
- * in step; every eighth input is taken as it is.
+ * Streams by anybody: the records of a file, checked, fed to a recording, which must load. The
+ * input is a stream file from behind its header on. The sizes of records are mended, as the
+ * fuzzer would hardly keep them in step; every eighth input is taken as it is.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +42,10 @@ static void make_folder(void)
 	atexit(remove_files);
 }
 
-/* A size that no record can have becomes the smallest; one that goes beyond the end, what is left. */
+/*
+ * A size that no record can have becomes the smallest; one that goes beyond the end, what is
+ * left.
+ */
 static void mend_sizes(uint8_t *bytes, size_t size)
 {
 	struct sf_record_header header;

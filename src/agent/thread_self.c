@@ -353,6 +353,24 @@ bool sf_agent_exec_under_way(void)
 	return atomic_load(&n_execs) > 0;
 }
 
+static void take_leave(struct sf_seat *seat)
+{
+	if (!seat)
+		return;
+	atomic_fetch_or(&seat->flags, SF_SEAT_LEAVING);
+	wait_until_done(seat);
+	sf_agent_clock_disarm(seat);
+}
+
+/*
+ * A thread that is not the first one gets the first one's id in its exec (execve(2)), and with it the signals that
+ * the first one's clock sends from then on. NULL: it is the first one.
+ */
+static struct sf_seat *find_first_seat(void)
+{
+	return own_tid() == sf_inside.pid ? NULL : sf_seats_find(sf_inside.seats, sf_inside.pid);
+}
+
 void sf_agent_thread_before_exec(void)
 {
 	struct sf_seat *seat;
@@ -361,25 +379,26 @@ void sf_agent_thread_before_exec(void)
 		return;
 	atomic_fetch_add(&n_execs, 1);
 	sf_agent_clock_itimer.disarm(NULL);
-	seat = find_own_seat();
-	if (seat) {
-		atomic_fetch_or(&seat->flags, SF_SEAT_LEAVING);
-		wait_until_done(seat);
-		sf_agent_clock_disarm(seat);
-	}
+	/* Also one that the sampler has not met yet: it would give it a clock just now. */
+	seat = own_seat(NULL);
+	take_leave(seat);
+	take_leave(find_first_seat());
 	swallow_pending(seat);
+}
+
+static void come_back(struct sf_seat *seat)
+{
+	if (seat)
+		atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEAVING);
 }
 
 void sf_agent_thread_after_exec(void)
 {
-	struct sf_seat *seat;
-
 	if (!is_sampled_process())
 		return;
 	atomic_fetch_sub(&n_execs, 1);
-	seat = find_own_seat();
-	if (seat)
-		atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEAVING);
+	come_back(find_own_seat());
+	come_back(find_first_seat());
 	sf_agent_threads_hurry();
 }
 

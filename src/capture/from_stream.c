@@ -91,8 +91,8 @@ bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t t
 		if (thread->ended)
 			continue;
 		thread->ended = true;
-		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns, 0,
-				      err))
+		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
+				      0, err))
 			return false;
 	}
 	return true;

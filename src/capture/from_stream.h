@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the records of one process to what a sink takes: serials become the session's, labels their
- * texts. Used for a channel (one feed for each process that has one) and for a stream file. Ordinary
- * code, one thread at a time for all feeds of one sink.
+ * From the records of one process to what a sink takes: serials become the session's, labels
+ * their texts. Used for a channel (one feed for each process that has one) and for a stream file.
+ * Ordinary code, one thread at a time for all feeds of one sink.
  */
 #ifndef SF_CAPTURE_FROM_STREAM_H
 #define SF_CAPTURE_FROM_STREAM_H
@@ -45,21 +45,25 @@ struct sf_feed {
 
 /*
  * `pid` is the process's if the caller knows it better than the process itself (the socket's
- * peer); 0: its PROCESS record tells. *n_serials counts the session's serials, 0 at first, and outlives the feed.
+ * peer); 0: its PROCESS record tells. *n_serials counts the session's serials, 0 at first, and
+ * outlives the feed.
  */
 bool sf_feed_init(struct sf_feed *feed, int32_t pid, uint32_t *n_serials, struct sf_error *err);
 void sf_feed_deinit(struct sf_feed *feed);
 
 /*
- * Tells the sink of one record that sf_stream_check has passed. What names a thread, image or label
- * that no record has introduced is no error: such a sample is a loss of no known thread (its
- * THREAD record was lost for want of room), such a frame or label is unknown. False when the sink failed,
- * memory ran out, or the times add up to what nobody can have seen.
+ * Tells the sink of one record that sf_stream_check has passed. What names a thread, image or
+ * label that no record has introduced is no error: such a sample is a loss of no known thread
+ * (its THREAD record was lost for want of room), such a frame or label is unknown. False when the
+ * sink failed, memory ran out, or the times add up to what nobody can have seen.
  */
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 		    const struct sf_record_header *record, struct sf_error *err);
 
-/* The sender says that so many records were lost until now (outbox, END): the sink gets what is new. */
+/*
+ * The sender says that so many records were lost until now (outbox, END): the sink gets what is
+ * new.
+ */
 bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
 		  struct sf_error *err);
 

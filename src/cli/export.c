@@ -212,7 +212,7 @@ static int run_export(int argc, char **argv)
 	if (wanted.format < 0)
 		return bad_usage("export: --format is missing: collapsed, pprof, speedscope or html");
 	if (argc - rest != 1)
-		return bad_usage("export: one recording (FILE.sfr) is needed");
+		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed");
 	if (!export_profile(&wanted, argv[rest], &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	return SF_EXIT_OK;
@@ -225,7 +225,8 @@ const struct sf_command sf_command_export = {
 	.details = "Formats: collapsed (folded stacks, in microseconds), pprof (for `go tool pprof`), "
 		   "speedscope (JSON), and html (one page with a flame graph that any browser opens).\n"
 		   "The clock decides what a sample weighs: wall counts all time, cpu the time on a CPU, "
-		   "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.",
+		   "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.\n"
+		   "FILE is a recording, or a stream that the agent wrote in a program.",
 	.examples = "stillframe export java-4242.sfr --format html\n"
 		    "stillframe export java-4242.sfr --format collapsed --clock cpu -o - | flamegraph.pl "
 		    "> cpu.svg\n"

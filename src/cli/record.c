@@ -298,8 +298,9 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 	sf_task_raise_limit();
 	fine = sf_session_record(session, &result, &err);
 
-	if (!fine && !result.totals.ticks)
-		unlink(session->output); /* nothing was seen at all */
+	/* Nothing was seen at all; without a duration there is no recording yet, and the file is somebody's. */
+	if (!fine && result.duration_ns && !result.totals.ticks)
+		unlink(session->output);
 	else if (!quiet && result.duration_ns)
 		sf_print_summary(stderr, session, &result, name);
 	if (!fine)

@@ -174,6 +174,8 @@ const struct sf_command sf_command_report = {
 		"one recording answers for CPU time (--clock cpu), elapsed time (--clock wall) and "
 		"time off the CPU (--clock offcpu).\n"
 		"\n"
+		"FILE is a recording, or a stream that the agent wrote in a program (out=FILE.sfs).\n"
+		"\n"
 		"In the tree, a function that is called from one place only stands below its caller "
 		"without being moved to the right; lines branch where calls do.",
 	.examples = "stillframe report java-4242.sfr\n"

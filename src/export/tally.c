@@ -80,8 +80,8 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 	return true;
 }
 
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter, bool by_label,
-		     struct sf_tally **ret, struct sf_error *err)
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+		     bool by_label, struct sf_tally **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = calloc(1, sizeof(*tally));
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *keys = sf_intern_create();

@@ -36,11 +36,11 @@ bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *
 		      bool **chosen_ret, struct sf_error *err);
 
 /*
- * Samples that weigh nothing by the filter's clock are left out. Without `by_label`, rows that differ
- * in nothing else are one, and its label is 0.
+ * Samples that weigh nothing by the filter's clock are left out. Without `by_label`, rows that
+ * differ in nothing else are one, and its label is 0.
  */
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter, bool by_label,
-		     struct sf_tally **ret, struct sf_error *err);
+bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
+		     bool by_label, struct sf_tally **ret, struct sf_error *err);
 void sf_tally_destroy(struct sf_tally *tally); /* takes NULL */
 
 SF_DEFINE_CLEANUP(struct sf_tally *, sf_tally_destroy)

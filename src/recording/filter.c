@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeping only some of a profile's threads, with the samples and losses that are theirs, and some labels. */
+/*
+ * Keeping only some of a profile's threads, with the samples and losses that are theirs, and some
+ * labels.
+ */
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>

@@ -508,7 +508,8 @@ static void free_loader(struct sf_loader *loader)
 static bool load(sqlite3 *db, const char *path, int version, struct sf_profile *profile,
 		 struct sf_error *err)
 {
-	struct sf_loader loader = { .path = path, .db = db, .version = version, .profile = profile };
+	struct sf_loader loader = { .path = path, .db = db, .version = version,
+				    .profile = profile };
 	bool done;
 
 	loader.strings = sf_intern_create();

@@ -134,17 +134,17 @@ struct sf_filter {
 /*
  * Reads the recording at `path`. Everything in it is checked: numbers out of range, loops among
  * stacks and text that is not UTF-8 are an error that says which, never a crash. All times
- * together stay below 2^63, so sums of weights need no check. A recording that is still being written
- * is seen as it was at its last write.
+ * together stay below 2^63, so sums of weights need no check. A recording that is still being
+ * written is seen as it was at its last write.
  */
 bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
 /*
  * Keeps only the threads that match filter->threads (drops samples and losses of others, and
- * losses of no known thread), and only the samples with filter->label. What a lost tick would have carried
- * and how much CPU time the kernel counted for a label nobody knows: with a label, there are no losses
- * and no counted times.
+ * losses of no known thread), and only the samples with filter->label. What a lost tick would
+ * have carried and how much CPU time the kernel counted for a label nobody knows: with a label,
+ * there are no losses and no counted times.
  */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);

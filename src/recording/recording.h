@@ -97,7 +97,10 @@ bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *t
 /* The number of a label, interned. */
 bool sf_recording_label(struct sf_recording *recording, const char *key, const char *value,
 			uint32_t *ret, struct sf_error *err);
-/* Something that the user should read; the same again of the same process is kept once. pid 0: of none. */
+/*
+ * Something that the user should read; the same again of the same process is kept once. pid 0: of
+ * none.
+ */
 bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *text,
 		       struct sf_error *err);
 
@@ -111,8 +114,8 @@ bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
 
 /*
- * Writes now if the last write is a second ago: call about every 100 ms. A reader that is in the way
- * delays it by a second at a time and is no error.
+ * Writes now if the last write is a second ago: call about every 100 ms. A reader that is in the
+ * way delays it by a second at a time and is no error.
  */
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 

@@ -29,7 +29,10 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_COMMIT] = "COMMIT",
 };
 
-/* An old file that is only named and finished gets no samples, labels and notes: it has no room for them. */
+/*
+ * An old file that is only named and finished gets no samples, labels and notes: it has no room
+ * for them.
+ */
 static bool is_needed(const struct sf_recording *recording, size_t statement)
 {
 	return recording->version == SF_SCHEMA_VERSION ||

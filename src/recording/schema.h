@@ -7,8 +7,8 @@
  * damaged or hostile file before it (a view in the place of a table, generated columns), and
  * refuses it.
  *
- * To change the schema: raise SF_SCHEMA_VERSION, and keep reading what the old one wrote: an item of
- * schema.c says from which version on it holds, and up to which.
+ * To change the schema: raise SF_SCHEMA_VERSION, and keep reading what the old one wrote: an item
+ * of schema.c says from which version on it holds, and up to which.
  */
 #ifndef SF_RECORDING_SCHEMA_H
 #define SF_RECORDING_SCHEMA_H
@@ -24,7 +24,10 @@
 /* Makes tables, views and the tables of words in an empty database. */
 bool sf_schema_create(sqlite3 *db, struct sf_error *err);
 
-/* Whether `db`, which was opened from `path`, is a recording of a version that can be read: of which. */
+/*
+ * Whether `db`, which was opened from `path`, is a recording of a version that can be read: of
+ * which.
+ */
 bool sf_schema_check(sqlite3 *db, const char *path, int *version_ret, struct sf_error *err);
 
 #endif

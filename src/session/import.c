@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream is read twice: its first PROCESS record says what the recording is about, and must be
- * known before anything else is written. Names come from the files that still are what was mapped then,
- * as for an interrupted recording.
+ * The stream is read twice: its first PROCESS record says what the recording is about, and must
+ * be known before anything else is written. Names come from the files that still are what was
+ * mapped then, as for an interrupted recording.
  */
 #include "session/import.h"
 
@@ -174,7 +174,10 @@ bool sf_import(const char *stream, const char *output, struct sf_error *err)
 	return sf_recording_finish(import.recording, 0, err);
 }
 
-/* A folder of our own, so that SQLite's journal has room beside the file, and nobody else gets at either. */
+/*
+ * A folder of our own, so that SQLite's journal has room beside the file, and nobody else gets at
+ * either.
+ */
 static char *make_folder(struct sf_error *err)
 {
 	const char *above = getenv("TMPDIR");

@@ -9,16 +9,16 @@
 #include "recording/profile.h"
 
 /*
- * Makes a finished, named recording at `output` (as sf_recording_create: an empty file or a recording
- * is replaced) from the stream at `stream`. Where the stream breaks off, or is damaged further on,
- * the recording has what is whole, and a note that says so. False when nothing could be made of it. Not
- * signal-safe.
+ * Makes a finished, named recording at `output` (as sf_recording_create: an empty file or a
+ * recording is replaced) from the stream at `stream`. Where the stream breaks off, or is damaged
+ * further on, the recording has what is whole, and a note that says so. False when nothing could
+ * be made of it. Not signal-safe.
  */
 bool sf_import(const char *stream, const char *output, struct sf_error *err);
 
 /*
- * Imports into a temporary file and loads that; nothing is left behind. The profile is the caller's, for
- * sf_profile_destroy.
+ * Imports into a temporary file and loads that; nothing is left behind. The profile is the
+ * caller's, for sf_profile_destroy.
  */
 bool sf_import_load(const char *stream, struct sf_profile **ret, struct sf_error *err);
 

@@ -176,10 +176,13 @@ static bool name_thread(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	return sf_recording_thread_name(keeper->recording, thread->number, name, err);
 }
 
-/* Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is used. */
+/*
+ * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
+ * used.
+ */
 static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
-		 const struct sf_still *still, const struct sf_weight *weight, uint32_t label_number,
-		 struct sf_error *err)
+		 const struct sf_still *still, const struct sf_weight *weight,
+		 uint32_t label_number, struct sf_error *err)
 {
 	const struct sf_trace *trace = &keeper->walker.trace;
 	char label[80];
@@ -248,7 +251,8 @@ static bool on_image(void *arg, int32_t pid, const struct sf_seen_image *image,
 		.build_id = image->build_id,
 		.build_id_size = image->build_id_size,
 	};
-	struct sf_image *known = sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
+	struct sf_image *known =
+		sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
 
 	if (!known || !sf_seen_images_add(&keeper->seen_images, pid, image->number, known->number))
 		return sf_fail_memory(err);
@@ -259,7 +263,10 @@ static bool on_image(void *arg, int32_t pid, const struct sf_seen_image *image,
 	return true;
 }
 
-/* Copies a trace to the walker's, with the session's image numbers; what is too deep for it is cut. */
+/*
+ * Copies a trace to the walker's, with the session's image numbers; what is too deep for it is
+ * cut.
+ */
 static void take_trace(struct sf_keeper *keeper, int32_t pid, const struct sf_trace *from)
 {
 	struct sf_trace *trace = &keeper->walker.trace;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the sink that walks each still and keeps what came of it in a recording. What an engine
- * on the inside has walked is kept as it is.
+ * The keeper: the sink that walks each still and keeps what came of it in a recording. What an
+ * engine on the inside has walked is kept as it is.
  *
  * Ticks of a thread that sleeps on are added up and written once in half a second, as one
  * sample that stands for all of them.
@@ -40,8 +40,8 @@ struct sf_keeper {
 };
 
 /*
- * `keeper->offline` may be set afterwards, before the first call of the sink: for a stream that was written
- * by processes that are gone.
+ * `keeper->offline` may be set afterwards, before the first call of the sink: for a stream that
+ * was written by processes that are gone.
  */
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Image numbers of engines on the inside: each process counts its own, from 1, and anew after an exec. Here
- * they become those of the session's images. Ordinary code, one thread at a time.
+ * Image numbers of engines on the inside: each process counts its own, from 1, and anew after an
+ * exec. Here they become those of the session's images. Ordinary code, one thread at a time.
  */
 #ifndef SF_SESSION_SEEN_IMAGES_H
 #define SF_SESSION_SEEN_IMAGES_H
@@ -27,7 +27,10 @@ void sf_seen_images_deinit(struct sf_seen_images *seen);
 /* The process is new or runs another program: what its numbers meant is forgotten. */
 bool sf_seen_images_forget(struct sf_seen_images *seen, int32_t pid);
 
-/* Image `image` of this process is `number` of the session. The same number again: the last holds. */
+/*
+ * Image `image` of this process is `number` of the session. The same number again: the last
+ * holds.
+ */
 bool sf_seen_images_add(struct sf_seen_images *seen, int32_t pid, uint32_t image, uint32_t number);
 
 /* The session's number; 0 when it is not known. */

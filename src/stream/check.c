@@ -7,8 +7,8 @@
 #include "frozen/walk.h"
 
 /*
- * No clock counts to 73 years, and sums of a few such times overflow nowhere: whoever adds up many of them
- * checks the sum.
+ * No clock counts to 73 years, and sums of a few such times overflow nowhere: whoever adds up
+ * many of them checks the sum.
  */
 #define MAX_NS (UINT64_C(1) << 61)
 

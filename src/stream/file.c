@@ -64,7 +64,10 @@ static struct sf_stream_file *make(const char *path, int fd, bool writing)
 	return file;
 }
 
-/* A device stays where it is. An old file is removed, not emptied: who reads it keeps what he has. */
+/*
+ * A device stays where it is. An old file is removed, not emptied: who reads it keeps what he
+ * has.
+ */
 static bool remove_old(const char *path, struct sf_error *err)
 {
 	struct stat status;

@@ -104,7 +104,10 @@ static bool copy_if_same_file(const struct sf_mapping *mapping, void *arg)
 	return true;
 }
 
-/* A file with what the process has mapped of it: headers and segments, usually no section headers. */
+/*
+ * A file with what the process has mapped of it: headers and segments, usually no section
+ * headers.
+ */
 static int open_from_memory(int32_t pid, const struct sf_mapping *mapping)
 {
 	struct memory_copy copy = { .pid = pid, .wanted = mapping };
@@ -270,7 +273,10 @@ static struct sf_image *find_key(const struct sf_images *images, const char *key
 	return number && number <= images->all.n ? images->all.items[number - 1] : NULL;
 }
 
-/* The plain key with the build id behind it: where a file was rebuilt in its place there are two images. */
+/*
+ * The plain key with the build id behind it: where a file was rebuilt in its place there are two
+ * images.
+ */
 static size_t add_build_id(char key[MAX_KEY], size_t size, const struct sf_image_seen *seen)
 {
 	if (size > MAX_KEY - 1 - SF_MAX_BUILD_ID)

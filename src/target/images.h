@@ -25,13 +25,17 @@ struct sf_images *sf_images_create(const struct sf_image_loader *loader); /* NUL
 void sf_images_destroy(struct sf_images *images);                         /* takes NULL */
 
 /*
- * The image behind a mapping of this process, opened (not yet loaded) if it is new; NULL when memory
- * ran out. An image whose file cannot be opened is still an image: fd is -1 and note says why.
+ * The image behind a mapping of this process, opened (not yet loaded) if it is new; NULL when
+ * memory ran out. An image whose file cannot be opened is still an image: fd is -1 and note says
+ * why.
  */
 struct sf_image *sf_images_find(struct sf_images *images, int32_t pid,
 				const struct sf_mapping *mapping);
 
-/* A file as somebody else saw it mapped: an agent inside a process, or a stream that was written once. */
+/*
+ * A file as somebody else saw it mapped: an agent inside a process, or a stream that was written
+ * once.
+ */
 struct sf_image_seen {
 	const char *path;        /* as in /proc/PID/maps, " (deleted)" and all */
 	uint64_t inode, device;  /* of the file, as maps tell them; 0: none */
@@ -40,10 +44,11 @@ struct sf_image_seen {
 };
 
 /*
- * The image that was seen, opened (not yet loaded) if it is new: the file below /proc/PID/root when
- * `pid` is not 0, else what stands at its path, if it is the same by build id (without one: by device and
- * inode); "[vdso]" is our own if the build ids agree. Else an image without a file, whose note says why. NULL when
- * memory ran out. The same as sf_images_find gives where both meet the same file.
+ * The image that was seen, opened (not yet loaded) if it is new: the file below /proc/PID/root
+ * when `pid` is not 0, else what stands at its path, if it is the same by build id (without one:
+ * by device and inode); "[vdso]" is our own if the build ids agree. Else an image without a file,
+ * whose note says why. NULL when memory ran out. The same as sf_images_find gives where both meet
+ * the same file.
  */
 struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,
 			       const struct sf_image_seen *seen);

@@ -4,9 +4,10 @@
  *
  *     make_stream OUTPUT [SECONDS]      (2)
  *
- * Two threads: "busy" spends its time in spin(), three quarters of it with the label trace=4bf92f35, the rest
- * with trace=00000001; "idle" sleeps in a futex below wait_for(), without a label. 100 ticks a second;
- * one in a hundred is lost. Addresses are those of its own functions, so that names are found.
+ * Two threads: "busy" spends its time in spin(), three quarters of it with the label
+ * trace=4bf92f35, the rest with trace=00000001; "idle" sleeps in a futex below wait_for(),
+ * without a label. 100 ticks a second; one in a hundred is lost. Addresses are those of its own
+ * functions, so that names are found.
  */
 #include <elf.h>
 #include <link.h>

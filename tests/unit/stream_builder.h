@@ -15,7 +15,9 @@ struct stream_builder {
 
 void stream_start(struct stream_builder *b);
 
-/* `record` of `size` bytes with its header still empty, and two texts (or other bytes) behind it. */
+/*
+ * `record` of `size` bytes with its header still empty, and two texts (or other bytes) behind it.
+ */
 void stream_add(struct stream_builder *b, enum sf_stream_type type, const void *record, size_t size,
 		const void *more, size_t more_size, const void *most, size_t most_size);
 struct sf_record_header *stream_last(struct stream_builder *b);
@@ -25,7 +27,10 @@ void stream_thread(struct stream_builder *b, uint32_t serial, int32_t tid, const
 void stream_thread_end(struct stream_builder *b, uint32_t serial, uint64_t at_ms, uint64_t cpu_ms);
 void stream_image(struct stream_builder *b, uint32_t number, const char *path, const void *build_id,
 		  size_t build_id_size);
-/* `ms` of CPU time at `at_ms` from STREAM_START_NS; frames: (address, image) pairs, innermost first. */
+/*
+ * `ms` of CPU time at `at_ms` from STREAM_START_NS; frames: (address, image) pairs, innermost
+ * first.
+ */
 void stream_sample(struct stream_builder *b, uint32_t serial, uint64_t at_ms, uint64_t ms,
 		   uint32_t label, const uint64_t (*frames)[2], uint32_t n);
 void stream_again(struct stream_builder *b, uint32_t serial, uint64_t at_ms, uint64_t ms);

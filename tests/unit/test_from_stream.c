@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From records to a sink, and from there to a recording: whose serial, image and label each one is. */
+/*
+ * From records to a sink, and from there to a recording: whose serial, image and label each one
+ * is.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +40,10 @@ static void feed_all(struct sf_feed *feed, const struct sf_sink *sink)
 	}
 }
 
-/* --- a sink that writes down what it is told ----------------------------------------------------- */
+/*
+ * --- a sink that writes down what it is told
+ * -----------------------------------------------------
+ */
 
 static char told[4096];
 
@@ -218,7 +224,10 @@ static void sums_do_not_overflow(void **state)
 	sf_feed_deinit(&feed);
 }
 
-/* --- the keeper ---------------------------------------------------------------------------------- */
+/*
+ * --- the keeper
+ * ----------------------------------------------------------------------------------
+ */
 
 struct kept {
 	struct sf_recording *recording;
@@ -263,7 +272,10 @@ static void feed_one(struct kept *kept)
 	sf_feed_deinit(&feed);
 }
 
-/* Image 1 of one process is image 2 of the other, and of its next program another file altogether. */
+/*
+ * Image 1 of one process is image 2 of the other, and of its next program another file
+ * altogether.
+ */
 static void image_numbers_are_each_process_s_own(void **state)
 {
 	const char *path = small_path("images.sfr");
@@ -405,7 +417,9 @@ static const struct sf_image *image_at(const struct kept *kept, const char *path
 	return NULL;
 }
 
-/* A live process's files get their tables at once; one with another build id is not taken for it. */
+/*
+ * A live process's files get their tables at once; one with another build id is not taken for it.
+ */
 static void files_are_found_by_build_id(void **state)
 {
 	const struct sf_image *image;

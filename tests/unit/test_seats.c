@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -97,6 +98,23 @@ static void test_full(void **state)
 	assert_non_null(claim(SF_SEATS + 1, true));
 }
 
+/* What another who claims the same seat leaves when it is stopped in the midst of it: it must not come true. */
+static void test_strikes_out_other_bids(void **state)
+{
+	struct sf_seat *seat;
+
+	(void)state;
+	for (int32_t behind = 0; behind < 3; behind++) {
+		fresh(NULL);
+		for (int32_t i = 0; i < behind; i++)
+			claim(50 + (i + 1) * SF_SEATS, true);
+		atomic_store(&seats[50 + behind].tid, -50);
+		seat = claim(50, true);
+		assert_ptr_equal(seat, &seats[50 + behind + 1]);
+		assert_int_not_equal(atomic_load(&seats[50 + behind].tid), -50);
+	}
+}
+
 /* A million threads that come and go leave no trace that fills the table. */
 static void test_churn(void **state)
 {
@@ -128,15 +146,42 @@ static void test_takes_cpu_time_once(void **state)
 	assert_int_equal(sf_seat_ticks(99, 0), 1);
 }
 
-#define N_THREADS 4
-#define ROUNDS 20000
+#define N_THREADS 2 /* no more than there are processors */
+#define ROUNDS 60000
 
-static pthread_barrier_t barrier;
+/* All at once: a barrier that sleeps wakes one after the other. */
+static _Atomic uint32_t n_arrived;
+
+static void meet(void)
+{
+	const uint32_t place = atomic_fetch_add(&n_arrived, 1);
+	const uint32_t last = place - place % N_THREADS + N_THREADS;
+
+	for (unsigned i = 1; (int32_t)(atomic_load(&n_arrived) - last) < 0; i++) {
+		if (i % 4096 == 0)
+			sched_yield();
+	}
+}
+
 static struct sf_seat *claimed[N_THREADS];
 static bool was_new[N_THREADS];
 static _Atomic uint32_t n_wrong;
 
-/* With a colliding neighbour that comes and goes, so that places before the seat fall free meanwhile. */
+static void check_claims(int32_t tid)
+{
+	unsigned n_new = 0;
+
+	for (unsigned i = 0; i < N_THREADS; i++) {
+		n_new += was_new[i];
+		n_wrong += !claimed[i] || claimed[i] != claimed[0];
+	}
+	n_wrong += n_new != 1;
+	if (claimed[0])
+		sf_seats_leave(claimed[0]);
+	n_wrong += sf_seats_find(seats, tid) != NULL;
+}
+
+/* Each with a neighbour in the way that comes and goes, so that places before the seat fall free meanwhile. */
 static void *claim_together(void *arg)
 {
 	const uintptr_t number = (uintptr_t)arg;
@@ -146,25 +191,16 @@ static void *claim_together(void *arg)
 		bool is_new;
 		struct sf_seat *neighbour = sf_seats_claim(seats, other, &is_new);
 
-		pthread_barrier_wait(&barrier);
-		if (neighbour && number % 2)
+		meet();
+		if (neighbour && number == 0)
 			sf_seats_leave(neighbour);
 		claimed[number] = sf_seats_claim(seats, tid, &was_new[number]);
-		if (neighbour && number % 2 == 0)
+		if (neighbour && number != 0)
 			sf_seats_leave(neighbour);
-		if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-			unsigned n_new = 0;
-
-			for (unsigned i = 0; i < N_THREADS; i++) {
-				n_new += was_new[i];
-				n_wrong += !claimed[i] || claimed[i] != claimed[0];
-			}
-			n_wrong += n_new != 1;
-			if (claimed[0])
-				sf_seats_leave(claimed[0]);
-			n_wrong += sf_seats_find(seats, tid) != NULL;
-		}
-		pthread_barrier_wait(&barrier);
+		meet();
+		if (number == 0)
+			check_claims(tid);
+		meet();
 	}
 	return NULL;
 }
@@ -174,12 +210,11 @@ static void test_all_claim_the_same(void **state)
 	pthread_t threads[N_THREADS];
 
 	(void)state;
-	pthread_barrier_init(&barrier, NULL, N_THREADS);
+	n_arrived = 0;
 	for (uintptr_t i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, claim_together, (void *)i), 0);
 	for (unsigned i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	pthread_barrier_destroy(&barrier);
 	assert_int_equal(n_wrong, 0);
 }
 
@@ -189,7 +224,8 @@ static void *take_often(void *arg)
 {
 	uint32_t ticks;
 
-	for (unsigned i = 0; i < 100000; i++)
+	meet();
+	for (unsigned i = 0; i < 300000; i++)
 		taken += sf_seat_take_cpu(arg, atomic_fetch_add(&cpu_clock, 7) + 7, &ticks);
 	return NULL;
 }
@@ -201,6 +237,7 @@ static void test_two_that_take_share(void **state)
 	uint32_t ticks;
 
 	(void)state;
+	n_arrived = 0;
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_often, seat), 0);
 	for (unsigned i = 0; i < 2; i++)
@@ -217,6 +254,7 @@ int main(void)
 		TEST(test_left_seats_are_empty_again),
 		TEST(test_collisions),
 		TEST(test_full),
+		TEST(test_strikes_out_other_bids),
 		TEST(test_churn),
 		TEST(test_takes_cpu_time_once),
 		TEST(test_all_claim_the_same),

@@ -85,7 +85,10 @@ static void good_records_pass(void **state)
 	}
 }
 
-/* Whatever type and whatever smaller size a record claims: never read beyond it (for the sanitizers). */
+/*
+ * Whatever type and whatever smaller size a record claims: never read beyond it (for the
+ * sanitizers).
+ */
 static void small_records_are_refused(void **state)
 {
 	(void)state;

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What rings, in both walks: with more busy threads than CPUs nearly all CPU time is in samples, equal threads
+ * get equal weights, and samples and losses together are what the kernel counted.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "sampling.h"
+
+#define N_BUSY 6
+#define BURN_NS 250000000
+
+struct busy {
+	pthread_t pthread;
+	int32_t  tid;
+	uint64_t used_ns;
+};
+
+static pthread_barrier_t begin;
+
+static void *work(void *arg)
+{
+	struct busy *busy = arg;
+
+	busy->tid = gettid();
+	pthread_barrier_wait(&begin); /* all are there ... */
+	pthread_barrier_wait(&begin); /* ... and are watched */
+	busy->used_ns = own_cpu_ns();
+	burn(BURN_NS);
+	busy->used_ns = own_cpu_ns() - busy->used_ns;
+	pthread_barrier_wait(&begin); /* stopped, before it ends */
+	return NULL;
+}
+
+static void run(struct sampling *sampling, struct busy busy[N_BUSY],
+		const struct sf_agent_options *options, const struct sf_agent_clock_kind *kind,
+		enum sf_inside_mode mode)
+{
+	pthread_barrier_init(&begin, NULL, N_BUSY + 1);
+	for (int i = 0; i < N_BUSY; i++)
+		assert_int_equal(pthread_create(&busy[i].pthread, NULL, work, &busy[i]), 0);
+	pthread_barrier_wait(&begin);
+	sampling_start(sampling, options, kind, mode);
+	pthread_barrier_wait(&begin);
+	pthread_barrier_wait(&begin);
+	sampling_stop(sampling);
+	for (int i = 0; i < N_BUSY; i++)
+		pthread_join(busy[i].pthread, NULL);
+	pthread_barrier_destroy(&begin);
+}
+
+static void say(const char *what, const struct sampling *sampling)
+{
+	const struct counted *sum = &sampling->sum;
+
+	printf("# %s: %.4f of %.3f s in %u samples, lost:", what,
+	       (double)sum->cpu_ns / (double)sampling->process_cpu_ns,
+	       (double)sampling->process_cpu_ns / 1e9, sum->n_samples);
+	for (unsigned i = 0; i < SF_N_LOSSES; i++) {
+		if (sum->n_loss[i])
+			printf(" %u %s (%.1f ms)", sum->n_loss[i], sf_loss_word(i),
+			       (double)sum->lost_ns[i] / 1e6);
+	}
+	printf("\n");
+}
+
+/* Seen and lost are what the kernel counted, and each thread's account says so, too. */
+static void check_sums(struct sampling *sampling)
+{
+	const struct counted *sum = &sampling->sum;
+	uint64_t all_ns = sum->cpu_ns + sampling_lost_ns(sum);
+	uint64_t unseen_ns = sum->lost_ns[SF_LOSS_UNSEEN];
+
+	assert_int_equal(sampling->lost_records, 0);
+	assert_in_range(all_ns, sampling->process_cpu_ns * 99 / 100 - 2000000,
+			sampling->process_cpu_ns * 101 / 100 + 2000000);
+	assert_int_equal(all_ns - unseen_ns, sum->end_cpu_ns);
+	for (uint32_t i = 1; i < sampling->n_serials; i++) {
+		const struct counted *one = &sampling->by_serial[i];
+
+		assert_int_equal(one->n_ends, 1);
+		assert_int_equal(one->cpu_ns + sampling_lost_ns(one), one->end_cpu_ns);
+	}
+}
+
+/* All but what threads used since their last ticks when it was stopped: some ticks of the kernel each. */
+static void check_seen(struct sampling *sampling)
+{
+	uint64_t end_ns = sampling->sum.lost_ns[SF_LOSS_GONE];
+
+	assert_true(sampling->sum.cpu_ns + end_ns >= sampling->process_cpu_ns / 100 * 99);
+	assert_true(end_ns <= (N_BUSY + 1) * UINT64_C(16000000));
+}
+
+static void check_fair(struct sampling *sampling, const struct busy busy[N_BUSY])
+{
+	for (int i = 0; i < N_BUSY; i++) {
+		const struct counted *counted = sampling_by_tid(sampling, busy[i].tid);
+
+		assert_non_null(counted);
+		assert_in_range(counted->cpu_ns, busy[i].used_ns * 92 / 100,
+				busy[i].used_ns * 102 / 100);
+	}
+}
+
+static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
+{
+	struct sf_agent_options options = sampling_options();
+	struct busy busy[N_BUSY] = { 0 };
+	struct sampling sampling;
+	struct sf_error err = { 0 };
+	char what[64];
+
+	if (!kind->check(&err)) {
+		printf("# %s: %s\n", kind->name, err.text);
+		skip();
+	}
+	run(&sampling, busy, &options, kind, mode);
+	snprintf(what, sizeof(what), "%s, walk=%s", kind->name,
+		 mode == SF_INSIDE_HANDLER ? "handler" : "sampler");
+	say(what, &sampling);
+	check_sums(&sampling);
+	check_seen(&sampling);
+	check_fair(&sampling, busy);
+	assert_in_range(sampling.sum.ticks, sampling.sum.cpu_ns / 1001001 * 8 / 10,
+			sampling.sum.cpu_ns / 1001001 * 14 / 10);
+	assert_int_equal(sf_inside.n_foreign, 0);
+	sampling_free(&sampling);
+}
+
+#define CLOCK_TESTS(kind)                                                                          \
+	static void kind##_seen_by_sampler(void **state)                                           \
+	{                                                                                          \
+		(void)state;                                                                       \
+		check_clock(&sf_agent_clock_##kind, SF_INSIDE_SAMPLER);                            \
+	}                                                                                          \
+	static void kind##_seen_by_handler(void **state)                                           \
+	{                                                                                          \
+		(void)state;                                                                       \
+		check_clock(&sf_agent_clock_##kind, SF_INSIDE_HANDLER);                            \
+	}
+
+CLOCK_TESTS(perf)
+CLOCK_TESTS(timer)
+CLOCK_TESTS(itimer)
+CLOCK_TESTS(tick)
+
+/* clock=wall: no CPU clock at all, and the same sums. */
+static void wall_asks_who_runs(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct busy busy[N_BUSY] = { 0 };
+	struct sampling sampling;
+	(void)state;
+
+	options.clock = SF_AGENT_WALL;
+	run(&sampling, busy, &options, NULL, SF_INSIDE_SAMPLER);
+	say("clock=wall", &sampling);
+	check_sums(&sampling);
+	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
+	assert_true(sampling.sum.wall_ns >= sampling.sum.cpu_ns);
+	sampling_free(&sampling);
+}
+
+/* Two of six a tick: the weights still are all the time there was. */
+static void few_per_tick_weigh_right(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct busy busy[N_BUSY] = { 0 };
+	struct sampling sampling;
+	(void)state;
+
+	options.per_tick = 2;
+	options.rate_mhz = 200000;
+	run(&sampling, busy, &options, &sf_agent_clock_tick, SF_INSIDE_SAMPLER);
+	say("two per tick", &sampling);
+	check_sums(&sampling);
+	for (int i = 0; i < N_BUSY; i++) {
+		const struct counted *counted = sampling_by_tid(&sampling, busy[i].tid);
+
+		assert_non_null(counted);
+		assert_true(counted->n_samples >= 3);
+		assert_true(counted->cpu_ns >= busy[i].used_ns / 100 * 60);
+	}
+	sampling_free(&sampling);
+}
+
+static void twenty_khz_backs_off(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct busy busy[N_BUSY] = { 0 };
+	struct sampling sampling;
+	(void)state;
+
+	options.rate_mhz = 20000000;
+	run(&sampling, busy, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	say("20 kHz", &sampling);
+	check_sums(&sampling);
+	assert_true(sf_inside.n_backed_off > 0);
+	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
+	sampling_free(&sampling);
+}
+
+/* A clock that the program closed is noticed, and another takes its place. */
+static void closed_descriptors_are_replaced(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sampling sampling;
+	struct sf_seat *seat;
+	int fd;
+	(void)state;
+
+	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	seat = sf_seats_find(sf_inside.seats, gettid());
+	assert_non_null(seat);
+	assert_true(atomic_load(&seat->flags) & SF_SEAT_PERF);
+	fd = atomic_load(&seat->clock);
+	assert_true(fd >= 1000);
+	assert_int_equal(dup2(0, fd), fd); /* closes it, and uses the number again */
+	burn(600000000);
+	assert_true(atomic_load(&seat->clock) >= 0 && atomic_load(&seat->clock) != fd);
+	sampling_stop(&sampling);
+	say("closed", &sampling);
+	assert_int_equal(close(fd), 0); /* ours did not */
+	check_sums(&sampling);
+	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
+	assert_true(sampling.sum.n_samples > 20);
+	sampling_free(&sampling);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(perf_seen_by_sampler),
+		cmocka_unit_test(perf_seen_by_handler),
+		cmocka_unit_test(timer_seen_by_sampler),
+		cmocka_unit_test(timer_seen_by_handler),
+		cmocka_unit_test(itimer_seen_by_sampler),
+		cmocka_unit_test(itimer_seen_by_handler),
+		cmocka_unit_test(tick_seen_by_sampler),
+		cmocka_unit_test(tick_seen_by_handler),
+		cmocka_unit_test(wall_asks_who_runs),
+		cmocka_unit_test(few_per_tick_weigh_right),
+		cmocka_unit_test(twenty_khz_backs_off),
+		cmocka_unit_test(closed_descriptors_are_replaced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is watched, and what becomes of those that cannot be: deaf threads, sleeping ones, those that come and go
+ * between two looks, thousands at once, those that leave while they are asked for.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "frozen/raw.h"
+#include "sampling.h"
+
+static struct sampling sampling;
+
+static void begin(const struct sf_agent_options *options, const struct sf_agent_clock_kind *kind)
+{
+	sampling_start(&sampling, options, kind, SF_INSIDE_SAMPLER);
+}
+
+static void end(void)
+{
+	sampling_stop(&sampling);
+}
+
+static int clean(void **state)
+{
+	(void)state;
+	sampling_free(&sampling);
+	sampling.by_serial = NULL;
+	return 0;
+}
+
+/* Until the sampler has looked `n` times more for threads. Bounded by ten seconds. */
+static void wait_scans(uint32_t n)
+{
+	const volatile uint32_t *scans = &sampling.agent.threads->n_scans;
+	uint32_t until = *scans + n;
+
+	for (int i = 0; (int32_t)(*scans - until) < 0; i++) {
+		assert_true(i < 10000);
+		sf_agent_threads_hurry();
+		usleep(1000);
+	}
+}
+
+struct person {
+	pthread_t pthread;
+	pthread_barrier_t *barrier;
+	const char *name;
+	bool     registers;
+	uint64_t used_ns;
+	int32_t  tid;
+	int      n_eintr;
+	long     switches;
+	int      pipe[2];
+};
+
+static uint64_t all_lost(const struct counted *counted)
+{
+	return sampling_lost_ns(counted);
+}
+
+/* --- deaf --- */
+
+static void *be_deaf(void *arg)
+{
+	struct person *person = arg;
+	sigset_t all, before;
+
+	person->tid = gettid();
+	pthread_barrier_wait(person->barrier);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_barrier_wait(person->barrier);
+	burn(400000000);
+	pthread_barrier_wait(person->barrier); /* stopped */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return NULL;
+}
+
+static void deaf_with(const struct sf_agent_clock_kind *kind)
+{
+	struct sf_agent_options options = sampling_options();
+	pthread_barrier_t barrier;
+	struct person person = { .barrier = &barrier };
+	struct counted *counted;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&person.pthread, NULL, be_deaf, &person);
+	pthread_barrier_wait(&barrier);
+	begin(&options, kind);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	end();
+	pthread_join(person.pthread, NULL);
+	counted = sampling_by_tid(&sampling, person.tid);
+	assert_non_null(counted);
+	assert_true(counted->lost_ns[SF_LOSS_DEAF] >= 300000000);
+	assert_true(counted->n_loss[SF_LOSS_DEAF] >= 3);
+	assert_true(counted->cpu_ns <= 40000000);
+	assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
+}
+
+static void deaf_threads_are_counted(void **state)
+{
+	(void)state;
+	deaf_with(&sf_agent_clock_timer);
+}
+
+static void deaf_threads_are_counted_when_asked(void **state)
+{
+	(void)state;
+	deaf_with(&sf_agent_clock_tick);
+}
+
+/* --- asleep --- */
+
+#define N_SLEEPERS 40
+
+static void *sleep_well(void *arg)
+{
+	struct person *person = arg;
+	struct rusage before, after;
+	struct pollfd pollfd = { .fd = person->pipe[0], .events = POLLIN };
+
+	person->tid = gettid();
+	getrusage(RUSAGE_THREAD, &before);
+	pthread_barrier_wait(person->barrier);
+	if (poll(&pollfd, 1, 20000) != 1)
+		person->n_eintr++;
+	getrusage(RUSAGE_THREAD, &after);
+	person->switches = after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw;
+	return NULL;
+}
+
+static void sleepers_sleep_on(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person people[N_SLEEPERS] = { 0 };
+	pthread_barrier_t barrier;
+	uint64_t began_ns, elapsed_ns;
+	(void)state;
+
+	pthread_barrier_init(&barrier, NULL, N_SLEEPERS + 1);
+	for (int i = 0; i < N_SLEEPERS; i++) {
+		people[i].barrier = &barrier;
+		assert_int_equal(pipe(people[i].pipe), 0);
+		pthread_create(&people[i].pthread, NULL, sleep_well, &people[i]);
+	}
+	pthread_barrier_wait(&barrier);
+	began_ns = sf_raw_now_ns();
+	begin(&options, &sf_agent_clock_timer);
+	usleep(700000);
+	elapsed_ns = sf_raw_now_ns() - began_ns;
+	end();
+	for (int i = 0; i < N_SLEEPERS; i++) {
+		const struct counted *counted = sampling_by_tid(&sampling, people[i].tid);
+
+		assert_int_equal(write(people[i].pipe[1], "", 1), 1);
+		pthread_join(people[i].pthread, NULL);
+		close(people[i].pipe[0]);
+		close(people[i].pipe[1]);
+		assert_non_null(counted);
+		assert_int_equal(people[i].n_eintr, 0);
+		assert_in_range(people[i].switches, 0, 4); /* the barrier, and the poll itself */
+		assert_int_equal(counted->n_samples, 0);
+		assert_in_range(counted->n_asleep, 1, 2);
+		assert_in_range(counted->n_again, 3, 40);
+		assert_int_equal(counted->syscall, SYS_poll);
+		assert_in_range(counted->asleep_wall_ns, elapsed_ns / 100 * 70, elapsed_ns);
+	}
+}
+
+/* --- policies --- */
+
+static void *burn_some(void *arg)
+{
+	struct person *person = arg;
+	struct sf_error err;
+
+	person->tid = gettid();
+	if (person->name)
+		pthread_setname_np(pthread_self(), person->name);
+	pthread_barrier_wait(person->barrier); /* all are there */
+	if (person->registers)
+		sf_agent_thread_register(&err);
+	pthread_barrier_wait(person->barrier); /* all are watched */
+	pthread_barrier_wait(person->barrier);
+	burn(100000000);
+	pthread_barrier_wait(person->barrier); /* all have burnt */
+	if (person->registers)
+		sf_agent_thread_unregister();
+	pthread_barrier_wait(person->barrier);
+	pthread_barrier_wait(person->barrier);
+	burn(50000000);
+	pthread_barrier_wait(person->barrier);
+	return NULL;
+}
+
+static void run_people(struct person people[3], const struct sf_agent_options *options)
+{
+	pthread_barrier_t barrier;
+
+	pthread_barrier_init(&barrier, NULL, 4);
+	for (int i = 0; i < 3; i++) {
+		people[i].barrier = &barrier;
+		pthread_create(&people[i].pthread, NULL, burn_some, &people[i]);
+	}
+	pthread_barrier_wait(&barrier);
+	begin(options, &sf_agent_clock_timer);
+	pthread_barrier_wait(&barrier);
+	wait_scans(3);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	wait_scans(3);
+	pthread_barrier_wait(&barrier);
+	burn(30000000);
+	pthread_barrier_wait(&barrier);
+	end();
+	for (int i = 0; i < 3; i++)
+		pthread_join(people[i].pthread, NULL);
+}
+
+static void registered_only(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person people[3] = { { .registers = true }, { 0 }, { .registers = true } };
+	(void)state;
+
+	options.only = SF_AGENT_REGISTERED;
+	run_people(people, &options);
+	for (int i = 0; i < 3; i += 2) {
+		const struct counted *counted = sampling_by_tid(&sampling, people[i].tid);
+
+		assert_non_null(counted);
+		assert_int_equal(counted->n_ends, 1);
+		assert_in_range(counted->cpu_ns, 90000000, 110000000); /* not what came after */
+		assert_in_range(counted->end_cpu_ns, 95000000, 120000000);
+	}
+	assert_null(sampling_by_tid(&sampling, people[1].tid));
+	assert_null(sampling_by_tid(&sampling, gettid()));
+	assert_int_equal(sampling.sum.n_loss[SF_LOSS_UNSEEN], 0);
+}
+
+static void main_only(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person people[3] = { 0 };
+	(void)state;
+
+	options.only = SF_AGENT_MAIN;
+	run_people(people, &options);
+	assert_int_equal(sampling.n_serials, 2);
+	assert_int_equal(sampling.by_serial[1].tid, getpid());
+	assert_true(sampling.by_serial[1].cpu_ns >= 20000000);
+}
+
+static void those_whose_name_matches(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person people[3] = { { .name = "worker-1" }, { .name = "helper" },
+				    { .name = "worker-2" } };
+	(void)state;
+
+	options.threads = "^worker-[0-9]$";
+	run_people(people, &options);
+	assert_non_null(sampling_by_name(&sampling, "worker-1"));
+	assert_non_null(sampling_by_name(&sampling, "worker-2"));
+	assert_null(sampling_by_name(&sampling, "helper"));
+	assert_int_equal(sampling.n_serials, 3);
+	assert_true(sampling.sum.cpu_ns >= 2 * 130000000);
+}
+
+static void *name_and_label(void *arg)
+{
+	struct person *person = arg;
+	struct sf_error err;
+
+	person->tid = gettid();
+	assert_true(sf_agent_thread_rename("a name of more than sixteen bytes", &err));
+	assert_true(sf_agent_thread_label("trace", "4bf92f35", &err));
+	pthread_barrier_wait(person->barrier);
+	burn(100000000);
+	pthread_barrier_wait(person->barrier);
+	return NULL;
+}
+
+static void names_and_labels_are_told(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	pthread_barrier_t barrier;
+	struct person person = { .barrier = &barrier };
+	struct sf_error err = { 0 };
+	(void)state;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	begin(&options, &sf_agent_clock_timer);
+	pthread_create(&person.pthread, NULL, name_and_label, &person);
+	pthread_barrier_wait(&barrier);
+	wait_scans(2);
+	pthread_barrier_wait(&barrier);
+	pthread_join(person.pthread, NULL);
+	end();
+	assert_non_null(sampling_by_name(&sampling, "a name of more than sixteen bytes"));
+	assert_string_equal(sampling.last_label, "trace4bf92f35");
+	assert_true(sampling_by_tid(&sampling, person.tid)->label > 0);
+	assert_false(sf_agent_thread_rename("", &err));
+	assert_false(sf_agent_thread_label(NULL, "x", &err));
+	/* Another stream is told of it again. */
+	sampling_free(&sampling);
+	begin(&options, &sf_agent_clock_timer);
+	end();
+	assert_string_equal(sampling.last_label, "trace4bf92f35");
+}
+
+/* --- coming and going --- */
+
+static void *live_shortly(void *arg)
+{
+	burn((uint64_t)(uintptr_t)arg);
+	return NULL;
+}
+
+static void short_lives_are_unseen(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	const struct counted *sum = &sampling.sum;
+	uint64_t all_ns;
+	pthread_t thread;
+	(void)state;
+
+	begin(&options, &sf_agent_clock_timer);
+	for (int i = 0; i < 3000; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, live_shortly, (void *)100000), 0);
+		pthread_join(thread, NULL);
+	}
+	end();
+	all_ns = sum->cpu_ns + all_lost(sum);
+	printf("# %.3f s: %.3f seen, %.3f unseen, %u threads came into sight\n",
+	       (double)sampling.process_cpu_ns / 1e9, (double)sum->cpu_ns / 1e9,
+	       (double)sum->lost_ns[SF_LOSS_UNSEEN] / 1e9, sampling.n_serials);
+	assert_true(sum->lost_ns[SF_LOSS_UNSEEN] > 100000000);
+	assert_in_range(all_ns, sampling.process_cpu_ns / 100 * 98,
+			sampling.process_cpu_ns / 100 * 101);
+	assert_int_equal(all_ns - sum->lost_ns[SF_LOSS_UNSEEN], sum->end_cpu_ns);
+	assert_true(sf_sampler_cpu_ns != NULL);
+}
+
+/* Asked for at each tick while they end: each request is answered, or cancelled and counted. */
+static void they_leave_while_asked(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	uint64_t until_ns;
+	pthread_t threads[8];
+	(void)state;
+
+	options.rate_mhz = 5000000;
+	options.per_tick = 0;
+	begin(&options, &sf_agent_clock_tick);
+	until_ns = sf_raw_now_ns() + 1500000000;
+	while (sf_raw_now_ns() < until_ns) {
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, live_shortly,
+							(void *)(uintptr_t)(3000000 + i * 500000)), 0);
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+	}
+	end(); /* finds every slot free */
+	printf("# %u samples, lost: %u gone %u late %u deaf\n", sampling.sum.n_samples,
+	       sampling.sum.n_loss[SF_LOSS_GONE], sampling.sum.n_loss[SF_LOSS_LATE],
+	       sampling.sum.n_loss[SF_LOSS_DEAF]);
+	assert_true(sampling.sum.n_samples > 100);
+	assert_int_equal(sampling.sum.cpu_ns + all_lost(&sampling.sum) -
+				 sampling.sum.lost_ns[SF_LOSS_UNSEEN],
+			 sampling.sum.end_cpu_ns);
+}
+
+#define MANY 5000
+
+static void *wait_for_pipe(void *arg)
+{
+	char byte;
+
+	if (read(*(int *)arg, &byte, 1) < 0)
+		return arg;
+	return NULL;
+}
+
+static void five_thousand_threads(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	static pthread_t threads[MANY];
+	int n = 0, pipes[2];
+	uint64_t began_cpu_ns, used_ns;
+	pthread_attr_t attr;
+	void *broken = NULL;
+	(void)state;
+
+	assert_int_equal(pipe(pipes), 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	while (n < MANY && pthread_create(&threads[n], &attr, wait_for_pipe, &pipes[0]) == 0)
+		n++;
+	began_cpu_ns = sf_raw_now_ns();
+	begin(&options, &sf_agent_clock_timer);
+	usleep(1500000);
+	used_ns = sf_sampler_cpu_ns(sampling.agent.sampler);
+	end();
+	close(pipes[1]);
+	for (int i = 0; i < n; i++) {
+		pthread_join(threads[i], &broken);
+		assert_null(broken);
+	}
+	close(pipes[0]);
+	printf("# %d threads, %u asleep, %u again; sampler %.0f ms of %.0f\n", n,
+	       sampling.sum.n_asleep, sampling.sum.n_again, (double)used_ns / 1e6,
+	       (double)(sf_raw_now_ns() - began_cpu_ns) / 1e6);
+	assert_int_equal(sampling.lost_records, 0);
+	assert_in_range(sampling.n_serials, n + 2, n + 10);
+	assert_true(sampling.sum.n_asleep >= (uint32_t)n * 95 / 100);
+	assert_true(sampling.sum.n_again >= (uint32_t)n * 3);
+}
+
+/* --- leaving for another program --- */
+
+/* What exec leaves pending would reach the next program: nothing of ours may be left. */
+static void nothing_is_pending_at_exec(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	sigset_t profiling, before, pending;
+	struct sf_seat *seat;
+	(void)state;
+
+	sigemptyset(&profiling);
+	sigaddset(&profiling, SIGPROF);
+	for (int i = 0; i < 4; i++) {
+		begin(&options, sf_agent_clocks[i]);
+		pthread_sigmask(SIG_BLOCK, &profiling, &before);
+		burn(30000000);
+		sf_agent_thread_before_exec();
+		burn(30000000);
+		sigpending(&pending);
+		assert_false(sigismember(&pending, SIGPROF));
+		/* The program's own stays. */
+		raise(SIGPROF);
+		sf_agent_thread_before_exec();
+		sigpending(&pending);
+		assert_true(sigismember(&pending, SIGPROF));
+		signal(SIGPROF, SIG_IGN); /* drops it */
+		sf_agent_thread_after_exec();
+		sf_agent_thread_after_exec();
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		wait_scans(2);
+		seat = sf_seats_find(sf_inside.seats, gettid());
+		assert_non_null(seat);
+		assert_false(atomic_load(&seat->flags) & SF_SEAT_LEAVING);
+		if (i < 2)
+			assert_true(atomic_load(&seat->clock) >= 0);
+		end();
+		sampling_free(&sampling);
+		sampling.by_serial = NULL;
+	}
+}
+
+/* --- pauses --- */
+
+static void what_runs_in_a_pause_is_nobodys(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	(void)state;
+
+	begin(&options, &sf_agent_clock_timer);
+	burn(100000000);
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&sampling.agent.paused, true);
+	wait_scans(2);
+	burn(300000000);
+	atomic_store(&sampling.agent.paused, false);
+	wait_scans(2);
+	atomic_store(&sf_inside.mode, SF_INSIDE_SAMPLER);
+	burn(100000000);
+	end();
+	assert_in_range(sampling.sum.cpu_ns + all_lost(&sampling.sum), 185000000, 230000000);
+	assert_in_range(sampling.sum.end_cpu_ns, 185000000, 230000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(deaf_threads_are_counted, clean),
+		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
+		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
+		cmocka_unit_test_teardown(registered_only, clean),
+		cmocka_unit_test_teardown(main_only, clean),
+		cmocka_unit_test_teardown(those_whose_name_matches, clean),
+		cmocka_unit_test_teardown(names_and_labels_are_told, clean),
+		cmocka_unit_test_teardown(short_lives_are_unseen, clean),
+		cmocka_unit_test_teardown(they_leave_while_asked, clean),
+		cmocka_unit_test_teardown(five_thousand_threads, clean),
+		cmocka_unit_test_teardown(what_runs_in_a_pause_is_nobodys, clean),
+		cmocka_unit_test(nothing_is_pending_at_exec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
