@@ -176,12 +176,31 @@ static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 	return false;
 }
 
+/*
+ * What stands on top of the stack may be left over from another call: if it is an address of compiled code, then that
+ * method's frame must lead on, too.
+ */
+static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+{
+	struct sf_hotspot_caller next;
+	struct sf_blob blob;
+
+	if (!sf_hotspot_is_any_return(step, caller->pc))
+		return false;
+	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
+	    blob.class != SF_BLOB_COMPILED || blob.frame_size < 2)
+		return true;
+	return sf_hotspot_bare(step, caller->sp + (uint64_t)(uint32_t)(blob.frame_size - 1) * WORD,
+			       &next) &&
+	       sf_hotspot_holds(step->hotspot, next.pc);
+}
+
 /* Where a routine was interrupted: on its return, or before anything but the return address was pushed. */
 static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	uint8_t byte = 0;
 
-	if (sf_hotspot_bare(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc))
+	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret))
 		return true;
 	return sf_read(&step->outside, &byte, step->pc, 1) && byte == 0x5d /* pop rbp */ &&
 	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);

@@ -248,7 +248,7 @@ static bool in_wrapper_end(const struct sf_hotspot_step *step)
 		const uint8_t *at = code.bytes + i;
 
 		if (at[0] == 0xc9 && ((at[1] == 0x41 && at[2] == 0xf6) ||
-				      (at[1] == 0x49 && at[2] == 0x83)))
+				      (at[1] == 0x49 && (at[2] == 0x81 || at[2] == 0x83))))
 			leave = i;
 	}
 	for (unsigned i = leave; i + 7 <= code.n; i++) {

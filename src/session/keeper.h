@@ -18,7 +18,6 @@
 
 struct sf_kept_thread {
 	uint32_t number;                    /* in the recording; 0: ended */
-	int32_t pid;
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
 	bool has_last;
 	int32_t pid, tid;

@@ -132,19 +132,6 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 		if (still->java_thread)
 			sf_walk(still, &walker->trace);
 	}
-	if (getenv("SFDEBUG") && walked.java->jvm && (walker->trace.end == SF_END_RUNTIME || walker->trace.end == SF_END_STUCK)) {
-		struct sf_blob b; const struct sf_hotspot *h = sf_jvm_hotspot(walked.java->jvm);
-		struct sf_reader r = still->memory; r.stack_end = 0;
-		const struct sf_frame *f = &walker->trace.frames[walker->trace.n_frames - 1];
-		uint8_t c[40]; uint64_t w[24];
-		fprintf(stderr, "BAD end %d n %u pc %lx sp %lx via %d kind %d top pc %lx sp %lx bp %lx r13 %lx rax %lx rbx %lx\n", walker->trace.end, walker->trace.n_frames, f->pc, f->sp, f->via, f->kind, still->regs.pc, still->regs.r[7], still->regs.r[6], still->regs.r[13], still->regs.r[0], still->regs.r[3]);
-		for (int k = 0; k < 2; k++) { uint64_t pc = k ? f->pc : still->regs.pc, sp = k ? f->sp : still->regs.r[7];
-		if (sf_hotspot_blob(h, &r, pc - 1, &b) || sf_hotspot_blob(h, &r, pc, &b))
-			fprintf(stderr, "  blob %s start +%lx entry +%lx size %d complete %d end %lx interp %d\n", b.name, pc - b.code_start, pc - b.entry, b.frame_size, b.frame_complete, b.code_end - pc, pc >= h->interpreter_start && pc < h->interpreter_end);
-		for (unsigned e = 0; e < h->n_entries; e++) if (pc >= h->entries[e].start && pc < h->entries[e].end) fprintf(stderr, "  entry pc %lx frame %lx\n", pc - h->entries[e].start, h->entries[e].frame - h->entries[e].start);
-		if (sf_read(&r, c, pc - 12, 40)) { for (int i = 0; i < 40; i++) fprintf(stderr, "%s%02x", i == 12 ? " | " : " ", c[i]); fprintf(stderr, "\n"); }
-		if (sf_read(&still->memory, w, sp, sizeof w)) { for (int i = 0; i < 24; i++) fprintf(stderr, " %lx", w[i]); fprintf(stderr, "\n"); } }
-	}
 	return walker->trace.end;
 }
 
