@@ -137,6 +137,11 @@ void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
 	fputc('\n', out);
 	for (size_t i = 0; i < dump->threads.n; i++)
 		print_thread(&output, dump, &dump->threads.items[i], times);
+	if (dump->note) {
+		fputs("\nnote: ", out);
+		print_text(out, dump->note);
+		fputc('\n', out);
+	}
 	if (!times)
 		return;
 	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->looking_ns));
@@ -236,6 +241,8 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 	json_object_object_add(json, "name", json_text(dump->name));
 	if (dump->tracer)
 		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
+	if (dump->note)
+		json_object_object_add(json, "note", json_text(dump->note));
 	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
 	json_object_object_add(json, "looking_ns", json_object_new_int64((int64_t)dump->looking_ns));
 	json_object_object_add(json, "longest_hold_ns",

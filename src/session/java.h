@@ -15,6 +15,7 @@ struct sf_java {
 	uint32_t image;                   /* its libjvm, 0: none found */
 	uint64_t bias;
 	bool refused;                     /* no other try will do */
+	bool told;                        /* the note was given to the user */
 	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */
 	SF_VEC(uint32_t) recorded;        /* the recording's number of each place of the jvm, 0: none yet */
 };

@@ -220,6 +220,27 @@ static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *
 	return top > still->memory.window_start ? top - still->memory.window_start : 0;
 }
 
+static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	size_t used = strlen(keeper->notes);
+	char line[sizeof(keeper->notes)];
+
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
+		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(keeper->recording, pid, text, err);
+}
+
+/* What is to be said of a process's Java virtual machine, once. */
+static bool tell_news(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
+{
+	const char *news = sf_walker_news(&keeper->walker, pid);
+
+	return !news || on_note(keeper, pid, news, err);
+}
+
 static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
 				   const struct sf_weight *weight, uint64_t hold_ns, bool last,
 				   struct sf_error *err)
@@ -233,9 +254,16 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	if (hold_ns)
 		sf_recording_hold(keeper->recording, hold_ns);
 	verdict.end = walk(keeper, thread, still);
+	if (!tell_news(keeper, still->pid, err)) {
+		verdict.failed = true;
+		return verdict;
+	}
 	verdict.stack_used = stack_used(still, &keeper->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
 		verdict.failed = !keep(keeper, thread, still, weight, 0, err);
+	/* Native frames are missing: next time, with all registers. */
+	if (keeper->walker.lacks_registers)
+		verdict.end = SF_END_REGISTER;
 	return verdict;
 }
 
@@ -306,19 +334,6 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 		return false;
 	take_trace(keeper, thread->pid, trace);
 	return keep(keeper, thread, &still, weight, label, err);
-}
-
-static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
-{
-	struct sf_keeper *keeper = arg;
-	size_t used = strlen(keeper->notes);
-	char line[sizeof(keeper->notes)];
-
-	snprintf(line, sizeof(line), "%s", text);
-	sf_sanitize(line);
-	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
-		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
-	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,

@@ -108,6 +108,7 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 
 	walker->trace.n_frames = 0;
 	walker->trace.end = SF_END_EMPTY;
+	walker->lacks_registers = false;
 	if (!find_process(walker, still->pid, &walked) || !still->regs.pc)
 		return SF_END_EMPTY;
 	process = walked.process;
@@ -129,6 +130,7 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 	if (walked.java->jvm && walker->trace.end != SF_END_ROOT &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH) {
 		still->java_thread = sf_java_thread(walked.java, still->pid, still->tid);
+		walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
 		if (still->java_thread)
 			sf_walk(still, &walker->trace);
 	}
@@ -140,6 +142,17 @@ struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid)
 	struct walked walked;
 
 	return find_process(walker, pid, &walked) && walked.java->jvm ? walked.java : NULL;
+}
+
+const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
+{
+	struct walked walked;
+
+	if (!find_process(walker, pid, &walked) || walked.java->told || !walked.java->note[0] ||
+	    !(walked.java->jvm || walked.java->refused))
+		return NULL;
+	walked.java->told = true;
+	return walked.java->note;
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

@@ -97,6 +97,11 @@ public class Demo {
     static final Object lock = new Object();
     static void await() throws Exception { synchronized (lock) { while (!stop) lock.wait(); } }
 
+    static void pipe() throws Exception {
+        java.nio.channels.Pipe pipe = java.nio.channels.Pipe.open();
+        pipe.source().read(java.nio.ByteBuffer.allocate(10));
+    }
+
     // Eight calls above a sleep, for comparing names and lines with jstack.
     static int d0(int n) throws Exception { return d1(n) + 1; }
     static int d1(int n) throws Exception {
@@ -124,6 +129,7 @@ public class Demo {
         case "read": return Demo::read;
         case "sleep": return Demo::sleep;
         case "park": return Demo::park;
+        case "pipe": return Demo::pipe;
         case "await": return Demo::await;
         case "deep": return Demo::deep;
         default: throw new IllegalArgumentException(kind);
@@ -145,6 +151,10 @@ public class Demo {
         started.await();
         System.out.println("ready");
         System.out.flush();
-        while (System.in.read() >= 0) { }
+        if (System.getProperty("end") != null) {
+            Thread.sleep(Long.parseLong(System.getProperty("end")));
+            System.exit(0);
+        }
+        for (;;) LockSupport.park();
     }
 }

@@ -21,6 +21,6 @@ public class Virtual {
             Thread.ofVirtual().name("virtual-" + i).start(() -> v0(20));
         System.out.println("ready");
         System.out.flush();
-        while (System.in.read() >= 0) { }
+        for (;;) LockSupport.park();
     }
 }
