@@ -64,7 +64,7 @@ static const char *remark(const struct sf_dump_frame *frame)
 }
 
 static void print_frame(const struct sf_output *output, const struct sf_dump *dump, size_t number,
-			const struct sf_dump_frame *frame)
+			const struct sf_dump_frame *frame, bool kinds)
 {
 	const char *function = sf_dump_string(dump, frame->function);
 
@@ -77,6 +77,9 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 	if (frame->inlined)
 		fprintf(output->file, "%s  inlined%s", sf_colour(output, SF_CYAN),
 			sf_colour(output, SF_PLAIN));
+	if (kinds && sf_kind_is_managed(frame->kind))
+		fprintf(output->file, "%s  [%s]%s", sf_colour(output, SF_CYAN),
+			sf_kind_word(frame->kind), sf_colour(output, SF_PLAIN));
 	print_place(output, dump, frame);
 	fprintf(output->file, "%s%s%s\n", sf_colour(output, SF_YELLOW), remark(frame),
 		sf_colour(output, SF_PLAIN));
@@ -96,7 +99,7 @@ static void print_state(const struct sf_output *output, const struct sf_dump_thr
 }
 
 static void print_thread(const struct sf_output *output, const struct sf_dump *dump,
-			 const struct sf_dump_thread *thread, bool times)
+			 const struct sf_dump_thread *thread, const struct sf_dump_look *look)
 {
 	char time[32];
 
@@ -104,7 +107,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 	print_text(output->file, thread->name);
 	fprintf(output->file, "%s  ", sf_colour(output, SF_PLAIN));
 	print_state(output, thread);
-	if (times)
+	if (look->times)
 		fprintf(output->file, "  %s%s", thread->held_ns ? "held " : "not held",
 			thread->held_ns ? sf_format_time(time, thread->held_ns) : "");
 	fputc('\n', output->file);
@@ -114,13 +117,13 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		return;
 	}
 	for (size_t i = 0; i < thread->frames.n; i++)
-		print_frame(output, dump, i, &thread->frames.items[i]);
+		print_frame(output, dump, i, &thread->frames.items[i], look->java_kinds);
 	if (thread->end != SF_END_ROOT)
 		fprintf(output->file, "  %scut: %s%s\n", sf_colour(output, SF_RED),
 			sf_end_text(thread->end), sf_colour(output, SF_PLAIN));
 }
 
-void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
+void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, FILE *out)
 {
 	struct sf_output output = sf_output_for(out);
 	char time[32];
@@ -136,13 +139,13 @@ void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
 	}
 	fputc('\n', out);
 	for (size_t i = 0; i < dump->threads.n; i++)
-		print_thread(&output, dump, &dump->threads.items[i], times);
+		print_thread(&output, dump, &dump->threads.items[i], look);
 	if (dump->note) {
 		fputs("\nnote: ", out);
 		print_text(out, dump->note);
 		fputc('\n', out);
 	}
-	if (!times)
+	if (!look->times)
 		return;
 	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->looking_ns));
 	if (dump->longest_hold_ns)

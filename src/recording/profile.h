@@ -106,6 +106,7 @@ struct sf_profile {
 				   * sf_recording_reopen */
 
 	char   **strings;         uint32_t n_strings;
+	char    *more_strings;    /* a block of its own for those that were added later; NULL: none */
 	struct sf_profile_function *functions; uint32_t n_functions;
 	struct sf_profile_frame    *frames;    uint32_t n_frames;
 	struct sf_profile_node     *nodes;     uint32_t n_nodes;
@@ -129,6 +130,7 @@ struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
 	const char *label;        /* KEY or KEY=VALUE, as it is; or NULL */
+	bool java_kinds;          /* split Java functions: sf_profile_split_kinds */
 };
 
 /*
@@ -148,6 +150,12 @@ void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
  */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
+
+/*
+ * Java functions are one whatever they were found as. Afterwards they are one for each kind of frame, "name [c2]",
+ * "name [inlined]", and have that kind.
+ */
+bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
 
 /* What one sample weighs by a clock, in nanoseconds. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);
