@@ -133,6 +133,9 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	uint64_t framed;
 
 	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
+	/* Where a thread stands in a page fault, its function may be about to return: sp is above. */
+	if (cursor->exact && cursor->still->syscall < 0)
+		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||
 	    !find_framed(region->table, arch, address, &framed) ||
 	    !arch->prologue(&cursor->still->memory, framed + region->bias, pc, &search->prologue))

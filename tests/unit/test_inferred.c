@@ -180,6 +180,18 @@ static void one_that_only_keeps_registers_is_proven_too(void **state)
 	/* push %rbp; mov %rsp, %rbp; push %r12; push %rbx; sub $16, %rsp */
 	CODE(ASLEEP, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x54, 0x53, 0x48, 0x81, 0xec, 0x10, 0, 0, 0);
 	assert_whole(0);
+	/* With mov %rdi, %r12; mov %esi, %ebx; xor %r9, %r9 between them; the frame is known whole. */
+	CODE(ASLEEP, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x54, 0x49, 0x89, 0xfc, 0x89, 0xf3, 0x53, 0x4d,
+	     0x31, 0xc9, 0x48, 0x81, 0xec, 0x10, 0, 0, 0);
+	assert_whole(0);
+	put_record(RECORD + 0x200, CALLER_RECORD + 0x200, APP + ALSO_CALLS);
+	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
+	assert_whole(0);
+	/* sub %rax, %rsp; mov %rax, %rsp: not known */
+	CODE(ASLEEP + 0x10, 0x48, 0x29, 0xc4);
+	assert_not_inferred();
+	CODE(ASLEEP + 0x10, 0x48, 0x89, 0xc4);
+	assert_not_inferred();
 }
 
 static void a_known_frame_pointer_needs_no_proof(void **state)
@@ -216,6 +228,10 @@ static void it_may_be_the_frame_in_which_the_thread_stands(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
 	assert_int_equal(r.trace.n_frames, 3);
 	check_frame(1, APP + CALLER_RETURN, CALLER_AT, SF_VIA_INFERRED);
+	/* Not in a page fault: it may stand where its frame is half taken down. */
+	r.still.syscall = SF_SYSCALL_FAULT;
+	assert_int_equal(recorded_walk(&r), SF_END_REGISTER);
+	assert_int_equal(r.trace.n_frames, 1);
 }
 
 static void put_stub(bool has_bnd, uint64_t slot_holds)
