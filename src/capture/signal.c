@@ -346,8 +346,14 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 		unlink(capture->path);
 		capture->listener = -1;
 	}
-	for (size_t i = 0; i < capture->agents.n; i++)
-		sf_signal_agent_stop(capture->agents.items[i]);
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		if (agent->state == SF_SIGNAL_CALLED)
+			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
+		sf_signal_agent_stop(agent);
+	}
+	forget_ended(capture);
 	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
 		fine = look(capture, &more, err);
 		if (fine && !more && capture->agents.n)
