@@ -13,7 +13,7 @@ set backtrace past-entry on
 python
 frame = gdb.newest_frame()
 while frame is not None:
-    if frame.type() != gdb.INLINE_FRAME:
+    if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):  # neither has a frame of its own
         print("pc", hex(frame.pc()))
     frame = frame.older()
 """

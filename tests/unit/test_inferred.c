@@ -188,9 +188,9 @@ static void one_that_only_keeps_registers_is_proven_too(void **state)
 	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
 	assert_whole(0);
 	/* sub %rax, %rsp; mov %rax, %rsp: not known */
-	CODE(ASLEEP + 0x10, 0x48, 0x29, 0xc4);
+	CODE(ASLEEP + 0x28, 0x48, 0x29, 0xc4);
 	assert_not_inferred();
-	CODE(ASLEEP + 0x10, 0x48, 0x89, 0xc4);
+	CODE(ASLEEP + 0x28, 0x48, 0x89, 0xc4);
 	assert_not_inferred();
 }
 
@@ -379,6 +379,8 @@ static void an_indirect_call_proves_nothing(void **state)
 	assert_not_inferred();
 	put_record(RECORD + 0x100, CALLER_RECORD + 0x100, APP + CALLER_RETURN);
 	put_record(CALLER_RECORD + 0x100, 0, APP + FIRST_RETURN);
+	assert_not_inferred();
+	recorded_put(&r, CALLER_RECORD + 8, 0); /* even if its own frame leads to nothing */
 	assert_not_inferred();
 }
 
