@@ -26,8 +26,8 @@ def must_say(page, names, form):
 
 
 must_say("docs/endings.md", words("src/frozen/ends.h", r'X\(\w+, "([\w-]+)"'), "| `%s` |")
-must_say("docs/engines.md", words("src/capture/engine.h", r"(?<!define )\bX\(([a-z]\w*)\)"), "| `%s` |")
-must_say("docs/stream.md", words("src/stream/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
+must_say("docs/engines.md", words("src/capture/engine.h", r"(?<=\) )X\((\w+)\)"), "| `%s` |")
+must_say("docs/stream.md", words("src/frozen/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
 must_say("docs/exports.md", words("src/export/export.c", r"&sf_export_(\w+)"), "%s")
 must_say("README.md", words("src/cli/main.c", r"&sf_command_(\w+)"), "| `%s` |")
 for page in [top / "README.md", *sorted((top / "docs").glob("*.md"))]:
