@@ -184,6 +184,7 @@ __attribute__((constructor)) static void loaded(void)
 	loaded_pid = getpid();
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
+	sf_interpose_wait_init();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");
