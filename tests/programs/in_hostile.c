@@ -101,42 +101,37 @@ static void ready(int fd)
 		die("READY");
 }
 
-/* A whole record, without its header's size. */
-static void put(uint16_t type, const void *record, size_t size)
+/* A record and what follows its fixed part. */
+static void put(uint16_t type, const void *record, size_t size, const void *rest, size_t rest_size)
 {
-	struct sf_outbox_piece piece = { (const char *)record + sizeof(struct sf_record_header),
-					 size - sizeof(struct sf_record_header) };
+	struct sf_outbox_piece pieces[] = {
+		{ (const char *)record + sizeof(struct sf_record_header),
+		  size - sizeof(struct sf_record_header) },
+		{ rest, rest_size },
+	};
 
-	sf_outbox_put(box, type, &piece, 1);
+	sf_outbox_put(box, type, pieces, 2);
 }
 
 static void introduce(void)
 {
-	struct {
-		struct sf_stream_process process;
-		char text[16];
-	} process = { .process = { .pid = getpid(), .parent = getppid(), .time_ns = now_ns(), .walk = 1,
-				   .name_size = 7, .command_size = 7 }, .text = "hostilehostile" };
-	struct {
-		struct sf_stream_thread thread;
-		char name[8];
-	} thread = { .thread = { .serial = 1, .tid = getpid(), .time_ns = now_ns(), .name_size = 7 },
-		     .name = "hostile" };
+	struct sf_stream_process process = { .pid = getpid(), .parent = getppid(), .time_ns = now_ns(),
+					     .walk = 1, .name_size = 7, .command_size = 7 };
+	struct sf_stream_thread thread = { .serial = 1, .tid = getpid(), .time_ns = now_ns(),
+					   .name_size = 7 };
 
-	put(SF_STREAM_PROCESS, &process, sizeof(process));
-	put(SF_STREAM_THREAD, &thread, sizeof(thread));
+	put(SF_STREAM_PROCESS, &process, sizeof(process), "hostilehostile", 14);
+	put(SF_STREAM_THREAD, &thread, sizeof(thread), "hostile", 7);
 }
 
 static void sample(uint64_t cpu_ns)
 {
-	struct {
-		struct sf_stream_sample sample;
-		struct sf_stream_frame frames[2];
-	} record = { .sample = { .serial = 1, .n_frames = 2, .time_ns = now_ns(), .cpu_ns = cpu_ns,
-				 .wall_ns = cpu_ns, .ticks = 1, .syscall = -1, .end = SF_END_ROOT },
-		     .frames = { { .address = 0x1000 }, { .address = 0x2000 } } };
+	const struct sf_stream_frame frames[2] = { { .address = 0x1000 }, { .address = 0x2000 } };
+	struct sf_stream_sample record = { .serial = 1, .n_frames = 2, .time_ns = now_ns(),
+					   .cpu_ns = cpu_ns, .wall_ns = cpu_ns, .ticks = 1,
+					   .syscall = -1, .end = SF_END_ROOT };
 
-	put(SF_STREAM_SAMPLE, &record, sizeof(record));
+	put(SF_STREAM_SAMPLE, &record, sizeof(record), frames, sizeof(frames));
 }
 
 static void samples(int n)
@@ -150,8 +145,8 @@ static void finish(void)
 	struct sf_stream_thread_end thread_end = { .serial = 1, .time_ns = now_ns(), .cpu_ns = 500000000 };
 	struct sf_stream_end end = { .time_ns = now_ns() };
 
-	put(SF_STREAM_THREAD_END, &thread_end, sizeof(thread_end));
-	put(SF_STREAM_END, &end, sizeof(end));
+	put(SF_STREAM_THREAD_END, &thread_end, sizeof(thread_end), "", 0);
+	put(SF_STREAM_END, &end, sizeof(end), "", 0);
 	sf_control_send(channel, SF_CONTROL_DONE, NULL, -1, NULL);
 }
 
@@ -337,7 +332,7 @@ static void unknown_things(void)
 	struct sf_stream_loss loss = { .cause = 4000000000u, .ticks = 1 };
 
 	behave();
-	put(SF_STREAM_LOSS, &loss, sizeof(loss));
+	put(SF_STREAM_LOSS, &loss, sizeof(loss), "", 0);
 	linger();
 }
 
@@ -352,14 +347,11 @@ static void endless(void)
 /* Calls again and again, and holds on to what it gets. */
 static void crowd(void)
 {
-	int n = 0;
-
 	behave();
 	for (int i = 0; i < 3000; i++) {
 		int fd = call();
 
-		n += fd >= 0;
-		if (i % 2)
+		if (i % 2 && fd >= 0)
 			close(fd);
 	}
 	finish();
