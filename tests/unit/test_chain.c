@@ -128,11 +128,30 @@ static void test_how_ours_is_installed(void **state)
 	put_in_front();
 	action = kernel_action();
 	assert_int_equal(action.flags & ~(uint64_t)RESTORER_FLAG, SA_SIGINFO | SA_ONSTACK | SA_RESTART);
-	assert_int_equal(action.mask | bit(SIGKILL) | bit(SIGSTOP), UINT64_MAX);
+	assert_int_equal(action.mask | bit(SIGKILL) | bit(SIGSTOP),
+			 ~(bit(SIGCHLD) | bit(SIGCONT) | bit(SIGURG) | bit(SIGWINCH)));
 #ifdef __x86_64__
 	assert_memory_equal((const void *)(uintptr_t)action.restorer,
 			    "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
 #endif
+}
+
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* What is ignored is not queued; a handler could leave ours by longjmp. */
+static void test_blocked_unless_ignored(void **state)
+{
+	(void)state;
+	signal(SIGCHLD, do_nothing);
+	put_in_front();
+	assert_true(kernel_action().mask & bit(SIGCHLD));
+	signal(SIGCHLD, SIG_DFL);
+	sf_chain_renew();
+	assert_false(kernel_action().mask & bit(SIGCHLD));
+	assert_true(sf_chain_minds(SIGCHLD) && !sf_chain_minds(SIGUSR1));
 }
 
 static void test_flags_follow_the_program(void **state)
@@ -471,6 +490,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, give_back)
 	const struct CMUnitTest tests[] = {
 		TEST(test_how_ours_is_installed),
+		TEST(test_blocked_unless_ignored),
 		TEST(test_flags_follow_the_program),
 		TEST(test_a_plain_handler),
 		TEST(test_siginfo),

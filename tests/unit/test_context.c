@@ -770,20 +770,6 @@ static void test_interrupted_again(void **state)
 
 #ifdef __x86_64__
 
-/* With a time-out, as SA_RESTART restarts the calls of others. */
-static int timed_socket(void)
-{
-	const struct timeval patience = { 60, 0 };
-	static int fd = -1;
-
-	if (fd < 0) {
-		fd = socket(AF_UNIX, SOCK_STREAM, 0);
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	}
-	return fd;
-}
-
 static bool mends_code(const char *code, size_t size, long rax, ucontext_t *context)
 {
 	uint8_t bytes[SF_CONTEXT_CODE];
@@ -793,8 +779,6 @@ static bool mends_code(const char *code, size_t size, long rax, ucontext_t *cont
 	memset(context, 0, sizeof(*context));
 	context->uc_mcontext.gregs[REG_RAX] = rax;
 	context->uc_mcontext.gregs[REG_RIP] = 1000;
-	context->uc_mcontext.gregs[REG_RDI] = timed_socket();
-	context->uc_mcontext.gregs[REG_R10] = 1; /* a futex's time-out */
 	return sf_context_mend(context, bytes, sizeof(bytes));
 }
 
