@@ -369,18 +369,34 @@ static void one_that_cannot_be_left_is_none(void **state)
 }
 
 /* Its own frame is where it must be, and an older one, higher up, is no better. */
-static void an_indirect_call_proves_nothing(void **state)
+/* nop; nop; nop; call *%rax */
+static void call_indirectly(void)
 {
-	static const uint8_t call_rax[] = { 0xff, 0xd0 };
-	(void)state;
+	static const uint8_t code[] = { 0x90, 0x90, 0x90, 0xff, 0xd0 };
 
-	recorded_bytes(&r, APP + 0x380 - sizeof(call_rax), call_rax, sizeof(call_rax));
-	recorded_put(&r, RECORD + 8, APP + 0x380);
+	recorded_bytes(&r, APP + CALLER_RETURN - sizeof(code), code, sizeof(code));
+}
+
+static void an_indirect_call_counts_where_it_must_be(void **state)
+{
+	(void)state;
+	call_indirectly();
+	assert_whole(0);
+}
+
+static void an_indirect_call_elsewhere_proves_nothing(void **state)
+{
+	(void)state;
+	call_indirectly();
+	take_more(0x100);
 	assert_not_inferred();
-	put_record(RECORD + 0x100, CALLER_RECORD + 0x100, APP + CALLER_RETURN);
-	put_record(CALLER_RECORD + 0x100, 0, APP + FIRST_RETURN);
-	assert_not_inferred();
-	recorded_put(&r, CALLER_RECORD + 8, 0); /* even if its own frame leads to nothing */
+}
+
+static void nor_one_whose_frame_leads_to_nothing(void **state)
+{
+	(void)state;
+	call_indirectly();
+	recorded_put(&r, CALLER_RECORD + 8, 0);
 	assert_not_inferred();
 }
 
@@ -506,7 +522,9 @@ int main(void)
 		T(two_that_could_be_it_are_none),
 		T(one_that_cannot_be_left_is_none),
 		T(one_that_leads_to_nothing_is_none),
-		T(an_indirect_call_proves_nothing),
+		T(an_indirect_call_counts_where_it_must_be),
+		T(an_indirect_call_elsewhere_proves_nothing),
+		T(nor_one_whose_frame_leads_to_nothing),
 		T(a_tail_call_proves_nothing),
 		T(an_address_of_code_alone_is_none),
 		T(a_place_that_is_not_aligned_is_none),
