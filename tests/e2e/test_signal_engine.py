@@ -256,12 +256,13 @@ def test_a_fake_agent_that_behaves(stillframe):
 
 
 @pytest.mark.parametrize("kind, samples, lost", [("killed", 100, 0), ("torn", 100, 1), ("leaves-a-child", 100, 0),
-                                                 ("ends-early", 100, 0)])
+                                                 ("ends-early", 100, 0), ("calls-again", 100, 0)])
 def test_its_end_loses_nothing(stillframe, kind, samples, lost):
     done = hostile(stillframe, kind, duration="20")
     assert done.status == (137 if kind in ("killed", "torn") else 0), done
     recording = recording_of(stillframe)
     assert (recording.samples, sum(recording.losses().values())) == (samples, lost), done
+    assert kind == "calls-again" or "note" not in done.err, done
 
 
 NOT_BEGUN = {
@@ -295,6 +296,13 @@ def test_agents_that_go_wrong(stillframe, kind):
         assert GOES_WRONG[kind] in said, done
     assert "is sampled no longer" in said, done
     assert recording_of(stillframe).value("SELECT complete FROM session") == 1
+
+
+def test_an_outbox_of_huge_pages(stillframe):
+    done = hostile(stillframe, "huge")
+    if "no huge pages" in done.err:
+        pytest.skip("no memory of huge pages here")
+    assert "no shared memory" in done.err, done
 
 
 def test_a_crowd(stillframe):

@@ -286,6 +286,17 @@ static void tiny(void)
 	linger();
 }
 
+/* Of pages that may not be there when they are touched. */
+static void huge(void)
+{
+	memory_fd = memfd_create("outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	if (memory_fd < 0 || ftruncate(memory_fd, 1 << 21) != 0 ||
+	    fcntl(memory_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+		die("no huge pages");
+	ready(memory_fd);
+	linger();
+}
+
 /* Says that its ring is larger than its memory. */
 static void boasts(void)
 {
@@ -357,6 +368,32 @@ static void crowd(void)
 	finish();
 }
 
+static void wait_until_stopped(int pid)
+{
+	char path[32], line[256] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (!strstr(line, ") T ")) {
+		FILE *file = fopen(path, "re");
+
+		if (!file || !fgets(line, sizeof(line), file))
+			die("stat");
+		fclose(file);
+	}
+}
+
+/* All that an agent says, and the call of the next one in the same process, are there at once. */
+static void calls_again(void)
+{
+	kill(getppid(), SIGSTOP);
+	wait_until_stopped(getppid());
+	behave();
+	finish();
+	channel = call();
+	kill(getppid(), SIGCONT);
+	expect(SF_CONTROL_START);
+}
+
 /* A process that is not the one that was launched calls: it is turned away. */
 static void somebody_else(void)
 {
@@ -385,7 +422,8 @@ static const struct {
 	{ "not-memory", not_memory }, { "a-file", a_file }, { "shrinks", shrinks }, { "tiny", tiny },
 	{ "boasts", boasts }, { "garbage", garbage }, { "wild", wild },
 	{ "too-much-time", too_much_time }, { "unknown-things", unknown_things },
-	{ "endless", endless }, { "crowd", crowd }, { "somebody-else", somebody_else },
+	{ "endless", endless }, { "crowd", crowd }, { "huge", huge },
+	{ "calls-again", calls_again }, { "somebody-else", somebody_else },
 };
 
 int main(int argc, char **argv)
