@@ -62,16 +62,16 @@ static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
 	return *value_ret >> COOKIE_SHIFT == sf_inside.cookie;
 }
 
+/* Also when it was closed meanwhile: a signal of its may still be under way. */
 static bool is_its_clock(const struct sf_seat *seat, int fd)
 {
-	return (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF) &&
-	       atomic_load_explicit(&seat->clock, memory_order_relaxed) == fd;
+	return fd > 0 && atomic_load_explicit(&seat->rings_as, memory_order_relaxed) == fd;
 }
 
 /*
- * A descriptor of ours rings only for its own thread. One that was taken off while its signal was
- * pending is not known any more: where the program has no handler that it could be meant for,
- * it is ours, since the default would end the program.
+ * A descriptor of ours rings only for its own thread. One that is not known any more may have rung before it
+ * was taken off: where the program has no handler that the signal could be meant for, it is ours,
+ * since the default would end the program.
  */
 static bool is_from_perf(const siginfo_t *info, const struct sf_seat *seat)
 {

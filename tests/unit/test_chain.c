@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -356,11 +357,13 @@ static void test_two_that_change_it(void **state)
 
 static int in_child(void (*what)(void))
 {
+	const struct rlimit cpu_time = { 5, 5 }; /* seconds: then it is killed, whatever it does */
 	const pid_t child = fork();
 	int status = 0;
 
 	if (child == 0) {
 		sf_inside.pid = getpid();
+		setrlimit(RLIMIT_CPU, &cpu_time);
 		alarm(20);
 		what();
 		_exit(42);

@@ -152,7 +152,9 @@ static void test_perf(void **state)
 	poll_signal(POLL_IN, 1000);
 	assert_int_equal(n_foreign_calls, 1); /* that is a timer's number */
 	atomic_store(&seat->flags, SF_SEAT_PERF);
+	atomic_store(&seat->rings_as, 1000);
 	poll_signal(POLL_IN, 1000);
+	atomic_store(&seat->clock, -1); /* closed, but one was under way */
 	poll_signal(POLL_HUP, 1000);
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 2);
@@ -219,12 +221,32 @@ static void test_weights(void **state)
 	sf_rig_drain();
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
 	before = seat->spoken_ns;
+	seat->over_ns = 0; /* the tick above was early, and would be one less here */
 	burn(9 * MS);
 	tick();
 	sf_rig_drain();
 	assert_true(sf_rig_sums[1].cpu_ns >= 9 * MS);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns - before);
-	assert_int_equal(sf_rig_sums[1].ticks, (sf_rig_sums[1].cpu_ns + MS) / (2 * MS));
+	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / (2 * MS),
+			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
+}
+
+/* Each is rounded, and together they are as many as periods have gone by. */
+static void test_ticks_add_up(void **state)
+{
+	sf_rig_enter(1, 0);
+
+	(void)state;
+	sf_inside.period_ns = MS;
+	tick();
+	sf_rig_drain();
+	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	for (unsigned i = 0; i < 20; i++) {
+		burn(MS * 5 / 4);
+		tick();
+	}
+	sf_rig_drain();
+	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / MS - 2, sf_rig_sums[1].cpu_ns / MS + 2);
 }
 
 /* No room at all: nothing is spoken for, and the next sample speaks for it. */
@@ -520,6 +542,7 @@ int main(void)
 		HANDLER(test_perf),
 		HANDLER(test_requests),
 		HANDLER(test_weights),
+		HANDLER(test_ticks_add_up),
 		HANDLER(test_a_full_outbox),
 		HANDLER(test_no_slot),
 		SAMPLER(test_nobody_comes),
