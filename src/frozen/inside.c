@@ -253,6 +253,18 @@ static struct sf_slot *answer(const struct tick *tick)
 	return NULL;
 }
 
+/* Rounded, and what that leaves over goes to the next sample: they add up to the CPU time. */
+static uint32_t count_ticks(struct sf_seat *seat, uint64_t cpu_ns, uint64_t period_ns)
+{
+	const int64_t due_ns = (int64_t)cpu_ns + seat->over_ns;
+	const uint32_t ticks = sf_seat_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
+	const int64_t over_ns = due_ns - (int64_t)(ticks * period_ns);
+
+	/* Not more than a period ahead or behind: after a burst of short samples it does not matter. */
+	seat->over_ns = over_ns < -(int64_t)period_ns || over_ns > (int64_t)period_ns ? 0 : over_ns;
+	return ticks;
+}
+
 /* All that the sample speaks for; ticks are those that were asked for, also of a clock that backs off. */
 static void weigh(struct tick *tick)
 {
@@ -262,7 +274,7 @@ static void weigh(struct tick *tick)
 	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
 	tick->cpu_ns = sf_seat_take_cpu(seat, tick->started_cpu_ns, &tick->ticks);
 	if (sf_inside.period_ns)
-		tick->ticks = sf_seat_ticks(tick->cpu_ns, sf_inside.period_ns);
+		tick->ticks = count_ticks(seat, tick->cpu_ns, sf_inside.period_ns);
 	tick->wall_ns = tick->cpu_ns +
 			atomic_exchange_explicit(&seat->waited_ns, 0, memory_order_relaxed);
 }

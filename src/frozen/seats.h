@@ -44,6 +44,7 @@ struct sf_seat {
 					* be under way still, and it is ours. 0: it never had one */
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	uint64_t random;               /* the handler's: for jitter */
+	int64_t  over_ns;              /* the handler's: CPU time beyond the ticks of its samples */
 };
 
 /* Zeroed memory for SF_SEATS seats is the caller's. All signal-safe, any thread. */
