@@ -138,6 +138,7 @@ void sf_chain_restorer(void)
 #endif
 
 static _Atomic int installed; /* the signal, 0: none */
+static _Atomic bool avoids_altstack;
 
 static long get_action(int signal, struct sf_kernel_action *ret)
 {
@@ -187,12 +188,20 @@ static long install_ours(int signal)
 	read_present(&program);
 	if (is_function(&program))
 		ours.flags &= program.flags | ~(uint64_t)(SA_ONSTACK | SA_RESTART);
+	if (atomic_load(&avoids_altstack))
+		ours.flags &= ~(uint64_t)SA_ONSTACK;
 	return set_action(signal, &ours);
 }
 
 bool sf_chain_minds(int signal)
 {
 	return ignored_by_default(signal);
+}
+
+void sf_chain_avoid_altstack(void)
+{
+	if (!atomic_exchange(&avoids_altstack, true))
+		sf_chain_renew();
 }
 
 void sf_chain_renew(void)

@@ -42,6 +42,8 @@ long sf_chain_install(int signal);
  * installs ours anew. Signal-safe.
  */
 bool sf_chain_minds(int signal);
+/* The program has alternate stacks that are too small for ours: never with SA_ONSTACK again. Signal-safe. */
+void sf_chain_avoid_altstack(void);
 void sf_chain_renew(void);
 /* What is installed now is not ours: takes it as the program's and installs ours again. True if it was so. */
 bool sf_chain_check(void);
