@@ -12,5 +12,6 @@
 void sf_interpose_signal_init(void);
 void sf_interpose_exec_init(void);
 void sf_interpose_wait_init(void);
+void sf_interpose_syscall_init(void);
 
 #endif

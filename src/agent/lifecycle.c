@@ -190,6 +190,7 @@ __attribute__((constructor)) static void loaded(void)
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
 	sf_interpose_wait_init();
+	sf_interpose_syscall_init();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");

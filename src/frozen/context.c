@@ -8,7 +8,8 @@
  * code: libc's wrappers load it with a constant just before the `syscall`, at most with loads of arguments from
  * the stack in between. Looked at in glibc 2.36 (Debian 12), in both branches of those that are
  * cancellation points: every blocking call that sf_call_mends names. Not covered, since the number is
- * not in the code: syscall(3), and musl's cancellation points.
+ * not in the code: musl's cancellation points, and libc's syscall(2), where it is not the agent's that is called
+ * (agent/interpose_syscall.c).
  *
  * Calls that SA_RESTART restarts never fail because of us: their EINTR is the program's own.
  *
@@ -289,7 +290,10 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 
 	if (gregs[REG_RAX] != -EINTR)
 		return false;
-	number = interrupted_call(code, n_code);
+	if (sf_inside.marked_syscall && (uint64_t)gregs[REG_RIP] == sf_inside.marked_syscall)
+		number = *(const int32_t *)(uintptr_t)gregs[REG_RSP];
+	else
+		number = interrupted_call(code, n_code);
 	if (number < 0 || !sf_call_mends(number) || is_interrupted_again(context))
 		return false;
 	if (waits_for_signal(gregs, number) && has_handlers(interrupting))
