@@ -137,7 +137,9 @@ static bool prepare_inside(struct sf_error *err)
 			       "can be used here: stacks cannot be read safely");
 	sf_inside.access = access;
 	sf_inside.pid = getpid();
-	sf_inside.cookie = make_cookie();
+	/* Once: a tick of an earlier profile may be pending where the signal is blocked (frozen/inside.h). */
+	if (!sf_inside.cookie)
+		sf_inside.cookie = make_cookie();
 	sf_inside.arch = sf_arch_host();
 	sf_inside.jitter = true;
 	sf_inside.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :

@@ -11,5 +11,7 @@
 /* Looks for the functions behind ours, once, when the agent is loaded. */
 void sf_interpose_signal_init(void);
 void sf_interpose_exec_init(void);
+void sf_interpose_wait_init(void);
+void sf_interpose_syscall_init(void);
 
 #endif

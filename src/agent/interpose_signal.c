@@ -37,8 +37,11 @@ void sf_interpose_signal_init(void)
 static int call_next(int number, const struct sigaction *action, struct sigaction *old)
 {
 	sigaction_fn *next = atomic_load_explicit(&next_sigaction, memory_order_acquire);
+	int result = next ? next(number, action, old) : __sigaction(number, action, old);
 
-	return next ? next(number, action, old) : __sigaction(number, action, old);
+	if (action && sf_chain_minds(number))
+		sf_chain_renew();
+	return result;
 }
 
 static void to_kernel(const struct sigaction *action, struct sf_kernel_action *ret)

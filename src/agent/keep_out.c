@@ -21,7 +21,8 @@ bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *e
 		keep->record = NULL;
 		return sf_fail_memory(err);
 	}
-	if (!sf_stream_file_create(path, &keep->file, err)) {
+	if (!(keep->agent->options.again ? sf_stream_file_continue : sf_stream_file_create)(
+		    path, &keep->file, err)) {
 		sf_keep_out_deinit(keep);
 		return false;
 	}

@@ -48,6 +48,8 @@ static void sign_environment(const char *text, struct sf_agent_options *options)
 {
 	char *signed_text;
 
+	/* It is signed, and we are meant: by this process, before an exec. */
+	options->again = options->first == getpid();
 	if (options->first || options->connect || !options->start)
 		return;
 	options->first = getpid();
@@ -62,8 +64,10 @@ static bool copy_options(const char *text, struct sf_agent_options *ret, struct 
 {
 	bool ok = sf_agent_options_parse(ret, text, err);
 
-	if (ok)
+	if (ok) {
 		ret->first = asked.first;
+		ret->again = asked.again;
+	}
 	return ok;
 }
 
@@ -126,6 +130,7 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 	struct sf_error err = { 0 };
 	bool ok;
 
+	options->again = false;
 	if (!options->first)
 		options->first = parent;
 	if (options->connect)
@@ -184,6 +189,8 @@ __attribute__((constructor)) static void loaded(void)
 	loaded_pid = getpid();
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
+	sf_interpose_wait_init();
+	sf_interpose_syscall_init();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");

@@ -12,6 +12,7 @@
 #include "frozen/raw.h"
 
 #define TIMEOUT_NS 50000000
+#define DEAF_NS 1000000      /* CPU time with our signal blocked; less, and it is on its way out of a handler */
 
 bool sf_requests_init(struct sf_requests *requests, struct sf_error *err)
 {
@@ -72,7 +73,8 @@ static void lose(struct sf_request *request)
 
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
 		sf_inside_lose(thread->serial, SF_LOSS_GONE, 0, 0, 1);
-	else if (sf_own_blocks(thread->tid, sf_inside.signal))
+	else if (cpu_ns > thread->ticked_cpu_ns + DEAF_NS &&
+		 sf_own_blocks(thread->tid, sf_inside.signal))
 		sf_look_lose_deaf(thread, cpu_ns);
 	else
 		sf_inside_lose(thread->serial, SF_LOSS_LATE, 0, 0, 1);
@@ -88,8 +90,28 @@ static void cancel(struct sf_requests *requests, struct sf_request *request)
 	finish(requests, request);
 }
 
+/* For the thread to tell whether it was on a CPU (frozen/inside.c). */
+static void tell_when(struct sf_seat *seat, int32_t tid, uint64_t woke_ns)
+{
+	uint64_t wait_ns = 0, switches;
+
+	sf_own_run(tid, &wait_ns, &switches);
+	atomic_store(&seat->asked_wait_ns, wait_ns);
+	atomic_store(&seat->asked_ns, woke_ns);
+}
+
+static void ask(struct sf_requests *requests, struct sf_request *request, struct sf_slot *slot)
+{
+	if (atomic_load(&request->thread.seat->flags) & SF_SEAT_LEAVING) {
+		sf_slot_cancel(slot, request->generation);
+		finish(requests, request);
+	} else if (send(&request->thread, slot->number, request->generation) != 0) {
+		cancel(requests, request);
+	}
+}
+
 bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread *thread,
-		     uint64_t now_ns)
+		     uint64_t woke_ns)
 {
 	uint32_t generation = 0, none = 0;
 	struct sf_slot *slot = find_slot(requests, &generation);
@@ -104,14 +126,10 @@ bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread 
 	}
 	request = &requests->of[slot->number];
 	*request = (struct sf_request){
-		.thread = *thread, .generation = generation, .asked_ns = now_ns };
+		.thread = *thread, .generation = generation, .asked_ns = sf_raw_now_ns() };
 	requests->n++;
-	if (atomic_load(&thread->seat->flags) & SF_SEAT_LEAVING) {
-		sf_slot_cancel(slot, generation);
-		finish(requests, request);
-	} else if (send(thread, slot->number, generation) != 0) {
-		cancel(requests, request);
-	}
+	tell_when(thread->seat, thread->tid, woke_ns);
+	ask(requests, request, slot);
 	return true;
 }
 

@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 struct sf_request {
-	struct sf_agent_thread thread;  /* as it was; only seat, tid and serial are looked at */
+	struct sf_agent_thread thread;  /* as it was; only seat, tid, serial and clock are looked at */
 	uint32_t generation;
 	uint64_t asked_ns;              /* 0: none is under way in this slot */
 };
@@ -27,9 +27,9 @@ struct sf_requests {
 bool sf_requests_init(struct sf_requests *requests, struct sf_error *err);
 void sf_requests_deinit(struct sf_requests *requests);
 
-/* Asks a thread that is not asked already. False when every slot is taken. */
+/* Asks a thread that is not asked already; the sampler woke at woke_ns. False when every slot is taken. */
 bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread *thread,
-		     uint64_t now_ns);
+		     uint64_t woke_ns);
 
 /* Notes which were answered; one that was not in time is cancelled, and counted as a loss. */
 void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns);

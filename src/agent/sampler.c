@@ -33,6 +33,7 @@ struct sf_sampler {
 	uint64_t random;
 	uint64_t look_period_ns, tick_period_ns; /* 0: none */
 	uint64_t next_look_ns, next_tick_ns;
+	uint64_t woke_ns;            /* who was displaced by that waits no longer than since then */
 	uint32_t looked;             /* threads of the present round of looks; n: it is over */
 };
 
@@ -145,7 +146,7 @@ static bool is_awake(const struct sf_agent_thread *thread)
 	return !sf_own_place(thread->tid, &place) || place.awake;
 }
 
-static void ask_all(struct sf_sampler *sampler, uint64_t now_ns)
+static void ask_all(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
 	uint32_t chosen[MAX_ASKED], max = agent->options.per_tick, n;
@@ -154,7 +155,7 @@ static void ask_all(struct sf_sampler *sampler, uint64_t now_ns)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
 
-		if (is_awake(thread) && !sf_requests_ask(&sampler->requests, thread, now_ns))
+		if (is_awake(thread) && !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
 			break;
 		serve_all(agent);
 	}
@@ -203,7 +204,7 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 	}
 	look_on(sampler, now_ns);
 	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns) {
-		ask_all(sampler, now_ns);
+		ask_all(sampler);
 		sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
 	}
 }
@@ -242,6 +243,7 @@ static void turn(struct sf_sampler *sampler)
 	tick(sampler, now_ns);
 	atomic_fetch_add(&agent->n_quiet, 1);
 	sf_bell_wait(&sf_inside.bell, heard, wake_time(sampler, now_ns));
+	sampler->woke_ns = sf_raw_now_ns();
 }
 
 /* --- the thread --- */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "agent/own_proc.h"
 #include "frozen/chain.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
@@ -27,7 +29,6 @@ bool sf_agent_signal_is_ours(int number)
 static bool is_free(int number)
 {
 	struct sf_kernel_action action;
-	sigset_t blocked;
 
 	if (sf_agent_signal_is_ours(number)) {
 		sf_chain_get(&action);
@@ -36,8 +37,8 @@ static bool is_free(int number)
 	}
 	if (action.handler != (void *)SIG_DFL)
 		return false;
-	return pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0 &&
-	       sigismember(&blocked, number) == 0;
+	/* By the program's first thread: the caller may be one of ours, which blocks all. */
+	return !sf_own_blocks((int32_t)getpid(), number);
 }
 
 static int choose(void)

@@ -314,6 +314,11 @@ static bool is_ours(const siginfo_t *info, const struct sf_seat *seat)
 	       info->si_fd == atomic_load(&seat->rings_as);
 }
 
+bool sf_agent_thread_is_sent(const siginfo_t *info)
+{
+	return is_ours(info, find_own_seat());
+}
+
 /* A signal that waits because it is blocked would reach the next program, whose action for it is to die. */
 static void swallow_pending(const struct sf_seat *seat)
 {

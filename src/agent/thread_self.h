@@ -3,6 +3,7 @@
 #ifndef SF_AGENT_THREAD_SELF_H
 #define SF_AGENT_THREAD_SELF_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "frozen/seats.h"
@@ -15,6 +16,9 @@ void sf_agent_seat_done(struct sf_seat *seat);
 
 /* Whether somebody called sf_agent_threads_hurry since the last call of this. */
 bool sf_agent_threads_hurried(void);
+
+/* Whether this signal, which the calling thread took, came from our clocks or our sampler. */
+bool sf_agent_thread_is_sent(const siginfo_t *info);
 
 /* An exec is under way: no clock for the whole process is to be armed. */
 bool sf_agent_exec_under_way(void);

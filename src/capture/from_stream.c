@@ -69,8 +69,9 @@ static char *copy_text(const char *text, size_t size)
 	return strndup(text, size);
 }
 
-static bool weigh(struct sf_feed *feed, struct sf_weight *ret, uint64_t cpu_ns, uint64_t wall_ns,
-		  uint32_t ticks, struct sf_error *err)
+/* `thread`: whose time it is, or NULL. */
+static bool weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret,
+		  uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks, struct sf_error *err)
 {
 	*ret = (struct sf_weight){ .cpu_ns = cpu_ns, .wall_ns = wall_ns, .ticks = ticks };
 	feed->cpu_ns += cpu_ns;
@@ -79,6 +80,8 @@ static bool weigh(struct sf_feed *feed, struct sf_weight *ret, uint64_t cpu_ns, 
 	if (feed->cpu_ns > MAX_SUM_NS || feed->wall_ns > MAX_SUM_NS || feed->ticks > MAX_TICKS)
 		return sf_fail(err, SF_E_INPUT, "the samples of process %d add up to more time than "
 			       "there was", feed->pid);
+	if (thread)
+		thread->cpu_ns += cpu_ns;
 	return true;
 }
 
@@ -91,8 +94,9 @@ bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t t
 		if (thread->ended)
 			continue;
 		thread->ended = true;
+		/* What the kernel counted when its last sample was weighed: it may have been more. */
 		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
-				      0, err))
+				      thread->cpu_ns, err))
 			return false;
 	}
 	return true;
@@ -213,7 +217,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 			const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_sample *sample = (const void *)record;
-	const struct sf_feed_thread *thread = find_thread(feed, sample->serial);
+	struct sf_feed_thread *thread = find_thread(feed, sample->serial);
 	const struct sf_feed_label *label = sample->label ? find_label(feed, sample->label) : NULL;
 	const struct sf_seen seen = {
 		.time_ns = sample->time_ns,
@@ -228,7 +232,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 	struct sf_trace trace;
 
 	see_time(feed, sample->time_ns);
-	if (!weigh(feed, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
+	if (!weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
@@ -243,11 +247,11 @@ static bool feed_again(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_again *again = (const void *)record;
-	const struct sf_feed_thread *thread = find_thread(feed, again->serial);
+	struct sf_feed_thread *thread = find_thread(feed, again->serial);
 	struct sf_weight weight;
 
 	see_time(feed, again->time_ns);
-	if (!weigh(feed, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
+	if (!weigh(feed, thread, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
@@ -258,10 +262,10 @@ static bool feed_loss(struct sf_feed *feed, const struct sf_sink *sink,
 		      const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_loss *loss = (const void *)record;
-	const struct sf_feed_thread *thread = find_thread(feed, loss->serial);
+	struct sf_feed_thread *thread = find_thread(feed, loss->serial);
 	struct sf_weight weight;
 
-	return weigh(feed, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
+	return weigh(feed, thread, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
 	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight,
 			  err);
 }
@@ -310,7 +314,7 @@ bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t tot
 	if (!n)
 		return true;
 	feed->told_lost = total;
-	return weigh(feed, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
+	return weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
 	       sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
 }
 

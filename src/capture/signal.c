@@ -124,6 +124,17 @@ static int child_status(const struct sf_capture *capture)
 
 /* --- who calls --- */
 
+/* The last words of an agent may be READY, DONE, and the end of the channel. */
+static bool end_after_last_words(struct sf_capture *capture, struct sf_signal_agent *agent,
+				 struct sf_error *err)
+{
+	bool fine = true;
+
+	for (int i = 0; fine && i < 3; i++)
+		fine = sf_signal_agent_hear(capture, agent, err);
+	return fine && sf_signal_agent_end(capture, agent, NULL, err);
+}
+
 /* The program that was there before has gone (exec), even if a descendant keeps its channel open. */
 static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error *err)
 {
@@ -131,7 +142,7 @@ static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error
 
 	for (size_t i = 0; fine && pid && i < capture->agents.n; i++) {
 		if (capture->agents.items[i]->pid == pid)
-			fine = sf_signal_agent_end(capture, capture->agents.items[i], NULL, err);
+			fine = end_after_last_words(capture, capture->agents.items[i], err);
 	}
 	return fine;
 }
@@ -201,7 +212,7 @@ static bool end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_erro
 		struct sf_signal_agent *agent = capture->agents.items[i];
 
 		if (has_gone(capture, agent))
-			fine = sf_signal_agent_end(capture, agent, NULL, err);
+			fine = end_after_last_words(capture, agent, err);
 		else if (agent->state == SF_SIGNAL_CALLED && now_ns - agent->called_ns > CALL_NS)
 			fine = sf_signal_agent_end(capture, agent, "its agent did not begin in 10 s",
 						   err);
@@ -346,8 +357,14 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 		unlink(capture->path);
 		capture->listener = -1;
 	}
-	for (size_t i = 0; i < capture->agents.n; i++)
-		sf_signal_agent_stop(capture->agents.items[i]);
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		if (agent->state == SF_SIGNAL_CALLED)
+			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
+		sf_signal_agent_stop(agent);
+	}
+	forget_ended(capture);
 	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
 		fine = look(capture, &more, err);
 		if (fine && !more && capture->agents.n)

@@ -152,13 +152,6 @@ bool sf_signal_agent_drain(struct sf_capture *capture, struct sf_signal_agent *a
 
 /* --- what it says --- */
 
-static void remember_refusal(struct sf_capture *capture, const struct sf_signal_agent *agent,
-			     const char *text)
-{
-	if (agent->first && !agent->sampled && !capture->refusal[0])
-		snprintf(capture->refusal, sizeof(capture->refusal), "%.255s", text);
-}
-
 static bool take_ready(struct sf_capture *capture, struct sf_signal_agent *agent, int fd,
 		       struct sf_error *err)
 {
@@ -168,10 +161,8 @@ static bool take_ready(struct sf_capture *capture, struct sf_signal_agent *agent
 		wrong = map_outbox(agent, fd);
 	if (fd >= 0)
 		close(fd);
-	if (wrong) {
-		remember_refusal(capture, agent, wrong);
+	if (wrong)
 		return sf_signal_agent_end(capture, agent, wrong, err);
-	}
 	agent->state = SF_SIGNAL_SAMPLING;
 	agent->sampled = true;
 	capture->any_sampled = true;
@@ -185,7 +176,6 @@ static bool take_message(struct sf_capture *capture, struct sf_signal_agent *age
 	case SF_CONTROL_READY:
 		return take_ready(capture, agent, fd, err);
 	case SF_CONTROL_REFUSED:
-		remember_refusal(capture, agent, message->text);
 		return sf_signal_agent_end(capture, agent, message->text, err);
 	case SF_CONTROL_DONE:
 		return sf_signal_agent_end(capture, agent, NULL, err);
@@ -210,8 +200,9 @@ bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *ag
 	if (got < 0 && wrong.os_errno == ETIMEDOUT)
 		return true;
 	if (got < 0)
-		remember_refusal(capture, agent, wrong.text);
-	return sf_signal_agent_end(capture, agent, got < 0 ? wrong.text : NULL, err);
+		return sf_signal_agent_end(capture, agent, wrong.text, err);
+	return sf_signal_agent_end(capture, agent,
+				   agent->sampled ? NULL : "it went away before it began", err);
 }
 
 void sf_signal_agent_stop(struct sf_signal_agent *agent)
@@ -230,6 +221,8 @@ static bool note(struct sf_capture *capture, const struct sf_signal_agent *agent
 {
 	char text[1024];
 
+	if (agent->first && !agent->sampled && !capture->refusal[0])
+		snprintf(capture->refusal, sizeof(capture->refusal), "%.255s", why);
 	snprintf(text, sizeof(text), "process %d is %s: %s", agent->pid,
 		 agent->sampled ? "sampled no longer" : "not sampled", why);
 	return !capture->sink->note || capture->sink->note(capture->sink->arg, agent->pid, text, err);

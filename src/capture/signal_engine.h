@@ -63,7 +63,7 @@ struct sf_capture {
 	uint64_t alone_ns;               /* since when the first process has no agent; 0: it has one */
 	bool any_sampled, told_alone, told_crowd;
 	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
-	char refusal[256];               /* what the first process's agent said or did instead of sampling */
+	char refusal[256];               /* why the first process's agent did not begin */
 	int child_status;
 	bool child_ended;
 	_Atomic bool stopped;

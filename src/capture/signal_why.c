@@ -5,6 +5,7 @@
 
 #include "capture/signal_engine.h"
 #include "elf/program.h"
+#include "os/clock.h"
 
 /* Also for a program that is not there any more; a script's is that of what reads it. */
 static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
@@ -67,19 +68,23 @@ static const char *find_reason(const struct sf_capture *capture)
 
 bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 {
+	const char *name = capture->options.program ? capture->options.program : "the program";
 	int32_t pid = capture->options.pid;
 
 	if (capture->refusal[0]) {
-		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: the agent in pid %d says: %s", pid,
+		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled; the agent in pid %d: %s", pid,
 			capture->refusal);
 		return sf_fail_hint(err, "From outside: --engine ptrace.");
 	}
 	if (!capture->options.child)
 		return sf_fail(err, SF_E_GONE, "nothing was sampled: the agent in pid %d did not begin",
 			       pid);
-	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: %s (pid %d) %s before its agent called",
-		capture->options.program ? capture->options.program : "the program", pid,
-		capture->child_ended ? "ended" : "was given up");
+	if (capture->child_ended)
+		sf_fail(err, SF_E_GONE, "nothing was sampled: %s (pid %d) ended before an agent called from "
+			"it", name, pid);
+	else
+		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: no agent called from %s (pid %d) in "
+			"%.1f s", name, pid, (double)(sf_now_ns() - capture->start_ns) / 1e9);
 	sf_fail_hint(err, "%s", find_reason(capture));
 	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
 }

@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "capture/engine.h"
 #include "cli/commands.h"
+#include "os/cpu_clocks.h"
 #include "os/hold.h"
 #include "os/process.h"
 #include "os/task.h"
@@ -124,9 +125,25 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 		bool fine = (*engine)->check(pid, &err);
 		char text[128];
 
+		for (char *end = err.text; (end = strchr(end, '\n'));)
+			*end = '.'; /* a line each, as sentences */
 		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
 		print_finding(output, fine, text, err.text);
 	}
+}
+
+/* What rings for an engine on the inside; the first that works is taken. */
+static void check_clocks(const struct sf_output *output)
+{
+	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
+	bool fine = sf_perf_clock_works(&perf);
+
+	print_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
+	if (fine && geteuid() == 0)
+		print_finding(output, sf_perf_clock_works_unprivileged(&users),
+			      "they do so for other users, too", users.text);
+	print_finding(output, sf_thread_timer_works(&timer),
+		      "timers ring for CPU time (--cpu-clock timer)", timer.text);
 }
 
 static int run(int argc, char **argv)
@@ -152,6 +169,7 @@ static int run(int argc, char **argv)
 	check_proc(&output);
 	check_map_files(&output);
 	check_cache(&output);
+	check_clocks(&output);
 	if (given.pid)
 		printf("for pid %d:\n", given.pid);
 	check_engines(&output, given.pid);

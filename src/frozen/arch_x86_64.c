@@ -133,19 +133,34 @@ static const struct pattern frames_made[] = {
 	{ 4, 1, { 0x55, 0x48, 0x8b, 0xec } },
 };
 
+/* The bytes of a mov or xor from a register to one that is not sp, or 0. */
+static unsigned register_move_size(const uint8_t *code)
+{
+	const bool has_rex = (code[0] & 0xf0) == 0x40;
+	const uint8_t op = code[has_rex], modrm = code[has_rex + 1];
+	const bool is_move = op == 0x89 || op == 0x8b || op == 0x31 || op == 0x33;
+	const uint8_t target = op & 2 ? modrm >> 3 & 7 : modrm & 7;
+	const bool is_high = has_rex && code[0] & (op & 2 ? 4 : 1);
+
+	return is_move && modrm >= 0xc0 && (target != 4 || is_high) ? 2 + has_rex : 0;
+}
+
 /*
- * The bytes of an instruction that takes from sp as a function begins, or 0: pushes, then at most
- * one sub. What they take is added to *taken.
+ * The bytes of an instruction as a function begins, or 0: pushes, moves of the arguments between
+ * them, then at most one sub. What they take from sp is added to *taken.
  */
 static unsigned takes_from_sp(const uint8_t code[7], uint32_t *taken, bool *is_last)
 {
 	const bool has_prefix = code[0] == 0x41;
+	const unsigned move_size = register_move_size(code);
 	uint32_t immediate;
 
 	if ((code[has_prefix] & 0xf8) == 0x50) { /* push %reg */
 		*taken += 8;
 		return 1 + has_prefix;
 	}
+	if (move_size)
+		return move_size;
 	*is_last = true;
 	if (code[0] != 0x48 || code[2] != 0xec)
 		return 0;
@@ -167,7 +182,7 @@ static bool read_frame_size(const struct sf_reader *reader, uint64_t *pc_ret, ui
 	uint8_t code[7];
 
 	*size_ret = 0;
-	for (unsigned i = 0; i < 8 && !is_last; i++) {
+	for (unsigned i = 0; i < 16 && !is_last; i++) {
 		if (!sf_read(reader, code, *pc_ret, sizeof(code)))
 			return false;
 		*pc_ret += takes_from_sp(code, size_ret, &is_last);

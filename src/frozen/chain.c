@@ -138,6 +138,7 @@ void sf_chain_restorer(void)
 #endif
 
 static _Atomic int installed; /* the signal, 0: none */
+static _Atomic bool avoids_altstack;
 
 static long get_action(int signal, struct sf_kernel_action *ret)
 {
@@ -149,6 +150,30 @@ static long set_action(int signal, const struct sf_kernel_action *action)
 	return sf_raw4(SYS_rt_sigaction, signal, action, NULL, MASK_SIZE);
 }
 
+static bool ignored_by_default(int signal)
+{
+	return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
+}
+
+/*
+ * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be ignored
+ * is left out: blocked, it would be queued, and wake some other thread for nothing, whose system
+ * call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD).
+ */
+static uint64_t blocked_meanwhile(void)
+{
+	static const int signals[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH };
+	uint64_t mask = UINT64_MAX;
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct sf_kernel_action action;
+
+		if (get_action(signals[i], &action) == 0 && !is_function(&action))
+			mask &= ~BIT(signals[i]);
+	}
+	return mask;
+}
+
 /* Where the program's own handler would run on the stack below, or break calls off, so does ours. */
 static long install_ours(int signal)
 {
@@ -156,14 +181,36 @@ static long install_ours(int signal)
 		.handler = sf_inside_handler,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER_FLAG,
 		.restorer = sf_chain_restorer,
-		.mask = UINT64_MAX,
+		.mask = blocked_meanwhile(),
 	};
 	struct sf_kernel_action program;
 
 	read_present(&program);
 	if (is_function(&program))
 		ours.flags &= program.flags | ~(uint64_t)(SA_ONSTACK | SA_RESTART);
+	if (atomic_load(&avoids_altstack))
+		ours.flags &= ~(uint64_t)SA_ONSTACK;
 	return set_action(signal, &ours);
+}
+
+bool sf_chain_minds(int signal)
+{
+	return ignored_by_default(signal);
+}
+
+void sf_chain_avoid_altstack(void)
+{
+	if (!atomic_exchange(&avoids_altstack, true))
+		sf_chain_renew();
+}
+
+void sf_chain_renew(void)
+{
+	const int signal = atomic_load(&installed);
+	struct sf_kernel_action now;
+
+	if (signal && get_action(signal, &now) == 0 && now.handler == sf_inside_handler)
+		install_ours(signal);
 }
 
 void sf_chain_set(const struct sf_kernel_action *action)
@@ -200,11 +247,6 @@ bool sf_chain_check(void)
 		return false;
 	sf_chain_set(&now);
 	return true;
-}
-
-static bool ignored_by_default(int signal)
-{
-	return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
 }
 
 void sf_chain_remove(void)

@@ -32,11 +32,19 @@ void sf_chain_get(struct sf_kernel_action *ret);
 void sf_chain_set(const struct sf_kernel_action *action);
 
 /*
- * Installs our handler for `signal` (all signals blocked while it runs; SA_ONSTACK and SA_RESTART, each unless
+ * Installs our handler for `signal` (all signals blocked while it runs but ignored ones; SA_ONSTACK and SA_RESTART, each unless
  * the program's own action is a handler without), keeps what was there as the program's. 0, or a
  * negated error number. One signal at a time.
  */
 long sf_chain_install(int signal);
+/*
+ * Whether our handler blocks this other signal depends on its action: sf_chain_renew after it was changed
+ * installs ours anew. Signal-safe.
+ */
+bool sf_chain_minds(int signal);
+/* The program has alternate stacks that are too small for ours: never with SA_ONSTACK again. Signal-safe. */
+void sf_chain_avoid_altstack(void);
+void sf_chain_renew(void);
 /* What is installed now is not ours: takes it as the program's and installs ours again. True if it was so. */
 bool sf_chain_check(void);
 /*

@@ -8,10 +8,13 @@
  * code: libc's wrappers load it with a constant just before the `syscall`, at most with loads of arguments from
  * the stack in between. Looked at in glibc 2.36 (Debian 12), in both branches of those that are
  * cancellation points: every blocking call that sf_call_mends names. Not covered, since the number is
- * not in the code: syscall(3), and musl's cancellation points.
+ * not in the code: musl's cancellation points, and libc's syscall(2), where it is not the agent's that is called
+ * (agent/interpose_syscall.c).
  *
- * One thing cannot be told: whether it was our signal that interrupted the call, or a handler of the
- * program's has done so and returned this very moment. Made again, the call would then wait for what has
+ * Calls that SA_RESTART restarts never fail because of us: their EINTR is the program's own.
+ *
+ * Of the others one thing cannot be told: whether it was our signal that interrupted the call, or a handler of
+ * the program's has done so and returned this very moment. Made again, the call would then wait for what has
  * happened already. Who waits for a signal and a file with poll() alone loses a signal that comes just
  * before poll() in the same way, so nothing new can go wrong there. But calls that wait for a signal,
  * or let signals through only while they wait, are made for not losing any: these are
@@ -19,6 +22,8 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <ucontext.h>
 
 #include "frozen/chain.h"
@@ -208,6 +213,67 @@ static bool waits_for_signal(const greg_t *gregs, int32_t number)
 	}
 }
 
+static bool ours_restarts(void)
+{
+	struct sf_kernel_action action = { 0 };
+
+	sf_raw4(SYS_rt_sigaction, sf_inside.signal, NULL, &action, sizeof(action.mask));
+	return action.flags & SA_RESTART;
+}
+
+/* A socket with a time-out; anything else that can be read or written is none. */
+static bool has_timeout(greg_t fd, int which)
+{
+	struct timeval time = { 0 };
+	socklen_t size = sizeof(time);
+
+	return sf_raw6(SYS_getsockopt, fd, SOL_SOCKET, which, (long)&time, (long)&size, 0) == 0 &&
+	       (time.tv_sec || time.tv_usec);
+}
+
+/* Whether the kernel itself makes the call again after a handler with SA_RESTART (signal(7)). */
+static bool restarts(const greg_t *gregs, int32_t number)
+{
+	switch (number) {
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_flock:
+	case SYS_fcntl:
+	case SYS_open:
+	case SYS_openat:
+	case SYS_mq_timedreceive:
+	case SYS_mq_timedsend:
+		return true;
+	case SYS_futex:
+		return gregs[REG_R10] == 0;
+	case SYS_read:
+	case SYS_readv:
+	case SYS_pread64:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		return !has_timeout(gregs[REG_RDI], SO_RCVTIMEO);
+	case SYS_write:
+	case SYS_writev:
+	case SYS_pwrite64:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_connect:
+		return !has_timeout(gregs[REG_RDI], SO_SNDTIMEO);
+	default:
+		return false;
+	}
+}
+
+/* The EINTR cannot have come from a signal of ours: a handler of the program's has just returned. */
+static bool is_for_program(const greg_t *gregs, int32_t number)
+{
+	return ours_restarts() && restarts(gregs, number);
+}
+
 bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 {
 	const ucontext_t *context = ucontext;
@@ -224,10 +290,15 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 
 	if (gregs[REG_RAX] != -EINTR)
 		return false;
-	number = interrupted_call(code, n_code);
+	if (sf_inside.marked_syscall && (uint64_t)gregs[REG_RIP] == sf_inside.marked_syscall)
+		number = *(const int32_t *)(uintptr_t)gregs[REG_RSP];
+	else
+		number = interrupted_call(code, n_code);
 	if (number < 0 || !sf_call_mends(number) || is_interrupted_again(context))
 		return false;
 	if (waits_for_signal(gregs, number) && has_handlers(interrupting))
+		return false;
+	if (is_for_program(gregs, number))
 		return false;
 	gregs[REG_RAX] = number;
 	gregs[REG_RIP] -= 2;

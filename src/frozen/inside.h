@@ -49,6 +49,9 @@ struct sf_inside {
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 
+	/* Behind the instruction of the agent's syscall(2), which leaves the number at the stack pointer; 0: none. */
+	uint64_t marked_syscall;
+
 	/* Counted, for the summary and the tests. */
 	_Atomic uint64_t n_foreign;        /* signals that were not ours */
 	_Atomic uint64_t n_late;           /* answers that came too late */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks and the futex, asked of the kernel directly. */
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <time.h>
 
@@ -26,6 +27,26 @@ uint64_t sf_raw_now_ns(void)
 uint64_t sf_raw_thread_cpu_ns(void)
 {
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat) */
+bool sf_raw_wait_ns(uint64_t *ret)
+{
+	const long fd = sf_raw4(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat",
+				O_RDONLY | O_CLOEXEC, 0);
+	char text[96];
+	long n, i = 0;
+
+	if (fd < 0)
+		return false;
+	n = sf_raw3(SYS_read, fd, text, sizeof(text));
+	sf_raw1(SYS_close, fd);
+	while (i < n && text[i] != ' ')
+		i++;
+	*ret = 0;
+	for (i++; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		*ret = *ret * 10 + (uint64_t)(text[i] - '0');
+	return n > 0;
 }
 
 /* Private futexes: the words are in memory of one process, and are not looked up by file. */

@@ -10,6 +10,7 @@
 #define SF_FROZEN_RAW_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -61,6 +62,12 @@ static inline long sf_raw6(long number, long a, long b, long c, long d, long e, 
 
 uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
+
+/*
+ * How long the calling thread was ready without a CPU, in all, from /proc/thread-self/schedstat: some 2 us.
+ * False where the kernel or the file system does not tell.
+ */
+bool sf_raw_wait_ns(uint64_t *ret);
 
 /* Sleeps while *word == value, at most timeout_ns (0: no limit), or until a wake or a signal. */
 void sf_raw_futex_wait(const void *word, uint32_t value, uint64_t timeout_ns);

@@ -85,6 +85,7 @@ static bool confirm(struct sf_seat *seat, int32_t tid)
 	if (!atomic_compare_exchange_strong(&seat->tid, &bid, tid))
 		return false;
 	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
+	seat->over_ns = 0;
 	seat->random = (uint64_t)tid * UINT64_C(0x9e3779b97f4a7c15) | 1; /* never 0 */
 	return true;
 }
@@ -125,7 +126,11 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store_explicit(&seat->period_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->n_samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->asked, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->asked_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->asked_wait_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
+	atomic_store_explicit(&seat->rings_as, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->clock_id, 0, memory_order_relaxed);
 	atomic_store(&seat->tid, LEFT);
 }
 

@@ -37,11 +37,14 @@ struct sf_seat {
 	_Atomic uint64_t period_ns;    /* of its clock now: longer than asked for when it backs off */
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
+	_Atomic uint64_t asked_ns;     /* ... by a sampler that woke then (CLOCK_MONOTONIC) */
+	_Atomic uint64_t asked_wait_ns; /* ... when it had waited for a CPU for so long in all */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
 	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept when that is closed: a signal may
 					* be under way still, and it is ours. 0: it never had one */
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	uint64_t random;               /* the handler's: for jitter */
+	int64_t  over_ns;              /* the handler's: CPU time beyond the ticks of its samples */
 };
 
 /* Zeroed memory for SF_SEATS seats is the caller's. All signal-safe, any thread. */

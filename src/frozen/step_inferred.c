@@ -15,7 +15,8 @@
  *   rules with what the inferred frame saved, and leads behind a call again; and if no other call's
  *   return address below it could be the frame's as well.
  *
- * Nothing is inferred from an indirect call, which proves nothing of the function called. What
+ * An indirect call may have gone anywhere. It counts only in the one place where the return address must
+ * be, if the caller's frame can be left: so main, threads' first functions and callbacks are walked. What
  * cannot be proven stays what it was: the walk ends because a register is not known.
  */
 #include <stddef.h>
@@ -133,6 +134,9 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	uint64_t framed;
 
 	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
+	/* Where a thread stands in a page fault, its function may be about to return: sp is above. */
+	if (cursor->exact && cursor->still->syscall < 0)
+		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||
 	    !find_framed(region->table, arch, address, &framed) ||
 	    !arch->prologue(&cursor->still->memory, framed + region->bias, pc, &search->prologue))
@@ -141,21 +145,30 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	return search->first_cfa > cursor->regs.r[arch->sp];
 }
 
-/* Whether the call before pc goes to the function; *other_ret: there is one, but it does not. */
-static bool calls_it(const struct search *search, uint64_t pc, bool *other_ret)
+/* What the instruction before pc says of the function. */
+enum call {
+	NO_CALL,
+	CALLS_IT,   /* itself, or through a PLT stub that jumps there */
+	CALLS_ANY,  /* indirect: it may */
+	CALLS_OTHER,
+};
+
+static enum call call_before(const struct search *search, uint64_t pc)
 {
 	const struct sf_still *still = search->cursor->still;
 	uint64_t target, slot, value;
 
-	*other_ret = false;
 	if (!sf_frame_region(still, pc, false) ||
 	    !still->arch->is_behind_call(&still->memory, pc, &target))
-		return false;
+		return NO_CALL;
 	if (target == search->prologue.start)
-		return true;
-	*other_ret = true;
-	return target != 0 && still->arch->jump_slot(&still->memory, target, &slot) &&
-	       sf_read_u64(&still->memory, slot, &value) && value == search->prologue.start;
+		return CALLS_IT;
+	if (target == 0)
+		return CALLS_ANY;
+	if (still->arch->jump_slot(&still->memory, target, &slot) &&
+	    sf_read_u64(&still->memory, slot, &value) && value == search->prologue.start)
+		return CALLS_IT;
+	return CALLS_OTHER;
 }
 
 /* The caller, if the CFA is this. */
@@ -240,9 +253,10 @@ static bool is_certain(const struct search *search, uint64_t cfa)
 /* A word of the stack as the return address. False: the search is over. */
 static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
 {
+	const bool certain = is_certain(search, cfa);
 	struct sf_cursor caller;
 	enum verdict verdict;
-	bool other;
+	enum call call;
 
 	if (!sf_code_map_find(search->cursor->still->map, pc - 1))
 		return true;
@@ -250,16 +264,19 @@ static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
 		search->n_found = 0;
 		return false;
 	}
-	if (!calls_it(search, pc, &other))
-		return !other || !is_rival(search, cfa);
+	call = call_before(search, pc);
+	if (call == NO_CALL)
+		return true;
+	if (call == CALLS_OTHER || (call == CALLS_ANY && !certain))
+		return !is_rival(search, cfa);
 	if (!step_with(search, cfa, &caller))
 		return true;
 	verdict = judge(&caller);
-	if (verdict == WRONG || (verdict == UNKNOWN && !is_certain(search, cfa)))
-		return true;
+	if (verdict == WRONG || (verdict == UNKNOWN && (call == CALLS_ANY || !certain)))
+		return call == CALLS_IT;
 	search->caller = caller;
 	search->n_found++;
-	return !is_certain(search, cfa) && search->n_found < 2;
+	return !certain && search->n_found < 2;
 }
 
 /* Every place above where the frame can end, in pieces, as far as the stack can be read. */

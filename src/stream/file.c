@@ -307,6 +307,49 @@ bool sf_stream_file_is_cut(const struct sf_stream_file *file)
 	return file->cut;
 }
 
+/* Where the last whole record ends; 0: it cannot be gone on with. */
+static uint64_t find_end(const char *path)
+{
+	struct sf_stream_file *file;
+	struct sf_error err;
+	uint64_t end = 0;
+
+	if (!sf_stream_file_open(path, &file, NULL))
+		return 0;
+	while (sf_stream_file_next(file, &err))
+		;
+	if (err.code == SF_E_NONE)
+		end = file->offset - (file->end - file->start);
+	sf_stream_file_close(file);
+	return end;
+}
+
+static bool open_at(const char *path, uint64_t end, struct sf_stream_file **ret)
+{
+	SF_CLEANUP(close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct sf_stream_file *file;
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+	    status.st_uid != geteuid() || ftruncate(fd, (off_t)end) != 0 ||
+	    lseek(fd, (off_t)end, SEEK_SET) < 0)
+		return false;
+	file = make(path, fd, true);
+	if (!file)
+		return false;
+	sf_steal_fd(&fd);
+	file->offset = end;
+	*ret = file;
+	return true;
+}
+
+bool sf_stream_file_continue(const char *path, struct sf_stream_file **ret, struct sf_error *err)
+{
+	uint64_t end = find_end(path);
+
+	return (end && open_at(path, end, ret)) || sf_stream_file_create(path, ret, err);
+}
+
 void sf_stream_file_close(struct sf_stream_file *file)
 {
 	if (!file)

@@ -19,6 +19,12 @@ bool sf_stream_is(const char *path);
 bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
+/*
+ * Goes on behind the last whole record of a stream that another program of this process wrote (before an exec). What is no
+ * stream of this user's, or not there, is created anew.
+ */
+bool sf_stream_file_continue(const char *path, struct sf_stream_file **ret, struct sf_error *err);
+
 /* Appends a record. Buffered up to sf_stream_file_flush. False: the disk is full, or the like. */
 bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_header *record,
 			struct sf_error *err);

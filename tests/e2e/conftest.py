@@ -447,8 +447,9 @@ class Inside:
         return dict(os.environ, LD_PRELOAD=AGENT,
                     STILLFRAME=",".join(filter(None, ["out=%s" % out, options])))
 
-    def __call__(self, name, *arguments, options="", timeout=60, start=True, environment={}, **how):
-        """start=False: the library is loaded, and the program starts it itself, or not. options=None: not even that."""
+    def __call__(self, name, *arguments, options="", timeout=60, start=True, environment={}, kill_after=None, **how):
+        """start=False: the library is loaded, and the program starts it itself, or not. options=None: not even that.
+        kill_after: for programs that never end by themselves."""
         command = [str(word) for word in (name if isinstance(name, list) else [os.path.join(PROGRAMS, name), *arguments])]
         self.runs += 1
         out = os.path.join(self.folder, "%d.sfs" % self.runs)
@@ -461,8 +462,11 @@ class Inside:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    env={**env, **environment}, **how)
         try:
-            said, _ = process.communicate(timeout=timeout)
+            said, _ = process.communicate(timeout=kill_after or timeout)
         except subprocess.TimeoutExpired:
+            if kill_after:
+                process.kill()
+                return Ran(self, command, options, None, process.communicate()[0].decode(errors="replace"), out)
             states = {tid: (status_of(process.pid, tid) or {}).get("State") for tid in tids_of(process.pid)[:20]}
             process.kill()
             said, _ = process.communicate()

@@ -64,7 +64,7 @@ def test_deaf_threads_are_counted(inside, walk):
     assert ran.status == 0 or "signals pending 1" in ran.said, ran
     report = ran.report
     deaf = sum(loss["cpu_ns"] for loss in report.losses if loss["cause"] == "deaf") / 1e9
-    assert deaf > 1, (report.lost, report.cpu())
+    assert deaf > 0.8 * report.cpu()[2] > 0.3, (report.lost, report.cpu())
     report.assert_accounts(0.1, 0.1)
 
 
@@ -195,7 +195,9 @@ def test_a_signal_of_its_own_is_chosen(inside, tmp_path):
     """The program had SIGPROF first and nobody said which signal to use: all is as if we were not there."""
     out = tmp_path / "own.sfs"
     inside("in_signals", "prof", "before", 1.5, "rate=1khz,out=%s" % out, start=False).ok()
-    assert Report(inside.stillframe, out).samples > 500
+    report = Report(inside.stillframe, out)
+    assert report.samples > 100, report.samples
+    report.assert_accounts(0.1, 0.1)
 
 
 @by_both_walks
@@ -296,8 +298,7 @@ def test_accounts_on_a_busy_machine(inside, walk):
 @pytest.mark.parametrize("depth", [512, 5000])
 def test_deep_stacks(inside, walk, depth):
     """Complete, by the rows alone: the program has no frame pointers."""
-    options = "rate=199hz,max-depth=8192,duration=2s,walk=" + walk
-    ran = inside(["timeout", "-s", "KILL", "4", program("deep"), depth, "spin"], options=options)
+    ran = inside("deep", depth, "spin", options="rate=199hz,max-depth=8192,duration=2s,walk=" + walk, kill_after=3)
     report = ran.report
     assert report.samples > 50, report.json["samples"]
     assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended
@@ -307,7 +308,7 @@ def test_deep_stacks(inside, walk, depth):
 @by_both_walks
 def test_no_frame_pointers_no_tables(inside, walk, variant):
     """However it was built: whole stacks, or the truth about where they end."""
-    ran = inside(["timeout", "-s", "KILL", "3", program(variant), 60, "spin"], options="rate=199hz,walk=" + walk)
+    ran = inside(variant, 60, "spin", options="rate=199hz,duration=1500ms,walk=" + walk, kill_after=2.5)
     report = ran.report
     assert report.samples > 50
     assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended

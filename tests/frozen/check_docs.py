@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every ending of a walk and every cause of a loss has its row in docs/endings.md, and every engine, exporter and
-command of the code its mention in the pages; a page names no file of the source tree that is not there.
+"""Every ending of a walk and every cause of a loss has its row in docs/endings.md, and every engine, exporter, record of
+a stream and command of the code its mention in the pages; a page names no file of the source tree that is not there.
 
     check_docs.py TOP
 """
@@ -26,7 +26,8 @@ def must_say(page, names, form):
 
 
 must_say("docs/endings.md", words("src/frozen/ends.h", r'X\(\w+, "([\w-]+)"'), "| `%s` |")
-must_say("docs/engines.md", words("src/capture/engines.c", r"&sf_engine_(\w+)"), "| `%s` |")
+must_say("docs/engines.md", words("src/capture/engine.h", r"(?<=\) )X\((\w+)\)"), "| `%s` |")
+must_say("docs/stream.md", words("src/frozen/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
 must_say("docs/exports.md", words("src/export/export.c", r"&sf_export_(\w+)"), "%s")
 must_say("README.md", words("src/cli/main.c", r"&sf_command_(\w+)"), "| `%s` |")
 for page in [top / "README.md", *sorted((top / "docs").glob("*.md"))]:

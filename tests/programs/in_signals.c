@@ -17,7 +17,7 @@
 
 static int own_signal;
 static bool plain, nodefer;
-static volatile sig_atomic_t calls, foreign, bad_mask, next_number, lost, doubled, last_code, depth;
+static volatile sig_atomic_t calls, foreign, bad_mask, next_number, lost, doubled, last_code;
 
 static void check_mask(void)
 {

@@ -2,10 +2,11 @@
 /*
  * One thread asleep for good in a system call, in functions that are compiled without optimisation, so that
  * walking their frames needs the frame pointer, which only the thread knows. Who called the last
- * of them can be inferred from the call, except when it was called by a pointer.
+ * of them can be inferred from the call, except when it was called by a pointer and its frame has no fixed size.
  *
  * sleeper poll|epoll [pointer]
  */
+#include <alloca.h>
 #include <poll.h>
 #include <sys/epoll.h>
 
@@ -27,11 +28,22 @@ static int by_way_of(bool in_epoll)
 	return fall_asleep(in_epoll) + 1;
 }
 
+static int with_alloca(bool in_epoll, size_t size)
+{
+	void *events = alloca(size);
+	int epoll = epoll_create1(0);
+
+	ready();
+	if (in_epoll)
+		return epoll_wait(epoll, events, 1, 600000);
+	return poll(events, 0, 600000);
+}
+
 static int by_pointer(bool in_epoll)
 {
-	int (*volatile call)(bool) = fall_asleep;
+	int (*volatile call)(bool, size_t) = with_alloca;
 
-	return call(in_epoll) + 1;
+	return call(in_epoll, 100) + 1;
 }
 
 int main(int argc, char **argv)

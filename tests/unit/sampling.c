@@ -139,7 +139,10 @@ static void add_end(struct sampling *sampling)
 
 static void add_sample_to(struct counted *counted, const struct sf_stream_sample *sample)
 {
-	if (sample->state == SF_STATE_RUNNING) {
+	if (sample->state == SF_STATE_RUNNABLE) {
+		assert_int_equal(sample->cpu_ns, 0);
+		counted->n_waiting++;
+	} else if (sample->state == SF_STATE_RUNNING) {
 		counted->n_samples++;
 		counted->ticks += sample->ticks;
 		counted->cpu_ns += sample->cpu_ns;

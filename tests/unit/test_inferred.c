@@ -180,6 +180,18 @@ static void one_that_only_keeps_registers_is_proven_too(void **state)
 	/* push %rbp; mov %rsp, %rbp; push %r12; push %rbx; sub $16, %rsp */
 	CODE(ASLEEP, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x54, 0x53, 0x48, 0x81, 0xec, 0x10, 0, 0, 0);
 	assert_whole(0);
+	/* With mov %rdi, %r12; mov %esi, %ebx; xor %r9, %r9 between them; the frame is known whole. */
+	CODE(ASLEEP, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x54, 0x49, 0x89, 0xfc, 0x89, 0xf3, 0x53, 0x4d,
+	     0x31, 0xc9, 0x48, 0x81, 0xec, 0x10, 0, 0, 0);
+	assert_whole(0);
+	put_record(RECORD + 0x200, CALLER_RECORD + 0x200, APP + ALSO_CALLS);
+	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
+	assert_whole(0);
+	/* sub %rax, %rsp; mov %rax, %rsp: not known */
+	CODE(ASLEEP + 0x28, 0x48, 0x29, 0xc4);
+	assert_not_inferred();
+	CODE(ASLEEP + 0x28, 0x48, 0x89, 0xc4);
+	assert_not_inferred();
 }
 
 static void a_known_frame_pointer_needs_no_proof(void **state)
@@ -216,6 +228,10 @@ static void it_may_be_the_frame_in_which_the_thread_stands(void **state)
 	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
 	assert_int_equal(r.trace.n_frames, 3);
 	check_frame(1, APP + CALLER_RETURN, CALLER_AT, SF_VIA_INFERRED);
+	/* Not in a page fault: it may stand where its frame is half taken down. */
+	r.still.syscall = SF_SYSCALL_FAULT;
+	assert_int_equal(recorded_walk(&r), SF_END_REGISTER);
+	assert_int_equal(r.trace.n_frames, 1);
 }
 
 static void put_stub(bool has_bnd, uint64_t slot_holds)
@@ -353,16 +369,34 @@ static void one_that_cannot_be_left_is_none(void **state)
 }
 
 /* Its own frame is where it must be, and an older one, higher up, is no better. */
-static void an_indirect_call_proves_nothing(void **state)
+/* nop; nop; nop; call *%rax */
+static void call_indirectly(void)
 {
-	static const uint8_t call_rax[] = { 0xff, 0xd0 };
-	(void)state;
+	static const uint8_t code[] = { 0x90, 0x90, 0x90, 0xff, 0xd0 };
 
-	recorded_bytes(&r, APP + 0x380 - sizeof(call_rax), call_rax, sizeof(call_rax));
-	recorded_put(&r, RECORD + 8, APP + 0x380);
+	recorded_bytes(&r, APP + CALLER_RETURN - sizeof(code), code, sizeof(code));
+}
+
+static void an_indirect_call_counts_where_it_must_be(void **state)
+{
+	(void)state;
+	call_indirectly();
+	assert_whole(0);
+}
+
+static void an_indirect_call_elsewhere_proves_nothing(void **state)
+{
+	(void)state;
+	call_indirectly();
+	take_more(0x100);
 	assert_not_inferred();
-	put_record(RECORD + 0x100, CALLER_RECORD + 0x100, APP + CALLER_RETURN);
-	put_record(CALLER_RECORD + 0x100, 0, APP + FIRST_RETURN);
+}
+
+static void nor_one_whose_frame_leads_to_nothing(void **state)
+{
+	(void)state;
+	call_indirectly();
+	recorded_put(&r, CALLER_RECORD + 8, 0);
 	assert_not_inferred();
 }
 
@@ -488,7 +522,9 @@ int main(void)
 		T(two_that_could_be_it_are_none),
 		T(one_that_cannot_be_left_is_none),
 		T(one_that_leads_to_nothing_is_none),
-		T(an_indirect_call_proves_nothing),
+		T(an_indirect_call_counts_where_it_must_be),
+		T(an_indirect_call_elsewhere_proves_nothing),
+		T(nor_one_whose_frame_leads_to_nothing),
 		T(a_tail_call_proves_nothing),
 		T(an_address_of_code_alone_is_none),
 		T(a_place_that_is_not_aligned_is_none),

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memcpy and its kin, for the shared library's own use (hidden): libc's may be replaced in a program by those of
+ * a sanitizer, which keep accounts of every access in a signal handler and of threads that stand, and report
+ * as races what goes through our atomic words, which they cannot see.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+#if defined(__x86_64__)
+
+/* As fast as libc's from some hundred bytes on (Intel: "Enhanced REP MOVSB and STOSB"). */
+HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
+{
+	void *at = to;
+
+	__asm__ volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(size) : : "memory");
+	return to;
+}
+
+HIDDEN void *memset(void *to, int byte, size_t size)
+{
+	void *at = to;
+
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(size) : "a"(byte) : "memory");
+	return to;
+}
+
+#else
+
+/* volatile: the compiler would make a call of memcpy out of the loop. */
+HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t size)
+{
+	volatile uint8_t *at = to;
+	const uint8_t *bytes = from;
+
+	for (size_t i = 0; i < size; i++)
+		at[i] = bytes[i];
+	return to;
+}
+
+HIDDEN void *memset(void *to, int byte, size_t size)
+{
+	volatile uint8_t *at = to;
+
+	for (size_t i = 0; i < size; i++)
+		at[i] = (uint8_t)byte;
+	return to;
+}
+
+#endif
+
+HIDDEN void *memmove(void *to, const void *from, size_t size)
+{
+	volatile uint8_t *at = to;
+	const uint8_t *bytes = from;
+
+	if ((uintptr_t)to - (uintptr_t)from >= size)
+		return memcpy(to, from, size);
+	while (size--)
+		at[size] = bytes[size];
+	return to;
+}
+
+HIDDEN int memcmp(const void *a, const void *b, size_t size)
+{
+	const uint8_t *x = a, *y = b;
+
+	for (size_t i = 0; i < size; i++) {
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	}
+	return 0;
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's life inside a program, with no stillframe around: when it starts, what it leaves alone, what it leaves behind."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import AGENT, PROGRAMS, Report, need, read
+
+PYTHON = "/usr/bin/python3"
+SPIN = "x = 0\nfor i in range(4000000): x += i * i % 7\n"
+# What a program sees of itself: threads, descriptors, the variable.
+LOOK = ("import os\nprint('threads', len(os.listdir('/proc/self/task')))\n"
+        "print('low', sorted(int(f) for f in os.listdir('/proc/self/fd') if 2 < int(f) < 100)[1:])\n"
+        "print('says', os.environ.get('STILLFRAME'))\n")
+
+pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+
+
+def run(command, text=None, folder=None, **environment):
+    """(status, stdout, stderr) of a command with the agent preloaded; STILLFRAME=text."""
+    env = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+    env.update(LD_PRELOAD=AGENT, **environment)
+    if text is not None:
+        env["STILLFRAME"] = text
+    done = subprocess.run([str(word) for word in command], env=env, cwd=folder, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, errors="replace", timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def plain(command, folder=None):
+    done = subprocess.run([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, errors="replace", timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def command_of(report):
+    return report.json["recording"]["command"]
+
+
+def streams(folder):
+    return sorted(name for name in os.listdir(folder) if ".sfs" in name)
+
+
+COMMANDS = {
+    "python3": [PYTHON, "-c", SPIN + "print(x)\nraise SystemExit(7)"],
+    "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000) "
+                                       "SELECT sum(x * x % 17) FROM c; SELECT nothing;"],
+    "xz": ["xz", "-1", "-T1", "-k", "-c", "--check=crc32", PYTHON],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_program_is_as_without_it(stillframe, tmp_path, name):
+    """Exit status, output and messages are the same, and the stream is there."""
+    command = COMMANDS[name]
+    need(command[0])
+    out = tmp_path / "a.sfs"
+    assert run(command, "out=%s,rate=499hz" % out) == plain(command)
+    report = Report(stillframe, out)
+    assert report.json["ticks"] > 10, report.json
+    report.assert_accounts()
+
+
+def test_gcc_and_what_it_starts(stillframe, tmp_path):
+    need("gcc")
+    source = tmp_path / "x.c"
+    source.write_text("#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n")
+    assert run(["gcc", "-O2", "-o", "x", "x.c"], "out=a.sfs,rate=999hz,children", tmp_path) == (0, "", "")
+    assert run([tmp_path / "x"], "off") == (0, "hello\n", "")
+    # The driver's own file has its own name; cc1, as, collect2 and ld have theirs.
+    found = streams(tmp_path)
+    assert "a.sfs" in found and len(found) >= 4, found
+    names = {command_of(Report(stillframe, tmp_path / name)).split()[0].rpartition("/")[2] for name in found
+             if (tmp_path / name).stat().st_size > 200}
+    assert {"cc1", "as"} <= names, names
+
+
+@pytest.mark.parametrize("text, threads", [(None, 1), ("", 1), ("off", 1), ("off,listen,rate=5", 1), ("listen", 2),
+                                           ("start", 3), ("listen,start", 4)])
+def test_threads(tmp_path, text, threads):
+    """None of its own before it has something to do."""
+    status, said, _ = run([PYTHON, "-c", LOOK], text, tmp_path, XDG_RUNTIME_DIR=str(tmp_path))
+    assert status == 0 and "threads %d\n" % threads in said, said
+    assert bool(streams(tmp_path)) == (threads > 2), os.listdir(tmp_path)
+
+
+def test_no_descriptor_that_a_program_expects_for_itself(tmp_path):
+    _, said, _ = run([PYTHON, "-c", LOOK], "out=a.sfs,listen", tmp_path, XDG_RUNTIME_DIR=str(tmp_path))
+    _, bare, _ = run([PYTHON, "-c", LOOK], "off", tmp_path)
+    low = re.compile(r"low (.*)")
+    assert low.search(said)[1] == low.search(bare)[1], said
+
+
+def test_the_socket_goes_with_the_program(tmp_path):
+    run([PYTHON, "-c", "pass"], "listen", tmp_path, XDG_RUNTIME_DIR=str(tmp_path))
+    folder = tmp_path / "stillframe"
+    assert folder.is_dir() and not os.listdir(folder)
+
+
+def test_bad_options_are_one_line_and_no_more(tmp_path):
+    status, said, errors = run([PYTHON, "-c", "print(5)"], "rat=5", tmp_path)
+    assert (status, said) == (0, "5\n")
+    assert errors.count("\n") == 1 and "'rat'" in errors, errors
+
+
+def test_a_failure_is_only_told_when_asked(tmp_path):
+    command = [PYTHON, "-c", "print(5)"]
+    assert run(command, "out=/nonexistent/a.sfs", tmp_path) == (0, "5\n", "")
+    status, said, errors = run(command, "out=/nonexistent/a.sfs", tmp_path, STILLFRAME_VERBOSE="1")
+    assert (status, said) == (0, "5\n") and "/nonexistent/a.sfs" in errors and errors.count("\n") == 1, errors
+
+
+def test_what_a_program_starts_leaves_its_file_alone(stillframe, tmp_path):
+    """Without `children`: the shell is sampled, python3 is not, and the file is the shell's to the end."""
+    status, said, errors = run(["sh", "-c", "%s -c 'print(6)'; %s -c 'print(7)'; true" % (PYTHON, PYTHON)], "out=a.sfs",
+                               tmp_path)
+    assert (status, said, errors) == (0, "6\n7\n", "")
+    assert streams(tmp_path) == ["a.sfs"]
+    assert command_of(Report(stillframe, tmp_path / "a.sfs")).startswith("sh -c")
+
+
+def test_exec_in_the_same_process(stillframe, tmp_path):
+    """The file goes on with the program that the process runs now; what was before is in it, too, and no other process's."""
+    (tmp_path / "first.sh").write_text("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
+    status, _, errors = run(["sh", "first.sh"], "out=a.sfs,rate=499hz", tmp_path)
+    assert (status, errors) == (0, "") and streams(tmp_path) == ["a.sfs"]
+    report = Report(stillframe, tmp_path / "a.sfs")
+    names = {thread["name"] for thread in report.json["threads"]}
+    assert {"sh", "python3"} <= names, names
+    assert report.cpu()[0] > 0.05
+    # Another run begins a new file.
+    run([PYTHON, "-c", SPIN], "out=a.sfs", tmp_path)
+    names = {thread["name"] for thread in Report(stillframe, tmp_path / "a.sfs").json["threads"]}
+    assert names == {"python3"}, names
+
+
+FORKING = """
+import os
+{spin}
+for i in range(3):
+    child = os.fork()
+    if child == 0:
+        {spin_in}
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("children", [False, True])
+def test_forked_children(stillframe, tmp_path, children):
+    code = FORKING.format(spin=SPIN, spin_in=SPIN.replace("\n", "; ", 1).replace("; for", "\n        for"))
+    status, _, errors = run([PYTHON, "-c", code], "out=a.sfs,rate=499hz" + (",children" if children else ""), tmp_path)
+    assert status == 0 and not errors
+    found = streams(tmp_path)
+    assert len(found) == (4 if children else 1), found
+    for name in found:
+        report = Report(stillframe, tmp_path / name)
+        assert report.cpu()[0] > 0.05, (name, report.cpu())
+
+
+def test_the_name_of_a_file(tmp_path):
+    _, said, _ = run([PYTHON, "-c", "import os; print(os.getpid())"], "out=x-%p-y.sfs", tmp_path)
+    assert streams(tmp_path) == ["x-%s-y.sfs" % said.strip()]
+
+
+def test_a_file_is_not_lost_with_its_program(stillframe, tmp_path):
+    """_exit() runs nothing of ours: what was written until shortly before is there."""
+    code = SPIN + "import os, time\ntime.sleep(0.3)\nos._exit(3)"
+    assert run([PYTHON, "-c", code], "out=a.sfs,rate=499hz", tmp_path)[0] == 3
+    assert Report(stillframe, tmp_path / "a.sfs").json["ticks"] > 20
+
+
+def test_duration(tmp_path):
+    """It ends by itself, and nothing of it is left."""
+    code = ("import os, time\n" "end = time.monotonic() + 20\n"
+            "while len(os.listdir('/proc/self/task')) > 1 and time.monotonic() < end: time.sleep(0.01)\n" + LOOK)
+    status, said, _ = run([PYTHON, "-c", code], "out=a.sfs,duration=300ms", tmp_path)
+    assert status == 0 and "threads 1\n" in said, said
+
+
+def test_a_program_that_profiles_itself(stillframe, tmp_path):
+    """Every public function; it judges itself. No sample is from the time that it paused."""
+    done = subprocess.run([os.path.join(PROGRAMS, "agent_api"), tmp_path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    first, second, copy = (Report(stillframe, tmp_path / name) for name in ("first.sfs", "second.sfs", "copy.sfs"))
+    assert first.total_shares()["spin_while_sampled"] > 0.9
+    assert first.total_shares().get("spin_while_paused", 0) < 0.03, first.total_shares()
+    first.assert_accounts(0.05, 0.02)
+    assert abs(first.cpu()[0] - 0.5) < 0.1, first.cpu()
+    assert copy.cpu()[0] <= first.cpu()[0]
+    # only=registered: the second thread alone.
+    assert "main" not in second.total_shares() and "second_thread" in second.total_shares()
+    assert abs(second.cpu()[0] - 0.2) < 0.05, second.cpu()
+    assert "the second" in str(second.json), second.json.keys()
+
+
+def test_a_program_in_cxx(stillframe, tmp_path):
+    subprocess.run([os.path.join(PROGRAMS, "agent_cxx"), "out=%s,rate=999hz" % (tmp_path / "a.sfs")], check=True, timeout=60)
+    assert Report(stillframe, tmp_path / "a.sfs").json["ticks"] > 10
+
+
+def test_only_libc_is_needed():
+    need("readelf")
+    said = subprocess.run(["readelf", "-dW", AGENT], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.*)\]", said)
+    assert "libc.so.6" in needed and all(re.match(r"(libc\.so|ld-linux)", name) for name in needed), needed
+    assert "NODELETE" in said and "NOW" in said
+
+
+INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
+              "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
+
+
+def test_only_the_public_functions_are_seen():
+    need("nm")
+    said = subprocess.run(["nm", "-D", "--defined-only", AGENT], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[-1] for line in said.splitlines()}
+    header = read(os.path.join(os.path.dirname(__file__), "../../include/stillframe.h"))
+    public = set(re.findall(r"^SF_API .*?(sf_\w+)\(", header, re.MULTILINE))
+    assert names == INTERPOSED | public, names ^ (INTERPOSED | public)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent samples, by which clock and of which threads: seen through whole profiles of whole programs."""
+import resource
+
+import pytest
+
+from conftest import PROGRAMS
+
+WALKS = ["sampler", "handler"]
+CLOCKS = ["perf", "timer", "itimer", "tick"]
+by_clock = pytest.mark.parametrize("clock", CLOCKS)
+by_walk = pytest.mark.parametrize("walk", WALKS)
+
+
+def seen_share(report):
+    seen, _, counted = report.cpu()
+    return seen / counted
+
+
+@by_walk
+@by_clock
+def test_more_busy_threads_than_cpus(inside, walk, clock):
+    """At least 99 % of the CPU time is in samples, and the rest is accounted for."""
+    report = inside("busy_split", 1.5, 5, options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock)).ok().report
+    assert seen_share(report) >= 0.99, report.json
+    report.assert_accounts(tolerance=0.01)
+
+
+def test_one_that_waits_for_a_cpu_says_nothing_of_its_cpu_time(inside):
+    """Without a clock of its own a thread is asked, and stands where it was preempted if it was not on a CPU: behind
+    one of the few system calls that it makes (a fifth of a percent of its time)."""
+    report = inside("busy_split", 2, 5, options="rate=999hz,walk=handler,cpu-clock=tick").ok().report
+    at_calls = sum(share for name, share in report.self_shares().items() if "clock_gettime" in name)
+    assert at_calls < 0.03, report.self_shares()
+
+
+@by_clock
+def test_no_signal_of_ours_reaches_the_next_program(inside, clock):
+    """The default action of SIGPROF would end it."""
+    ran = inside("exec_chain", 40, 15, options="rate=4khz,cpu-clock=%s" % clock).ok()
+    assert "40" in ran.said, ran
+
+
+def few_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+
+def test_few_descriptors_are_left_to_the_program(inside):
+    """A quarter at most: the other threads get timers, and are seen as well."""
+    ran = inside("busy_split", 0.5, 16, options="rate=499hz,cpu-clock=perf", preexec_fn=few_descriptors).ok()
+    assert seen_share(ran.report) >= 0.97, ran.report.json
+    assert len(ran.report.threads) >= 16
+
+
+def test_a_real_time_signal_is_not_queued_by_perf(inside):
+    """Where the queue is full the kernel sends SIGIO in its place: such a signal gets timers."""
+    ran = inside("busy_split", 0.5, 3, options="rate=999hz,signal=RTMIN+3,cpu-clock=perf").ok()
+    assert seen_share(ran.report) >= 0.97, ran.report.json
+
+
+@pytest.mark.parametrize("options, counted", [("only=main", 1), ("threads=^no-such", 0)])
+def test_only_some_threads(inside, options, counted):
+    ran = inside("busy_split", 0.4, 4, options="rate=999hz," + options).ok()
+    assert len(ran.report.threads) == counted, ran.report.json["threads"]

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""record --engine signal: launching, attaching, children; and why nothing comes."""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from conftest import AGENT, PROGRAMS, STILLFRAME, Recording, Target, cpu_of, need_root, until
+
+BUSY = os.path.join(PROGRAMS, "busy_split")
+
+
+@pytest.fixture(autouse=True)
+def agent():
+    if not os.path.exists(AGENT):
+        pytest.skip("%s is not built here" % AGENT)
+
+
+@pytest.fixture
+def listening():
+    """Starts programs in which an agent listens; ends them by their pids."""
+    started = []
+
+    def start(name, *arguments, options="listen"):
+        environment = {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": options}
+        started.append(Target([os.path.join(PROGRAMS, name), *arguments], env=environment))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+def sockets():
+    folder = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/tmp",
+                          "stillframe" if os.environ.get("XDG_RUNTIME_DIR") else "stillframe-%d" % os.geteuid())
+    return {name for name in os.listdir(folder) if name.startswith("record-")} if os.path.isdir(folder) else set()
+
+
+# --- launched ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_a_command(stillframe, tmp_path, walk):
+    """Its CPU time, where it was spent, and whole stacks; and its own status and output are left alone."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "--", BUSY, 1)
+    assert done.status == 0, done
+    assert "total_seconds" in done.out and "by signal (%s walk)" % walk in done.err, done
+    shares = recording.self_shares()
+    assert abs(shares["spin_sixty"] - 0.6) < 0.15 and abs(shares["spin_ten"] - 0.1) < 0.1, shares
+    recording.assert_accounts()
+    whole = recording.stacks_of("main")
+    assert sum(count for names, count in whole if names[-1] == "_start") >= 0.95 * recording.samples, whole[:3]
+    assert recording.value("SELECT engine FROM session") == "signal"
+
+
+def test_its_status_is_passed_on(stillframe, tmp_path):
+    done = stillframe("record", "-q", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "sh", "-c", "exit 7")
+    assert done.status == 7, done
+
+
+def test_what_it_inherits(stillframe, tmp_path):
+    """LD_PRELOAD is added to, and everything else stays."""
+    preload = "libm.so.6"
+    done = stillframe("record", "-q", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "sh", "-c",
+                      "echo $LD_PRELOAD; echo $SF_TEST", env={**os.environ, "LD_PRELOAD": preload, "SF_TEST": "x y"})
+    assert done.out.split("\n")[:2] == ["%s:%s" % (AGENT, preload), "x y"], done
+
+
+def test_an_exec_is_followed(stillframe, tmp_path):
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--", "sh", "-c", "exec %s 1" % BUSY)
+    assert done.status == 0, done
+    assert recording.self_shares().get("spin_sixty", 0) > 0.4
+    recording.assert_accounts()
+
+
+def test_descendants_only_if_wanted(stillframe, tmp_path):
+    command = ["sh", "-c", "%s 0.5 > /dev/null & %s 0.5 > /dev/null; wait" % (BUSY, BUSY)]
+    done, alone = stillframe.record(tmp_path / "a.sfr", "-e", "signal", "--", *command)
+    assert done.status == 0, done
+    assert alone.value("SELECT count(*) FROM processes") == 1
+    assert alone.self_shares().get("spin_sixty", 0) == 0
+    done, all_of_them = stillframe.record(tmp_path / "b.sfr", "-e", "signal", "--children", "--", *command)
+    assert done.status == 0, done
+    assert all_of_them.value("SELECT count(*) FROM processes") == 3
+    assert 0.8 < all_of_them.cpu()[0] < 1.4, all_of_them.cpu()
+    all_of_them.assert_accounts()
+
+
+def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
+    """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets."""
+    before = sockets()
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "3")
+    done = stillframe.wait(run)
+    assert done.status == 0, done
+    recording = Recording(tmp_path / "r.sfr")
+    assert 0.3 < recording.cpu()[0] < 1.0, recording.cpu()
+    assert re.search(r"total_seconds (2\.9|3\.)", done.out), "it was not left to run: %s" % done
+    assert sockets() == before
+
+
+def test_stillframe_is_killed(stillframe, tmp_path):
+    """The program runs on, unsampled."""
+    run = stillframe.start("record", "-e", "signal", "-o", tmp_path / "r.sfr", "--", BUSY, "2")
+    pid = until(lambda: [int(entry) for entry in os.listdir("/proc") if entry.isdigit()
+                         and (open("/proc/%s/stat" % entry).read().split()[3] == str(run.pid)
+                              if os.path.exists("/proc/%s/stat" % entry) else False)], "it starts")[0]
+    until(lambda: len(os.listdir("/proc/%d/task" % pid)) > 1, "the agent begins")
+    run.kill()
+    until(lambda: len(os.listdir("/proc/%d/task" % pid)) == 1, "the agent ends its threads")
+    out, _ = run.communicate(timeout=30)
+    assert b"total_seconds" in out
+
+
+# --- attached ------------------------------------------------------------------------------------
+
+
+def test_attach_again_and_again(stillframe, tmp_path, listening):
+    target = listening("deep", 30, "spin")
+    for turn, walk in enumerate(("sampler", "handler", "sampler")):
+        done, recording = stillframe.record(tmp_path / ("%d.sfr" % turn), "-e", "signal", "-p", target.pid,
+                                            "--walk", walk, "-d", "0.7")
+        assert done.status == 0, done
+        assert recording.samples > 100 * recording.cpu()[0], done
+        recording.assert_accounts()
+        assert target.runs()
+    doctor = stillframe("doctor", "-p", target.pid).ok()
+    assert re.search(r"ok +engine signal", doctor.out), doctor
+
+
+def test_it_ends_while_it_is_watched(stillframe, tmp_path, listening):
+    target = listening("deep", 30, "spin")
+    run = stillframe.start("record", "-e", "signal", "-p", target.pid, "-o", tmp_path / "r.sfr")
+    until(lambda: len(os.listdir("/proc/%d/task" % target.pid)) > 2, "sampling begins")
+    start = cpu_of(target.pid)
+    until(lambda: cpu_of(target.pid) > start + 0.3, "there is something to sample")
+    os.kill(target.pid, signal.SIGKILL)
+    done = stillframe.wait(run, 20)
+    assert done.status == 0, done
+    assert Recording(tmp_path / "r.sfr").samples > 10
+
+
+def test_nobody_listens(stillframe, target):
+    t = target("deep", 3, "sleep")
+    done = stillframe("record", "-e", "signal", "-p", t.pid, "-o", "r.sfr").fails(1)
+    assert "no agent listens" in done.err and "STILLFRAME=listen" in done.err, done
+    assert re.search(r"no +engine signal", stillframe("doctor", "-p", t.pid).ok().out)
+
+
+def test_another_users_agent(stillframe, tmp_path, listening):
+    """Root's agent does not hear nobody."""
+    need_root()
+    target = listening("deep", 3, "spin")
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", STILLFRAME, "record", "-e",
+                           "signal", "-p", str(target.pid), "-o", "/dev/null"], capture_output=True, text=True)
+    assert done.returncode != 0, done
+    assert len(os.listdir("/proc/%d/task" % target.pid)) == 2, "only its own thread and the one that listens"
+
+
+# --- why nothing comes ---------------------------------------------------------------------------
+
+
+def test_a_static_program(stillframe):
+    """It is told at once, and the program is left to run."""
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", "r.sfr", "--",
+                           os.path.join(PROGRAMS, "deep_static"), "3")
+    lines = [run.stderr.readline().decode() for _ in range(3)]
+    pid = int(re.search(r"\(pid (\d+)\)", lines[0]).group(1))
+    assert "linked statically" in lines[1] and "ptrace" in lines[2], lines
+    assert os.path.exists("/proc/%d" % pid)
+    os.kill(pid, signal.SIGKILL)
+    assert stillframe.wait(run, 10).status == 137
+    assert not os.path.exists(os.path.join(stillframe.cwd, "r.sfr"))
+
+
+def test_a_program_that_gains_rights(stillframe, tmp_path):
+    need_root()
+    copy = tmp_path / "setuid"
+    copy.write_bytes(open("/bin/true", "rb").read())
+    os.chown(copy, 65534, 65534)
+    os.chmod(copy, 0o4755)
+    done = stillframe("record", "-e", "signal", "-o", "r.sfr", "--", copy).fails(1)
+    assert "gains rights" in done.err, done
+
+
+def test_the_library_is_missing(stillframe):
+    done = stillframe("record", "-e", "signal", "--", "touch", "ran",
+                      env={**os.environ, "STILLFRAME_AGENT": "/no/agent.so"}).fails(1)
+    assert "/no/agent.so" in done.err, done
+    assert not os.path.exists(os.path.join(stillframe.cwd, "ran")), "the command ran for nothing"
+
+
+@pytest.mark.parametrize("option", [["--walk", "handler"], ["--cpu-clock", "tick"], ["--signal", "USR2"],
+                                    ["--only", "main"], ["--per-tick", "2"]], ids=lambda option: option[0])
+def test_options_of_the_inside(stillframe, option):
+    for engine in ([], ["-e", "ptrace"]):
+        done = stillframe("record", *engine, *option, "--", "true").fails(2)
+        assert option[0] in done.err and "signal" in done.err, done
+
+
+def test_an_option_that_the_agent_refuses(stillframe):
+    done = stillframe("record", "-e", "signal", "--signal", "KILL", "-o", "r.sfr", "--", "true").fails(1)
+    assert "KILL" in done.err, done
+
+
+# Runs a command with ptrace() refused, as a container's filter does.
+NO_PTRACE = r"""
+import ctypes, os, struct, sys
+filter_ = b"".join(struct.pack("HBBI", *line) for line in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)))
+buffer = ctypes.create_string_buffer(filter_)
+program = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter has x86-64's number of ptrace")
+def test_auto_goes_inside_where_ptrace_is_refused(stillframe, tmp_path):
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.5,
+                      prefix=(sys.executable, "-c", NO_PTRACE)).ok()
+    assert re.search(r"not permitted: so by signal", done.err), done
+    assert "by signal (sampler walk)" in done.err, done
+    assert Recording(tmp_path / "r.sfr").samples > 20
+
+
+def test_auto_is_ptrace_where_it_works(stillframe, tmp_path):
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.2).ok()
+    assert "by ptrace" in done.err and "signal" not in done.err, done

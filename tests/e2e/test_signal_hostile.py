@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents that do not behave: stillframe takes nothing on trust that comes from inside a program.
+
+tests/programs/in_hostile.c plays the agent."""
+import os
+import re
+
+import pytest
+
+from conftest import PROGRAMS, Recording
+
+HOSTILE = os.path.join(PROGRAMS, "in_hostile")
+# A library that does nothing, in the place of the agent.
+NO_AGENT = {**os.environ, "STILLFRAME_AGENT": os.path.join(PROGRAMS, "plugin.so")}
+
+
+def hostile(stillframe, kind, *options, duration="0.3"):
+    return stillframe("record", "-e", "signal", "-d", duration, "-o", "h.sfr", *options, "--", HOSTILE, kind,
+                      timeout=30, env=NO_AGENT)
+
+
+def recording_of(stillframe):
+    return Recording(os.path.join(stillframe.cwd, "h.sfr"))
+
+
+def test_a_fake_agent_that_behaves(stillframe):
+    done = hostile(stillframe, "good").ok()
+    assert recording_of(stillframe).samples == 110, done
+    assert "note" not in done.err, done
+    assert re.search(r"told: .*clock=both.*rate=199", done.err), done
+
+
+@pytest.mark.parametrize("kind, samples, lost", [("killed", 100, 0), ("torn", 100, 1), ("leaves-a-child", 100, 0),
+                                                 ("ends-early", 100, 0), ("calls-again", 100, 0)])
+def test_its_end_loses_nothing(stillframe, kind, samples, lost):
+    done = hostile(stillframe, kind, duration="20")
+    assert done.status == (137 if kind in ("killed", "torn") else 0), done
+    recording = recording_of(stillframe)
+    assert (recording.samples, sum(recording.losses().values())) == (samples, lost), done
+    assert kind == "calls-again" or "note" not in done.err, done
+
+
+NOT_BEGUN = {
+    "silent": "had not begun", "refuses": "red", "closes": "went away", "babbles": "does not speak",
+    "gives-orders": "only stillframe may say", "no-outbox": "without an outbox", "not-memory": "no shared memory",
+    "a-file": "no shared memory", "shrinks": "might shrink", "tiny": "too small", "boasts": "does not look like one",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_BEGUN)
+def test_agents_that_never_begin(stillframe, kind):
+    done = hostile(stillframe, kind)
+    assert done.status == 1, done
+    assert NOT_BEGUN[kind] in done.err and "\033" not in done.err, done
+    assert "Assertion" not in done.err and not os.path.exists(os.path.join(stillframe.cwd, "h.sfr")), done
+
+
+GOES_WRONG = {
+    "ready-twice": "ready twice", "garbage": "cannot be", "wild": "cannot be", "too-much-time": "more time than",
+    "unknown-things": "unknown cause", "deaf": "told to stop", "endless": "told to stop",
+}
+
+
+@pytest.mark.parametrize("kind", GOES_WRONG)
+def test_agents_that_go_wrong(stillframe, kind):
+    """They are left alone with a note; what they said until then is in the recording, which is a whole one."""
+    done = hostile(stillframe, kind)
+    assert done.status == 0, done
+    said = re.sub(r"\s+", " ", done.err)
+    if kind != "wild":  # whatever it is that is found first
+        assert GOES_WRONG[kind] in said, done
+    assert "is sampled no longer" in said, done
+    assert recording_of(stillframe).value("SELECT complete FROM session") == 1
+
+
+def test_an_outbox_of_huge_pages(stillframe):
+    done = hostile(stillframe, "huge")
+    if "no huge pages" in done.err:
+        pytest.skip("no memory of huge pages here")
+    assert "no shared memory" in done.err, done
+
+
+def test_a_crowd(stillframe):
+    done = hostile(stillframe, "crowd", "--children", duration="10")
+    assert done.status == 0, done
+    assert recording_of(stillframe).samples == 100
+
+
+def test_somebody_else_is_turned_away(stillframe):
+    assert hostile(stillframe, "somebody-else", duration="10").status == 42

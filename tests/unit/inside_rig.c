@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inside_rig.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frozen/chain.h"
+#include "frozen/raw.h"
+#include "frozen/record.h"
+
+#define MAX_REGIONS 256
+#define DEPTH 256
+
+static uint64_t ring_bytes;
+static struct sf_workspace *own;
+struct sf_rig_sums sf_rig_sums[SF_RIG_MAX_SERIAL];
+static _Alignas(8) uint8_t map_bytes[sizeof(struct sf_code_map) +
+				     MAX_REGIONS * sizeof(struct sf_region)];
+
+static void *pages(size_t size)
+{
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+/* Every mapped piece of code is an image of its own. Without tables: this program has frame pointers. */
+static const struct sf_code_map *read_maps(void)
+{
+	struct sf_code_map *map = (struct sf_code_map *)(void *)map_bytes;
+	unsigned long long start, end;
+	char line[512], flags[8];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	map->n_regions = 0;
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%llx-%llx %7s", &start, &end, flags) != 3 || flags[2] != 'x' ||
+		    map->n_regions == MAX_REGIONS)
+			continue;
+		map->regions[map->n_regions] = (struct sf_region){
+			.start = start, .end = end, .bias = start,
+			.image = (uint32_t)map->n_regions + 1,
+		};
+		map->n_regions++;
+	}
+	if (maps)
+		fclose(maps);
+	return map;
+}
+
+static bool make_slots(void)
+{
+	sf_inside.slots = pages(SF_RIG_SLOTS * sizeof(struct sf_slot));
+	for (uint32_t i = 0; sf_inside.slots && i < SF_RIG_SLOTS; i++) {
+		sf_slot_init(&sf_inside.slots[i], i);
+		sf_inside.slots[i].workspace = sf_workspace_create(&sf_inside.access, DEPTH, 16384);
+		if (!sf_inside.slots[i].workspace)
+			return false;
+	}
+	sf_inside.n_slots = SF_RIG_SLOTS;
+	return sf_inside.slots;
+}
+
+bool sf_rig_start(enum sf_inside_mode mode, uint64_t ring_size)
+{
+	memset(&sf_inside, 0, sizeof(sf_inside));
+	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	ring_bytes = ring_size;
+	sf_inside.pid = getpid();
+	sf_inside.cookie = 0x5157;
+	sf_inside.signal = SF_RIG_SIGNAL;
+	sf_inside.arch = sf_arch_host();
+	sf_inside.jitter = true;
+	sf_inside.seats = pages(SF_SEATS * sizeof(struct sf_seat));
+	sf_inside.map = read_maps();
+	if (!sf_self_probe(&sf_inside.access) || !make_slots() || !sf_inside.seats)
+		return false;
+	own = sf_workspace_create(&sf_inside.access, DEPTH, 16384);
+	sf_inside.outbox = pages(sizeof(struct sf_outbox_header) + ring_size);
+	if (!own || !sf_inside.outbox || sf_chain_install(SF_RIG_SIGNAL) != 0)
+		return false;
+	sf_outbox_init(sf_inside.outbox, ring_size, 1);
+	sf_inside.mode = mode;
+	return true;
+}
+
+void sf_rig_stop(void)
+{
+	sf_inside.mode = SF_INSIDE_OFF;
+	sf_chain_remove();
+	sf_workspace_destroy(own);
+	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
+		sf_workspace_destroy(sf_inside.slots[i].workspace);
+	munmap(sf_inside.slots, SF_RIG_SLOTS * sizeof(struct sf_slot));
+	munmap(sf_inside.seats, SF_SEATS * sizeof(struct sf_seat));
+	munmap(sf_inside.outbox, sizeof(struct sf_outbox_header) + ring_bytes);
+	sf_self_close(&sf_inside.access);
+	sf_inside.seats = NULL;
+	sf_inside.outbox = NULL;
+}
+
+static int32_t start_timer(uint64_t period_ns)
+{
+	const struct itimerspec time = {
+		.it_value = { 0, (long)period_ns }, .it_interval = { 0, (long)period_ns },
+	};
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SF_RIG_SIGNAL };
+	int32_t timer;
+
+	event._sigev_un._tid = (pid_t)sf_raw0(SYS_gettid);
+	event.sigev_value.sival_ptr =
+		(void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0);
+	if (sf_raw3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0 ||
+	    sf_raw4(SYS_timer_settime, timer, 0, &time, NULL) != 0)
+		abort();
+	return timer;
+}
+
+struct sf_seat *sf_rig_enter(uint32_t serial, uint64_t period_ns)
+{
+	bool is_new;
+	struct sf_seat *seat = sf_seats_claim(sf_inside.seats, (int32_t)sf_raw0(SYS_gettid), &is_new);
+
+	if (!seat || !is_new)
+		abort();
+	sf_inside.period_ns = period_ns;
+	atomic_store(&seat->period_ns, period_ns);
+	atomic_store(&seat->serial, serial);
+	if (period_ns)
+		atomic_store(&seat->clock, start_timer(period_ns));
+	return seat;
+}
+
+void sf_rig_leave(struct sf_seat *seat)
+{
+	const int32_t timer = atomic_exchange(&seat->clock, -1);
+
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+}
+
+struct sf_workspace *sf_rig_workspace(void)
+{
+	return own;
+}
+
+void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns)
+{
+	const uint32_t heard = sf_bell_rings(&sf_inside.bell);
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		struct sf_slot *slot = &sf_inside.slots[i];
+
+		if (!sf_slot_take(slot))
+			continue;
+		sf_inside_sample(workspace, slot);
+		sf_slot_release(slot);
+		n++;
+	}
+	if (n == 0 && wait_ns)
+		sf_bell_wait(&sf_inside.bell, heard, sf_raw_now_ns() + wait_ns);
+}
+
+static void add_sample(struct sf_rig_sums *sums, const struct sf_stream_sample *sample)
+{
+	sums->n_samples++;
+	sums->cpu_ns += sample->cpu_ns;
+	sums->ticks += sample->ticks;
+	sums->n_frames += sample->n_frames;
+	sums->n_roots += sample->end == SF_END_ROOT;
+	if (sample->hold_ns > sums->max_hold_ns)
+		sums->max_hold_ns = sample->hold_ns;
+}
+
+static void add_loss(struct sf_rig_sums *sums, const struct sf_stream_loss *loss)
+{
+	if (loss->cause >= SF_N_LOSSES)
+		abort();
+	sums->n_losses[loss->cause]++;
+	sums->cpu_ns += loss->cpu_ns;
+	sums->ticks += loss->ticks;
+}
+
+void sf_rig_drain(void)
+{
+	static _Alignas(8) uint8_t record[1 << 16];
+	const struct sf_record_header *header = (const struct sf_record_header *)record;
+	const struct sf_stream_sample *sample = (const struct sf_stream_sample *)record;
+	const struct sf_stream_loss *loss = (const struct sf_stream_loss *)record;
+
+	while (sf_outbox_get(sf_inside.outbox, ring_bytes, record, sizeof(record)) == 1) {
+		if (header->type == SF_STREAM_SAMPLE && sample->serial < SF_RIG_MAX_SERIAL) {
+			add_sample(&sf_rig_sums[0], sample);
+			add_sample(&sf_rig_sums[sample->serial], sample);
+		} else if (header->type == SF_STREAM_LOSS && loss->serial < SF_RIG_MAX_SERIAL) {
+			add_loss(&sf_rig_sums[0], loss);
+			add_loss(&sf_rig_sums[loss->serial], loss);
+		} else {
+			abort();
+		}
+	}
+}

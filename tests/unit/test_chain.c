@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's own action for our signal, behind our handler: it must find everything as if ours were not there.
+ * What can end or confuse a process is tried in a child.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "frozen/chain.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+#define OURS SIGPROF
+#define RESTORER_FLAG 0x04000000u
+
+static volatile sig_atomic_t n_calls, last_signal, has_info, has_context, depth, max_depth;
+static uint64_t seen_mask;
+static volatile int sent_value;
+static sigjmp_buf jump;
+
+static void note_mask(void)
+{
+	sigset_t now;
+
+	sigprocmask(SIG_SETMASK, NULL, &now);
+	memcpy(&seen_mask, &now, sizeof(seen_mask));
+}
+
+static void plain(int signal)
+{
+	n_calls++;
+	last_signal = signal;
+	note_mask();
+}
+
+static void with_info(int signal, siginfo_t *info, void *context)
+{
+	plain(signal);
+	has_info = info->si_pid == getpid() && info->si_signo == OURS;
+	sent_value = info->si_value.sival_int;
+	has_context = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] != 0;
+}
+
+/* Raises itself once while it runs. */
+static void nested(int signal)
+{
+	if (++depth > max_depth)
+		max_depth = depth;
+	if (n_calls++ == 0)
+		raise(signal);
+	depth--;
+}
+
+static void jumps(int signal)
+{
+	n_calls++;
+	(void)signal;
+	siglongjmp(jump, 1);
+}
+
+/* As a program that knows nothing of us. */
+static void set_action(void (*handler)(int), int flags, int masked)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	sigemptyset(&action.sa_mask);
+	if (masked)
+		sigaddset(&action.sa_mask, masked);
+	assert_int_equal(sigaction(OURS, &action, NULL), 0);
+	n_calls = depth = max_depth = has_info = has_context = 0;
+}
+
+static struct sf_kernel_action kernel_action(void)
+{
+	struct sf_kernel_action action = { 0 };
+
+	assert_int_equal(sf_raw4(SYS_rt_sigaction, OURS, NULL, &action, 8), 0);
+	return action;
+}
+
+static void put_in_front(void)
+{
+	assert_int_equal(sf_chain_install(OURS), 0);
+	assert_true(kernel_action().handler == sf_inside_handler);
+}
+
+static uint64_t bit(int signal)
+{
+	return UINT64_C(1) << (signal - 1);
+}
+
+static int fresh(void **state)
+{
+	(void)state;
+	sf_inside.signal = OURS;
+	sf_inside.cookie = 0x5157;
+	sf_inside.pid = getpid();
+	return 0;
+}
+
+/* Gives the signal back, whatever the test left. */
+static int give_back(void **state)
+{
+	struct sf_kernel_action ignore = { .handler = SF_CHAIN_IGNORE };
+
+	(void)state;
+	sf_chain_set(&ignore);
+	sf_chain_remove();
+	signal(OURS, SIG_DFL);
+	return 0;
+}
+
+static void test_how_ours_is_installed(void **state)
+{
+	struct sf_kernel_action action;
+
+	(void)state;
+	put_in_front();
+	action = kernel_action();
+	assert_int_equal(action.flags & ~(uint64_t)RESTORER_FLAG, SA_SIGINFO | SA_ONSTACK | SA_RESTART);
+	assert_int_equal(action.mask | bit(SIGKILL) | bit(SIGSTOP),
+			 ~(bit(SIGCHLD) | bit(SIGCONT) | bit(SIGURG) | bit(SIGWINCH)));
+#ifdef __x86_64__
+	assert_memory_equal((const void *)(uintptr_t)action.restorer,
+			    "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
+#endif
+}
+
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+/* What is ignored is not queued; a handler could leave ours by longjmp. */
+static void test_blocked_unless_ignored(void **state)
+{
+	(void)state;
+	signal(SIGCHLD, do_nothing);
+	put_in_front();
+	assert_true(kernel_action().mask & bit(SIGCHLD));
+	signal(SIGCHLD, SIG_DFL);
+	sf_chain_renew();
+	assert_false(kernel_action().mask & bit(SIGCHLD));
+	assert_true(sf_chain_minds(SIGCHLD) && !sf_chain_minds(SIGUSR1));
+}
+
+static void test_flags_follow_the_program(void **state)
+{
+	static const struct {
+		int own;
+		uint64_t ours;
+	} cases[] = {
+		{ 0, 0 },
+		{ SA_RESTART, SA_RESTART },
+		{ SA_ONSTACK, SA_ONSTACK },
+		{ SA_RESTART | SA_ONSTACK | SA_NODEFER, SA_RESTART | SA_ONSTACK },
+	};
+	struct sf_kernel_action own;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_action(plain, cases[i].own, 0);
+		put_in_front();
+		assert_int_equal(kernel_action().flags & ~(uint64_t)RESTORER_FLAG,
+				 SA_SIGINFO | cases[i].ours);
+		sf_chain_get(&own);
+		assert_int_equal(own.flags & ~(uint64_t)RESTORER_FLAG, cases[i].own);
+	}
+	own = (struct sf_kernel_action){ .handler = SF_CHAIN_IGNORE };
+	sf_chain_set(&own);
+	assert_int_equal(kernel_action().flags & ~(uint64_t)RESTORER_FLAG,
+			 SA_SIGINFO | SA_ONSTACK | SA_RESTART);
+}
+
+static void test_a_plain_handler(void **state)
+{
+	const uint64_t before = sf_inside.n_foreign;
+
+	(void)state;
+	set_action(plain, SA_RESTART, SIGUSR1);
+	put_in_front();
+	errno = 77;
+	raise(OURS);
+	assert_int_equal(errno, 77);
+	assert_int_equal(n_calls, 1);
+	assert_int_equal(last_signal, OURS);
+	assert_int_equal(seen_mask, bit(OURS) | bit(SIGUSR1));
+	note_mask();
+	assert_int_equal(seen_mask, 0);
+	assert_int_equal(sf_inside.n_foreign, before + 1);
+}
+
+static void test_siginfo(void **state)
+{
+	struct sigaction action = { .sa_sigaction = with_info, .sa_flags = SA_SIGINFO | SA_NODEFER };
+	const union sigval value = { .sival_int = 4711 };
+
+	(void)state;
+	sigemptyset(&action.sa_mask);
+	set_action(plain, 0, 0);
+	assert_int_equal(sigaction(OURS, &action, NULL), 0);
+	put_in_front();
+	assert_int_equal(sigqueue(getpid(), OURS, value), 0);
+	assert_int_equal(n_calls, 1);
+	assert_true(has_info && has_context);
+	assert_int_equal(sent_value, 4711);
+	assert_int_equal(seen_mask, 0);
+}
+
+/* What the thread has blocked stays blocked, in the handler and after it. */
+static void test_the_threads_mask(void **state)
+{
+	sigset_t blocked;
+
+	(void)state;
+	set_action(plain, 0, 0);
+	put_in_front();
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	raise(OURS);
+	assert_int_equal(seen_mask, bit(OURS) | bit(SIGUSR2));
+	note_mask();
+	assert_int_equal(seen_mask, bit(SIGUSR2));
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+}
+
+static void test_nesting(void **state)
+{
+	(void)state;
+	set_action(nested, 0, 0);
+	put_in_front();
+	raise(OURS);
+	assert_int_equal(n_calls, 2);
+	assert_int_equal(max_depth, 1);
+	set_action(nested, SA_NODEFER, 0);
+	put_in_front();
+	raise(OURS);
+	assert_int_equal(n_calls, 2);
+	assert_int_equal(max_depth, 2);
+}
+
+static void test_jumping_out(void **state)
+{
+	(void)state;
+	set_action(jumps, 0, 0);
+	put_in_front();
+	for (volatile int i = 0; i < 3; i++) {
+		if (sigsetjmp(jump, 1) == 0)
+			raise(OURS);
+		assert_int_equal(n_calls, i + 1);
+		note_mask();
+		assert_int_equal(seen_mask, 0);
+	}
+}
+
+static void test_ignored(void **state)
+{
+	(void)state;
+	set_action(SIG_IGN, 0, 0);
+	put_in_front();
+	for (int i = 0; i < 3; i++)
+		raise(OURS);
+	sf_chain_remove();
+	assert_true(kernel_action().handler == SF_CHAIN_IGNORE);
+}
+
+/* A program that sets another handler without our knowing, as a static call would. */
+static void test_check(void **state)
+{
+	(void)state;
+	put_in_front();
+	assert_false(sf_chain_check());
+	set_action(plain, 0, 0);
+	assert_true(sf_chain_check());
+	assert_true(kernel_action().handler == sf_inside_handler);
+	assert_false(sf_chain_check());
+	raise(OURS);
+	assert_int_equal(n_calls, 1);
+	sf_chain_remove();
+	assert_true(kernel_action().handler == (void (*)(int, siginfo_t *, void *))(void *)plain);
+	assert_false(sf_chain_check());
+	raise(OURS);
+	assert_int_equal(n_calls, 2);
+}
+
+/* An action that has no restorer, as one from a wrapper of sigaction() may, can be installed all the same. */
+static void test_given_back_with_a_restorer(void **state)
+{
+	const struct sf_kernel_action own = {
+		.handler = (void (*)(int, siginfo_t *, void *))(void *)plain,
+		.flags = SA_RESTART,
+	};
+
+	(void)state;
+	put_in_front();
+	sf_chain_set(&own);
+	sf_chain_remove();
+	n_calls = 0;
+	raise(OURS);
+	assert_int_equal(n_calls, 1);
+}
+
+static void test_changed_meanwhile(void **state)
+{
+	(void)state;
+	put_in_front();
+	set_action(plain, 0, 0);
+	sf_chain_remove(); /* nobody takes away what is not ours */
+	assert_true(kernel_action().handler == (void (*)(int, siginfo_t *, void *))(void *)plain);
+}
+
+static void *change_often(void *arg)
+{
+	const struct sf_kernel_action actions[] = {
+		{ .handler = (void (*)(int, siginfo_t *, void *))(void *)plain, .mask = 1, .flags = 1 },
+		{ .handler = SF_CHAIN_IGNORE, .mask = 2, .flags = 2 },
+	};
+
+	(void)arg;
+	for (unsigned i = 0; i < 100000; i++)
+		sf_chain_set(&actions[i % 2]);
+	return NULL;
+}
+
+/* Never half of one and half of the other. */
+static void test_two_that_change_it(void **state)
+{
+	struct sf_kernel_action action = { .handler = SF_CHAIN_IGNORE, .mask = 2, .flags = 2 };
+	pthread_t threads[2];
+
+	(void)state;
+	sf_chain_set(&action);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, change_often, NULL), 0);
+	for (unsigned i = 0; i < 100000; i++) {
+		sf_chain_get(&action);
+		assert_int_equal(action.mask, action.flags);
+		assert_int_equal(action.mask, action.handler == SF_CHAIN_IGNORE ? 2 : 1);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* --- in a child --- */
+
+static int in_child(void (*what)(void))
+{
+	const struct rlimit cpu_time = { 5, 5 }; /* seconds: then it is killed, whatever it does */
+	const pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		sf_inside.pid = getpid();
+		setrlimit(RLIMIT_CPU, &cpu_time);
+		alarm(20);
+		what();
+		_exit(42);
+	}
+	assert_true(child > 0 && waitpid(child, &status, 0) == child);
+	return status;
+}
+
+static void raise_default(void)
+{
+	signal(OURS, SIG_DFL);
+	if (sf_chain_install(OURS) == 0)
+		raise(OURS);
+}
+
+static void test_the_default_kills(void **state)
+{
+	const int status = in_child(raise_default);
+
+	(void)state;
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == OURS);
+}
+
+static void raise_twice(void)
+{
+	set_action(plain, SA_RESETHAND, 0);
+	if (sf_chain_install(OURS) != 0)
+		_exit(1);
+	raise(OURS);
+	if (n_calls != 1)
+		_exit(2);
+	raise(OURS);
+}
+
+static void test_resethand(void **state)
+{
+	const int status = in_child(raise_twice);
+
+	(void)state;
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == OURS);
+}
+
+/* A tick of ours that comes after all was given back, from a thread that had blocked the signal. */
+static void tick_late(void)
+{
+	const union sigval value = {
+		.sival_ptr = (void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0),
+	};
+
+	signal(OURS, SIG_DFL);
+	if (sf_chain_install(OURS) != 0)
+		_exit(1);
+	sf_chain_remove();
+	sigqueue(getpid(), OURS, value);
+}
+
+static void test_a_late_tick_does_not_kill(void **state)
+{
+	const int status = in_child(tick_late);
+
+	(void)state;
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+}
+
+/* But the program's own signal does, after we have gone as before. */
+static void raise_late(void)
+{
+	signal(OURS, SIG_DFL);
+	if (sf_chain_install(OURS) != 0)
+		_exit(1);
+	sf_chain_remove();
+	raise(OURS);
+}
+
+static void test_the_default_kills_afterwards(void **state)
+{
+	const int status = in_child(raise_late);
+
+	(void)state;
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == OURS);
+}
+
+/* read() goes on or fails, as the program has asked for. */
+static void read_alone(int flags)
+{
+	int ends[2];
+	const pid_t parent = getpid();
+	char byte;
+
+	set_action(plain, flags, 0);
+	if (sf_chain_install(OURS) != 0 || pipe(ends) != 0)
+		_exit(1);
+	if (fork() == 0) {
+		/* A signal every 2 ms, ten of them, and then the byte. */
+		for (int i = 0; i < 10; i++) {
+			usleep(2000);
+			kill(parent, OURS);
+		}
+		if (write(ends[1], "x", 1) != 1)
+			_exit(1);
+		_exit(0);
+	}
+	if (read(ends[0], &byte, 1) == 1)
+		_exit(n_calls ? 10 : 12);
+	_exit(errno == EINTR ? 11 : 12);
+}
+
+static void read_with_restart(void)
+{
+	read_alone(SA_RESTART);
+}
+
+static void read_without(void)
+{
+	read_alone(0);
+}
+
+static void test_restart(void **state)
+{
+	(void)state;
+	assert_int_equal(WEXITSTATUS(in_child(read_with_restart)), 10);
+	assert_int_equal(WEXITSTATUS(in_child(read_without)), 11);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, give_back)
+	const struct CMUnitTest tests[] = {
+		TEST(test_how_ours_is_installed),
+		TEST(test_blocked_unless_ignored),
+		TEST(test_flags_follow_the_program),
+		TEST(test_a_plain_handler),
+		TEST(test_siginfo),
+		TEST(test_the_threads_mask),
+		TEST(test_nesting),
+		TEST(test_jumping_out),
+		TEST(test_ignored),
+		TEST(test_check),
+		TEST(test_given_back_with_a_restorer),
+		TEST(test_changed_meanwhile),
+		TEST(test_two_that_change_it),
+		TEST(test_the_default_kills),
+		TEST(test_resethand),
+		TEST(test_a_late_tick_does_not_kill),
+		TEST(test_the_default_kills_afterwards),
+		TEST(test_restart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

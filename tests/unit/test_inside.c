@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler in a live process: every signal is ours or the program's, every tick a sample or a loss, every
+ * thread is let go, and all CPU time is spoken for once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "frozen/chain.h"
+#include "frozen/raw.h"
+#include "frozen/rearm.h"
+#include "inside_rig.h"
+
+#define MS UINT64_C(1000000)
+#define RING (1u << 20)
+
+static volatile sig_atomic_t n_foreign_calls;
+
+static void count_call(int signal)
+{
+	(void)signal;
+	n_foreign_calls++;
+}
+
+static int start(enum sf_inside_mode mode)
+{
+	n_foreign_calls = 0;
+	signal(SF_RIG_SIGNAL, count_call);
+	return sf_rig_start(mode, RING) ? 0 : -1;
+}
+
+static int start_handler(void **state)
+{
+	(void)state;
+	return start(SF_INSIDE_HANDLER);
+}
+
+static int start_sampler(void **state)
+{
+	(void)state;
+	return start(SF_INSIDE_SAMPLER);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	sf_rig_stop();
+	signal(SF_RIG_SIGNAL, SIG_DFL);
+	return 0;
+}
+
+/* A queued signal with this value, to the calling thread. */
+static void queue(uint64_t value)
+{
+	const union sigval sigval = { .sival_ptr = (void *)(uintptr_t)value };
+
+	assert_int_equal(pthread_sigqueue(pthread_self(), SF_RIG_SIGNAL, sigval), 0);
+}
+
+static void tick(void)
+{
+	queue(sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0));
+}
+
+static void request(uint32_t slot, uint32_t generation)
+{
+	queue(sf_inside_value(sf_inside.cookie, slot, generation));
+}
+
+static void assert_all_free(void)
+{
+	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++) {
+		assert_int_equal(sf_slot_state(atomic_load(&sf_inside.slots[i].word)), SF_SLOT_FREE);
+		assert_null(atomic_load(&sf_inside.slots[i].map));
+	}
+}
+
+/* --- whose it is --- */
+
+static void test_what_is_not_ours(void **state)
+{
+	(void)state;
+	sf_rig_enter(1, 0);
+	raise(SF_RIG_SIGNAL);
+	queue(0);
+	queue(UINT64_MAX);
+	queue(sf_inside_value((uint16_t)(sf_inside.cookie + 1), SF_NO_SLOT, 0));
+	queue((uintptr_t)&sf_inside);
+	sf_inside.pid++;
+	tick();
+	sf_inside.pid--;
+	assert_int_equal(n_foreign_calls, 6);
+	assert_int_equal(sf_inside.n_foreign, 6);
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[0].n_samples, 0);
+}
+
+static void test_what_is_swallowed(void **state)
+{
+	struct sf_seat *seat;
+
+	(void)state;
+	tick(); /* no seat */
+	seat = sf_rig_enter(1, 0);
+	atomic_store(&seat->flags, SF_SEAT_UNWATCHED);
+	tick();
+	atomic_store(&seat->flags, SF_SEAT_LEAVING);
+	tick();
+	atomic_store(&seat->flags, 0);
+	sf_inside.mode = SF_INSIDE_OFF;
+	tick();
+	sf_inside.mode = SF_INSIDE_HANDLER;
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[0].n_samples, 0);
+	assert_int_equal(n_foreign_calls, 0);
+	assert_int_equal(seat->spoken_ns, 0);
+	tick();
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+	assert_all_free();
+}
+
+/* As the kernel queues it, in a frame of our own making. */
+static void poll_signal(int code, int fd)
+{
+	siginfo_t info = { .si_signo = SF_RIG_SIGNAL, .si_code = code };
+	ucontext_t context;
+
+	getcontext(&context);
+	info.si_fd = fd;
+	sf_inside_handler(SF_RIG_SIGNAL, &info, &context);
+	sigprocmask(SIG_SETMASK, &context.uc_sigmask, NULL);
+}
+
+static void test_perf(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	(void)state;
+	atomic_store(&seat->clock, 1000);
+	poll_signal(POLL_IN, 1000);
+	assert_int_equal(n_foreign_calls, 1); /* that is a timer's number */
+	atomic_store(&seat->flags, SF_SEAT_PERF);
+	atomic_store(&seat->rings_as, 1000);
+	poll_signal(POLL_IN, 1000);
+	atomic_store(&seat->clock, -1); /* closed, but one was under way */
+	poll_signal(POLL_HUP, 1000);
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 2);
+	poll_signal(POLL_IN, 1001);
+	poll_signal(SI_USER, 1000);
+	poll_signal(7, 1000);
+	assert_int_equal(n_foreign_calls, 4);
+	/* Taken off meanwhile; the program has no handler for it, and would end. */
+	sf_chain_set(&(struct sf_kernel_action){ .handler = SF_CHAIN_DEFAULT });
+	poll_signal(POLL_IN, 1001);
+	sf_chain_set(&(struct sf_kernel_action){ .handler = SF_CHAIN_IGNORE });
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 3);
+	atomic_store(&seat->clock, -1);
+}
+
+/* --- requests --- */
+
+static void test_requests(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+	uint32_t generation;
+
+	(void)state;
+	assert_true(sf_slot_request(&sf_inside.slots[2], &generation));
+	request(2, generation + 1);
+	request(1, generation);
+	request(SF_RIG_SLOTS, generation);
+	assert_int_equal(sf_inside.n_late, 3);
+	assert_int_equal(sf_slot_state(sf_inside.slots[2].word), SF_SLOT_REQUESTED);
+	request(2, generation);
+	request(2, generation);
+	assert_int_equal(sf_inside.n_late, 4);
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+	assert_int_equal(seat->n_samples, 1);
+	assert_all_free();
+	/* A thread that is passed over gives the slot back at once. */
+	atomic_store(&seat->flags, SF_SEAT_UNWATCHED);
+	assert_true(sf_slot_request(&sf_inside.slots[0], &generation));
+	request(0, generation);
+	assert_all_free();
+}
+
+/* --- weights --- */
+
+static void burn(uint64_t ns)
+{
+	const uint64_t until = sf_raw_thread_cpu_ns() + ns;
+
+	while (sf_raw_thread_cpu_ns() < until)
+		;
+}
+
+static void test_weights(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+	uint64_t before;
+
+	(void)state;
+	sf_inside.period_ns = 2 * MS;
+	atomic_store(&seat->period_ns, 16 * MS); /* it has backed off: ticks are those that were asked for */
+	tick();
+	sf_rig_drain();
+	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	before = seat->spoken_ns;
+	seat->over_ns = 0; /* the tick above was early, and would be one less here */
+	burn(9 * MS);
+	tick();
+	sf_rig_drain();
+	assert_true(sf_rig_sums[1].cpu_ns >= 9 * MS);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns - before);
+	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / (2 * MS),
+			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
+}
+
+/* Each is rounded, and together they are as many as periods have gone by. */
+static void test_ticks_add_up(void **state)
+{
+	sf_rig_enter(1, 0);
+
+	(void)state;
+	sf_inside.period_ns = MS;
+	tick();
+	sf_rig_drain();
+	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	for (unsigned i = 0; i < 20; i++) {
+		burn(MS * 5 / 4);
+		tick();
+	}
+	sf_rig_drain();
+	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / MS - 2, sf_rig_sums[1].cpu_ns / MS + 2);
+}
+
+/* No room at all: nothing is spoken for, and the next sample speaks for it. */
+static void test_a_full_outbox(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	(void)state;
+	while (sf_inside_lose(1, SF_LOSS_GONE, 0, 0, 0))
+		;
+	burn(MS);
+	atomic_store(&seat->waited_ns, 77);
+	tick();
+	assert_int_equal(seat->spoken_ns, 0);
+	assert_int_equal(seat->waited_ns, 77);
+	assert_int_equal(seat->n_samples, 0);
+	sf_rig_drain();
+	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	tick();
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+	assert_true(sf_rig_sums[1].cpu_ns >= MS);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+}
+
+static void test_no_slot(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	(void)state;
+	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
+		assert_non_null(sf_slot_claim(sf_inside.slots, SF_RIG_SLOTS, i));
+	tick();
+	sf_rig_drain();
+	assert_int_equal(sf_inside.n_no_slot, 1);
+	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_NO_SLOT], 1);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+}
+
+/* Nobody walks: the thread lets itself go, and that is a loss. */
+static void test_nobody_comes(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	(void)state;
+	tick();
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_LATE], 1);
+	assert_int_equal(sf_rig_sums[1].n_samples, 0);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+	assert_all_free();
+}
+
+/* --- maps --- */
+
+static void test_a_stale_map(void **state)
+{
+	static const struct sf_code_map nothing;
+	const struct sf_code_map *map = sf_inside.map;
+
+	(void)state;
+	sf_rig_enter(1, 0);
+	sf_inside.map_stale = 0;
+	sf_inside.map = &nothing;
+	tick();
+	assert_int_equal(sf_inside.map_stale, 1);
+	sf_inside.map = map;
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+}
+
+/* --- system calls --- */
+
+static int32_t ring_in(uint64_t ns)
+{
+	const struct itimerspec time = { .it_value = { 0, (long)ns } };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SF_RIG_SIGNAL };
+	int32_t timer;
+
+	event._sigev_un._tid = (pid_t)sf_raw0(SYS_gettid);
+	event.sigev_value.sival_ptr =
+		(void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0);
+	assert_int_equal(sf_raw3(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer), 0);
+	assert_int_equal(sf_raw4(SYS_timer_settime, timer, 0, &time, NULL), 0);
+	return timer;
+}
+
+/* Ticks mend, swallowed ones too; the program's own signal does not. */
+static void test_calls_are_mended(void **state)
+{
+	const struct timespec time = { 0, 30 * (long)MS };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t before = sf_inside.n_mended;
+
+		for (unsigned j = 0; j < 20 && sf_inside.n_mended == before; j++) {
+			const int32_t timer = ring_in(3 * MS);
+
+			errno = 0;
+			assert_int_equal(nanosleep(&time, NULL), 0);
+			assert_int_equal(errno, 0);
+			sf_raw1(SYS_timer_delete, timer);
+		}
+		assert_true(sf_inside.n_mended > before);
+		if (i == 0)
+			sf_rig_enter(1, 0);
+	}
+}
+
+/* --- clocks --- */
+
+static void test_periods(void **state)
+{
+	(void)state;
+	assert_int_equal(sf_rearm_period(100, 100, 13, 100), 200);
+	assert_int_equal(sf_rearm_period(100, 100, 12, 100), 100);
+	assert_int_equal(sf_rearm_period(800, 100, 900, 800), 1600);
+	assert_int_equal(sf_rearm_period(1600, 100, 900, 1600), 1600);
+	assert_int_equal(sf_rearm_period(1600, 100, 49, 1600), 800);
+	assert_int_equal(sf_rearm_period(1600, 100, 51, 1600), 1600);
+	assert_int_equal(sf_rearm_period(100, 100, 1, 100), 100);
+}
+
+static uint64_t interval_of(int32_t timer, uint64_t *next_ret)
+{
+	struct itimerspec time;
+
+	assert_int_equal(sf_raw2(SYS_timer_gettime, timer, &time), 0);
+	*next_ret = (uint64_t)time.it_value.tv_nsec;
+	return (uint64_t)time.it_interval.tv_nsec;
+}
+
+static void test_jitter(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 400 * MS);
+	uint64_t next, lowest = UINT64_MAX, highest = 0, sum = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		sf_rearm(seat, 400 * MS);
+		assert_int_equal(interval_of(seat->clock, &next), 400 * MS);
+		lowest = next < lowest ? next : lowest;
+		highest = next > highest ? next : highest;
+		sum += next;
+	}
+	/* The thread runs meanwhile, so a little is gone already. */
+	assert_in_range(lowest, 290 * MS, 310 * MS);
+	assert_in_range(highest, 490 * MS, 500 * MS);
+	assert_in_range(sum / 1000, 385 * MS, 410 * MS);
+	sf_inside.jitter = false;
+	sf_rearm(seat, 400 * MS);
+	interval_of(seat->clock, &next);
+	assert_in_range(next, 390 * MS, 400 * MS);
+	sf_rig_leave(seat);
+	sf_rearm(seat, 400 * MS); /* has none any more: nothing happens */
+}
+
+/* --- threads --- */
+
+#define N_THREADS 6
+static _Atomic uint32_t n_running;
+static uint64_t spoken[N_THREADS + 1], used[N_THREADS + 1];
+
+static __attribute__((noinline)) uint64_t recurse(unsigned depth)
+{
+	volatile uint64_t x = depth;
+
+	if (depth == 0) {
+		burn(100000);
+		return 0;
+	}
+	return recurse(depth - 1) + x;
+}
+
+static void *work(void *arg)
+{
+	const unsigned number = (unsigned)(uintptr_t)arg;
+	struct sf_seat *seat = sf_rig_enter(number, MS);
+
+	while (sf_raw_thread_cpu_ns() < 200 * MS)
+		recurse(20);
+	sf_rig_leave(seat);
+	tick(); /* the rest */
+	spoken[number] = seat->spoken_ns;
+	used[number] = sf_raw_thread_cpu_ns();
+	n_running--;
+	return NULL;
+}
+
+static void *run_sampler(void *arg)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (n_running)
+		sf_rig_sample(arg, 20 * MS);
+	return NULL;
+}
+
+static void check_thread(unsigned number)
+{
+	const struct sf_rig_sums *sums = &sf_rig_sums[number];
+	uint64_t n_losses = 0;
+
+	for (unsigned i = 0; i < SF_N_LOSSES; i++)
+		n_losses += sums->n_losses[i];
+	/* The kernel looks at timers at its own tick, 100 to 1,000 times a second. */
+	assert_true(sums->n_samples >= 5);
+	/* On a busy machine all slots may be taken for long by threads that wait to be let go. */
+	assert_true(n_losses <= sums->n_samples);
+	assert_int_equal(sums->cpu_ns, spoken[number]);
+	assert_true(used[number] - spoken[number] < 50 * MS);
+	assert_in_range(sums->ticks, 200 - 20, used[number] / MS + 20);
+	assert_true(sums->n_frames / sums->n_samples > 20);
+}
+
+static void test_threads(void **state)
+{
+	pthread_t threads[N_THREADS], sampler;
+	const bool sampled = sf_inside.mode == SF_INSIDE_SAMPLER;
+
+	(void)state;
+	n_running = N_THREADS;
+	for (uintptr_t i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
+	if (sampled)
+		assert_int_equal(pthread_create(&sampler, NULL, run_sampler, sf_rig_workspace()), 0);
+	while (n_running) {
+		sf_rig_drain();
+		usleep(1000);
+	}
+	for (unsigned i = 0; i < N_THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	if (sampled)
+		assert_int_equal(pthread_join(sampler, NULL), 0);
+	sf_rig_drain();
+	for (unsigned i = 1; i <= N_THREADS; i++)
+		check_thread(i);
+	assert_int_equal(sf_inside.outbox->lost, 0);
+	assert_int_equal(n_foreign_calls, 0);
+	assert_all_free();
+}
+
+/*
+ * On an alternate stack as small as programs have: 8 KiB, less than which sysconf(_SC_SIGSTKSZ) does not
+ * advise; with a page behind it that nobody may touch.
+ */
+#define SMALL 8192
+
+static void *work_on_small_stack(void *arg)
+{
+	const size_t least = (size_t)sysconf(_SC_MINSIGSTKSZ);
+	const size_t size = least > SMALL / 2 ? least + SMALL / 2 : SMALL;
+	uint8_t *bytes = mmap(NULL, size + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const stack_t small = { .ss_sp = bytes + 4096, .ss_size = size };
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	mprotect(bytes, 4096, PROT_NONE);
+	sigaltstack(&small, NULL);
+	work(arg);
+	sigaltstack(&none, NULL);
+	munmap(bytes, size + 8192);
+	return NULL;
+}
+
+static void test_small_stack(void **state)
+{
+	pthread_t thread, sampler;
+	const bool sampled = sf_inside.mode == SF_INSIDE_SAMPLER;
+	struct sf_kernel_action ignore = { .handler = SF_CHAIN_IGNORE };
+
+	(void)state;
+	sf_chain_set(&ignore); /* so that ours is on the alternate stack */
+	n_running = 1;
+	assert_int_equal(pthread_create(&thread, NULL, work_on_small_stack, (void *)1), 0);
+	if (sampled)
+		assert_int_equal(pthread_create(&sampler, NULL, run_sampler, sf_rig_workspace()), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	if (sampled)
+		assert_int_equal(pthread_join(sampler, NULL), 0);
+	sf_rig_drain();
+	check_thread(1);
+}
+
+int main(void)
+{
+#define HANDLER(name) { #name ", handler", name, start_handler, stop, NULL }
+#define SAMPLER(name) { #name ", sampler", name, start_sampler, stop, NULL }
+	const struct CMUnitTest tests[] = {
+		HANDLER(test_what_is_not_ours),
+		HANDLER(test_what_is_swallowed),
+		HANDLER(test_perf),
+		HANDLER(test_requests),
+		HANDLER(test_weights),
+		HANDLER(test_ticks_add_up),
+		HANDLER(test_a_full_outbox),
+		HANDLER(test_no_slot),
+		SAMPLER(test_nobody_comes),
+		HANDLER(test_a_stale_map),
+		HANDLER(test_calls_are_mended),
+		HANDLER(test_periods),
+		HANDLER(test_jitter),
+		HANDLER(test_threads),
+		SAMPLER(test_threads),
+		HANDLER(test_small_stack),
+		SAMPLER(test_small_stack),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
