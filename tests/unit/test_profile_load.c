@@ -132,7 +132,7 @@ static const struct {
 	{ "UPDATE modules SET id = -3", "modules, row 1: id is -3" },
 	{ "UPDATE modules SET id = 3", "there is no module 1" },
 	{ "UPDATE functions SET module = 4294967295", "there is no module 4294967295" },
-	{ "UPDATE frames SET kind = 60", "kind is 3" },
+	{ "UPDATE frames SET kind = 60", "kind is 60" },
 	{ "UPDATE frames SET via = 200", "via is 200" },
 	{ "UPDATE frames SET address = 1.5", "address has the wrong type" },
 	{ "DELETE FROM frames WHERE id = 2", "frames, row 2: id is 3" },
