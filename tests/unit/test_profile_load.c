@@ -154,7 +154,7 @@ static const struct {
 	{ "UPDATE samples SET wall_ns = 9000000000000000000", "more than 292 years" },
 	{ "UPDATE samples SET ticks = 4294967296", "ticks is 4294967296" },
 	{ "UPDATE samples SET state = 4", "state is 4" },
-	{ "UPDATE samples SET \"end\" = 10", "end is 10" },
+	{ "UPDATE samples SET \"end\" = 60", "end is 60" },
 	{ "UPDATE samples SET unheld = 2", "unheld is 2" },
 	{ "UPDATE samples SET syscall = 70000", "syscall is 70000" },
 	{ "UPDATE losses SET cause = 9", "cause is 9" },
