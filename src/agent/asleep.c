@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof that it slept: its CPU clock was read before it was looked at, and says the same after the walk. A
- * thread that was on a CPU at all in between has used some of it. (Counting switches, as from outside,
- * proves the same for two more files to read; the clock is one system call.)
+ * The proof that it slept: its CPU clock was read before it was looked at, and says the same after
+ * the walk. A thread that was on a CPU at all in between has used some of it. (Counting switches,
+ * as from outside, proves the same for two more files to read; the clock is one system call.)
  */
 #include "agent/asleep.h"
 
@@ -13,9 +13,9 @@
 #include "frozen/raw.h"
 
 /*
- * A thread that sleeps on is told of when what is untold is an eighth of its sleep, or a second: five thousand
- * idle threads would fill the outbox with 5 MB a second otherwise. What is untold when it runs is not lost: it
- * is told then, or goes with its next sample asleep.
+ * A thread that sleeps on is told of when what is untold is an eighth of its sleep, or a second:
+ * five thousand idle threads would fill the outbox with 5 MB a second otherwise. What is untold
+ * when it runs is not lost: it is told then, or goes with its next sample asleep.
  */
 #define AGAIN_SHARE 8
 #define AGAIN_NS 1000000000
@@ -28,8 +28,8 @@ static const uint8_t arg_regs[6] = { 0, 1, 2, 3, 4, 5 };
 #endif
 
 /*
- * A call that goes on after an interruption does so as restart_syscall, which says nothing to a reader:
- * the number that the code loads does (x86-64: mov $number, %eax; syscall).
+ * A call that goes on after an interruption does so as restart_syscall, which says nothing to a
+ * reader: the number that the code loads does (x86-64: mov $number, %eax; syscall).
  */
 static int32_t syscall_of(const struct sf_own_place *place)
 {

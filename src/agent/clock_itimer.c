@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One clock for the whole process, as setitimer(ITIMER_PROF) is: for comparison, and for threads too short-lived
- * to get a clock of their own. At most HZ signals a second for all threads together, and whichever
- * thread runs when it rings gets it, which is not fair.
+ * One clock for the whole process, as setitimer(ITIMER_PROF) is: for comparison, and for threads
+ * too short-lived to get a clock of their own. At most HZ signals a second for all threads
+ * together, and whichever thread runs when it rings gets it, which is not fair.
  *
- * Not setitimer itself: an interval timer lives on through exec (setitimer(2)), and the signal's default
- * action would end the next program.
+ * Not setitimer itself: an interval timer lives on through exec (setitimer(2)), and the signal's
+ * default action would end the next program.
  */
 #include <stdatomic.h>
 #include <time.h>

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A perf event that counts the CPU time of one thread and signals it (perf_event_open(2), "Overflow
- * handling"; fcntl(2), F_SETSIG). It rings to the microsecond, where timers ring at the kernel's ticks.
+ * A perf event that counts the CPU time of one thread and signals it (perf_event_open(2),
+ * "Overflow handling"; fcntl(2), F_SETSIG). It rings to the microsecond, where timers ring at the
+ * kernel's ticks.
  *
- * The event has no buffer. What it needs is one descriptor for each thread, in a process that is not
- * ours, so: at most a quarter of what the process may have, at numbers that programs do not reach, and closed
- * only when the event's id says that the number still is ours.
+ * The event has no buffer. What it needs is one descriptor for each thread, in a process that is
+ * not ours, so: at most a quarter of what the process may have, at numbers that programs do not
+ * reach, and closed only when the event's id says that the number still is ours.
  *
  * Not where the kernel may not be counted (perf_event_paranoid 2 for an ordinary user): an event
  * with exclude_kernel that is due inside a system call rings not later but never (kernel:
- * kernel/events/core.c, perf_swevent_hrtimer). A thread that spent its time in read() got 6 of its 500 ticks
- * here, so that the time would be put down to whatever it does between its calls.
+ * kernel/events/core.c, perf_swevent_hrtimer). A thread that spent its time in read() got 6 of its
+ * 500 ticks here, so that the time would be put down to whatever it does between its calls.
  *
- * Not with a real-time signal: those queue up in a thread that blocks them, and when the queue is full
- * the kernel sends SIGIO in their place (fs/fcntl.c, send_sigio_to_task), which ends most programs.
+ * Not with a real-time signal: those queue up in a thread that blocks them, and when the queue is
+ * full the kernel sends SIGIO in their place (fs/fcntl.c, send_sigio_to_task), which ends most
+ * programs.
  */
 #include "agent/clocks.h"
 
@@ -29,7 +31,7 @@
 #include "frozen/raw.h"
 
 #define FIRST_REAL_TIME 32      /* the kernel's SIGRTMIN; libc's is a few higher */
-#define HIGHEST_START 12288     /* a table of descriptors is as long as its highest: 16 384 entries */
+#define HIGHEST_START 12288     /* the table of descriptors reaches to the highest: 16 384 */
 #define FEWEST 16               /* below this it is not worth having two kinds of clock */
 
 static _Atomic uint32_t n_open;
@@ -52,7 +54,7 @@ static long open_event(int32_t tid, uint64_t period_ns, unsigned exclude)
 
 	if (fd != -EINVAL)
 		return fd;
-	attr.remove_on_exec = 0; /* before Linux 5.13; the descriptor is closed on exec in any case */
+	attr.remove_on_exec = 0; /* before Linux 5.13; exec closes the descriptor in any case */
 	return sf_raw6(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
 }
 

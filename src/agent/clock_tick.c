@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No clock at all: at its own ticks the sampler asks the threads whose CPU time has moved (sampler.h).
- * For systems on which no timer is to be had, and for clock=wall.
+ * No clock at all: at its own ticks the sampler asks the threads whose CPU time has moved
+ * (sampler.h). For systems on which no timer is to be had, and for clock=wall.
  */
 #include "agent/clocks.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A timer on the CPU clock of one thread that signals that thread (timer_create(2), SIGEV_THREAD_ID). It
- * works everywhere and needs no descriptor. The kernel looks at such timers at its own ticks, HZ times a second
- * of CPU time, so above that rate several periods come as one signal: the weights say so.
+ * A timer on the CPU clock of one thread that signals that thread (timer_create(2),
+ * SIGEV_THREAD_ID). It works everywhere and needs no descriptor. The kernel looks at such timers
+ * at its own ticks, HZ times a second of CPU time, so above that rate several periods come as one
+ * signal: the weights say so.
  *
- * By raw system calls: libc's timer_create knows the clocks of other threads only by their pthread_t.
+ * By raw system calls: libc's timer_create knows the clocks of other threads only by their
+ * pthread_t.
  */
 #include "agent/clock_timer.h"
 
@@ -92,7 +94,7 @@ static void disarm(struct sf_seat *seat)
 
 const struct sf_agent_clock_kind sf_agent_clock_timer = {
 	.name = "timer",
-	.summary = "timer on each thread's CPU clock: works everywhere, coarse above the kernel's HZ",
+	.summary = "timer on each thread's CPU clock: works everywhere, coarse above HZ",
 	.per_thread = true,
 	.check = check,
 	.arm = arm,

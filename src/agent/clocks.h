@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rings for a thread's CPU time. Each kind arms one thread (or the process) so that our signal
- * comes about every seat->period_ns of CPU time; how much CPU time a sample speaks for is read from the
- * thread's own clock, so a kind that rings late or seldom loses precision, not time.
+ * What rings for a thread's CPU time. Each kind arms one thread (or the process) so that our
+ * signal comes about every seat->period_ns of CPU time; how much CPU time a sample speaks for is
+ * read from the thread's own clock, so a kind that rings late or seldom loses precision, not time.
  *
- * To add one: a line in sf_agent_clocks, its functions in a file clock_NAME.c, its word in docs/engines.md.
+ * To add one: a line in sf_agent_clocks, its functions in a file clock_NAME.c, its word in
+ * docs/engines.md.
  */
 #ifndef SF_AGENT_CLOCKS_H
 #define SF_AGENT_CLOCKS_H
@@ -23,11 +24,14 @@ struct sf_agent_clock_kind {
 
 	/* Whether it works here; if not, why. Leaves nothing behind. */
 	bool (*check)(struct sf_error *err);
-	/* Why it is not taken unasked although it works, for people; NULL: it is. May be NULL itself. */
+	/*
+	 * Why it is not taken unasked although it works, for people; NULL: it is. May be NULL
+	 * itself.
+	 */
 	const char *(*drawback)(void);
 	/*
-	 * Rings for this thread from now on, every seat->period_ns; sf_inside's pid, cookie and signal
-	 * are set. False: gone, or no more to be had (then the next kind is tried for it).
+	 * Rings for this thread from now on, every seat->period_ns; sf_inside's pid, cookie and
+	 * signal are set. False: gone, or no more to be had (then the next kind is tried for it).
 	 */
 	bool (*arm)(struct sf_seat *seat, int32_t tid);
 	/* Any thread, also when it was disarmed already: one of them does it. */
@@ -39,14 +43,22 @@ extern const struct sf_agent_clock_kind *const sf_agent_clocks[];
 extern const struct sf_agent_clock_kind sf_agent_clock_perf, sf_agent_clock_timer,
 	sf_agent_clock_itimer, sf_agent_clock_tick;
 
-/* A thread's clock: of `kind`, or where there is no more of it a timer. False: the thread is gone. */
+/*
+ * A thread's clock: of `kind`, or where there is no more of it a timer. False: the thread is gone.
+ */
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid);
 /* Whatever it has. Signals that it sent already may still come. */
 void sf_agent_clock_disarm(struct sf_seat *seat);
-/* False: the program has closed our descriptor. Then it is forgotten, and arming gives another clock. */
+/*
+ * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
+ * clock.
+ */
 bool sf_agent_clock_lives(struct sf_seat *seat);
 
-/* The kind to use: the one asked for (1 + its place), or with 0 the best that works and leaves room for the target. */
+/*
+ * The kind to use: the one asked for (1 + its place), or with 0 the best that works and leaves
+ * room for the target.
+ */
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/keeper.h"
 #include "agent/spawn.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
@@ -17,6 +18,7 @@
 
 #define ANSWER_MS 5000
 #define LOOK_MS 1000
+#define TABLES_NS 1000000000u  /* the start of a program waits at most so long for unwind tables */
 
 /* What a caller or a stillframe says first, as options. A refusal is sent by the caller of this. */
 static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_error *err)
@@ -54,6 +56,8 @@ bool sf_control_call(const char *path, struct sf_error *err)
 	if (channel < 0)
 		return false;
 	ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
+	if (ok)
+		sf_keep_wait_for_tables(TABLES_NS);
 	return answer(ok, channel, &options, err);
 }
 

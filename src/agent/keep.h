@@ -48,6 +48,7 @@ struct sf_keep {
 	uint32_t n_told;          /* images up to this number were told */
 	uint64_t missing_tried_ns;
 	bool renew;               /* a table has come since the map was made */
+	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
 
 	/* keep_out.c */
 	struct sf_stream_file *file;

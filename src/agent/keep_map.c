@@ -25,6 +25,7 @@
 #define YOUNG_SHARE 3                 /* so many */
 #define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for tables */
 #define RETRY_NS 100000000u
+#define YOUNG_RETRY_NS 10000000u
 #define PATIENCE_NS 3000000000u       /* for a stillframe that builds tables */
 
 /* --- tables --- */
@@ -245,9 +246,16 @@ static bool is_due(struct sf_keep *keep, uint64_t now_ns)
 	return atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) != 0;
 }
 
+static void say_whether_complete(struct sf_keep *keep)
+{
+	atomic_store(&keep->incomplete, keep->missing.n > 0 || keep->renew);
+}
+
 void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
 {
-	if (keep->missing.n && now_ns - keep->missing_tried_ns >= RETRY_NS)
+	uint64_t retry_ns = now_ns - keep->started_ns < YOUNG_NS ? YOUNG_RETRY_NS : RETRY_NS;
+
+	if (keep->missing.n && now_ns - keep->missing_tried_ns >= retry_ns)
 		try_missing(keep, now_ns);
 	if (is_due(keep, now_ns)) {
 		/* First: code that is met while the map is read is looked for again. */
@@ -257,6 +265,7 @@ void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
 	}
 	if (keep->retired.n)
 		free_retired(keep);
+	say_whether_complete(keep);
 }
 
 bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
@@ -271,6 +280,7 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	loading.build_until_ns = keep->channel.fd >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
 	ok = renew(keep, err);
 	loading.build_until_ns = 0;
+	say_whether_complete(keep);
 	if (!ok)
 		sf_keep_maps_deinit(keep);
 	return ok;

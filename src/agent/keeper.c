@@ -20,6 +20,7 @@
 #define YOUNG_NS 1000000000u
 #define SIGNAL_CHECK_NS 100000000u
 #define FLUSH_PIECE_NS 100000000u
+#define LOOK_NS 1000000u
 
 static struct sf_keep the_keep; /* one profile at a time; never freed, so a late flush() finds it */
 
@@ -160,6 +161,17 @@ bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_err
 	sf_keep_out_deinit(keep);
 	agent->keep = NULL;
 	return ok;
+}
+
+void sf_keep_wait_for_tables(uint64_t timeout_ns)
+{
+	struct sf_keep *keep = &the_keep;
+	const uint64_t until_ns = sf_now_ns() + timeout_ns;
+	uint64_t now_ns;
+
+	while (atomic_load(&keep->incomplete) && !atomic_load(&keep->quit) &&
+	       (now_ns = sf_now_ns()) < until_ns)
+		sf_sleep_until(now_ns + LOOK_NS);
 }
 
 bool sf_keep_flush(uint64_t timeout_ns, struct sf_error *err)

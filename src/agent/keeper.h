@@ -23,6 +23,12 @@ bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct
  * images. Nothing may walk any more. False: the file is not complete.
  */
 bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_error *err);
+/*
+ * Waits, at most timeout_ns, until the unwind tables that a stillframe is making are there: before main(), so that
+ * the first samples of a program that nobody has sampled yet can be walked.
+ */
+void sf_keep_wait_for_tables(uint64_t timeout_ns);
+
 /* The stream file is up to date when it returns; waits at most timeout_ns. */
 bool sf_keep_flush(uint64_t timeout_ns, struct sf_error *err);
 

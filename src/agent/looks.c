@@ -18,7 +18,10 @@ static bool is_leaving(const struct sf_agent_thread *thread)
 	return atomic_load(&thread->seat->flags) & SF_SEAT_LEAVING;
 }
 
-/* Another thread has its id by now, and a clock that began anew. It comes into sight at the next scan. */
+/*
+ * Another thread has its id by now, and a clock that began anew. It comes into sight at the next
+ * scan.
+ */
 static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	return cpu_ns < thread->cpu_ns;

@@ -64,8 +64,6 @@ static const struct sf_option keys[] = {
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
 	{ "duration", 0, SF_OPTION_TIME, AT(duration_ns), "TIME",
 	  "Stop after this time (default: when the program ends).", .minimum = 1000000 },
-	{ "wake-blocked", 0, SF_OPTION_FLAG, AT(wake_blocked), NULL,
-	  "Signal also threads whose system call may then fail with EINTR." },
 	{ "start", 0, SF_OPTION_FLAG, AT(start), NULL, "Start with the defaults." },
 	{ "listen", 0, SF_OPTION_FLAG, AT(listen), NULL,
 	  "Wait for stillframe record -p; alone: do not start before." },

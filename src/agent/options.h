@@ -37,7 +37,6 @@ struct sf_agent_options {
 	uint32_t    per_tick;         /* threads asked at one tick of the sampler's own clock; 0: all. Default 8 */
 	uint32_t    max_depth;        /* default SF_DEFAULT_DEPTH */
 	uint64_t    duration_ns;      /* 0: until stopped */
-	bool        wake_blocked;     /* also signal threads asleep where an interruption would be seen; default no */
 	bool        again;            /* after an exec: `out` is gone on with; set by lifecycle.c, no key */
 	char       *text;             /* what the strings point into; owned */
 };

@@ -152,7 +152,10 @@ bool sf_own_blocks(int32_t tid, int signal)
 	return sf_own_number(&p, 16) >> (signal - 1) & 1;
 }
 
-/* "running", or "nr a0 a1 a2 a3 a4 a5 sp pc", or "-1 sp pc" (kernel: fs/proc/base.c, proc_pid_syscall). */
+/*
+ * "running", or "nr a0 a1 a2 a3 a4 a5 sp pc", or "-1 sp pc" (kernel: fs/proc/base.c,
+ * proc_pid_syscall).
+ */
 bool sf_own_place(int32_t tid, struct sf_own_place *ret)
 {
 	char text[256];

@@ -12,7 +12,7 @@
 #include "frozen/raw.h"
 
 #define TIMEOUT_NS 50000000
-#define DEAF_NS 1000000      /* CPU time with our signal blocked; less, and it is on its way out of a handler */
+#define DEAF_NS 1000000      /* CPU time in which it blocked us; less, and it is leaving a handler */
 
 bool sf_requests_init(struct sf_requests *requests, struct sf_error *err)
 {
@@ -33,7 +33,10 @@ static struct sf_slot *find_slot(struct sf_requests *requests, uint32_t *ret)
 		struct sf_slot *slot =
 			&sf_inside.slots[(requests->next_slot + i) % sf_inside.n_slots];
 
-		/* One whose request was answered, but which is not noted as settled, is still ours. */
+		/*
+		 * One whose request was answered, but which is not noted as settled, is still
+		 * ours.
+		 */
 		if (!requests->of[slot->number].asked_ns && sf_slot_request(slot, ret)) {
 			requests->next_slot = slot->number + 1;
 			return slot;
@@ -63,8 +66,8 @@ static void finish(struct sf_requests *requests, struct sf_request *request)
 }
 
 /*
- * Nobody came, and nobody will. Only a deaf thread's CPU time goes with the loss: a late one's is still on its
- * account, and its next sample speaks for it.
+ * Nobody came, and nobody will. Only a deaf thread's CPU time goes with the loss: a late one's is
+ * still on its account, and its next sample speaks for it.
  */
 static void lose(struct sf_request *request)
 {

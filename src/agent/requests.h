@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that the sampler asks to stand, or to walk themselves, for want of a clock of their own. Several are
- * under way at once, one to a slot, each until it was answered or its time is over.
+ * Threads that the sampler asks to stand, or to walk themselves, for want of a clock of their own.
+ * Several are under way at once, one to a slot, each until it was answered or its time is over.
  */
 #ifndef SF_AGENT_REQUESTS_H
 #define SF_AGENT_REQUESTS_H
@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 struct sf_request {
-	struct sf_agent_thread thread;  /* as it was; only seat, tid, serial and clock are looked at */
+	struct sf_agent_thread thread;  /* as it was: its seat, ids and clock count */
 	uint32_t generation;
 	uint64_t asked_ns;              /* 0: none is under way in this slot */
 };
@@ -27,7 +27,10 @@ struct sf_requests {
 bool sf_requests_init(struct sf_requests *requests, struct sf_error *err);
 void sf_requests_deinit(struct sf_requests *requests);
 
-/* Asks a thread that is not asked already; the sampler woke at woke_ns. False when every slot is taken. */
+/*
+ * Asks a thread that is not asked already; the sampler woke at woke_ns. False when every slot is
+ * taken.
+ */
 bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread *thread,
 		     uint64_t woke_ns);
 

@@ -16,7 +16,7 @@
 #include "frozen/raw.h"
 
 #define STACK_SIZE (128u << 10)
-#define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: some 10 us, or 300 if all ran */
+#define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
 #define IDLE_NS 100000000        /* the longest pause between two looks */
 #define SETTLE_NS 5000000        /* while requests are under way */
 #define END_NS 200000000         /* for threads that stand when it ends */
@@ -100,8 +100,9 @@ static void serve_all(struct sf_agent *agent)
 /* --- asking --- */
 
 /*
- * It ran since the last tick, and a coin that falls in proportion to what it used since its last sample says so:
- * one sample for each period of CPU time, also where many threads run a little between two ticks.
+ * It ran since the last tick, and a coin that falls in proportion to what it used since its last
+ * sample says so: one sample for each period of CPU time, also where many threads run a little
+ * between two ticks.
  */
 static bool is_due(struct sf_sampler *sampler, struct sf_agent_thread *thread)
 {
@@ -119,8 +120,9 @@ static bool is_due(struct sf_sampler *sampler, struct sf_agent_thread *thread)
 #define MAX_ASKED 256
 
 /*
- * Any `max` of those that are due, each with the same chance (Vitter's algorithm R). What a thread that is
- * passed over used stays on its account, so the samples' weights are right without a factor.
+ * Any `max` of those that are due, each with the same chance (Vitter's algorithm R). What a thread
+ * that is passed over used stays on its account, so the samples' weights are right without a
+ * factor.
  */
 static uint32_t choose(struct sf_sampler *sampler, uint32_t chosen[MAX_ASKED], uint32_t max)
 {
@@ -138,7 +140,10 @@ static uint32_t choose(struct sf_sampler *sampler, uint32_t chosen[MAX_ASKED], u
 	return n_due < max ? n_due : max;
 }
 
-/* One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next look. */
+/*
+ * One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next
+ * look.
+ */
 static bool is_awake(const struct sf_agent_thread *thread)
 {
 	struct sf_own_place place;
@@ -155,7 +160,8 @@ static void ask_all(struct sf_sampler *sampler)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
 
-		if (is_awake(thread) && !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
+		if (is_awake(thread) &&
+		    !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
 			break;
 		serve_all(agent);
 	}
@@ -249,9 +255,10 @@ static void turn(struct sf_sampler *sampler)
 /* --- the thread --- */
 
 /*
- * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice value below
- * everyone else's (root or CAP_SYS_NICE), and a short slice, which gives an early deadline and needs no
- * right (since Linux 6.12; kernel: Documentation/scheduler/sched-eevdf.rst). Of this thread only.
+ * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice
+ * value below everyone else's (root or CAP_SYS_NICE), and a short slice, which gives an early
+ * deadline and needs no right (since Linux 6.12; kernel: Documentation/scheduler/sched-eevdf.rst).
+ * Of this thread only.
  */
 static void prefer(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What threads do for themselves: seats that they claim, names, labels, leaving for another program. The
- * sampler reads what they leave in their seats, and never takes a lock of theirs.
+ * What threads do for themselves: seats that they claim, names, labels, leaving for another
+ * program. The sampler reads what they leave in their seats, and never takes a lock of theirs.
  */
 #include "agent/thread_self.h"
 
@@ -172,7 +172,8 @@ void sf_agent_thread_unregister(void)
 {
 	struct sf_seat *seat = find_own_seat();
 
-	if (seat && atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_REGISTERED) & SF_SEAT_REGISTERED)
+	if (seat &&
+	    atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_REGISTERED) & SF_SEAT_REGISTERED)
 		sf_agent_threads_hurry();
 }
 
@@ -266,7 +267,8 @@ static uint32_t number_label(const char *text, size_t size, struct sf_error *err
 	return number;
 }
 
-static bool set_label(struct sf_seat *seat, const char *key, const char *value, struct sf_error *err)
+static bool set_label(struct sf_seat *seat, const char *key, const char *value,
+		      struct sf_error *err)
 {
 	char text[2 * MAX_LABEL_TEXT + 2];
 	size_t key_size = strnlen(key, MAX_LABEL_TEXT + 1);
@@ -274,8 +276,8 @@ static bool set_label(struct sf_seat *seat, const char *key, const char *value, 
 	uint32_t number;
 
 	if (!key_size || key_size > MAX_LABEL_TEXT || value_size > MAX_LABEL_TEXT)
-		return sf_fail(err, SF_E_INPUT, "a label's key has 1 to %d bytes, its value up to %d",
-			       MAX_LABEL_TEXT, MAX_LABEL_TEXT);
+		return sf_fail(err, SF_E_INPUT,
+			       "a label's key has 1 to %d bytes, its value up to %d", MAX_LABEL_TEXT, MAX_LABEL_TEXT);
 	memcpy(text, key, key_size);
 	text[key_size] = 0;
 	memcpy(text + key_size + 1, value, value_size);
@@ -319,7 +321,10 @@ bool sf_agent_thread_is_sent(const siginfo_t *info)
 	return is_ours(info, find_own_seat());
 }
 
-/* A signal that waits because it is blocked would reach the next program, whose action for it is to die. */
+/*
+ * A signal that waits because it is blocked would reach the next program, whose action for it is
+ * to die.
+ */
 static void swallow_pending(const struct sf_seat *seat)
 {
 	const struct timespec now = { 0 };
@@ -368,8 +373,8 @@ static void take_leave(struct sf_seat *seat)
 }
 
 /*
- * A thread that is not the first one gets the first one's id in its exec (execve(2)), and with it the signals that
- * the first one's clock sends from then on. NULL: it is the first one.
+ * A thread that is not the first one gets the first one's id in its exec (execve(2)), and with it
+ * the signals that the first one's clock sends from then on. NULL: it is the first one.
  */
 static struct sf_seat *find_first_seat(void)
 {

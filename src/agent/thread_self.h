@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads.c and the sampler need of the seats that threads fill in themselves (thread_self.c). */
+/*
+ * What threads.c and the sampler need of the seats that threads fill in themselves
+ * (thread_self.c).
+ */
 #ifndef SF_AGENT_THREAD_SELF_H
 #define SF_AGENT_THREAD_SELF_H
 
@@ -8,7 +11,10 @@
 
 #include "frozen/seats.h"
 
-/* For a new profile: nothing of the last one is in the seats, only what threads said of themselves. */
+/*
+ * For a new profile: nothing of the last one is in the seats, only what threads said of
+ * themselves.
+ */
 void sf_agent_seats_renew(void);
 
 /* seat->asked is 0 again; wakes the thread if it waits for that. Signal-safe. */

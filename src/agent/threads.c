@@ -15,7 +15,7 @@
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
 #define SCAN_MIN_NS 2000000         /* where threads come and go */
-#define SCAN_MAX_NS 50000000        /* where none does: what a new thread does until then is `unseen` */
+#define SCAN_MAX_NS 50000000        /* where none does; what a new one does until then is unseen */
 #define SCANS_PER_NAME 32
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 
@@ -136,8 +136,9 @@ static bool is_leaving(const struct sf_seat *seat)
 }
 
 /*
- * The thread itself may take its clock off meanwhile (sf_agent_thread_before_exec): it says so first and
- * then waits while the seat is busy; we say that it is busy and then look. So one of us sees the other.
+ * The thread itself may take its clock off meanwhile (sf_agent_thread_before_exec): it says so
+ * first and then waits while the seat is busy; we say that it is busy and then look. So one of us
+ * sees the other.
  */
 static void arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread)
 {
@@ -311,7 +312,8 @@ static bool read_name(const struct sf_agent_threads *threads, struct sf_agent_th
 }
 
 /* Programs name a thread soon after it began, or never: so soon, and then now and then. */
-static bool name_is_due(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread)
+static bool name_is_due(const struct sf_agent_threads *threads,
+			const struct sf_agent_thread *thread)
 {
 	uint32_t age = threads->n_scans - thread->first_scan;
 
@@ -402,7 +404,8 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 	return true;
 }
 
-static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread, uint64_t now_ns)
+static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+		   uint64_t now_ns)
 {
 	bool renamed = name_is_due(threads, thread) && read_name(threads, thread);
 

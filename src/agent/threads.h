@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched: the threads of this process, found by looking through /proc/self/task, or registered
- * by themselves; each has a seat (frozen/seats.h) and, here, what only ordinary code needs.
+ * Who is watched: the threads of this process, found by looking through /proc/self/task, or
+ * registered by themselves; each has a seat (frozen/seats.h) and, here, what only ordinary code
+ * needs.
  *
  * The sampler thread owns all of it, except sf_agent_thread_register and its like, which any
- * thread may call for itself and which only touch seats. The sampler must not wait for a lock that a
- * thread which stands may own, so nothing here allocates once it is created: there is room for as many threads as
- * there are seats, in memory that costs nothing until it is used. (One exception: regexec() with threads=,
- * when a thread comes into sight. A thread that stands meanwhile with malloc's lock loses patience.)
+ * thread may call for itself and which only touch seats. The sampler must not wait for a lock that
+ * a thread which stands may own, so nothing here allocates once it is created: there is room for
+ * as many threads as there are seats, in memory that costs nothing until it is used. (One
+ * exception: regexec() with threads=, when a thread comes into sight. A thread that stands
+ * meanwhile with malloc's lock loses patience.)
  *
  * Seats, and what threads said of themselves in them, stay when a profile ends, for the next one.
  */
@@ -43,7 +45,7 @@ struct sf_agent_thread {
 	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
 	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
-	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf thread's stands still */
+	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf one's stays */
 };
 
 struct sf_agent_threads {
@@ -54,12 +56,12 @@ struct sf_agent_threads {
 	uint32_t n_scans;
 	uint32_t *places;                     /* by seat: place in `all` + 1, 0: none */
 	struct sf_seat *seats;
-	int32_t  own[3];                      /* never watched: sampler, keeper, listener; 0: none */
+	int32_t  own[3];                      /* unwatched: sampler, keeper, listener; 0: none */
 	regex_t  names;
 	bool     has_names;
 	uint32_t last_serial;
 	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
-	uint64_t others_cpu_ns;               /* CPU time of all threads but our own, at the first scan ... */
+	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
 	uint64_t n_seatless;                  /* threads that found no seat, at the last scan */
@@ -79,27 +81,33 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns);
 /* Nothing rings any more. */
 void sf_agent_threads_disarm(struct sf_agent_threads *threads);
 
-/* Ends all: THREAD_END for each, and the CPU time that no thread's account holds as a loss (unseen). */
+/*
+ * Ends all: THREAD_END for each, and the CPU time that no thread's account holds as a loss
+ * (unseen).
+ */
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /* A pause begins, or is over: what ran meanwhile is in nobody's account. */
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
-/* The CPU clock of any thread of this process, in one system call; false: it is gone. Signal-safe. */
+/*
+ * The CPU clock of any thread of this process, in one system call; false: it is gone. Signal-safe.
+ */
 bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
 
 /* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its bell. */
 void sf_agent_threads_hurry(void);
 
 /*
- * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no memory. Any
- * thread, not in a handler.
+ * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no
+ * memory. Any thread, not in a handler.
  */
 struct sf_seat *sf_agent_seats(void);
 /*
- * Around fork(), by the thread that forks, one at a time. In the child the clocks that it inherited are closed, the
- * seats of the threads that it does not have are empty, and its own is under its new id.
+ * Around fork(), by the thread that forks, one at a time. In the child the clocks that it
+ * inherited are closed, the seats of the threads that it does not have are empty, and its own is
+ * under its new id.
  */
 void sf_agent_seats_before_fork(void);
 void sf_agent_seats_after_fork(void);   /* in the parent */
@@ -117,7 +125,10 @@ void sf_agent_thread_unregister(void);
 bool sf_agent_thread_rename(const char *name, struct sf_error *err);
 bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
 
-/* The calling thread is about to exec: no request, no clock, no signal of ours is under way when it returns. */
+/*
+ * The calling thread is about to exec: no request, no clock, no signal of ours is under way when
+ * it returns.
+ */
 void sf_agent_thread_before_exec(void);
 void sf_agent_thread_after_exec(void); /* it failed */
 

@@ -189,6 +189,46 @@ static bool is_interrupted_again(const ucontext_t *context)
 	return has_handlers(pending & ~blocked);
 }
 
+/* Whether one of these, without SA_RESTART, breaks a call off. */
+static bool breaks_off(uint64_t signals)
+{
+	for (int signal = 1; signals; signal++, signals >>= 1) {
+		struct sf_kernel_action action = { 0 };
+
+		if (!(signals & 1) || !has_handler(signal))
+			continue;
+		if (signal == sf_inside.signal)
+			sf_chain_get(&action);
+		else
+			sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
+		if (!(action.flags & SA_RESTART))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Two signals at once, and ours was the first: the kernel has set the context back to the call, as SA_RESTART
+ * says, but the program's signal, which runs its handler as soon as ours returns, was to break
+ * the call off. That a call was made there shows in rcx, where `syscall` leaves its return address.
+ */
+void sf_context_give_way(void *ucontext)
+{
+	ucontext_t *context = ucontext;
+	greg_t *gregs = context->uc_mcontext.gregs;
+	uint64_t pending = 0, blocked;
+
+	if (gregs[REG_RCX] != gregs[REG_RIP] + 2 || gregs[REG_RAX] < 0 || gregs[REG_RAX] > INT16_MAX ||
+	    !sf_call_mends((int32_t)gregs[REG_RAX]))
+		return;
+	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
+	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
+	if (!breaks_off(pending & ~blocked))
+		return;
+	gregs[REG_RAX] = -EINTR;
+	gregs[REG_RIP] += 2;
+}
+
 /* Those that a fault of the thread's own raises interrupt no call; libc's own 32 and 33 are no program's. */
 #define BIT(signal) (UINT64_C(1) << ((signal) - 1))
 static const uint64_t interrupting = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) |
@@ -324,6 +364,11 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 	return false;
 }
 
+void sf_context_give_way(void *ucontext)
+{
+	(void)ucontext;
+}
+
 bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 {
 	(void)ucontext, (void)code, (void)n_code;
@@ -342,6 +387,11 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 {
 	(void)ucontext, (void)pc_ret;
 	return false;
+}
+
+void sf_context_give_way(void *ucontext)
+{
+	(void)ucontext;
 }
 
 bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)

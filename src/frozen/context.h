@@ -28,6 +28,12 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret);
 #define SF_CONTEXT_LEAST_CODE 4 /* xor %eax, %eax; syscall */
 bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code);
 
+/*
+ * Where the kernel is about to restart a call because our signal has SA_RESTART, and a signal of the program's
+ * that has not is pending, too: the call fails with EINTR, as it would without us. Signal-safe.
+ */
+void sf_context_give_way(void *ucontext);
+
 /* Whether this call, failed with EINTR, had no effect and may be made again as it was. Signal-safe. */
 bool sf_call_mends(int32_t number);
 

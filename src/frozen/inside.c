@@ -398,6 +398,7 @@ static void mend(void *ucontext)
 	uint8_t code[SF_CONTEXT_CODE];
 	uint64_t pc;
 
+	sf_context_give_way(ucontext);
 	if (!sf_context_interrupted(ucontext, &pc))
 		return;
 	for (size_t n = sizeof(code); n >= SF_CONTEXT_LEAST_CODE; n -= 1) {

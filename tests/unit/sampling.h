@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile of the test itself, without agent.c, the keeper or a file: sf_inside is filled by hand, there is
- * no code map (so every trace has one frame), and the records are added up when it ends. For tests of the
- * agent's sampler. One at a time.
+ * A profile of the test itself, without agent.c, the keeper or a file: sf_inside is filled by
+ * hand, there is no code map (so every trace has one frame), and the records are added up when it
+ * ends. For tests of the agent's sampler. One at a time.
  */
 #ifndef SF_TESTS_SAMPLING_H
 #define SF_TESTS_SAMPLING_H

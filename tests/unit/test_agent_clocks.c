@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rings, in both walks: with more busy threads than CPUs nearly all CPU time is in samples, equal threads
- * get equal weights, and samples and losses together are what the kernel counted.
+ * What rings, in both walks: with more busy threads than CPUs nearly all CPU time is in samples,
+ * equal threads get equal weights, and samples and losses together are what the kernel counted.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -91,7 +91,10 @@ static void check_sums(struct sampling *sampling)
 	}
 }
 
-/* All but what threads used since their last ticks when it was stopped: some ticks of the kernel each. */
+/*
+ * All but what threads used since their last ticks when it was stopped: some ticks of the kernel
+ * each.
+ */
 static void check_seen(struct sampling *sampling)
 {
 	uint64_t end_ns = sampling->sum.lost_ns[SF_LOSS_GONE];

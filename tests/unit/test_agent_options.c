@@ -58,7 +58,6 @@ static void defaults(void **state)
 	assert_int_equal(options.per_tick, 8);
 	assert_int_equal(options.max_depth, SF_DEFAULT_DEPTH);
 	assert_int_equal(options.duration_ns, 0);
-	assert_false(options.wake_blocked);
 	sf_agent_options_deinit(&options);
 }
 
@@ -67,10 +66,10 @@ static void every_key(void **state)
 	struct sf_agent_options options =
 		parse("out=a b.sfs,rate=1khz,blocked-rate=5,clock=wall,walk=handler,cpu-clock=itimer,"
 		      "signal=USR2,only=main,threads=^w,per-tick=0,max-depth=16384,duration=30s,"
-		      "wake-blocked,children,listen,connect=/s,pid=7,first=9");
+		      "children,listen,connect=/s,pid=7,first=9");
 
 	(void)state;
-	assert_true(options.start && options.listen && options.children && options.wake_blocked);
+	assert_true(options.start && options.listen && options.children);
 	assert_string_equal(options.out, "a b.sfs");
 	assert_int_equal(options.rate_mhz, 1000000);
 	assert_int_equal(options.blocked_rate_mhz, 5000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched, and what becomes of those that cannot be: deaf threads, sleeping ones, those that come and go
- * between two looks, thousands at once, those that leave while they are asked for.
+ * Who is watched, and what becomes of those that cannot be: deaf threads, sleeping ones, those
+ * that come and go between two looks, thousands at once, those that leave while they are asked
+ * for.
  */
 #include <errno.h>
 #include <poll.h>
@@ -44,13 +45,12 @@ static int clean(void **state)
 	return 0;
 }
 
-/* Until the sampler has looked `n` times more for threads. Bounded by ten seconds. */
+/* Until the sampler, in a hurry, has made `n` more turns. Bounded by ten seconds. */
 static void wait_scans(uint32_t n)
 {
-	const volatile uint32_t *scans = &sampling.agent.threads->n_scans;
-	uint32_t until = *scans + n;
+	uint64_t until = atomic_load(&sampling.agent.n_quiet) + n + 1;
 
-	for (int i = 0; (int32_t)(*scans - until) < 0; i++) {
+	for (int i = 0; atomic_load(&sampling.agent.n_quiet) < until; i++) {
 		assert_true(i < 10000);
 		sf_agent_threads_hurry();
 		usleep(1000);
@@ -249,7 +249,7 @@ static void registered_only(void **state)
 
 		assert_non_null(counted);
 		assert_int_equal(counted->n_ends, 1);
-		assert_in_range(counted->cpu_ns, 90000000, 110000000); /* not what came after */
+		assert_in_range(counted->cpu_ns, 75000000, 110000000); /* not what came after */
 		assert_in_range(counted->end_cpu_ns, 95000000, 120000000);
 	}
 	assert_null(sampling_by_tid(&sampling, people[1].tid));
@@ -336,6 +336,11 @@ static void *live_shortly(void *arg)
 	return NULL;
 }
 
+static void start_short_life(pthread_t *ret, uintptr_t ns)
+{
+	assert_int_equal(pthread_create(ret, NULL, live_shortly, (void *)ns), 0);
+}
+
 static void short_lives_are_unseen(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -358,7 +363,6 @@ static void short_lives_are_unseen(void **state)
 	assert_in_range(all_ns, sampling.process_cpu_ns / 100 * 98,
 			sampling.process_cpu_ns / 100 * 101);
 	assert_int_equal(all_ns - sum->lost_ns[SF_LOSS_UNSEEN], sum->end_cpu_ns);
-	assert_true(sf_sampler_cpu_ns != NULL);
 }
 
 /* Asked for at each tick while they end: each request is answered, or cancelled and counted. */
@@ -375,8 +379,7 @@ static void they_leave_while_asked(void **state)
 	until_ns = sf_raw_now_ns() + 1500000000;
 	while (sf_raw_now_ns() < until_ns) {
 		for (int i = 0; i < 8; i++)
-			assert_int_equal(pthread_create(&threads[i], NULL, live_shortly,
-							(void *)(uintptr_t)(3000000 + i * 500000)), 0);
+			start_short_life(&threads[i], 3000000 + (uintptr_t)i * 500000);
 		for (int i = 0; i < 8; i++)
 			pthread_join(threads[i], NULL);
 	}
