@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Java virtual machine whose memory is garbage here and there: its tables, its code, its methods, its threads. An
- * input is
+ * A Java virtual machine whose memory is garbage here and there: its tables, its code, its
+ * methods, its threads. An input is
  *
- *	1 byte	  bit 0: attach again after the garbage is in
- *	          pc, sp, fp, r13, r15, rbx, rax: 4 bytes each, from the start of its memory
- *	          the rest: patches of 3 bytes address, 1 byte size (up to 15), as many bytes
+ * 	1 byte	  bit 0: attach again after the garbage is in
+ * 	          pc, sp, fp, r13, r15, rbx, rax: 4 bytes each, from the start of its memory
+ * 	          the rest: patches of 3 bytes address, 1 byte size (up to 15), as many bytes
  *
  * What is missing is zero.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a virtual machine's structures: fields by their description, pieces of code by an address in
- * them, methods. The heap of code is divided into segments; a byte for each says how far back its
- * piece starts (HotSpot: memory/heap.cpp, CodeHeap::find_start).
+ * Reading a virtual machine's structures: fields by their description, pieces of code by an
+ * address in them, methods. The heap of code is divided into segments; a byte for each says how
+ * far back its piece starts (HotSpot: memory/heap.cpp, CodeHeap::find_start).
  */
 #include <string.h>
 
@@ -58,7 +58,10 @@ static uint64_t take(const struct header *header, enum sf_hotspot_field_name nam
 	return widen(header->bytes + field->at, field);
 }
 
-/* A place in the piece of code: by a pointer, or by an offset from `base`; 0 when neither is there. */
+/*
+ * A place in the piece of code: by a pointer, or by an offset from `base`; 0 when neither is
+ * there.
+ */
 static uint64_t take_place(const struct header *header, enum sf_hotspot_field_name pointer,
 			   enum sf_hotspot_field_name offset, uint64_t base)
 {

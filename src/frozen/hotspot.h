@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One HotSpot virtual machine in a process, as the walker sees it: where its code is, and where in
- * its structures the fields are that a walk needs. Made by src/runtime/hotspot from the tables that
- * libjvm exports for its own debugging tools (gHotSpotVMStructs and its kin), never from a header, and then
- * never changed. What is walked how, and what degrades, is in docs/hotspot.md.
+ * One HotSpot virtual machine in a process, as the walker sees it: where its code is, and where
+ * in its structures the fields are that a walk needs. Made by src/runtime/hotspot from the tables
+ * that libjvm exports for its own debugging tools (gHotSpotVMStructs and its kin), never from a
+ * header, and then never changed. What is walked how, and what degrades, is in docs/hotspot.md.
  *
- * Nothing that is read from a virtual machine's memory is trusted: it may be garbage, or of another moment
- * than the stack. Every read may fail, every loop is bounded, every length is checked.
+ * Nothing that is read from a virtual machine's memory is trusted: it may be garbage, or of
+ * another moment than the stack. Every read may fail, every loop is bounded, every length is
+ * checked.
  */
 #ifndef SF_FROZEN_HOTSPOT_H
 #define SF_FROZEN_HOTSPOT_H
@@ -229,7 +230,10 @@ struct sf_blob {
 	char     name[SF_BLOB_NAME]; /* cut to size */
 };
 
-/* The field of the struct at `base` (of a static one, itself); false when it is missing or unreadable. */
+/*
+ * The field of the struct at `base` (of a static one, itself); false when it is missing or
+ * unreadable.
+ */
 bool sf_hotspot_get(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		    enum sf_hotspot_field_name field, uint64_t base, uint64_t *ret);
 
@@ -257,8 +261,8 @@ bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader 
 struct sf_cursor;
 
 /*
- * For a walk that got stuck in native code: where the thread's own note says that its last Java frame is, if
- * that is further up. The native frames in between are missing then. Signal-safe.
+ * For a walk that got stuck in native code: where the thread's own note says that its last Java
+ * frame is, if that is further up. The native frames in between are missing then. Signal-safe.
  */
 bool sf_hotspot_resume(struct sf_cursor *cursor);
 

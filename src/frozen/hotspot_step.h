@@ -39,7 +39,10 @@ bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc);
 enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller,
 			     enum sf_via via, enum sf_end *why);
 
-/* A caller whose return address stands at `at`, with nothing but that pushed; fp is still its own. */
+/*
+ * A caller whose return address stands at `at`, with nothing but that pushed; fp is still its
+ * own.
+ */
 bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at, struct sf_hotspot_caller *ret);
 /* A caller by a frame record (fp, return address) at `at`. */
 bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native ones, adapters,
- * stubs, and the way back into native code. The interpreter's frames are in step_hotspot_interpreter.c, the
- * places at which compiled code has no frame in step_hotspot_top.c.
+ * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
+ * ones, adapters, stubs, and the way back into native code. The interpreter's frames are in
+ * step_hotspot_interpreter.c, the places at which compiled code has no frame in
+ * step_hotspot_top.c.
  */
 #include "frozen/hotspot_step.h"
 
@@ -31,7 +32,10 @@ bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc)
 		return true;
 	if (!sf_hotspot_blob(hotspot, &step->outside, pc - 1, &blob))
 		return false;
-	/* Return addresses that were put there by hand: of a deoptimized method, of a return barrier. */
+	/*
+	 * Return addresses that were put there by hand: of a deoptimized method, of a return
+	 * barrier.
+	 */
 	if (blob.class == SF_BLOB_CONTINUATIONS || (blob.deopt && pc == blob.deopt) ||
 	    (blob.deopt_mh && pc == blob.deopt_mh))
 		return true;
@@ -122,7 +126,10 @@ static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 	       (sf_hotspot_holds(step->hotspot, ret->pc) || sf_hotspot_is_any_return(step, ret->pc));
 }
 
-/* The frame has its full size: the return address is its last word, the caller's fp the one before. */
+/*
+ * The frame has its full size: the return address is its last word, the caller's fp the one
+ * before.
+ */
 static enum sf_step step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
@@ -149,7 +156,10 @@ static bool is_frame_pointer(const struct sf_hotspot_step *step)
 	       step->fp - step->sp <= 65536;
 }
 
-/* The stub that runs at the entry of methods keeps a word of -1 below its return address (JDK 25). */
+/*
+ * The stub that runs at the entry of methods keeps a word of -1 below its return address (JDK
+ * 25).
+ */
 static bool by_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	uint64_t fp = step->fp;
@@ -177,8 +187,8 @@ static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 }
 
 /*
- * What stands on top of the stack may be left over from another call: if it is an address of compiled code, then that
- * method's frame must lead on, too.
+ * What stands on top of the stack may be left over from another call: if it is an address of
+ * compiled code, then that method's frame must lead on, too.
  */
 static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
 {
@@ -195,7 +205,10 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 	       sf_hotspot_holds(step->hotspot, next.pc);
 }
 
-/* Where a routine was interrupted: on its return, or before anything but the return address was pushed. */
+/*
+ * Where a routine was interrupted: on its return, or before anything but the return address was
+ * pushed.
+ */
 static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	uint8_t byte = 0;
@@ -206,7 +219,10 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);
 }
 
-/* The order matters: with compiled code as the caller, rbp may by chance be the one of a frame further up. */
+/*
+ * The order matters: with compiled code as the caller, rbp may by chance be the one of a frame
+ * further up.
+ */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	struct sf_hotspot_caller caller;
@@ -237,8 +253,8 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 }
 
 /*
- * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a method
- * leads to them, too, wherever it stands.
+ * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a
+ * method leads to them, too, wherever it stands.
  */
 static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
@@ -280,7 +296,10 @@ static enum sf_step step_vtable(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
-/* Between the conventions of the interpreter and of compiled code; the old sp is in r13 meanwhile. */
+/*
+ * Between the conventions of the interpreter and of compiled code; the old sp is in r13
+ * meanwhile.
+ */
 static enum sf_step step_adapter(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_regs *regs = &step->cursor->regs;
@@ -309,15 +328,19 @@ static uint64_t java_thread(const struct sf_hotspot_step *step)
 }
 
 /*
- * The frames of a deoptimized method are being replaced by interpreter frames, which are skeletons yet:
- * what they will be is in a vframeArray (HotSpot: runtime/vframeArray.hpp). `frames`: of it.
+ * The frames of a deoptimized method are being replaced by interpreter frames, which are
+ * skeletons yet: what they will be is in a vframeArray (HotSpot: runtime/vframeArray.hpp).
+ * `frames`: of it.
  */
 struct unpacking {
 	uint64_t array, first, n;
 	struct sf_hotspot_caller caller;
 };
 
-/* A `frame` in it starts with sp and pc and ends with fp and the unextended sp (runtime/frame.hpp). */
+/*
+ * A `frame` in it starts with sp and pc and ends with fp and the unextended sp
+ * (runtime/frame.hpp).
+ */
 static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
@@ -378,9 +401,9 @@ static enum sf_step step_deopt(struct sf_hotspot_step *step, enum sf_end *why)
 }
 
 /*
- * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them returns to a
- * stub that would fetch more. Below it is the entry of the continuation (ContinuationEntry), then the
- * frame of the code that runs it.
+ * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them
+ * returns to a stub that would fetch more. Below it is the entry of the continuation
+ * (ContinuationEntry), then the frame of the code that runs it.
  */
 static enum sf_step step_continuation(struct sf_hotspot_step *step, enum sf_end *why)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping over the interpreter's frames. It keeps a frame pointer; where the slots below it are is known from
- * HotSpot's cpu/x86/frame_x86.hpp, as no table tells. The caller's sp is not simply above the frame:
- * the callee's arguments are the caller's expression stack, so the frame says where it is.
+ * Stepping over the interpreter's frames. It keeps a frame pointer; where the slots below it are
+ * is known from HotSpot's cpu/x86/frame_x86.hpp, as no table tells. The caller's sp is not simply
+ * above the frame: the callee's arguments are the caller's expression stack, so the frame says
+ * where it is.
  */
 #include "frozen/hotspot_step.h"
 
@@ -114,7 +115,10 @@ static uint64_t slot(const struct slots *slots, int number)
 	return slots->words[SLOTS + number];
 }
 
-/* Which bytecode: where the interpreter stands, r13; else what it put into the frame before the call. */
+/*
+ * Which bytecode: where the interpreter stands, r13; else what it put into the frame before the
+ * call.
+ */
 static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
 {
 	const struct sf_regs *regs = &step->cursor->regs;
@@ -153,8 +157,8 @@ static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 		.fp = slot(&slots, SLOT_FP), .fp_known = true,
 	};
 	/*
-	 * Usually it is above the return address; where a method handle's linker took an argument off the stack
-	 * and moved the return address up, it is the old one.
+	 * Usually it is above the return address; where a method handle's linker took an argument
+	 * off the stack and moved the return address up, it is the old one.
 	 */
 	if (caller.sp <= step->fp || !sf_hotspot_holds(step->hotspot, caller.pc) ||
 	    (!known && !sf_hotspot_is_return(step, caller.pc)))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where compiled Java code was interrupted and its frame is not there, or not whole: in a method's first
- * instructions, and in its last. With small methods that is a third of all samples. Which
- * instructions HotSpot's compilers emit there is told in docs/hotspot.md.
+ * Where compiled Java code was interrupted and its frame is not there, or not whole: in a
+ * method's first instructions, and in its last. With small methods that is a third of all
+ * samples. Which instructions HotSpot's compilers emit there is told in docs/hotspot.md.
  */
 #include <string.h>
 
@@ -234,8 +234,8 @@ static bool is_poll_jump(const struct code *code)
 }
 
 /*
- * Wrappers test for a pending exception, and in some JDKs poll, after their frame is gone: from "leave" to
- * "jne; ret", and the jump behind that to where exceptions are thrown.
+ * Wrappers test for a pending exception, and in some JDKs poll, after their frame is gone: from
+ * "leave" to "jne; ret", and the jump behind that to where exceptions are thrown.
  */
 static bool in_wrapper_end(const struct sf_hotspot_step *step)
 {

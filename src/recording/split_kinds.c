@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling Java functions apart by how they were run: interpreted, compiled by which compiler, inlined. */
+/*
+ * Telling Java functions apart by how they were run: interpreted, compiled by which compiler,
+ * inlined.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Java virtual machine of a watched process: found among its files, attached to when it has started. */
+/*
+ * The Java virtual machine of a watched process: found among its files, attached to when it has
+ * started.
+ */
 #ifndef SF_SESSION_JAVA_H
 #define SF_SESSION_JAVA_H
 
@@ -23,8 +26,9 @@ struct sf_java {
 void sf_java_deinit(struct sf_java *java);  /* leaves it as new */
 
 /*
- * Looks for one in the process's map, when that is new, and attaches. What is found is put into the map and
- * into process->hotspot. Nothing happens when there is none, or when there is nothing new to try.
+ * Looks for one in the process's map, when that is new, and attaches. What is found is put into
+ * the map and into process->hotspot. Nothing happens when there is none, or when there is nothing
+ * new to try.
  */
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recording keeps of Java: the places that a walk passed through, by name; the names of threads. */
+/*
+ * What a recording keeps of Java: the places that a walk passed through, by name; the names of
+ * threads.
+ */
 #ifndef SF_SESSION_KEEP_JAVA_H
 #define SF_SESSION_KEEP_JAVA_H
 
@@ -9,8 +12,9 @@
 #define SF_KEEP_JAVA_NAME 256
 
 /*
- * Describes, in the recording, the frames of the walker's last trace that a virtual machine of `pid` made, now, as
- * nobody can later; their `address` becomes the recording's number of the place.
+ * Describes, in the recording, the frames of the walker's last trace that a virtual machine of
+ * `pid` made, now, as nobody can later; their `address` becomes the recording's number of the
+ * place.
  */
 bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recording, int32_t pid,
 			 struct sf_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Java virtual machine in a megabyte of memory, made by hand: tables as libjvm exports them (with the layout of
- * JDK 17, which the tests may change), a code cache, an interpreter, methods. No JVM is needed.
+ * A Java virtual machine in a megabyte of memory, made by hand: tables as libjvm exports them
+ * (with the layout of JDK 17, which the tests may change), a code cache, an interpreter, methods.
+ * No JVM is needed.
  */
 #ifndef FAKE_JVM_H
 #define FAKE_JVM_H
@@ -42,7 +43,10 @@ void fake_put(struct fake_jvm *jvm, uint64_t address, uint64_t value, unsigned w
 void fake_bytes(struct fake_jvm *jvm, uint64_t address, const void *bytes, size_t size);
 uint64_t fake_string(struct fake_jvm *jvm, const char *text);
 
-/* A Method with `code_size` bytecodes and a line for each of its first bytecodes: 100, 101, 102, ... */
+/*
+ * A Method with `code_size` bytecodes and a line for each of its first bytecodes: 100, 101, 102,
+ * ...
+ */
 uint64_t fake_method(struct fake_jvm *jvm, const char *class_name, const char *name,
 		     const char *signature, const char *source, unsigned code_size);
 uint64_t fake_bytecode(struct fake_jvm *jvm, uint64_t method, unsigned bci);

@@ -222,7 +222,10 @@ static void test_scopes(void **state)
 	assert_int_equal(scopes.items[0].method, method);
 }
 
-/* A native method waits in code that cannot be walked: the thread's note of its last frame leads on. */
+/*
+ * A native method waits in code that cannot be walked: the thread's note of its last frame leads
+ * on.
+ */
 static void test_anchor(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -300,7 +303,10 @@ static void test_threads(void **state)
 	sf_vec_deinit(&threads.items);
 }
 
-/* Without a field that only names need there are no names; without one that walking needs, nothing. */
+/*
+ * Without a field that only names need there are no names; without one that walking needs,
+ * nothing.
+ */
 static void test_missing(void **state)
 {
 	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));

@@ -12,8 +12,8 @@
 #define FIELDS_END SF_HS_N_FIELDS
 
 /*
- * What must be there, one of each line; and what is lost where it is not. `lost` NULL: nothing can be walked.
- * To add one: add a line.
+ * What must be there, one of each line; and what is lost where it is not. `lost` NULL: nothing
+ * can be walked. To add one: add a line.
  */
 static const struct need {
 	uint16_t any_of[3];      /* FIELDS_END: no more */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbols by which libjvm tells its structure to debugging tools (HotSpot: runtime/vmStructs.hpp). Each
- * is a variable: the tables' are pointers, the others 64-bit numbers that are set when the library
- * is loaded; so they are read from the process, not from the file.
+ * The symbols by which libjvm tells its structure to debugging tools (HotSpot:
+ * runtime/vmStructs.hpp). Each is a variable: the tables' are pointers, the others 64-bit numbers
+ * that are set when the library is loaded; so they are read from the process, not from the file.
  */
 #ifndef SF_RUNTIME_HOTSPOT_EXPORTS_H
 #define SF_RUNTIME_HOTSPOT_EXPORTS_H
@@ -46,8 +46,8 @@ struct sf_hotspot_exports {
 };
 
 /*
- * Looks them up in the file behind `fd` (the caller's), which is mapped with this bias. False when one is
- * missing: it is no HotSpot, or its symbols were taken off.
+ * Looks them up in the file behind `fd` (the caller's), which is mapped with this bias. False
+ * when one is missing: it is no HotSpot, or its symbols were taken off.
  */
 bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret, struct sf_error *err);
 

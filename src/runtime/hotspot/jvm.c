@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is described once is kept under what makes it what it is: an interpreted method under its Method, its
- * ConstMethod and the bytecode; compiled code under the blob, its compile id and the address.
+ * What is described once is kept under what makes it what it is: an interpreted method under its
+ * Method, its ConstMethod and the bytecode; compiled code under the blob, its compile id and the
+ * address.
  */
 #include "runtime/hotspot/jvm.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Java virtual machine in a process: its description for the walker, and names for what the walker finds.
- * Names are read soon after the sample, by the thread that walks (never while a thread is held), and
- * kept: a class that is unloaded later keeps its names. Ordinary code, one thread at a time.
+ * A Java virtual machine in a process: its description for the walker, and names for what the
+ * walker finds. Names are read soon after the sample, by the thread that walks (never while a
+ * thread is held), and kept: a class that is unloaded later keeps its names. Ordinary code, one
+ * thread at a time.
  */
 #ifndef SF_RUNTIME_HOTSPOT_JVM_H
 #define SF_RUNTIME_HOTSPOT_JVM_H
@@ -14,8 +15,9 @@
 struct sf_jvm;
 
 /*
- * `fd`: the libjvm that process `pid` has mapped with this bias. NULL when it cannot be walked, with the
- * reason; SF_E_GONE when it has not started yet and a later try may do. To be destroyed by the caller.
+ * `fd`: the libjvm that process `pid` has mapped with this bias. NULL when it cannot be walked,
+ * with the reason; SF_E_GONE when it has not started yet and a later try may do. To be destroyed
+ * by the caller.
  */
 struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error *err);
 void sf_jvm_destroy(struct sf_jvm *jvm); /* takes NULL */
@@ -35,12 +37,15 @@ struct sf_java_function {
 };
 
 /*
- * The place of a managed frame (sf_kind_is_managed), from 1: the same again for the same code. What is there is
- * read when it comes for the first time. 0: no memory.
+ * The place of a managed frame (sf_kind_is_managed), from 1: the same again for the same code.
+ * What is there is read when it comes for the first time. 0: no memory.
  */
 uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame);
 
-/* The functions at a place, innermost first, valid until the next call; 0 only when memory ran out. */
+/*
+ * The functions at a place, innermost first, valid until the next call; 0 only when memory ran
+ * out.
+ */
 size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_java_function **ret);
 
 /* The JavaThread of a thread, 0 if it has none. `tid` as its own pid namespace numbers it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Method leads to its ConstMethod, that to the constant pool of its class, and the pool's slots to names
- * (HotSpot: oops/method.hpp, constMethod.hpp, constantPool.hpp, symbol.hpp).
+ * A Method leads to its ConstMethod, that to the constant pool of its class, and the pool's slots
+ * to names (HotSpot: oops/method.hpp, constMethod.hpp, constantPool.hpp, symbol.hpp).
  */
 #include "runtime/hotspot/metadata.h"
 
@@ -112,7 +112,10 @@ struct line_table {
 	uint32_t bci, line;
 };
 
-/* One entry: false at the end. Short: five bits of bci and three of line; else two signed numbers. */
+/*
+ * One entry: false at the end. Short: five bits of bci and three of line; else two signed
+ * numbers.
+ */
 static bool next_line(struct line_table *table)
 {
 	uint32_t bci, line;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods as a virtual machine knows them: names, signatures, source files, lines. Hostile input. */
+/*
+ * Methods as a virtual machine knows them: names, signatures, source files, lines. Hostile input.
+ */
 #ifndef SF_RUNTIME_HOTSPOT_METADATA_H
 #define SF_RUNTIME_HOTSPOT_METADATA_H
 

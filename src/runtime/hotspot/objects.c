@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Just enough of Java's objects to read the name of a thread: its class says where its fields are, and so
- * does String's (HotSpot: oops/oop.hpp, oops/fieldInfo.hpp, classfile/javaClasses.hpp). The collector may
- * move objects meanwhile: the thread's object must point back at its JavaThread, before and after.
+ * Just enough of Java's objects to read the name of a thread: its class says where its fields
+ * are, and so does String's (HotSpot: oops/oop.hpp, oops/fieldInfo.hpp,
+ * classfile/javaClasses.hpp). The collector may move objects meanwhile: the thread's object must
+ * point back at its JavaThread, before and after.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which Java methods an address of compiled code belongs to: the compiler's own debug information. */
+/*
+ * Which Java methods an address of compiled code belongs to: the compiler's own debug
+ * information.
+ */
 #ifndef SF_RUNTIME_HOTSPOT_SCOPES_H
 #define SF_RUNTIME_HOTSPOT_SCOPES_H
 
@@ -19,9 +22,9 @@ struct sf_java_scopes {
 };
 
 /*
- * The methods at `pc`. A return address has its record; where a thread was interrupted usually has none,
- * unless the JVM runs with DebugNonSafepoints: then what the records around it have in common is
- * given. At least the method itself, unless the blob has none (n is 0).
+ * The methods at `pc`. A return address has its record; where a thread was interrupted usually
+ * has none, unless the JVM runs with DebugNonSafepoints: then what the records around it have in
+ * common is given. At least the method itself, unless the blob has none (n is 0).
  */
 void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 const struct sf_blob *blob, uint64_t pc, bool exact,

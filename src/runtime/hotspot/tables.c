@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Four tables, each an array of entries that ends with one whose name is NULL; where the columns of an entry
- * are, and how long it is, are exported beside them.
+ * Four tables, each an array of entries that ends with one whose name is NULL; where the columns
+ * of an entry are, and how long it is, are exported beside them.
  */
 #include "runtime/hotspot/tables.h"
 
@@ -70,7 +70,10 @@ static bool is_listed(const char *list, const char *name)
 	return false;
 }
 
-/* What the tables call integers. What is in neither list, pointers above all, is as wide as was expected. */
+/*
+ * What the tables call integers. What is in neither list, pointers above all, is as wide as was
+ * expected.
+ */
 static const struct {
 	const char *names;
 	int width;

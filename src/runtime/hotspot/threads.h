@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Java threads of a virtual machine: which JavaThread a thread has, and its full name. Hostile input. */
+/*
+ * The Java threads of a virtual machine: which JavaThread a thread has, and its full name.
+ * Hostile input.
+ */
 #ifndef SF_RUNTIME_HOTSPOT_THREADS_H
 #define SF_RUNTIME_HOTSPOT_THREADS_H
 
@@ -34,11 +37,17 @@ struct sf_java_objects {
 void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *hotspot,
 			  const struct sf_reader *memory);
 
-/* Its name as Java knows it, UTF-8, cut to size. False: cannot be read (a collector moves it, ZGC). */
+/*
+ * Its name as Java knows it, UTF-8, cut to size. False: cannot be read (a collector moves it,
+ * ZGC).
+ */
 bool sf_java_thread_name(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 struct sf_java_objects *objects, uint64_t thread, char *ret, size_t size);
 
-/* The value of a flag of the virtual machine, such as "DebugNonSafepoints"; -1: it has none of this name. */
+/*
+ * The value of a flag of the virtual machine, such as "DebugNonSafepoints"; -1: it has none of
+ * this name.
+ */
 int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HotSpot's compressed numbers, in the target's memory: up to five bytes, the lowest first, each with six
- * bits when another follows. From JDK 20 on no byte is 0 (HotSpot: utilities/unsigned5.hpp).
+ * HotSpot's compressed numbers, in the target's memory: up to five bytes, the lowest first, each
+ * with six bits when another follows. From JDK 20 on no byte is 0 (HotSpot:
+ * utilities/unsigned5.hpp).
  */
 #ifndef SF_RUNTIME_HOTSPOT_UNSIGNED5_H
 #define SF_RUNTIME_HOTSPOT_UNSIGNED5_H
