@@ -810,9 +810,9 @@ static bool start(struct row *row)
 		row->last_errno = errno;
 		return true;
 	}
-	if (row->feed && pthread_create(&row->feeder, NULL, feeder, row) != 0)
-		return false;
-	return pthread_create(&row->thread, NULL, caller, row) == 0;
+	/* The caller first: a feeder may send it a signal. */
+	return pthread_create(&row->thread, NULL, caller, row) == 0 &&
+	       (!row->feed || pthread_create(&row->feeder, NULL, feeder, row) == 0);
 }
 
 static bool report(const struct row *row)

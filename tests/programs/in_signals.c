@@ -118,8 +118,11 @@ static bool judge_timer(int64_t cpu_ns)
 	double due = (double)cpu_ns / INTERVAL_NS;
 
 	printf("calls %d of %.0f due\n", (int)calls, due);
-	/* The kernel looks at this timer at its own ticks only, and on a busy machine few of them hit the program. */
-	return calls >= due * 0.4 && calls <= due * 1.1 + 1;
+	/*
+	 * The kernel counts for this timer by its own ticks, and on a busy machine they are no good measure. That
+	 * none of its calls was somebody else's is what `foreign` says.
+	 */
+	return calls >= due * 0.3 && calls <= due * 2 + 1;
 }
 
 static bool judge_numbers(int sent)
