@@ -54,8 +54,18 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
  */
 bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
-/* Where the interpreter was interrupted while it made a frame (step_hotspot_interpreter.c). */
+/* The interpreter (step_hotspot_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* The frame has its full size: the return address is its last word, the caller's fp the one before. */
+enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* step_hotspot_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
+enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
+enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* step_hotspot_routine.c: a call into the machine, with a frame of known size once that is made. */
+enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);
 
 /* By the best evidence that the stack gives, for routines without a known frame. */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);
