@@ -196,6 +196,7 @@ struct sf_hotspot {
 	uint64_t interpreter_start, interpreter_end;
 	uint32_t header_size;            /* bytes of a CodeBlob that hold all fields that are read */
 	uint8_t  version;                /* of the JDK; 0: unknown */
+	bool     describes_all;          /* compiled code, not only behind calls: DebugNonSafepoints */
 	struct sf_hotspot_field fields[SF_HS_N_FIELDS];
 	uint32_t sizes[SF_HS_N_SIZES];
 	int64_t  numbers[SF_HS_N_NUMBERS];
