@@ -76,7 +76,8 @@ enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotsp
 	return SF_STEP_TAKEN;
 }
 
-bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at, struct sf_hotspot_caller *ret)
+bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at,
+		     struct sf_hotspot_caller *ret)
 {
 	*ret = (struct sf_hotspot_caller){ .sp = at + WORD, .fp = step->fp,
 					   .fp_known = step->fp_known };
@@ -122,7 +123,8 @@ static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		       struct sf_hotspot_caller *ret)
 {
 	return sf_hotspot_record(step, top - 2 * WORD, ret) &&
-	       (sf_hotspot_holds(step->hotspot, ret->pc) || sf_hotspot_is_any_return(step, ret->pc));
+	       (sf_hotspot_holds(step->hotspot, ret->pc) ||
+		sf_hotspot_is_any_return(step, ret->pc));
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping over frames that are on the move: those of a method that is being deoptimized, and those of
- * a virtual thread, some of which are in the heap.
+ * Stepping over frames that are on the move: those of a method that is being deoptimized, and
+ * those of a virtual thread, some of which are in the heap.
  */
 #include "frozen/hotspot_step.h"
 
@@ -69,7 +69,8 @@ static void note_unpacked(const struct sf_hotspot_step *step, const struct unpac
 		uint64_t method = 0, bci = (uint64_t)-1;
 		int32_t unused;
 
-		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element, &method) ||
+		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element,
+				    &method) ||
 		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused))
 			return;
 		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
@@ -100,14 +101,17 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
 	const uint64_t size = hotspot->sizes[SF_HS_SIZE_CONTINUATION];
-	struct sf_hotspot_caller caller = { .sp = step->sp, .fp = step->sp + size, .fp_known = true };
+	struct sf_hotspot_caller caller = {
+		.sp = step->sp, .fp = step->sp + size, .fp_known = true,
+	};
 	uint64_t entry = 0, behind = 0;
 
 	if (step->cursor->exact || !size || size > 4096 ||
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
 	    !sf_hotspot_holds(hotspot, caller.pc))
 		return sf_hotspot_step_runtime(step, why);
-	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step), &entry);
+	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step),
+		       &entry);
 	if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
 				  !sf_hotspot_is_return(step, behind)))
 		return sf_hotspot_step_runtime(step, why);

@@ -193,14 +193,16 @@ static const struct epilogue {
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .before = { 0x77 }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x77 }, .gone = POPPED },
-	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1, .gone = POPPED },
+	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x8b, 0x97 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 4, .at = { 0x41, 0x85, 0x02, 0xc3 }, .gone = POPPED },
-	{ .n = 2, .at = { 0x85, 0x05 }, .behind = 6, .then = { 0xc3 }, .n_then = 1, .gone = POPPED },
+	{ .n = 2, .at = { 0x85, 0x05 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
 	{ .n = 3, .at = { 0xc5, 0xf8, 0x77 }, .before = { 0x5d }, .gone = POPPED },
 	/* out of line, when the poll hits: lea r10, [rip+d]; mov [r15+d], r10; jmp */
-	{ .n = 3, .at = { 0x4c, 0x8d, 0x15 }, .behind = 7, .then = { 0x4d, 0x89, 0x97 }, .n_then = 3,
-	  .gone = POPPED },
+	{ .n = 3, .at = { 0x4c, 0x8d, 0x15 }, .behind = 7, .then = { 0x4d, 0x89, 0x97 },
+	  .n_then = 3, .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x89, 0x97 }, .behind = 7, .then = { 0xe9 }, .n_then = 1,
 	  .gone = POPPED },
 	/* wrappers of native methods; what follows is below */
@@ -219,8 +221,9 @@ static bool fits(const struct epilogue *epilogue, const struct code *code, bool 
 	    (epilogue->before[0] && at[-1] != epilogue->before[0]))
 		return false;
 	return !epilogue->n_then ||
-	       (left >= epilogue->behind && starts_with(at + epilogue->behind, left - epilogue->behind,
-							 epilogue->then, epilogue->n_then));
+	       (left >= epilogue->behind &&
+		starts_with(at + epilogue->behind, left - epilogue->behind, epilogue->then,
+			    epilogue->n_then));
 }
 
 /* The jump behind the out-of-line part of a poll. */
@@ -274,7 +277,8 @@ static bool in_epilogue(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 			continue;
 		if (epilogues[i].gone == POPPED)
 			return sf_hotspot_bare(step, step->sp, ret);
-		return sf_hotspot_record(step, epilogues[i].gone == LEAVE ? step->fp : step->sp, ret);
+		return sf_hotspot_record(step, epilogues[i].gone == LEAVE ? step->fp : step->sp,
+					 ret);
 	}
 	return false;
 }

@@ -44,8 +44,8 @@ static void find_library(struct sf_java *java, const struct sf_process *process,
 		last = region->image;
 		image = sf_images_get(images, region->image);
 		if (strstr(image->path, "/libj9vm"))
-			refuse(java, "no Java frames: its Java virtual machine is OpenJ9, which does not "
-				     "tell how its stacks are laid out; only HotSpot does");
+			refuse(java, "no Java frames: its Java virtual machine is OpenJ9, which "
+				     "does not tell how its stacks are laid out; only HotSpot does");
 		if (!is_called(image, "libjvm.so"))
 			continue;
 		java->image = region->image;
@@ -67,7 +67,8 @@ static void try_to_attach(struct sf_java *java, struct sf_process *process,
 	}
 	java->note[0] = 0;
 	if (*sf_jvm_note(java->jvm))
-		snprintf(java->note, sizeof(java->note), "Java is shown %s", sf_jvm_note(java->jvm));
+		snprintf(java->note, sizeof(java->note), "Java is shown %s",
+			 sf_jvm_note(java->jvm));
 	process->hotspot = sf_jvm_hotspot(java->jvm);
 	process->map->hotspot = process->hotspot;
 }
