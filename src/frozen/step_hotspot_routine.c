@@ -110,19 +110,35 @@ static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_h
 	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
 }
 
-/* Where the machine's own code calls into it: with a frame of known size, once that is made. */
-enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why)
+/* The frame has its size and leads on, as far as can be seen. */
+static bool is_whole(const struct sf_hotspot_step *step)
 {
 	const struct sf_blob *blob = &step->blob;
 	struct sf_hotspot_caller caller;
-	enum sf_step taken;
-	bool whole = !step->cursor->exact ||
-		     (blob->frame_complete >= 0 &&
-		      step->pc >= blob->code_start + (uint32_t)blob->frame_complete);
+	uint64_t words = (uint64_t)(uint32_t)blob->frame_size;
 
-	if (step->cursor->exact && by_own_frame_pointer(step, &caller))
-		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	if (whole && blob->frame_size >= 2) {
+	if (blob->frame_size < 2)
+		return false;
+	if (!step->cursor->exact)
+		return true;
+	if (blob->frame_complete >= 0)
+		return step->pc >= blob->code_start + (uint32_t)blob->frame_complete;
+	return sf_hotspot_bare(step, step->sp + (words - 1) * WORD, &caller) &&
+	       leads_on(step, &caller);
+}
+
+/* Where the machine's own code calls into it: with a frame of known size, once that is made. */
+enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	struct sf_hotspot_caller caller;
+	enum sf_step taken;
+
+	if (step->cursor->exact && step->blob.frame_size >= 2) {
+		step->blob.entry = step->blob.code_start;
+		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	}
+	if (is_whole(step)) {
 		taken = sf_hotspot_step_by_size(step, why);
 		if (taken == SF_STEP_TAKEN || *why == SF_END_COPY)
 			return taken;

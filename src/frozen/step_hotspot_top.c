@@ -63,6 +63,8 @@ static const struct instruction {
 	{ 7, 3, { 0x48, 0x81, 0xec }, SUB_32 },              /* sub rsp, i32 */
 	{ 5, 4, { 0x48, 0x89, 0x6c, 0x24 }, STORE_FP_8 },    /* mov [rsp+d8], rbp */
 	{ 8, 4, { 0x48, 0x89, 0xac, 0x24 }, STORE_FP_32 },   /* mov [rsp+d32], rbp */
+	{ 7, 3, { 0x49, 0x89, 0x87 }, NOTHING },             /* mov [r15+d32], rax; rdx: exceptions */
+	{ 7, 3, { 0x49, 0x89, 0x97 }, NOTHING },
 	{ 1, 1, { 0x90 }, NOTHING },                         /* nops */
 	{ 2, 2, { 0x66, 0x90 }, NOTHING },
 	{ 3, 3, { 0x0f, 0x1f, 0x00 }, NOTHING },
@@ -188,6 +190,9 @@ static const struct epilogue {
 	{ .n = 3, .at = { 0x5d, 0x85, 0x05 }, .gone = POP_FP },
 	{ .n = 4, .at = { 0x5d, 0xc5, 0xf8, 0x77 }, .gone = POP_FP },
 	{ .n = 3, .at = { 0x5d, 0x41, 0x85 }, .gone = POP_FP },
+	/* where exceptions are handed on: pop rbp; pop rdx; jmp r10 */
+	{ .n = 3, .at = { 0x5d, 0x5a, 0x41 }, .gone = POP_FP },
+	{ .n = 4, .at = { 0x5a, 0x41, 0xff, 0xe2 }, .gone = POPPED },
 	/* the poll: cmp rsp, [r15+d]; ja (17 and later), mov r10, [r15+d]; test (11), test (8) */
 	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x5d }, .gone = POPPED },

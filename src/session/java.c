@@ -7,8 +7,13 @@
 #include "os/clock.h"
 #include "os/task.h"
 
-/* A virtual machine that is just starting is tried again this often. */
+/*
+ * A virtual machine that is just starting is tried again, often at first: its library is mapped before
+ * its tables are filled in, and these before it makes code.
+ */
 #define TRY_PAUSE_NS 20000000
+#define MAX_DOUBLINGS 6
+#define EASY_TRIES 50
 
 void sf_java_deinit(struct sf_java *java)
 {
@@ -73,6 +78,13 @@ static void try_to_attach(struct sf_java *java, struct sf_process *process,
 	process->map->hotspot = process->hotspot;
 }
 
+static uint64_t pause_ns(unsigned tries)
+{
+	unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
+
+	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
+}
+
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images)
 {
 	uint64_t now_ns;
@@ -86,8 +98,9 @@ void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_im
 	if (!java->image || java->refused)
 		return;
 	now_ns = sf_now_ns();
-	if (java->tried_ns && now_ns - java->tried_ns < TRY_PAUSE_NS)
+	if (java->tried_ns && now_ns - java->tried_ns < pause_ns(java->tries))
 		return;
+	java->tries++;
 	try_to_attach(java, process, images);
 	java->tried_ns = sf_now_ns();
 }

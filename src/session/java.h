@@ -17,6 +17,7 @@ struct sf_java {
 	uint64_t looked_ns, tried_ns;     /* the map that was seen; the last try */
 	uint32_t image;                   /* its libjvm, 0: none found */
 	uint64_t bias;
+	unsigned tries;
 	bool refused;                     /* no other try will do */
 	bool told;                        /* the note was given to the user */
 	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */

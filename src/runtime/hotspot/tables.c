@@ -223,15 +223,13 @@ bool sf_hotspot_read_tables(const struct sf_reader *memory,
 
 	for (size_t i = 0; i < SF_HE_N; i++) {
 		if (!sf_read_u64(memory, exports->at[i], &entry.columns[i]))
-			return sf_fail(err, SF_E_UNSUPPORTED,
-				       "the tables of its libjvm cannot be read");
+			return sf_fail(err, SF_E_GONE, "the tables of its libjvm cannot be read");
 	}
 	for (size_t i = 0; i < SF_HS_N_NUMBERS; i++)
 		ret->numbers[i] = wanted_numbers[i].otherwise;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		if (!read_table(&entry, &tables[i], ret))
-			return sf_fail(err, SF_E_UNSUPPORTED,
-				       "a table of its libjvm is not as it should be");
+			return sf_fail(err, SF_E_GONE, "a table of its libjvm makes no sense");
 	}
 	return true;
 }
