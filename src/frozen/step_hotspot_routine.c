@@ -8,6 +8,7 @@
 #include "frozen/frozen.h"
 
 #define MAX_SCANNED_WORDS 12
+#define POP_DISTANCE 64      /* bytes from "pop rdx" to the last instruction of its routine */
 #define WORD 8
 
 static bool is_frame_pointer(const struct sf_hotspot_step *step)
@@ -110,6 +111,32 @@ static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_h
 	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
 }
 
+/*
+ * Routines that look for an exception's handler end with: add rsp, n; pop rdx (where it was
+ * thrown); ...; jmp r8. From there on the frame and the return address are gone.
+ */
+static bool behind_pop(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_regs *regs = &step->cursor->regs;
+	const uint64_t before = step->pc - step->blob.code_start;
+	unsigned back = before < POP_DISTANCE ? (unsigned)before : POP_DISTANCE;
+	uint8_t code[POP_DISTANCE];
+
+	*ret = (struct sf_hotspot_caller){
+		.pc = regs->r[SF_X86_RDX], .sp = step->sp, .fp = step->fp,
+		.fp_known = step->fp_known,
+	};
+	if (!sf_reg_known(regs, SF_X86_RDX) || !sf_hotspot_is_return(step, ret->pc) ||
+	    !sf_read(&step->outside, code, step->pc - back, back))
+		return false;
+	for (unsigned i = 0; i + 5 <= back; i++) {
+		if (code[i] == 0x48 && code[i + 1] == 0x83 && code[i + 2] == 0xc4 &&
+		    code[i + 4] == 0x5a)
+			return true;
+	}
+	return false;
+}
+
 /* The frame has its size and leads on, as far as can be seen. */
 static bool is_whole(const struct sf_hotspot_step *step)
 {
@@ -135,6 +162,8 @@ enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *
 
 	if (step->cursor->exact && step->blob.frame_size >= 2) {
 		step->blob.entry = step->blob.code_start;
+		if (behind_pop(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}

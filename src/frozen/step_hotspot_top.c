@@ -190,7 +190,10 @@ static const struct epilogue {
 	{ .n = 3, .at = { 0x5d, 0x85, 0x05 }, .gone = POP_FP },
 	{ .n = 4, .at = { 0x5d, 0xc5, 0xf8, 0x77 }, .gone = POP_FP },
 	{ .n = 3, .at = { 0x5d, 0x41, 0x85 }, .gone = POP_FP },
-	/* where exceptions are handed on: pop rbp; pop rdx; jmp r10 */
+	/* a method that hands an exception on: pop rbp; jmp */
+	{ .n = 2, .at = { 0x5d, 0xe9 }, .gone = POP_FP },
+	{ .n = 1, .at = { 0xe9 }, .before = { 0x5d }, .gone = POPPED },
+	/* and the routine that it goes to: pop rbp; pop rdx; jmp r10 */
 	{ .n = 3, .at = { 0x5d, 0x5a, 0x41 }, .gone = POP_FP },
 	{ .n = 4, .at = { 0x5a, 0x41, 0xff, 0xe2 }, .gone = POPPED },
 	/* the poll: cmp rsp, [r15+d]; ja (17 and later), mov r10, [r15+d]; test (11), test (8) */
