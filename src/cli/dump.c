@@ -14,7 +14,8 @@
 struct dump_options {
 	int32_t pid;
 	uint32_t max_depth;
-	bool json, times;
+	bool json;
+	struct sf_dump_look look;
 };
 
 #define AT(field) offsetof(struct dump_options, field)
@@ -26,8 +27,10 @@ static const struct sf_option options[] = {
 	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = AT(max_depth), .argument = "N",
 	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
-	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(times),
+	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(look.times),
 	  .help = "say how long threads were held and what the dump took" },
+	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(look.java_kinds),
+	  .help = "say how Java frames ran: interpreted, compiled by c1 or c2, native method" },
 	{ .name = NULL },
 };
 
@@ -89,7 +92,7 @@ static int dump_process(const struct dump_options *given)
 	else if (given->json)
 		sf_dump_print_json(&dump, stdout);
 	else
-		sf_dump_print(&dump, given->times, stdout);
+		sf_dump_print(&dump, &given->look, stdout);
 	sf_dump_deinit(&dump);
 	return status;
 }

@@ -45,11 +45,15 @@ static void print_place(const struct sf_output *output, const struct sf_dump *du
 /* How the frame was found, where that is not by the file's own rules. */
 static const char *remark(const struct sf_dump_frame *frame)
 {
+	if (frame->approximate)
+		return "  [inlined calls uncertain]";
 	switch (frame->via) {
 	case SF_VIA_FRAME_POINTER:
 		return "  [by frame pointer]";
 	case SF_VIA_GUESS:
 		return "  [guessed]";
+	case SF_VIA_ANCHOR:
+		return "  [native frames may be missing below]";
 	case SF_VIA_INFERRED:
 		return "  [inferred]";
 	case SF_VIA_SIGNAL:
@@ -60,7 +64,7 @@ static const char *remark(const struct sf_dump_frame *frame)
 }
 
 static void print_frame(const struct sf_output *output, const struct sf_dump *dump, size_t number,
-			const struct sf_dump_frame *frame)
+			const struct sf_dump_frame *frame, bool kinds)
 {
 	const char *function = sf_dump_string(dump, frame->function);
 
@@ -73,6 +77,9 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 	if (frame->inlined)
 		fprintf(output->file, "%s  inlined%s", sf_colour(output, SF_CYAN),
 			sf_colour(output, SF_PLAIN));
+	if (kinds && sf_kind_is_managed(frame->kind))
+		fprintf(output->file, "%s  [%s]%s", sf_colour(output, SF_CYAN),
+			sf_kind_word(frame->kind), sf_colour(output, SF_PLAIN));
 	print_place(output, dump, frame);
 	fprintf(output->file, "%s%s%s\n", sf_colour(output, SF_YELLOW), remark(frame),
 		sf_colour(output, SF_PLAIN));
@@ -92,7 +99,7 @@ static void print_state(const struct sf_output *output, const struct sf_dump_thr
 }
 
 static void print_thread(const struct sf_output *output, const struct sf_dump *dump,
-			 const struct sf_dump_thread *thread, bool times)
+			 const struct sf_dump_thread *thread, const struct sf_dump_look *look)
 {
 	char time[32];
 
@@ -100,7 +107,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 	print_text(output->file, thread->name);
 	fprintf(output->file, "%s  ", sf_colour(output, SF_PLAIN));
 	print_state(output, thread);
-	if (times)
+	if (look->times)
 		fprintf(output->file, "  %s%s", thread->held_ns ? "held " : "not held",
 			thread->held_ns ? sf_format_time(time, thread->held_ns) : "");
 	fputc('\n', output->file);
@@ -110,13 +117,13 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		return;
 	}
 	for (size_t i = 0; i < thread->frames.n; i++)
-		print_frame(output, dump, i, &thread->frames.items[i]);
+		print_frame(output, dump, i, &thread->frames.items[i], look->java_kinds);
 	if (thread->end != SF_END_ROOT)
 		fprintf(output->file, "  %scut: %s%s\n", sf_colour(output, SF_RED),
 			sf_end_text(thread->end), sf_colour(output, SF_PLAIN));
 }
 
-void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
+void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, FILE *out)
 {
 	struct sf_output output = sf_output_for(out);
 	char time[32];
@@ -132,8 +139,13 @@ void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out)
 	}
 	fputc('\n', out);
 	for (size_t i = 0; i < dump->threads.n; i++)
-		print_thread(&output, dump, &dump->threads.items[i], times);
-	if (!times)
+		print_thread(&output, dump, &dump->threads.items[i], look);
+	if (dump->note) {
+		fputs("\nnote: ", out);
+		print_text(out, dump->note);
+		fputc('\n', out);
+	}
+	if (!look->times)
 		return;
 	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->looking_ns));
 	if (dump->longest_hold_ns)
@@ -174,8 +186,10 @@ static struct json_object *json_frame(const struct sf_dump *dump, const struct s
 	json_object_object_add(json, "file", json_text(sf_dump_string(dump, frame->file)));
 	json_object_object_add(json, "line", json_object_new_int64(frame->line));
 	json_object_object_add(json, "inlined", json_object_new_boolean(frame->inlined));
+	if (frame->approximate)
+		json_object_object_add(json, "approximate", json_object_new_boolean(true));
 	json_object_object_add(json, "via", json_object_new_string(sf_via_word(frame->via)));
-	json_object_object_add(json, "kind", json_object_new_string("native"));
+	json_object_object_add(json, "kind", json_object_new_string(sf_kind_word(frame->kind)));
 	return json;
 }
 
@@ -230,6 +244,8 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 	json_object_object_add(json, "name", json_text(dump->name));
 	if (dump->tracer)
 		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
+	if (dump->note)
+		json_object_object_add(json, "note", json_text(dump->note));
 	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
 	json_object_object_add(json, "looking_ns", json_object_new_int64((int64_t)dump->looking_ns));
 	json_object_object_add(json, "longest_hold_ns",

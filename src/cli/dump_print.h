@@ -7,7 +7,12 @@
 
 #include "session/dump.h"
 
-void sf_dump_print(const struct sf_dump *dump, bool times, FILE *out);
+struct sf_dump_look {
+	bool times;          /* how long threads were held */
+	bool java_kinds;     /* how Java frames ran */
+};
+
+void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, FILE *out);
 void sf_dump_print_json(const struct sf_dump *dump, FILE *out); /* docs/dump.md */
 
 #endif

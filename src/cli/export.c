@@ -29,6 +29,7 @@ struct export_options {
 	const char *output;
 	int clock;
 	const char *threads, *label;
+	bool java_kinds;
 };
 
 static const struct sf_option options[] = {
@@ -47,6 +48,9 @@ static const struct sf_option options[] = {
 	{ .name = "label", .kind = SF_OPTION_STRING, .argument = "KEY[=VALUE]",
 	  .offset = offsetof(struct export_options, label),
 	  .help = "only samples that carry this label (default: all)" },
+	{ .name = "java-kinds", .kind = SF_OPTION_FLAG,
+	  .offset = offsetof(struct export_options, java_kinds),
+	  .help = "tell Java functions apart by how they ran: interpreted, c1, c2, inlined" },
 	{ 0 },
 };
 
@@ -177,7 +181,8 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
 					  .threads = wanted->threads };
 	const struct sf_exporter *exporter = sf_exporter_by_name(formats[wanted->format]);
-	const struct sf_filter by_label = { .label = wanted->label };
+	const struct sf_filter by_label = { .label = wanted->label,
+					    .java_kinds = wanted->java_kinds };
 	struct destination to = { 0 };
 	bool done;
 

@@ -16,7 +16,7 @@ struct report_options {
 	const char *threads, *label;
 	int by;               /* 0: all sections, else section + 1 */
 	uint32_t top, depth, min_percent;
-	bool json;
+	bool json, java_kinds;
 };
 
 static const char *const clock_choices[] = { "auto", "cpu", "wall", "offcpu", NULL };
@@ -49,6 +49,8 @@ static const struct sf_option options[] = {
 	{ .name = "min-percent", .kind = SF_OPTION_COUNT, .offset = AT(min_percent),
 	  .argument = "N", .maximum = 100,
 	  .help = "leave out branches of the tree below N percent (default: 1)" },
+	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(java_kinds),
+	  .help = "tell Java functions apart by how they ran: interpreted, c1, c2, inlined" },
 	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
 	  .help = "for programs; the format is in docs/report.md" },
 	{ 0 },
@@ -119,7 +121,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
-	struct sf_filter filter = { .threads = chosen->threads, .label = chosen->label };
+	struct sf_filter filter = { .java_kinds = chosen->java_kinds, .threads = chosen->threads, .label = chosen->label };
 	struct sf_report report = {
 		.path = path,
 		.only = chosen->by - 1,

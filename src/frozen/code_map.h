@@ -20,7 +20,10 @@ struct sf_region {
 	uint32_t reserved;
 };
 
+struct sf_hotspot;
+
 struct sf_code_map {
+	const struct sf_hotspot *hotspot; /* the Java virtual machine in the process; NULL: none */
 	size_t n_regions;
 	struct sf_region regions[];    /* by start, ascending */
 };

@@ -17,6 +17,7 @@ static const struct entry ends[] = { SF_ENDS(X) };
 static const struct entry losses[] = { SF_LOSSES(X) };
 static const struct entry states[] = { SF_STATES(X) };
 static const struct entry vias[] = { SF_VIAS(X) };
+static const struct entry kinds[] = { SF_KINDS(X) };
 #undef X
 
 static const struct entry unknown = { "unknown", "unknown" };
@@ -51,4 +52,9 @@ const char *sf_state_word(unsigned state)
 const char *sf_via_word(unsigned via)
 {
 	return LOOK_UP(vias, via)->word;
+}
+
+const char *sf_kind_word(unsigned kind)
+{
+	return LOOK_UP(kinds, kind)->word;
 }

@@ -20,7 +20,8 @@
 	X(REGISTER, "register", "needs a register that only the running thread knows")             \
 	X(STUCK, "stuck", "the next frame is not above this one")                                  \
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
-	X(EMPTY, "empty", "nothing is known of the stack")
+	X(EMPTY, "empty", "nothing is known of the stack")                                         \
+	X(RUNTIME, "runtime", "a frame of the Java virtual machine could not be made out")
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \

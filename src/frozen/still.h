@@ -46,6 +46,7 @@ struct sf_still {
 	int32_t  pid, tid;
 	uint32_t flags;                 /* enum sf_still_flags */
 	uint8_t  state;                 /* enum sf_state */
+	uint64_t java_thread;           /* its JavaThread, 0: unknown, or it has none */
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
 	uint64_t time_ns;               /* CLOCK_MONOTONIC, when it was looked at */

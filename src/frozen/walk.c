@@ -6,12 +6,14 @@
  */
 #include <stddef.h>
 
+#include "frozen/hotspot.h"
 #include "frozen/walk.h"
 
 #include "frozen/frozen.h"
 
 /* In the order in which they are tried. */
 static sf_step_fn *const steppers[] = {
+	sf_step_hotspot,
 	sf_step_rows,
 	sf_step_sigreturn,
 	sf_step_first,
@@ -67,8 +69,10 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	return step;
 }
 
-static enum sf_end walk(struct sf_cursor *cursor, struct sf_trace *trace)
+/* One frame after the other, until none can be found. */
+static enum sf_end walk_on(struct sf_cursor *cursor)
 {
+	struct sf_trace *trace = cursor->trace;
 	const struct sf_region *region = NULL;
 	enum sf_end why;
 
@@ -96,15 +100,29 @@ static enum sf_end walk(struct sf_cursor *cursor, struct sf_trace *trace)
 	}
 }
 
+/* Native code in which a walk can get stuck is bridged by what a virtual machine knows of the thread. */
+static enum sf_end walk(struct sf_cursor *cursor)
+{
+	enum sf_end end;
+
+	do {
+		end = walk_on(cursor);
+	} while (end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_COPY &&
+		 sf_hotspot_resume(cursor));
+	return end;
+}
+
 enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
 {
-	struct sf_cursor cursor = { .still = still, .exact = true, .via = SF_VIA_LEAF };
+	struct sf_cursor cursor = {
+		.still = still, .exact = true, .via = SF_VIA_LEAF, .trace = trace,
+	};
 
 	trace->n_frames = 0;
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;
-		trace->end = walk(&cursor, trace);
+		trace->end = walk(&cursor);
 	}
 	return trace->end;
 }

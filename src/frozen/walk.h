@@ -20,7 +20,10 @@
 	X(SIGNAL, "signal", "interrupted by a signal")                                             \
 	X(GUESS, "guess", "by a rule of thumb for code without unwind data")                       \
 	X(EARLIER, "earlier", "from an earlier sample of the same sleep")                          \
-	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")
+	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")       \
+	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
+	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
+	  "it may be missing")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,
@@ -30,6 +33,40 @@ enum sf_via {
 };
 
 const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-safe. */
+
+/* What a frame is of. Stored in recordings, where only the first three were at first: add at the foot. */
+#define SF_KINDS(X)                                                                                \
+	X(NATIVE, "native", "machine code")                                                        \
+	X(WAIT, "wait", "what a blocked thread waits for")                                         \
+	X(CUT, "cut", "stands for frames that are missing")                                        \
+	X(INTERPRETED, "interpreted", "Java, in the interpreter")                                  \
+	X(C1, "c1", "Java, compiled by C1")                                                        \
+	X(C2, "c2", "Java, compiled by C2")                                                        \
+	X(NATIVE_METHOD, "native-method", "Java, a native method")                                 \
+	X(STUB, "stub", "code that the Java virtual machine made for itself")                      \
+	X(HEAP, "heap", "stands for frames of a virtual thread that are in the heap")              \
+	X(JAVA, "java", "Java: a function, whose frames may be of several kinds")
+
+enum sf_frame_kind {
+#define X(name, word, text) SF_KIND_##name,
+	SF_KINDS(X)
+#undef X
+	SF_N_KINDS
+};
+
+const char *sf_kind_word(unsigned kind); /* "unknown" outside the list. Signal-safe. */
+
+/* Whether a virtual machine made the code: its names are not in any file. */
+static inline bool sf_kind_is_managed(unsigned kind)
+{
+	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS;
+}
+
+/* The kind of a function that is seen in a frame of this kind. */
+static inline uint8_t sf_kind_of_function(uint8_t kind)
+{
+	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_JAVA : kind;
+}
 
 enum sf_frame_flags {
 	/* pc is where it stands (a leaf, interrupted, or the trampoline that a signal handler
@@ -42,9 +79,17 @@ struct sf_frame {
 	uint64_t sp;      /* the stack pointer in this frame */
 	uint8_t  via;     /* enum sf_via */
 	uint8_t  flags;   /* enum sf_frame_flags */
-	uint16_t reserved;
+	uint8_t  kind;    /* enum sf_frame_kind; never WAIT or CUT */
+	uint8_t  reserved;
 	uint32_t image;   /* of the region that holds pc, 0 if none */
 	uint64_t address; /* pc in the file (pc - bias); pc itself when image is 0 */
+
+	/* Of a virtual machine's frames. The token: what the code is of, as the machine knows it (interpreted:
+	 * the Method; compiled, stubs: the CodeBlob). `id` tells whether a token was used again for
+	 * something else: of compiled code, its compile id. */
+	uint64_t token;
+	uint32_t id;
+	int32_t  bci;     /* interpreted: index of the bytecode, -1 unknown */
 };
 
 /* Caller's memory: `frames` has room for `capacity`. Innermost frame first. */
@@ -61,6 +106,7 @@ struct sf_cursor {
 	struct sf_regs regs;
 	bool exact;       /* pc is not a return address */
 	uint8_t via;
+	struct sf_trace *trace; /* its last frame is the one to step from: a stepper may say what it is */
 };
 
 enum sf_step {
@@ -83,7 +129,7 @@ const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t p
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
 
-sf_step_fn sf_step_rows, sf_step_sigreturn, sf_step_first, sf_step_frame_pointer;
+sf_step_fn sf_step_hotspot, sf_step_rows, sf_step_sigreturn, sf_step_first, sf_step_frame_pointer;
 
 /* Asked only where the others end with SF_END_REGISTER; it fails with that, too. */
 sf_step_fn sf_step_inferred;

@@ -21,7 +21,7 @@ static uint32_t unnamed_function(struct sf_loader *loader, const struct sf_raw_f
 	const char *path, *slash;
 	char name[320];
 
-	if (raw->kind != SF_KIND_NATIVE)
+	if (raw->kind == SF_KIND_WAIT || raw->kind == SF_KIND_CUT)
 		return sf_loader_function(loader, &form);
 	path = "";
 	if (raw->module && loader->modules.items[raw->module - 1].path)
@@ -43,6 +43,7 @@ static bool push_frame(struct sf_loader *loader, const struct sf_raw_frame *raw,
 		.address = raw->address,
 		.inlined = function->inlined,
 		.via = raw->via,
+		.kind = raw->kind,
 	});
 }
 

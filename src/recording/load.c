@@ -172,6 +172,16 @@ static bool add_frame(const struct sf_value *v, struct sf_rows *rows)
 	       (sf_vec_push(&loader->raw_frames, frame) || sf_fail_memory(rows->err));
 }
 
+/* The same function, as one of another kind. */
+static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kind)
+{
+	struct sf_function_form form;
+
+	memcpy(&form, sf_intern_get(loader->functions, function, NULL), sizeof(form));
+	form.kind = kind;
+	return sf_loader_function(loader, &form);
+}
+
 static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
@@ -189,6 +199,9 @@ static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 	if (frame->n++ == 0)
 		frame->first = (uint32_t)loader->raw_functions.n;
 	row.function = loader->named.items[v[2].number - 1];
+	if (sf_kind_is_managed(frame->kind) &&
+	    !(row.function = of_kind(loader, row.function, sf_kind_of_function(frame->kind))))
+		return sf_fail_memory(rows->err);
 	return sf_vec_push(&loader->raw_functions, row) || sf_fail_memory(rows->err);
 }
 

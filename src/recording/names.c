@@ -137,3 +137,49 @@ bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_
 		return true;
 	return sf_recording_save(recording, err);
 }
+
+bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
+			size_t n, uint32_t *ret, struct sf_error *err)
+{
+	struct sf_managed_function functions[SF_MAX_INLINED];
+
+	n = n < SF_MAX_INLINED ? n : SF_MAX_INLINED;
+	for (size_t i = 0; i < n; i++) {
+		functions[i] = (struct sf_managed_function){
+			.function = add_function(recording, 0, &names[i]),
+			.line = names[i].line,
+			.inlined = names[i].inlined && i + 1 < n,
+		};
+		if (!functions[i].function)
+			return sf_fail_memory(err);
+	}
+	*ret = sf_intern_add(recording->managed, functions, n * sizeof(*functions), NULL);
+	return *ret || sf_fail_memory(err);
+}
+
+bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place)
+{
+	const struct sf_managed_function *functions = NULL;
+	size_t size = 0;
+
+	while (recording->named.n < frame) {
+		if (!sf_vec_push(&recording->named, false))
+			return false;
+	}
+	recording->named.items[frame - 1] = true;
+	if (place && place <= sf_intern_count(recording->managed))
+		functions = sf_intern_get(recording->managed, (uint32_t)place, &size);
+	for (size_t i = 0; i < size / sizeof(*functions); i++) {
+		struct sf_frame_function row = {
+			.frame = frame,
+			.seq = (uint32_t)i,
+			.function = functions[i].function,
+			.line = functions[i].line,
+			.inlined = functions[i].inlined != 0,
+		};
+
+		if (!sf_vec_push(&recording->frame_functions, row))
+			return false;
+	}
+	return true;
+}

@@ -3,17 +3,6 @@
 
 #include <stdlib.h>
 
-static const char *const kind_words[SF_N_KINDS] = {
-	[SF_KIND_NATIVE] = "native",
-	[SF_KIND_WAIT] = "wait",
-	[SF_KIND_CUT] = "cut",
-};
-
-const char *sf_kind_word(unsigned kind)
-{
-	return kind < SF_N_KINDS ? kind_words[kind] : "unknown";
-}
-
 void sf_profile_destroy(struct sf_profile *profile)
 {
 	if (!profile)
@@ -21,6 +10,7 @@ void sf_profile_destroy(struct sf_profile *profile)
 	if (profile->strings)
 		free(profile->strings[0]); /* the block that holds them all */
 	free(profile->strings);
+	free(profile->more_strings);
 	free(profile->functions);
 	free(profile->frames);
 	free(profile->nodes);

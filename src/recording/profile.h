@@ -22,14 +22,6 @@
 #include "frozen/still.h"
 #include "frozen/walk.h"
 
-enum sf_frame_kind {
-	SF_KIND_NATIVE,   /* machine code with or without a name */
-	SF_KIND_WAIT,     /* what a blocked thread waits for: [futex], [epoll_wait], [page fault] */
-	SF_KIND_CUT,      /* stands for frames that are missing: [cut: more frames than --max-depth] */
-	SF_N_KINDS,
-};
-const char *sf_kind_word(unsigned kind);
-
 struct sf_profile_function {
 	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is known */
 	uint32_t linkage;  /* string */
@@ -45,6 +37,7 @@ struct sf_profile_frame {
 	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and cuts */
 	bool     inlined;  /* into its parent frame */
 	uint8_t  via;      /* enum sf_via: how the frame was found */
+	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in several */
 };
 
 /* A stack is a node: its innermost frame, and the node of its caller. A parent's number is smaller. */
@@ -113,6 +106,7 @@ struct sf_profile {
 				   * sf_recording_reopen */
 
 	char   **strings;         uint32_t n_strings;
+	char    *more_strings;    /* a block of its own for those that were added later; NULL: none */
 	struct sf_profile_function *functions; uint32_t n_functions;
 	struct sf_profile_frame    *frames;    uint32_t n_frames;
 	struct sf_profile_node     *nodes;     uint32_t n_nodes;
@@ -136,6 +130,7 @@ struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
 	const char *label;        /* KEY or KEY=VALUE, as it is; or NULL */
+	bool java_kinds;          /* split Java functions: sf_profile_split_kinds */
 };
 
 /*
@@ -155,6 +150,12 @@ void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
  */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
+
+/*
+ * Java functions are one whatever they were found as. Afterwards they are one for each kind of frame, "name [c2]",
+ * "name [inlined]", and have that kind.
+ */
+bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
 
 /* What one sample weighs by a clock, in nanoseconds. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);

@@ -69,7 +69,7 @@ static bool restore_frame(struct sf_recording *recording, sqlite3_stmt *row)
 		.via = (uint8_t)number_of(row, 5),
 	};
 
-	if (key.kind != SF_KIND_NATIVE)
+	if (key.kind == SF_KIND_WAIT || key.kind == SF_KIND_CUT)
 		key.address = sf_recording_text(recording, text_of(row, 6));
 	return sf_intern_add(recording->frames, &key, sizeof(key), NULL) == number_of(row, 0);
 }

@@ -238,9 +238,9 @@ static const struct word {
 #define X(name, word, text) { "vias", SF_VIA_##name, word, text },
 	SF_VIAS(X)
 #undef X
-	{ "kinds", SF_KIND_NATIVE, "native", "machine code" },
-	{ "kinds", SF_KIND_WAIT, "wait", "what a blocked thread waits for" },
-	{ "kinds", SF_KIND_CUT, "cut", "stands for frames that are missing" },
+#define X(name, word, text) { "kinds", SF_KIND_##name, word, text },
+	SF_KINDS(X)
+#undef X
 };
 
 static const char *const word_tables[] = { "states", "ends", "causes", "vias", "kinds" };

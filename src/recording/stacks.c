@@ -11,10 +11,17 @@
 #include "recording/writer.h"
 
 /* A return address stands behind the call; the byte before it is in the call. */
-static struct sf_frame_key native_key(const struct sf_frame *frame)
+static struct sf_frame_key key_of(const struct sf_frame *frame)
 {
 	bool exact = (frame->flags & SF_FRAME_EXACT) != 0;
 
+	if (sf_kind_is_managed(frame->kind))
+		return (struct sf_frame_key){
+			.address = frame->address,
+			.kind = frame->kind,
+			.via = frame->via,
+			.exact = exact,
+		};
 	return (struct sf_frame_key){
 		.address = frame->address - (exact ? 0 : 1),
 		.module = frame->image,
@@ -42,6 +49,9 @@ static bool push(struct sf_recording *recording, const struct sf_frame_key *key,
 
 	node.frame = sf_intern_add(recording->frames, key, sizeof(*key), &is_new);
 	if (!node.frame || (is_new && !ensure_module(recording, key->module)))
+		return false;
+	if (is_new && sf_kind_is_managed(key->kind) &&
+	    !sf_recording_name_managed(recording, node.frame, key->address))
 		return false;
 	*stack = sf_intern_add(recording->stacks, &node, sizeof(node), NULL);
 	return *stack != 0;
@@ -72,7 +82,7 @@ bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *t
 	if (trace->end != SF_END_ROOT && !push_cut(recording, trace->end, &stack))
 		return sf_fail_memory(err);
 	for (uint32_t i = trace->n_frames; i-- > 0;) {
-		struct sf_frame_key key = native_key(&trace->frames[i]);
+		struct sf_frame_key key = key_of(&trace->frames[i]);
 
 		if (!push(recording, &key, &stack))
 			return sf_fail_memory(err);

@@ -28,6 +28,7 @@ static void destroy(struct sf_recording *recording)
 	sf_intern_destroy(recording->frames);
 	sf_intern_destroy(recording->stacks);
 	sf_intern_destroy(recording->functions);
+	sf_intern_destroy(recording->managed);
 	sf_intern_destroy(recording->labels);
 	sf_intern_destroy(recording->notes);
 	sf_vec_deinit(&recording->live);
@@ -59,10 +60,12 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 	recording->frames = sf_intern_create();
 	recording->stacks = sf_intern_create();
 	recording->functions = sf_intern_create();
+	recording->managed = sf_intern_create();
 	recording->labels = sf_intern_create();
 	recording->notes = sf_intern_create();
 	if (recording->path && recording->strings && recording->tids && recording->frames &&
-	    recording->stacks && recording->functions && recording->labels && recording->notes)
+	    recording->stacks && recording->functions && recording->managed && recording->labels &&
+	    recording->notes)
 		return recording;
 	destroy(recording);
 	sf_fail_memory(err);

@@ -163,7 +163,8 @@ static bool dump_asleep(struct taking *taking, struct sf_dump_thread *thread,
 	describe_wait(taking->dump, thread, look);
 	if (result == SF_TAKE_NOT_PLACED && thread->state != SF_STATE_STOPPED)
 		thread->loss = SF_LOSS_DENIED;
-	if (result == SF_TAKE_DONE && thread->end == SF_END_REGISTER &&
+	if (result == SF_TAKE_DONE &&
+	    (thread->end == SF_END_REGISTER || taking->dump->walker.lacks_registers) &&
 	    may_be_held(taking->dump, thread, look))
 		dump_held(taking, thread);
 	return true;
@@ -291,7 +292,8 @@ bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct s
 		sf_process_name(ret->tracer, ret->tracer_name, sizeof(ret->tracer_name));
 	return sf_walker_prepare(&ret->walker, pid, err) && list_threads(ret, err) &&
 	       sf_hold_run(look_at_threads, &looking, err) && looking.fine &&
-	       explain_nothing(ret, err) && sf_dump_name(ret, err);
+	       explain_nothing(ret, err) &&
+	       ((ret->note = sf_walker_news(&ret->walker, pid)), sf_dump_name(ret, err));
 }
 
 void sf_dump_deinit(struct sf_dump *dump)

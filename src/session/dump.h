@@ -22,12 +22,16 @@ struct sf_dump_frame {
 	uint32_t function, file;/* numbers in sf_dump.strings, 0: unknown */
 	uint32_t line;
 	uint8_t  via;
+	uint8_t  kind;          /* enum sf_frame_kind */
 	bool     inlined;
+	bool     approximate;   /* what is inlined here is not known exactly */
 };
+
+#define SF_DUMP_NAME 256
 
 struct sf_dump_thread {
 	int32_t  tid;
-	char     name[SF_TASK_NAME];
+	char     name[SF_DUMP_NAME];
 	uint8_t  state, end;
 	bool     unheld;
 	int      loss;          /* enum sf_loss, or -1: there is a stack */
@@ -47,6 +51,7 @@ struct sf_dump {
 	SF_VEC(struct sf_dump_thread) threads;
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;
+	const char *note;                 /* what to say of its Java virtual machine, or NULL; the walker's */
 	uint64_t looking_ns;              /* from the first look at a thread to the last */
 	uint64_t longest_hold_ns;
 };

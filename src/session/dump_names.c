@@ -6,6 +6,7 @@
 #include "session/dump_names.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A place to look up, and its functions: a run of `n` in the flat array from `first`. */
 struct place {
@@ -16,6 +17,7 @@ struct place {
 
 struct naming {
 	struct sf_dump *dump;
+	struct sf_java *java;       /* NULL: none */
 	SF_VEC(struct place) places;
 	SF_VEC(struct sf_dump_frame) functions;
 	struct place *of_image;     /* the first place of the image that is being resolved */
@@ -27,6 +29,11 @@ static struct place place_of(const struct sf_frame *frame)
 	bool exact = frame->flags & SF_FRAME_EXACT;
 
 	return (struct place){ .image = frame->image, .address = frame->address - !exact };
+}
+
+static bool is_native(const struct sf_frame *frame)
+{
+	return !sf_kind_is_managed(frame->kind);
 }
 
 static int compare(const void *a, const void *b)
@@ -46,7 +53,8 @@ static bool collect(struct naming *naming)
 		const struct sf_dump_thread *thread = &naming->dump->threads.items[i];
 
 		for (size_t j = 0; j < thread->trace.n; j++) {
-			if (!sf_vec_push(&naming->places, place_of(&thread->trace.items[j])))
+			if (is_native(&thread->trace.items[j]) &&
+			    !sf_vec_push(&naming->places, place_of(&thread->trace.items[j])))
 				return false;
 		}
 	}
@@ -123,31 +131,77 @@ static bool add_frame(struct sf_dump_thread *thread, const struct sf_frame *fram
 	named.address = frame->address;
 	named.image = frame->image;
 	named.via = frame->via;
+	named.kind = frame->kind;
 	return sf_vec_push(&thread->frames, named);
+}
+
+static bool expand_native(const struct naming *naming, struct sf_dump_thread *thread,
+			  const struct sf_frame *frame)
+{
+	struct place key = place_of(frame);
+	const struct place *place = bsearch(&key, naming->places.items, naming->places.n,
+					    sizeof(key), compare);
+
+	if (!place->n && !add_frame(thread, frame, (struct sf_dump_frame){ 0 }))
+		return false;
+	for (uint32_t j = 0; j < place->n; j++) {
+		if (!add_frame(thread, frame, naming->functions.items[place->first + j]))
+			return false;
+	}
+	return true;
+}
+
+static bool expand_java(const struct naming *naming, struct sf_dump_thread *thread,
+			const struct sf_frame *frame)
+{
+	struct sf_intern *strings = naming->dump->strings;
+	const struct sf_java_function *functions;
+	size_t n = sf_jvm_functions(naming->java->jvm, sf_jvm_place(naming->java->jvm, frame),
+				    &functions);
+
+	for (size_t i = 0; i < n; i++) {
+		struct sf_dump_frame named = {
+			.function = sf_intern_string(strings, functions[i].name),
+			.file = *functions[i].file ? sf_intern_string(strings, functions[i].file) : 0,
+			.line = functions[i].line,
+			.inlined = functions[i].inlined,
+			.approximate = functions[i].approximate,
+		};
+
+		if (!add_frame(thread, frame, named))
+			return false;
+	}
+	return n > 0;
 }
 
 static bool expand(const struct naming *naming, struct sf_dump_thread *thread)
 {
 	for (size_t i = 0; i < thread->trace.n; i++) {
 		const struct sf_frame *frame = &thread->trace.items[i];
-		struct place key = place_of(frame);
-		const struct place *place = bsearch(&key, naming->places.items, naming->places.n,
-						    sizeof(key), compare);
 
-		if (!place->n && !add_frame(thread, frame, (struct sf_dump_frame){ 0 }))
+		if (!(is_native(frame) || !naming->java ? expand_native(naming, thread, frame)
+							: expand_java(naming, thread, frame)))
 			return false;
-		for (uint32_t j = 0; j < place->n; j++) {
-			if (!add_frame(thread, frame, naming->functions.items[place->first + j]))
-				return false;
-		}
 	}
 	return true;
 }
 
+/* The system keeps 15 bytes of a thread's name; the virtual machine has all of it. */
+static void name_thread(const struct naming *naming, struct sf_dump_thread *thread)
+{
+	char name[SF_DUMP_NAME];
+
+	if (sf_java_name(naming->java, naming->dump->pid, thread->tid, name, sizeof(name)))
+		memcpy(thread->name, name, sizeof(name));
+}
+
 bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 {
-	struct naming naming = { .dump = dump };
+	struct naming naming = { .dump = dump, .java = sf_walker_java(&dump->walker, dump->pid) };
 	bool fine = collect(&naming);
+
+	for (size_t i = 0; naming.java && i < dump->threads.n; i++)
+		name_thread(&naming, &dump->threads.items[i]);
 
 	if (fine)
 		resolve(&naming);

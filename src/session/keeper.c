@@ -6,8 +6,10 @@
 
 #include "base/output.h"
 #include "os/process.h"
+#include "session/keep_java.h"
 
 #define FLUSH_NS 500000000
+#define RENAME_NS 1000000000
 
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
@@ -79,6 +81,9 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 	}
 	thread = find_thread(keeper, serial);
 	thread->pid = pid;
+	thread->tid = tid;
+	if (thread->number && thread->java_named)
+		return true; /* the system's name is the same, cut to 15 bytes, or will be asked for again */
 	if (thread->number)
 		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
 	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number, err);
@@ -156,6 +161,21 @@ static enum sf_end walk(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	return end;
 }
 
+/* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
+static bool name_thread(struct sf_keeper *keeper, struct sf_kept_thread *thread, uint64_t now_ns,
+			struct sf_error *err)
+{
+	char name[SF_KEEP_JAVA_NAME];
+
+	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
+		return true;
+	thread->named_ns = now_ns;
+	if (!sf_keep_java_name(&keeper->walker, thread->pid, thread->tid, name))
+		return true;
+	thread->java_named = true;
+	return sf_recording_thread_name(keeper->recording, thread->number, name, err);
+}
+
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -180,6 +200,8 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	};
 
 	if (!flush_thread(keeper, thread, err) || !tell_modules(keeper, err) ||
+	    !sf_keep_java_places(&keeper->walker, keeper->recording, still->pid, err) ||
+	    !name_thread(keeper, thread, still->time_ns, err) ||
 	    !sf_recording_stack(keeper->recording, trace,
 				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
@@ -198,6 +220,27 @@ static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *
 	return top > still->memory.window_start ? top - still->memory.window_start : 0;
 }
 
+static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	size_t used = strlen(keeper->notes);
+	char line[sizeof(keeper->notes)];
+
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
+		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(keeper->recording, pid, text, err);
+}
+
+/* What is to be said of a process's Java virtual machine, once. */
+static bool tell_news(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
+{
+	const char *news = sf_walker_news(&keeper->walker, pid);
+
+	return !news || on_note(keeper, pid, news, err);
+}
+
 static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
 				   const struct sf_weight *weight, uint64_t hold_ns, bool last,
 				   struct sf_error *err)
@@ -211,9 +254,16 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	if (hold_ns)
 		sf_recording_hold(keeper->recording, hold_ns);
 	verdict.end = walk(keeper, thread, still);
+	if (!tell_news(keeper, still->pid, err)) {
+		verdict.failed = true;
+		return verdict;
+	}
 	verdict.stack_used = stack_used(still, &keeper->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
 		verdict.failed = !keep(keeper, thread, still, weight, 0, err);
+	/* Native frames are missing: next time, with all registers. */
+	if (keeper->walker.lacks_registers)
+		verdict.end = SF_END_REGISTER;
 	return verdict;
 }
 
@@ -284,19 +334,6 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 		return false;
 	take_trace(keeper, thread->pid, trace);
 	return keep(keeper, thread, &still, weight, label, err);
-}
-
-static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
-{
-	struct sf_keeper *keeper = arg;
-	size_t used = strlen(keeper->notes);
-	char line[sizeof(keeper->notes)];
-
-	snprintf(line, sizeof(line), "%s", text);
-	sf_sanitize(line);
-	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
-		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
-	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,

@@ -18,9 +18,11 @@
 
 struct sf_kept_thread {
 	uint32_t number;                    /* in the recording; 0: ended */
-	int32_t pid;
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
 	bool has_last;
+	int32_t pid, tid;
+	bool java_named;                    /* the virtual machine's name for it is in the recording */
+	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
 };
 

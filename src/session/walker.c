@@ -29,76 +29,130 @@ bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_erro
 
 void sf_walker_deinit(struct sf_walker *walker)
 {
-	for (size_t i = 0; i < walker->processes.n; i++)
+	for (size_t i = 0; i < walker->processes.n; i++) {
 		sf_process_deinit(&walker->processes.items[i]);
+		sf_java_deinit(&walker->java.items[i]);
+	}
 	sf_vec_deinit(&walker->processes);
+	sf_vec_deinit(&walker->java);
 	sf_intern_destroy(walker->pids);
 	sf_images_destroy(walker->images);
 	free(walker->trace.frames);
 	*walker = (struct sf_walker){ 0 };
 }
 
-static struct sf_process *find_process(struct sf_walker *walker, int32_t pid)
+/* A process, and the virtual machine that may be in it. */
+struct walked {
+	struct sf_process *process;
+	struct sf_java *java;
+};
+
+static bool find_process(struct sf_walker *walker, int32_t pid, struct walked *ret)
 {
 	uint32_t number = sf_intern_add(walker->pids, &pid, sizeof(pid), NULL);
 	struct sf_process process;
 
 	if (!number)
-		return NULL;
-	if (number <= walker->processes.n)
-		return &walker->processes.items[number - 1];
-	sf_process_init(&process, pid);
-	if (!sf_vec_push(&walker->processes, process))
-		return NULL;
-	return &walker->processes.items[number - 1];
+		return false;
+	if (number > walker->processes.n) {
+		if (!sf_vec_reserve(&walker->java, 1))
+			return false;
+		sf_process_init(&process, pid);
+		if (!sf_vec_push(&walker->processes, process))
+			return false;
+		walker->java.items[walker->java.n++] = (struct sf_java){ 0 };
+	}
+	ret->process = &walker->processes.items[number - 1];
+	ret->java = &walker->java.items[number - 1];
+	return true;
 }
 
 bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
-	struct sf_process *process = find_process(walker, pid);
+	struct walked walked;
 
-	if (!process)
+	if (!find_process(walker, pid, &walked))
 		return sf_fail_memory(err);
-	sf_process_deinit(process);
-	sf_process_init(process, pid);
+	sf_process_deinit(walked.process);
+	sf_java_deinit(walked.java);
+	sf_process_init(walked.process, pid);
 	return true;
 }
 
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
-	struct sf_process *process = find_process(walker, pid);
+	struct walked walked;
 
-	return process ? sf_process_refresh(process, walker->images, err) : sf_fail_memory(err);
+	if (!find_process(walker, pid, &walked))
+		return sf_fail_memory(err);
+	if (!sf_process_refresh(walked.process, walker->images, err))
+		return false;
+	sf_java_look(walked.java, walked.process, walker->images);
+	return true;
 }
 
 /* Ends that another look at the maps may change. */
 static bool may_be_stale(const struct sf_trace *trace)
 {
+	const struct sf_frame *last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
+
 	return trace->end == SF_END_NO_CODE || trace->end == SF_END_NO_RULE ||
 	       trace->end == SF_END_STUCK ||
-	       (trace->n_frames && trace->frames[trace->n_frames - 1].image == 0);
+	       (last && last->image == 0 && !sf_kind_is_managed(last->kind));
 }
 
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 {
-	struct sf_process *process = find_process(walker, still->pid);
+	struct walked walked = { 0 };
+	struct sf_process *process;
 
 	walker->trace.n_frames = 0;
 	walker->trace.end = SF_END_EMPTY;
-	if (!process || !still->regs.pc)
+	walker->lacks_registers = false;
+	if (!find_process(walker, still->pid, &walked) || !still->regs.pc)
 		return SF_END_EMPTY;
+	process = walked.process;
 	if (!process->map || sf_now_ns() - process->refreshed_ns > MAPS_AGE_NS)
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
 		return SF_END_EMPTY;
+	sf_java_look(walked.java, process, walker->images);
 	still->arch = process->arch;
 	still->map = process->map;
+	still->java_thread = 0;
 	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
 	    sf_process_refresh_stale(process, walker->images)) {
+		sf_java_look(walked.java, process, walker->images);
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}
+	/* What the virtual machine knows of its thread costs some reads, and is rarely needed. */
+	if (walked.java->jvm && walker->trace.end != SF_END_ROOT &&
+	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH) {
+		still->java_thread = sf_java_thread(walked.java, still->pid, still->tid);
+		walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
+		if (still->java_thread)
+			sf_walk(still, &walker->trace);
+	}
 	return walker->trace.end;
+}
+
+struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid)
+{
+	struct walked walked;
+
+	return find_process(walker, pid, &walked) && walked.java->jvm ? walked.java : NULL;
+}
+
+const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
+{
+	struct walked walked;
+
+	if (!find_process(walker, pid, &walked) || walked.java->told || !walked.java->note[0] ||
+	    !(walked.java->jvm || walked.java->refused))
+		return NULL;
+	walked.java->told = true;
+	return walked.java->note;
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

@@ -9,6 +9,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "frozen/walk.h"
+#include "session/java.h"
 #include "target/images.h"
 #include "target/process.h"
 
@@ -16,7 +17,10 @@ struct sf_walker {
 	struct sf_images *images;
 	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
 	SF_VEC(struct sf_process) processes;
+	SF_VEC(struct sf_java) java;             /* beside them */
 	struct sf_trace trace;                   /* the last walk's */
+	bool lacks_registers;                    /* the last walk needed registers that only the thread
+						  * knows, and went on without some frames */
 };
 
 bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_error *err);
@@ -30,6 +34,15 @@ bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *e
 
 /* Walks into walker->trace, which is valid until the next walk. */
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
+
+/* The Java virtual machine of a process; NULL when it has none that can be walked. */
+struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid);
+
+/*
+ * What the user should read about the virtual machine of a process: why its frames are not shown, what is missing.
+ * Once: NULL when there is nothing (new) to say.
+ */
+const char *sf_walker_news(struct sf_walker *walker, int32_t pid);
 
 /* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. */
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size);

@@ -69,13 +69,15 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 	return true;
 }
 
-static struct sf_code_map *make_map(const struct collecting *collecting)
+static struct sf_code_map *make_map(const struct collecting *collecting,
+				    const struct sf_hotspot *hotspot)
 {
 	size_t n = collecting->regions.n;
 	struct sf_code_map *map = malloc(sizeof(*map) + n * sizeof(map->regions[0]));
 
 	if (!map)
 		return NULL;
+	map->hotspot = hotspot;
 	map->n_regions = n;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_region *region = &map->regions[i];
@@ -103,7 +105,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 
 	if (read) {
 		sf_images_load(images);
-		map = make_map(&collecting);
+		map = make_map(&collecting, process->hotspot);
 	}
 	sf_vec_deinit(&collecting.regions);
 	process->refreshed_ns = sf_now_ns();

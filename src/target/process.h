@@ -13,6 +13,7 @@ struct sf_process {
 	int32_t pid;
 	const struct sf_arch *arch;
 	struct sf_code_map *map;      /* NULL until the first refresh */
+	const struct sf_hotspot *hotspot; /* not owned; NULL: none. Every new map gets it */
 	uint64_t since_ns;            /* CLOCK_MONOTONIC, when it came into sight */
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;

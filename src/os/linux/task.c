@@ -186,3 +186,19 @@ int32_t sf_task_tracer(int32_t pid, int32_t tid)
 	line = strstr(text, "\nTracerPid:");
 	return line ? atoi(line + 11) : 0;
 }
+
+/* "NSpid:" is followed by the ids in all namespaces, the outermost first. */
+int32_t sf_task_inner_id(int32_t pid, int32_t tid)
+{
+	char text[4096], *line, *last;
+
+	if (!sf_proc_read(pid, tid, "status", text, sizeof(text)))
+		return tid;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return tid;
+	line += 1;
+	line[strcspn(line, "\n")] = 0;
+	last = strrchr(line, '\t');
+	return last ? (int32_t)strtol(last + 1, NULL, 10) : tid;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One HotSpot virtual machine in a process, as the walker sees it: where its code is, and where
+ * in its structures the fields are that a walk needs. Made by src/runtime/hotspot from the tables
+ * that libjvm exports for its own debugging tools (gHotSpotVMStructs and its kin), never from a
+ * header, and then never changed. What is walked how, and what degrades, is in docs/hotspot.md.
+ *
+ * Nothing that is read from a virtual machine's memory is trusted: it may be garbage, or of
+ * another moment than the stack. Every read may fail, every loop is bounded, every length is
+ * checked.
+ */
+#ifndef SF_FROZEN_HOTSPOT_H
+#define SF_FROZEN_HOTSPOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/code_map.h"
+#include "frozen/reader.h"
+
+/*
+ * X(NAME, types, fields, width): where the tables name several, the first that is there counts.
+ * Width: bytes, negative for signed ones; the type in the table has the last word.
+ * To add one: add a line; what is missing is 0 wide.
+ */
+#define SF_HOTSPOT_FIELDS(X)                                                                       \
+	/* where code is */                                                                        \
+	X(CODE_LOW, "CodeCache", "_low_bound", 8)                                                  \
+	X(CODE_HIGH, "CodeCache", "_high_bound", 8)                                                \
+	X(CODE_HEAPS, "CodeCache", "_heaps", 8)                                                    \
+	X(CODE_HEAP, "CodeCache", "_heap", 8) /* JDK 8: there is one */                            \
+	X(LIST_LEN, "GrowableArrayBase|GenericGrowableArray", "_len", -4)                          \
+	X(LIST_DATA, "GrowableArray<int>", "_data", 8)                                             \
+	X(HEAP_MEMORY, "CodeHeap", "_memory", 8)                                                   \
+	X(HEAP_SEGMAP, "CodeHeap", "_segmap", 8)                                                   \
+	X(HEAP_LOG2, "CodeHeap", "_log2_segment_size", -4)                                         \
+	X(SPACE_LOW, "VirtualSpace", "_low_boundary", 8)                                           \
+	X(SPACE_HIGH, "VirtualSpace", "_high_boundary", 8)                                         \
+	X(BLOCK_USED, "HeapBlock::Header", "_used", 1)                                             \
+	X(CALL_STUB, "StubRoutines", "_call_stub_return_address", 8)                               \
+	X(INTERPRETER, "AbstractInterpreter", "_code", 8)                                          \
+	X(QUEUE_BUFFER, "StubQueue", "_stub_buffer", 8)                                            \
+	X(QUEUE_LIMIT, "StubQueue", "_buffer_limit", -4)                                           \
+	X(QUEUE_END, "StubQueue", "_queue_end", -4)                                                \
+	X(CODELET_TEXT, "InterpreterCodelet", "_description", 8)                                   \
+	X(CODELET_SIZE, "InterpreterCodelet", "_size", -4)                                         \
+	/* pieces of code: pointers up to JDK 22, offsets from 23 on (and in 8) */                 \
+	X(BLOB_NAME, "CodeBlob", "_name", 8)                                                       \
+	X(BLOB_SIZE, "CodeBlob", "_size", -4)                                                      \
+	X(BLOB_CODE_BEGIN, "CodeBlob", "_code_begin", 8)                                           \
+	X(BLOB_CODE_OFFSET, "CodeBlob", "_code_offset", -4)                                        \
+	X(BLOB_CODE_END, "CodeBlob", "_code_end", 8)                                               \
+	X(BLOB_DATA_OFFSET, "CodeBlob", "_data_offset", -4)                                        \
+	X(BLOB_FRAME_SIZE, "CodeBlob", "_frame_size", -4)                                          \
+	X(BLOB_FRAME_COMPLETE, "CodeBlob", "_frame_complete_offset", -4)                           \
+	X(BLOB_MUTABLE, "CodeBlob", "_mutable_data", 8)                                            \
+	X(BLOB_RELOCATION_SIZE, "CodeBlob", "_relocation_size", -4)                                \
+	X(NM_METHOD, "nmethod|CompiledMethod", "_method", 8)                                       \
+	X(NM_ENTRY, "nmethod", "_verified_entry_point", 8)                                         \
+	X(NM_ENTRY_OFFSET, "nmethod", "_verified_entry_offset", 2)                                 \
+	X(NM_COMPILE_ID, "nmethod", "_compile_id", -4)                                             \
+	X(NM_LEVEL, "nmethod", "_comp_level", 1)                                                   \
+	X(NM_DEOPT, "CompiledMethod|nmethod", "_deopt_handler_begin", 8)                           \
+	X(NM_DEOPT_MH, "CompiledMethod|nmethod", "_deopt_mh_handler_begin", 8)                     \
+	X(NM_DEOPT_OFFSET, "nmethod", "_deopt_handler_offset|_deopt_handler_entry_offset|_deoptimize_offset", -4) \
+	X(NM_DEOPT_MH_OFFSET, "nmethod", "_deopt_mh_handler_offset|_deoptimize_mh_offset", -4)     \
+	X(NM_ORIG_PC, "nmethod", "_orig_pc_offset", -4)                                            \
+	/* what an address of compiled code belongs to */                                          \
+	X(NM_METADATA, "nmethod", "_metadata_offset", -4)                                          \
+	X(NM_IMMUTABLE, "nmethod", "_immutable_data", 8)                                           \
+	X(NM_SCOPES_BEGIN, "CompiledMethod", "_scopes_data_begin", 8)                              \
+	X(NM_SCOPES_DATA, "nmethod", "_scopes_data_offset", -4)                                    \
+	X(NM_SCOPES_PCS, "nmethod", "_scopes_pcs_offset", -4)                                      \
+	X(NM_DEPENDENCIES, "nmethod", "_dependencies_offset", -4)                                  \
+	X(PC_OFFSET, "PcDesc", "_pc_offset", -4)                                                   \
+	X(PC_SCOPE, "PcDesc", "_scope_decode_offset", -4)                                          \
+	/* methods, their names and lines */                                                       \
+	X(METHOD_CONST, "Method", "_constMethod", 8)                                               \
+	X(CONST_POOL, "ConstMethod", "_constants", 8)                                              \
+	X(CONST_CODE_SIZE, "ConstMethod", "_code_size", 2)                                         \
+	X(CONST_NAME, "ConstMethod", "_name_index", 2)                                             \
+	X(CONST_SIGNATURE, "ConstMethod", "_signature_index", 2)                                   \
+	X(CONST_FLAGS, "ConstMethod", "_flags._flags|_flags", 2)                                   \
+	X(POOL_LENGTH, "ConstantPool", "_length", -4)                                              \
+	X(POOL_HOLDER, "ConstantPool", "_pool_holder", 8)                                          \
+	X(POOL_SOURCE, "ConstantPool", "_source_file_name_index", 2)                               \
+	X(CLASS_SOURCE, "InstanceKlass", "_source_file_name_index", 2) /* up to JDK 14 */          \
+	X(CLASS_NAME, "Klass", "_name", 8)                                                         \
+	X(CLASS_SUPER, "Klass", "_super", 8)                                                       \
+	X(CLASS_CONSTANTS, "InstanceKlass", "_constants", 8)                                       \
+	X(CLASS_FIELDS, "InstanceKlass", "_fields", 8)                                             \
+	X(CLASS_N_FIELDS, "InstanceKlass", "_java_fields_count", 2)                                \
+	X(CLASS_FIELD_STREAM, "InstanceKlass", "_fieldinfo_stream", 8)                             \
+	X(SYMBOL_LENGTH, "Symbol", "_length", 2)                                                   \
+	X(SYMBOL_LENGTH_REFS, "Symbol", "_length_and_refcount", 4)                                 \
+	X(SYMBOL_BODY, "Symbol", "_body", 1)                                                       \
+	/* threads */                                                                              \
+	X(THREADS, "ThreadsSMRSupport", "_java_thread_list", 8)                                    \
+	X(THREADS_LENGTH, "ThreadsList", "_length", 4)                                             \
+	X(THREADS_ITEMS, "ThreadsList", "_threads", 8)                                             \
+	X(FIRST_THREAD, "Threads", "_thread_list", 8) /* up to JDK 9 */                            \
+	X(NEXT_THREAD, "JavaThread", "_next", 8)                                                   \
+	X(THREAD_OS, "JavaThread|Thread", "_osthread", 8)                                          \
+	X(OS_ID, "OSThread", "_thread_id", -4)                                                     \
+	X(THREAD_OBJECT, "JavaThread", "_threadObj", 8)                                            \
+	X(THREAD_ANCHOR, "JavaThread", "_anchor", 8)                                               \
+	X(ANCHOR_SP, "JavaFrameAnchor", "_last_Java_sp", 8)                                        \
+	X(ANCHOR_PC, "JavaFrameAnchor", "_last_Java_pc", 8)                                        \
+	X(ANCHOR_FP, "JavaFrameAnchor", "_last_Java_fp", 8)                                        \
+	X(THREAD_VFRAMES, "JavaThread", "_vframe_array_head", 8)                                   \
+	X(VFRAMES_ORIGINAL, "vframeArray", "_original", 8)                                         \
+	X(VFRAMES_CALLER, "vframeArray", "_caller", 8)                                             \
+	X(VFRAMES_N, "vframeArray", "_frames", -4)                                                 \
+	X(VFRAME_METHOD, "vframeArrayElement", "_method", 8)                                       \
+	X(VFRAME_BCI, "vframeArrayElement", "_bci", -4)                                            \
+	X(THREAD_CONTINUATION, "JavaThread", "_cont_entry", 8)                                     \
+	X(CONTINUATION_RETURN, "ContinuationEntry", "_return_pc", 8)                               \
+	/* objects, for the names of threads */                                                    \
+	X(VERSION, "Abstract_VM_Version", "_vm_major_version", -4) /* in 8, HotSpot's own: 25 */   \
+	X(OBJECT_CLASS, "oopDesc", "_metadata._klass", 8)                                          \
+	X(OOP_BASE, "CompressedOops|Universe", "_base|_narrow_oop._base", 8)                       \
+	X(OOP_SHIFT, "CompressedOops|Universe", "_shift|_narrow_oop._shift", -4)                   \
+	X(CLASS_BASE, "CompressedKlassPointers|Universe", "_base|_narrow_klass._base", 8)          \
+	X(CLASS_SHIFT, "CompressedKlassPointers|Universe", "_shift|_narrow_klass._shift", -4)      \
+	X(FLAGS, "JVMFlag|Flag", "flags", 8)                                                       \
+	X(N_FLAGS, "JVMFlag|Flag", "numFlags", 8)                                                  \
+	X(FLAG_NAME, "JVMFlag|Flag", "_name", 8)                                                   \
+	X(FLAG_ADDRESS, "JVMFlag|Flag", "_addr", 8)
+
+/* X(NAME, type): its size in bytes, 0 when it is missing. */
+#define SF_HOTSPOT_SIZES(X)                                                                        \
+	X(BLOCK, "HeapBlock")                                                                      \
+	X(CODELET, "InterpreterCodelet")                                                           \
+	X(CONST_METHOD, "ConstMethod")                                                             \
+	X(POOL, "ConstantPool")                                                                    \
+	X(PC_DESC, "PcDesc")                                                                       \
+	X(VFRAMES, "vframeArray")                                                                  \
+	X(VFRAME, "vframeArrayElement")                                                            \
+	X(CONTINUATION, "ContinuationEntry")                                                       \
+	X(FLAG, "JVMFlag")
+
+/* X(NAME, constants, default when none is there) */
+#define SF_HOTSPOT_NUMBERS(X)                                                                      \
+	X(HAS_LINES, "ConstMethodFlags::_misc_has_linenumber_table|ConstMethod::_has_linenumber_table", 1) \
+	X(HEADER_CLASS_SHIFT, "markWord::klass_shift", 0)
+
+enum sf_hotspot_field_name {
+#define X(name, types, fields, width) SF_HS_##name,
+	SF_HOTSPOT_FIELDS(X)
+#undef X
+	SF_HS_N_FIELDS
+};
+
+enum sf_hotspot_size_name {
+#define X(name, type) SF_HS_SIZE_##name,
+	SF_HOTSPOT_SIZES(X)
+#undef X
+	SF_HS_N_SIZES
+};
+
+enum sf_hotspot_number_name {
+#define X(name, constants, otherwise) SF_HS_NUMBER_##name,
+	SF_HOTSPOT_NUMBERS(X)
+#undef X
+	SF_HS_N_NUMBERS
+};
+
+struct sf_hotspot_field {
+	uint64_t at;       /* offset in its struct; of a static one, its address */
+	uint8_t  width;    /* bytes; 0: this virtual machine does not have it */
+	bool     is_signed, is_static;
+};
+
+#define SF_HOTSPOT_HEAPS 16
+#define SF_HOTSPOT_ENTRIES 64
+#define SF_HOTSPOT_MAX_HEADER 512
+
+struct sf_hotspot_heap {
+	uint64_t low, high;  /* reserved: what is in use grows */
+	uint64_t segmap;
+	uint32_t log2_segment;
+};
+
+/* Where the interpreter enters methods: there a frame is only just being made. */
+struct sf_hotspot_entry {
+	uint64_t start, end;
+	uint64_t frame;      /* of "push fp; mov fp, sp"; `end` when it makes none */
+};
+
+struct sf_hotspot {
+	struct sf_region code;           /* all code that it makes, as one region without an image */
+	uint32_t n_heaps, n_entries;
+	struct sf_hotspot_heap heaps[SF_HOTSPOT_HEAPS];
+	struct sf_hotspot_entry entries[SF_HOTSPOT_ENTRIES];
+	uint64_t call_stub_return;
+	uint64_t interpreter_start, interpreter_end;
+	uint32_t header_size;            /* bytes of a CodeBlob that hold all fields that are read */
+	uint8_t  version;                /* of the JDK; 0: unknown */
+	struct sf_hotspot_field fields[SF_HS_N_FIELDS];
+	uint32_t sizes[SF_HS_N_SIZES];
+	int64_t  numbers[SF_HS_N_NUMBERS];
+};
+
+/* What a piece of code is. */
+enum sf_blob_class {
+	SF_BLOB_COMPILED,     /* Java, by C1 or C2 */
+	SF_BLOB_WRAPPER,      /* what calls a native method */
+	SF_BLOB_INTERPRETER,
+	SF_BLOB_VTABLE,
+	SF_BLOB_ADAPTER,
+	SF_BLOB_STUBS,        /* a collection of hand-written routines without a frame size */
+	SF_BLOB_CONTINUATIONS,/* the ones of these that start and resume virtual threads */
+	SF_BLOB_DEOPT,
+	SF_BLOB_RUNTIME,      /* calls into the virtual machine; any other */
+};
+
+#define SF_BLOB_NAME 48
+
+struct sf_blob {
+	uint64_t address, code_start, code_end;
+	uint64_t entry;            /* compiled code and wrappers: the verified entry, else 0 */
+	uint64_t deopt, deopt_mh;  /* the same: handlers, 0 when unknown */
+	uint64_t method;
+	int64_t  orig_pc;          /* offset from sp of the pc of a deoptimized frame; 0: unknown */
+	uint32_t compile_id;
+	int32_t  frame_size;       /* in words, with return address; <= 0: has none */
+	int32_t  frame_complete;   /* offset from code_start; -1: never */
+	uint8_t  level;
+	uint8_t  class;            /* enum sf_blob_class */
+	char     name[SF_BLOB_NAME]; /* cut to size */
+};
+
+/*
+ * The field of the struct at `base` (of a static one, itself); false when it is missing or
+ * unreadable.
+ */
+bool sf_hotspot_get(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		    enum sf_hotspot_field_name field, uint64_t base, uint64_t *ret);
+
+static inline bool sf_hotspot_has(const struct sf_hotspot *hotspot, enum sf_hotspot_field_name field)
+{
+	return hotspot->fields[field].width != 0;
+}
+
+static inline bool sf_hotspot_holds(const struct sf_hotspot *hotspot, uint64_t pc)
+{
+	return pc >= hotspot->code.start && pc < hotspot->code.end;
+}
+
+/* The piece of code that holds pc; false when there is none. Signal-safe. */
+bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
+		     struct sf_blob *ret);
+
+/*
+ * Whether `method` looks like a Method; *bci_ret is then the index of the bytecode at `bcp`, or -1
+ * when that is in none of its bytecodes. Signal-safe.
+ */
+bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		       uint64_t method, uint64_t bcp, int32_t *bci_ret);
+
+struct sf_cursor;
+
+/*
+ * For a walk that got stuck in native code: where the thread's own note says that its last Java
+ * frame is, if that is further up. The native frames in between are missing then. Signal-safe.
+ */
+bool sf_hotspot_resume(struct sf_cursor *cursor);
+
+#endif

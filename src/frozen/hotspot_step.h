@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step out of a frame of a Java virtual machine, while it is taken. For step_hotspot*.c only. */
+#ifndef SF_FROZEN_HOTSPOT_STEP_H
+#define SF_FROZEN_HOTSPOT_STEP_H
+
+#include "frozen/hotspot.h"
+#include "frozen/walk.h"
+
+/* DWARF numbers of x86-64, the one processor whose frames are known here. */
+enum {
+	SF_X86_RAX = 0, SF_X86_RBX = 3, SF_X86_RBP = 6, SF_X86_RSP = 7, SF_X86_R13 = 13, SF_X86_R15 = 15,
+};
+
+#define SF_HOTSPOT_MAX_FRAME (1 << 20)   /* bytes that one frame may plausibly have */
+
+struct sf_hotspot_step {
+	struct sf_cursor *cursor;
+	struct sf_frame *frame;          /* of the trace: the one to step from */
+	const struct sf_hotspot *hotspot;
+	const struct sf_reader *memory;  /* for the stack */
+	struct sf_reader outside;        /* for all else: beyond the copy of the stack is not unknown to it */
+	uint64_t pc, sp, fp;
+	bool fp_known;
+	struct sf_blob blob;             /* that holds pc, where the code is not the interpreter's */
+};
+
+/* Where a step may lead. */
+struct sf_hotspot_caller {
+	uint64_t pc, sp, fp;
+	bool fp_known;
+};
+
+/* Whether code of the machine can return to pc: there is code, and a call stands before it. */
+bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);
+/* The same, for routines that native code may call, too. */
+bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc);
+
+/* The cursor goes to the caller, if it is above. */
+enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller,
+			     enum sf_via via, enum sf_end *why);
+
+/*
+ * A caller whose return address stands at `at`, with nothing but that pushed; fp is still its
+ * own.
+ */
+bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at, struct sf_hotspot_caller *ret);
+/* A caller by a frame record (fp, return address) at `at`. */
+bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
+		       struct sf_hotspot_caller *ret);
+
+/*
+ * Where compiled code was interrupted before it has made its frame or after it has taken it down
+ * (step_hotspot_top.c): the caller, as the instructions show. False: the frame is there.
+ */
+bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
+
+/* Where the interpreter was interrupted while it made a frame (step_hotspot_interpreter.c). */
+enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* By the best evidence that the stack gives, for routines without a known frame. */
+enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);
+
+#endif

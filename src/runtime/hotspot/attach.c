@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/hotspot/attach.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/hotspot/tables.h"
+
+#define MAX_CODELETS 4096
+#define MAX_ENTRY_SIZE 16384
+
+#define FIELDS_END SF_HS_N_FIELDS
+
+/*
+ * What must be there, one of each line; and what is lost where it is not. `lost` NULL: nothing
+ * can be walked. To add one: add a line.
+ */
+static const struct need {
+	uint16_t any_of[3];      /* FIELDS_END: no more */
+	const char *lost;
+} needs[] = {
+	{ { SF_HS_CODE_HEAPS, SF_HS_CODE_HEAP, FIELDS_END }, NULL },
+	{ { SF_HS_HEAP_MEMORY, FIELDS_END }, NULL },
+	{ { SF_HS_HEAP_SEGMAP, FIELDS_END }, NULL },
+	{ { SF_HS_HEAP_LOG2, FIELDS_END }, NULL },
+	{ { SF_HS_SPACE_LOW, FIELDS_END }, NULL },
+	{ { SF_HS_SPACE_HIGH, FIELDS_END }, NULL },
+	{ { SF_HS_BLOCK_USED, FIELDS_END }, NULL },
+	{ { SF_HS_CALL_STUB, FIELDS_END }, NULL },
+	{ { SF_HS_INTERPRETER, FIELDS_END }, NULL },
+	{ { SF_HS_BLOB_NAME, FIELDS_END }, NULL },
+	{ { SF_HS_BLOB_SIZE, FIELDS_END }, NULL },
+	{ { SF_HS_BLOB_CODE_BEGIN, SF_HS_BLOB_CODE_OFFSET, FIELDS_END }, NULL },
+	{ { SF_HS_BLOB_CODE_END, SF_HS_BLOB_DATA_OFFSET, FIELDS_END }, NULL },
+	{ { SF_HS_BLOB_FRAME_SIZE, FIELDS_END }, NULL },
+	{ { SF_HS_METHOD_CONST, FIELDS_END }, NULL },
+	{ { SF_HS_CONST_POOL, FIELDS_END }, NULL },
+	{ { SF_HS_CONST_CODE_SIZE, FIELDS_END }, NULL },
+	{ { SF_HS_NM_METHOD, FIELDS_END }, "the names of compiled methods" },
+	{ { SF_HS_NM_ENTRY, SF_HS_NM_ENTRY_OFFSET, FIELDS_END }, "callers of methods being entered" },
+	{ { SF_HS_NM_LEVEL, FIELDS_END }, "which compiler made a method" },
+	{ { SF_HS_NM_COMPILE_ID, FIELDS_END }, "telling compiled methods apart" },
+	{ { SF_HS_NM_DEOPT, SF_HS_NM_DEOPT_OFFSET, FIELDS_END }, "lines of deoptimized methods" },
+	{ { SF_HS_NM_ORIG_PC, FIELDS_END }, "lines of deoptimized methods" },
+	{ { SF_HS_NM_SCOPES_PCS, FIELDS_END }, "inlined calls and lines of compiled methods" },
+	{ { SF_HS_NM_SCOPES_BEGIN, SF_HS_NM_SCOPES_DATA, FIELDS_END },
+	  "inlined calls and lines of compiled methods" },
+	{ { SF_HS_NM_METADATA, SF_HS_BLOB_MUTABLE, FIELDS_END },
+	  "inlined calls and lines of compiled methods" },
+	{ { SF_HS_PC_SCOPE, FIELDS_END }, "inlined calls and lines of compiled methods" },
+	{ { SF_HS_CONST_NAME, FIELDS_END }, "the names of methods" },
+	{ { SF_HS_POOL_HOLDER, FIELDS_END }, "the names of classes" },
+	{ { SF_HS_CLASS_NAME, FIELDS_END }, "the names of classes" },
+	{ { SF_HS_SYMBOL_BODY, FIELDS_END }, "all names" },
+	{ { SF_HS_SYMBOL_LENGTH, SF_HS_SYMBOL_LENGTH_REFS, FIELDS_END }, "all names" },
+	{ { SF_HS_CONST_FLAGS, FIELDS_END }, "lines" },
+	{ { SF_HS_POOL_SOURCE, SF_HS_CLASS_SOURCE, FIELDS_END }, "source files" },
+	{ { SF_HS_THREADS, SF_HS_FIRST_THREAD, FIELDS_END }, "the full names of threads" },
+	{ { SF_HS_THREAD_OS, FIELDS_END }, "the full names of threads" },
+	{ { SF_HS_OS_ID, FIELDS_END }, "the full names of threads" },
+	{ { SF_HS_THREAD_OBJECT, FIELDS_END }, "the full names of threads" },
+	{ { SF_HS_CLASS_FIELDS, SF_HS_CLASS_FIELD_STREAM, FIELDS_END }, "the full names of threads" },
+	{ { SF_HS_THREAD_ANCHOR, FIELDS_END }, "Java frames below native ones that cannot be walked" },
+	{ { SF_HS_THREAD_VFRAMES, FIELDS_END }, "frames of methods that are being deoptimized" },
+};
+
+static const char *const field_names[SF_HS_N_FIELDS] = {
+#define X(name, types, fields, width) types "." fields,
+	SF_HOTSPOT_FIELDS(X)
+#undef X
+};
+
+static bool is_met(const struct sf_hotspot *hotspot, const struct need *need)
+{
+	for (size_t i = 0; i < 3 && need->any_of[i] != FIELDS_END; i++) {
+		if (sf_hotspot_has(hotspot, need->any_of[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_NOTE],
+			struct sf_error *err)
+{
+	const char *last = "";
+	size_t n = 0;
+
+	note[0] = 0;
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		const struct need *need = &needs[i];
+
+		if (is_met(hotspot, need))
+			continue;
+		if (!need->lost)
+			return sf_fail(err, SF_E_UNSUPPORTED, "its libjvm does not tell where %s is",
+				       field_names[need->any_of[0]]);
+		if (strcmp(last, need->lost) != 0 && n < SF_HOTSPOT_NOTE)
+			n += (size_t)snprintf(note + n, SF_HOTSPOT_NOTE - n, "%s%s (no %s)",
+					      n ? "; " : "without ", need->lost,
+					      field_names[need->any_of[0]]);
+		last = need->lost;
+	}
+	return true;
+}
+
+/* The fields of a CodeBlob that are read with it, in one piece. */
+static uint32_t header_size(const struct sf_hotspot *hotspot)
+{
+	uint64_t size = 0;
+
+	for (unsigned i = SF_HS_BLOB_NAME; i <= SF_HS_NM_DEPENDENCIES; i++) {
+		const struct sf_hotspot_field *field = &hotspot->fields[i];
+
+		if (field->width && field->at + 8 > size)
+			size = field->at + 8;
+	}
+	return size <= SF_HOTSPOT_MAX_HEADER ? (uint32_t)size : SF_HOTSPOT_MAX_HEADER;
+}
+
+struct attaching {
+	const struct sf_reader *memory;
+	struct sf_hotspot *hotspot;
+};
+
+static bool get(const struct attaching *attaching, enum sf_hotspot_field_name field, uint64_t base,
+		uint64_t *ret)
+{
+	return sf_hotspot_get(attaching->hotspot, attaching->memory, field, base, ret);
+}
+
+static bool add_heap(const struct attaching *attaching, uint64_t heap)
+{
+	struct sf_hotspot *hotspot = attaching->hotspot;
+	const uint64_t memory = heap + hotspot->fields[SF_HS_HEAP_MEMORY].at;
+	const uint64_t segmap = heap + hotspot->fields[SF_HS_HEAP_SEGMAP].at;
+	struct sf_hotspot_heap *ret = &hotspot->heaps[hotspot->n_heaps];
+	uint64_t log2;
+
+	if (hotspot->n_heaps >= SF_HOTSPOT_HEAPS || !heap ||
+	    !get(attaching, SF_HS_SPACE_LOW, memory, &ret->low) ||
+	    !get(attaching, SF_HS_SPACE_HIGH, memory, &ret->high) ||
+	    !get(attaching, SF_HS_SPACE_LOW, segmap, &ret->segmap) ||
+	    !get(attaching, SF_HS_HEAP_LOG2, heap, &log2) || ret->low >= ret->high || log2 < 3 ||
+	    log2 > 24)
+		return false;
+	ret->log2_segment = (uint32_t)log2;
+	hotspot->n_heaps++;
+	return true;
+}
+
+static bool find_heaps(const struct attaching *attaching)
+{
+	uint64_t list, n, data, heap;
+
+	if (get(attaching, SF_HS_CODE_HEAP, 0, &heap))
+		return add_heap(attaching, heap);
+	if (!get(attaching, SF_HS_CODE_HEAPS, 0, &list) || !list ||
+	    !get(attaching, SF_HS_LIST_LEN, list, &n) || !n || n > SF_HOTSPOT_HEAPS ||
+	    !get(attaching, SF_HS_LIST_DATA, list, &data))
+		return false;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!sf_read_u64(attaching->memory, data + 8 * i, &heap) ||
+		    !add_heap(attaching, heap))
+			return false;
+	}
+	return true;
+}
+
+static void find_bounds(struct sf_hotspot *hotspot)
+{
+	struct sf_region *code = &hotspot->code;
+
+	*code = (struct sf_region){ .start = UINT64_MAX };
+	for (uint32_t i = 0; i < hotspot->n_heaps; i++) {
+		if (hotspot->heaps[i].low < code->start)
+			code->start = hotspot->heaps[i].low;
+		if (hotspot->heaps[i].high > code->end)
+			code->end = hotspot->heaps[i].high;
+	}
+}
+
+/* Where in an entry of the interpreter "push rbp; mov rbp, rsp" stands; `end` when it does not. */
+static uint64_t find_frame(const struct attaching *attaching, uint64_t start, uint64_t end)
+{
+	static const uint8_t forms[2][4] = { { 0x55, 0x48, 0x8b, 0xec }, { 0x55, 0x48, 0x89, 0xe5 } };
+	uint8_t code[MAX_ENTRY_SIZE];
+	const size_t n = end - start;
+
+	if (n > sizeof(code) || !sf_read(attaching->memory, code, start, n))
+		return end;
+	for (size_t i = 0; i + 4 <= n; i++) {
+		if (memcmp(code + i, forms[0], 4) == 0 || memcmp(code + i, forms[1], 4) == 0)
+			return start + i;
+	}
+	return end;
+}
+
+static void add_entry(const struct attaching *attaching, uint64_t codelet, uint64_t size)
+{
+	struct sf_hotspot *hotspot = attaching->hotspot;
+	uint64_t text, start = codelet + hotspot->sizes[SF_HS_SIZE_CODELET], end = codelet + size;
+	char name[64];
+
+	if (hotspot->n_entries >= SF_HOTSPOT_ENTRIES || start >= end ||
+	    !get(attaching, SF_HS_CODELET_TEXT, codelet, &text) ||
+	    !sf_hotspot_read_string(attaching->memory, text, name, sizeof(name)) ||
+	    !strstr(name, "method entry point"))
+		return;
+	hotspot->entries[hotspot->n_entries++] = (struct sf_hotspot_entry){
+		.start = start, .end = end, .frame = find_frame(attaching, start, end),
+	};
+}
+
+static bool find_interpreter(const struct attaching *attaching)
+{
+	struct sf_hotspot *hotspot = attaching->hotspot;
+	uint64_t queue, start, limit, end, size, at;
+
+	if (!get(attaching, SF_HS_INTERPRETER, 0, &queue) || !queue ||
+	    !get(attaching, SF_HS_QUEUE_BUFFER, queue, &start) ||
+	    !get(attaching, SF_HS_QUEUE_LIMIT, queue, &limit) || !start || limit > 64 << 20)
+		return false;
+	hotspot->interpreter_start = start;
+	hotspot->interpreter_end = start + limit;
+	if (!get(attaching, SF_HS_QUEUE_END, queue, &end) || end > limit)
+		return true;
+	at = start;
+	for (unsigned i = 0; i < MAX_CODELETS && at < start + end; i++, at += size) {
+		if (!get(attaching, SF_HS_CODELET_SIZE, at, &size) || !size || size > limit)
+			break;
+		add_entry(attaching, at, size);
+	}
+	return true;
+}
+
+static void find_version(const struct attaching *attaching)
+{
+	uint64_t version;
+
+	if (sf_hotspot_has(attaching->hotspot, SF_HS_CODE_HEAP))
+		attaching->hotspot->version = 8;
+	else if (get(attaching, SF_HS_VERSION, 0, &version) && version < 256)
+		attaching->hotspot->version = (uint8_t)version;
+}
+
+bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_exports *exports,
+		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE], struct sf_error *err)
+{
+	struct attaching attaching = { memory, ret };
+
+	*ret = (struct sf_hotspot){ 0 };
+	if (!sf_hotspot_read_tables(memory, exports, ret, err) ||
+	    !check_needs(ret, note_ret, err))
+		return false;
+	ret->header_size = header_size(ret);
+	find_version(&attaching);
+	if (!find_heaps(&attaching) || !get(&attaching, SF_HS_CALL_STUB, 0, &ret->call_stub_return) ||
+	    !ret->call_stub_return || !find_interpreter(&attaching))
+		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
+	find_bounds(ret);
+	return true;
+}

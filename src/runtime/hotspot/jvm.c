@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is described once is kept under what makes it what it is: an interpreted method under its
+ * Method, its ConstMethod and the bytecode; compiled code under the blob, its compile id and the
+ * address.
+ */
+#include "runtime/hotspot/jvm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "os/clock.h"
+#include "os/process.h"
+#include "runtime/hotspot/attach.h"
+#include "runtime/hotspot/metadata.h"
+#include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/threads.h"
+
+/* A thread that is not in the list is looked for in a new one at most this often. */
+#define LIST_AGE_NS 100000000
+
+struct place_key {          /* no padding */
+	uint64_t token, constant, pc;
+	uint32_t id;
+	int32_t bci;
+	uint32_t kind, exact;
+};
+
+struct place {
+	uint32_t first, n;      /* in functions */
+};
+
+struct function {
+	uint32_t name, linkage, file; /* numbers in texts, 0: "" */
+	uint32_t line;
+	bool inlined, approximate;
+};
+
+struct method_key {         /* no padding */
+	uint64_t method, constant;
+};
+
+struct method {
+	uint32_t name, linkage, file;
+};
+
+struct sf_jvm {
+	int32_t pid;
+	struct sf_reader memory;
+	struct sf_hotspot hotspot;
+	char note[SF_HOTSPOT_NOTE];
+
+	struct sf_intern *texts, *place_keys, *method_keys;
+	SF_VEC(struct place) places;       /* by number of the key - 1; the same below */
+	SF_VEC(struct method) methods;
+	SF_VEC(struct function) functions;
+	SF_VEC(struct sf_java_function) described; /* the last answer */
+
+	struct sf_java_threads threads;
+	uint64_t listed_ns;
+	struct sf_java_objects objects;
+	bool has_objects;
+};
+
+static bool read_process(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	const struct sf_jvm *jvm = reader->arg;
+
+	return sf_process_read(jvm->pid, ret, addr, size) == size;
+}
+
+struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error *err)
+{
+	struct sf_jvm *jvm = calloc(1, sizeof(*jvm));
+	struct sf_hotspot_exports exports;
+
+	if (jvm) {
+		jvm->texts = sf_intern_create();
+		jvm->place_keys = sf_intern_create();
+		jvm->method_keys = sf_intern_create();
+	}
+	if (!jvm || !jvm->texts || !jvm->place_keys || !jvm->method_keys) {
+		sf_jvm_destroy(jvm);
+		sf_fail_memory(err);
+		return NULL;
+	}
+	jvm->pid = pid;
+	jvm->memory = (struct sf_reader){ .read = read_process, .arg = jvm };
+	if (!sf_hotspot_exports(fd, bias, &exports, err) ||
+	    !sf_hotspot_attach(&jvm->memory, &exports, &jvm->hotspot, jvm->note, err)) {
+		sf_jvm_destroy(jvm);
+		return NULL;
+	}
+	return jvm;
+}
+
+void sf_jvm_destroy(struct sf_jvm *jvm)
+{
+	if (!jvm)
+		return;
+	sf_intern_destroy(jvm->texts);
+	sf_intern_destroy(jvm->place_keys);
+	sf_intern_destroy(jvm->method_keys);
+	sf_vec_deinit(&jvm->places);
+	sf_vec_deinit(&jvm->methods);
+	sf_vec_deinit(&jvm->functions);
+	sf_vec_deinit(&jvm->described);
+	sf_vec_deinit(&jvm->threads.items);
+	free(jvm);
+}
+
+const struct sf_hotspot *sf_jvm_hotspot(const struct sf_jvm *jvm)
+{
+	return &jvm->hotspot;
+}
+
+const char *sf_jvm_note(const struct sf_jvm *jvm)
+{
+	return jvm->note;
+}
+
+static uint32_t text(struct sf_jvm *jvm, const char *string)
+{
+	return *string ? sf_intern_string(jvm->texts, string) : 0;
+}
+
+static const char *text_of(const struct sf_jvm *jvm, uint32_t number)
+{
+	return number ? sf_intern_get(jvm->texts, number, NULL) : "";
+}
+
+static uint64_t constant_of(const struct sf_jvm *jvm, uint64_t method)
+{
+	uint64_t constant = 0;
+
+	sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_METHOD_CONST, method, &constant);
+	return constant;
+}
+
+/* The names of a method, read once; NULL when it is none. */
+static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
+{
+	const struct method_key key = { address, constant_of(jvm, address) };
+	struct sf_java_method read;
+	uint32_t number = sf_intern_add(jvm->method_keys, &key, sizeof(key), NULL);
+	struct method method = { 0 };
+
+	if (!number)
+		return NULL;
+	if (number > jvm->methods.n) {
+		if (sf_java_method_read(&jvm->hotspot, &jvm->memory, address, &read)) {
+			method.name = text(jvm, read.name);
+			method.linkage = text(jvm, read.linkage);
+			method.file = text(jvm, read.file);
+		}
+		if (!sf_vec_push(&jvm->methods, method))
+			return NULL;
+	}
+	return jvm->methods.items[number - 1].name ? &jvm->methods.items[number - 1] : NULL;
+}
+
+static void add_named(struct sf_jvm *jvm, const char *name)
+{
+	uint32_t number = text(jvm, name);
+
+	sf_vec_push(&jvm->functions, (struct function){ .name = number, .linkage = number });
+}
+
+static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, bool inlined,
+		      bool approximate)
+{
+	const struct method *method = find_method(jvm, scope->method);
+
+	if (!method) {
+		add_named(jvm, "[unknown Java method]");
+		return;
+	}
+	sf_vec_push(&jvm->functions, (struct function){
+		.name = method->name, .linkage = method->linkage, .file = method->file,
+		.line = sf_java_line(&jvm->hotspot, &jvm->memory, constant_of(jvm, scope->method),
+				     scope->bci),
+		.inlined = inlined,
+		.approximate = approximate,
+	});
+}
+
+/* The code may have been thrown away, and something else put there, since the frame was walked. */
+static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
+{
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	if (!sf_hotspot_blob(&jvm->hotspot, &jvm->memory, frame->pc - !exact, &blob) ||
+	    blob.address != frame->token || blob.compile_id != frame->id) {
+		add_named(jvm, "[Java code that is gone]");
+		return;
+	}
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc, exact, &scopes);
+	for (unsigned i = 0; i < scopes.n; i++)
+		add_scope(jvm, &scopes.items[i], i + 1 < scopes.n, scopes.approximate);
+	if (!scopes.n)
+		add_named(jvm, "[unknown Java method]");
+}
+
+static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
+{
+	struct sf_blob blob;
+
+	if (frame->token && frame->token == jvm->hotspot.call_stub_return)
+		add_named(jvm, "call_stub");
+	else if (frame->token && sf_hotspot_blob(&jvm->hotspot, &jvm->memory,
+						 frame->pc - !(frame->flags & SF_FRAME_EXACT), &blob))
+		add_named(jvm, blob.name);
+	else if (frame->pc >= jvm->hotspot.interpreter_start &&
+		 frame->pc < jvm->hotspot.interpreter_end)
+		add_named(jvm, "Interpreter");
+	else
+		add_named(jvm, "[unknown stub]");
+}
+
+static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
+{
+	const struct sf_java_scope scope = { frame->token, frame->bci };
+
+	switch (frame->kind) {
+	case SF_KIND_INTERPRETED:
+		add_scope(jvm, &scope, false, false);
+		break;
+	case SF_KIND_C1:
+	case SF_KIND_C2:
+	case SF_KIND_NATIVE_METHOD:
+		add_compiled(jvm, frame, exact);
+		break;
+	case SF_KIND_HEAP:
+		add_named(jvm, "[frames of the virtual thread in the heap]");
+		break;
+	default:
+		add_stub(jvm, frame);
+		break;
+	}
+}
+
+uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
+{
+	const bool exact = frame->flags & SF_FRAME_EXACT;
+	const bool interpreted = frame->kind == SF_KIND_INTERPRETED;
+	const struct place_key key = {
+		.token = frame->token,
+		.constant = interpreted ? constant_of(jvm, frame->token) : 0,
+		.pc = interpreted ? 0 : frame->pc,
+		.id = frame->id,
+		.bci = frame->bci,
+		.kind = frame->kind,
+		.exact = exact,
+	};
+	uint32_t number = sf_intern_add(jvm->place_keys, &key, sizeof(key), NULL);
+	struct place place = { .first = (uint32_t)jvm->functions.n };
+
+	if (number > jvm->places.n) {
+		add_functions(jvm, frame, exact);
+		place.n = (uint32_t)jvm->functions.n - place.first;
+		if (!sf_vec_push(&jvm->places, place))
+			return 0;
+	}
+	return number;
+}
+
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_java_function **ret)
+{
+	const struct place *place;
+
+	jvm->described.n = 0;
+	if (!number || number > jvm->places.n)
+		return 0;
+	place = &jvm->places.items[number - 1];
+	if (!sf_vec_reserve(&jvm->described, place->n))
+		return 0;
+	for (uint32_t i = 0; i < place->n; i++) {
+		const struct function *function = &jvm->functions.items[place->first + i];
+
+		jvm->described.items[jvm->described.n++] = (struct sf_java_function){
+			.name = text_of(jvm, function->name),
+			.linkage = text_of(jvm, function->linkage),
+			.file = text_of(jvm, function->file),
+			.line = function->line,
+			.inlined = function->inlined,
+			.approximate = function->approximate,
+		};
+	}
+	*ret = jvm->described.items;
+	return place->n;
+}
+
+static uint64_t find_listed(const struct sf_jvm *jvm, int32_t tid)
+{
+	size_t low = 0, high = jvm->threads.items.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (jvm->threads.items.items[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < jvm->threads.items.n && jvm->threads.items.items[low].tid == tid ?
+		       jvm->threads.items.items[low].address : 0;
+}
+
+uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
+{
+	uint64_t thread = find_listed(jvm, tid), now_ns;
+
+	if (thread && sf_java_thread_is(&jvm->hotspot, &jvm->memory, thread, tid))
+		return thread;
+	now_ns = sf_now_ns();
+	if (jvm->listed_ns && now_ns - jvm->listed_ns < LIST_AGE_NS)
+		return 0;
+	jvm->listed_ns = now_ns;
+	sf_java_threads_list(&jvm->hotspot, &jvm->memory, &jvm->threads);
+	return find_listed(jvm, tid);
+}
+
+bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size)
+{
+	uint64_t thread = sf_jvm_thread(jvm, tid);
+
+	ret[0] = 0;
+	if (!jvm->has_objects)
+		sf_java_objects_init(&jvm->objects, &jvm->hotspot, &jvm->memory);
+	jvm->has_objects = true;
+	return thread && sf_java_thread_name(&jvm->hotspot, &jvm->memory, &jvm->objects, thread, ret,
+					     size);
+}

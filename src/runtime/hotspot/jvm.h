@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Java virtual machine in a process: its description for the walker, and names for what the
+ * walker finds. Names are read soon after the sample, by the thread that walks (never while a
+ * thread is held), and kept: a class that is unloaded later keeps its names. Ordinary code, one
+ * thread at a time.
+ */
+#ifndef SF_RUNTIME_HOTSPOT_JVM_H
+#define SF_RUNTIME_HOTSPOT_JVM_H
+
+#include "base/error.h"
+#include "frozen/hotspot.h"
+#include "frozen/walk.h"
+
+struct sf_jvm;
+
+/*
+ * `fd`: the libjvm that process `pid` has mapped with this bias. NULL when it cannot be walked,
+ * with the reason; SF_E_GONE when it has not started yet and a later try may do. To be destroyed
+ * by the caller.
+ */
+struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error *err);
+void sf_jvm_destroy(struct sf_jvm *jvm); /* takes NULL */
+
+/* Belongs to the jvm, lives as long. */
+const struct sf_hotspot *sf_jvm_hotspot(const struct sf_jvm *jvm);
+
+/* What is missing and what is lost by it, "" when nothing is. */
+const char *sf_jvm_note(const struct sf_jvm *jvm);
+
+/* One Java method at one place; inlined ones come before the one that they are in. */
+struct sf_java_function {
+	const char *name, *linkage, *file; /* live as long as the jvm; "" where nothing is known */
+	uint32_t line;                     /* 0: unknown */
+	bool inlined;
+	bool approximate;                  /* what is inlined at this place is not known exactly */
+};
+
+/*
+ * The place of a managed frame (sf_kind_is_managed), from 1: the same again for the same code.
+ * What is there is read when it comes for the first time. 0: no memory.
+ */
+uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame);
+
+/*
+ * The functions at a place, innermost first, valid until the next call; 0 only when memory ran
+ * out.
+ */
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_java_function **ret);
+
+/* The JavaThread of a thread, 0 if it has none. `tid` as its own pid namespace numbers it. */
+uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid);
+
+/* The full name of a Java thread; false, and "", when it is none or its name cannot be read now. */
+bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Methods as a virtual machine knows them: names, signatures, source files, lines. Hostile input.
+ */
+#ifndef SF_RUNTIME_HOTSPOT_METADATA_H
+#define SF_RUNTIME_HOTSPOT_METADATA_H
+
+#include "frozen/hotspot.h"
+
+struct sf_java_method {
+	char name[1024];       /* "java.util.HashMap.put(Object, Object)" */
+	char linkage[1024];    /* "java/util/HashMap.put(Ljava/lang/Object;...)...": tells overloads apart */
+	char file[512];        /* "java/util/HashMap.java", or "" */
+	uint64_t constant;     /* its ConstMethod: changes when the Method is another one */
+};
+
+/* False when it is no Method, or has gone. What is missing in it is "". */
+bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			 uint64_t method, struct sf_java_method *ret);
+
+/* The source line of a bytecode, 0 when unknown. `constant`: the ConstMethod. */
+uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		      uint64_t constant, int32_t bci);
+
+/* The text of a Symbol, cut to size and terminated; false, and "", when it cannot be one. */
+bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		    uint64_t symbol, char *ret, size_t size);
+
+/* The symbol in slot `index` of a ConstantPool. */
+bool sf_java_pool_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			 uint64_t pool, uint64_t index, char *ret, size_t size);
+
+#endif

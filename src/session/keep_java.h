@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a recording keeps of Java: the places that a walk passed through, by name; the names of
+ * threads.
+ */
+#ifndef SF_SESSION_KEEP_JAVA_H
+#define SF_SESSION_KEEP_JAVA_H
+
+#include "recording/recording.h"
+#include "session/walker.h"
+
+#define SF_KEEP_JAVA_NAME 256
+
+/*
+ * Describes, in the recording, the frames of the walker's last trace that a virtual machine of
+ * `pid` made, now, as nobody can later; their `address` becomes the recording's number of the
+ * place.
+ */
+bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recording, int32_t pid,
+			 struct sf_error *err);
+
+/* The full name of a Java thread; false when it has none or it cannot be read now. */
+bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid, char ret[SF_KEEP_JAVA_NAME]);
+
+#endif

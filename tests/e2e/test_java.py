@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Java: mixed stacks of stock JVMs from outside, beside what the JVM itself says.
+
+Each JDK under /usr/lib/jvm is a judge of its own; STILLFRAME_LONG=1 takes ten times the samples.
+"""
+import collections
+import glob
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import HERE, LONG, until
+
+SOURCES = os.path.join(HERE, "../java")
+BUSY = "chain interp fib mega jit lambda stubs alloc except deflate read".split()
+ASLEEP = "sleep park await pipe deep".split()
+JAVA = ("interpreted", "c1", "c2", "native-method")
+QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
+         "-XX:CompileCommand=exclude,Demo::interp*"]
+
+
+def jdks():
+    """{version: folder} of the JDKs here that can compile; one of each version."""
+    found = {}
+    for folder in sorted(glob.glob("/usr/lib/jvm/*")):
+        release = os.path.join(folder, "release")
+        if not os.path.exists(os.path.join(folder, "bin/javac")) or not os.path.exists(release):
+            continue
+        version = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', open(release).read())
+        if version:
+            found.setdefault(int(version.group(1)), folder)
+    return found
+
+
+JDKS = jdks()
+
+
+@pytest.fixture(scope="module", params=sorted(JDKS) or [None], ids=lambda version: "jdk%s" % version)
+def jdk(request, tmp_path_factory):
+    """A JDK with the test's classes: jdk.java(options, class, arguments) is a command."""
+    if request.param is None:
+        pytest.skip("there is no JDK under /usr/lib/jvm (tools/setup installs one)")
+
+    class Jdk:
+        version, folder = request.param, JDKS[request.param]
+        classes = str(tmp_path_factory.mktemp("classes"))
+
+        def java(self, options, *program):
+            return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
+
+    sources = ["Demo.java"] + (["Virtual.java"] if Jdk.version >= 21 else [])
+    subprocess.run([Jdk.folder + "/bin/javac", "-d", Jdk.classes, *(os.path.join(SOURCES, name) for name in sources)],
+                   check=True)
+    return Jdk()
+
+
+# --- what the JVM says ---------------------------------------------------------------------------
+
+
+def plain(name):
+    """A method's name without arguments, and without what differs from run to run."""
+    name = re.sub(r"\(.*", "", name)
+    name = re.sub(r"(?:/|\+)0x[0-9a-f]+", "", name)
+    return re.sub(r"\$\$Lambda\$\d+", "$$Lambda", name)
+
+
+def jstack(jdk, pid):
+    """{thread name: [(method, line or 0), ...]}, innermost first."""
+    text = subprocess.run([jdk.folder + "/bin/jstack", str(pid)], check=True, capture_output=True, text=True).stdout
+    threads, frames = {}, None
+    for line in text.splitlines():
+        head = re.match(r'"(.*)" .*nid=', line)
+        frame = re.match(r"\s+at ([^(]+)\((?:[^/)]*/)?([^)]*)\)", line)
+        if head:
+            frames = threads[head.group(1)] = []
+        elif frame:
+            number = re.search(r":(\d+)$", frame.group(2))
+            frames.append((plain(re.sub(r"^[\w.]+@[^/]*/", "", frame.group(1))), int(number.group(1)) if number else 0))
+    return threads
+
+
+def java_frames(thread):
+    return [(plain(frame["function"]), frame["line"] if frame["kind"] != "native-method" else 0)
+            for frame in thread["frames"] if frame["kind"] in JAVA]
+
+
+@pytest.mark.parametrize("mode", ["-Xint", "-Xcomp -XX:TieredStopAtLevel=1", "-Xcomp -XX:-TieredCompilation"])
+def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode):
+    """Every Java frame's name and line, of every thread that jstack shows, interpreted and compiled by each compiler."""
+    t = target(jdk.java(mode.split(), "Demo", *ASLEEP))
+    names = ["worker-with-a-long-name-" + kind for kind in ASLEEP]
+
+    def all_asleep():
+        """What jstack says once every worker is in a native method, for the second time."""
+        before = jstack(jdk, t.pid)
+        time.sleep(0.2)
+        after = jstack(jdk, t.pid)
+        return all(before[name] == after[name] and after[name][0][1] == 0 for name in names) and after
+    theirs = until(all_asleep, "all threads sleep", 60)
+    ours = {thread["name"]: thread for thread in stillframe.dump(t.pid)["threads"]}
+    compared = kinds = 0
+    for name in names:
+        assert java_frames(ours[name]) == theirs[name], name
+        assert ours[name]["end"] == "root"
+        assert ours[name]["frames"][-1]["function"].startswith(("__clone", "clone")), ours[name]["frames"][-1]
+        compared += len(theirs[name])
+        kinds += sum(frame["kind"] == {"-Xint": "interpreted"}.get(mode, "c1" if "Level=1" in mode else "c2")
+                     for frame in ours[name]["frames"])
+    assert compared > 30 and kinds > 10, (compared, kinds)
+    for name in ("Reference Handler", "Finalizer"):
+        assert java_frames(ours[name]) == theirs[name]
+
+
+def test_native_frames_stand_above_and_below(stillframe, target, jdk):
+    """From the system call up through the JVM into Java, and below Java down to the thread's first frame."""
+    t = target(jdk.java(["-Xint"], "Demo", "sleep"))
+    time.sleep(0.5)
+    threads = {thread["name"]: thread for thread in stillframe.dump(t.pid)["threads"]}
+    kinds = [frame["kind"] for frame in threads["worker-with-a-long-name-sleep"]["frames"]]
+    assert kinds[0] == "native" and kinds[-1] == "native" and "interpreted" in kinds and "stub" in kinds
+    for thread in threads.values():
+        assert thread["end"] == "root", (thread["name"], thread["end"])
+    assert any("GC Thread" in name for name in threads) and "VM Thread" in threads
+
+
+# --- many stops ----------------------------------------------------------------------------------
+
+
+class Stacks:
+    """The stacks of a recording: for each (thread's name, frames, how it ended) how many ticks."""
+
+    def __init__(self, path):
+        db = sqlite3.connect(path)
+        words = {table: dict(db.execute("SELECT id, word FROM %s" % table)) for table in ("ends", "vias", "kinds")}
+        names = collections.defaultdict(list)
+        for frame, name in db.execute("SELECT frame, name FROM frame_names ORDER BY frame, seq"):
+            names[frame].append(plain(name))
+        frames = {frame: (words["kinds"][kind], words["vias"][via])
+                  for frame, kind, via in db.execute("SELECT id, kind, via FROM frames")}
+        nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
+        threads = dict(db.execute("SELECT id, name FROM threads"))
+        self.all = []
+        for thread, node, end, ticks in db.execute(
+                'SELECT thread, stack, "end", sum(ticks) FROM samples GROUP BY 1, 2, 3'):
+            stack = []
+            while node:
+                node, frame = nodes[node]
+                stack += [(name, *frames[frame]) for name in names[frame]]
+            self.all.append((threads[thread], stack, words["ends"][end], ticks))
+
+    def ticks(self, wanted=lambda name, stack, end: True):
+        return sum(ticks for name, stack, end, ticks in self.all if wanted(name, stack, end))
+
+    def ends(self):
+        return collections.Counter({end: self.ticks(lambda n, s, e, end=end: e == end)
+                                    for end in {end for _, _, end, _ in self.all}})
+
+
+def in_order(names, start, n):
+    """Whether those of `names` that are start0 ... start(n-1) are a whole chain without holes, the last one first."""
+    found = [int(name[len(start):]) for name in names if re.fullmatch(re.escape(start) + r"\d", name)]
+    return found == list(range(len(found) - 1, -1, -1)) and len(found) <= n
+
+
+def wrong(name, stack):
+    """What is wrong with a complete stack of a thread of Demo's; None: nothing."""
+    names = [frame[0] for frame in stack]
+    if "call_stub" not in names:
+        return None if not any(each.startswith("Demo.") for each in names) else "no way into Java"
+    below = names[names.index("call_stub"):]
+    if "thread_native_entry" not in below and "java_start" not in below:
+        return "the bottom is not the JVM's"
+    kind = name.rsplit("-", 1)[1]
+    if names.count("Demo.run0") > 1 or (kind != "fib" and names.count("Demo." + kind) > 1):
+        return "a frame that is there once is shown twice"
+    if not in_order(names, "Demo.c", 8) or not in_order(names, "Demo.interp", 3):
+        return "the chain has a hole"
+    return None
+
+
+LOADS = {"default": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"],
+         "serial-one-heap": ["-XX:+UseSerialGC", "-XX:-SegmentedCodeCache"],
+         "parallel-all-compiled": ["-XX:+UseParallelGC", "-Xcomp"], "zgc": ["-XX:+UseZGC"],
+         "every-pc-described": ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, tmp_path):
+    """Some ten thousand stops of threads that run flat out: 99.9 % reach the bottom, and none of these is wrong."""
+    t = target(jdk.java([*QUIET, *LOADS[load]], "Demo", *BUSY))
+    time.sleep(1.5)
+    path = str(tmp_path / "java.sfr")
+    stillframe("record", "-p", t.pid, "-d", "40s" if LONG else "4s", "-F", "500hz", "-o", path, timeout=300).ok()
+    stacks = Stacks(path)
+    busy = {"worker-with-a-long-name-" + kind for kind in BUSY}
+    if load == "zgc" and jdk.version > 17:
+        busy = {"worker-with-a-l"}  # its references are coloured: names cannot be read (docs/hotspot.md)
+    assert busy <= {name for name, _, _, _ in stacks.all}, "a thread's full name is missing"
+    total = stacks.ticks()
+    assert total > 2000
+    # Of a thread that slept, and ran on before its stack was walked, registers may be unknown.
+    unknown = stacks.ends()["register"]
+    cut = total - stacks.ends()["root"] - unknown
+    print("%s jdk%d: %d stops, %d cut %s" % (load, jdk.version, total, cut, dict(stacks.ends())), file=sys.stderr)
+    assert cut <= total * 0.001 + 3 and unknown <= total * 0.01, stacks.ends()
+    bad = [(wrong(name, stack), name, [frame[0] for frame in stack]) for name, stack, end, _ in stacks.all
+           if end == "root" and name in busy and wrong(name, stack)]
+    assert not bad, bad[:3]
+    # The tests above must have had something to look at.
+    deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
+    assert deep > 20, "the deep chain was hardly seen"
+    kinds = collections.Counter()
+    for _, stack, _, ticks in stacks.all:
+        for kind in {frame[1] for frame in stack}:
+            kinds[kind] += ticks
+    if load == "default":
+        assert all(kinds[kind] > 20 for kind in ("interpreted", "c2", "native", "stub")), kinds
+    if load == "interpreter":
+        assert kinds["interpreted"] > 1000 and not kinds["c1"] and not kinds["c2"], kinds
+    if load == "c1":
+        assert kinds["c1"] > 500 and not kinds["c2"], kinds
+
+
+def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jdk, tmp_path):
+    """A mounted virtual thread is on its carrier's stack; what is in the heap is not silently joined."""
+    if jdk.version < 21:
+        pytest.skip("virtual threads came with JDK 21")
+    t = target(jdk.java([], "Virtual"))
+    time.sleep(1)
+    path = str(tmp_path / "virtual.sfr")
+    stillframe("record", "-p", t.pid, "-d", "3s", "-F", "500hz", "-o", path, timeout=60).ok()
+    stacks = Stacks(path)
+    mounted = [(stack, end, ticks) for _, stack, end, ticks in stacks.all
+               if any(frame[0] == "Virtual.spin" for frame in stack)]
+    marked = 0
+    for stack, end, ticks in mounted:
+        names = [frame[0] for frame in stack]
+        if end != "root":
+            continue
+        assert "jdk.internal.vm.Continuation.enterSpecial" in names, names
+        below = names[names.index("jdk.internal.vm.Continuation.enterSpecial"):]
+        assert "java.lang.VirtualThread.runContinuation" in below, names
+        kinds = [frame[1] for frame in stack]
+        whole = names.count("Virtual.v0") == 21
+        assert whole or "heap" in kinds, names
+        marked += ticks if "heap" in kinds else 0
+    assert marked > 10, "no sample met frames in the heap"
+    assert stacks.ends()["root"] >= stacks.ticks() * 0.999 - 2, stacks.ends()
+
+
+def test_a_jvm_that_starts_is_followed(stillframe, jdk, tmp_path):
+    """Launched under record: Java frames are there although the JVM started later than we did."""
+    path = str(tmp_path / "start.sfr")
+    stillframe("record", "-F", "500hz", "-o", path, "--", *jdk.java(["-Dend=3000"], "Demo", "fib"), timeout=60).ok()
+    stacks = Stacks(path)
+    fib = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.fib" for frame in stack))
+    assert fib > 100, fib
+    collapsed = stillframe("export", path, "--format", "collapsed", "-o", "-").ok().out
+    assert "Demo.fib(int)" in collapsed
+
+
+@pytest.mark.parametrize("library, word", [("libj9vm29.so", "OpenJ9"), ("libjvm.so", "no HotSpot")])
+def test_other_virtual_machines_are_refused_with_a_word(stillframe, target, tmp_path, library, word):
+    """Native frames as ever, and why there is no Java."""
+    source = tmp_path / "empty.c"
+    source.write_text("int empty(void) { return 0; }\n")
+    path = str(tmp_path / library)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, str(source)], check=True)
+    t = target([sys.executable, "-c", "import ctypes, time; ctypes.CDLL(%r); print('ready', flush=True); "
+                "time.sleep(100)" % path])
+    done = stillframe("dump", "-p", t.pid).ok()
+    assert word in done.out, done
+    assert stillframe.dump(t.pid)["threads"][0]["end"] == "root"

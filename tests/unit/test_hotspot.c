@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual machine made by hand: its tables are read, its stacks walked, its methods named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fake_jvm.h"
+#include "runtime/hotspot/metadata.h"
+#include "runtime/hotspot/names.h"
+#include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/threads.h"
+
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
+
+static int make(void **state)
+{
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+
+	assert_non_null(jvm);
+	*state = jvm;
+	assert_true(fake_jvm_make(jvm, note, NULL));
+	assert_string_equal(note, "");
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void reg(struct fake_jvm *jvm, unsigned number, uint64_t value)
+{
+	sf_reg_set(&jvm->still.regs, number, value);
+}
+
+static void start(struct fake_jvm *jvm, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	jvm->still.regs = (struct sf_regs){ .pc = pc };
+	reg(jvm, RSP, sp);
+	reg(jvm, RBP, fp);
+}
+
+static void put(struct fake_jvm *jvm, uint64_t address, uint64_t value)
+{
+	fake_put(jvm, address, value, 8);
+}
+
+/* An interpreter's frame whose fp is at `fp`. */
+static void put_interpreted(struct fake_jvm *jvm, uint64_t fp, uint64_t method, unsigned bci,
+			    uint64_t return_pc, uint64_t caller_sp, uint64_t caller_fp)
+{
+	put(jvm, fp + 8, return_pc);
+	put(jvm, fp, caller_fp);
+	put(jvm, fp - 8, caller_sp);
+	put(jvm, fp - 24, method);
+	put(jvm, fp - 64, fake_bytecode(jvm, method, bci));
+}
+
+/* The entry from native code at `fp`; nothing stands above it. */
+static void put_entry(struct fake_jvm *jvm, uint64_t fp)
+{
+	put(jvm, fp, 0);
+	put(jvm, fp + 8, 0x7f0000001000); /* in no code: the walk ends there */
+}
+
+static void assert_frame(const struct fake_jvm *jvm, unsigned i, enum sf_frame_kind kind, uint64_t token)
+{
+	assert_true(i < jvm->trace.n_frames);
+	assert_string_equal(sf_kind_word(jvm->frames[i].kind), sf_kind_word(kind));
+	assert_int_equal(jvm->frames[i].token, token);
+}
+
+static void test_interpreted_frames(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t inner = fake_method(jvm, "a/Inner", "in", "()V", "Inner.java", 20);
+	uint64_t outer = fake_method(jvm, "a/Outer", "out", "()V", "Outer.java", 20);
+	uint64_t sp = FAKE_STACK + 0x100, fp1 = FAKE_STACK + 0x200, fp2 = FAKE_STACK + 0x300,
+		 fp3 = FAKE_STACK + 0x400;
+
+	put_interpreted(jvm, fp1, inner, 5, jvm->interpreter, fp1 + 16, fp2);
+	put_interpreted(jvm, fp2, outer, 7, jvm->call_stub_return, fp2 + 32, fp3);
+	put_entry(jvm, fp3);
+	start(jvm, jvm->interpreter, sp, fp1);
+	reg(jvm, R13, fake_bytecode(jvm, inner, 9)); /* where it stands: not yet in the frame */
+	assert_int_equal(sf_walk(&jvm->still, &jvm->trace), SF_END_NO_CODE);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_frame(jvm, 0, SF_KIND_INTERPRETED, inner);
+	assert_int_equal(jvm->frames[0].bci, 9);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, outer);
+	assert_int_equal(jvm->frames[1].bci, 7);
+	assert_int_equal(jvm->frames[1].sp, fp1 + 16);
+	assert_frame(jvm, 2, SF_KIND_STUB, jvm->call_stub_return);
+}
+
+static void test_entering_interpreter(void **state)
+{
+	static const struct {
+		int at;              /* from "push rbp" */
+		bool pushed, moved;
+	} places[] = { { -8, false, false }, { 0, false, false }, { 1, true, false }, { 4, true, true } };
+	struct fake_jvm *jvm = *state;
+	uint64_t callee = fake_method(jvm, "a/B", "callee", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t sp = FAKE_STACK + 0x200, fp = FAKE_STACK + 0x300;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp, jvm->interpreter);
+	put(jvm, sp - 8, fp);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		start(jvm, jvm->entry_frame + (uint64_t)(int64_t)places[i].at,
+		      sp - 8 * places[i].pushed, places[i].moved ? sp - 8 : fp);
+		reg(jvm, RBX, callee);
+		reg(jvm, R13, sp + 8);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_frame(jvm, 0, SF_KIND_INTERPRETED, callee);
+		assert_int_equal(jvm->frames[0].bci, 0);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[1].sp, sp + 8);
+	}
+}
+
+/* A method compiled by C2: the usual prologue, a call, and the usual end. */
+static uint64_t make_compiled(struct fake_jvm *jvm, uint64_t method, uint64_t inlined)
+{
+	uint64_t code = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = 4, .frame_complete = 28, .entry = 16,
+		.method = method, .compile_id = 42, .level = 4, .pc = 48, .inlined = inlined,
+		.inlined_bci = 1 });
+	static const uint8_t prologue[] = { 0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55,
+					    0x48, 0x83, 0xec, 0x10 };
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x49, 0x3b, 0xa7, 0x40, 3, 0, 0,
+				       0x0f, 0x87, 0, 0, 0, 0, 0xc3 };
+
+	fake_bytes(jvm, code + 16, prologue, sizeof(prologue));
+	fake_bytes(jvm, code + 43, call, sizeof(call));
+	fake_bytes(jvm, code + 64, end, sizeof(end));
+	return code;
+}
+
+/* Wherever in a compiled method a thread stands, the caller is the same. */
+static void test_compiled_top(void **state)
+{
+	static const struct {
+		unsigned pc, depth;  /* bytes from sp to behind the return address */
+		bool saved;          /* rbp is the method's own, the caller's is on the stack */
+	} places[] = {
+		{ 0, 8, false }, { 16, 8, false }, { 23, 8, false }, { 24, 16, true }, { 28, 32, true },
+		{ 40, 32, true }, { 64, 32, true }, { 68, 16, true }, { 69, 8, false }, { 76, 8, false },
+		{ 82, 8, false },
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), top = FAKE_STACK + 0x200, fp = top + 0x100;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		start(jvm, code + places[i].pc, top - places[i].depth, places[i].saved ? 0x1234 : fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_string_equal(sf_kind_word(jvm->frames[0].kind), "c2");
+		assert_int_equal(jvm->frames[0].id, 42);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[1].sp, top);
+	}
+}
+
+/* The entry of a method that is not to be entered any more is overwritten by a jump. */
+static void test_not_entrant(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), top = FAKE_STACK + 0x200, fp = top + 0x100;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	fake_bytes(jvm, code + 16, "\xe9\x11\x22\x33\x44", 5);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	start(jvm, code + 24, top - 16, 0x1234);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+}
+
+static void test_scopes(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t inlined = fake_method(jvm, "a/B", "inlined", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, inlined);
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 47, &blob));
+	assert_string_equal(blob.name, "nmethod");
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 48, false, &scopes);
+	assert_int_equal(scopes.n, 2);
+	assert_false(scopes.approximate);
+	assert_int_equal(scopes.items[0].method, inlined);
+	assert_int_equal(scopes.items[0].bci, 1);
+	assert_int_equal(scopes.items[1].method, method);
+	assert_int_equal(scopes.items[1].bci, 3);
+	/* Where it was interrupted nothing is known of what is inlined. */
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 40, true, &scopes);
+	assert_int_equal(scopes.n, 1);
+	assert_true(scopes.approximate);
+	assert_int_equal(scopes.items[0].method, method);
+}
+
+/*
+ * A native method waits in code that cannot be walked: the thread's note of its last frame leads
+ * on.
+ */
+static void test_anchor(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t fp = FAKE_STACK + 0x300;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, jvm->thread + 656, FAKE_STACK + 0x280);
+	put(jvm, jvm->thread + 664, jvm->interpreter);
+	put(jvm, jvm->thread + 672, fp);
+	start(jvm, 0x7f0000002000, FAKE_STACK + 0x100, 0);
+	assert_int_equal(sf_walk(&jvm->still, &jvm->trace), SF_END_NO_CODE);
+	assert_int_equal(jvm->trace.n_frames, 1);
+	jvm->still.java_thread = jvm->thread;
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	assert_string_equal(sf_via_word(jvm->frames[1].via), "anchor");
+}
+
+static void test_methods(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "java/util/Map$Entry", "put",
+				      "(Ljava/lang/Object;I[[J)Ljava/lang/Object;", "Map.java", 8);
+	struct sf_java_method read;
+
+	assert_true(sf_java_method_read(&jvm->hotspot, &jvm->memory, method, &read));
+	assert_string_equal(read.name, "java.util.Map$Entry.put(Object, int, long[][])");
+	assert_string_equal(read.file, "java/util/Map.java");
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 0), 100);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 2), 102);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 7), 104);
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, -1), 0);
+	assert_false(sf_java_method_read(&jvm->hotspot, &jvm->memory, method + 4, &read));
+	assert_false(sf_java_method_read(&jvm->hotspot, &jvm->memory, 0x7f0000000000, &read));
+}
+
+static void test_names(void **state)
+{
+	char hidden[] = "Demo$$Lambda$7+0x00007f3931002220", newer[] = "Demo$$Lambda+0x000000003b003558";
+	char form[] = "java/lang/invoke/LambdaForm$MH/0x0000000800c3", plain[] = "a/Lambda$1";
+	char name[40];
+
+	(void)state;
+	sf_java_clean_class(hidden);
+	assert_string_equal(hidden, "Demo$$Lambda");
+	sf_java_clean_class(newer);
+	assert_string_equal(newer, "Demo$$Lambda");
+	sf_java_clean_class(form);
+	assert_string_equal(form, "java/lang/invoke/LambdaForm$MH");
+	sf_java_clean_class(plain);
+	assert_string_equal(plain, "a/Lambda$1");
+	sf_java_method_name("a/B", "m", "no descriptor", name, sizeof(name));
+	assert_string_equal(name, "a.B.m");
+	sf_java_method_name("a/B", "m", "(Lunfinished", name, sizeof(name));
+	assert_string_equal(name, "a.B.m");
+	sf_java_method_name("a/B", "m", "(Ljava/lang/Object;Ljava/lang/Object;Ljava/lang/Object;)V", name,
+			    20);
+	assert_string_equal(name, "a.B.m(Object, Objec"); /* cut to size */
+}
+
+static void test_threads(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	struct sf_java_threads threads = { 0 };
+
+	assert_true(sf_java_threads_list(&jvm->hotspot, &jvm->memory, &threads));
+	assert_int_equal(threads.items.n, 1);
+	assert_int_equal(threads.items.items[0].tid, 77);
+	assert_int_equal(threads.items.items[0].address, jvm->thread);
+	assert_true(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+	assert_false(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 78));
+	sf_vec_deinit(&threads.items);
+}
+
+/*
+ * Without a field that only names need there are no names; without one that walking needs,
+ * nothing.
+ */
+static void test_missing(void **state)
+{
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_non_null(jvm);
+	jvm->left_out = "_source_file_name_index";
+	assert_true(fake_jvm_make(jvm, note, NULL));
+	assert_non_null(strstr(note, "without source files"));
+	assert_non_null(strstr(note, "_source_file_name_index"));
+	memset(jvm, 0, sizeof(*jvm));
+	jvm->left_out = "_segmap";
+	assert_false(fake_jvm_make(jvm, note, &err));
+	assert_int_equal(err.code, SF_E_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "CodeHeap._segmap"));
+	free(jvm);
+}
+
+/* A virtual machine that has only just been loaded is not refused for good. */
+static void test_not_started(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	struct sf_hotspot hotspot;
+	char note[SF_HOTSPOT_NOTE];
+	struct sf_error err = { 0 };
+
+	put(jvm, jvm->hotspot.fields[SF_HS_CALL_STUB].at, 0);
+	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_int_equal(err.code, SF_E_GONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_interpreted_frames, make, destroy),
+		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
+		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
+		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
+		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
+		cmocka_unit_test_setup_teardown(test_methods, make, destroy),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test_setup_teardown(test_threads, make, destroy),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test_setup_teardown(test_not_started, make, destroy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
