@@ -80,6 +80,15 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
 			 struct sf_error *err);
 
 /*
+ * A place in code that a virtual machine made, by what is there: its functions, innermost first. They are told at
+ * once, as nobody can tell them later. A managed frame of a stack (sf_kind_is_managed) has the number that
+ * comes back in its `address`.
+ */
+struct sf_recording_name;
+bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
+			size_t n, uint32_t *ret, struct sf_error *err);
+
+/*
  * The number of a stack, interned. `wait`: a leaf such as "[futex]" to put on top, or NULL. When
  * trace->end is not ROOT, an outermost frame "[cut: ...]" is added below it.
  */

@@ -92,6 +92,11 @@ struct sf_frame_function {
 	bool inlined;
 };
 
+/* A function at a place in managed code. No padding. */
+struct sf_managed_function {
+	uint32_t function, line, inlined;
+};
+
 /* A native frame by its place, for names.c. */
 struct sf_place {
 	uint32_t module, frame;
@@ -114,6 +119,7 @@ struct sf_recording {
 	struct sf_intern *strings;   /* all texts; sanitised */
 	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
 	SF_VEC(uint32_t) live;
+	struct sf_intern *managed;   /* arrays of struct sf_managed_function: sf_recording_place */
 	struct sf_intern *frames, *stacks, *functions, *labels, *notes;
 
 	SF_VEC(struct sf_process_row) processes;
@@ -160,6 +166,9 @@ bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
 
 /* The same; a reader that is in the way only makes it happen later. For the running recording. */
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
+
+/* Gives a managed frame that is new the functions of its place: names.c. */
+bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 
 /* Reads back what a reopened recording needs: restore.c. */
 bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err);
