@@ -58,7 +58,7 @@ static const struct sf_option options[] = {
 	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr)" },
 	{ .name = "rate", .letter = 'F', .kind = SF_OPTION_RATE, .offset = AT(rate_mhz),
 	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz)",
-	  .minimum = 1000, .maximum = 10000000 },
+	  .minimum = 1000, .maximum = 100000000 },
 	{ .name = "blocked-rate", .kind = SF_OPTION_RATE, .offset = AT(blocked_rate_mhz),
 	  .argument = "RATE", .help = "ticks a second for blocked threads (default 20hz)",
 	  .minimum = 100, .maximum = 10000000 },

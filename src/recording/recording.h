@@ -65,7 +65,8 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);
 /*
- * A thread's number. The same tid again is the same thread until it has ended, then a new one. Tell
+ * A thread's number. The same tid again is the same thread until it has ended, then a new one; but a process's
+ * first thread (its tid is the pid) stays the same when it comes again, as it does with an exec. Tell
  * of its process first; one that is not known is added without a name.
  */
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,

@@ -75,6 +75,22 @@ static bool add_thread(struct sf_recording *recording, const struct sf_thread_ro
 	return true;
 }
 
+/*
+ * A process has one first thread, whatever it executes: an engine on the inside sees it end with one program and
+ * come with the next.
+ */
+static bool is_first(const struct sf_recording *recording, const struct sf_thread_row *row)
+{
+	return recording->processes.items[row->process - 1].pid == row->tid;
+}
+
+static void go_on(struct sf_thread_row *row)
+{
+	row->cpu_before_ns = row->cpu_counted_ns;
+	row->ended = false;
+	row->dirty = true;
+}
+
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
 			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err)
 {
@@ -85,6 +101,10 @@ bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t ti
 		return sf_fail_memory(err);
 	if (*live) {
 		*ret = *live;
+		if (recording->threads.items[*ret - 1].ended) {
+			go_on(&recording->threads.items[*ret - 1]);
+			return sf_recording_thread_name(recording, *ret, name, err);
+		}
 		return true;
 	}
 	row.process = find_process(recording, pid);
@@ -123,8 +143,9 @@ bool sf_recording_thread_end(struct sf_recording *recording, uint32_t thread, ui
 
 	if (!live)
 		return sf_fail_memory(err);
-	if (*live == thread)
+	if (*live == thread && !is_first(recording, row))
 		*live = 0;
+	cpu_counted_ns += row->cpu_before_ns;
 	recording->totals.cpu_counted_ns += cpu_counted_ns - row->cpu_counted_ns;
 	row->cpu_counted_ns = cpu_counted_ns;
 	row->end_ns = sf_recording_relative(recording, time_ns);

@@ -54,6 +54,7 @@ struct sf_thread_row {
 	uint32_t name;               /* string */
 	uint64_t start_ns, end_ns;
 	uint64_t cpu_counted_ns;
+	uint64_t cpu_before_ns;      /* of cpu_counted_ns: in programs that it ran before */
 	bool ended, dirty, lost_dirty;
 	struct sf_lost lost[SF_N_LOSSES];
 };

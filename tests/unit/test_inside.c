@@ -451,14 +451,12 @@ static void *run_sampler(void *arg)
 static void check_thread(unsigned number)
 {
 	const struct sf_rig_sums *sums = &sf_rig_sums[number];
-	uint64_t n_losses = 0;
 
-	for (unsigned i = 0; i < SF_N_LOSSES; i++)
-		n_losses += sums->n_losses[i];
-	/* The kernel looks at timers at its own tick, 100 to 1,000 times a second. */
-	assert_true(sums->n_samples >= 5);
-	/* On a busy machine all slots may be taken for long by threads that wait to be let go. */
-	assert_true(n_losses <= sums->n_samples);
+	/*
+	 * How many of its ticks became samples is the machine's business: where it is busy all slots may be taken for
+	 * long by threads that wait for a CPU to leave on. That nothing is missing is ours.
+	 */
+	assert_true(sums->n_samples > 0);
 	assert_int_equal(sums->cpu_ns, spoken[number]);
 	assert_true(used[number] - spoken[number] < 50 * MS);
 	assert_in_range(sums->ticks, 200 - 20, used[number] / MS + 20);

@@ -182,6 +182,25 @@ static void a_tid_is_a_new_thread_after_its_end(void **state)
 	assert_int_equal(small_query(small_path("a.sfr"), "SELECT count(*) FROM threads"), 2);
 }
 
+static void a_first_thread_goes_on_after_an_exec(void **state)
+{
+	struct sf_recording *recording = small_start(small_path("a.sfr"));
+	struct sf_recording_totals totals;
+	uint32_t first = small_thread(recording, 100, "sh");
+	struct sf_error err;
+	(void)state;
+
+	assert_true(sf_recording_thread_end(recording, first, SMALL_START_NS + MS, 3, &err));
+	assert_int_equal(small_thread(recording, 100, "python3"), first);
+	assert_true(sf_recording_thread_end(recording, first, SMALL_START_NS + 2 * MS, 4, &err));
+	sf_recording_totals(recording, &totals);
+	assert_int_equal(totals.n_threads, 1);
+	assert_int_equal(totals.cpu_counted_ns, 7);
+	small_finish(recording);
+	assert_int_equal(small_query(small_path("a.sfr"), "SELECT count(*) FROM threads "
+				     "WHERE name = 'python3' AND cpu_counted_ns = 7"), 1);
+}
+
 static void ticks_are_samples_and_losses(void **state)
 {
 	const char *path = small_path("a.sfr");
@@ -566,6 +585,7 @@ int main(void)
 		TEST(a_stack_is_one_number),
 		TEST(a_module_nobody_told_of_is_no_damage),
 		TEST(a_tid_is_a_new_thread_after_its_end),
+		TEST(a_first_thread_goes_on_after_an_exec),
 		TEST(ticks_are_samples_and_losses),
 		TEST(holds_are_a_histogram),
 		TEST(every_time_is_in_its_bucket),
