@@ -119,12 +119,13 @@ static enum sf_step step_entry(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
+/* Java methods are called by the machine's code only: native code comes in by the call stub. */
 static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		       struct sf_hotspot_caller *ret)
 {
 	return sf_hotspot_record(step, top - 2 * WORD, ret) &&
 	       (sf_hotspot_holds(step->hotspot, ret->pc) ||
-		sf_hotspot_is_any_return(step, ret->pc));
+		(step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc)));
 }
 
 /*
