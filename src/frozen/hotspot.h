@@ -62,7 +62,8 @@
 	X(NM_LEVEL, "nmethod", "_comp_level", 1)                                                   \
 	X(NM_DEOPT, "CompiledMethod|nmethod", "_deopt_handler_begin", 8)                           \
 	X(NM_DEOPT_MH, "CompiledMethod|nmethod", "_deopt_mh_handler_begin", 8)                     \
-	X(NM_DEOPT_OFFSET, "nmethod", "_deopt_handler_offset|_deopt_handler_entry_offset|_deoptimize_offset", -4) \
+	X(NM_DEOPT_OFFSET, "nmethod",                                                              \
+	  "_deopt_handler_offset|_deopt_handler_entry_offset|_deoptimize_offset", -4)              \
 	X(NM_DEOPT_MH_OFFSET, "nmethod", "_deopt_mh_handler_offset|_deoptimize_mh_offset", -4)     \
 	X(NM_ORIG_PC, "nmethod", "_orig_pc_offset", -4)                                            \
 	/* what an address of compiled code belongs to */                                          \
@@ -141,7 +142,8 @@
 
 /* X(NAME, constants, default when none is there) */
 #define SF_HOTSPOT_NUMBERS(X)                                                                      \
-	X(HAS_LINES, "ConstMethodFlags::_misc_has_linenumber_table|ConstMethod::_has_linenumber_table", 1) \
+	X(HAS_LINES,                                                                               \
+	  "ConstMethodFlags::_misc_has_linenumber_table|ConstMethod::_has_linenumber_table", 1)    \
 	X(HEADER_CLASS_SHIFT, "markWord::klass_shift", 0)
 
 enum sf_hotspot_field_name {
@@ -188,14 +190,15 @@ struct sf_hotspot_entry {
 };
 
 struct sf_hotspot {
-	struct sf_region code;           /* all code that it makes, as one region without an image */
+	struct sf_region code;           /* all code that it makes, as one region */
 	uint32_t n_heaps, n_entries;
 	struct sf_hotspot_heap heaps[SF_HOTSPOT_HEAPS];
 	struct sf_hotspot_entry entries[SF_HOTSPOT_ENTRIES];
 	uint64_t call_stub_return;
 	uint64_t interpreter_start, interpreter_end;
-	uint32_t header_size;            /* bytes of a CodeBlob that hold all fields that are read */
+	uint32_t header_size;            /* bytes of a CodeBlob that hold what is read */
 	uint8_t  version;                /* of the JDK; 0: unknown */
+	bool     describes_all;          /* all compiled code: DebugNonSafepoints */
 	struct sf_hotspot_field fields[SF_HS_N_FIELDS];
 	uint32_t sizes[SF_HS_N_SIZES];
 	int64_t  numbers[SF_HS_N_NUMBERS];
@@ -237,7 +240,8 @@ struct sf_blob {
 bool sf_hotspot_get(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		    enum sf_hotspot_field_name field, uint64_t base, uint64_t *ret);
 
-static inline bool sf_hotspot_has(const struct sf_hotspot *hotspot, enum sf_hotspot_field_name field)
+static inline bool sf_hotspot_has(const struct sf_hotspot *hotspot,
+				  enum sf_hotspot_field_name field)
 {
 	return hotspot->fields[field].width != 0;
 }

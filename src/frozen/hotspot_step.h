@@ -8,7 +8,8 @@
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
 enum {
-	SF_X86_RAX = 0, SF_X86_RBX = 3, SF_X86_RBP = 6, SF_X86_RSP = 7, SF_X86_R13 = 13, SF_X86_R15 = 15,
+	SF_X86_RAX = 0, SF_X86_RDX = 1, SF_X86_RBX = 3, SF_X86_RBP = 6, SF_X86_RSP = 7,
+	SF_X86_R13 = 13, SF_X86_R15 = 15,
 };
 
 #define SF_HOTSPOT_MAX_FRAME (1 << 20)   /* bytes that one frame may plausibly have */
@@ -18,10 +19,10 @@ struct sf_hotspot_step {
 	struct sf_frame *frame;          /* of the trace: the one to step from */
 	const struct sf_hotspot *hotspot;
 	const struct sf_reader *memory;  /* for the stack */
-	struct sf_reader outside;        /* for all else: beyond the copy of the stack is not unknown to it */
+	struct sf_reader outside;        /* for all else: knows no end of the copy */
 	uint64_t pc, sp, fp;
 	bool fp_known;
-	struct sf_blob blob;             /* that holds pc, where the code is not the interpreter's */
+	struct sf_blob blob;             /* that holds pc; not in the interpreter */
 };
 
 /* Where a step may lead. */
@@ -43,7 +44,8 @@ enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotsp
  * A caller whose return address stands at `at`, with nothing but that pushed; fp is still its
  * own.
  */
-bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at, struct sf_hotspot_caller *ret);
+bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at,
+		     struct sf_hotspot_caller *ret);
 /* A caller by a frame record (fp, return address) at `at`. */
 bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
 		       struct sf_hotspot_caller *ret);
@@ -54,8 +56,21 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
  */
 bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
-/* Where the interpreter was interrupted while it made a frame (step_hotspot_interpreter.c). */
+/* The interpreter (step_hotspot_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
+
+/*
+ * The frame has its full size: the return address is its last word, the caller's fp the one
+ * before.
+ */
+enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* step_hotspot_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
+enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
+enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* step_hotspot_routine.c: a call into the machine, with a frame of known size once that is made. */
+enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);
 
 /* By the best evidence that the stack gives, for routines without a known frame. */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);

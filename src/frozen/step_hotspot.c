@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
- * ones, adapters, stubs, and the way back into native code. The interpreter's frames are in
- * step_hotspot_interpreter.c, the places at which compiled code has no frame in
- * step_hotspot_top.c.
+ * ones, adapters, and the way back into native code. The interpreter's frames are in
+ * step_hotspot_interpreter.c, the places at which compiled code has no frame in step_hotspot_top.c,
+ * the machine's own routines in step_hotspot_routine.c, frames that are on the move in
+ * step_hotspot_moving.c.
  */
 #include "frozen/hotspot_step.h"
 
 #include "frozen/frozen.h"
 
 #define MAX_EXTRA_WORDS 6    /* that some code pushes around a call (JDK-8287425) */
-#define MAX_SCANNED_WORDS 12
 #define MAX_ADAPTER_BYTES 4096
-#define MAX_VFRAMES 256
 #define WORD 8
 
 static bool is_interpreter(const struct sf_hotspot *hotspot, uint64_t pc)
@@ -77,7 +76,8 @@ enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotsp
 	return SF_STEP_TAKEN;
 }
 
-bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at, struct sf_hotspot_caller *ret)
+bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at,
+		     struct sf_hotspot_caller *ret)
 {
 	*ret = (struct sf_hotspot_caller){ .sp = at + WORD, .fp = step->fp,
 					   .fp_known = step->fp_known };
@@ -119,18 +119,20 @@ static enum sf_step step_entry(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
+/* Java methods are called by the machine's code only: native code comes in by the call stub. */
 static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		       struct sf_hotspot_caller *ret)
 {
 	return sf_hotspot_record(step, top - 2 * WORD, ret) &&
-	       (sf_hotspot_holds(step->hotspot, ret->pc) || sf_hotspot_is_any_return(step, ret->pc));
+	       (sf_hotspot_holds(step->hotspot, ret->pc) ||
+		(step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc)));
 }
 
 /*
  * The frame has its full size: the return address is its last word, the caller's fp the one
  * before.
  */
-static enum sf_step step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
+enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
 	struct sf_hotspot_caller caller;
@@ -150,91 +152,6 @@ static enum sf_step step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
 	return SF_STEP_FAILED;
 }
 
-static bool is_frame_pointer(const struct sf_hotspot_step *step)
-{
-	return step->fp_known && step->fp >= step->sp && step->fp % WORD == 0 &&
-	       step->fp - step->sp <= 65536;
-}
-
-/*
- * The stub that runs at the entry of methods keeps a word of -1 below its return address (JDK
- * 25).
- */
-static bool by_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
-{
-	uint64_t fp = step->fp;
-
-	if (!is_frame_pointer(step) || !sf_hotspot_record(step, fp, ret))
-		return false;
-	if (ret->pc == UINT64_MAX) {
-		if (!sf_read_u64(step->memory, fp + 2 * WORD, &ret->pc))
-			return false;
-		ret->sp = fp + 3 * WORD;
-	}
-	return sf_hotspot_is_any_return(step, ret->pc);
-}
-
-static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
-{
-	for (unsigned i = 0; i < MAX_SCANNED_WORDS; i++) {
-		if (sf_hotspot_bare(step, step->sp + i * WORD, ret) &&
-		    sf_hotspot_is_any_return(step, ret->pc)) {
-			ret->fp_known = ret->fp_known && i == 0;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * What stands on top of the stack may be left over from another call: if it is an address of
- * compiled code, then that method's frame must lead on, too.
- */
-static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
-{
-	struct sf_hotspot_caller next;
-	struct sf_blob blob;
-
-	if (!sf_hotspot_is_any_return(step, caller->pc))
-		return false;
-	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
-	    blob.class != SF_BLOB_COMPILED || blob.frame_size < 2)
-		return true;
-	return sf_hotspot_bare(step, caller->sp + (uint64_t)(uint32_t)(blob.frame_size - 1) * WORD,
-			       &next) &&
-	       sf_hotspot_holds(step->hotspot, next.pc);
-}
-
-/*
- * Where a routine was interrupted: on its return, or before anything but the return address was
- * pushed.
- */
-static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
-{
-	uint8_t byte = 0;
-
-	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret))
-		return true;
-	return sf_read(&step->outside, &byte, step->pc, 1) && byte == 0x5d /* pop rbp */ &&
-	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);
-}
-
-/*
- * The order matters: with compiled code as the caller, rbp may by chance be the one of a frame
- * further up.
- */
-enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why)
-{
-	struct sf_hotspot_caller caller;
-
-	if ((step->cursor->exact && at_edge(step, &caller)) || by_frame_pointer(step, &caller) ||
-	    by_scanning(step, &caller))
-		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
-	*why = sf_beyond_copy(step->memory, step->sp + MAX_SCANNED_WORDS * WORD) ? SF_END_COPY :
-										   SF_END_RUNTIME;
-	return SF_STEP_FAILED;
-}
-
 static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_blob *blob = &step->blob;
@@ -249,42 +166,7 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	    sf_read_u64(step->memory, step->sp + (uint64_t)blob->orig_pc, &real) &&
 	    real >= blob->code_start && real < blob->code_end)
 		step->frame->pc = real;
-	return step_by_size(step, why);
-}
-
-/*
- * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a
- * method leads to them, too, wherever it stands.
- */
-static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
-{
-	struct sf_blob blob;
-
-	return step->blob.frame_size >= 2 && step->fp_known && step->fp >= step->sp &&
-	       step->fp % WORD == 0 &&
-	       step->fp - step->sp <= (uint64_t)(uint32_t)(step->blob.frame_size - 2) * WORD &&
-	       sf_hotspot_record(step, step->fp, ret) && sf_hotspot_holds(step->hotspot, ret->pc) &&
-	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
-}
-
-/* Where the machine's own code calls into it: with a frame of known size, once that is made. */
-static enum sf_step step_runtime(struct sf_hotspot_step *step, enum sf_end *why)
-{
-	const struct sf_blob *blob = &step->blob;
-	struct sf_hotspot_caller caller;
-	enum sf_step taken;
-	bool whole = !step->cursor->exact ||
-		     (blob->frame_complete >= 0 &&
-		      step->pc >= blob->code_start + (uint32_t)blob->frame_complete);
-
-	if (step->cursor->exact && by_own_frame_pointer(step, &caller))
-		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	if (whole && blob->frame_size >= 2) {
-		taken = step_by_size(step, why);
-		if (taken == SF_STEP_TAKEN || *why == SF_END_COPY)
-			return taken;
-	}
-	return sf_hotspot_step_routine(step, why);
+	return sf_hotspot_step_by_size(step, why);
 }
 
 static enum sf_step step_vtable(struct sf_hotspot_step *step, enum sf_end *why)
@@ -316,113 +198,7 @@ static enum sf_step step_adapter(struct sf_hotspot_step *step, enum sf_end *why)
 						     .fp_known = step->fp_known };
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}
-	return step_runtime(step, why);
-}
-
-static uint64_t java_thread(const struct sf_hotspot_step *step)
-{
-	const struct sf_cursor *cursor = step->cursor;
-
-	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
-						       : cursor->still->java_thread;
-}
-
-/*
- * The frames of a deoptimized method are being replaced by interpreter frames, which are
- * skeletons yet: what they will be is in a vframeArray (HotSpot: runtime/vframeArray.hpp).
- * `frames`: of it.
- */
-struct unpacking {
-	uint64_t array, first, n;
-	struct sf_hotspot_caller caller;
-};
-
-/*
- * A `frame` in it starts with sp and pc and ends with fp and the unextended sp
- * (runtime/frame.hpp).
- */
-static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
-{
-	const struct sf_hotspot *hotspot = step->hotspot;
-	const struct sf_hotspot_field *original = &hotspot->fields[SF_HS_VFRAMES_ORIGINAL];
-	const struct sf_hotspot_field *caller = &hotspot->fields[SF_HS_VFRAMES_CALLER];
-	const uint64_t frame_size = caller->at - original->at;
-	uint32_t array_size = hotspot->sizes[SF_HS_SIZE_VFRAMES];
-	uint32_t element_size = hotspot->sizes[SF_HS_SIZE_VFRAME];
-
-	if (!original->width || !caller->width || frame_size < 32 || frame_size > 256 ||
-	    array_size <= element_size || !element_size || !java_thread(step) ||
-	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_VFRAMES, java_thread(step),
-			    &ret->array) ||
-	    !ret->array ||
-	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAMES_N, ret->array, &ret->n) ||
-	    !ret->n || ret->n > MAX_VFRAMES)
-		return false;
-	ret->first = ret->array + array_size - element_size;
-	ret->caller.fp_known = true;
-	return sf_read_u64(&step->outside, ret->array + caller->at + 8, &ret->caller.pc) &&
-	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 16,
-			   &ret->caller.fp) &&
-	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 8,
-			   &ret->caller.sp) &&
-	       ret->caller.sp > step->sp && sf_hotspot_holds(hotspot, ret->caller.pc);
-}
-
-static void note_unpacked(const struct sf_hotspot_step *step, const struct unpacking *unpacking)
-{
-	const struct sf_hotspot *hotspot = step->hotspot;
-	struct sf_trace *trace = step->cursor->trace;
-
-	for (uint64_t i = 0; i < unpacking->n && trace->n_frames < trace->capacity; i++) {
-		uint64_t element = unpacking->first + i * hotspot->sizes[SF_HS_SIZE_VFRAME];
-		uint64_t method = 0, bci = (uint64_t)-1;
-		int32_t unused;
-
-		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element, &method) ||
-		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused))
-			return;
-		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
-		trace->frames[trace->n_frames++] = (struct sf_frame){
-			.pc = unpacking->caller.pc, .sp = step->sp, .address = unpacking->caller.pc,
-			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = method,
-			.bci = (int32_t)bci,
-		};
-	}
-}
-
-static enum sf_step step_deopt(struct sf_hotspot_step *step, enum sf_end *why)
-{
-	struct unpacking unpacking;
-
-	if (!read_unpacking(step, &unpacking))
-		return step_runtime(step, why);
-	note_unpacked(step, &unpacking);
-	return sf_hotspot_take(step, &unpacking.caller, SF_VIA_RUNTIME, why);
-}
-
-/*
- * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them
- * returns to a stub that would fetch more. Below it is the entry of the continuation
- * (ContinuationEntry), then the frame of the code that runs it.
- */
-static enum sf_step step_continuation(struct sf_hotspot_step *step, enum sf_end *why)
-{
-	const struct sf_hotspot *hotspot = step->hotspot;
-	const uint64_t size = hotspot->sizes[SF_HS_SIZE_CONTINUATION];
-	struct sf_hotspot_caller caller = { .sp = step->sp, .fp = step->sp + size, .fp_known = true };
-	uint64_t entry = 0, behind = 0;
-
-	if (step->cursor->exact || !size || size > 4096 ||
-	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
-	    !sf_hotspot_holds(hotspot, caller.pc))
-		return step_runtime(step, why);
-	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step), &entry);
-	if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
-				  !sf_hotspot_is_return(step, behind)))
-		return step_runtime(step, why);
-	step->frame->kind = SF_KIND_HEAP;
-	step->sp--; /* the frame that stands for those in the heap has no room on the stack */
-	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	return sf_hotspot_step_runtime(step, why);
 }
 
 static enum sf_step step_blob(struct sf_hotspot_step *step, enum sf_end *why)
@@ -439,15 +215,15 @@ static enum sf_step step_blob(struct sf_hotspot_step *step, enum sf_end *why)
 	case SF_BLOB_ADAPTER:
 		return step_adapter(step, why);
 	case SF_BLOB_DEOPT:
-		return step_deopt(step, why);
+		return sf_hotspot_step_deopt(step, why);
 	case SF_BLOB_CONTINUATIONS:
-		return step_continuation(step, why);
+		return sf_hotspot_step_continuation(step, why);
 	case SF_BLOB_INTERPRETER:
 	case SF_BLOB_STUBS:
 	case SF_BLOB_RUNTIME:
 		break;
 	}
-	return step_runtime(step, why);
+	return sf_hotspot_step_runtime(step, why);
 }
 
 static bool find_blob(struct sf_hotspot_step *step)

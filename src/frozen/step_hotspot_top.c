@@ -63,6 +63,8 @@ static const struct instruction {
 	{ 7, 3, { 0x48, 0x81, 0xec }, SUB_32 },              /* sub rsp, i32 */
 	{ 5, 4, { 0x48, 0x89, 0x6c, 0x24 }, STORE_FP_8 },    /* mov [rsp+d8], rbp */
 	{ 8, 4, { 0x48, 0x89, 0xac, 0x24 }, STORE_FP_32 },   /* mov [rsp+d32], rbp */
+	{ 7, 3, { 0x49, 0x89, 0x87 }, NOTHING },             /* mov [r15+d32], rax; rdx: exceptions */
+	{ 7, 3, { 0x49, 0x89, 0x97 }, NOTHING },
 	{ 1, 1, { 0x90 }, NOTHING },                         /* nops */
 	{ 2, 2, { 0x66, 0x90 }, NOTHING },
 	{ 3, 3, { 0x0f, 0x1f, 0x00 }, NOTHING },
@@ -188,19 +190,27 @@ static const struct epilogue {
 	{ .n = 3, .at = { 0x5d, 0x85, 0x05 }, .gone = POP_FP },
 	{ .n = 4, .at = { 0x5d, 0xc5, 0xf8, 0x77 }, .gone = POP_FP },
 	{ .n = 3, .at = { 0x5d, 0x41, 0x85 }, .gone = POP_FP },
+	/* a method that hands an exception on: pop rbp; jmp */
+	{ .n = 2, .at = { 0x5d, 0xe9 }, .gone = POP_FP },
+	{ .n = 1, .at = { 0xe9 }, .before = { 0x5d }, .gone = POPPED },
+	/* and the routine that it goes to: pop rbp; pop rdx; jmp r10 */
+	{ .n = 3, .at = { 0x5d, 0x5a, 0x41 }, .gone = POP_FP },
+	{ .n = 4, .at = { 0x5a, 0x41, 0xff, 0xe2 }, .gone = POPPED },
 	/* the poll: cmp rsp, [r15+d]; ja (17 and later), mov r10, [r15+d]; test (11), test (8) */
 	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .before = { 0x77 }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x77 }, .gone = POPPED },
-	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1, .gone = POPPED },
+	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x8b, 0x97 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 4, .at = { 0x41, 0x85, 0x02, 0xc3 }, .gone = POPPED },
-	{ .n = 2, .at = { 0x85, 0x05 }, .behind = 6, .then = { 0xc3 }, .n_then = 1, .gone = POPPED },
+	{ .n = 2, .at = { 0x85, 0x05 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
 	{ .n = 3, .at = { 0xc5, 0xf8, 0x77 }, .before = { 0x5d }, .gone = POPPED },
 	/* out of line, when the poll hits: lea r10, [rip+d]; mov [r15+d], r10; jmp */
-	{ .n = 3, .at = { 0x4c, 0x8d, 0x15 }, .behind = 7, .then = { 0x4d, 0x89, 0x97 }, .n_then = 3,
-	  .gone = POPPED },
+	{ .n = 3, .at = { 0x4c, 0x8d, 0x15 }, .behind = 7, .then = { 0x4d, 0x89, 0x97 },
+	  .n_then = 3, .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x89, 0x97 }, .behind = 7, .then = { 0xe9 }, .n_then = 1,
 	  .gone = POPPED },
 	/* wrappers of native methods; what follows is below */
@@ -219,8 +229,9 @@ static bool fits(const struct epilogue *epilogue, const struct code *code, bool 
 	    (epilogue->before[0] && at[-1] != epilogue->before[0]))
 		return false;
 	return !epilogue->n_then ||
-	       (left >= epilogue->behind && starts_with(at + epilogue->behind, left - epilogue->behind,
-							 epilogue->then, epilogue->n_then));
+	       (left >= epilogue->behind &&
+		starts_with(at + epilogue->behind, left - epilogue->behind, epilogue->then,
+			    epilogue->n_then));
 }
 
 /* The jump behind the out-of-line part of a poll. */
@@ -274,7 +285,8 @@ static bool in_epilogue(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 			continue;
 		if (epilogues[i].gone == POPPED)
 			return sf_hotspot_bare(step, step->sp, ret);
-		return sf_hotspot_record(step, epilogues[i].gone == LEAVE ? step->fp : step->sp, ret);
+		return sf_hotspot_record(step, epilogues[i].gone == LEAVE ? step->fp : step->sp,
+					 ret);
 	}
 	return false;
 }

@@ -7,8 +7,13 @@
 #include "os/clock.h"
 #include "os/task.h"
 
-/* A virtual machine that is just starting is tried again this often. */
+/*
+ * A virtual machine that is just starting is tried again, often at first: its library is mapped before
+ * its tables are filled in, and these before it makes code.
+ */
 #define TRY_PAUSE_NS 20000000
+#define MAX_DOUBLINGS 6
+#define EASY_TRIES 50
 
 void sf_java_deinit(struct sf_java *java)
 {
@@ -44,8 +49,8 @@ static void find_library(struct sf_java *java, const struct sf_process *process,
 		last = region->image;
 		image = sf_images_get(images, region->image);
 		if (strstr(image->path, "/libj9vm"))
-			refuse(java, "no Java frames: its Java virtual machine is OpenJ9, which does not "
-				     "tell how its stacks are laid out; only HotSpot does");
+			refuse(java, "no Java frames: its Java virtual machine is OpenJ9, which "
+				     "does not tell how its stacks are laid out; only HotSpot does");
 		if (!is_called(image, "libjvm.so"))
 			continue;
 		java->image = region->image;
@@ -67,9 +72,17 @@ static void try_to_attach(struct sf_java *java, struct sf_process *process,
 	}
 	java->note[0] = 0;
 	if (*sf_jvm_note(java->jvm))
-		snprintf(java->note, sizeof(java->note), "Java is shown %s", sf_jvm_note(java->jvm));
+		snprintf(java->note, sizeof(java->note), "Java is shown %s",
+			 sf_jvm_note(java->jvm));
 	process->hotspot = sf_jvm_hotspot(java->jvm);
 	process->map->hotspot = process->hotspot;
+}
+
+static uint64_t pause_ns(unsigned tries)
+{
+	unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
+
+	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
 }
 
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images)
@@ -85,8 +98,9 @@ void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_im
 	if (!java->image || java->refused)
 		return;
 	now_ns = sf_now_ns();
-	if (java->tried_ns && now_ns - java->tried_ns < TRY_PAUSE_NS)
+	if (java->tried_ns && now_ns - java->tried_ns < pause_ns(java->tries))
 		return;
+	java->tries++;
 	try_to_attach(java, process, images);
 	java->tried_ns = sf_now_ns();
 }

@@ -14,13 +14,14 @@
 struct sf_java {
 	struct sf_jvm *jvm;               /* NULL: none, or none that can be walked */
 	char note[560];                   /* why not, or what is missing; "" */
-	uint64_t looked_ns, tried_ns;     /* the map that was looked through; the last try to attach */
+	uint64_t looked_ns, tried_ns;     /* the map that was seen; the last try */
 	uint32_t image;                   /* its libjvm, 0: none found */
 	uint64_t bias;
+	unsigned tries;
 	bool refused;                     /* no other try will do */
 	bool told;                        /* the note was given to the user */
 	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */
-	SF_VEC(uint32_t) recorded;        /* the recording's number of each place of the jvm, 0: none yet */
+	SF_VEC(uint32_t) recorded;        /* the recording's number of each place */
 };
 
 void sf_java_deinit(struct sf_java *java);  /* leaves it as new */

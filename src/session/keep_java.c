@@ -62,7 +62,8 @@ bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recordin
 	return true;
 }
 
-bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid, char ret[SF_KEEP_JAVA_NAME])
+bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid,
+		       char ret[SF_KEEP_JAVA_NAME])
 {
 	struct sf_java *java = sf_walker_java(walker, pid);
 

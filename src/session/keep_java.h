@@ -20,6 +20,7 @@ bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recordin
 			 struct sf_error *err);
 
 /* The full name of a Java thread; false when it has none or it cannot be read now. */
-bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid, char ret[SF_KEEP_JAVA_NAME]);
+bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid,
+		       char ret[SF_KEEP_JAVA_NAME]);
 
 #endif

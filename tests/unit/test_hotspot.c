@@ -220,6 +220,11 @@ static void test_scopes(void **state)
 	assert_int_equal(scopes.n, 1);
 	assert_true(scopes.approximate);
 	assert_int_equal(scopes.items[0].method, method);
+	/* With DebugNonSafepoints it is. */
+	jvm->hotspot.describes_all = true;
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 40, true, &scopes);
+	assert_int_equal(scopes.n, 2);
+	assert_false(scopes.approximate);
 }
 
 /*

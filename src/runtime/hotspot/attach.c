@@ -37,7 +37,8 @@ static const struct need {
 	{ { SF_HS_CONST_POOL, FIELDS_END }, NULL },
 	{ { SF_HS_CONST_CODE_SIZE, FIELDS_END }, NULL },
 	{ { SF_HS_NM_METHOD, FIELDS_END }, "the names of compiled methods" },
-	{ { SF_HS_NM_ENTRY, SF_HS_NM_ENTRY_OFFSET, FIELDS_END }, "callers of methods being entered" },
+	{ { SF_HS_NM_ENTRY, SF_HS_NM_ENTRY_OFFSET, FIELDS_END },
+	  "callers of methods being entered" },
 	{ { SF_HS_NM_LEVEL, FIELDS_END }, "which compiler made a method" },
 	{ { SF_HS_NM_COMPILE_ID, FIELDS_END }, "telling compiled methods apart" },
 	{ { SF_HS_NM_DEOPT, SF_HS_NM_DEOPT_OFFSET, FIELDS_END }, "lines of deoptimized methods" },
@@ -59,8 +60,10 @@ static const struct need {
 	{ { SF_HS_THREAD_OS, FIELDS_END }, "the full names of threads" },
 	{ { SF_HS_OS_ID, FIELDS_END }, "the full names of threads" },
 	{ { SF_HS_THREAD_OBJECT, FIELDS_END }, "the full names of threads" },
-	{ { SF_HS_CLASS_FIELDS, SF_HS_CLASS_FIELD_STREAM, FIELDS_END }, "the full names of threads" },
-	{ { SF_HS_THREAD_ANCHOR, FIELDS_END }, "Java frames below native ones that cannot be walked" },
+	{ { SF_HS_CLASS_FIELDS, SF_HS_CLASS_FIELD_STREAM, FIELDS_END },
+	  "the full names of threads" },
+	{ { SF_HS_THREAD_ANCHOR, FIELDS_END },
+	  "Java frames below native ones that cannot be walked" },
 	{ { SF_HS_THREAD_VFRAMES, FIELDS_END }, "frames of methods that are being deoptimized" },
 };
 
@@ -92,7 +95,8 @@ static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_N
 		if (is_met(hotspot, need))
 			continue;
 		if (!need->lost)
-			return sf_fail(err, SF_E_UNSUPPORTED, "its libjvm does not tell where %s is",
+			return sf_fail(err, SF_E_UNSUPPORTED,
+				       "its libjvm does not tell where %s is",
 				       field_names[need->any_of[0]]);
 		if (strcmp(last, need->lost) != 0 && n < SF_HOTSPOT_NOTE)
 			n += (size_t)snprintf(note + n, SF_HOTSPOT_NOTE - n, "%s%s (no %s)",
@@ -182,7 +186,9 @@ static void find_bounds(struct sf_hotspot *hotspot)
 /* Where in an entry of the interpreter "push rbp; mov rbp, rsp" stands; `end` when it does not. */
 static uint64_t find_frame(const struct attaching *attaching, uint64_t start, uint64_t end)
 {
-	static const uint8_t forms[2][4] = { { 0x55, 0x48, 0x8b, 0xec }, { 0x55, 0x48, 0x89, 0xe5 } };
+	static const uint8_t forms[2][4] = {
+		{ 0x55, 0x48, 0x8b, 0xec }, { 0x55, 0x48, 0x89, 0xe5 },
+	};
 	uint8_t code[MAX_ENTRY_SIZE];
 	const size_t n = end - start;
 
@@ -244,7 +250,8 @@ static void find_version(const struct attaching *attaching)
 }
 
 bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_exports *exports,
-		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE], struct sf_error *err)
+		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE],
+		       struct sf_error *err)
 {
 	struct attaching attaching = { memory, ret };
 
@@ -254,7 +261,8 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 		return false;
 	ret->header_size = header_size(ret);
 	find_version(&attaching);
-	if (!find_heaps(&attaching) || !get(&attaching, SF_HS_CALL_STUB, 0, &ret->call_stub_return) ||
+	if (!find_heaps(&attaching) ||
+	    !get(&attaching, SF_HS_CALL_STUB, 0, &ret->call_stub_return) ||
 	    !ret->call_stub_return || !find_interpreter(&attaching))
 		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
 	find_bounds(ret);

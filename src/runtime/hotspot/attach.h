@@ -14,6 +14,7 @@
  * Ordinary code.
  */
 bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_exports *exports,
-		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE], struct sf_error *err);
+		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE],
+		       struct sf_error *err);
 
 #endif

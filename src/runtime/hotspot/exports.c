@@ -38,7 +38,8 @@ static void note_symbols(Elf *elf, Elf_Scn *section, uint64_t bias, struct sf_ho
 	}
 }
 
-bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret, struct sf_error *err)
+bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret,
+			struct sf_error *err)
 {
 	Elf_Scn *section = NULL;
 	struct sf_elf file;

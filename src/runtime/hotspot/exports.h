@@ -49,6 +49,7 @@ struct sf_hotspot_exports {
  * Looks them up in the file behind `fd` (the caller's), which is mapped with this bias. False
  * when one is missing: it is no HotSpot, or its symbols were taken off.
  */
-bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret, struct sf_error *err);
+bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret,
+			struct sf_error *err);
 
 #endif

@@ -94,6 +94,8 @@ struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error
 		sf_jvm_destroy(jvm);
 		return NULL;
 	}
+	jvm->hotspot.describes_all =
+		sf_java_flag(&jvm->hotspot, &jvm->memory, "DebugNonSafepoints") == 1;
 	return jvm;
 }
 

@@ -53,8 +53,8 @@ static const char *primitive(char letter)
 		char letter;
 		const char *name;
 	} types[] = {
-		{ 'B', "byte" }, { 'C', "char" }, { 'D', "double" }, { 'F', "float" }, { 'I', "int" },
-		{ 'J', "long" }, { 'S', "short" }, { 'Z', "boolean" }, { 'V', "void" },
+		{ 'B', "byte" }, { 'C', "char" }, { 'D', "double" }, { 'F', "float" },
+		{ 'I', "int" }, { 'J', "long" }, { 'S', "short" }, { 'Z', "boolean" }, { 'V', "void" },
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -109,8 +109,8 @@ static bool put_arguments(struct text *text, const char *descriptor)
 	return true;
 }
 
-void sf_java_method_name(const char *class_name, const char *name, const char *descriptor, char *ret,
-			 size_t size)
+void sf_java_method_name(const char *class_name, const char *name, const char *descriptor,
+			 char *ret, size_t size)
 {
 	struct text text = { ret, size };
 	struct text before;

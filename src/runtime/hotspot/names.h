@@ -19,7 +19,7 @@ void sf_java_clean_class(char *name);
  * "java.util.HashMap.put(Object, Object)" from "java/util/HashMap", "put" and the descriptor, in
  * which types lose their package; a descriptor that is none is left out. Cut to size.
  */
-void sf_java_method_name(const char *class_name, const char *name, const char *descriptor, char *ret,
-			 size_t size);
+void sf_java_method_name(const char *class_name, const char *name, const char *descriptor,
+			 char *ret, size_t size);
 
 #endif

@@ -139,7 +139,8 @@ static void stream_fields(const struct heap *heap, uint64_t class, uint64_t pool
 	}
 }
 
-static void find_fields(const struct heap *heap, uint64_t class, const struct wanted *wanted, size_t n)
+static void find_fields(const struct heap *heap, uint64_t class, const struct wanted *wanted,
+			size_t n)
 {
 	uint64_t pool;
 
@@ -187,7 +188,9 @@ static bool find_thread_class(const struct heap *heap, uint64_t object)
 static bool find_string_class(const struct heap *heap, uint64_t object)
 {
 	struct sf_java_objects *objects = heap->objects;
-	const struct wanted wanted[] = { { "value", &objects->value }, { "coder", &objects->coder } };
+	const struct wanted wanted[] = {
+		{ "value", &objects->value }, { "coder", &objects->coder },
+	};
 	uint64_t class;
 
 	if (objects->string_class)
@@ -243,7 +246,8 @@ static bool read_string(const struct heap *heap, uint64_t string, char *ret, siz
 {
 	const struct sf_java_objects *objects = heap->objects;
 	/* An array's length is behind its header, its elements behind that. */
-	uint64_t array, length_at = objects->compact_headers ? 8 : objects->compressed_classes ? 12 : 16;
+	const uint64_t header = objects->compressed_classes ? 12 : 16;
+	uint64_t array, length_at = objects->compact_headers ? 8 : header;
 	uint8_t bytes[MAX_NAME], coder = 1;
 	uint32_t length, n;
 

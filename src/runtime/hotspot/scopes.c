@@ -156,6 +156,9 @@ static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, 
 	read_chain(arrays, i, ret);
 	if (found == offset)
 		return;
+	/* Where all code is described, a record speaks for what is before it. */
+	if (exact && arrays->hotspot->describes_all)
+		return;
 	ret->approximate = true;
 	/* A call of a leaf routine has no record: the next one is the nearest. */
 	if (!exact)

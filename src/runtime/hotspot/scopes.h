@@ -18,7 +18,7 @@ struct sf_java_scope {
 struct sf_java_scopes {
 	struct sf_java_scope items[SF_JAVA_MAX_INLINED]; /* innermost first */
 	unsigned n;
-	bool approximate;        /* nothing says exactly what is inlined here: only what is sure is given */
+	bool approximate;        /* only what is sure is given */
 };
 
 /*

@@ -12,7 +12,8 @@
 #define NAME_SIZE 96
 #define PAGE 4096u
 
-bool sf_hotspot_read_string(const struct sf_reader *memory, uint64_t address, char *ret, size_t size)
+bool sf_hotspot_read_string(const struct sf_reader *memory, uint64_t address, char *ret,
+			    size_t size)
 {
 	size_t n = 0;
 
@@ -63,9 +64,12 @@ static bool is_listed(const char *list, const char *name)
 {
 	const size_t n = strlen(name);
 
-	for (const char *word = list; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL) {
+	for (const char *word = list; word; word++) {
 		if (strncmp(word, name, n) == 0 && (word[n] == 0 || word[n] == '|'))
 			return true;
+		word = strchr(word, '|');
+		if (!word)
+			break;
 	}
 	return false;
 }
@@ -211,20 +215,21 @@ static bool read_table(struct entry *entry, const struct table *table, struct sf
 	return false;
 }
 
-bool sf_hotspot_read_tables(const struct sf_reader *memory, const struct sf_hotspot_exports *exports,
-			    struct sf_hotspot *ret, struct sf_error *err)
+bool sf_hotspot_read_tables(const struct sf_reader *memory,
+			    const struct sf_hotspot_exports *exports, struct sf_hotspot *ret,
+			    struct sf_error *err)
 {
 	struct entry entry = { .memory = memory };
 
 	for (size_t i = 0; i < SF_HE_N; i++) {
 		if (!sf_read_u64(memory, exports->at[i], &entry.columns[i]))
-			return sf_fail(err, SF_E_UNSUPPORTED, "the tables of its libjvm cannot be read");
+			return sf_fail(err, SF_E_GONE, "the tables of its libjvm cannot be read");
 	}
 	for (size_t i = 0; i < SF_HS_N_NUMBERS; i++)
 		ret->numbers[i] = wanted_numbers[i].otherwise;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		if (!read_table(&entry, &tables[i], ret))
-			return sf_fail(err, SF_E_UNSUPPORTED, "a table of its libjvm is not as it should be");
+			return sf_fail(err, SF_E_GONE, "a table of its libjvm makes no sense");
 	}
 	return true;
 }

@@ -10,16 +10,18 @@
 #include "runtime/hotspot/exports.h"
 
 /*
- * Fills fields, sizes and numbers of *ret. False when the tables cannot be read (yet: they are
+ * Fills fields, sizes and numbers of *ret. False (SF_E_GONE) when the tables cannot be read (yet: they are
  * set while the library is loaded).
  */
-bool sf_hotspot_read_tables(const struct sf_reader *memory, const struct sf_hotspot_exports *exports,
-			    struct sf_hotspot *ret, struct sf_error *err);
+bool sf_hotspot_read_tables(const struct sf_reader *memory,
+			    const struct sf_hotspot_exports *exports, struct sf_hotspot *ret,
+			    struct sf_error *err);
 
 /*
  * A string in the target: at most size - 1 bytes of it, terminated. False, and "", when its first
  * byte cannot be read.
  */
-bool sf_hotspot_read_string(const struct sf_reader *memory, uint64_t address, char *ret, size_t size);
+bool sf_hotspot_read_string(const struct sf_reader *memory, uint64_t address, char *ret,
+			    size_t size);
 
 #endif

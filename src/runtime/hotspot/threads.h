@@ -48,6 +48,7 @@ bool sf_java_thread_name(const struct sf_hotspot *hotspot, const struct sf_reade
  * The value of a flag of the virtual machine, such as "DebugNonSafepoints"; -1: it has none of
  * this name.
  */
-int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name);
+int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		 const char *name);
 
 #endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping over frames that are on the move: those of a method that is being deoptimized, and
+ * those of a virtual thread, some of which are in the heap.
+ */
+#include "frozen/hotspot_step.h"
+
+#include "frozen/frozen.h"
+
+#define MAX_VFRAMES 256
+#define WORD 8
+
+static uint64_t java_thread(const struct sf_hotspot_step *step)
+{
+	const struct sf_cursor *cursor = step->cursor;
+
+	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
+						       : cursor->still->java_thread;
+}
+
+/*
+ * The frames of a deoptimized method are being replaced by interpreter frames, which are
+ * skeletons yet: what they will be is in a vframeArray (HotSpot: runtime/vframeArray.hpp).
+ * `frames`: of it.
+ */
+struct unpacking {
+	uint64_t array, first, n;
+	struct sf_hotspot_caller caller;
+};
+
+/*
+ * A `frame` in it starts with sp and pc and ends with fp and the unextended sp
+ * (runtime/frame.hpp).
+ */
+static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
+{
+	const struct sf_hotspot *hotspot = step->hotspot;
+	const struct sf_hotspot_field *original = &hotspot->fields[SF_HS_VFRAMES_ORIGINAL];
+	const struct sf_hotspot_field *caller = &hotspot->fields[SF_HS_VFRAMES_CALLER];
+	const uint64_t frame_size = caller->at - original->at;
+	uint32_t array_size = hotspot->sizes[SF_HS_SIZE_VFRAMES];
+	uint32_t element_size = hotspot->sizes[SF_HS_SIZE_VFRAME];
+
+	if (!original->width || !caller->width || frame_size < 32 || frame_size > 256 ||
+	    array_size <= element_size || !element_size || !java_thread(step) ||
+	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_VFRAMES, java_thread(step),
+			    &ret->array) ||
+	    !ret->array ||
+	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAMES_N, ret->array, &ret->n) ||
+	    !ret->n || ret->n > MAX_VFRAMES)
+		return false;
+	ret->first = ret->array + array_size - element_size;
+	ret->caller.fp_known = true;
+	return sf_read_u64(&step->outside, ret->array + caller->at + 8, &ret->caller.pc) &&
+	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 16,
+			   &ret->caller.fp) &&
+	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 8,
+			   &ret->caller.sp) &&
+	       ret->caller.sp > step->sp && sf_hotspot_holds(hotspot, ret->caller.pc);
+}
+
+static void note_unpacked(const struct sf_hotspot_step *step, const struct unpacking *unpacking)
+{
+	const struct sf_hotspot *hotspot = step->hotspot;
+	struct sf_trace *trace = step->cursor->trace;
+
+	for (uint64_t i = 0; i < unpacking->n && trace->n_frames < trace->capacity; i++) {
+		uint64_t element = unpacking->first + i * hotspot->sizes[SF_HS_SIZE_VFRAME];
+		uint64_t method = 0, bci = (uint64_t)-1;
+		int32_t unused;
+
+		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element,
+				    &method) ||
+		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused))
+			return;
+		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
+		trace->frames[trace->n_frames++] = (struct sf_frame){
+			.pc = unpacking->caller.pc, .sp = step->sp, .address = unpacking->caller.pc,
+			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = method,
+			.bci = (int32_t)bci,
+		};
+	}
+}
+
+enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	struct unpacking unpacking;
+
+	if (!read_unpacking(step, &unpacking))
+		return sf_hotspot_step_runtime(step, why);
+	note_unpacked(step, &unpacking);
+	return sf_hotspot_take(step, &unpacking.caller, SF_VIA_RUNTIME, why);
+}
+
+/*
+ * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them
+ * returns to a stub that would fetch more. Below it is the entry of the continuation
+ * (ContinuationEntry), then the frame of the code that runs it.
+ */
+enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	const struct sf_hotspot *hotspot = step->hotspot;
+	const uint64_t size = hotspot->sizes[SF_HS_SIZE_CONTINUATION];
+	struct sf_hotspot_caller caller = {
+		.sp = step->sp, .fp = step->sp + size, .fp_known = true,
+	};
+	uint64_t entry = 0, behind = 0;
+
+	if (step->cursor->exact || !size || size > 4096 ||
+	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
+	    !sf_hotspot_holds(hotspot, caller.pc))
+		return sf_hotspot_step_runtime(step, why);
+	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step),
+		       &entry);
+	if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
+				  !sf_hotspot_is_return(step, behind)))
+		return sf_hotspot_step_runtime(step, why);
+	step->frame->kind = SF_KIND_HEAP;
+	step->sp--; /* the frame that stands for those in the heap has no room on the stack */
+	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+}

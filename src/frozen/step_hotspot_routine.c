@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping over the machine's own routines: calls into it, which have a frame of known size once it
+ * is made, and hand-written ones (arraycopy, sine, ...) of which nothing is known but the stack.
+ */
+#include "frozen/hotspot_step.h"
+
+#include "frozen/frozen.h"
+
+#define MAX_SCANNED_WORDS 12
+#define POP_DISTANCE 64      /* bytes from "pop rdx" to the last instruction of its routine */
+#define WORD 8
+
+static bool is_frame_pointer(const struct sf_hotspot_step *step)
+{
+	return step->fp_known && step->fp >= step->sp && step->fp % WORD == 0 &&
+	       step->fp - step->sp <= 65536;
+}
+
+/*
+ * The stub that runs at the entry of methods keeps a word of -1 below its return address (JDK
+ * 25).
+ */
+static bool by_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	uint64_t fp = step->fp;
+
+	if (!is_frame_pointer(step) || !sf_hotspot_record(step, fp, ret))
+		return false;
+	if (ret->pc == UINT64_MAX) {
+		if (!sf_read_u64(step->memory, fp + 2 * WORD, &ret->pc))
+			return false;
+		ret->sp = fp + 3 * WORD;
+	}
+	return sf_hotspot_is_any_return(step, ret->pc);
+}
+
+static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	for (unsigned i = 0; i < MAX_SCANNED_WORDS; i++) {
+		if (sf_hotspot_bare(step, step->sp + i * WORD, ret) &&
+		    sf_hotspot_is_any_return(step, ret->pc)) {
+			ret->fp_known = ret->fp_known && i == 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * What stands on top of the stack may be left over from another call: if it is an address of
+ * compiled code, then that method's frame must lead on, too.
+ */
+static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+{
+	struct sf_hotspot_caller next;
+	struct sf_blob blob;
+
+	if (!sf_hotspot_is_any_return(step, caller->pc))
+		return false;
+	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
+	    blob.class != SF_BLOB_COMPILED || blob.frame_size < 2)
+		return true;
+	return sf_hotspot_bare(step, caller->sp + (uint64_t)(uint32_t)(blob.frame_size - 1) * WORD,
+			       &next) &&
+	       sf_hotspot_holds(step->hotspot, next.pc);
+}
+
+/*
+ * Where a routine was interrupted: on its return, or before anything but the return address was
+ * pushed.
+ */
+static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	uint8_t byte = 0;
+
+	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret))
+		return true;
+	return sf_read(&step->outside, &byte, step->pc, 1) && byte == 0x5d /* pop rbp */ &&
+	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);
+}
+
+/*
+ * The order matters: with compiled code as the caller, rbp may by chance be the one of a frame
+ * further up.
+ */
+enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	struct sf_hotspot_caller caller;
+
+	if ((step->cursor->exact && at_edge(step, &caller)) || by_frame_pointer(step, &caller) ||
+	    by_scanning(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+	*why = sf_beyond_copy(step->memory, step->sp + MAX_SCANNED_WORDS * WORD) ? SF_END_COPY :
+										   SF_END_RUNTIME;
+	return SF_STEP_FAILED;
+}
+
+/*
+ * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a
+ * method leads to them, too, wherever it stands.
+ */
+static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	struct sf_blob blob;
+
+	return step->blob.frame_size >= 2 && step->fp_known && step->fp >= step->sp &&
+	       step->fp % WORD == 0 &&
+	       step->fp - step->sp <= (uint64_t)(uint32_t)(step->blob.frame_size - 2) * WORD &&
+	       sf_hotspot_record(step, step->fp, ret) && sf_hotspot_holds(step->hotspot, ret->pc) &&
+	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
+}
+
+/*
+ * Routines that look for an exception's handler end with: add rsp, n; pop rdx (where it was
+ * thrown); ...; jmp r8. From there on the frame and the return address are gone.
+ */
+static bool behind_pop(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_regs *regs = &step->cursor->regs;
+	const uint64_t before = step->pc - step->blob.code_start;
+	unsigned back = before < POP_DISTANCE ? (unsigned)before : POP_DISTANCE;
+	uint8_t code[POP_DISTANCE];
+
+	*ret = (struct sf_hotspot_caller){
+		.pc = regs->r[SF_X86_RDX], .sp = step->sp, .fp = step->fp,
+		.fp_known = step->fp_known,
+	};
+	if (!sf_reg_known(regs, SF_X86_RDX) || !sf_hotspot_is_return(step, ret->pc) ||
+	    !sf_read(&step->outside, code, step->pc - back, back))
+		return false;
+	for (unsigned i = 0; i + 5 <= back; i++) {
+		if (code[i] == 0x48 && code[i + 1] == 0x83 && code[i + 2] == 0xc4 &&
+		    code[i + 4] == 0x5a)
+			return true;
+	}
+	return false;
+}
+
+/* The frame has its size and leads on, as far as can be seen. */
+static bool is_whole(const struct sf_hotspot_step *step)
+{
+	const struct sf_blob *blob = &step->blob;
+	struct sf_hotspot_caller caller;
+	uint64_t words = (uint64_t)(uint32_t)blob->frame_size;
+
+	if (blob->frame_size < 2)
+		return false;
+	if (!step->cursor->exact)
+		return true;
+	if (blob->frame_complete >= 0)
+		return step->pc >= blob->code_start + (uint32_t)blob->frame_complete;
+	return sf_hotspot_bare(step, step->sp + (words - 1) * WORD, &caller) &&
+	       leads_on(step, &caller);
+}
+
+/* Where the machine's own code calls into it: with a frame of known size, once that is made. */
+enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	struct sf_hotspot_caller caller;
+	enum sf_step taken;
+
+	if (step->cursor->exact && step->blob.frame_size >= 2) {
+		step->blob.entry = step->blob.code_start;
+		if (behind_pop(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	}
+	if (is_whole(step)) {
+		taken = sf_hotspot_step_by_size(step, why);
+		if (taken == SF_STEP_TAKEN || *why == SF_END_COPY)
+			return taken;
+	}
+	return sf_hotspot_step_routine(step, why);
+}
