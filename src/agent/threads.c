@@ -14,6 +14,7 @@
 #include "stream/record.h"
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
+#define ADD_SHARE 10                    /* ... and taking in new ones a tenth */
 #define SCAN_MIN_NS 2000000         /* where threads come and go */
 #define SCAN_MAX_NS 50000000        /* where none does; what a new one does until then is unseen */
 #define SCANS_PER_NAME 32
@@ -364,6 +365,8 @@ static void add(struct sf_agent_threads *threads, int32_t tid, uint64_t now_ns)
 struct scan {
 	struct sf_agent_threads *threads;
 	uint64_t now_ns;
+	uint64_t began_cpu_ns;     /* the sampler's own clock */
+	uint64_t adding_ns;        /* of it: for threads that are new */
 };
 
 static void see(void *arg, int32_t tid)
@@ -375,7 +378,10 @@ static void see(void *arg, int32_t tid)
 	if (is_own(threads, tid))
 		return;
 	if (!thread) {
+		uint64_t before_ns = sf_raw_thread_cpu_ns();
+
 		add(threads, tid, scan->now_ns);
+		scan->adding_ns += sf_raw_thread_cpu_ns() - before_ns;
 		return;
 	}
 	if (thread->replaced)
@@ -426,10 +432,14 @@ static void settle_all(struct sf_agent_threads *threads, uint64_t now_ns)
 	}
 }
 
-/* A change makes the next pause the shortest, none makes it twice as long; within what it costs. */
-static void set_pause(struct sf_agent_threads *threads, uint64_t now_ns)
+/*
+ * A change makes the next pause the shortest, none makes it twice as long; within what it costs. Taking in a new thread
+ * costs more than a look at an old one, but once: a program that starts thousands is followed all the same.
+ */
+static void set_pause(struct sf_agent_threads *threads, const struct scan *scan)
 {
-	uint64_t least_ns = (sf_raw_now_ns() - now_ns) * SCAN_SHARE;
+	uint64_t looking_ns = sf_raw_thread_cpu_ns() - scan->began_cpu_ns - scan->adding_ns;
+	uint64_t least_ns = looking_ns * SCAN_SHARE + scan->adding_ns * ADD_SHARE;
 	uint64_t pause_ns = threads->pause_ns ? threads->pause_ns * 2 : SCAN_MIN_NS;
 
 	if (pause_ns > SCAN_MAX_NS)
@@ -437,22 +447,23 @@ static void set_pause(struct sf_agent_threads *threads, uint64_t now_ns)
 	if (pause_ns < least_ns)
 		pause_ns = least_ns;
 	threads->pause_ns = pause_ns;
-	threads->next_scan_ns = now_ns + pause_ns;
+	threads->next_scan_ns = scan->now_ns + pause_ns;
 }
 
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 {
-	struct scan scan = { threads, now_ns };
+	struct scan scan = { .threads = threads, .now_ns = now_ns };
 
 	if (now_ns < threads->next_scan_ns && !sf_agent_threads_hurried())
 		return;
 	if (threads->n_scans++ == 0)
 		threads->others_cpu_ns = others_cpu_ns(threads);
 	threads->n_seatless = 0;
+	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
 	if (sf_own_threads(see, &scan))
 		settle_all(threads, now_ns);
 	arm_process(threads);
-	set_pause(threads, now_ns);
+	set_pause(threads, &scan);
 }
 
 /* --- the end, and pauses --- */

@@ -210,7 +210,8 @@ def test_only_libc_is_needed():
 
 
 INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
-              "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
+              "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd",
+              "sigaltstack", "syscall", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
 
 
 def test_only_the_public_functions_are_seen():

@@ -49,8 +49,9 @@ def test_it_execs(stillframe, tmp_path, children):
                                         program("exec_chain"), 30, 50, timeout=60)
     assert done.status == 0, done
     assert "execs 30" in done.out
-    seen, lost, _ = recording.cpu()
-    assert seen + lost > 30 * 0.05 * 0.8, (seen, lost)
+    seen, lost, counted = recording.cpu()
+    # Each spins for 50 ms of elapsed time: on a busy machine less of it is CPU time.
+    assert seen + lost > 0.95 * counted > 0.3, (seen, lost, counted)
     # 30 programs, each spinning in the same function: after an exec the maps are read anew.
     assert recording.total_shares().get("spin_before_exec", 0) > 0.7, recording.total_shares()
 
@@ -220,7 +221,7 @@ def test_uninterruptible_sleep(stillframe, target, tmp_path):
     assert done.status == 0, done
     assert recording.total_shares().get("spin_beside", 0) > 0.9
     seen, lost, counted = recording.cpu()
-    assert seen > 0.8 * 2, (seen, lost, counted)
+    assert seen > 0.9 * counted > 0.3, (seen, lost, counted)
     asleep = recording.value("SELECT coalesce(sum(s.wall_ns), 0) FROM samples s JOIN states w ON w.id = s.state "
                              "WHERE w.word = 'blocked'") / 1e9
     gone = recording.value("SELECT coalesce(sum(wall_ns), 0) FROM losses") / 1e9

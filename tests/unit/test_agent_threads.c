@@ -109,9 +109,10 @@ static void deaf_with(const struct sf_agent_clock_kind *kind)
 	pthread_join(person.pthread, NULL);
 	counted = sampling_by_tid(&sampling, person.tid);
 	assert_non_null(counted);
+	/* Deafness shows after some time of it, so a little may be in other samples: more on a busy machine. */
 	assert_true(counted->lost_ns[SF_LOSS_DEAF] >= 300000000);
 	assert_true(counted->n_loss[SF_LOSS_DEAF] >= 3);
-	assert_true(counted->cpu_ns <= 40000000);
+	assert_true(counted->cpu_ns <= 100000000);
 	assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
 }
 
@@ -267,7 +268,7 @@ static void main_only(void **state)
 	run_people(people, &options);
 	assert_int_equal(sampling.n_serials, 2);
 	assert_int_equal(sampling.by_serial[1].tid, getpid());
-	assert_true(sampling.by_serial[1].cpu_ns >= 20000000);
+	assert_true(sampling.by_serial[1].cpu_ns > 0);
 }
 
 static void those_whose_name_matches(void **state)
