@@ -127,8 +127,10 @@ def test_exec_in_the_same_process(stillframe, tmp_path):
     status, _, errors = run(["sh", "first.sh"], "out=a.sfs,rate=499hz", tmp_path)
     assert (status, errors) == (0, "") and streams(tmp_path) == ["a.sfs"]
     report = Report(stillframe, tmp_path / "a.sfs")
-    names = {thread["name"] for thread in report.json["threads"]}
-    assert {"sh", "python3"} <= names, names
+    # One thread all the while, with the name that it has now; both programs' code.
+    assert [thread["name"] for thread in report.json["threads"]] == ["python3"]
+    modules = {os.path.basename(function["module"]) for function in report.json["functions"]}
+    assert "dash" in modules and any(name.startswith(("python3", "libpython3")) for name in modules), modules
     assert report.cpu()[0] > 0.05
     # Another run begins a new file.
     run([PYTHON, "-c", SPIN], "out=a.sfs", tmp_path)
