@@ -174,7 +174,7 @@ void sf_agent_threads_disarm(struct sf_agent_threads *threads)
 
 /* --- telling --- */
 
-static void put(enum sf_stream_type type, const void *record, size_t size, const char *text,
+static bool put(enum sf_stream_type type, const void *record, size_t size, const char *text,
 		size_t text_size)
 {
 	const struct sf_outbox_piece pieces[] = {
@@ -183,11 +183,12 @@ static void put(enum sf_stream_type type, const void *record, size_t size, const
 		{ text, text_size },
 	};
 
-	if (sf_inside.outbox)
-		sf_outbox_put(sf_inside.outbox, (uint16_t)type, pieces, text_size ? 2 : 1);
+	return !sf_inside.outbox ||
+	       sf_outbox_put(sf_inside.outbox, (uint16_t)type, pieces, text_size ? 2 : 1);
 }
 
-static void tell_name(const struct sf_agent_thread *thread, uint64_t now_ns)
+/* Where there is no room it is told again after the next scan: samples of a thread that nobody knows are lost. */
+static void tell_name(struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	const struct sf_stream_thread record = {
 		.serial = thread->serial,
@@ -196,7 +197,8 @@ static void tell_name(const struct sf_agent_thread *thread, uint64_t now_ns)
 		.name_size = (uint32_t)strlen(thread->name),
 	};
 
-	put(SF_STREAM_THREAD, &record, sizeof(record), thread->name, record.name_size);
+	thread->told = put(SF_STREAM_THREAD, &record, sizeof(record), thread->name,
+			   record.name_size);
 }
 
 static void tell_end(const struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
@@ -415,7 +417,7 @@ static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thr
 {
 	bool renamed = name_is_due(threads, thread) && read_name(threads, thread);
 
-	if (renamed && thread->watched)
+	if (thread->watched && (renamed || !thread->told))
 		tell_name(thread, now_ns);
 	settle_watch(threads, thread, now_ns);
 	if (thread->watched && atomic_load(&thread->seat->clock) < 0)

@@ -34,6 +34,7 @@ struct sf_agent_thread {
 	uint32_t serial;
 	char     name[SF_AGENT_NAME];
 	bool     watched;            /* and told to the outbox */
+	bool     told;               /* its THREAD record found room */
 	bool     sampled_asleep;     /* its present sleep has a sample, which AGAIN can extend */
 	bool     matches;            /* its name, as threads= has it */
 	bool     replaced;           /* its id is another thread's by now */
