@@ -7,7 +7,6 @@
  * and we look again for a while. Without one, or when it takes too long, it is built here, between two other things
  * that the keeper does.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +15,7 @@
 #include "os/clock.h"
 #include "stream/record.h"
 #include "unwind/cache.h"
+#include "unwind/image_table.h"
 #include "unwind/unwind.h"
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code */
@@ -55,20 +55,6 @@ static bool get_cached(struct sf_image *image)
 	return got;
 }
 
-static void build(struct sf_image *image)
-{
-	struct sf_error err = { 0 };
-	/* A copy of memory has gaps: its table must not be kept for the whole file. */
-	size_t build_id_size = image->from_memory ? 0 : image->build_id_size;
-
-	if (sf_unwind_open(image->fd, image->build_id, build_id_size, &image->table,
-			   &image->table_block, &image->table_size, &err))
-		return;
-	memset(&image->table, 0, sizeof(image->table));
-	if (!image->note[0])
-		snprintf(image->note, sizeof(image->note), "no unwind table: %.150s", err.text);
-}
-
 static void load(struct sf_image *image)
 {
 	struct sf_kept_miss miss = { image->number, sf_now_ns() };
@@ -77,18 +63,14 @@ static void load(struct sf_image *image)
 		return;
 	/* What cannot be opened later, nor come through the cache, is built now: the vDSO. */
 	if (image->from_memory || miss.since_ns < loading.build_until_ns)
-		build(image);
+		sf_image_load_table(image);
 	else
 		sf_vec_push(&loading.keep->missing, miss);
 }
 
-static void unload(struct sf_image *image)
-{
-	if (image->table_block)
-		sf_unwind_close(image->table_block, image->table_size);
-}
-
-static const struct sf_image_loader loader = { .load = load, .unload = unload, .serial = true };
+static const struct sf_image_loader loader = {
+	.load = load, .unload = sf_image_unload_table, .serial = true,
+};
 
 /* By its path; another file that stands there now is not taken. */
 static void build_anew(struct sf_image *image)
@@ -99,7 +81,7 @@ static void build_anew(struct sf_image *image)
 	image->fd = sf_process_open_mapping(loading.keep->pid, &mapping);
 	if (image->fd < 0)
 		return;
-	build(image);
+	sf_image_load_table(image);
 	sf_image_close(image);
 }
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/image_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "unwind/unwind.h"
+
+void sf_image_load_table(struct sf_image *image)
+{
+	struct sf_error err = { 0 };
+	/* A copy of memory has gaps: its table must not be kept for the whole file. */
+	size_t build_id_size = image->from_memory ? 0 : image->build_id_size;
+
+	if (sf_unwind_open(image->fd, image->build_id, build_id_size, &image->table,
+			   &image->table_block, &image->table_size, &err))
+		return;
+	memset(&image->table, 0, sizeof(image->table));
+	if (!image->note[0])
+		snprintf(image->note, sizeof(image->note), "no unwind table: %.150s", err.text);
+}
+
+void sf_image_unload_table(struct sf_image *image)
+{
+	if (image->table_block)
+		sf_unwind_close(image->table_block, image->table_size);
+}
