@@ -40,38 +40,9 @@ static void check_thawed(void)
 	abort();
 }
 
-/* --- what is replaced; glibc's own names for it --- */
+/* --- what is replaced --- */
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t size);
-void __libc_free(void *p);
-
-#define REPLACEMENT __attribute__((visibility("default")))
-
-REPLACEMENT void *malloc(size_t size)
-{
-	check_thawed();
-	return __libc_malloc(size);
-}
-
-REPLACEMENT void *calloc(size_t n, size_t size)
-{
-	check_thawed();
-	return __libc_calloc(n, size);
-}
-
-REPLACEMENT void *realloc(void *p, size_t size)
-{
-	check_thawed();
-	return __libc_realloc(p, size);
-}
-
-REPLACEMENT void free(void *p)
-{
-	check_thawed();
-	__libc_free(p);
-}
+#include "replaced_allocator.h"
 
 static int (*real_lock)(pthread_mutex_t *mutex);
 
