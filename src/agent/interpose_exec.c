@@ -17,7 +17,7 @@
 
 #include "agent/agent.h"
 #include "agent/interpose.h"
-#include "agent/threads.h"
+#include "agent/leaving.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 

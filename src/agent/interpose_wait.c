@@ -16,7 +16,7 @@
 
 #include "agent/interpose.h"
 #include "agent/signals.h"
-#include "agent/thread_self.h"
+#include "agent/leaving.h"
 #include "frozen/raw.h"
 
 #define NS_PER_S 1000000000

@@ -7,7 +7,7 @@
 
 #include "agent/looks.h"
 #include "agent/own_proc.h"
-#include "agent/thread_self.h"
+#include "agent/seats.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 

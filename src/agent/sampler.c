@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "agent/clock_timer.h"
+#include "agent/labels.h"
 #include "agent/looks.h"
 #include "agent/own_proc.h"
 #include "agent/requests.h"

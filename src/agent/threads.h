@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched: the threads of this process, found by looking through /proc/self/task, or
- * registered by themselves; each has a seat (frozen/seats.h) and, here, what only ordinary code
- * needs.
+ * Who is watched: the threads of this process, found by looking through /proc/self/task (scan.c), or
+ * registered by themselves (thread_self.c); each has a seat (seats.h) and, here, what only ordinary
+ * code needs.
  *
  * The sampler thread owns all of it, except sf_agent_thread_register and its like, which any
  * thread may call for itself and which only touch seats. The sampler must not wait for a lock that
@@ -22,11 +22,9 @@
 
 #include "agent/clocks.h"
 #include "agent/options.h"
+#include "agent/seats.h"
 #include "base/error.h"
 #include "frozen/seats.h"
-
-#define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
-#define SF_ASKED_BUSY UINT32_MAX     /* in seat->asked: its clock is being set up */
 
 struct sf_agent_thread {
 	struct sf_seat *seat;
@@ -96,41 +94,13 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
  * The CPU clock of any thread of this process, in one system call; false: it is gone. Signal-safe.
  */
 bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
-
-/* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its bell. */
-void sf_agent_threads_hurry(void);
-
-/*
- * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no
- * memory. Any thread, not in a handler.
- */
-struct sf_seat *sf_agent_seats(void);
-/*
- * Around fork(), by the thread that forks, one at a time. In the child the clocks that it
- * inherited are closed, the seats of the threads that it does not have are empty, and its own is
- * under its new id.
- */
-void sf_agent_seats_before_fork(void);
-void sf_agent_seats_after_fork(void);   /* in the parent */
-void sf_agent_seats_forked(void);       /* in the child */
-
-/* What a thread calls itself, if it does (SF_SEAT_NAMED). */
-void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
-
-/* Tells the outbox all labels that there are: at the start of a stream. Not by the sampler. */
-void sf_agent_labels_tell(void);
+/* CPU time of the process but for the agent's own threads. */
+uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads);
 
 /* For the calling thread. */
 bool sf_agent_thread_register(struct sf_error *err);
 void sf_agent_thread_unregister(void);
 bool sf_agent_thread_rename(const char *name, struct sf_error *err);
 bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
-
-/*
- * The calling thread is about to exec: no request, no clock, no signal of ours is under way when
- * it returns.
- */
-void sf_agent_thread_before_exec(void);
-void sf_agent_thread_after_exec(void); /* it failed */
 
 #endif

@@ -22,48 +22,15 @@
  */
 #include <stddef.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <ucontext.h>
 
-#include "frozen/chain.h"
+#include "frozen/actions.h"
+#include "frozen/calls.h"
 #include "frozen/context.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
-
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441 /* the same number on every architecture */
-#endif
-
-/*
- * Each of these returns EINTR only when it has transferred, taken or changed nothing. A time-out begins
- * anew; as our signals come to threads that run, little of it was gone. Left out, as making them
- * again would do something else: close (the descriptor is gone), ioctl (who knows).
- *
- * To add one: a line here, and a case in tests/unit/test_context.c.
- */
-static const int16_t mending[] = {
-	SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_ppoll, SYS_pselect6, SYS_epoll_pwait,
-	SYS_epoll_pwait2, SYS_read, SYS_readv, SYS_pread64, SYS_write, SYS_writev, SYS_pwrite64,
-	SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_accept,
-	SYS_accept4, SYS_connect, SYS_msgrcv, SYS_msgsnd, SYS_mq_timedreceive, SYS_mq_timedsend,
-	SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_wait4, SYS_waitid,
-	SYS_flock, SYS_fcntl, SYS_io_getevents, SYS_openat, SYS_getrandom,
-#ifdef SYS_poll /* the older calls, which aarch64 never had */
-	SYS_poll, SYS_select, SYS_epoll_wait, SYS_pause, SYS_open,
-#endif
-};
-
-bool sf_call_mends(int32_t number)
-{
-	for (size_t i = 0; i < sizeof(mending) / sizeof(mending[0]); i++) {
-		if (mending[i] == number)
-			return true;
-	}
-	return false;
-}
 
 #if defined(__x86_64__)
 
@@ -155,25 +122,13 @@ static int32_t interrupted_call(const uint8_t *code, size_t n)
 	return number;
 }
 
-/* The program's own: ours does not count. */
-static bool has_handler(int signal)
+/* Of the system call that was made last (System V ABI, AMD64 supplement, A.2.1). */
+static void arguments(const greg_t *gregs, uint64_t ret[6])
 {
-	struct sf_kernel_action action = { 0 };
+	static const uint8_t places[6] = { REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9 };
 
-	if (signal == sf_inside.signal)
-		sf_chain_get(&action);
-	else
-		sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
-	return action.handler != SF_CHAIN_DEFAULT && action.handler != SF_CHAIN_IGNORE;
-}
-
-static bool has_handlers(uint64_t signals)
-{
-	for (int signal = 1; signals; signal++, signals >>= 1) {
-		if ((signals & 1) && has_handler(signal))
-			return true;
-	}
-	return false;
+	for (unsigned i = 0; i < 6; i++)
+		ret[i] = (uint64_t)gregs[places[i]];
 }
 
 /*
@@ -186,25 +141,7 @@ static bool is_interrupted_again(const ucontext_t *context)
 
 	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
 	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
-	return has_handlers(pending & ~blocked);
-}
-
-/* Whether one of these, without SA_RESTART, breaks a call off. */
-static bool breaks_off(uint64_t signals)
-{
-	for (int signal = 1; signals; signal++, signals >>= 1) {
-		struct sf_kernel_action action = { 0 };
-
-		if (!(signals & 1) || !has_handler(signal))
-			continue;
-		if (signal == sf_inside.signal)
-			sf_chain_get(&action);
-		else
-			sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
-		if (!(action.flags & SA_RESTART))
-			return true;
-	}
-	return false;
+	return sf_actions_any(pending & ~blocked);
 }
 
 /*
@@ -223,95 +160,10 @@ void sf_context_give_way(void *ucontext)
 		return;
 	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
 	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
-	if (!breaks_off(pending & ~blocked))
+	if (!sf_actions_break_off(pending & ~blocked))
 		return;
 	gregs[REG_RAX] = -EINTR;
 	gregs[REG_RIP] += 2;
-}
-
-/* Those that a fault of the thread's own raises interrupt no call; libc's own 32 and 33 are no program's. */
-#define BIT(signal) (UINT64_C(1) << ((signal) - 1))
-static const uint64_t interrupting = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) |
-				       BIT(SIGTRAP) | BIT(SIGSYS) | BIT(32) | BIT(33));
-
-/* Whether the call is one that waits for a signal: by itself, or by the mask that it is given. */
-static bool waits_for_signal(const greg_t *gregs, int32_t number)
-{
-	switch (number) {
-	case SYS_pause:
-	case SYS_rt_sigsuspend:
-		return true;
-	case SYS_ppoll:
-		return gregs[REG_R10] != 0;
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-		return gregs[REG_R8] != 0;
-	case SYS_pselect6:
-		return gregs[REG_R9] != 0;
-	default:
-		return false;
-	}
-}
-
-static bool ours_restarts(void)
-{
-	struct sf_kernel_action action = { 0 };
-
-	sf_raw4(SYS_rt_sigaction, sf_inside.signal, NULL, &action, sizeof(action.mask));
-	return action.flags & SA_RESTART;
-}
-
-/* A socket with a time-out; anything else that can be read or written is none. */
-static bool has_timeout(greg_t fd, int which)
-{
-	struct timeval time = { 0 };
-	socklen_t size = sizeof(time);
-
-	return sf_raw6(SYS_getsockopt, fd, SOL_SOCKET, which, (long)&time, (long)&size, 0) == 0 &&
-	       (time.tv_sec || time.tv_usec);
-}
-
-/* Whether the kernel itself makes the call again after a handler with SA_RESTART (signal(7)). */
-static bool restarts(const greg_t *gregs, int32_t number)
-{
-	switch (number) {
-	case SYS_wait4:
-	case SYS_waitid:
-	case SYS_flock:
-	case SYS_fcntl:
-	case SYS_open:
-	case SYS_openat:
-	case SYS_mq_timedreceive:
-	case SYS_mq_timedsend:
-		return true;
-	case SYS_futex:
-		return gregs[REG_R10] == 0;
-	case SYS_read:
-	case SYS_readv:
-	case SYS_pread64:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_recvmmsg:
-	case SYS_accept:
-	case SYS_accept4:
-		return !has_timeout(gregs[REG_RDI], SO_RCVTIMEO);
-	case SYS_write:
-	case SYS_writev:
-	case SYS_pwrite64:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_sendmmsg:
-	case SYS_connect:
-		return !has_timeout(gregs[REG_RDI], SO_SNDTIMEO);
-	default:
-		return false;
-	}
-}
-
-/* The EINTR cannot have come from a signal of ours: a handler of the program's has just returned. */
-static bool is_for_program(const greg_t *gregs, int32_t number)
-{
-	return ours_restarts() && restarts(gregs, number);
 }
 
 bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
@@ -326,6 +178,7 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 {
 	ucontext_t *context = ucontext;
 	greg_t *gregs = context->uc_mcontext.gregs;
+	uint64_t args[6];
 	int32_t number;
 
 	if (gregs[REG_RAX] != -EINTR)
@@ -336,10 +189,11 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 		number = interrupted_call(code, n_code);
 	if (number < 0 || !sf_call_mends(number) || is_interrupted_again(context))
 		return false;
-	if (waits_for_signal(gregs, number) && has_handlers(interrupting))
+	arguments(gregs, args);
+	if (sf_call_waits_for_signal(number, args) && sf_actions_any(SF_ACTIONS_INTERRUPTING))
 		return false;
-	if (is_for_program(gregs, number))
-		return false;
+	if (sf_actions_ours_restarts() && sf_call_restarts(number, args))
+		return false; /* not from a signal of ours: a handler of the program's has just returned */
 	gregs[REG_RAX] = number;
 	gregs[REG_RIP] -= 2;
 	return true;

@@ -34,7 +34,4 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code);
  */
 void sf_context_give_way(void *ucontext);
 
-/* Whether this call, failed with EINTR, had no effect and may be made again as it was. Signal-safe. */
-bool sf_call_mends(int32_t number);
-
 #endif

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "agent/leaving.h"
 #include "frozen/raw.h"
 #include "sampling.h"
 

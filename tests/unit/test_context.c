@@ -34,6 +34,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "frozen/calls.h"
 #include "frozen/context.h"
 #include "frozen/inside.h"
 
@@ -451,7 +452,7 @@ static long call_io_getevents(void)
 	return result;
 }
 
-/* To add one: a line here, and one in frozen/context.c where it is not there yet. */
+/* To add one: a line here, and one in frozen/calls.c where it is not there yet. */
 static const struct call calls[] = {
 	{ "poll", SYS_poll, call_poll, NULL, 0, false },
 	{ "poll, fed", SYS_poll, call_poll, feed_byte, 1, false },

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "frozen/context.h"
+#include "frozen/calls.h"
 
 enum how {
 	RESTARTS,       /* goes on by itself */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Labels: each different pair of key and value has a number, told to the outbox once. Not for the
+ * sampler, which must not wait for their lock.
+ */
+#ifndef SF_AGENT_LABELS_H
+#define SF_AGENT_LABELS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "frozen/seats.h"
+
+/* Tells the outbox all labels that there are: at the start of a stream. */
+void sf_agent_labels_tell(void);
+
+/* Samples of this seat's thread carry it from now on. False: too long, or too many of them. */
+bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value,
+			struct sf_error *err);
+
+/* Around fork(): no label is half made while the process is copied. */
+void sf_agent_labels_lock(void);
+void sf_agent_labels_unlock(void);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/leaving.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/clocks.h"
+#include "agent/seats.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+#define PATIENCE_NS 200000000        /* longer than any request is under way */
+
+static _Atomic uint32_t n_execs;
+
+static int32_t own_tid(void)
+{
+	return (int32_t)sf_raw0(SYS_gettid);
+}
+
+static bool is_ours(const siginfo_t *info, const struct sf_seat *seat)
+{
+	uint64_t value, mark = sf_inside_value(sf_inside.cookie, 0, 0);
+
+	memcpy(&value, &info->si_value, sizeof(value));
+	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
+		return value >> 48 == mark >> 48;
+	return info->si_code > 0 && seat && atomic_load(&seat->rings_as) > 0 &&
+	       info->si_fd == atomic_load(&seat->rings_as);
+}
+
+bool sf_agent_thread_is_sent(const siginfo_t *info)
+{
+	return is_ours(info, sf_agent_find_own_seat());
+}
+
+/*
+ * A signal that waits because it is blocked would reach the next program, whose action for it is
+ * to die.
+ */
+static void swallow_pending(const struct sf_seat *seat)
+{
+	const struct timespec now = { 0 };
+	uint64_t set = UINT64_C(1) << (sf_inside.signal - 1);
+	siginfo_t info, others[8];
+	unsigned n = 0;
+
+	while (n < 8 && sf_raw4(SYS_rt_sigtimedwait, &set, &info, &now, sizeof(set)) > 0) {
+		if (!is_ours(&info, seat))
+			others[n++] = info;
+	}
+	while (n > 0)
+		sf_raw4(SYS_rt_tgsigqueueinfo, sf_inside.pid, own_tid(), sf_inside.signal,
+			&others[--n]);
+}
+
+/* A child of vfork runs in our memory, and none of this is its. */
+static bool is_sampled_process(void)
+{
+	return sf_inside.seats && sf_inside.signal > 0 && sf_raw0(SYS_getpid) == sf_inside.pid;
+}
+
+static void wait_until_done(struct sf_seat *seat)
+{
+	uint64_t now_ns = sf_raw_now_ns(), until_ns = now_ns + PATIENCE_NS;
+	uint32_t asked;
+
+	while ((asked = atomic_load(&seat->asked)) && now_ns < until_ns) {
+		sf_raw_futex_wait(&seat->asked, asked, until_ns - now_ns);
+		now_ns = sf_raw_now_ns();
+	}
+}
+
+bool sf_agent_exec_under_way(void)
+{
+	return atomic_load(&n_execs) > 0;
+}
+
+void sf_agent_leaving_forked(void)
+{
+	atomic_store(&n_execs, 0);
+}
+
+static void take_leave(struct sf_seat *seat)
+{
+	if (!seat)
+		return;
+	atomic_fetch_or(&seat->flags, SF_SEAT_LEAVING);
+	wait_until_done(seat);
+	sf_agent_clock_disarm(seat);
+}
+
+/*
+ * A thread that is not the first one gets the first one's id in its exec (execve(2)), and with it
+ * the signals that the first one's clock sends from then on. NULL: it is the first one.
+ */
+static struct sf_seat *find_first_seat(void)
+{
+	return own_tid() == sf_inside.pid ? NULL : sf_seats_find(sf_inside.seats, sf_inside.pid);
+}
+
+void sf_agent_thread_before_exec(void)
+{
+	struct sf_seat *seat;
+
+	if (!is_sampled_process())
+		return;
+	atomic_fetch_add(&n_execs, 1);
+	sf_agent_clock_itimer.disarm(NULL);
+	/* Also one that the sampler has not met yet: it would give it a clock just now. */
+	seat = sf_agent_own_seat(NULL);
+	take_leave(seat);
+	take_leave(find_first_seat());
+	swallow_pending(seat);
+}
+
+static void come_back(struct sf_seat *seat)
+{
+	if (seat)
+		atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEAVING);
+}
+
+void sf_agent_thread_after_exec(void)
+{
+	if (!is_sampled_process())
+		return;
+	atomic_fetch_sub(&n_execs, 1);
+	come_back(sf_agent_find_own_seat());
+	come_back(find_first_seat());
+	sf_agent_threads_hurry();
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads that came and went: the part of threads.h that looks for them. */
+#include <string.h>
+
+#include "agent/leaving.h"
+#include "agent/own_proc.h"
+#include "agent/seats.h"
+#include "agent/threads.h"
+#include "agent/watch.h"
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+#define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
+#define ADD_SHARE 10                    /* ... and taking in new ones a tenth */
+#define SCAN_MIN_NS 2000000         /* where threads come and go */
+#define SCAN_MAX_NS 50000000        /* where none does; what a new one does until then is unseen */
+
+/* --- the clock of the process --- */
+
+/* One for the process, where that is the kind. */
+static void arm_process(struct sf_agent_threads *threads)
+{
+	if (!threads->clock || threads->clock->per_thread || sf_agent_exec_under_way())
+		return;
+	threads->clock->arm(NULL, 0);
+	if (sf_agent_exec_under_way())
+		threads->clock->disarm(NULL);
+}
+
+/* --- scanning --- */
+
+static bool is_own(const struct sf_agent_threads *threads, int32_t tid)
+{
+	for (unsigned i = 0; i < sizeof(threads->own) / sizeof(threads->own[0]); i++) {
+		if (threads->own[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+static struct sf_agent_thread *find(struct sf_agent_threads *threads, int32_t tid)
+{
+	struct sf_seat *seat = sf_seats_find(threads->seats, tid);
+	uint32_t place = seat ? threads->places[seat - threads->seats] : 0;
+
+	return place && threads->all[place - 1].tid == tid ? &threads->all[place - 1] : NULL;
+}
+
+static void add(struct sf_agent_threads *threads, int32_t tid, uint64_t now_ns)
+{
+	struct sf_agent_thread *thread;
+	bool new_seat;
+	struct sf_seat *seat = sf_seats_claim(threads->seats, tid, &new_seat);
+
+	if (!seat || threads->n == SF_SEATS) {
+		threads->n_seatless++;
+		return;
+	}
+	thread = &threads->all[threads->n++];
+	*thread = (struct sf_agent_thread){
+		.seat = seat, .tid = tid, .matches = !threads->has_names };
+	threads->places[seat - threads->seats] = threads->n;
+	thread->first_scan = thread->last_scan = threads->n_scans;
+	atomic_fetch_or(&seat->flags, SF_SEAT_UNWATCHED);
+	sf_watch_read_name(threads, thread);
+	sf_watch_settle(threads, thread, now_ns);
+	threads->pause_ns = 0;
+}
+
+struct scan {
+	struct sf_agent_threads *threads;
+	uint64_t now_ns;
+	uint64_t began_cpu_ns;     /* the sampler's own clock */
+	uint64_t adding_ns;        /* of it: for threads that are new */
+};
+
+static void see(void *arg, int32_t tid)
+{
+	struct scan *scan = arg;
+	struct sf_agent_threads *threads = scan->threads;
+	struct sf_agent_thread *thread = find(threads, tid);
+
+	if (is_own(threads, tid))
+		return;
+	if (!thread) {
+		uint64_t before_ns = sf_raw_thread_cpu_ns();
+
+		add(threads, tid, scan->now_ns);
+		scan->adding_ns += sf_raw_thread_cpu_ns() - before_ns;
+		return;
+	}
+	if (thread->replaced)
+		return;
+	thread->last_scan = threads->n_scans;
+}
+
+/* Its seat goes to the next thread only when nobody asks for it any more. */
+static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
+{
+	struct sf_agent_thread *thread = &threads->all[i];
+	uint32_t *place;
+
+	if (atomic_load(&thread->seat->asked))
+		return false;
+	sf_watch_end(threads, thread, now_ns);
+	place = &threads->places[thread->seat - threads->seats];
+	if (*place == i + 1)
+		*place = 0;
+	if (atomic_load(&thread->seat->tid) == thread->tid)
+		sf_seats_leave(thread->seat);
+	*thread = threads->all[--threads->n];
+	if (i < threads->n)
+		threads->places[thread->seat - threads->seats] = i + 1;
+	threads->pause_ns = 0;
+	return true;
+}
+
+static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+		   uint64_t now_ns)
+{
+	bool renamed = sf_watch_name_is_due(threads, thread) && sf_watch_read_name(threads, thread);
+
+	if (thread->watched && (renamed || !thread->told))
+		sf_watch_tell_name(thread, now_ns);
+	sf_watch_settle(threads, thread, now_ns);
+	if (thread->watched && atomic_load(&thread->seat->clock) < 0)
+		sf_watch_arm(threads, thread);
+}
+
+static void settle_all(struct sf_agent_threads *threads, uint64_t now_ns)
+{
+	for (uint32_t i = threads->n; i-- > 0;) {
+		if (threads->all[i].last_scan == threads->n_scans)
+			settle(threads, &threads->all[i], now_ns);
+		else
+			drop(threads, i, now_ns);
+	}
+}
+
+/*
+ * A change makes the next pause the shortest, none makes it twice as long; within what it costs. Taking in a new thread
+ * costs more than a look at an old one, but once: a program that starts thousands is followed all the same.
+ */
+static void set_pause(struct sf_agent_threads *threads, const struct scan *scan)
+{
+	uint64_t looking_ns = sf_raw_thread_cpu_ns() - scan->began_cpu_ns - scan->adding_ns;
+	uint64_t least_ns = looking_ns * SCAN_SHARE + scan->adding_ns * ADD_SHARE;
+	uint64_t pause_ns = threads->pause_ns ? threads->pause_ns * 2 : SCAN_MIN_NS;
+
+	if (pause_ns > SCAN_MAX_NS)
+		pause_ns = SCAN_MAX_NS;
+	if (pause_ns < least_ns)
+		pause_ns = least_ns;
+	threads->pause_ns = pause_ns;
+	threads->next_scan_ns = scan->now_ns + pause_ns;
+}
+
+void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
+{
+	struct scan scan = { .threads = threads, .now_ns = now_ns };
+
+	if (now_ns < threads->next_scan_ns && !sf_agent_threads_hurried())
+		return;
+	if (threads->n_scans++ == 0)
+		threads->others_cpu_ns = sf_agent_threads_others_cpu_ns(threads);
+	threads->n_seatless = 0;
+	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
+	if (sf_own_threads(see, &scan))
+		settle_all(threads, now_ns);
+	arm_process(threads);
+	set_pause(threads, &scan);
+}

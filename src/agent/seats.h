@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The seats of this process (frozen/seats.h) as ordinary code uses them: their memory, who claims
+ * one for itself, what threads call themselves in them, and what becomes of them in a fork. The
+ * sampler reads what threads leave in their seats, and never takes a lock of theirs.
+ */
+#ifndef SF_AGENT_SEATS_H
+#define SF_AGENT_SEATS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "frozen/seats.h"
+
+#define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
+#define SF_ASKED_BUSY UINT32_MAX     /* in seat->asked: its clock is being set up */
+
+/*
+ * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no
+ * memory. Any thread, not in a handler.
+ */
+struct sf_seat *sf_agent_seats(void);
+
+/*
+ * For a new profile: nothing of the last one is in the seats, only what threads said of
+ * themselves.
+ */
+void sf_agent_seats_renew(void);
+
+/* The calling thread's: claimed if it has none, and watched by nobody yet. NULL: no room. */
+struct sf_seat *sf_agent_own_seat(struct sf_error *err);
+/* The calling thread's, if it has one. */
+struct sf_seat *sf_agent_find_own_seat(void);
+
+/* seat->asked is 0 again; wakes the thread if it waits for that. Signal-safe. */
+void sf_agent_seat_done(struct sf_seat *seat);
+
+/* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its bell. */
+void sf_agent_threads_hurry(void);
+/* Whether somebody called that since the last call of this. */
+bool sf_agent_threads_hurried(void);
+
+/* What a thread calls itself, if it does (SF_SEAT_NAMED), and where it writes that. */
+void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
+char *sf_agent_seat_name_place(const struct sf_seat *seat);
+
+/*
+ * Around fork(), by the thread that forks, one at a time. In the child the clocks that it
+ * inherited are closed, the seats of the threads that it does not have are empty, and its own is
+ * under its new id.
+ */
+void sf_agent_seats_before_fork(void);
+void sf_agent_seats_after_fork(void);   /* in the parent */
+void sf_agent_seats_forked(void);       /* in the child */
+
+#endif

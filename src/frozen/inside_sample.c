@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk of a thread that stands in a slot, and what becomes of it: part of inside.h. */
+#include "frozen/inside.h"
+
+#include <stddef.h>
+
+#include "frozen/raw.h"
+
+#include "frozen/frozen.h"
+
+#define MAX_PINS 16                    /* maps published while one is being pinned */
+
+/* The map that a walk uses, published in the slot so that nobody frees it. See keeper.h for the other side. */
+static const struct sf_code_map *pin_map(struct sf_slot *slot)
+{
+	for (unsigned i = 0; i < MAX_PINS; i++) {
+		const struct sf_code_map *map = atomic_load(&sf_inside.map);
+
+		/* First said, then looked again: who frees it first takes it away, then looks here. */
+		atomic_store(&slot->map, map);
+		if (atomic_load(&sf_inside.map) == map)
+			return map;
+	}
+	atomic_store(&slot->map, NULL);
+	return NULL;
+}
+
+static bool is_map_stale(const struct sf_trace *trace)
+{
+	switch (trace->end) {
+	case SF_END_NO_CODE:
+	case SF_END_NO_RULE:
+	case SF_END_STUCK:
+		return true;
+	default:
+		return trace->n_frames > 0 && trace->frames[trace->n_frames - 1].image == 0;
+	}
+}
+
+static void pack_frames(struct sf_workspace *workspace)
+{
+	const struct sf_trace *trace = &workspace->trace;
+
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		const struct sf_frame *frame = &trace->frames[i];
+
+		workspace->packed[i] = (struct sf_stream_frame){
+			.address = frame->address,
+			.image = frame->image,
+			.via = frame->via,
+			.flags = frame->flags,
+		};
+	}
+}
+
+bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)
+{
+	const struct sf_trace *trace = &workspace->trace;
+	const size_t header = sizeof(struct sf_record_header);
+	const struct sf_outbox_piece pieces[] = {
+		{ (const uint8_t *)sample + header, sizeof(*sample) - header },
+		{ workspace->packed, trace->n_frames * sizeof(struct sf_stream_frame) },
+	};
+
+	sample->n_frames = trace->n_frames;
+	sample->end = (uint8_t)trace->end;
+	if (is_map_stale(trace))
+		atomic_store_explicit(&sf_inside.map_stale, 1, memory_order_relaxed);
+	if (!sf_inside.outbox)
+		return true;
+	pack_frames(workspace);
+	return sf_outbox_put(sf_inside.outbox, SF_STREAM_SAMPLE, pieces, 2);
+}
+
+bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
+		    uint32_t ticks)
+{
+	const struct sf_stream_loss loss = {
+		.serial = serial,
+		.cause = cause,
+		.cpu_ns = cpu_ns,
+		.wall_ns = wall_ns,
+		.ticks = ticks,
+	};
+	const size_t header = sizeof(struct sf_record_header);
+	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header, sizeof(loss) - header };
+
+	return !sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_LOSS, &piece, 1);
+}
+
+/* The sample found no room. Nor did the loss: then the next sample of the thread speaks for this one, too. */
+static void lose_sample(struct sf_seat *seat, const struct sf_slot *slot)
+{
+	if (sf_inside_lose(seat->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns, slot->ticks))
+		return;
+	atomic_fetch_sub_explicit(&seat->spoken_ns, slot->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&seat->waited_ns, slot->wall_ns - slot->cpu_ns,
+				  memory_order_relaxed);
+}
+
+static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	struct sf_seat *seat = &sf_inside.seats[slot->seat];
+	struct sf_stream_sample sample = {
+		.serial = atomic_load_explicit(&seat->serial, memory_order_relaxed),
+		.time_ns = slot->tick_ns,
+		.cpu_ns = slot->cpu_ns,
+		.wall_ns = slot->wall_ns,
+		.hold_ns = sf_raw_now_ns() - slot->entered_ns,
+		.ticks = slot->ticks,
+		.label = slot->label,
+		.syscall = SF_SYSCALL_NONE,
+		.state = slot->cpu_ns ? SF_STATE_RUNNING : SF_STATE_RUNNABLE,
+	};
+
+	if (sf_inside_put(workspace, &sample))
+		atomic_fetch_add_explicit(&seat->n_samples, 1, memory_order_relaxed);
+	else
+		lose_sample(seat, slot);
+}
+
+enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot)
+{
+	struct sf_still *still = &workspace->still;
+	enum sf_end end;
+
+	still->arch = sf_inside.arch;
+	still->regs = slot->regs;
+	still->map = pin_map(slot);
+	still->pid = sf_inside.pid;
+	still->tid = slot->tid;
+	still->flags = 0;
+	still->state = SF_STATE_RUNNING;
+	still->syscall = SF_SYSCALL_NONE;
+	still->time_ns = slot->tick_ns;
+	end = sf_workspace_walk(workspace, still);
+	atomic_store_explicit(&slot->map, NULL, memory_order_release);
+	put_sample(workspace, slot);
+	return end;
+}
