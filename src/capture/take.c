@@ -64,6 +64,7 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 	copy_stack(task->tid, look->sp, want, ret);
 	if (!sf_task_run(task, &after))
 		return SF_TAKE_GONE;
+	ret->switches = after.switches;
 	return before.switches == after.switches ? SF_TAKE_DONE : SF_TAKE_MOVED;
 }
 
@@ -93,6 +94,7 @@ void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, st
 		.state = taken->state,
 		.syscall = taken->syscall,
 		.time_ns = taken->time_ns,
+		.switches = taken->switches,
 	};
 	memcpy(ret->syscall_args, taken->args, sizeof(ret->syscall_args));
 }

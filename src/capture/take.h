@@ -24,6 +24,7 @@ struct sf_taken {
 	uint16_t reserved;
 	uint64_t args[6];
 	uint64_t time_ns;
+	uint64_t switches;       /* of a sleeping one: as in struct sf_task_run, 0: unknown */
 	uint64_t stack_start;
 	uint32_t stack_size;
 	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */

@@ -9,6 +9,9 @@
 
 #define MAX_SCANNED_WORDS 12
 #define POP_DISTANCE 64      /* bytes from "pop rdx" to the last instruction of its routine */
+#define PUSH_RDX 0x52
+#define POP_RDX 0x5a
+#define POP_RBP 0x5d
 #define WORD 8
 
 static bool is_frame_pointer(const struct sf_hotspot_step *step)
@@ -76,7 +79,7 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 
 	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret))
 		return true;
-	return sf_read(&step->outside, &byte, step->pc, 1) && byte == 0x5d /* pop rbp */ &&
+	return sf_read(&step->outside, &byte, step->pc, 1) && byte == POP_RBP &&
 	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);
 }
 
@@ -112,29 +115,53 @@ static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_h
 }
 
 /*
- * Routines that look for an exception's handler end with: add rsp, n; pop rdx (where it was
- * thrown); ...; jmp r8. From there on the frame and the return address are gone.
+ * Routines that look for an exception's handler are jumped to with the return address (where it was
+ * thrown) in rdx. They begin with: push rdx; and end with: add rsp, n; pop rdx; ...; jmp r8. Before
+ * the one and behind the other, what stands on the stack is the thrower's own, and may by chance be
+ * an address of code. Those that throw again end with: pop rbp; pop rdx; jmp r10. (HotSpot:
+ * OptoRuntime::generate_exception_blob; the TailJump of x86_64.ad.)
  */
-static bool behind_pop(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+static bool is_push(const struct sf_hotspot_step *step)
 {
-	const struct sf_regs *regs = &step->cursor->regs;
+	uint8_t first;
+
+	return step->pc == step->blob.code_start &&
+	       sf_read(&step->outside, &first, step->pc, 1) && first == PUSH_RDX;
+}
+
+static bool is_frames_end(const uint8_t *code)
+{
+	return code[3] == POP_RBP || (code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4);
+}
+
+/* Bytes from the "pop rdx" that ends a frame to pc; -1: there is none close before it. */
+static int behind_pop(const struct sf_hotspot_step *step)
+{
 	const uint64_t before = step->pc - step->blob.code_start;
 	unsigned back = before < POP_DISTANCE ? (unsigned)before : POP_DISTANCE;
-	uint8_t code[POP_DISTANCE];
+	uint8_t code[POP_DISTANCE + 1];
 
+	if (!sf_read(&step->outside, code, step->pc - back, back + 1))
+		return -1;
+	for (unsigned i = 0; i + 4 <= back; i++) {
+		if (is_frames_end(code + i) && code[i + 4] == POP_RDX)
+			return (int)(back - i - 4);
+	}
+	return -1;
+}
+
+static bool in_finder(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_regs *regs = &step->cursor->regs;
+	const int behind = is_push(step) ? 1 : behind_pop(step);
+
+	if (behind == 0)
+		return sf_hotspot_bare(step, step->sp, ret) && sf_hotspot_is_return(step, ret->pc);
 	*ret = (struct sf_hotspot_caller){
 		.pc = regs->r[SF_X86_RDX], .sp = step->sp, .fp = step->fp,
 		.fp_known = step->fp_known,
 	};
-	if (!sf_reg_known(regs, SF_X86_RDX) || !sf_hotspot_is_return(step, ret->pc) ||
-	    !sf_read(&step->outside, code, step->pc - back, back))
-		return false;
-	for (unsigned i = 0; i + 5 <= back; i++) {
-		if (code[i] == 0x48 && code[i + 1] == 0x83 && code[i + 2] == 0xc4 &&
-		    code[i + 4] == 0x5a)
-			return true;
-	}
-	return false;
+	return behind > 0 && sf_reg_known(regs, SF_X86_RDX) && sf_hotspot_is_return(step, ret->pc);
 }
 
 /* The frame has its size and leads on, as far as can be seen. */
@@ -162,7 +189,7 @@ enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *
 
 	if (step->cursor->exact && step->blob.frame_size >= 2) {
 		step->blob.entry = step->blob.code_start;
-		if (behind_pop(step, &caller))
+		if (in_finder(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);

@@ -48,7 +48,7 @@ static uint32_t u32(const uint8_t *bytes)
 }
 
 /* What one instruction of a prologue looks like. To add one: a line here, and its effect below. */
-enum effect { NOTHING, PUSH_FP, SUB_8, SUB_32, STORE_FP_8, STORE_FP_32 };
+enum effect { NOTHING, PUSH_FP, PUSH, POP, SUB_8, SUB_32, STORE_FP_8, STORE_FP_32 };
 
 static const struct instruction {
 	uint8_t size, n;     /* of the whole, of the pattern */
@@ -57,6 +57,10 @@ static const struct instruction {
 } instructions[] = {
 	{ 7, 3, { 0x89, 0x84, 0x24 }, NOTHING },             /* mov [rsp+d32], eax: stack bang */
 	{ 1, 1, { 0x55 }, PUSH_FP },                         /* push rbp */
+	{ 1, 1, { 0x52 }, NOTHING },                         /* push rdx: the return address itself */
+	/* the return address is copied, in JDK 17's _rethrow_Java: push [rsp+d8]; pop [rsp] */
+	{ 5, 4, { 0x48, 0xff, 0x74, 0x24 }, PUSH },
+	{ 4, 4, { 0x48, 0x8f, 0x04, 0x24 }, POP },
 	{ 3, 3, { 0x48, 0x8b, 0xec }, NOTHING },             /* mov rbp, rsp */
 	{ 3, 3, { 0x48, 0x89, 0xe5 }, NOTHING },
 	{ 4, 3, { 0x48, 0x83, 0xec }, SUB_8 },               /* sub rsp, i8 */
@@ -85,6 +89,12 @@ static void apply(struct prologue *prologue, const struct instruction *instructi
 	case PUSH_FP:
 		prologue->size += WORD;
 		prologue->saved_fp = prologue->size;
+		break;
+	case PUSH:
+		prologue->size += WORD;
+		break;
+	case POP:
+		prologue->size -= prologue->size > WORD ? WORD : 0;
 		break;
 	case SUB_8:
 		prologue->size += code[3] < 0x80 ? code[3] : 0;

@@ -48,6 +48,9 @@ void sf_task_close(struct sf_task *task);
 bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret);   /* false: gone */
 bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret); /* false: gone */
 
+/* As sf_task_run's, of any thread, without keeping a file open; 0: gone. */
+uint64_t sf_task_switches(int32_t pid, int32_t tid);
+
 /* The registers that a look gives: pc, sp and the arguments of the call. `look` must be placed. */
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
 

@@ -6,6 +6,7 @@
 
 #include "os/clock.h"
 #include "os/syscalls.h"
+#include "os/task.h"
 #include "session/loader.h"
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
@@ -101,6 +102,30 @@ static bool may_be_stale(const struct sf_trace *trace)
 	       (last && last->image == 0 && !sf_kind_is_managed(last->kind));
 }
 
+/*
+ * What a virtual machine knows of its thread is of this moment, the stack of the one in which it was taken: the two
+ * belong together only if the thread has slept throughout.
+ */
+static bool slept_on(const struct sf_still *still)
+{
+	return !(still->flags & SF_STILL_UNHELD) ||
+	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
+}
+
+/* Again, with what the virtual machine knows of its thread. That costs some reads, and is rarely needed. */
+static void walk_as_known(struct sf_walker *walker, struct sf_java *java, struct sf_still *still)
+{
+	walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
+	still->java_thread = sf_java_thread(java, still->pid, still->tid);
+	if (!still->java_thread)
+		return;
+	sf_walk(still, &walker->trace);
+	if (slept_on(still))
+		return;
+	still->java_thread = 0;
+	sf_walk(still, &walker->trace);
+}
+
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 {
 	struct walked walked = { 0 };
@@ -126,14 +151,9 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}
-	/* What the virtual machine knows of its thread costs some reads, and is rarely needed. */
 	if (walked.java->jvm && walker->trace.end != SF_END_ROOT &&
-	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH) {
-		still->java_thread = sf_java_thread(walked.java, still->pid, still->tid);
-		walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
-		if (still->java_thread)
-			sf_walk(still, &walker->trace);
-	}
+	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
+		walk_as_known(walker, walked.java, still);
 	return walker->trace.end;
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/threads.h"
 
-enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
+enum { RAX = 0, RDX = 1, RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
 
 static int make(void **state)
 {
@@ -197,6 +197,84 @@ static void test_not_entrant(void **state)
 	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
 }
 
+/*
+ * The routine that finds an exception's handler has its return address in a register, at first and
+ * in the end; what the thrower has on top of the stack looks like another one.
+ */
+static void test_exception(void **state)
+{
+	static const struct {
+		unsigned pc, depth;
+		bool popped;
+	} places[] = {
+		{ 0, 0, true }, { 1, 8, false }, { 5, 32, false }, { 15, 32, false }, { 20, 32, false },
+		{ 24, 8, false }, { 25, 0, true }, { 28, 0, true }, { 42, 0, true },
+	};
+	static const uint8_t bytes[] = {
+		0x52, 0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0xe8, 0, 0, 0, 0, 0x48, 0x8b,
+		0x6c, 0x24, 0x10, 0x48, 0x83, 0xc4, 0x18, 0x5a, 0x4c, 0x8b, 0xc0, 0x41, 0xff, 0xe0,
+		[36] = 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x5a, 0x41, 0xff, 0xe2,
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "thrower", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200, fp = sp + 0x100;
+	uint64_t blob = fake_code(jvm, &(struct fake_code){
+		.name = "ExceptionBlob", .size = 64, .frame_size = 4, .frame_complete = -1 });
+
+	fake_bytes(jvm, blob, bytes, sizeof(bytes));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp + 24, jvm->interpreter);
+	put(jvm, sp + 16, fp);
+	for (unsigned i = 0; i < 2; i++)
+		put(jvm, sp + i * 8, jvm->interpreter);
+	put(jvm, sp - 16, fp);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		put(jvm, sp - 8, places[i].popped ? 0 : code + 48);
+		start(jvm, blob + places[i].pc, sp - places[i].depth, fp);
+		reg(jvm, RDX, places[i].pc == 15 || places[i].pc == 20 || places[i].pc == 24 ?
+			      0 : code + 48);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[1].pc, code + 48);
+		assert_int_equal(jvm->frames[1].sp, sp);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
+/* The routine that throws again copies its return address while it makes its frame. */
+static void test_rethrow(void **state)
+{
+	static const struct {
+		unsigned pc, depth;
+	} places[] = { { 0, 8 }, { 7, 32 }, { 12, 32 }, { 17, 40 }, { 21, 32 }, { 28, 32 } };
+	static const uint8_t bytes[] = {
+		0x48, 0x81, 0xec, 0x18, 0, 0, 0, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48, 0xff, 0x74, 0x24, 0x18,
+		0x48, 0x8f, 0x04, 0x24, 0x49, 0x89, 0xa7, 0x90, 2, 0, 0,
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t top = FAKE_STACK + 0x200, fp = top + 0x100;
+	uint64_t blob = fake_code(jvm, &(struct fake_code){
+		.name = "_rethrow_Java", .size = 64, .frame_size = 4, .frame_complete = -1 });
+
+	fake_bytes(jvm, blob, bytes, sizeof(bytes));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		put(jvm, top - 16, places[i].pc < 12 ? 0 : fp);
+		put(jvm, top - 32, places[i].pc < 21 ? 0 : jvm->interpreter);
+		put(jvm, top - 40, places[i].pc == 17 ? jvm->interpreter : 0);
+		start(jvm, blob + places[i].pc, top - places[i].depth, fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_int_equal(jvm->frames[1].sp, top);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	}
+}
+
 static void test_scopes(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -352,6 +430,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
 		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
+		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
+		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),

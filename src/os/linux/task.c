@@ -49,19 +49,36 @@ void sf_task_close(struct sf_task *task)
 }
 
 /* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat). */
+static void parse_run(char *text, struct sf_task_run *ret)
+{
+	char *p = text;
+
+	ret->cpu_ns = strtoull(p, &p, 10);
+	ret->wait_ns = strtoull(p, &p, 10);
+	ret->switches = strtoull(p, &p, 10);
+}
+
 bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 {
 	char text[96];
 	ssize_t n = pread(task->run_fd, text, sizeof(text) - 1, 0);
-	char *p = text;
 
 	if (n <= 0)
 		return false;
 	text[n] = 0;
-	ret->cpu_ns = strtoull(p, &p, 10);
-	ret->wait_ns = strtoull(p, &p, 10);
-	ret->switches = strtoull(p, &p, 10);
+	parse_run(text, ret);
 	return true;
+}
+
+uint64_t sf_task_switches(int32_t pid, int32_t tid)
+{
+	struct sf_task_run run;
+	char text[96];
+
+	if (!sf_proc_read(pid, tid, "schedstat", text, sizeof(text)))
+		return 0;
+	parse_run(text, &run);
+	return run.switches;
 }
 
 /*
