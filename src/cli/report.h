@@ -42,6 +42,17 @@ struct sf_report {
 	bool clock_chosen;    /* the user asked for this clock */
 };
 
+/*
+ * Behind the name of a function in some of whose own time calls that were inlined into it may be
+ * missing; said once below.
+ */
+#define SF_REPORT_MARK "~"
+#define SF_REPORT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
+static inline const char *sf_report_mark(uint64_t approximate_ns)
+{
+	return approximate_ns ? SF_REPORT_MARK : "";
+}
+
 void sf_report_text(const struct sf_report *report, const struct sf_output *output);
 
 /* The tree section, in report_tree.c. */

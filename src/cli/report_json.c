@@ -47,6 +47,13 @@ static void start_row(struct writer *writer, size_t i)
 	fputs(i ? ",\n{" : "\n{", writer->out);
 }
 
+/* Left out where everything is exact, which is everywhere but in compiled Java code. */
+static void put_approximate(struct writer *writer, uint64_t approximate_ns)
+{
+	if (approximate_ns)
+		put_number(writer, "approximate_ns", approximate_ns);
+}
+
 static void put_functions(struct writer *writer)
 {
 	const struct sf_aggregate *sums = writer->report->aggregate;
@@ -58,6 +65,7 @@ static void put_functions(struct writer *writer)
 		put_number(writer, "self_ns", sums->functions[i].self_ns);
 		put_number(writer, "total_ns", sums->functions[i].total_ns);
 		put_number(writer, "samples", sums->functions[i].samples);
+		put_approximate(writer, sums->functions[i].approximate_ns);
 		putc('}', writer->out);
 	}
 }
@@ -74,6 +82,7 @@ static void put_tree(struct writer *writer)
 		put_number(writer, "parent", sums->tree[i].parent);
 		put_number(writer, "self_ns", sums->tree[i].self_ns);
 		put_number(writer, "total_ns", sums->tree[i].total_ns);
+		put_approximate(writer, sums->tree[i].approximate_ns);
 		putc('}', writer->out);
 	}
 }
@@ -242,6 +251,7 @@ static void put_sums(struct writer *writer)
 
 	put_text(writer, "clock", sf_report_clock_word(sums->clock));
 	put_number(writer, "total_ns", sums->total_ns);
+	put_approximate(writer, sums->approximate_ns);
 	put_number(writer, "samples", sums->samples);
 	put_number(writer, "ticks", sums->sample_ticks + sums->lost.ticks);
 	put_number(writer, "sample_ticks", sums->sample_ticks);

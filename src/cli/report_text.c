@@ -56,12 +56,13 @@ static const char *base_name(const char *path)
 }
 
 /* "name  module"; the name matters more, so the module is there when both fit whole. */
-static void print_name(const struct sf_output *output, const char *name, const char *module,
-		       int used)
+static void print_name(const struct sf_output *output, const char *name, const char *mark,
+		       const char *module, int used)
 {
-	int room = output->width - used;
+	int room = output->width - used - (int)strlen(mark);
 
 	sf_print_cut(output->file, name, room);
+	fputs(mark, output->file);
 	if (*module && columns_of(name) + 2 + columns_of(module) <= room)
 		fprintf(output->file, "  %s%s%s", sf_colour(output, SF_DIM), module,
 			sf_colour(output, SF_PLAIN));
@@ -94,7 +95,7 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 			sf_report_percent(row->total_ns, sums->total_ns),
 			sf_format_time(time, row->self_ns));
 		print_name(output, sf_aggregate_name(report->profile, row->function),
-			   module_of(report->profile, row->function), 30);
+			   sf_report_mark(row->approximate_ns), module_of(report->profile, row->function), 30);
 	}
 	print_more(output, sums->n_functions, n);
 }
@@ -116,7 +117,7 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 			sf_format_time(seen, row->cpu_ns),
 			sf_format_time(counted, thread->cpu_counted_ns));
 		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
-		print_name(output, sf_profile_string(report->profile, thread->name), id, 43);
+		print_name(output, sf_profile_string(report->profile, thread->name), "", id, 43);
 	}
 	print_more(output, sums->threads.n, n);
 	if (sums->threads.n < report->profile->n_threads)
@@ -134,7 +135,7 @@ static void print_elapsed(const struct sf_report *report, const struct sf_output
 	print_percent(output, sf_report_percent(row->wall_ns, report->aggregate->wall_ns));
 	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->wall_ns),
 		sf_format_count(samples, row->samples));
-	print_name(output, name, beside, 32);
+	print_name(output, name, "", beside, 32);
 }
 
 static void print_states(const struct sf_report *report, const struct sf_output *output)
@@ -189,7 +190,7 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 		snprintf(name, sizeof(name), "%s=%s", /* as --label takes it */
 			 label ? sf_profile_string(profile, label->key) : "",
 			 label ? sf_profile_string(profile, label->value) : "");
-		print_name(output, label ? name : "(no label)", "", 32);
+		print_name(output, label ? name : "(no label)", "", "", 32);
 	}
 	print_more(output, labels->n, n);
 }
@@ -391,6 +392,21 @@ static void print_notes(const struct sf_profile *profile, const struct sf_output
 	}
 }
 
+/* Once, and what to do about it. */
+static void print_approximate(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char text[400], time[32];
+
+	if (!sums->approximate_ns)
+		return;
+	snprintf(text, sizeof(text), "calls that the compiler inlined there may be missing (%s, %.1f %%); Java "
+		 "started with " SF_REPORT_EXACT_FLAGS " says them exactly.",
+		 sf_format_time(time, sums->approximate_ns),
+		 sf_report_percent(sums->approximate_ns, sums->total_ns));
+	fprintf(output->file, "\n" SF_REPORT_MARK "     ");
+	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
+}
+
 void sf_report_text(const struct sf_report *report, const struct sf_output *output)
 {
 	struct sf_output bounded = *output;
@@ -403,5 +419,7 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 		if (report->only < 0 || (unsigned)report->only == section)
 			sections[section](report, &bounded);
 	}
+	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS || report->only == SF_SECTION_TREE)
+		print_approximate(report->aggregate, &bounded);
 	print_notes(report->profile, &bounded);
 }

@@ -94,18 +94,21 @@ static uint32_t print_node(const struct printer *printer, uint32_t number, uint3
 	uint32_t repeats, innermost;
 	uint64_t self_ns;
 	char times[24] = "";
+	const char *mark;
 	int used;
 
 	innermost = skip_repeats(printer, number, &repeats, &self_ns);
+	mark = sf_report_mark(node_at(printer, innermost)->approximate_ns);
 	if (repeats > 1)
 		snprintf(times, sizeof(times), " ×%" PRIu32, repeats);
 	print_figure(printer, node->total_ns);
 	print_figure(printer, self_ns);
 	fputs("  ", file);
-	used = FIGURE_COLUMNS + print_lines(printer, levels, branch) + (int)strlen(times);
+	used = FIGURE_COLUMNS + print_lines(printer, levels, branch) + (int)strlen(times) +
+	       (int)strlen(mark);
 	sf_print_cut(file, sf_aggregate_name(printer->report->profile, node->function),
 		     printer->output->width - used);
-	fprintf(file, "%s%s%s\n", sf_colour(printer->output, SF_DIM), times,
+	fprintf(file, "%s%s%s%s\n", mark, sf_colour(printer->output, SF_DIM), times,
 		sf_colour(printer->output, SF_PLAIN));
 	return innermost;
 }

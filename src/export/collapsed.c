@@ -41,19 +41,21 @@ static char fold_char(char c)
 	return (unsigned char)c < ' ' || c == 0x7f ? ' ' : c;
 }
 
-static bool add_name(struct folding *folding, const char *name)
+static bool add_name(struct folding *folding, const char *name, const char *mark)
 {
-	size_t size;
+	size_t size, mark_size = strlen(mark);
 
 	if (!*name)
 		name = "[no name]";
 	size = strlen(name);
-	if (!sf_vec_reserve(&folding->line, size + 1))
+	if (!sf_vec_reserve(&folding->line, size + mark_size + 1))
 		return false;
 	if (folding->line.n)
 		folding->line.items[folding->line.n++] = ';';
 	for (size_t i = 0; i < size; i++)
 		folding->line.items[folding->line.n++] = fold_char(name[i]);
+	for (size_t i = 0; i < mark_size; i++)
+		folding->line.items[folding->line.n++] = mark[i];
 	return true;
 }
 
@@ -62,14 +64,18 @@ static bool add_frames(struct folding *folding, uint32_t node)
 	const struct sf_profile *profile = folding->profile;
 
 	if (!node)
-		return add_name(folding, SF_NO_STACK);
+		return add_name(folding, SF_NO_STACK, "");
 	folding->path.n = 0;
 	for (; node; node = profile->nodes[node].parent) {
 		if (!sf_vec_push(&folding->path, profile->nodes[node].frame))
 			return false;
 	}
 	for (size_t i = folding->path.n; i-- > 0;) {
-		if (!add_name(folding, sf_profile_frame_name(profile, folding->path.items[i])))
+		uint32_t frame = folding->path.items[i];
+
+		/* Of the innermost one only: it would split its callers' time. */
+		if (!add_name(folding, sf_profile_frame_name(profile, frame),
+			      i == 0 && profile->frames[frame].approximate ? SF_APPROXIMATE_MARK : ""))
 			return false;
 	}
 	return true;
@@ -81,7 +87,7 @@ static bool add_row(struct folding *folding, const struct sf_tally_row *row)
 	bool is_new;
 
 	folding->line.n = 0;
-	if (!add_name(folding, sf_tally_thread_name(folding->profile, row->thread)) ||
+	if (!add_name(folding, sf_tally_thread_name(folding->profile, row->thread), "") ||
 	    !add_frames(folding, row->node))
 		return false;
 	number = sf_intern_add(folding->stacks, folding->line.items, folding->line.n, &is_new);

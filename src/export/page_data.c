@@ -17,6 +17,7 @@ struct key {
 
 struct line {
 	uint32_t line;
+	bool approximate;   /* calls inlined in it may be missing from some of its stacks */
 	uint64_t weight_ns;
 };
 
@@ -51,6 +52,7 @@ static uint32_t merge_node(struct page *page, uint32_t parent, uint32_t function
 	bool is_new;
 	uint32_t number;
 	struct line *best;
+	bool approximate;
 
 	if (!key.function)
 		return 0;
@@ -58,8 +60,10 @@ static uint32_t merge_node(struct page *page, uint32_t parent, uint32_t function
 	if (!number || (is_new && !sf_vec_push(&page->lines, line)))
 		return 0;
 	best = &page->lines.items[number - 1];
+	approximate = best->approximate || line.approximate;
 	if (line.weight_ns > best->weight_ns)
 		*best = line;
+	best->approximate = approximate;
 	return number;
 }
 
@@ -71,7 +75,7 @@ static bool merge_nodes(struct page *page)
 	for (uint32_t i = 1; i < profile->n_nodes; i++) {
 		const struct sf_profile_node *node = &profile->nodes[i];
 		const struct sf_profile_frame *frame = &profile->frames[node->frame];
-		const struct line line = { frame->line, page->total_ns[i] };
+		const struct line line = { frame->line, frame->approximate, page->total_ns[i] };
 
 		if (!line.weight_ns)
 			continue;
@@ -87,7 +91,7 @@ static bool add_no_stack(struct page *page)
 {
 	for (size_t i = 0; i < page->tally->n_rows; i++) {
 		if (page->tally->rows[i].node == 0) {
-			page->node_of[0] = merge_node(page, 0, NO_STACK, (struct line){ 0, 0 });
+			page->node_of[0] = merge_node(page, 0, NO_STACK, (struct line){ 0 });
 			return page->node_of[0] != 0;
 		}
 	}
@@ -158,6 +162,20 @@ static bool print_functions(struct page *page)
 	return true;
 }
 
+/* Numbers of nodes: there are few, and none at all without a Java virtual machine. */
+static void print_approximate(const struct page *page, uint32_t n)
+{
+	const char *between = "";
+
+	fputs("],\n\"approximate\":[", page->out);
+	for (uint32_t i = 1; i <= n; i++) {
+		if (!page->lines.items[i - 1].approximate)
+			continue;
+		fprintf(page->out, "%s%" PRIu32, between, i);
+		between = ",";
+	}
+}
+
 /* Parents as distances: small numbers are short, and most parents are near. */
 static void print_nodes(struct page *page)
 {
@@ -178,6 +196,7 @@ static void print_nodes(struct page *page)
 	fputs("],\n\"line\":[0", page->out);
 	for (uint32_t i = 1; i <= n; i++)
 		fprintf(page->out, ",%" PRIu32, page->lines.items[i - 1].line);
+	print_approximate(page, n);
 	fputs("]},\n", page->out);
 }
 

@@ -60,11 +60,17 @@ static label_t *number_label(struct sf_pprof_builder *builder, const char *key, 
 	return label;
 }
 
+/* Calls that are inlined into the innermost frame may be missing. */
+static bool is_approximate(const struct sf_profile *profile, uint32_t node)
+{
+	return profile->frames[profile->nodes[node].frame].approximate;
+}
+
 static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const struct sf_tally_row *row)
 {
 	const struct sf_profile_thread *thread = &builder->profile->threads[row->thread];
 
-	sample->label = take_array(builder, label_t *, 5);
+	sample->label = take_array(builder, label_t *, 6);
 	if (!sample->label)
 		return false;
 	sample->label[sample->n_label++] = text_label(
@@ -79,6 +85,8 @@ static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const
 			text_label(builder, sf_profile_string(builder->profile, label->key),
 				   sf_profile_string(builder->profile, label->value));
 	}
+	if (row->node && is_approximate(builder->profile, row->node))
+		sample->label[sample->n_label++] = text_label(builder, "approximate", "inlined calls");
 	return !builder->no_memory;
 }
 

@@ -28,8 +28,47 @@ struct scope {
 	const struct sf_profile *profile;
 	stretches_t *threads;   /* by thread */
 	SF_VEC(uint32_t) path;
+	uint32_t *marked;       /* by function: its number as an approximate innermost frame; 0: none */
 	FILE *out;
 };
+
+static bool print_frame(const struct scope *scope, uint32_t number, const char *mark)
+{
+	const struct sf_profile *profile = scope->profile;
+	const struct sf_profile_function *function = &profile->functions[number];
+	SF_CLEANUP(free) char *name = NULL;
+
+	if (asprintf(&name, "%s%s", sf_profile_string(profile, function->name), mark) < 0)
+		return false;
+	fputs(",\n{\"name\":", scope->out);
+	if (!sf_json_string(scope->out, name))
+		return false;
+	if (function->file) {
+		fputs(",\"file\":", scope->out);
+		if (!sf_json_string(scope->out, sf_profile_string(profile, function->file)))
+			return false;
+	}
+	putc('}', scope->out);
+	return true;
+}
+
+/* The marked ones are behind all functions. */
+static bool print_marked(const struct scope *scope)
+{
+	const struct sf_profile *profile = scope->profile;
+	uint32_t n = profile->n_functions;
+
+	for (uint32_t i = 1; i < profile->n_frames; i++) {
+		const struct sf_profile_frame *frame = &profile->frames[i];
+
+		if (!frame->approximate || scope->marked[frame->function])
+			continue;
+		scope->marked[frame->function] = n++;
+		if (!print_frame(scope, frame->function, SF_APPROXIMATE_MARK))
+			return false;
+	}
+	return true;
+}
 
 /* Functions keep their numbers; number 0 is the frame of samples without a stack. */
 static bool print_frames(const struct scope *scope)
@@ -38,18 +77,11 @@ static bool print_frames(const struct scope *scope)
 
 	fputs("\"shared\":{\"frames\":[\n{\"name\":\"" SF_NO_STACK "\"}", scope->out);
 	for (uint32_t i = 1; i < profile->n_functions; i++) {
-		const struct sf_profile_function *function = &profile->functions[i];
-
-		fputs(",\n{\"name\":", scope->out);
-		if (!sf_json_string(scope->out, sf_profile_string(profile, function->name)))
+		if (!print_frame(scope, i, ""))
 			return false;
-		if (function->file) {
-			fputs(",\"file\":", scope->out);
-			if (!sf_json_string(scope->out, sf_profile_string(profile, function->file)))
-				return false;
-		}
-		putc('}', scope->out);
 	}
+	if (!print_marked(scope))
+		return false;
 	fputs("\n]}", scope->out);
 	return true;
 }
@@ -60,9 +92,11 @@ static bool print_stack(struct scope *scope, uint32_t node)
 
 	scope->path.n = 0;
 	for (; node; node = profile->nodes[node].parent) {
-		uint32_t frame = profile->nodes[node].frame;
+		const struct sf_profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+		bool marked = frame->approximate && scope->path.n == 0;
 
-		if (!sf_vec_push(&scope->path, profile->frames[frame].function))
+		if (!sf_vec_push(&scope->path,
+				 marked ? scope->marked[frame->function] : frame->function))
 			return false;
 	}
 	if (!scope->path.n && !sf_vec_push(&scope->path, 0))
@@ -177,10 +211,11 @@ static bool write_speedscope(const struct sf_profile *profile, const struct sf_f
 {
 	SF_CLEANUP(free) bool *chosen = NULL;
 	SF_CLEANUP(free) stretches_t *threads = calloc(profile->n_threads + 1, sizeof(*threads));
-	struct scope scope = { .profile = profile, .threads = threads, .out = out };
+	SF_CLEANUP(free) uint32_t *marked = calloc(profile->n_functions + 1, sizeof(*marked));
+	struct scope scope = { .profile = profile, .threads = threads, .marked = marked, .out = out };
 	bool done;
 
-	if (!threads)
+	if (!threads || !marked)
 		return sf_fail_memory(err);
 	if (!sf_tally_threads(profile, filter, &chosen, err))
 		return false;

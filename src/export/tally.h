@@ -31,6 +31,12 @@ struct sf_tally {
 /* What stands in for the frames of a sample without any (node 0). */
 #define SF_NO_STACK "[no stack]"
 
+/*
+ * Behind the name of an innermost frame into which calls may be inlined that are not known, where
+ * a format has no better place to say so.
+ */
+#define SF_APPROXIMATE_MARK "~"
+
 /* For each thread of the profile, whether the filter lets it through; free() it. */
 bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
 		      bool **chosen_ret, struct sf_error *err);

@@ -128,7 +128,7 @@
 	X(FLAG_NAME, "JVMFlag|Flag", "_name", 8)                                                   \
 	X(FLAG_ADDRESS, "JVMFlag|Flag", "_addr", 8)
 
-/* X(NAME, type): its size in bytes, 0 when it is missing. */
+/* X(NAME, types): its size in bytes, 0 when it is missing. */
 #define SF_HOTSPOT_SIZES(X)                                                                        \
 	X(BLOCK, "HeapBlock")                                                                      \
 	X(CODELET, "InterpreterCodelet")                                                           \
@@ -138,7 +138,7 @@
 	X(VFRAMES, "vframeArray")                                                                  \
 	X(VFRAME, "vframeArrayElement")                                                            \
 	X(CONTINUATION, "ContinuationEntry")                                                       \
-	X(FLAG, "JVMFlag")
+	X(FLAG, "JVMFlag|Flag")
 
 /* X(NAME, constants, default when none is there) */
 #define SF_HOTSPOT_NUMBERS(X)                                                                      \

@@ -128,6 +128,8 @@ static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *
 	uint32_t wait = wait_of(profile, sample);
 
 	aggregate->total_ns += sf_profile_weight(sample, aggregate->clock);
+	if (sample->node && profile->frames[profile->nodes[sample->node].frame].approximate)
+		aggregate->approximate_ns += sf_profile_weight(sample, aggregate->clock);
 	aggregate->cpu_ns += sample->cpu_ns;
 	aggregate->wall_ns += sample->wall_ns;
 	aggregate->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);

@@ -13,6 +13,7 @@ struct sf_function_total {
 	uint64_t self_ns;     /* it was the innermost frame */
 	uint64_t total_ns;    /* it was on the stack; several times on one stack counts once */
 	uint64_t samples;     /* in which it was the innermost frame */
+	uint64_t approximate_ns; /* of self_ns: what calls are inlined there is not known exactly */
 };
 
 /* A node of the merged tree: one function called through one path of functions. */
@@ -20,6 +21,7 @@ struct sf_tree_node {
 	uint32_t parent;      /* smaller than its own number; the root is 0 and its own parent */
 	uint32_t function;
 	uint64_t self_ns, total_ns;
+	uint64_t approximate_ns; /* of self_ns */
 	uint32_t first_child; /* 0: none. Siblings come by total time, longest first */
 	uint32_t next;
 };
@@ -47,6 +49,7 @@ struct sf_lost_total {
 struct sf_aggregate {
 	enum sf_clock clock;
 	uint64_t total_ns;    /* by the clock */
+	uint64_t approximate_ns; /* of it: the innermost frame may lack inlined calls */
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
 	uint64_t samples, sample_ticks, unheld_ticks;
 	uint64_t cpu_counted_ns;

@@ -46,6 +46,8 @@ static bool merge_nodes(struct merge *merge, const struct sf_profile *profile,
 			return false;
 		merged = &merge->tree.items[path[node]];
 		merged->self_ns += weights[node].self_ns;
+		if (profile->frames[profile->nodes[node].frame].approximate)
+			merged->approximate_ns += weights[node].self_ns;
 		merged->total_ns += weights[node].total_ns;
 	}
 	return true;

@@ -42,6 +42,7 @@ static bool push_frame(struct sf_loader *loader, const struct sf_raw_frame *raw,
 		.line = function->line,
 		.address = raw->address,
 		.inlined = function->inlined,
+		.approximate = function->approximate,
 		.via = raw->via,
 		.kind = raw->kind,
 	});

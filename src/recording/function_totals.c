@@ -43,6 +43,8 @@ static void enter(struct walk *walk, uint32_t node)
 
 	total->self_ns += walk->weights[node].self_ns;
 	total->samples += walk->weights[node].samples;
+	if (walk->profile->frames[walk->profile->nodes[node].frame].approximate)
+		total->approximate_ns += walk->weights[node].self_ns;
 	if (walk->on_path[function]++ == 0)
 		total->total_ns += walk->weights[node].total_ns;
 }

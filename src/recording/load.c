@@ -185,7 +185,8 @@ static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kin
 static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
-	struct sf_raw_function row = { .line = (uint32_t)v[3].number, .inlined = v[4].number != 0 };
+	struct sf_raw_function row = { .line = (uint32_t)v[3].number, .inlined = v[4].number != 0,
+				       .approximate = v[5].number != 0 };
 	struct sf_raw_frame *frame;
 
 	if (!sf_rows_check(rows, "frame", v[0].number, loader->last_key > 1 ? loader->last_key : 1,
@@ -322,6 +323,11 @@ static bool add_hold(const struct sf_value *v, struct sf_rows *rows)
 		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },                   \
 		{ "syscall", NUMBER, INT16_MIN, INT16_MAX }
 
+#define FUNCTION_COLUMNS                                                                           \
+		{ "frame", NUMBER, ANY_U32 }, { "seq", NUMBER, 0, SF_MAX_INLINED - 1 },            \
+		{ "function", NUMBER, ANY_U32 }, { "line", NUMBER, ANY_U32 },                      \
+		{ "inlined", NUMBER, 0, 1 }
+
 /* In the order in which they refer to each other. */
 static const struct sf_table_form forms[] = {
 	{ "session", "id", add_session, {
@@ -346,10 +352,9 @@ static const struct sf_table_form forms[] = {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "kind", NUMBER, 0, SF_N_KINDS - 1 },
 		{ "module", NUMBER, ANY_U32 }, { "address", NUMBER, INT64_MIN, INT64_MAX },
 		{ "via", NUMBER, 0, SF_N_VIAS - 1 }, { "label", TEXT } } },
+	{ "frame_functions", "frame, seq", add_frame_function, { FUNCTION_COLUMNS }, .until = 2 },
 	{ "frame_functions", "frame, seq", add_frame_function, {
-		{ "frame", NUMBER, ANY_U32 }, { "seq", NUMBER, 0, SF_MAX_INLINED - 1 },
-		{ "function", NUMBER, ANY_U32 }, { "line", NUMBER, ANY_U32 },
-		{ "inlined", NUMBER, 0, 1 } } },
+		FUNCTION_COLUMNS, { "approximate", NUMBER, 0, 1 } }, .since = 3 },
 	{ "stacks", "id", add_stack, {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "parent", NUMBER, ANY_U32 },
 		{ "frame", NUMBER, ANY_U32 } } },

@@ -24,7 +24,7 @@ struct sf_raw_frame {
 
 struct sf_raw_function {
 	uint32_t function, line;
-	bool inlined;
+	bool inlined, approximate;
 };
 
 struct sf_function_form { /* interned; no padding */

@@ -110,6 +110,7 @@ static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t 
 			.function = add_function(recording, module, &names[i]),
 			.line = names[i].line,
 			.inlined = names[i].inlined && i + 1 < n,
+			.approximate = names[i].approximate,
 		};
 
 		if (!row.function || !sf_vec_push(&recording->frame_functions, row))
@@ -149,6 +150,7 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
 			.function = add_function(recording, 0, &names[i]),
 			.line = names[i].line,
 			.inlined = names[i].inlined && i + 1 < n,
+			.approximate = names[i].approximate,
 		};
 		if (!functions[i].function)
 			return sf_fail_memory(err);
@@ -176,6 +178,7 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 			.function = functions[i].function,
 			.line = functions[i].line,
 			.inlined = functions[i].inlined != 0,
+			.approximate = functions[i].approximate != 0,
 		};
 
 		if (!sf_vec_push(&recording->frame_functions, row))

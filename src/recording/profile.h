@@ -36,6 +36,7 @@ struct sf_profile_frame {
 	uint32_t line;     /* 0: unknown */
 	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and cuts */
 	bool     inlined;  /* into its parent frame */
+	bool     approximate; /* calls that are inlined here may be missing */
 	uint8_t  via;      /* enum sf_via: how the frame was found */
 	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in several */
 };

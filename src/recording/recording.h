@@ -125,6 +125,7 @@ struct sf_recording_name {
 	const char *function, *linkage, *file;
 	uint32_t line;
 	bool inlined;
+	bool approximate;            /* which calls are inlined here is not known exactly */
 };
 
 /*

@@ -17,7 +17,7 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_MODULE] = "INSERT INTO modules VALUES(?,?,?,?)",
 	[SF_SAVE_FRAME] = "INSERT INTO frames VALUES(?,?,?,?,?,?,?)",
 	[SF_SAVE_FUNCTION] = "INSERT INTO functions VALUES(?,?,?,?,?)",
-	[SF_SAVE_FRAME_FUNCTION] = "REPLACE INTO frame_functions VALUES(?,?,?,?,?)",
+	[SF_SAVE_FRAME_FUNCTION] = "REPLACE INTO frame_functions VALUES(?,?,?,?,?,?)",
 	[SF_SAVE_STACK] = "INSERT INTO stacks VALUES(?,?,?)",
 	[SF_SAVE_LABEL] = "INSERT INTO labels VALUES(?,?,?)",
 	[SF_SAVE_NOTE] = "INSERT INTO notes VALUES(?,?,?)",
@@ -35,17 +35,25 @@ static const char *const statements[SF_N_STATEMENTS] = {
  */
 static bool is_needed(const struct sf_recording *recording, size_t statement)
 {
-	return recording->version == SF_SCHEMA_VERSION ||
+	return recording->version >= 2 ||
 	       (statement != SF_SAVE_SAMPLE && statement != SF_SAVE_LABEL &&
 		statement != SF_SAVE_NOTE);
+}
+
+/* Before version 3, frame_functions had one column less; its value is given all the same. */
+static const char *text_of(const struct sf_recording *recording, size_t statement)
+{
+	if (statement == SF_SAVE_FRAME_FUNCTION && recording->version < 3)
+		return "REPLACE INTO frame_functions SELECT ?1,?2,?3,?4,?5 WHERE ?6 >= 0";
+	return statements[statement];
 }
 
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < SF_N_STATEMENTS; i++) {
 		if (is_needed(recording, i) &&
-		    !sf_database_prepare(recording->db, statements[i], &recording->statements[i],
-					 err))
+		    !sf_database_prepare(recording->db, text_of(recording, i),
+					 &recording->statements[i], err))
 			return false;
 	}
 	return true;
@@ -174,7 +182,7 @@ static bool save_frame_functions(struct sf_recording *recording, struct sf_error
 
 		if (!WRITE(recording, SF_SAVE_FRAME_FUNCTION, err, SF_NUMBER(row->frame),
 			   SF_NUMBER(row->seq), SF_NUMBER(row->function), SF_NUMBER(row->line),
-			   SF_NUMBER(row->inlined)))
+			   SF_NUMBER(row->inlined), SF_NUMBER(row->approximate)))
 			return false;
 	}
 	return true;

@@ -82,8 +82,17 @@ static const struct item tables[] = {
 	  "  function INTEGER NOT NULL,   -- functions.id\n"
 	  "  line INTEGER NOT NULL,       -- 0: unknown\n"
 	  "  inlined INTEGER NOT NULL,    -- 1: into the next one\n"
+	  "  approximate INTEGER NOT NULL,-- 1: calls that are inlined here may be missing\n"
 	  "  PRIMARY KEY(frame, seq)\n"
-	  ") WITHOUT ROWID" },
+	  ") WITHOUT ROWID", .since = 3 },
+	{ "frame_functions", "CREATE TABLE frame_functions(\n"
+	  "  frame INTEGER NOT NULL,      -- frames.id\n"
+	  "  seq INTEGER NOT NULL,        -- 0: the innermost\n"
+	  "  function INTEGER NOT NULL,   -- functions.id\n"
+	  "  line INTEGER NOT NULL,       -- 0: unknown\n"
+	  "  inlined INTEGER NOT NULL,    -- 1: into the next one\n"
+	  "  PRIMARY KEY(frame, seq)\n"
+	  ") WITHOUT ROWID", .until = 2 },
 	{ "stacks", "CREATE TABLE stacks(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
 	  "  parent INTEGER NOT NULL,     -- stacks.id of the caller, smaller; 0: none\n"
@@ -148,13 +157,13 @@ static const struct item views[] = {
 	/* One row per function of a frame; frames without a name get their address as one. */
 	{ "frame_names", "CREATE VIEW frame_names AS\n"
 	  "SELECT f.id AS frame, ff.seq, fn.id AS function, fn.name, fn.file, ff.line, ff.inlined,\n"
-	  "       m.path AS module\n"
+	  "       m.path AS module, ff.approximate\n"
 	  "FROM frames f JOIN frame_functions ff ON ff.frame = f.id\n"
 	  "JOIN functions fn ON fn.id = ff.function LEFT JOIN modules m ON m.id = f.module\n"
 	  "UNION ALL\n"
 	  "SELECT f.id, 0, -f.id, CASE WHEN f.label <> '' THEN f.label\n"
 	  "       WHEN m.path IS NULL THEN printf('0x%x', f.address)\n"
-	  "       ELSE printf('0x%x in %s', f.address, m.path) END, '', 0, 0, m.path\n"
+	  "       ELSE printf('0x%x in %s', f.address, m.path) END, '', 0, 0, m.path, 0\n"
 	  "FROM frames f LEFT JOIN modules m ON m.id = f.module\n"
 	  "WHERE NOT EXISTS (SELECT 1 FROM frame_functions ff WHERE ff.frame = f.id)" },
 

@@ -18,7 +18,7 @@
 #include "base/error.h"
 
 #define SF_APPLICATION_ID 0x53464d31 /* "SFM1", at offset 68 of the file, big-endian */
-#define SF_SCHEMA_VERSION 2
+#define SF_SCHEMA_VERSION 3
 #define SF_SCHEMA_OLDEST 1 /* that can be read */
 
 /* Makes tables, views and the tables of words in an empty database. */

@@ -89,12 +89,13 @@ struct sf_function_key {
 
 struct sf_frame_function {
 	uint32_t frame, seq, function, line;
-	bool inlined;
+	bool inlined, approximate;
 };
 
 /* A function at a place in managed code. No padding. */
 struct sf_managed_function {
-	uint32_t function, line, inlined;
+	uint32_t function, line;
+	uint16_t inlined, approximate;
 };
 
 /* A native frame by its place, for names.c. */

@@ -30,6 +30,7 @@ static bool tell_place(struct sf_recording *recording, struct sf_java *java, uin
 			.file = functions[i].file,
 			.line = functions[i].line,
 			.inlined = functions[i].inlined,
+			.approximate = functions[i].approximate,
 		};
 	}
 	if (!sf_recording_place(recording, names, n, ret, err))

@@ -26,7 +26,10 @@ const stacks = {
 	parent: Int32Array.from(data.nodes.parent, (distance, i) => i - distance),
 	fn: Int32Array.from(data.nodes.function),
 	line: Int32Array.from(data.nodes.line),
+	approximate: new Uint8Array(data.nodes.parent.length), // calls inlined there may be missing
 };
+for (const node of data.nodes.approximate)
+	stacks.approximate[node] = 1;
 stacks.fn[0] = -1;
 
 const rows = {

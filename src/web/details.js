@@ -4,6 +4,10 @@ const tooltip = byId("tooltip");
 const details = byId("details");
 const status = byId("status");
 
+// Of Java's compiled code only: src/runtime/hotspot/scopes.c.
+const UNCERTAIN = "~ calls inlined here may be missing; with -XX:+UnlockDiagnosticVMOptions " +
+	"-XX:+DebugNonSafepoints at its start, Java says them";
+
 function describeFrame(node) {
 	const tree = graph.tree;
 	const fn = tree.fn[node];
@@ -14,6 +18,7 @@ function describeFrame(node) {
 		place: "",
 		total: tree.total[node], self: tree.self[node],
 		share: shareText(tree.total[node], whole),
+		doubt: tree.approximate[node] ? UNCERTAIN : "",
 		ofView: shareText(tree.total[node], tree.total[graph.zoomed]),
 	};
 	if (node && functions.file[fn])
@@ -68,7 +73,7 @@ function numbersLine(frame, node) {
 
 function placeLine(frame, node) {
 	const line = element("p", "place");
-	for (const text of [frame.module, frame.place, statesText(node)])
+	for (const text of [frame.module, frame.place, statesText(node), frame.doubt])
 		if (text)
 			line.append(element("span", "", text));
 	return line;
@@ -90,7 +95,8 @@ function sayFocus() {
 				place = siblings;
 		}
 	}
-	say(`${frame.name}${frame.module ? ", " + frame.module : ""}, ${frame.share}, ` +
+	say(`${frame.name}${frame.doubt ? ", inlined calls uncertain" : ""}` +
+		`${frame.module ? ", " + frame.module : ""}, ${frame.share}, ` +
 		`${timeText(frame.total)}, ${selfWord()} ${timeText(frame.self)}, ` +
 		`level ${depthOf(tree, node)}${node ? `, ${place} of ${siblings}` : ""}`);
 }
@@ -104,8 +110,9 @@ function showTooltip(event) {
 	tooltip.replaceChildren(element("p", "name", frame.name),
 		element("p", "numbers", `${frame.share} · ${timeText(frame.total)} · ` +
 			`${selfWord()} ${timeText(frame.self)}`));
-	if (frame.module)
-		tooltip.append(element("p", "place", frame.module));
+	for (const text of [frame.module, frame.doubt])
+		if (text)
+			tooltip.append(element("p", "place", text));
 	tooltip.classList.add("shown");
 	const box = tooltip.getBoundingClientRect();
 	const right = event.clientX + 14 + box.width > innerWidth - 8;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java: mixed stacks of stock JVMs from outside, beside what the JVM itself says.
 
-Each JDK under /usr/lib/jvm is a judge of its own; STILLFRAME_LONG=1 takes ten times the samples.
+Each JDK under /usr/lib/jvm is a judge of its own, and each folder in STILLFRAME_JDKS (with colons between them);
+STILLFRAME_LONG=1 takes ten times the samples.
 """
 import collections
 import glob
@@ -27,7 +28,8 @@ QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
 def jdks():
     """{version: folder} of the JDKs here that can compile; one of each version."""
     found = {}
-    for folder in sorted(glob.glob("/usr/lib/jvm/*")):
+    more = [folder for folder in os.environ.get("STILLFRAME_JDKS", "").split(":") if folder]
+    for folder in more + sorted(glob.glob("/usr/lib/jvm/*")):
         release = os.path.join(folder, "release")
         if not os.path.exists(os.path.join(folder, "bin/javac")) or not os.path.exists(release):
             continue
@@ -66,7 +68,7 @@ def plain(name):
     """A method's name without arguments, and without what differs from run to run."""
     name = re.sub(r"\(.*", "", name)
     name = re.sub(r"(?:/|\+)0x[0-9a-f]+", "", name)
-    return re.sub(r"\$\$Lambda\$\d+", "$$Lambda", name)
+    return re.sub(r"\$\$Lambda(\$\d+)?(/\d+)?", "$$Lambda", name)
 
 
 def jstack(jdk, pid):
@@ -107,7 +109,8 @@ def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode):
     for name in names:
         assert java_frames(ours[name]) == theirs[name], name
         assert ours[name]["end"] == "root"
-        assert ours[name]["frames"][-1]["function"].startswith(("__clone", "clone")), ours[name]["frames"][-1]
+        first = ours[name]["frames"][-1]
+        assert re.match("(__)?clone|0x.* in libc", first["function"]), first
         compared += len(theirs[name])
         kinds += sum(frame["kind"] == {"-Xint": "interpreted"}.get(mode, "c1" if "Level=1" in mode else "c2")
                      for frame in ours[name]["frames"])
@@ -125,7 +128,8 @@ def test_native_frames_stand_above_and_below(stillframe, target, jdk):
     assert kinds[0] == "native" and kinds[-1] == "native" and "interpreted" in kinds and "stub" in kinds
     for thread in threads.values():
         assert thread["end"] == "root", (thread["name"], thread["end"])
-    assert any("GC Thread" in name for name in threads) and "VM Thread" in threads
+    # JDK 8 gives its own threads no names.
+    assert jdk.version == 8 or any("GC Thread" in name for name in threads) and "VM Thread" in threads
 
 
 # --- many stops ----------------------------------------------------------------------------------
@@ -173,7 +177,8 @@ def wrong(name, stack):
     if "call_stub" not in names:
         return None if not any(each.startswith("Demo.") for each in names) else "no way into Java"
     below = names[names.index("call_stub"):]
-    if "thread_native_entry" not in below and "java_start" not in below:
+    stripped = any(re.fullmatch("0x.* in libjvm.so", each) for each in below)
+    if not stripped and "thread_native_entry" not in below and "java_start" not in below:
         return "the bottom is not the JVM's"
     kind = name.rsplit("-", 1)[1]
     if names.count("Demo.run0") > 1 or (kind != "fib" and names.count("Demo." + kind) > 1):
@@ -183,19 +188,37 @@ def wrong(name, stack):
     return None
 
 
-LOADS = {"default": [], "interpreter": ["-Xint"], "c1": ["-XX:TieredStopAtLevel=1"],
-         "serial-one-heap": ["-XX:+UseSerialGC", "-XX:-SegmentedCodeCache"],
-         "parallel-all-compiled": ["-XX:+UseParallelGC", "-Xcomp"], "zgc": ["-XX:+UseZGC"],
-         "every-pc-described": ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]}
+# name: (since which JDK, of which JDKs in the short suite, options). None: of all.
+LOADS = {
+    "default": (8, None, []),
+    "interpreter": (8, [17], ["-Xint"]),
+    "c1": (8, [], ["-XX:TieredStopAtLevel=1"]),
+    "serial-one-heap": (9, [17], ["-XX:+UseSerialGC", "-XX:-SegmentedCodeCache"]),
+    "parallel-all-compiled": (8, [], ["-XX:+UseParallelGC", "-Xcomp"]),
+    "zgc": (15, [25], ["-XX:+UseZGC"]),
+    "every-pc-described": (8, [], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]),
+    "compact-headers": (25, [25], ["-XX:+UseCompactObjectHeaders"]),
+    "no-compressed-pointers": (15, [], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
+}
+
+
+def options_of(load, jdk):
+    """The options of a load, or the test is skipped: this JDK has no such thing, or it takes too long."""
+    since, short, options = LOADS[load]
+    if jdk.version < since:
+        pytest.skip("came with JDK %d" % since)
+    if not LONG and short is not None and jdk.version not in short:
+        pytest.skip("only with STILLFRAME_LONG=1: the short suite takes this load with JDK %s" % (short or "none"))
+    return options
 
 
 @pytest.mark.parametrize("load", LOADS)
 def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, tmp_path):
     """Some ten thousand stops of threads that run flat out: 99.9 % reach the bottom, and none of these is wrong."""
-    t = target(jdk.java([*QUIET, *LOADS[load]], "Demo", *BUSY))
+    t = target(jdk.java([*QUIET, *options_of(load, jdk)], "Demo", *BUSY))
     time.sleep(1.5)
     path = str(tmp_path / "java.sfr")
-    stillframe("record", "-p", t.pid, "-d", "40s" if LONG else "4s", "-F", "500hz", "-o", path, timeout=300).ok()
+    stillframe("record", "-p", t.pid, "-d", os.environ.get("SECS", "40s") if LONG else "4s", "-F", "500hz", "-o", path, timeout=300).ok()
     stacks = Stacks(path)
     busy = {"worker-with-a-long-name-" + kind for kind in BUSY}
     if load == "zgc":

@@ -2,7 +2,8 @@
 /*
  * A small profile, written by hand, whose sums can be done in the head:
  *
- *   worker 101   main > compute > inner (inlined)   15 ms on a CPU, in two samples, 3 ticks
+ *   worker 101   main > compute > inner (inlined)   15 ms on a CPU, in two samples, 3 ticks; inner is
+ *                                                approximate: more may be inlined into it
  *   worker 101   nothing known of the stack         1 ms blocked
  *   io     102   main > [futex]                     50 ms blocked, and a sample of no weight
  *   worker 103   main > "evil;name\nx" > a script   7 ms, of these 5 ms on a CPU, runnable; in two

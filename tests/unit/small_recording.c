@@ -125,7 +125,8 @@ static void name_one(struct sf_recording *recording, uint64_t address)
 	const struct sf_recording_name inlined[2] = {
 		{ "fn3", "fn3", "work.h", 33, true }, { "fn2", "fn2", "work.c", 22, false },
 	};
-	const struct sf_recording_name plain = { name, name, "work.c", function * 10, false };
+	const struct sf_recording_name plain = { name, name, "work.c", function * 10, false,
+						 function == 7 };
 
 	assert_int_equal(address % 0x1000, 0x11);
 	snprintf(name, sizeof(name), "fn%u", function);

@@ -36,7 +36,8 @@ void small_labelled(struct sf_recording *recording, unsigned at_ms, uint32_t thr
 
 /*
  * Names: function n is called "fn<n>" in "work.c"; function 3 is inlined into function 2 where it
- * stands (so address 3 has the functions fn3, fn2), function 9 has no name.
+ * stands (so address 3 has the functions fn3, fn2), function 9 has no name,
+ * function 7 is approximate.
  */
 void small_names(struct sf_recording *recording);
 void small_finish(struct sf_recording *recording);

@@ -47,7 +47,7 @@ static void collapsed_is_sorted_microseconds(void **state)
 	(void)state;
 	expect_folded(&wall, "io;main;[futex] 50000\n"
 			     "worker;[no stack] 1000\n"
-			     "worker;main;compute(int);inner 15000\n"
+			     "worker;main;compute(int);inner~ 15000\n"
 			     "worker;main;evil:name x;" FAKE_SCRIPT " 7000\n");
 }
 
@@ -57,7 +57,7 @@ static void clocks_and_threads_filter(void **state)
 	const struct sf_filter nobody = { .clock = SF_CLOCK_WALL, .threads = "^none$" };
 	(void)state;
 
-	expect_folded(&cpu, "worker;main;compute(int);inner 15000\n"
+	expect_folded(&cpu, "worker;main;compute(int);inner~ 15000\n"
 			    "worker;main;evil:name x;" FAKE_SCRIPT " 5000\n");
 	expect_folded(&offcpu, "io;main;[futex] 50000\n"
 			       "worker;[no stack] 1000\n"
@@ -79,12 +79,13 @@ static void speedscope_is_by_thread_and_time(void **state)
 		"{\"name\":\"inner\",\"file\":\"/src/app.c\"},\n"
 		"{\"name\":\"[futex]\"},\n"
 		"{\"name\":\"evil;name\\nx\"},\n"
-		"{\"name\":\"\\u003c/script>\\u003cimg src=x onerror=alert(1)>\"}\n"
+		"{\"name\":\"\\u003c/script>\\u003cimg src=x onerror=alert(1)>\"},\n"
+		"{\"name\":\"inner~\",\"file\":\"/src/app.c\"}\n"
 		"]},\n"
 		"\"profiles\":[\n"
 		"{\"type\":\"sampled\",\"name\":\"worker (101)\",\"unit\":\"nanoseconds\","
 		"\"startValue\":0,\"endValue\":16000000,\n"
-		"\"samples\":[\n[1,2,3],\n[0]\n],\"weights\":[15000000,1000000]},\n"
+		"\"samples\":[\n[1,2,7],\n[0]\n],\"weights\":[15000000,1000000]},\n"
 		"{\"type\":\"sampled\",\"name\":\"io (102)\",\"unit\":\"nanoseconds\","
 		"\"startValue\":0,\"endValue\":50000000,\n"
 		"\"samples\":[\n[1,4]\n],\"weights\":[50000000]},\n"
@@ -240,6 +241,9 @@ static void pprof_labels(void **state)
 	expect_label(message, message->sample[1]->label[2], "pid", "", 100);
 	expect_label(message, message->sample[1]->label[3], "state", "blocked", 0);
 
+	assert_int_equal(message->sample[0]->n_label, 5);
+	expect_label(message, message->sample[0]->label[4], "approximate", "inlined calls", 0);
+
 	/* One stack with two labels of the program's own is two samples. */
 	assert_int_equal(message->sample[2]->n_label, 5);
 	expect_label(message, message->sample[2]->label[4], "trace", "0001", 0);
@@ -322,10 +326,13 @@ static void html_sums_and_losses(void **state)
 /* main() at two lines is one node: root, no stack, main, compute, inner, futex, evil, script. */
 static void html_merges_lines_of_a_function(void **state)
 {
-	struct json_object *data = page_data(&wall);
+	struct json_object *data = page_data(&wall), *list;
 	(void)state;
 
 	assert_int_equal(json_object_array_length(get(get(data, "nodes"), "parent")), 8);
+	list = get(get(data, "nodes"), "approximate");
+	assert_int_equal(json_object_array_length(list), 1);
+	assert_int_equal(json_object_get_int(json_object_array_get_idx(list, 0)), 3);
 	json_object_put(data);
 }
 

@@ -111,7 +111,9 @@ static const struct {
 	const char *sql, *error;
 } damages[] = {
 	{ "PRAGMA application_id = 1", "is not a recording" },
-	{ "PRAGMA user_version = 3", "of version 3" },
+	{ "PRAGMA user_version = 4", "of version 4" },
+	{ "PRAGMA user_version = 2", "its table frame_functions is not" },
+	{ "UPDATE frame_functions SET approximate = 2", "approximate is 2, not in 0 to 1" },
 	{ "DROP TABLE holds", "its table holds is not" },
 	{ "DROP VIEW stack_times; DROP TABLE samples; CREATE VIEW samples AS SELECT 1 AS id",
 	  "its table samples is not" },
@@ -139,7 +141,7 @@ static const struct {
 	{ "UPDATE frame_functions SET function = 0", "function is 0" },
 	{ "UPDATE frame_functions SET frame = 99 WHERE frame = 1", "frame is 99" },
 	{ "UPDATE frame_functions SET seq = 1 WHERE seq = 0 AND frame = 1", "seq is 1, not in 0 to 0" },
-	{ "INSERT INTO frame_functions SELECT 1, 300, function, 0, 0 FROM frame_functions LIMIT 1",
+	{ "INSERT INTO frame_functions SELECT 1, 300, function, 0, 0, 0 FROM frame_functions LIMIT 1",
 	  "seq is 300" },
 	{ "UPDATE stacks SET parent = id", "parent is 1, not in 0 to 0" },
 	{ "UPDATE stacks SET parent = 6 WHERE id = 4", "parent is 6, not in 0 to 3" },
@@ -164,7 +166,7 @@ static const struct {
 	{ "UPDATE labels SET value = x'41'", "value has the wrong type" },
 	{ "UPDATE notes SET pid = 5000000000", "pid is 5000000000" },
 	{ "DROP TABLE labels", "its table labels is not" },
-	{ "PRAGMA user_version = 1", "its table samples is not" },
+	{ "PRAGMA user_version = 1", "its table frame_functions is not" },
 	{ "UPDATE losses SET thread = 3", "thread is 3" },
 	{ "UPDATE losses SET wall_ns = 9223372036854775807", "more than 292 years" },
 	{ "UPDATE holds SET up_to_ns = -1", "up_to_ns is -1" },
@@ -364,6 +366,44 @@ static void old_recordings_are_read_and_finished(void **state)
 	sf_profile_destroy(profile);
 }
 
+/*
+ * What a stillframe of version 2 wrote, and could not finish: frame_functions had a column less. The file is
+ * made from a new one.
+ */
+static void recordings_of_version_2_are_read_and_finished(void **state)
+{
+	static const char to_version_2[] =
+		"PRAGMA user_version = 2; DROP VIEW frame_names; DROP VIEW self_times; DROP VIEW total_times;"
+		"DROP TABLE frame_functions;"
+		"CREATE TABLE frame_functions(\n"
+		"  frame INTEGER NOT NULL,      -- frames.id\n"
+		"  seq INTEGER NOT NULL,        -- 0: the innermost\n"
+		"  function INTEGER NOT NULL,   -- functions.id\n"
+		"  line INTEGER NOT NULL,       -- 0: unknown\n"
+		"  inlined INTEGER NOT NULL,    -- 1: into the next one\n"
+		"  PRIMARY KEY(frame, seq)\n"
+		") WITHOUT ROWID;"
+		"UPDATE session SET complete = 0";
+	struct sf_recording *recording;
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+	uint32_t frame;
+	(void)state;
+
+	change(small_path("good.sfr"), to_version_2);
+	if (!sf_recording_reopen(small_path("good.sfr"), &recording, &err))
+		fail_msg("%s", err.text);
+	small_names(recording);
+	small_finish(recording);
+	assert_int_equal(small_query(small_path("good.sfr"), "PRAGMA user_version"), 2);
+	profile = small_load(small_path("good.sfr"));
+	assert_true(profile->complete);
+	assert_int_equal(profile->n_labels, 1);
+	frame = profile->nodes[profile->samples[0].node].frame;
+	assert_memory_equal(sf_profile_frame_name(profile, frame), "fn", 2);
+	sf_profile_destroy(profile);
+}
+
 /* What is reopened keeps its labels and notes, and their numbers. */
 static void unfinished_labels_are_kept(void **state)
 {
@@ -469,6 +509,7 @@ int main(void)
 		TEST(only_one_label_is_kept),
 		TEST(notes_are_text),
 		TEST(old_recordings_are_read_and_finished),
+		TEST(recordings_of_version_2_are_read_and_finished),
 		TEST(unfinished_labels_are_kept),
 		TEST(documented_queries_work),
 	};

@@ -146,6 +146,9 @@ static void everything_is_there(void **state)
 	assert_has(text, "    25.0    1.000 s          4  running  on a CPU\n");
 	assert_has(text, "    75.0    3.000 s          1  [futex]\n");
 	assert_has(text, "    28.6          2  late        the thread did not stop in time\n");
+	assert_has(text, "     0.5      0.5     5.0 ms  fn7~  libwork.so\n");
+	assert_has(text, "\n~     calls that the compiler inlined there may be missing (5.0 ms, 0.5 %); Java\n");
+	assert_has(text, "-XX:+DebugNonSafepoints");
 	free(text);
 }
 
@@ -193,7 +196,7 @@ static void the_tree_branches_and_folds(void **state)
 	free(text);
 
 	all = REPORT(SF_EXIT_OK, "--by", "tree", "--min-percent", "0", sample_path);
-	assert_has(all, "      0.5      0.5  └─ fn7\n");
+	assert_has(all, "      0.5      0.5  └─ fn7~\n");
 	assert_has(all, "      9.5      9.5  ├─ fn6\n");
 	free(all);
 
@@ -265,6 +268,7 @@ static void json_says_the_same(void **state)
 	assert_int_equal(number_at(all, "total_ns"), 1000 * (int64_t)MS);
 	assert_int_equal(number_at(all, "ticks"),
 			 number_at(all, "sample_ticks") + number_at(all, "lost_ticks"));
+	assert_int_equal(number_at(all, "approximate_ns"), 5 * (int64_t)MS);
 	assert_true(json_object_object_get_ex(all, "functions", &list));
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		self += number_at(json_object_array_get_idx(list, i), "self_ns");

@@ -276,17 +276,34 @@ static bool points_back(const struct heap *heap, uint64_t object, uint64_t threa
 	return sf_read_u64(heap->memory, object + heap->objects->eetop, &back) && back == thread;
 }
 
+static bool is_object_of(const struct heap *heap, uint64_t object, uint64_t thread)
+{
+	return object && object % 8 == 0 && find_thread_class(heap, object) &&
+	       points_back(heap, object, thread);
+}
+
+/* The field is a handle, which points to a slot with the reference; up to JDK 13 the reference itself. */
+static bool find_object(const struct heap *heap, uint64_t thread, uint64_t *ret)
+{
+	uint64_t handle;
+
+	if (!sf_hotspot_get(heap->hotspot, heap->memory, SF_HS_THREAD_OBJECT, thread, &handle) ||
+	    !handle)
+		return false;
+	if (sf_read_u64(heap->memory, handle, ret) && is_object_of(heap, *ret, thread))
+		return true;
+	*ret = handle;
+	return is_object_of(heap, handle, thread);
+}
+
 bool sf_java_thread_name(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 struct sf_java_objects *objects, uint64_t thread, char *ret, size_t size)
 {
 	const struct heap heap = { hotspot, memory, objects };
-	uint64_t handle, object, string;
+	uint64_t object, string;
 
 	ret[0] = 0;
-	/* An OopHandle since JDK 14 or so: the field is a pointer to a slot with the reference. */
-	if (!sf_hotspot_get(hotspot, memory, SF_HS_THREAD_OBJECT, thread, &handle) || !handle ||
-	    !sf_read_u64(memory, handle, &object) || !object || object % 8 != 0 ||
-	    !find_thread_class(&heap, object) || !points_back(&heap, object, thread) ||
+	if (!find_object(&heap, thread, &object) ||
 	    !reference(&heap, object + objects->name, &string) ||
 	    !read_string(&heap, string, ret, size))
 		return false;

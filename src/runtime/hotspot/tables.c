@@ -140,7 +140,7 @@ static void note_field(const struct entry *entry, struct sf_hotspot *ret)
 static void note_size(const struct entry *entry, struct sf_hotspot *ret)
 {
 	static const char *const wanted[SF_HS_N_SIZES] = {
-#define X(name, type) type,
+#define X(name, types) types,
 		SF_HOTSPOT_SIZES(X)
 #undef X
 	};
@@ -150,7 +150,7 @@ static void note_size(const struct entry *entry, struct sf_hotspot *ret)
 	if (!column_text(entry, SF_HE_TYPE_NAME, name) || size > 1 << 20)
 		return;
 	for (size_t i = 0; i < SF_HS_N_SIZES; i++) {
-		if (strcmp(wanted[i], name) == 0)
+		if (is_listed(wanted[i], name))
 			ret->sizes[i] = (uint32_t)size;
 	}
 }
