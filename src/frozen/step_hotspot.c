@@ -10,7 +10,12 @@
 
 #include "frozen/frozen.h"
 
-#define MAX_EXTRA_WORDS 6    /* that some code pushes around a call (JDK-8287425) */
+/*
+ * That some code pushes around a call: a few around the test for subtypes (JDK-8287425); 16 registers, 16 of
+ * 16 bytes and their upper halves, two arguments and one word to align them around JDK 8's trigonometry
+ * (HotSpot 8: cpu/x86/vm/macroAssembler_x86.cpp, fp_runtime_fallback).
+ */
+#define MAX_EXTRA_WORDS 83
 #define MAX_ADAPTER_BYTES 4096
 #define WORD 8
 
