@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/threads.h"
+#include "agent/visit.h"
 #include "base/cleanup.h"
 
 /* On the heap of the loader, made at a thread's first failure: never touched by a handler. */
@@ -56,16 +57,24 @@ int sf_profile_start(const char *options)
 	int saved_errno = errno;
 	struct sf_error err = { 0 };
 	const char *text = options ? options : secure_getenv("STILLFRAME");
+	bool ok;
 
-	return finish(start(text ? text : "", &err), &err, saved_errno);
+	sf_visit_begin();
+	ok = start(text ? text : "", &err);
+	sf_visit_end();
+	return finish(ok, &err, saved_errno);
 }
 
 int sf_profile_stop(void)
 {
 	int saved_errno = errno;
 	struct sf_error err = { 0 };
+	bool ok;
 
-	return finish(sf_agent_stop(&err), &err, saved_errno);
+	sf_visit_begin();
+	ok = sf_agent_stop(&err);
+	sf_visit_end();
+	return finish(ok, &err, saved_errno);
 }
 
 static int pause_or_resume(bool pause)
@@ -75,8 +84,11 @@ static int pause_or_resume(bool pause)
 	bool ok = sf_agent_running() ||
 		  sf_fail(&err, SF_E_INPUT, "nothing is being sampled: sf_profile_start() comes first");
 
-	if (ok)
+	if (ok) {
+		sf_visit_begin();
 		sf_agent_pause(pause);
+		sf_visit_end();
+	}
 	return finish(ok, &err, saved_errno);
 }
 

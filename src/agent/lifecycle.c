@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/interpose.h"
+#include "agent/visit.h"
 
 /* What the environment said, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
@@ -100,8 +101,12 @@ static void obey(const char *text)
 	/* First: the listener must be known by its id before threads are looked for. */
 	if (asked.listen && !sf_control_listen(&err))
 		complain(&err, false);
-	if (asked.start && !start(text, &err))
+	if (!asked.start)
+		return;
+	sf_visit_begin();
+	if (!start(text, &err))
 		complain(&err, false);
+	sf_visit_end();
 }
 
 /* --- fork --- */
@@ -133,10 +138,12 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 	options->again = false;
 	if (!options->first)
 		options->first = parent;
+	sf_visit_begin();
 	if (options->connect)
 		ok = sf_control_call(options->connect, &err);
 	else
 		ok = sf_agent_start(options, -1, &err);
+	sf_visit_end();
 	if (!ok)
 		complain(&err, false);
 }
@@ -174,6 +181,8 @@ static void finish(void)
 
 	/* The child of a vfork shares our memory, and must not exit() in the first place. */
 	if (getpid() == loaded_pid) {
+		if (sf_agent_running())
+			sf_visit_begin();
 		sf_control_unlisten();
 		if (!sf_agent_stop(&err))
 			complain(&err, false);

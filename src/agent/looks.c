@@ -3,6 +3,7 @@
 
 #include "agent/asleep.h"
 #include "agent/own_proc.h"
+#include "agent/visit.h"
 #include "frozen/inside.h"
 
 #define DEAF_PERIODS 10
@@ -36,6 +37,7 @@ static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t
 	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
 	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
 	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);
+	thread->asleep_ns -= (int64_t)sf_visit_take(thread->seat);
 	atomic_fetch_add(&thread->seat->waited_ns, wait_ns - thread->wait_ns);
 	thread->wait_ns = wait_ns;
 }
@@ -108,9 +110,24 @@ static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread
 		sf_asleep_sample(agent, thread, now_ns);
 }
 
+/* Its account is settled up to when it came to us: what it slept before extends its last sample asleep. */
+static void look_at_visitor(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
+			    uint64_t since_ns)
+{
+	if (since_ns <= thread->looked_ns)
+		return;
+	if (wants_wall(agent)) {
+		count_time(thread, cpu_ns, since_ns);
+		sf_asleep_again(&agent->options, thread, since_ns);
+	}
+	thread->sampled_asleep = false;
+	thread->cpu_ns = cpu_ns;
+	thread->looked_ns = since_ns;
+}
+
 void sf_look(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
 {
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, visit_since_ns;
 
 	if (!thread->watched || thread->replaced || is_leaving(thread))
 		return;
@@ -119,6 +136,11 @@ void sf_look(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t no
 	if (is_replaced(thread, cpu_ns)) {
 		thread->replaced = true;
 		sf_agent_threads_hurry();
+		return;
+	}
+	visit_since_ns = sf_visit_since(thread->seat);
+	if (visit_since_ns) {
+		look_at_visitor(agent, thread, cpu_ns, visit_since_ns);
 		return;
 	}
 	if (cpu_ns == thread->cpu_ns)

@@ -122,7 +122,7 @@ bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread 
 
 	if (!slot)
 		return false;
-	/* Said first, then looked at: the thread does both the other way round (thread_self.c). */
+	/* Said first, then looked at: the thread does both the other way round (leaving.c). */
 	if (!atomic_compare_exchange_strong(&thread->seat->asked, &none, slot->number + 1)) {
 		sf_slot_cancel(slot, generation);
 		return true;

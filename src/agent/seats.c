@@ -71,6 +71,7 @@ static void renew(struct sf_seat *seat)
 	atomic_store(&seat->n_samples, 0);
 	atomic_store(&seat->asked, 0);
 	atomic_store(&seat->rings_as, 0);
+	atomic_store(&seat->visited_ns, 0);
 }
 
 void sf_agent_seats_renew(void)

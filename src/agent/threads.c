@@ -7,6 +7,7 @@
 #include "agent/clock_timer.h"
 #include "agent/own_proc.h"
 #include "agent/seats.h"
+#include "agent/visit.h"
 #include "agent/watch.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
@@ -170,5 +171,6 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 		thread->sampled_asleep = false;
 		sf_own_run(thread->tid, &thread->wait_ns, &switches);
 		atomic_store(&thread->seat->waited_ns, 0);
+		sf_visit_restart(thread->seat, now_ns);
 	}
 }

@@ -6,6 +6,7 @@
 #include "agent/asleep.h"
 #include "agent/own_proc.h"
 #include "agent/seats.h"
+#include "agent/visit.h"
 #include "frozen/inside.h"
 #include "frozen/outbox.h"
 #include "stream/record.h"
@@ -122,6 +123,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 		thread->wait_ns = 0;
 	atomic_store(&seat->spoken_ns, cpu_ns);
 	atomic_store(&seat->waited_ns, 0);
+	sf_visit_restart(seat, now_ns);
 	atomic_store(&seat->period_ns, sf_inside.period_ns);
 	atomic_store(&seat->serial, thread->serial);
 	atomic_fetch_and(&seat->flags, ~(uint32_t)(SF_SEAT_UNWATCHED | SF_SEAT_DEAF));

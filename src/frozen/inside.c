@@ -223,7 +223,8 @@ static bool is_wanted(const struct tick *tick)
 	const uint32_t passed_over = SF_SEAT_LEAVING | SF_SEAT_UNWATCHED;
 
 	return tick->seat && atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) &&
-	       !(atomic_load_explicit(&tick->seat->flags, memory_order_relaxed) & passed_over);
+	       !(atomic_load_explicit(&tick->seat->flags, memory_order_relaxed) & passed_over) &&
+	       !atomic_load_explicit(&tick->seat->visit_since_ns, memory_order_relaxed);
 }
 
 static void serve_request(struct tick *tick, const void *ucontext)

@@ -131,6 +131,8 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
 	atomic_store_explicit(&seat->rings_as, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->clock_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->visit_since_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->visited_ns, 0, memory_order_relaxed);
 	atomic_store(&seat->tid, LEFT);
 }
 

@@ -43,6 +43,8 @@ struct sf_seat {
 	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept when that is closed: a signal may
 					* be under way still, and it is ours. 0: it never had one */
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
+	_Atomic uint64_t visit_since_ns; /* it is in a call of ours, no place to sample it; 0: it is not */
+	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its account */
 	uint64_t random;               /* the handler's: for jitter */
 	int64_t  over_ns;              /* the handler's: CPU time beyond the ticks of its samples */
 };

@@ -20,6 +20,7 @@
 #define DEPTH 64
 
 static void *memory;
+static bool begins_full;
 static _Alignas(8) uint8_t record[SF_STREAM_MAX_RECORD];
 
 static uint64_t process_cpu_ns(void)
@@ -85,6 +86,17 @@ static void fill_inside(const struct sf_agent_options *options,
 	sf_inside.n_foreign = sf_inside.n_late = sf_inside.n_no_slot = sf_inside.n_backed_off = 0;
 }
 
+static void fill_outbox(void)
+{
+	static const char bytes[256 << 10];
+	const struct sf_outbox_piece large = { bytes, sizeof(bytes) }, small = { bytes, 8 };
+
+	while (sf_outbox_put(sf_inside.outbox, SF_STREAM_NOTE, &large, 1))
+		;
+	while (sf_outbox_put(sf_inside.outbox, SF_STREAM_NOTE, &small, 1))
+		;
+}
+
 void sampling_start(struct sampling *sampling, const struct sf_agent_options *options,
 		    const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
 {
@@ -96,6 +108,8 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 	sampling->agent.options = *options;
 	sampling->agent.clock = kind;
 	fill_inside(options, kind);
+	if (begins_full)
+		fill_outbox();
 	sampling->agent.workspace = sf_workspace_create(&sf_inside.access, DEPTH, 8192);
 	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, &err);
 	assert_non_null(sampling->agent.threads);
@@ -106,7 +120,21 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 		fail_msg("%s", err.text);
 }
 
+void sampling_start_full(struct sampling *sampling, const struct sf_agent_options *options,
+			 const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
+{
+	begins_full = true;
+	sampling_start(sampling, options, kind, mode);
+	begins_full = false;
+}
+
 /* --- reading --- */
+
+void sampling_make_room(void)
+{
+	while (sf_outbox_get(memory, RING, record, sizeof(record)) == 1)
+		;
+}
 
 static struct counted *of(struct sampling *sampling, uint32_t serial)
 {

@@ -48,6 +48,14 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 void sampling_stop(struct sampling *sampling);
 void sampling_free(struct sampling *sampling);
 
+/*
+ * With a full outbox from the start on: nothing finds room in it until sampling_make_room(), which
+ * throws away what is in it.
+ */
+void sampling_start_full(struct sampling *sampling, const struct sf_agent_options *options,
+			 const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode);
+void sampling_make_room(void);
+
 /* The last thread with this id, or name; NULL: none. */
 struct counted *sampling_by_tid(struct sampling *sampling, int32_t tid);
 struct counted *sampling_by_name(struct sampling *sampling, const char *name);

@@ -23,6 +23,8 @@
 #include <cmocka.h>
 
 #include "agent/leaving.h"
+#include "agent/seats.h"
+#include "agent/visit.h"
 #include "frozen/raw.h"
 #include "sampling.h"
 
@@ -330,6 +332,55 @@ static void names_and_labels_are_told(void **state)
 	assert_string_equal(sampling.last_label, "trace4bf92f35");
 }
 
+/* Samples of a thread that the reader was never told of would be lost. */
+static void told_again_when_there_was_no_room(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	(void)state;
+
+	sampling_start_full(&sampling, &options, &sf_agent_clock_timer, SF_INSIDE_SAMPLER);
+	wait_scans(40); /* past those at which names are read anew */
+	sampling_make_room();
+	wait_scans(2);
+	burn(50000000);
+	end();
+	assert_non_null(sampling_by_tid(&sampling, gettid()));
+	assert_true(sampling_by_tid(&sampling, gettid())->n_samples > 0);
+	assert_true(sampling.lost_records > 0);
+}
+
+/* --- visits --- */
+
+/* What a thread does in a call of ours is not looked at, and its length is nobody's. */
+static void a_visit_is_nobodys_time(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	const struct counted *counted;
+	uint64_t began_ns = sf_raw_now_ns(), ended_ns, visit_ns;
+	uint32_t n_samples;
+	(void)state;
+
+	options.blocked_rate_mhz = 500000;
+	begin(&options, &sf_agent_clock_timer);
+	wait_scans(2);
+	sf_visit_begin();
+	visit_ns = sf_raw_now_ns();
+	n_samples = atomic_load(&sf_agent_find_own_seat()->n_samples);
+	burn(100000000);
+	assert_int_equal(atomic_load(&sf_agent_find_own_seat()->n_samples), n_samples);
+	for (int i = 0; i < 20; i++)
+		usleep(10000);
+	visit_ns = sf_raw_now_ns() - visit_ns;
+	sf_visit_end();
+	wait_scans(2);
+	end();
+	ended_ns = sf_raw_now_ns();
+	counted = sampling_by_tid(&sampling, gettid());
+	assert_non_null(counted);
+	assert_true(counted->asleep_wall_ns <= ended_ns - began_ns - visit_ns);
+	assert_int_equal(counted->cpu_ns + all_lost(counted), counted->end_cpu_ns);
+}
+
 /* --- coming and going --- */
 
 static void *live_shortly(void *arg)
@@ -514,6 +565,8 @@ int main(void)
 		cmocka_unit_test_teardown(main_only, clean),
 		cmocka_unit_test_teardown(those_whose_name_matches, clean),
 		cmocka_unit_test_teardown(names_and_labels_are_told, clean),
+		cmocka_unit_test_teardown(told_again_when_there_was_no_room, clean),
+		cmocka_unit_test_teardown(a_visit_is_nobodys_time, clean),
 		cmocka_unit_test_teardown(short_lives_are_unseen, clean),
 		cmocka_unit_test_teardown(they_leave_while_asked, clean),
 		cmocka_unit_test_teardown(five_thousand_threads, clean),
