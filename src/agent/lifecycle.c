@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/interpose.h"
+#include "agent/lifecycle.h"
 #include "agent/visit.h"
 
 /* What the environment said, for forked children. Strings live as long as the process. */
@@ -84,6 +85,22 @@ static bool start(const char *text, struct sf_error *err)
 	return ok;
 }
 
+/* What was asked for, begun. The first failure is the one that is told. */
+static bool begin(const char *text, struct sf_error *err)
+{
+	bool ok = true;
+
+	/* First: the listener must be known by its id before threads are looked for. */
+	if (asked.listen)
+		ok = sf_control_listen(err);
+	if (!asked.start)
+		return ok;
+	sf_visit_begin();
+	ok = start(text, ok ? err : NULL) && ok;
+	sf_visit_end();
+	return ok;
+}
+
 static void obey(const char *text)
 {
 	struct sf_error err = { 0 };
@@ -98,15 +115,33 @@ static void obey(const char *text)
 		return;
 	}
 	sign_environment(text, &asked);
-	/* First: the listener must be known by its id before threads are looked for. */
-	if (asked.listen && !sf_control_listen(&err))
+	if (!begin(text, &err))
 		complain(&err, false);
-	if (!asked.start)
-		return;
-	sf_visit_begin();
-	if (!start(text, &err))
-		complain(&err, false);
-	sf_visit_end();
+}
+
+bool sf_lifecycle_obey(const char *text, struct sf_error *err)
+{
+	struct sf_agent_options options;
+	bool listens = asked.listen, fine = sf_agent_options_parse(&options, text, err);
+
+	if (!fine || !is_for_us(&options)) {
+		sf_agent_options_deinit(&options);
+		return fine;
+	}
+	/* The environment's profile goes on: it began first, and there is one at a time. */
+	if (sf_agent_running()) {
+		asked.listen |= options.listen;
+		sf_agent_options_deinit(&options);
+		return !asked.listen || sf_control_listen(err);
+	}
+	asked = options;
+	asked.listen |= listens;
+	return begin(text, err);
+}
+
+void sf_lifecycle_complain(const struct sf_error *err, bool always)
+{
+	complain(err, always);
 }
 
 /* --- fork --- */

@@ -14,6 +14,7 @@
 
 #include "os/clock.h"
 #include "os/process.h"
+#include "runtime/hotspot/load.h"
 
 #define DRAIN_MS 10
 #define IDLE_NS 100000000u
@@ -47,7 +48,8 @@ static bool check(int32_t pid, struct sf_error *err)
 		return sf_signal_library(library, sizeof(library), err);
 	channel = call(pid, err);
 	if (channel < 0)
-		return false;
+		return sf_hotspot_is_in(pid) && sf_signal_library(library, sizeof(library), err) &&
+		       sf_hotspot_loadable(pid, err);
 	close(channel);
 	return true;
 }
@@ -377,18 +379,38 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 	return fine;
 }
 
+/* A Java virtual machine takes the agent in while it runs. There it stays, and is called the next time. */
+static int load_and_call(struct sf_capture *capture, struct sf_error *err)
+{
+	int32_t pid = capture->options.pid;
+	char library[4096];
+
+	if (!sf_signal_library(library, sizeof(library), err) ||
+	    !sf_hotspot_load(pid, library, "listen", err))
+		return -1;
+	if (!tell(capture, "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
+			   "it ends", err))
+		return -1;
+	return call(pid, err);
+}
+
+static bool call_first(struct sf_capture *capture, struct sf_error *err)
+{
+	int channel = call(capture->options.pid, err);
+
+	if (channel < 0 && sf_hotspot_is_in(capture->options.pid))
+		channel = load_and_call(capture, err);
+	capture->start_ns = capture->alone_ns = sf_now_ns();
+	return channel >= 0 && sf_signal_agent_add(capture, channel, capture->options.pid,
+						   capture->start_ns, err);
+}
+
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	int channel;
-
 	capture->sink = sink;
 	capture->start_ns = capture->alone_ns = sf_now_ns();
-	if (!capture->options.child) {
-		channel = call(capture->options.pid, err);
-		if (channel < 0 || !sf_signal_agent_add(capture, channel, capture->options.pid,
-							capture->start_ns, err))
-			return false;
-	}
+	if (!capture->options.child && !call_first(capture, err))
+		return false;
 	if (!sample_until_over(capture, err) || !stop_all(capture, err))
 		return false;
 	return capture->any_sampled || sf_signal_why(capture, err);

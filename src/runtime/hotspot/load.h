@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading a native agent into a Java virtual machine that runs, by its own attach mechanism (JDK:
+ * sun.tools.attach.VirtualMachineImpl, HotSpot: services/attachListener.cpp, os/posix/attachListener_posix.cpp):
+ * a socket in the /tmp that the machine sees, which its signal thread opens when SIGQUIT comes and a
+ * trigger file is in place. SIGQUIT is sent in no other case: it would print a thread dump on the
+ * program's output, or end it.
+ *
+ *   load_target.c    what must be known of the machine before anything is done to it
+ *   load_socket.c    the trigger, the socket, one request and its reply
+ *   load_reply.c     the text of requests and replies (hostile)
+ *   load_library.c   a library where the machine can see it
+ *
+ * All of it happens in a forked child that is the target's user, so nothing of ours changes and
+ * nothing is done with rights that the target does not have. Ordinary code; at most half a minute.
+ */
+#ifndef SF_RUNTIME_HOTSPOT_LOAD_H
+#define SF_RUNTIME_HOTSPOT_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Whether a HotSpot virtual machine is in this process, as far as its map can be read. */
+bool sf_hotspot_is_in(int32_t pid);
+
+/* Whether an agent might be loaded; if not, why, and what to do. Nothing is done to the process. */
+bool sf_hotspot_loadable(int32_t pid, struct sf_error *err);
+
+/*
+ * Loads `library` (an absolute path of ours) and calls its Agent_OnAttach with `options`. Where the
+ * target does not see this file it gets a copy in its /tmp, which is removed when it is loaded.
+ */
+bool sf_hotspot_load(int32_t pid, const char *library, const char *options, struct sf_error *err);
+
+#endif

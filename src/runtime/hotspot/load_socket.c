@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/hotspot/load_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/clock.h"
+
+#define LISTEN_NS UINT64_C(10000000000)
+#define ANSWER_NS UINT64_C(20000000000)
+#define LOOK_NS 10000000
+#define LOOK_MAX_NS 200000000
+
+/* --- the socket --- */
+
+/*
+ * The file itself, not where a link may lead; -1 and errno, EPERM where it is somebody else's. The
+ * machine makes it with mode 0600.
+ */
+static int open_socket_file(const struct sf_load_target *target)
+{
+	char name[32];
+	struct stat about;
+	SF_CLEANUP(close) int fd = -1;
+
+	snprintf(name, sizeof(name), ".java_pid%d", target->inner_pid);
+	fd = openat(target->tmp, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &about) != 0)
+		return -1;
+	if (!S_ISSOCK(about.st_mode) || about.st_uid != target->uid) {
+		errno = EPERM;
+		return -1;
+	}
+	return sf_steal_fd(&fd);
+}
+
+/* The one who listens is the process that is meant. 0: of a namespace that is not below ours. */
+static bool is_target(int fd, const struct sf_load_target *target)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.pid == target->pid || peer.pid == 0) && peer.uid == target->uid;
+}
+
+/* -1 and errno: nobody listens there (yet). */
+static int try_connect(const struct sf_load_target *target)
+{
+	const struct timeval limit = { .tv_sec = 5 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	SF_CLEANUP(close) int file = open_socket_file(target);
+	SF_CLEANUP(close) int fd = -1;
+
+	if (file < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+		return -1;
+	if (!is_target(fd, target)) {
+		errno = EPERM;
+		return -1;
+	}
+	return sf_steal_fd(&fd);
+}
+
+/* --- the trigger --- */
+
+/* The machine obeys it only where its own user, or root, owns it; some file systems change owners. */
+static bool make_trigger_in(const struct sf_load_target *target, int folder, const char *name,
+			    bool *made_ret)
+{
+	SF_CLEANUP(close) int fd = -1;
+	struct stat about;
+
+	*made_ret = false;
+	if (folder < 0)
+		return false;
+	fd = openat(folder, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		/* Somebody else attaches at this moment, or was killed when he did. */
+		return errno == EEXIST &&
+		       fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       S_ISREG(about.st_mode) && about.st_uid == target->uid;
+	*made_ret = true;
+	if (fstat(fd, &about) == 0 && about.st_uid == target->uid)
+		return true;
+	unlinkat(folder, name, 0);
+	*made_ret = false;
+	return false;
+}
+
+static int wait_for_socket(const struct sf_load_target *target, struct sf_error *err)
+{
+	uint64_t until_ns = sf_now_ns() + LISTEN_NS, pause_ns = LOOK_NS;
+	int fd;
+
+	while ((fd = try_connect(target)) < 0 && sf_now_ns() < until_ns) {
+		sf_sleep_until(sf_now_ns() + pause_ns);
+		pause_ns = pause_ns < LOOK_MAX_NS ? pause_ns * 5 / 4 : LOOK_MAX_NS;
+	}
+	if (fd < 0) {
+		sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: its Java virtual "
+			"machine did not begin to listen in %u s", target->pid,
+			(unsigned)(LISTEN_NS / 1000000000));
+		sf_fail_hint(err, "Is it stopped, or its CPU quota used up? Its socket would be "
+				  "/tmp/.java_pid%d, as it sees /tmp.", target->inner_pid);
+	}
+	return fd;
+}
+
+/* Once: where it listens already, a second SIGQUIT would print a thread dump. */
+static int trigger(const struct sf_load_target *target, struct sf_error *err)
+{
+	int folder = target->tmp, fd = -1;
+	bool made, ready;
+	char name[32];
+
+	snprintf(name, sizeof(name), ".attach_pid%d", target->inner_pid);
+	ready = make_trigger_in(target, folder, name, &made);
+	if (!ready) {
+		folder = target->folder;
+		ready = make_trigger_in(target, folder, name, &made);
+	}
+	if (!ready)
+		sf_fail_os(err, "no agent can be loaded into pid %d: cannot make the file %s in its "
+				"/tmp", target->pid, name);
+	else if (kill(target->pid, SIGQUIT) != 0)
+		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid);
+	else
+		fd = wait_for_socket(target, err);
+	if (made)
+		unlinkat(folder, name, 0);
+	return fd;
+}
+
+int sf_load_connect(const struct sf_load_target *target, struct sf_error *err)
+{
+	int fd = try_connect(target);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == EPERM) {
+		sf_fail(err, SF_E_DENIED, "no agent can be loaded into pid %d: /tmp/.java_pid%d, as it sees "
+			"/tmp, is not its own", target->pid, target->inner_pid);
+		return -1;
+	}
+	/* Refused: a machine with the same id left it behind. The new one replaces it. */
+	return trigger(target, err);
+}
+
+/* --- one request --- */
+
+static bool send_all(int fd, const char *bytes, size_t size, struct sf_error *err)
+{
+	while (size) {
+		ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return sf_fail_os(err, "cannot talk to the Java virtual machine");
+		bytes += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/* Bytes; 0: the end; -1: an error, or no time is left. */
+static ssize_t receive(int fd, char *ret, size_t size, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now_ns = sf_now_ns();
+		struct pollfd wanted = { .fd = fd, .events = POLLIN };
+		int n = now_ns < until_ns ?
+			poll(&wanted, 1, (int)((until_ns - now_ns) / 1000000 + 1)) : 0;
+
+		if (n == 0)
+			errno = ETIMEDOUT;
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return -1;
+		if (n > 0)
+			return recv(fd, ret, size, MSG_DONTWAIT);
+	}
+}
+
+long sf_load_ask(int fd, const char *request, size_t request_size, char *ret, size_t size,
+		 struct sf_error *err)
+{
+	uint64_t until_ns = sf_now_ns() + ANSWER_NS;
+	size_t used = 0;
+	ssize_t n;
+
+	if (!send_all(fd, request, request_size, err))
+		return -1;
+	while (used < size && (n = receive(fd, ret + used, size - used, until_ns)) != 0) {
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n < 0) {
+			sf_fail_os(err, "the Java virtual machine does not answer");
+			return -1;
+		}
+		used += (size_t)n;
+	}
+	if (used == size) {
+		sf_fail(err, SF_E_INPUT, "the Java virtual machine's answer is too long to be one");
+		return -1;
+	}
+	return (long)used;
+}

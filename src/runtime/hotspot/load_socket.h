@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attach socket of a virtual machine. Called as the target's own user (load.c). */
+#ifndef SF_RUNTIME_HOTSPOT_LOAD_SOCKET_H
+#define SF_RUNTIME_HOTSPOT_LOAD_SOCKET_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "runtime/hotspot/load_target.h"
+
+/*
+ * A connection to the machine itself (its pid is checked), which is asked to listen if it does not;
+ * -1. The caller closes. At most 10 s.
+ */
+int sf_load_connect(const struct sf_load_target *target, struct sf_error *err);
+
+/*
+ * Sends a request on a connection and reads the reply up to its end: the number of bytes, -1 when there
+ * is none in time (20 s) or it does not fit.
+ */
+long sf_load_ask(int fd, const char *request, size_t request_size, char *ret, size_t size,
+		 struct sf_error *err);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A virtual machine that an agent is to be loaded into, as it is seen from outside. */
+#ifndef SF_RUNTIME_HOTSPOT_LOAD_TARGET_H
+#define SF_RUNTIME_HOTSPOT_LOAD_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct sf_load_target {
+	int32_t  pid, inner_pid;     /* here, and in its own pid namespace */
+	uint32_t uid, gid;           /* effective */
+	int      tmp, folder;        /* O_PATH: the /tmp that it sees, the folder that it is in; -1: none */
+	bool     same_files;         /* it sees the same root folder as we do */
+};
+
+/*
+ * Looks, and refuses where loading cannot work or would do harm. The caller closes with
+ * sf_load_target_close in any case.
+ */
+bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_error *err);
+void sf_load_target_close(struct sf_load_target *target);
+
+/*
+ * The path, as it sees it, of a library that it has mapped already and whose file name begins so, "" if it
+ * has none; *deleted_ret: nothing stands there any more.
+ */
+void sf_load_target_mapped(const struct sf_load_target *target, const char *name, char *ret,
+			   unsigned long size, bool *deleted_ret);
+
+#endif
