@@ -206,6 +206,12 @@ void sf_cpu_prefer(void)
 }
 
 /* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
+/* A container's filter answers in the kernel's place, which would say that this is no tracee of ours. */
+static bool is_filtered(int32_t pid)
+{
+	return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0 && errno != ESRCH;
+}
+
 enum sf_hold sf_hold_allowed(int32_t pid)
 {
 	int fd = sf_proc_open(sf_process_live_id(pid), 0, "mem");
@@ -213,7 +219,9 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 	if (fd < 0)
 		return errno == ENOENT || errno == ESRCH ? SF_HOLD_GONE : SF_HOLD_DENIED;
 	close(fd);
-	return sf_task_tracer(pid, pid) ? SF_HOLD_BUSY : SF_HOLD_ASKED;
+	if (sf_task_tracer(pid, pid))
+		return SF_HOLD_BUSY;
+	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_ASKED;
 }
 
 static bool yama_refuses(void)

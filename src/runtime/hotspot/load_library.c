@@ -14,10 +14,14 @@
 #define CHUNK 65536
 #define MAX_LIBRARY (INT64_C(256) << 20)
 
-/* Also whether its user may go there: we are that user. */
-static bool is_seen(const struct sf_load_target *target, const char *path)
+/* The same file stands under the same path there, and its user may read it: we are that user. */
+static bool is_seen(const struct sf_load_target *target, const char *path, int fd)
 {
-	return target->same_files && access(path, R_OK) == 0;
+	struct stat own, its;
+
+	return path[0] == '/' && target->root >= 0 && fstat(fd, &own) == 0 &&
+	       fstatat(target->root, path + 1, &its, 0) == 0 && own.st_dev == its.st_dev &&
+	       own.st_ino == its.st_ino && faccessat(target->root, path + 1, R_OK, 0) == 0;
 }
 
 static bool copy_bytes(int from, int to, struct sf_error *err)
@@ -71,7 +75,7 @@ bool sf_load_library_show(const struct sf_load_target *target, const char *path,
 			  struct sf_load_library *ret, struct sf_error *err)
 {
 	*ret = (struct sf_load_library){ 0 };
-	if (!is_seen(target, path))
+	if (!is_seen(target, path, fd))
 		return copy(target, fd, ret, err);
 	if (strlen(path) >= sizeof(ret->path))
 		return sf_fail(err, SF_E_INPUT, "the path of the agent is too long");

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -250,33 +249,24 @@ static int open_folder(int32_t pid, const char *name)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool is_same_root(int32_t id)
-{
-	struct stat own, its;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/root", id);
-	return stat("/", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
-	       own.st_ino == its.st_ino;
-}
-
 static bool open_folders(struct sf_load_target *target, struct sf_error *err)
 {
 	int32_t id = sf_process_live_id(target->pid);
 
+	target->root = open_folder(id, "root");
 	target->tmp = open_folder(id, "root/tmp");
 	if (target->tmp < 0)
 		return sf_fail_os(err, "no agent can be loaded into pid %d: cannot open its /tmp",
 				  target->pid);
 	target->folder = open_folder(id, "cwd");
-	target->same_files = is_same_root(id);
 	return true;
 }
 
 bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_error *err)
 {
 	*ret = (struct sf_load_target){
-		.pid = pid, .inner_pid = sf_task_inner_id(pid, pid), .tmp = -1, .folder = -1 };
+		.pid = pid, .inner_pid = sf_task_inner_id(pid, pid), .root = -1,
+		.tmp = -1, .folder = -1 };
 	if (!read_user(ret, err) || !check_signal(pid, err) || !open_folders(ret, err))
 		return false;
 	if (!refuses_attach(pid))
@@ -288,9 +278,11 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 
 void sf_load_target_close(struct sf_load_target *target)
 {
-	if (target->tmp >= 0)
-		close(target->tmp);
-	if (target->folder >= 0)
-		close(target->folder);
-	target->tmp = target->folder = -1;
+	int *const folders[] = { &target->root, &target->tmp, &target->folder };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		if (*folders[i] >= 0)
+			close(*folders[i]);
+		*folders[i] = -1;
+	}
 }

@@ -11,8 +11,7 @@
 struct sf_load_target {
 	int32_t  pid, inner_pid;     /* here, and in its own pid namespace */
 	uint32_t uid, gid;           /* effective */
-	int      tmp, folder;        /* O_PATH: the /tmp that it sees, the folder that it is in; -1: none */
-	bool     same_files;         /* it sees the same root folder as we do */
+	int      root, tmp, folder;  /* O_PATH: its root folder, its /tmp, where it is; -1: none */
 };
 
 /*

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stock Java virtual machine takes the agent in while it runs, or as -agentpath; and is otherwise left as it was."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from conftest import AGENT, Recording, STILLFRAME, need
+from test_java import jdk  # noqa: F401 (a fixture)
+from test_signal_engine import NO_PTRACE
+
+pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+WARNING = "WARNING: "
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+ROOT = os.geteuid() == 0
+
+
+# STILLFRAME names the program under test here, and would be the agent's options there.
+PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+
+
+def what_it_said(t, jdk):
+    """All that the machine printed in its life but "ready"; what JDK 21 and later say of an agent is taken off, once."""
+    t.process.terminate()
+    status, said = t.finish()
+    assert status in (143, -signal.SIGTERM), (status, said)   # as the JVM ends at SIGTERM, and with -Xrs
+    lines = [line for line in said.splitlines() if line != "ready"]
+    warned = [line for line in lines if line.startswith(WARNING)]
+    assert len(warned) in ((0,) if jdk.version < 21 else (0, 3)), lines
+    return [line for line in lines if line not in warned], bool(warned)
+
+
+def left_behind(pid):
+    return [name for name in os.listdir("/tmp") if name == ".attach_pid%d" % pid or
+            name.startswith("libstillframe-agent-")]
+
+
+def record(stillframe, pid, path, *more, **how):
+    return stillframe("record", "-p", pid, "-e", "signal", "-d", "0.7s", "-o", path, *more, **how)
+
+
+def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
+    """Twice: loaded once, and the second time called. A socket that a dead machine left behind is no obstacle."""
+    t = target(jdk.java([], "Demo", "chain", "sleep"), env=PLAIN)
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind("/tmp/.java_pid%d" % t.pid)
+    stale.close()
+    first = record(stillframe, t.pid, tmp_path / "1.sfr").ok()
+    second = record(stillframe, t.pid, tmp_path / "2.sfr").ok()
+    assert "loaded into the Java virtual machine" in " ".join(first.err.split()), first
+    assert "loaded" not in second.err, second
+    for name in ("1.sfr", "2.sfr"):
+        recording = Recording(tmp_path / name)
+        assert recording.samples > 20
+        recording.assert_accounts()
+    with open("/proc/%d/maps" % t.pid) as maps:
+        assert len({line.split()[0] for line in maps if "libstillframe-agent" in line and " r-xp " in line}) == 1
+    t.assert_moves()
+    assert not left_behind(t.pid)
+    assert what_it_said(t, jdk) == ([], jdk.version >= 21)
+
+
+REFUSALS = {
+    "no attaching": (["-XX:+DisableAttachMechanism"], r"-XX:\+DisableAttachMechanism"),
+    "by the environment": ([], r"-XX:\+DisableAttachMechanism"),
+    "no signals": (["-Xrs"], r"does not listen to SIGQUIT \(-Xrs"),
+    "no agents": (["-XX:-EnableDynamicAgentLoading"], r"-XX:-EnableDynamicAgentLoading"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSALS)
+def test_a_machine_that_takes_none_is_let_be(stillframe, target, jdk, why, tmp_path):
+    """One clear message, no thread dump on its output, nothing left behind; it runs on."""
+    options, message = REFUSALS[why]
+    env = dict(PLAIN)
+    if why == "by the environment":
+        env["JAVA_TOOL_OPTIONS"] = "-XX:+DisableAttachMechanism"
+    t = target(jdk.java(options, "Demo", "chain"), env=env)
+    done = record(stillframe, t.pid, tmp_path / "r.sfr").fails()
+    assert re.search(message, done.err), done
+    assert not (tmp_path / "r.sfr").exists()
+    t.assert_moves()
+    assert not left_behind(t.pid)
+    said, warned = what_it_said(t, jdk)
+    assert [line for line in said if not line.startswith("Picked up")] == [] and not warned
+
+
+def test_auto_loads_where_ptrace_is_refused(stillframe, target, jdk, tmp_path):
+    if os.uname().machine != "x86_64":
+        pytest.skip("the filter has x86-64's number of ptrace")
+    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    done = stillframe("record", "-p", t.pid, "-d", "0.7s", "-o", tmp_path / "r.sfr",
+                      prefix=(sys.executable, "-c", NO_PTRACE)).ok()
+    assert re.search(r"so by signal, from inside", done.err), done
+    assert "loaded into the Java virtual machine" in " ".join(done.err.split()), done
+    assert Recording(tmp_path / "r.sfr").samples > 20
+
+
+@pytest.fixture
+def open_folder(jdk):
+    """A folder that everybody may enter, with the classes in it."""
+    folder = tempfile.mkdtemp(prefix="stillframe-test-", dir="/tmp")
+    os.chmod(folder, 0o755)
+    shutil.copytree(jdk.classes, folder + "/classes")
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root, to become another user")
+def test_another_user(stillframe, target, jdk, open_folder):
+    """Root loads into anybody's machine, as that user; everybody into his own; nobody into another's."""
+    need("setpriv")
+    java = [jdk.folder + "/bin/java", "-cp", open_folder + "/classes", "Demo", "chain"]
+    out = open_folder + "/out"
+    os.mkdir(out)
+    os.chown(out, 65534, 65534)
+    t = target([*NOBODY, *java], env=PLAIN)
+    record(stillframe, t.pid, out + "/root.sfr").ok()
+    assert Recording(out + "/root.sfr").samples > 20
+    # What the agent in it made is the user's own.
+    assert os.stat("/tmp/stillframe-65534").st_uid == 65534
+    assert not left_behind(t.pid)
+    assert what_it_said(t, jdk)[0] == []
+
+    if subprocess.run([*NOBODY, "test", "-x", STILLFRAME]).returncode:
+        pytest.skip("the rest: another user may not run %s" % STILLFRAME)
+    t = target([*NOBODY, *java], env=PLAIN)
+    record(stillframe, t.pid, out + "/own.sfr", prefix=NOBODY, cwd=out).ok()
+    assert Recording(out + "/own.sfr").samples > 20
+    t = target(java, env=PLAIN)
+    done = record(stillframe, t.pid, out + "/others.sfr", prefix=NOBODY, cwd=out).fails()
+    t.assert_moves()
+    assert what_it_said(t, jdk) == ([], False), done
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root, for a mount namespace")
+def test_a_machine_that_does_not_see_the_library(stillframe, target, jdk, tmp_path):
+    """It has a /tmp of its own, and in it for a moment a copy of the library."""
+    need("unshare")
+    library = tempfile.mkdtemp(prefix="stillframe-test-", dir="/tmp")
+    try:
+        shutil.copy(AGENT, library)
+        classes = "/dev/shm/stillframe-test-%d" % os.getpid()
+        shutil.copytree(jdk.classes, classes)
+        t = target(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /tmp && exec \"$@\"", "sh",
+                    jdk.folder + "/bin/java", "-cp", classes, "Demo", "chain"], env=PLAIN)
+        for name in ("1.sfr", "2.sfr"):
+            record(stillframe, t.pid, tmp_path / name,
+                   env={**os.environ, "STILLFRAME_AGENT": library + "/libstillframe-agent.so"}).ok()
+            assert Recording(tmp_path / name).samples > 20
+        names = os.listdir("/proc/%d/root/tmp" % t.pid)
+        assert ".java_pid%d" % t.pid in names, names
+        assert not [name for name in names if name.startswith((".attach", "libstillframe"))], names
+        assert what_it_said(t, jdk)[0] == []
+    finally:
+        shutil.rmtree(library)
+        shutil.rmtree(classes, ignore_errors=True)
+
+
+def test_agentpath(stillframe, target, jdk, tmp_path):
+    """The options of STILLFRAME=: a stream file, and listening; with the library preloaded as well, there is one agent."""
+    out = tmp_path / "a.sfs"
+    t = target(jdk.java(["-agentpath:%s=out=%s,rate=499hz,listen" % (AGENT, out)], "Demo", "chain"),
+               env={**PLAIN, "LD_PRELOAD": AGENT})
+    t.assert_moves()
+    assert what_it_said(t, jdk) == ([], False)
+    report = subprocess.run([STILLFRAME, "report", str(out)], capture_output=True, text=True, timeout=60)
+    assert report.returncode == 0 and "incomplete" not in report.stdout + report.stderr, report
+
+    t = target(jdk.java(["-agentpath:%s=listen" % AGENT], "Demo", "chain"), env=PLAIN)
+    done = record(stillframe, t.pid, tmp_path / "r.sfr").ok()
+    assert "loaded" not in done.err and Recording(tmp_path / "r.sfr").samples > 20, done
+    assert what_it_said(t, jdk) == ([], False)
+
+
+def test_agentpath_that_says_nothing_understandable(target, jdk):
+    """One line, and the program runs as without."""
+    t = target(jdk.java(["-agentpath:%s=colour=red" % AGENT], "Demo", "chain"), env=PLAIN)
+    t.assert_moves()
+    said, _ = what_it_said(t, jdk)
+    assert len(said) == 1 and said[0].startswith("stillframe: ") and "colour" in said[0], said
+
+
+def test_a_long_path(stillframe, target, jdk, tmp_path):
+    """The older protocol has room for 1,024 bytes; JDK 24 and later know another one."""
+    folder = str(tmp_path)
+    while len(folder) < 1100:
+        folder += "/" + "long" * 40
+        os.mkdir(folder)
+    shutil.copy(AGENT, folder)
+    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    done = record(stillframe, t.pid, tmp_path / "r.sfr",
+                  env={**os.environ, "STILLFRAME_AGENT": folder + "/libstillframe-agent.so"})
+    if jdk.version >= 24:
+        assert Recording(tmp_path / "r.sfr").samples > 20, done.ok()
+    else:
+        assert "up to 1024 bytes" in done.fails().err, done
+    assert what_it_said(t, jdk)[0] == []
