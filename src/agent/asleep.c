@@ -102,7 +102,7 @@ bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, ui
 	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc)
 		return false;
 	fill(&agent->workspace->still, thread, &place, now_ns);
-	sf_workspace_walk(agent->workspace, &agent->workspace->still);
+	sf_inside_walk(agent->workspace, &agent->workspace->still, thread->seat);
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
 		return false;
 	if (!put(agent, thread))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables) and keep_out.c
- * (the outbox and the stream's file). Only the keeper's thread touches it, but for sf_keep_start() before that thread
+ * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables), keep_java.c (a Java
+ * virtual machine) and keep_out.c (the outbox and the stream's file). Only the keeper's thread touches it, but for sf_keep_start() before that thread
  * runs, and the words that others wait on.
  */
 #ifndef SF_AGENT_KEEP_H
@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "base/vec.h"
 #include "os/own_fd.h"
+#include "runtime/hotspot/finder.h"
 #include "stream/file.h"
 #include "target/process.h"
 
@@ -26,6 +27,25 @@ struct sf_kept_map {
 struct sf_kept_miss {
 	uint32_t image;
 	uint64_t since_ns;
+};
+
+#define SF_KEPT_JAVA_NAME 256
+
+/* What was told of a thread, by its seat. */
+struct sf_kept_java_thread {
+	uint32_t serial;          /* of whom the rest is told */
+	uint64_t named_ns;        /* when it was last asked for its name */
+	char name[SF_KEPT_JAVA_NAME];
+};
+
+struct telling;                   /* keep_java.c's: a record under way */
+
+struct sf_keep_java {
+	struct sf_jvm_finder finder;
+	struct telling *telling;
+	SF_VEC(struct sf_kept_java_thread) threads;
+	uint64_t next_look_ns;    /* at them */
+	uint64_t n_untold;        /* places that could not be described */
 };
 
 struct sf_keep {
@@ -48,7 +68,11 @@ struct sf_keep {
 	uint32_t n_told;          /* images up to this number were told */
 	uint64_t missing_tried_ns;
 	bool renew;               /* a table has come since the map was made */
+	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
+
+	/* keep_java.c */
+	struct sf_keep_java java;
 
 	/* keep_out.c */
 	struct sf_stream_file *file;
@@ -63,6 +87,18 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err);
 void sf_keep_maps_deinit(struct sf_keep *keep);
 /* Looks for new code if it is time, tries for missing tables, frees what nobody uses. */
 void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
+
+/* --- keep_java.c --- */
+
+/* Attaches to a virtual machine if it is time: with the next map its frames are known. */
+void sf_keep_java_look(struct sf_keep *keep);
+/* Describes the places that are wanted; true: there were some. */
+bool sf_keep_java_describe(struct sf_keep *keep);
+/* The same; looks for new threads and names now and then. */
+bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns);
+/* Tells what is still to be told. Nothing walks any more. */
+void sf_keep_java_end(struct sf_keep *keep);
+void sf_keep_java_deinit(struct sf_keep *keep);
 
 /* --- keep_out.c --- */
 

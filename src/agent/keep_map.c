@@ -152,7 +152,7 @@ static bool tell_images(struct sf_keep *keep)
 
 static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
 {
-	return a && b && a->n_regions == b->n_regions &&
+	return a && b && a->hotspot == b->hotspot && a->n_regions == b->n_regions &&
 	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
 }
 
@@ -219,6 +219,8 @@ static bool is_due(struct sf_keep *keep, uint64_t now_ns)
 	uint64_t passed_ns = now_ns - keep->process.refreshed_ns;
 	uint64_t least_ns = keep->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE);
 
+	if (keep->urgent)
+		return true;
 	if (!young && least_ns < STALE_MIN_NS)
 		least_ns = STALE_MIN_NS;
 	if (passed_ns < least_ns)
@@ -242,9 +244,10 @@ void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
 	if (is_due(keep, now_ns)) {
 		/* First: code that is met while the map is read is looked for again. */
 		atomic_store(&sf_inside.map_stale, 0);
-		keep->renew = false;
+		keep->renew = keep->urgent = false;
 		renew(keep, NULL);
 	}
+	sf_keep_java_look(keep);
 	if (keep->retired.n)
 		free_retired(keep);
 	say_whether_complete(keep);
@@ -273,6 +276,7 @@ void sf_keep_maps_deinit(struct sf_keep *keep)
 	atomic_store(&sf_inside.map, NULL);
 	for (size_t i = 0; i < keep->retired.n; i++)
 		free(keep->retired.items[i].map);
+	sf_keep_java_deinit(keep);
 	sf_vec_deinit(&keep->retired);
 	sf_vec_deinit(&keep->missing);
 	sf_process_deinit(&keep->process);

@@ -60,15 +60,18 @@ static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
 {
 	uint32_t asked = atomic_load(&keep->flush_asked);
 	uint64_t bytes = sf_keep_out_drain(keep);
+	bool busy;
 
 	if (atomic_exchange(&keep->flushed, asked) != asked)
 		sf_raw_futex_wake(&keep->flushed, INT_MAX);
 	sf_keep_maps_turn(keep, now_ns);
+	busy = sf_keep_java_turn(keep, now_ns) || keep->urgent || bytes > BUSY_BYTES ||
+	       now_ns - keep->started_ns < YOUNG_NS;
 	if (now_ns - keep->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		keep->signal_checked_ns = now_ns;
 		sf_agent_signal_check();
 	}
-	return bytes > BUSY_BYTES || now_ns - keep->started_ns < YOUNG_NS ? SHORT_TURN_NS : TURN_NS;
+	return busy ? SHORT_TURN_NS : TURN_NS;
 }
 
 static void *run(void *arg)
@@ -150,6 +153,7 @@ bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_err
 	bool ok;
 
 	end_thread(keep);
+	sf_keep_java_end(keep);
 	ok = sf_keep_out_end(keep, sampler_cpu_ns + cpu_ns) ||
 	     sf_fail(err, SF_E_SYSTEM, "nobody reads what is sampled any more");
 	sf_keep_maps_deinit(keep);

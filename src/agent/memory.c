@@ -14,6 +14,9 @@
 #define RING_SIZE (1u << 20)
 #define OUTBOX_SIZE (sizeof(struct sf_outbox_header) + RING_SIZE)
 #define SLOTS_SIZE (N_SLOTS * sizeof(struct sf_slot))
+#define N_PLACES (1u << 17)   /* 1 MB, of which what is used is touched */
+#define QUEUE_RING (256u << 10)
+#define QUEUE_SIZE (sizeof(struct sf_outbox_header) + QUEUE_RING)
 #define WAIT_NS 2000000000u
 #define LOOK_NS 200000u
 
@@ -122,6 +125,33 @@ bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
 	sf_inside.outbox = sf_outbox_init(outbox_memory, RING_SIZE, SF_STREAM_VERSION);
 	if (fd_ret)
 		*fd_ret = sf_steal_fd(&fd);
+	return true;
+}
+
+/*
+ * A handler that comes late may still put a key of the last profile into the set: nobody asks for
+ * it, as those of this one differ.
+ */
+bool sf_agent_make_places(struct sf_error *err)
+{
+	const size_t keys_size = N_PLACES * sizeof(uint64_t);
+	static struct sf_places places;
+	void *memory = places.keys;
+
+	if (!memory) {
+		memory = mmap(NULL, keys_size + QUEUE_SIZE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (memory == MAP_FAILED)
+			return sf_fail_memory(err);
+	} else {
+		madvise(memory, keys_size + QUEUE_SIZE, MADV_DONTNEED); /* zeroes */
+	}
+	places.seed = sf_now_ns() ^ (uint64_t)getpid() << 40;
+	places.n_keys = N_PLACES;
+	places.queue = sf_outbox_init((uint8_t *)memory + keys_size, QUEUE_RING, 0);
+	atomic_store(&places.n_untold, 0);
+	places.keys = memory;
+	atomic_store(&sf_inside.places, &places);
 	return true;
 }
 

@@ -20,6 +20,9 @@ void sf_agent_empty_slots(void);
  * caller's to close; NULL: the memory is this process's alone.
  */
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
+/* The set and the queue of managed places, empty, with keys of their own, into sf_inside. */
+bool sf_agent_make_places(struct sf_error *err);
+
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */
 void sf_agent_leave_outbox(void);
 

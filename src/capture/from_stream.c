@@ -144,6 +144,10 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 	SF_CLEANUP(free) char *name = copy_text(thread->name, thread->name_size);
 	struct sf_feed_thread *known = find_thread(feed, thread->serial);
 
+	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
+	if (known && known->full_name && !thread->is_full)
+		return true;
+
 	see_time(feed, thread->time_ns);
 	if (!name)
 		return sf_fail_memory(err);
@@ -155,6 +159,7 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 		++*feed->n_serials;
 		known = &feed->threads.items[feed->threads.n - 1];
 	}
+	known->full_name |= thread->is_full != 0;
 	return sink->thread(sink->arg, known->serial, feed->pid, thread->tid, name, thread->time_ns,
 			    err);
 }
@@ -207,6 +212,7 @@ static bool take_frames(struct sf_feed *feed, const struct sf_stream_sample *sam
 			.image = frame->image,
 			.via = frame->via,
 			.flags = frame->flags & SF_FRAME_EXACT,
+			.kind = frame->kind,
 		};
 	}
 	feed->frames.n = sample->n_frames;
@@ -329,6 +335,46 @@ static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
 	return sf_feed_lost(feed, sink, end->lost_records, err);
 }
 
+/* The next text of a place's record, zero-terminated: from *text to *copies, which move on. */
+static const char *take_text(const char **text, size_t size, char **copies)
+{
+	const char *ret = *copies;
+
+	memcpy(*copies, *text, size);
+	(*copies)[size] = 0;
+	*copies += size + 1;
+	*text += size;
+	return ret;
+}
+
+static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_place *place = (const void *)record;
+	struct sf_seen_function functions[SF_STREAM_MAX_FUNCTIONS];
+	const struct sf_seen_place_told told = { place->key, functions, place->n_functions };
+	const char *text = (const char *)&place->functions[place->n_functions];
+	SF_CLEANUP(free) char *memory = malloc(place->text_size + 3 * (size_t)place->n_functions);
+	char *copies = memory;
+
+	_Static_assert(SF_STREAM_MAX_FUNCTIONS <= SF_SEEN_FUNCTIONS, "a sink takes them all");
+	if (!memory)
+		return sf_fail_memory(err);
+	for (uint32_t i = 0; i < place->n_functions; i++) {
+		const struct sf_stream_function *function = &place->functions[i];
+
+		functions[i] = (struct sf_seen_function){
+			.name = take_text(&text, function->name_size, &copies),
+			.linkage = take_text(&text, function->linkage_size, &copies),
+			.file = take_text(&text, function->file_size, &copies),
+			.line = function->line,
+			.inlined = function->flags & SF_STREAM_INLINED,
+			.approximate = function->flags & SF_STREAM_APPROXIMATE,
+		};
+	}
+	return !sink->place || sink->place(sink->arg, feed->pid, &told, err);
+}
+
 /* To add a record: its line here. */
 static bool (*const feeders[SF_STREAM_N_TYPES])(struct sf_feed *feed, const struct sf_sink *sink,
 						const struct sf_record_header *record,
@@ -343,6 +389,7 @@ static bool (*const feeders[SF_STREAM_N_TYPES])(struct sf_feed *feed, const stru
 	[SF_STREAM_LABEL] = feed_label,
 	[SF_STREAM_NOTE] = feed_note,
 	[SF_STREAM_END] = feed_end,
+	[SF_STREAM_PLACE] = feed_place,
 };
 
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,

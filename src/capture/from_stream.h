@@ -20,6 +20,7 @@ struct sf_feed_thread {
 	uint32_t serial;          /* the session's */
 	uint64_t cpu_ns;          /* of its samples and losses so far, each by the kernel's count */
 	bool ended;
+	bool full_name;           /* it has been told; the system's would be less */
 };
 
 struct sf_feed_label {

@@ -39,6 +39,23 @@ struct sf_seen_image {
 	size_t build_id_size;
 };
 
+/* One function at a place in managed code. Text is zero-terminated. */
+struct sf_seen_function {
+	const char *name, *linkage, *file; /* "" where nothing is known */
+	uint32_t line;          /* 0: unknown */
+	bool inlined;           /* into the next one */
+	bool approximate;       /* what is inlined at the place is not known exactly */
+};
+
+#define SF_SEEN_FUNCTIONS 128
+
+/* What is at such a place, innermost first: at most SF_SEEN_FUNCTIONS. Valid during the call. */
+struct sf_seen_place_told {
+	uint64_t key;           /* by which the process's frames name it */
+	const struct sf_seen_function *functions;
+	size_t n;
+};
+
 /* What is known of a thread that was walked where it stood, besides the trace. */
 struct sf_seen {
 	uint64_t time_ns;
@@ -83,9 +100,16 @@ struct sf_sink {
 	bool (*image)(void *arg, int32_t pid, const struct sf_seen_image *image,
 		      struct sf_error *err);
 
-	/* A sample with its walk done. The frames' image numbers are those of `image` for its process. */
+	/*
+	 * A sample with its walk done. The frames' image numbers are those of `image` for its process;
+	 * the address of a managed frame is the key of its place, which may be told later.
+	 */
 	bool (*trace)(void *arg, uint32_t serial, const struct sf_trace *trace,
 		      const struct sf_seen *seen, const struct sf_weight *weight,
+		      struct sf_error *err);
+
+	/* What is at a place that frames of `pid` name. May be NULL: then nobody wants to know. */
+	bool (*place)(void *arg, int32_t pid, const struct sf_seen_place_told *told,
 		      struct sf_error *err);
 
 	/* Something that the user should read, once, with the summary and in the recording. */

@@ -235,3 +235,12 @@ bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader 
 		*bci_ret = (int32_t)(bcp - start);
 	return true;
 }
+
+bool sf_hotspot_is_thread(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			  uint64_t thread, int32_t tid)
+{
+	uint64_t os, id;
+
+	return sf_hotspot_get(hotspot, memory, SF_HS_THREAD_OS, thread, &os) && os &&
+	       sf_hotspot_get(hotspot, memory, SF_HS_OS_ID, os, &id) && (int32_t)id == tid;
+}

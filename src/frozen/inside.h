@@ -19,6 +19,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/outbox.h"
+#include "frozen/places.h"
 #include "frozen/seats.h"
 #include "frozen/self.h"
 #include "frozen/slot.h"
@@ -45,6 +46,7 @@ struct sf_inside {
 	struct sf_seat *seats;
 	struct sf_outbox_header *outbox;   /* NULL: nobody listens */
 	const struct sf_code_map *_Atomic map;
+	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
@@ -76,6 +78,13 @@ void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
  * outbox it becomes a loss, or if not even that has room, the thread's next sample speaks for it. The sampler calls it between sf_slot_take and sf_slot_release. Signal-safe.
  */
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
+
+/*
+ * sf_workspace_walk of a thread that has a seat (NULL: none is known): where native code cannot be
+ * walked, what a virtual machine knows of its thread is taken in. Signal-safe.
+ */
+enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *still,
+			   const struct sf_seat *seat);
 
 /*
  * Puts workspace->trace into the outbox as this sample, whose number of frames and end are filled in. False:

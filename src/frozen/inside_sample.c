@@ -2,6 +2,8 @@
 /* The walk of a thread that stands in a slot, and what becomes of it: part of inside.h. */
 #include "frozen/inside.h"
 
+#include "frozen/hotspot.h"
+
 #include <stddef.h>
 
 #include "frozen/raw.h"
@@ -27,14 +29,28 @@ static const struct sf_code_map *pin_map(struct sf_slot *slot)
 
 static bool is_map_stale(const struct sf_trace *trace)
 {
+	const struct sf_frame *last;
+
 	switch (trace->end) {
 	case SF_END_NO_CODE:
 	case SF_END_NO_RULE:
 	case SF_END_STUCK:
 		return true;
 	default:
-		return trace->n_frames > 0 && trace->frames[trace->n_frames - 1].image == 0;
+		break;
 	}
+	last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
+	return last && last->image == 0 && !sf_kind_is_managed(last->kind);
+}
+
+/* Managed code: its key leaves, and what is there is told once (places.h). */
+static void pack_managed(const struct sf_frame *frame, struct sf_stream_frame *ret)
+{
+	struct sf_places *places = atomic_load_explicit(&sf_inside.places, memory_order_acquire);
+
+	ret->address = places ? sf_places_meet(places, frame) : 0;
+	ret->image = 0;
+	ret->kind = frame->kind;
 }
 
 static void pack_frames(struct sf_workspace *workspace)
@@ -50,6 +66,8 @@ static void pack_frames(struct sf_workspace *workspace)
 			.via = frame->via,
 			.flags = frame->flags,
 		};
+		if (sf_kind_is_managed(frame->kind))
+			pack_managed(frame, &workspace->packed[i]);
 	}
 }
 
@@ -119,6 +137,29 @@ static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slo
 		lose_sample(seat, slot);
 }
 
+static bool may_lead_on(enum sf_end end)
+{
+	return end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_EMPTY;
+}
+
+enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *still,
+			   const struct sf_seat *seat)
+{
+	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
+	enum sf_end end;
+	uint64_t thread;
+
+	still->java_thread = 0;
+	end = sf_workspace_walk(workspace, still);
+	if (!hotspot || !seat || !may_lead_on(end))
+		return end;
+	thread = atomic_load_explicit(&seat->java_thread, memory_order_relaxed);
+	if (!thread || !sf_hotspot_is_thread(hotspot, &still->memory, thread, still->tid))
+		return end;
+	still->java_thread = thread;
+	return sf_workspace_walk(workspace, still);
+}
+
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot)
 {
 	struct sf_still *still = &workspace->still;
@@ -133,7 +174,7 @@ enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slo
 	still->state = SF_STATE_RUNNING;
 	still->syscall = SF_SYSCALL_NONE;
 	still->time_ns = slot->tick_ns;
-	end = sf_workspace_walk(workspace, still);
+	end = sf_inside_walk(workspace, still, &sf_inside.seats[slot->seat]);
 	atomic_store_explicit(&slot->map, NULL, memory_order_release);
 	put_sample(workspace, slot);
 	return end;

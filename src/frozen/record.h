@@ -21,7 +21,8 @@
 	X(LOSS, sf_stream_loss, "a tick without a sample")                                         \
 	X(LABEL, sf_stream_label, "a label that samples may carry")                                \
 	X(NOTE, sf_stream_note, "something that the user should read")                             \
-	X(END, sf_stream_end, "sampling was stopped")
+	X(END, sf_stream_end, "sampling was stopped")                                             \
+	X(PLACE, sf_stream_place, "the functions at a place that frames name by its key")
 
 enum sf_stream_type {
 	SF_STREAM_FILLER, /* 0 */
@@ -32,11 +33,12 @@ enum sf_stream_type {
 };
 
 struct sf_stream_frame {
-	uint64_t address;          /* in the file; the pc itself when image is 0 */
-	uint32_t image;
+	uint64_t address;          /* in the file; the pc itself when image is 0; managed: the key */
+	uint32_t image;            /* managed: 0 */
 	uint8_t  via;              /* enum sf_via */
 	uint8_t  flags;            /* enum sf_frame_flags */
-	uint16_t reserved;
+	uint8_t  kind;             /* enum sf_frame_kind: native or managed (sf_kind_is_managed) */
+	uint8_t  reserved;
 };
 
 struct sf_stream_sample {

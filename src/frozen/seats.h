@@ -45,6 +45,7 @@ struct sf_seat {
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	_Atomic uint64_t visit_since_ns; /* it is in a call of ours, no place to sample it; 0: it is not */
 	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its account */
+	_Atomic uint64_t java_thread;  /* its JavaThread, 0: none, or not known; may be out of date */
 	uint64_t random;               /* the handler's: for jitter */
 	int64_t  over_ns;              /* the handler's: CPU time beyond the ticks of its samples */
 };

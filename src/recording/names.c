@@ -85,8 +85,8 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 	return true;
 }
 
-static uint32_t add_function(struct sf_recording *recording, uint32_t module,
-			     const struct sf_recording_name *name)
+uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
+			       const struct sf_recording_name *name)
 {
 	struct sf_function_key key = {
 		.name = sf_recording_text(recording, name->function),
@@ -107,7 +107,7 @@ static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t 
 		struct sf_frame_function row = {
 			.frame = frame,
 			.seq = (uint32_t)i,
-			.function = add_function(recording, module, &names[i]),
+			.function = sf_recording_function(recording, module, &names[i]),
 			.line = names[i].line,
 			.inlined = names[i].inlined && i + 1 < n,
 			.approximate = names[i].approximate,
@@ -137,52 +137,4 @@ bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_
 	if (recording->frame_functions.n < MAX_PENDING_NAMES)
 		return true;
 	return sf_recording_save(recording, err);
-}
-
-bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
-			size_t n, uint32_t *ret, struct sf_error *err)
-{
-	struct sf_managed_function functions[SF_MAX_INLINED];
-
-	n = n < SF_MAX_INLINED ? n : SF_MAX_INLINED;
-	for (size_t i = 0; i < n; i++) {
-		functions[i] = (struct sf_managed_function){
-			.function = add_function(recording, 0, &names[i]),
-			.line = names[i].line,
-			.inlined = names[i].inlined && i + 1 < n,
-			.approximate = names[i].approximate,
-		};
-		if (!functions[i].function)
-			return sf_fail_memory(err);
-	}
-	*ret = sf_intern_add(recording->managed, functions, n * sizeof(*functions), NULL);
-	return *ret || sf_fail_memory(err);
-}
-
-bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place)
-{
-	const struct sf_managed_function *functions = NULL;
-	size_t size = 0;
-
-	while (recording->named.n < frame) {
-		if (!sf_vec_push(&recording->named, false))
-			return false;
-	}
-	recording->named.items[frame - 1] = true;
-	if (place && place <= sf_intern_count(recording->managed))
-		functions = sf_intern_get(recording->managed, (uint32_t)place, &size);
-	for (size_t i = 0; i < size / sizeof(*functions); i++) {
-		struct sf_frame_function row = {
-			.frame = frame,
-			.seq = (uint32_t)i,
-			.function = functions[i].function,
-			.line = functions[i].line,
-			.inlined = functions[i].inlined != 0,
-			.approximate = functions[i].approximate != 0,
-		};
-
-		if (!sf_vec_push(&recording->frame_functions, row))
-			return false;
-	}
-	return true;
 }

@@ -89,6 +89,16 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
 			size_t n, uint32_t *ret, struct sf_error *err);
 
 /*
+ * A place of which only later will be told what is there: frames may have its number at once.
+ * The promise is kept once, by functions for which *ret is a better number from then on; when it
+ * is not, its frames are named "[Java code that was not described]" in the end.
+ */
+bool sf_recording_promise(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
+bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,
+			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
+			       struct sf_error *err);
+
+/*
  * The number of a stack, interned. `wait`: a leaf such as "[futex]" to put on top, or NULL. When
  * trace->end is not ROOT, an outermost frame "[cut: ...]" is added below it.
  */

@@ -281,6 +281,8 @@ static void forget(struct sf_recording *recording)
 
 static bool save_all(struct sf_recording *recording, struct sf_error *err)
 {
+	if (!sf_recording_name_waiting(recording, recording->complete, err))
+		return false;
 	if (!WRITE(recording, SF_SAVE_BEGIN, err))
 		return false;
 	for (size_t i = 0; i < sizeof(savers) / sizeof(savers[0]); i++) {

@@ -98,6 +98,10 @@ struct sf_managed_function {
 	uint16_t inlined, approximate;
 };
 
+struct sf_waiting_frame {
+	uint32_t frame, place;
+};
+
 /* A native frame by its place, for names.c. */
 struct sf_place {
 	uint32_t module, frame;
@@ -121,6 +125,9 @@ struct sf_recording {
 	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
 	SF_VEC(uint32_t) live;
 	struct sf_intern *managed;   /* arrays of struct sf_managed_function: sf_recording_place */
+	SF_VEC(uint32_t) promises;   /* by place - 1: managed.c */
+	uint32_t n_promises;
+	SF_VEC(struct sf_waiting_frame) waiting; /* for the promises of their places */
 	struct sf_intern *frames, *stacks, *functions, *labels, *notes;
 
 	SF_VEC(struct sf_process_row) processes;
@@ -168,8 +175,14 @@ bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
 /* The same; a reader that is in the way only makes it happen later. For the running recording. */
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
-/* Gives a managed frame that is new the functions of its place: names.c. */
+/* The number of a function, interned; 0: no memory. names.c. */
+uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
+			       const struct sf_recording_name *name);
+
+/* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
+/* Names those that waited and were told since; `last`: the others, too, as nobody will. */
+bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
 
 /* Reads back what a reopened recording needs: restore.c. */
 bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err);

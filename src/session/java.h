@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The Java virtual machine of a watched process: found among its files, attached to when it has
- * started.
- */
+/* The Java virtual machine of a process that is watched from outside. */
 #ifndef SF_SESSION_JAVA_H
 #define SF_SESSION_JAVA_H
 
 #include "base/vec.h"
-#include "runtime/hotspot/jvm.h"
-#include "target/images.h"
-#include "target/process.h"
+#include "runtime/hotspot/finder.h"
 
 struct sf_java {
-	struct sf_jvm *jvm;               /* NULL: none, or none that can be walked */
-	char note[560];                   /* why not, or what is missing; "" */
-	uint64_t looked_ns, tried_ns;     /* the map that was seen; the last try */
-	uint32_t image;                   /* its libjvm, 0: none found */
-	uint64_t bias;
-	unsigned tries;
-	bool refused;                     /* no other try will do */
-	bool told;                        /* the note was given to the user */
+	struct sf_jvm *jvm;               /* the finder's; NULL: none, or none that can be walked */
+	struct sf_jvm_finder finder;
 	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */
 	SF_VEC(uint32_t) recorded;        /* the recording's number of each place */
 };

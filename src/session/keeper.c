@@ -17,7 +17,7 @@ bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, ui
 	*keeper = (struct sf_keeper){ .recording = recording };
 	if (!sf_walker_init(&keeper->walker, max_depth, err))
 		return false;
-	if (sf_seen_images_init(&keeper->seen_images))
+	if (sf_seen_images_init(&keeper->seen_images) && sf_seen_places_init(&keeper->seen_places))
 		return true;
 	sf_keeper_deinit(keeper);
 	return sf_fail_memory(err);
@@ -30,6 +30,7 @@ void sf_keeper_deinit(struct sf_keeper *keeper)
 	sf_vec_deinit(&keeper->threads);
 	sf_vec_deinit(&keeper->open);
 	sf_seen_images_deinit(&keeper->seen_images);
+	sf_seen_places_deinit(&keeper->seen_places);
 	sf_walker_deinit(&keeper->walker);
 }
 
@@ -200,8 +201,6 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	};
 
 	if (!flush_thread(keeper, thread, err) || !tell_modules(keeper, err) ||
-	    !sf_keep_java_places(&keeper->walker, keeper->recording, still->pid, err) ||
-	    !name_thread(keeper, thread, still->time_ns, err) ||
 	    !sf_recording_stack(keeper->recording, trace,
 				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
@@ -260,7 +259,10 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	}
 	verdict.stack_used = stack_used(still, &keeper->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
-		verdict.failed = !keep(keeper, thread, still, weight, 0, err);
+		verdict.failed = !sf_keep_java_places(&keeper->walker, keeper->recording,
+						      still->pid, err) ||
+				 !name_thread(keeper, thread, still->time_ns, err) ||
+				 !keep(keeper, thread, still, weight, 0, err);
 	/* Native frames are missing: next time, with all registers. */
 	if (keeper->walker.lacks_registers)
 		verdict.end = SF_END_REGISTER;
@@ -333,7 +335,32 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 						   seen->label_value, &label, err))
 		return false;
 	take_trace(keeper, thread->pid, trace);
-	return keep(keeper, thread, &still, weight, label, err);
+	return sf_seen_places_take(&keeper->seen_places, keeper->recording, thread->pid,
+				   &keeper->walker.trace, err) &&
+	       keep(keeper, thread, &still, weight, label, err);
+}
+
+static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *told,
+		     struct sf_error *err)
+{
+	struct sf_keeper *keeper = arg;
+	struct sf_recording_name names[SF_SEEN_FUNCTIONS];
+	size_t n = told->n < SF_SEEN_FUNCTIONS ? told->n : SF_SEEN_FUNCTIONS;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_seen_function *function = &told->functions[i];
+
+		names[i] = (struct sf_recording_name){
+			.function = function->name,
+			.linkage = function->linkage,
+			.file = function->file,
+			.line = function->line,
+			.inlined = function->inlined,
+			.approximate = function->approximate,
+		};
+	}
+	return sf_seen_places_tell(&keeper->seen_places, keeper->recording, pid, told->key, names,
+				   n, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
@@ -384,6 +411,7 @@ struct sf_sink sf_keeper_sink(struct sf_keeper *keeper)
 		.sample = on_sample,
 		.image = on_image,
 		.trace = on_trace,
+		.place = on_place,
 		.note = on_note,
 		.again = on_again,
 		.loss = on_loss,

@@ -14,6 +14,7 @@
 #include "recording/recording.h"
 #include "session/earlier.h"
 #include "session/seen_images.h"
+#include "session/seen_places.h"
 #include "session/walker.h"
 
 struct sf_kept_thread {
@@ -34,6 +35,7 @@ struct sf_keeper {
 	uint32_t n_modules;                    /* images up to this number are in the recording */
 	uint64_t flushed_ns;
 	struct sf_seen_images seen_images;     /* of engines on the inside */
+	struct sf_seen_places seen_places;
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
 	char notes[1024];                      /* lines of text, for the summary; what fits */
 };

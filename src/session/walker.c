@@ -168,11 +168,7 @@ const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
 {
 	struct walked walked;
 
-	if (!find_process(walker, pid, &walked) || walked.java->told || !walked.java->note[0] ||
-	    !(walked.java->jvm || walked.java->refused))
-		return NULL;
-	walked.java->told = true;
-	return walked.java->note;
+	return find_process(walker, pid, &walked) ? sf_jvm_finder_news(&walked.java->finder) : NULL;
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

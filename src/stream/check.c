@@ -71,8 +71,12 @@ static const char *check_image(const struct sf_record_header *record)
 static const char *check_frames(const struct sf_stream_sample *sample)
 {
 	for (uint32_t i = 0; i < sample->n_frames; i++) {
-		if (sample->frames[i].via >= SF_N_VIAS)
+		const struct sf_stream_frame *frame = &sample->frames[i];
+
+		if (frame->via >= SF_N_VIAS)
 			return "a frame that was found in an unknown way";
+		if (frame->kind != SF_KIND_NATIVE && !sf_kind_is_managed(frame->kind))
+			return "a frame of a kind that no walk finds";
 	}
 	return NULL;
 }
@@ -141,6 +145,25 @@ static const char *check_end(const struct sf_record_header *record)
 	return NULL;
 }
 
+static const char *check_place(const struct sf_record_header *record)
+{
+	const struct sf_stream_place *place = (const void *)record;
+	uint64_t text = 0;
+
+	if (!place->key || !place->n_functions || place->n_functions > SF_STREAM_MAX_FUNCTIONS)
+		return "a place whose numbers are out of range";
+	if (!fits(record, sizeof(*place),
+		  place->n_functions * sizeof(place->functions[0]) + (uint64_t)place->text_size))
+		return "a place that is longer than its record";
+	for (uint32_t i = 0; i < place->n_functions; i++) {
+		const struct sf_stream_function *function = &place->functions[i];
+
+		text += (uint64_t)function->name_size + function->linkage_size +
+			function->file_size;
+	}
+	return text <= place->text_size ? NULL : "a place whose names are longer than its text";
+}
+
 /* A record of a known type is at least its struct. To add a type: its function in `contents`. */
 static const struct {
 	size_t size;
@@ -163,6 +186,7 @@ static check_fn *const contents[SF_STREAM_N_TYPES] = {
 	[SF_STREAM_LABEL] = check_label,
 	[SF_STREAM_NOTE] = check_note,
 	[SF_STREAM_END] = check_end,
+	[SF_STREAM_PLACE] = check_place,
 };
 
 const char *sf_stream_check(const struct sf_record_header *record, size_t size)

@@ -19,7 +19,7 @@
 
 #include "frozen/record.h" /* the list of types; samples, losses and frames */
 
-#define SF_STREAM_VERSION 1
+#define SF_STREAM_VERSION 2
 #define SF_STREAM_MAX_RECORD (512u << 10)   /* bytes: SF_MAX_DEPTH frames and some */
 
 struct sf_stream_process {
@@ -39,7 +39,8 @@ struct sf_stream_thread {
 	uint32_t serial;
 	int32_t  tid;
 	uint64_t time_ns;
-	uint32_t name_size, reserved;
+	uint32_t name_size;
+	uint32_t is_full;          /* 1: the whole name, as a virtual machine knows it; 0: the system's */
 	char     name[];
 };
 
@@ -85,6 +86,29 @@ struct sf_stream_end {
 	uint64_t time_ns;
 	uint64_t lost_records;     /* that found no room */
 	uint64_t agent_cpu_ns;     /* of the agent's own threads; also in the process's CPU time */
+};
+
+/* One function at a place; inlined ones come before the one that they are in. */
+struct sf_stream_function {
+	uint32_t line;             /* 0: unknown */
+	uint16_t name_size, linkage_size, file_size;
+	uint16_t flags;            /* enum sf_stream_function_flags */
+	uint32_t reserved;
+};
+
+enum sf_stream_function_flags {
+	SF_STREAM_INLINED = 1,     /* into the next one */
+	SF_STREAM_APPROXIMATE = 2, /* what is inlined at the place is not known exactly */
+};
+
+#define SF_STREAM_MAX_FUNCTIONS 128
+
+struct sf_stream_place {
+	struct sf_record_header header;
+	uint64_t key;              /* as in frames */
+	uint32_t n_functions;      /* at least 1 */
+	uint32_t text_size;
+	struct sf_stream_function functions[]; /* then the text: name, linkage, file of each */
 };
 
 /* A stream file is this, and records until its end. */

@@ -13,7 +13,6 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "os/clock.h"
-#include "os/process.h"
 #include "runtime/hotspot/attach.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
@@ -48,7 +47,6 @@ struct method {
 };
 
 struct sf_jvm {
-	int32_t pid;
 	struct sf_reader memory;
 	struct sf_hotspot hotspot;
 	char note[SF_HOTSPOT_NOTE];
@@ -65,14 +63,8 @@ struct sf_jvm {
 	bool has_objects;
 };
 
-static bool read_process(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
-{
-	const struct sf_jvm *jvm = reader->arg;
-
-	return sf_process_read(jvm->pid, ret, addr, size) == size;
-}
-
-struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error *err)
+struct sf_jvm *sf_jvm_attach(const struct sf_reader *memory, int fd, uint64_t bias,
+			     struct sf_error *err)
 {
 	struct sf_jvm *jvm = calloc(1, sizeof(*jvm));
 	struct sf_hotspot_exports exports;
@@ -87,8 +79,7 @@ struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error
 		sf_fail_memory(err);
 		return NULL;
 	}
-	jvm->pid = pid;
-	jvm->memory = (struct sf_reader){ .read = read_process, .arg = jvm };
+	jvm->memory = *memory;
 	if (!sf_hotspot_exports(fd, bias, &exports, err) ||
 	    !sf_hotspot_attach(&jvm->memory, &exports, &jvm->hotspot, jvm->note, err)) {
 		sf_jvm_destroy(jvm);

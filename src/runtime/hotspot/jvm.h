@@ -15,11 +15,12 @@
 struct sf_jvm;
 
 /*
- * `fd`: the libjvm that process `pid` has mapped with this bias. NULL when it cannot be walked,
- * with the reason; SF_E_GONE when it has not started yet and a later try may do. To be destroyed
- * by the caller.
+ * `fd`: the libjvm that a process has mapped with this bias; `memory` (copied, its arg is not)
+ * reads that process. NULL when it cannot be walked, with the reason; SF_E_GONE when it has not
+ * started yet and a later try may do. To be destroyed by the caller.
  */
-struct sf_jvm *sf_jvm_attach(int32_t pid, int fd, uint64_t bias, struct sf_error *err);
+struct sf_jvm *sf_jvm_attach(const struct sf_reader *memory, int fd, uint64_t bias,
+			     struct sf_error *err);
 void sf_jvm_destroy(struct sf_jvm *jvm); /* takes NULL */
 
 /* Belongs to the jvm, lives as long. */

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Java virtual machine of this process: attached to when it has started, published with the code
+ * map, its places described, its threads named. Its memory is read through the kernel as from
+ * outside; nothing of it is called.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/keep.h"
+#include "agent/memory.h"
+#include "frozen/inside.h"
+#include "os/clock.h"
+#include "stream/record.h"
+
+#define MAX_TEXT 4000          /* bytes of a name in a record */
+#define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
+#define THREADS_SHARE 100      /* ... at least so many times what it costs */
+#define NAMES_NS 1000000000u   /* until a thread is asked for its name again */
+
+static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	return sf_self_read(reader->arg, ret, addr, size) == size;
+}
+
+/* --- telling --- */
+
+static void tell_note(struct sf_keep *keep, const char *text)
+{
+	const struct sf_stream_note record = { .size = (uint32_t)strlen(text) };
+	const struct sf_outbox_piece pieces[] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+		{ text, record.size },
+	};
+
+	sf_keep_out_put(keep, SF_STREAM_NOTE, pieces, 2);
+}
+
+/* A record under way: the texts go behind the functions. */
+struct telling {
+	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
+	size_t text_size;
+	char text[SF_STREAM_MAX_RECORD / 2];
+};
+
+static uint16_t add_text(struct telling *telling, const char *text)
+{
+	size_t room = sizeof(telling->text) - telling->text_size, size = strnlen(text, MAX_TEXT);
+
+	if (size > room)
+		size = room;
+	memcpy(telling->text + telling->text_size, text, size);
+	telling->text_size += size;
+	return (uint16_t)size;
+}
+
+static void add_function(struct telling *telling, const struct sf_java_function *from,
+			 struct sf_stream_function *ret)
+{
+	*ret = (struct sf_stream_function){
+		.line = from->line,
+		.flags = (uint16_t)((from->inlined ? SF_STREAM_INLINED : 0) |
+				    (from->approximate ? SF_STREAM_APPROXIMATE : 0)),
+	};
+	ret->name_size = add_text(telling, from->name);
+	ret->linkage_size = add_text(telling, from->linkage);
+	ret->file_size = add_text(telling, from->file);
+}
+
+static bool tell_place(struct sf_keep *keep, uint64_t key, const struct sf_java_function *functions,
+		       size_t n)
+{
+	struct telling *telling = keep->java.telling;
+	struct sf_stream_place record = { .key = key };
+	struct sf_outbox_piece pieces[3] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+	};
+
+	telling->text_size = 0;
+	n = n < SF_STREAM_MAX_FUNCTIONS ? n : SF_STREAM_MAX_FUNCTIONS;
+	for (size_t i = 0; i < n; i++)
+		add_function(telling, &functions[i], &telling->functions[i]);
+	record.n_functions = (uint32_t)n;
+	record.text_size = (uint32_t)telling->text_size;
+	pieces[1] = (struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
+	pieces[2] = (struct sf_outbox_piece){ telling->text, telling->text_size };
+	return sf_keep_out_put(keep, SF_STREAM_PLACE, pieces, 3);
+}
+
+/* --- places --- */
+
+static void describe(struct sf_keep *keep, const struct sf_place_wanted *wanted)
+{
+	struct sf_jvm *jvm = keep->java.finder.jvm;
+	const struct sf_java_function *functions;
+	uint32_t place = sf_jvm_place(jvm, &wanted->frame);
+	size_t n = place ? sf_jvm_functions(jvm, place, &functions) : 0;
+
+	if (!n || !tell_place(keep, wanted->key, functions, n))
+		keep->java.n_untold++;
+}
+
+bool sf_keep_java_describe(struct sf_keep *keep)
+{
+	struct sf_places *places = atomic_load(&sf_inside.places);
+	struct sf_place_wanted wanted;
+	bool any = false;
+
+	if (!places || !keep->java.finder.jvm)
+		return false;
+	while (sf_outbox_get(places->queue, places->queue->size, &wanted, sizeof(wanted)) > 0) {
+		if (wanted.header.type != SF_PLACE_WANTED)
+			continue;
+		describe(keep, &wanted);
+		any = true;
+	}
+	return any;
+}
+
+/* --- threads --- */
+
+static struct sf_kept_java_thread *find_thread(struct sf_keep *keep, const struct sf_seat *seat)
+{
+	size_t place = (size_t)(seat - sf_inside.seats);
+	uint32_t serial = atomic_load(&seat->serial);
+	struct sf_kept_java_thread *thread;
+
+	while (keep->java.threads.n <= place) {
+		if (!sf_vec_push(&keep->java.threads, (struct sf_kept_java_thread){ 0 }))
+			return NULL;
+	}
+	thread = &keep->java.threads.items[place];
+	if (thread->serial != serial)
+		*thread = (struct sf_kept_java_thread){ .serial = serial };
+	return thread;
+}
+
+static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread, int32_t tid,
+			uint64_t now_ns)
+{
+	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
+					   .time_ns = now_ns, .is_full = 1 };
+	char name[SF_KEPT_JAVA_NAME];
+	struct sf_outbox_piece pieces[2] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+	};
+
+	thread->named_ns = now_ns;
+	if (!sf_jvm_thread_name(keep->java.finder.jvm, tid, name, sizeof(name)) ||
+	    strcmp(name, thread->name) == 0)
+		return;
+	record.name_size = (uint32_t)strlen(name);
+	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
+	if (sf_keep_out_put(keep, SF_STREAM_THREAD, pieces, 2))
+		memcpy(thread->name, name, sizeof(name));
+}
+
+/* A name that cannot be read now is asked for again soon: a collector may be moving it. */
+static bool is_name_due(const struct sf_kept_java_thread *thread, uint64_t now_ns)
+{
+	return !thread->name[0] || now_ns - thread->named_ns >= NAMES_NS;
+}
+
+static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
+{
+	struct sf_jvm *jvm = keep->java.finder.jvm;
+	uint64_t cost_ns, pause_ns;
+
+	for (uint32_t i = 0; i < SF_SEATS; i++) {
+		struct sf_seat *seat = &sf_inside.seats[i];
+		int32_t tid = atomic_load(&seat->tid);
+		struct sf_kept_java_thread *thread;
+		uint64_t java;
+
+		if (tid <= 0 || !atomic_load(&seat->serial))
+			continue;
+		java = sf_jvm_thread(jvm, tid);
+		atomic_store(&seat->java_thread, java);
+		thread = java ? find_thread(keep, seat) : NULL;
+		if (thread && is_name_due(thread, now_ns))
+			name_thread(keep, thread, tid, now_ns);
+	}
+	cost_ns = sf_now_ns() - now_ns;
+	pause_ns = cost_ns * THREADS_SHARE;
+	keep->java.next_look_ns = now_ns + cost_ns + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
+}
+
+/* --- the virtual machine --- */
+
+static bool start(struct sf_keep *keep)
+{
+	struct sf_error err = { 0 };
+
+	if (!keep->java.telling)
+		keep->java.telling = malloc(sizeof(*keep->java.telling));
+	return keep->java.telling && sf_agent_make_places(&err);
+}
+
+void sf_keep_java_look(struct sf_keep *keep)
+{
+	struct sf_jvm_finder *finder = &keep->java.finder;
+	struct sf_reader memory = { .read = read_self, .arg = &sf_inside.access };
+	const char *news;
+
+	if (sf_jvm_finder_look(finder, &keep->process, keep->images) && start(keep) &&
+	    sf_jvm_finder_attach(finder, &keep->process, keep->images, &memory))
+		keep->renew = keep->urgent = true;
+	news = sf_jvm_finder_news(finder);
+	if (news)
+		tell_note(keep, news);
+}
+
+bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns)
+{
+	bool any;
+
+	if (!keep->java.finder.jvm)
+		return false;
+	any = sf_keep_java_describe(keep);
+	if (now_ns >= keep->java.next_look_ns)
+		look_at_threads(keep, now_ns);
+	return any;
+}
+
+static void tell_untold(struct sf_keep *keep)
+{
+	const struct sf_places *places = atomic_load(&sf_inside.places);
+	uint64_t n = keep->java.n_untold + (places ? atomic_load(&places->n_untold) : 0);
+	char text[120];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "%llu frames of Java could not be described: there were too "
+		 "many at once", (unsigned long long)n);
+	tell_note(keep, text);
+}
+
+void sf_keep_java_end(struct sf_keep *keep)
+{
+	if (!keep->java.finder.jvm)
+		return;
+	sf_keep_java_describe(keep);
+	look_at_threads(keep, sf_now_ns());
+	tell_untold(keep);
+}
+
+void sf_keep_java_deinit(struct sf_keep *keep)
+{
+	if (sf_inside.seats && keep->java.finder.jvm) {
+		for (uint32_t i = 0; i < SF_SEATS; i++)
+			atomic_store(&sf_inside.seats[i].java_thread, 0);
+	}
+	sf_jvm_finder_deinit(&keep->java.finder);
+	sf_vec_deinit(&keep->java.threads);
+	free(keep->java.telling);
+	keep->java = (struct sf_keep_java){ 0 };
+}

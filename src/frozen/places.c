@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frozen/places.h"
+
+#include <stddef.h>
+
+#include "frozen/frozen.h"
+
+#define MAX_PROBES 32
+
+/* The finalizer of MurmurHash3, which is in the public domain: every bit changes every other. */
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= UINT64_C(0xff51afd7ed558ccd);
+	x ^= x >> 33;
+	x *= UINT64_C(0xc4ceb9fe1a85ec53);
+	return x ^ x >> 33;
+}
+
+/*
+ * What tells places apart: of the interpreter the bytecode, of compiled code the address; of other
+ * code that is known by its token nothing more.
+ */
+static uint64_t where(const struct sf_frame *frame)
+{
+	if (frame->kind == SF_KIND_INTERPRETED)
+		return (uint32_t)frame->bci;
+	if (frame->kind == SF_KIND_STUB && frame->token)
+		return 0;
+	return frame->pc << 1 | (frame->flags & SF_FRAME_EXACT ? 1 : 0);
+}
+
+uint64_t sf_place_key(uint64_t seed, const struct sf_frame *frame)
+{
+	uint64_t key = mix(seed ^ frame->token);
+
+	key = mix(key + ((uint64_t)frame->kind << 32 | frame->id));
+	key = mix(key + where(frame));
+	return key ? key : 1;
+}
+
+static bool queue(struct sf_places *places, const struct sf_frame *frame, uint64_t key)
+{
+	const struct sf_outbox_piece pieces[] = {
+		{ &key, sizeof(key) },
+		{ frame, sizeof(*frame) },
+	};
+
+	return sf_outbox_put(places->queue, SF_PLACE_WANTED, pieces, 2);
+}
+
+/* Two threads may queue the same key at once: it is described twice, which does no harm. */
+uint64_t sf_places_meet(struct sf_places *places, const struct sf_frame *frame)
+{
+	const uint64_t key = sf_place_key(places->seed, frame);
+
+	for (uint32_t i = 0; i < MAX_PROBES; i++) {
+		_Atomic uint64_t *at = &places->keys[(uint32_t)(key + i) & (places->n_keys - 1)];
+		uint64_t found = atomic_load_explicit(at, memory_order_relaxed);
+
+		if (found == key)
+			return key;
+		if (found)
+			continue;
+		if (!queue(places, frame, key) || atomic_compare_exchange_strong(at, &found, key))
+			return key;
+		if (found == key)
+			return key;
+	}
+	atomic_fetch_add_explicit(&places->n_untold, 1, memory_order_relaxed);
+	return key;
+}

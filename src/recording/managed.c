@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for places in managed code. A place is a number for what is there: functions, interned; or
+ * a promise that this is told later. Frames of a promised place wait for it, and are named before
+ * the next burst is written, or at the end.
+ */
+#include "recording/writer.h"
+
+#include "frozen/walk.h"
+
+#define PROMISED UINT32_MAX          /* in `promises`: not told yet; 0: no promise */
+
+static uint32_t intern(struct sf_recording *recording, const struct sf_managed_function *functions,
+		       size_t n)
+{
+	return sf_intern_add(recording->managed, functions, n * sizeof(*functions), NULL);
+}
+
+bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
+			size_t n, uint32_t *ret, struct sf_error *err)
+{
+	struct sf_managed_function functions[SF_MAX_INLINED];
+
+	n = n < SF_MAX_INLINED ? n : SF_MAX_INLINED;
+	for (size_t i = 0; i < n; i++) {
+		functions[i] = (struct sf_managed_function){
+			.function = sf_recording_function(recording, 0, &names[i]),
+			.line = names[i].line,
+			.inlined = names[i].inlined && i + 1 < n,
+			.approximate = names[i].approximate,
+		};
+		if (!functions[i].function)
+			return sf_fail_memory(err);
+	}
+	*ret = intern(recording, functions, n);
+	return *ret || sf_fail_memory(err);
+}
+
+/* No function has the number 0, so no other place is the same as a promise. */
+bool sf_recording_promise(struct sf_recording *recording, uint32_t *ret, struct sf_error *err)
+{
+	const struct sf_managed_function unique = { .line = ++recording->n_promises };
+	uint32_t place = intern(recording, &unique, 1);
+
+	if (!place)
+		return sf_fail_memory(err);
+	while (recording->promises.n < place) {
+		if (!sf_vec_push(&recording->promises, 0))
+			return sf_fail_memory(err);
+	}
+	recording->promises.items[place - 1] = PROMISED;
+	*ret = place;
+	return true;
+}
+
+static uint32_t promise(const struct sf_recording *recording, uint64_t place)
+{
+	return place && place <= recording->promises.n ? recording->promises.items[place - 1] : 0;
+}
+
+bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,
+			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
+			       struct sf_error *err)
+{
+	if (!sf_recording_place(recording, names, n, ret, err))
+		return false;
+	if (promise(recording, place) == PROMISED)
+		recording->promises.items[place - 1] = *ret;
+	return true;
+}
+
+static bool name(struct sf_recording *recording, uint32_t frame, uint64_t place)
+{
+	const struct sf_managed_function *functions = NULL;
+	size_t size = 0;
+
+	if (place && place <= sf_intern_count(recording->managed))
+		functions = sf_intern_get(recording->managed, (uint32_t)place, &size);
+	for (size_t i = 0; i < size / sizeof(*functions); i++) {
+		struct sf_frame_function row = {
+			.frame = frame,
+			.seq = (uint32_t)i,
+			.function = functions[i].function,
+			.line = functions[i].line,
+			.inlined = functions[i].inlined != 0,
+			.approximate = functions[i].approximate != 0,
+		};
+
+		if (!sf_vec_push(&recording->frame_functions, row))
+			return false;
+	}
+	return true;
+}
+
+bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place)
+{
+	const struct sf_waiting_frame waiting = { frame, (uint32_t)place };
+	uint32_t told = promise(recording, place);
+
+	while (recording->named.n < frame) {
+		if (!sf_vec_push(&recording->named, false))
+			return false;
+	}
+	recording->named.items[frame - 1] = true;
+	if (told == PROMISED)
+		return sf_vec_push(&recording->waiting, waiting);
+	return name(recording, frame, told ? told : place);
+}
+
+bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err)
+{
+	const struct sf_recording_name unknown = {
+		.function = "[Java code that was not described]", .linkage = "", .file = "",
+	};
+	uint32_t nobody = 0;
+	size_t n = 0;
+
+	if (last && recording->waiting.n &&
+	    !sf_recording_place(recording, &unknown, 1, &nobody, err))
+		return false;
+	for (size_t i = 0; i < recording->waiting.n; i++) {
+		const struct sf_waiting_frame waiting = recording->waiting.items[i];
+		uint32_t told = promise(recording, waiting.place);
+
+		if (told == PROMISED)
+			told = nobody;
+		if (!told)
+			recording->waiting.items[n++] = waiting;
+		else if (!name(recording, waiting.frame, told))
+			return sf_fail_memory(err);
+	}
+	recording->waiting.n = n;
+	return true;
+}

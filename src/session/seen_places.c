@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/seen_places.h"
+
+struct key {                          /* no padding */
+	uint64_t key;
+	int32_t pid;
+	uint32_t zero;
+};
+
+bool sf_seen_places_init(struct sf_seen_places *seen)
+{
+	*seen = (struct sf_seen_places){ .keys = sf_intern_create() };
+	return seen->keys != NULL;
+}
+
+void sf_seen_places_deinit(struct sf_seen_places *seen)
+{
+	sf_intern_destroy(seen->keys);
+	sf_vec_deinit(&seen->places);
+	seen->keys = NULL;
+}
+
+/* What is known of a key; a new one is not known yet (number 0). NULL: no memory. */
+static struct sf_seen_place *find(struct sf_seen_places *seen, int32_t pid, uint64_t key)
+{
+	const struct key wanted = { key, pid, 0 };
+	uint32_t place = sf_intern_add(seen->keys, &wanted, sizeof(wanted), NULL);
+
+	if (!place || (place > seen->places.n &&
+		       !sf_vec_push(&seen->places, (struct sf_seen_place){ 0 })))
+		return NULL;
+	return &seen->places.items[place - 1];
+}
+
+bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
+			 uint64_t key, const struct sf_recording_name *names, size_t n,
+			 struct sf_error *err)
+{
+	struct sf_seen_place *place = find(seen, pid, key);
+
+	if (!place)
+		return sf_fail_memory(err);
+	if (place->told)
+		return true;
+	place->told = true;
+	if (place->number)
+		return sf_recording_keep_promise(recording, place->number, names, n,
+						 &place->number, err);
+	return sf_recording_place(recording, names, n, &place->number, err);
+}
+
+bool sf_seen_places_take(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
+			 struct sf_trace *trace, struct sf_error *err)
+{
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		struct sf_frame *frame = &trace->frames[i];
+		struct sf_seen_place *place;
+
+		if (!sf_kind_is_managed(frame->kind))
+			continue;
+		place = find(seen, pid, frame->address);
+		if (!place)
+			return sf_fail_memory(err);
+		if (!place->number && !sf_recording_promise(recording, &place->number, err))
+			return false;
+		frame->address = place->number;
+	}
+	return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places in managed code as engines on the inside name them: by a key of the process's own, which is
+ * described some time after the first frame that has it, or never. Here keys become the recording's
+ * places. Ordinary code, one thread at a time.
+ */
+#ifndef SF_SESSION_SEEN_PLACES_H
+#define SF_SESSION_SEEN_PLACES_H
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "recording/recording.h"
+
+struct sf_seen_place {
+	uint32_t number;              /* the recording's */
+	bool told;                    /* else it is a promise */
+};
+
+struct sf_seen_places {
+	struct sf_intern *keys;       /* number of (pid, key) = place in places + 1 */
+	SF_VEC(struct sf_seen_place) places;
+};
+
+/* False when memory ran out; deinit in any case. */
+bool sf_seen_places_init(struct sf_seen_places *seen);
+void sf_seen_places_deinit(struct sf_seen_places *seen);
+
+/* The functions at the place that process `pid` calls `key`. Of the same key the first ones hold. */
+bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
+			 uint64_t key, const struct sf_recording_name *names, size_t n,
+			 struct sf_error *err);
+
+/* The addresses of managed frames, which are keys, become the recording's numbers. */
+bool sf_seen_places_take(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
+			 struct sf_trace *trace, struct sf_error *err);
+
+#endif
