@@ -2,10 +2,9 @@
 /* The walk of a thread that stands in a slot, and what becomes of it: part of inside.h. */
 #include "frozen/inside.h"
 
-#include "frozen/hotspot.h"
-
 #include <stddef.h>
 
+#include "frozen/hotspot.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"

@@ -111,9 +111,9 @@ def test_no_room_for_the_recording(stillframe, stream, tmp_path):
 
 def test_newer_streams_are_refused(stillframe, stream, tmp_path):
     whole = bytearray(stream.read_bytes())
-    whole[24] = 2
+    whole[24] = 3
     (tmp_path / "new.sfs").write_bytes(whole)
-    assert "version 2" in stillframe("report", tmp_path / "new.sfs").fails(1).err
+    assert "version 3" in stillframe("report", tmp_path / "new.sfs").fails(1).err
 
 
 def test_streams_are_not_replaced_by_recordings(stillframe, stream, target):
