@@ -141,7 +141,7 @@ static int flag_in_memory(int32_t pid, const char *name)
 
 	sf_process_maps(id, find_machine, &library, NULL);
 	if (library.fd >= 0) {
-		jvm = sf_jvm_attach(id, library.fd, library.mapping.start, NULL);
+		jvm = sf_jvm_attach(&memory, library.fd, library.mapping.start, NULL);
 		close(library.fd);
 	}
 	if (jvm)
