@@ -12,6 +12,7 @@ enum {
 	SF_X86_R13 = 13, SF_X86_R15 = 15,
 };
 
+#define SF_HOTSPOT_METHOD_SLOT 24        /* bytes below the interpreter's fp: its Method */
 #define SF_HOTSPOT_MAX_FRAME (1 << 20)   /* bytes that one frame may plausibly have */
 
 struct sf_hotspot_step {

@@ -17,6 +17,7 @@
  */
 #define MAX_EXTRA_WORDS 83
 #define MAX_ADAPTER_BYTES 4096
+#define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
 #define WORD 8
 
 static bool is_interpreter(const struct sf_hotspot *hotspot, uint64_t pc)
@@ -133,6 +134,26 @@ static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		(step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc)));
 }
 
+/* Whether a caller that was found by looking has a caller itself: stale words look like return addresses, too. */
+static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+{
+	uint64_t word;
+	int32_t bci;
+	struct sf_blob blob;
+
+	if (is_interpreter(step->hotspot, caller->pc))
+		return caller->fp >= caller->sp && caller->fp - caller->sp < SF_HOTSPOT_MAX_FRAME &&
+		       sf_read_u64(step->memory, caller->fp - SF_HOTSPOT_METHOD_SLOT, &word) &&
+		       sf_hotspot_method(step->hotspot, &step->outside, word, 0, &bci);
+	if (caller->pc == step->hotspot->call_stub_return)
+		return caller->fp >= caller->sp && caller->fp - caller->sp < MAX_ENTRY_BYTES;
+	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
+	    blob.frame_size < 2)
+		return true;
+	return sf_read_u64(step->memory, caller->sp + (uint64_t)(blob.frame_size - 1) * WORD, &word) &&
+	       sf_hotspot_is_any_return(step, word);
+}
+
 /*
  * The frame has its full size: the return address is its last word, the caller's fp the one
  * before.
@@ -151,7 +172,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 		return unread(step, top - WORD, why);
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
 		if (sf_hotspot_record(step, top + (i - 2) * WORD, &caller) &&
-		    sf_hotspot_is_return(step, caller.pc))
+		    sf_hotspot_is_return(step, caller.pc) && leads_on(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	}
 	return SF_STEP_FAILED;
