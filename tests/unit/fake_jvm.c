@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_jvm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,70 +9,108 @@
 #define HEADER 336           /* of a piece of code, before its code; a multiple of 16 */
 #define TEXT_SLOTS 8
 
-/* The fields as JDK 17 has them (x86-64), from its own tables. */
-static const struct {
-	const char *type, *field, *text;
-	uint64_t offset;
-} fields[] = {
-	{ "GrowableArrayBase", "_len", "int", 0 }, { "GrowableArray<int>", "_data", "int*", 8 },
-	{ "CodeHeap", "_memory", "VirtualSpace", 8 }, { "CodeHeap", "_segmap", "VirtualSpace", 120 },
-	{ "CodeHeap", "_log2_segment_size", "int", 256 },
-	{ "VirtualSpace", "_low_boundary", "char*", 0 },
-	{ "VirtualSpace", "_high_boundary", "char*", 8 },
-	{ "HeapBlock::Header", "_used", "bool", 8 },
-	{ "StubQueue", "_stub_buffer", "address", 8 }, { "StubQueue", "_buffer_limit", "int", 20 },
-	{ "StubQueue", "_queue_end", "int", 28 },
-	{ "InterpreterCodelet", "_description", "const char*", 0 },
-	{ "InterpreterCodelet", "_size", "int", 8 },
-	{ "CodeBlob", "_name", "const char*", 96 }, { "CodeBlob", "_size", "int", 12 },
-	{ "CodeBlob", "_frame_complete_offset", "int", 20 }, { "CodeBlob", "_frame_size", "int", 28 },
-	{ "CodeBlob", "_code_begin", "address", 32 }, { "CodeBlob", "_code_end", "address", 40 },
-	{ "CompiledMethod", "_method", "Method*", 112 },
-	{ "CompiledMethod", "_scopes_data_begin", "address", 120 },
-	{ "CompiledMethod", "_deopt_handler_begin", "address", 128 },
-	{ "CompiledMethod", "_deopt_mh_handler_begin", "address", 136 },
-	{ "nmethod", "_orig_pc_offset", "int", 300 }, { "nmethod", "_metadata_offset", "int", 260 },
-	{ "nmethod", "_scopes_pcs_offset", "int", 268 },
-	{ "nmethod", "_dependencies_offset", "int", 272 },
-	{ "nmethod", "_verified_entry_point", "address", 224 },
-	{ "nmethod", "_compile_id", "int", 304 }, { "nmethod", "_comp_level", "int", 308 },
-	{ "PcDesc", "_pc_offset", "int", 0 }, { "PcDesc", "_scope_decode_offset", "int", 4 },
-	{ "Method", "_constMethod", "ConstMethod*", 8 },
-	{ "ConstMethod", "_constants", "ConstantPool*", 8 }, { "ConstMethod", "_flags", "u2", 28 },
-	{ "ConstMethod", "_code_size", "u2", 32 }, { "ConstMethod", "_name_index", "u2", 34 },
-	{ "ConstMethod", "_signature_index", "u2", 36 },
-	{ "ConstantPool", "_length", "int", 60 },
-	{ "ConstantPool", "_pool_holder", "InstanceKlass*", 24 },
-	{ "ConstantPool", "_source_file_name_index", "u2", 54 },
-	{ "Klass", "_name", "Symbol*", 24 }, { "Klass", "_super", "Klass*", 120 },
-	{ "InstanceKlass", "_constants", "ConstantPool*", 232 },
-	{ "InstanceKlass", "_fields", "Array<u2>*", 456 },
-	{ "InstanceKlass", "_java_fields_count", "u2", 310 },
-	{ "Symbol", "_length", "u2", 4 }, { "Symbol", "_body", NULL, 6 },
-	{ "ThreadsList", "_length", "const uint", 4 },
-	{ "ThreadsList", "_threads", "JavaThread *const *const", 16 },
-	{ "JavaThread", "_osthread", "OSThread*", 560 },
-	{ "OSThread", "_thread_id", "OSThread::thread_id_t", 208 },
-	{ "JavaThread", "_threadObj", "OopHandle", 648 },
-	{ "JavaThread", "_anchor", "JavaFrameAnchor", 656 },
-	{ "JavaThread", "_vframe_array_head", "vframeArray*", 712 },
-	{ "JavaFrameAnchor", "_last_Java_sp", "intptr_t*", 0 },
-	{ "JavaFrameAnchor", "_last_Java_pc", "address", 8 },
-	{ "JavaFrameAnchor", "_last_Java_fp", "intptr_t*", 16 },
-	{ "vframeArray", "_original", "frame", 16 }, { "vframeArray", "_caller", "frame", 64 },
-	{ "vframeArray", "_frames", "int", 172 },
-	{ "vframeArrayElement", "_method", "Method*", 56 },
-	{ "vframeArrayElement", "_bci", "int", 48 },
-};
+/* --- the layout ------------------------------------------------------------------------------ */
 
-static const struct {
-	const char *type;
-	uint64_t size;
-} sizes[] = {
-	{ "HeapBlock", 16 }, { "InterpreterCodelet", 16 }, { "ConstMethod", 48 },
-	{ "ConstantPool", 72 }, { "PcDesc", 16 }, { "vframeArray", 5464 },
-	{ "vframeArrayElement", 88 },
-};
+static void copy_word(char *ret, size_t size, const char *word)
+{
+	snprintf(ret, size, "%s", word ? word : "");
+}
+
+static void add_line(struct fake_layout *layout, char *line)
+{
+	char *words[5] = { NULL }, *rest = line;
+
+	line[strcspn(line, "\n")] = 0;
+	for (unsigned i = 0; i < 5 && rest; i++)
+		words[i] = strsep(&rest, "\t");
+	if (strcmp(words[0], "field") == 0 && layout->n_fields < FAKE_FIELDS && words[3]) {
+		struct fake_field *field = &layout->fields[layout->n_fields++];
+
+		copy_word(field->type, sizeof(field->type), words[1]);
+		copy_word(field->name, sizeof(field->name), words[2]);
+		copy_word(field->text, sizeof(field->text), words[4]);
+		field->is_static = strcmp(words[3], "static") == 0;
+		field->offset = field->is_static ? 0 : strtoull(words[3], NULL, 10);
+	} else if (strcmp(words[0], "field") != 0 && words[0][0] != '#' &&
+		   layout->n_values < FAKE_VALUES && words[2]) {
+		struct fake_value *value = &layout->values[layout->n_values++];
+
+		value->is_size = strcmp(words[0], "size") == 0;
+		copy_word(value->name, sizeof(value->name), words[1]);
+		value->value = strtoull(words[2], NULL, 10);
+	}
+}
+
+/* Of the JDK of this version, as a virtual machine told it. */
+static void read_layout(struct fake_jvm *jvm)
+{
+	char path[256], line[256];
+	FILE *file;
+
+	if (!jvm->version)
+		jvm->version = 17;
+	jvm->layout = (struct fake_layout){ 0 };
+	snprintf(path, sizeof(path), SF_SOURCE_ROOT "/tests/unit/fixtures/hotspot-%u.txt", jvm->version);
+	file = fopen(path, "r");
+	if (!file)
+		abort();
+	while (fgets(line, sizeof(line), file))
+		add_line(&jvm->layout, line);
+	fclose(file);
+}
+
+static struct fake_field *find_field(struct fake_jvm *jvm, const char *type, const char *name)
+{
+	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
+		struct fake_field *field = &jvm->layout.fields[i];
+
+		if (strcmp(field->type, type) == 0 && strcmp(field->name, name) == 0)
+			return field;
+	}
+	return NULL;
+}
+
+static uint64_t value_of(const struct fake_jvm *jvm, const char *name)
+{
+	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
+		if (strcmp(jvm->layout.values[i].name, name) == 0)
+			return jvm->layout.values[i].value;
+	}
+	return 0;
+}
+
+static unsigned width_of(const struct fake_field *field)
+{
+	static const struct {
+		const char *text;
+		unsigned width;
+	} widths[] = {
+		{ "int", 4 }, { "const uint", 4 }, { "u4", 4 }, { "uint32_t", 4 }, { "pid_t", 4 },
+		{ "OSThread::thread_id_t", 4 }, { "u2", 2 }, { "unsigned short", 2 }, { "int16_t", 2 },
+		{ "bool", 1 }, { "CompLevel", 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		if (strcmp(widths[i].text, field->text) == 0)
+			return widths[i].width;
+	}
+	return 8;
+}
+
+/* Bytes that hold all fields of these types, for one struct with its bases. */
+static size_t room_of(const struct fake_jvm *jvm, const char *type, const char *base)
+{
+	size_t size = 16;
+
+	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
+		const struct fake_field *field = &jvm->layout.fields[i];
+
+		if ((strcmp(field->type, type) == 0 || (base && strcmp(field->type, base) == 0)) &&
+		    field->offset + 16 > size)
+			size = field->offset + 16;
+	}
+	return size;
+}
 
 static uint8_t *at(struct fake_jvm *jvm, uint64_t address, size_t size)
 {
@@ -100,6 +139,16 @@ void fake_bytes(struct fake_jvm *jvm, uint64_t address, const void *bytes, size_
 	memcpy(at(jvm, address, size), bytes, size);
 }
 
+/* Nothing happens where this version does not have the field. */
+static void set(struct fake_jvm *jvm, uint64_t base, const char *type, const char *name, uint64_t value)
+{
+	const struct fake_field *field = find_field(jvm, type, name);
+
+	if (field)
+		fake_put(jvm, field->is_static ? field->address : base + field->offset, value,
+			 width_of(field));
+}
+
 uint64_t fake_string(struct fake_jvm *jvm, const char *text)
 {
 	uint64_t address = fake_alloc(jvm, strlen(text) + 1);
@@ -118,73 +167,75 @@ static bool read_fake(const struct sf_reader *reader, void *ret, uint64_t addres
 	return true;
 }
 
-/* An exported variable. */
-static void export(struct fake_jvm *jvm, enum sf_hotspot_export which, uint64_t value)
-{
-	jvm->exports.at[which] = fake_alloc(jvm, 8);
-	fake_put(jvm, jvm->exports.at[which], value, 8);
-}
-
-struct entries {
-	uint64_t next;
-};
-
-static void add_field(struct fake_jvm *jvm, struct entries *table, const char *type,
-		      const char *field, const char *text, uint64_t offset, uint64_t address)
-{
-	if (jvm->left_out && strcmp(jvm->left_out, field) == 0)
-		return;
-	fake_put(jvm, table->next, fake_string(jvm, type), 8);
-	fake_put(jvm, table->next + 8, fake_string(jvm, field), 8);
-	fake_put(jvm, table->next + 16, text ? fake_string(jvm, text) : 0, 8);
-	fake_put(jvm, table->next + 24, address != 0, 4);
-	fake_put(jvm, table->next + 32, offset, 8);
-	fake_put(jvm, table->next + 40, address, 8);
-	table->next += 48;
-}
-
-/* A static field, which is where the value is. */
-static void add_static(struct fake_jvm *jvm, struct entries *table, const char *type,
-		       const char *field, const char *text, uint64_t value)
-{
-	uint64_t address = fake_alloc(jvm, 8);
-
-	fake_put(jvm, address, value, 8);
-	add_field(jvm, table, type, field, text, 0, address);
-}
-
 static uint64_t make_symbol(struct fake_jvm *jvm, const char *text)
 {
-	uint64_t symbol = fake_alloc(jvm, 6 + strlen(text));
+	const struct fake_field *body = find_field(jvm, "Symbol", "_body");
+	uint64_t symbol = fake_alloc(jvm, body->offset + strlen(text) + 8);
 
-	fake_put(jvm, symbol + 4, strlen(text), 2);
-	fake_bytes(jvm, symbol + 6, text, strlen(text));
+	set(jvm, symbol, "Symbol", "_length", strlen(text));
+	set(jvm, symbol, "Symbol", "_length_and_refcount", strlen(text) << 16 | 1);
+	fake_bytes(jvm, symbol + body->offset, text, strlen(text));
 	return symbol;
+}
+
+/* A class with a pool that holds these texts from slot 1 on, up to a NULL. */
+static uint64_t make_class(struct fake_jvm *jvm, const char *name, const char *const *texts)
+{
+	uint64_t class = fake_alloc(jvm, room_of(jvm, "InstanceKlass", "Klass"));
+	uint64_t pool = fake_alloc(jvm, value_of(jvm, "ConstantPool") + 8 * TEXT_SLOTS);
+
+	set(jvm, class, "Klass", "_name", make_symbol(jvm, name));
+	set(jvm, class, "InstanceKlass", "_constants", pool);
+	set(jvm, pool, "ConstantPool", "_pool_holder", class);
+	set(jvm, pool, "ConstantPool", "_length", TEXT_SLOTS);
+	for (unsigned i = 1; i < TEXT_SLOTS && texts[i - 1]; i++)
+		fake_put(jvm, pool + value_of(jvm, "ConstantPool") + 8 * i,
+			 make_symbol(jvm, texts[i - 1]) | (i == 1), 8);
+	return class;
+}
+
+static uint64_t pool_of(struct fake_jvm *jvm, uint64_t class)
+{
+	uint64_t pool;
+
+	memcpy(&pool, at(jvm, class + find_field(jvm, "InstanceKlass", "_constants")->offset, 8), 8);
+	return pool;
+}
+
+/* From JDK 20 on no byte is 0: HotSpot, utilities/unsigned5.hpp. */
+static uint64_t put_unsigned5(struct fake_jvm *jvm, uint64_t address, uint32_t value)
+{
+	const uint32_t excluded = jvm->version >= 20, low = 192 - excluded;
+
+	if (value < low) {
+		fake_put(jvm, address, value + excluded, 1);
+		return address + 1;
+	}
+	fake_put(jvm, address, excluded + low + (value - low) % 64, 1);
+	return put_unsigned5(jvm, address + 1, (value - low) / 64);
 }
 
 uint64_t fake_method(struct fake_jvm *jvm, const char *class_name, const char *name,
 		     const char *signature, const char *source, unsigned code_size)
 {
-	uint64_t method = fake_alloc(jvm, 88), constant = fake_alloc(jvm, 48 + code_size + 32);
-	uint64_t pool = fake_alloc(jvm, 72 + 8 * TEXT_SLOTS), class = fake_alloc(jvm, 472);
-	uint64_t lines = constant + 48 + code_size;
-	const char *texts[] = { NULL, name, signature, source };
+	const char *const texts[] = { name, signature, source, NULL };
+	uint64_t method = fake_alloc(jvm, 88), class = make_class(jvm, class_name, texts);
+	uint64_t header = value_of(jvm, "ConstMethod"), constant = fake_alloc(jvm, header + code_size + 32);
+	uint64_t lines = constant + header + code_size, pool = pool_of(jvm, class);
 
-	fake_put(jvm, method + 8, constant, 8);
-	fake_put(jvm, constant + 8, pool, 8);
-	fake_put(jvm, constant + 28, 1, 2);
-	fake_put(jvm, constant + 32, code_size, 2);
-	fake_put(jvm, constant + 34, 1, 2);
-	fake_put(jvm, constant + 36, 2, 2);
-	fake_put(jvm, pool + 24, class, 8);
-	fake_put(jvm, pool + 54, source ? 3 : 0, 2);
-	fake_put(jvm, pool + 60, TEXT_SLOTS, 4);
-	for (unsigned i = 1; i < 4 && texts[i]; i++)
-		fake_put(jvm, pool + 72 + 8 * i, make_symbol(jvm, texts[i]) | (i == 1), 8);
-	fake_put(jvm, class + 24, make_symbol(jvm, class_name), 8);
+	set(jvm, method, "Method", "_constMethod", constant);
+	set(jvm, constant, "ConstMethod", "_constants", pool);
+	set(jvm, constant, "ConstMethod", "_flags", 1);
+	set(jvm, constant, "ConstMethod", "_flags._flags", 1);
+	set(jvm, constant, "ConstMethod", "_code_size", code_size);
+	set(jvm, constant, "ConstMethod", "_name_index", 1);
+	set(jvm, constant, "ConstMethod", "_signature_index", 2);
+	set(jvm, pool, "ConstantPool", "_source_file_name_index", source ? 3 : 0);
+	set(jvm, class, "InstanceKlass", "_source_file_name_index", source ? 3 : 0);
 	/* bytecode 0: line 100, in the long form (0, 200 zigzag); then one more line each */
-	fake_bytes(jvm, lines, "\xff\x00\xc8\x00", 4);
-	fake_bytes(jvm, lines + 4, "\x09\x09\x09\x09", 5);
+	fake_put(jvm, lines, 0xff, 1);
+	lines = put_unsigned5(jvm, put_unsigned5(jvm, lines + 1, 0), 200);
+	fake_bytes(jvm, lines, "\x09\x09\x09\x09", 5);
 	return method;
 }
 
@@ -192,11 +243,14 @@ uint64_t fake_bytecode(struct fake_jvm *jvm, uint64_t method, unsigned bci)
 {
 	uint64_t constant;
 
-	memcpy(&constant, at(jvm, method + 8, 8), 8);
-	return constant + 48 + bci;
+	memcpy(&constant, at(jvm, method + find_field(jvm, "Method", "_constMethod")->offset, 8), 8);
+	return constant + value_of(jvm, "ConstMethod") + bci;
 }
 
-/* Records: at 1 the method itself at bytecode 3; at 4 the inlined one, called from there. */
+/*
+ * Debug information at `tail`: descriptors, records, methods. Records: at 1 the method itself at bytecode 3; at 4 the
+ * inlined one, called from there. Where each part is said to be differs: in the blob, behind its code, apart.
+ */
 static void add_scopes(struct fake_jvm *jvm, uint64_t blob, uint64_t tail, const struct fake_code *code)
 {
 	const uint8_t outer[] = { 0, 0, 1, 4, 1, 2, (uint8_t)(code->inlined_bci + 1) };
@@ -204,34 +258,45 @@ static void add_scopes(struct fake_jvm *jvm, uint64_t blob, uint64_t tail, const
 		{ -1, 0, 0, 0 }, { (int32_t)code->pc, code->inlined ? 4 : 1, 0, 0 },
 		{ (int32_t)code->size, 0, 0, 0 },
 	};
+	const bool apart = find_field(jvm, "nmethod", "_immutable_data");
+	const uint64_t base = apart ? tail : blob, data = tail + sizeof(descriptors), methods = tail + 64;
 
-	fake_bytes(jvm, tail, outer, sizeof(outer));
-	fake_put(jvm, blob + 120, tail, 8);
-	fake_put(jvm, tail + 16, code->method, 8);
-	fake_put(jvm, tail + 24, code->inlined, 8);
-	fake_put(jvm, blob + 260, tail + 16 - blob, 4);
-	fake_bytes(jvm, tail + 32, descriptors, sizeof(descriptors));
-	fake_put(jvm, blob + 268, tail + 32 - blob, 4);
-	fake_put(jvm, blob + 272, tail + 32 + sizeof(descriptors) - blob, 4);
+	fake_bytes(jvm, tail, descriptors, sizeof(descriptors));
+	for (unsigned i = 0; i < sizeof(outer); i++)
+		put_unsigned5(jvm, data + i, outer[i]);
+	fake_put(jvm, methods, code->method, 8);
+	fake_put(jvm, methods + 8, code->inlined, 8);
+	set(jvm, blob, "nmethod", "_immutable_data", tail);
+	set(jvm, blob, "nmethod", "_scopes_pcs_offset", tail - base);
+	set(jvm, blob, "nmethod", "_scopes_data_offset", data - base);
+	set(jvm, blob, "nmethod", "_dependencies_offset", data - base);
+	set(jvm, blob, "CompiledMethod", "_scopes_data_begin", data);
+	set(jvm, blob, "nmethod", "_metadata_offset", methods - blob);
+	set(jvm, blob, "CodeBlob", "_mutable_data", tail);
+	set(jvm, blob, "CodeBlob", "_relocation_size", methods - tail);
 }
 
 uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code)
 {
-	uint64_t block = jvm->next_code, blob = block + 16, start = blob + HEADER;
+	uint64_t block = jvm->next_code, blob = block + value_of(jvm, "HeapBlock"), start = blob + HEADER;
 	uint64_t end = start + code->size, size = HEADER + code->size + 128;
 	unsigned segments = (unsigned)((16 + size + SEGMENT - 1) / SEGMENT);
 
-	fake_put(jvm, block + 8, 1, 1);
-	fake_put(jvm, blob + 12, size, 4);
-	fake_put(jvm, blob + 20, (uint64_t)code->frame_complete, 4);
-	fake_put(jvm, blob + 28, (uint64_t)code->frame_size, 4);
-	fake_put(jvm, blob + 32, start, 8);
-	fake_put(jvm, blob + 40, end, 8);
-	fake_put(jvm, blob + 96, fake_string(jvm, code->name), 8);
-	fake_put(jvm, blob + 112, code->method, 8);
-	fake_put(jvm, blob + 224, start + code->entry, 8);
-	fake_put(jvm, blob + 304, code->compile_id, 4);
-	fake_put(jvm, blob + 308, code->level, 4);
+	set(jvm, block, "HeapBlock::Header", "_used", 1);
+	set(jvm, blob, "CodeBlob", "_size", size);
+	set(jvm, blob, "CodeBlob", "_frame_complete_offset", (uint64_t)code->frame_complete);
+	set(jvm, blob, "CodeBlob", "_frame_size", (uint64_t)code->frame_size);
+	set(jvm, blob, "CodeBlob", "_code_begin", start);
+	set(jvm, blob, "CodeBlob", "_code_offset", HEADER);
+	set(jvm, blob, "CodeBlob", "_code_end", end);
+	set(jvm, blob, "CodeBlob", "_data_offset", end - blob);
+	set(jvm, blob, "CodeBlob", "_name", fake_string(jvm, code->name));
+	set(jvm, blob, "CompiledMethod", "_method", code->method);
+	set(jvm, blob, "nmethod", "_method", code->method);
+	set(jvm, blob, "nmethod", "_verified_entry_point", start + code->entry);
+	set(jvm, blob, "nmethod", "_verified_entry_offset", code->entry);
+	set(jvm, blob, "nmethod", "_compile_id", code->compile_id);
+	set(jvm, blob, "nmethod", "_comp_level", code->level);
 	memset(at(jvm, start, code->size), 0xcc, code->size);
 	if (code->pc)
 		add_scopes(jvm, blob, (end + 15) & ~UINT64_C(15), code);
@@ -241,73 +306,156 @@ uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code)
 	return start;
 }
 
-static uint64_t make_heaps(struct fake_jvm *jvm)
+static void set_space(struct fake_jvm *jvm, uint64_t heap, const char *name, uint64_t low, uint64_t high)
 {
-	uint64_t list = fake_alloc(jvm, 16), data = fake_alloc(jvm, 8), heap = fake_alloc(jvm, 264);
+	uint64_t space = heap + find_field(jvm, "CodeHeap", name)->offset;
+
+	set(jvm, space, "VirtualSpace", "_low_boundary", low);
+	set(jvm, space, "VirtualSpace", "_high_boundary", high);
+}
+
+/* One heap: in a list, up to JDK 8 alone. */
+static void make_heaps(struct fake_jvm *jvm)
+{
+	uint64_t list = fake_alloc(jvm, 64), data = fake_alloc(jvm, 8), heap = fake_alloc(jvm, 300);
 
 	jvm->segmap = fake_alloc(jvm, FAKE_CODE_SIZE / SEGMENT);
 	memset(at(jvm, jvm->segmap, FAKE_CODE_SIZE / SEGMENT), 0xff, FAKE_CODE_SIZE / SEGMENT);
-	fake_put(jvm, list, 1, 4);
-	fake_put(jvm, list + 8, data, 8);
+	set(jvm, list, "GrowableArrayBase", "_len", 1);
+	set(jvm, list, "GenericGrowableArray", "_len", 1);
+	set(jvm, list, "GrowableArray<int>", "_data", data);
 	fake_put(jvm, data, heap, 8);
-	fake_put(jvm, heap + 8, FAKE_CODE, 8);
-	fake_put(jvm, heap + 16, FAKE_CODE + FAKE_CODE_SIZE, 8);
-	fake_put(jvm, heap + 120, jvm->segmap, 8);
-	fake_put(jvm, heap + 256, 7, 4);
+	set_space(jvm, heap, "_memory", FAKE_CODE, FAKE_CODE + FAKE_CODE_SIZE);
+	set_space(jvm, heap, "_segmap", jvm->segmap, jvm->segmap + FAKE_CODE_SIZE / SEGMENT);
+	set(jvm, heap, "CodeHeap", "_log2_segment_size", 7);
+	set(jvm, 0, "CodeCache", "_heaps", list);
+	set(jvm, 0, "CodeCache", "_heap", heap);
 	jvm->next_code = FAKE_CODE;
-	return list;
 }
 
 /* A codelet with an entry, and behind it room for return addresses. */
-static uint64_t make_interpreter(struct fake_jvm *jvm)
+static void make_interpreter(struct fake_jvm *jvm)
 {
-	uint64_t queue = fake_alloc(jvm, 32);
+	uint64_t queue = fake_alloc(jvm, 48);
 	uint64_t start = fake_code(jvm, &(struct fake_code){ .name = "Interpreter", .size = 512,
 							     .frame_complete = -1 });
 
-	fake_put(jvm, queue + 8, start, 8);
-	fake_put(jvm, queue + 20, 512, 4);
-	fake_put(jvm, queue + 28, 256, 4);
-	fake_put(jvm, start, fake_string(jvm, "method entry point (kind = zerolocals)"), 8);
-	fake_put(jvm, start + 8, 256, 4);
+	set(jvm, queue, "StubQueue", "_stub_buffer", start);
+	set(jvm, queue, "StubQueue", "_buffer_limit", 512);
+	set(jvm, queue, "StubQueue", "_queue_end", 256);
+	set(jvm, start, "InterpreterCodelet", "_description",
+	    fake_string(jvm, "method entry point (kind = zerolocals)"));
+	set(jvm, start, "InterpreterCodelet", "_size", 256);
 	jvm->entry = start + 32;
 	jvm->entry_frame = start + 64;
 	fake_bytes(jvm, jvm->entry_frame, "\x55\x48\x8b\xec", 4);
 	jvm->interpreter = start + 300;
-	return queue;
+	set(jvm, 0, "AbstractInterpreter", "_code", queue);
 }
 
-static uint64_t make_threads(struct fake_jvm *jvm)
+/* A class with two fields, whose names are the first two of its pool. */
+static uint64_t make_fielded(struct fake_jvm *jvm, const char *name, const char *const *fields,
+			     const uint16_t offsets[2])
 {
-	uint64_t list = fake_alloc(jvm, 24), items = fake_alloc(jvm, 8), os = fake_alloc(jvm, 256);
+	uint64_t class = make_class(jvm, name, fields), list = fake_alloc(jvm, 64), at_byte = list + 4;
 
-	jvm->thread = fake_alloc(jvm, 1024);
-	fake_put(jvm, list + 4, 1, 4);
-	fake_put(jvm, list + 16, items, 8);
+	set(jvm, class, "InstanceKlass", "_fields", list);
+	set(jvm, class, "InstanceKlass", "_java_fields_count", 2);
+	set(jvm, class, "InstanceKlass", "_fieldinfo_stream", list);
+	if (find_field(jvm, "InstanceKlass", "_fieldinfo_stream")) {
+		at_byte = put_unsigned5(jvm, put_unsigned5(jvm, at_byte, 2), 0);
+		for (unsigned i = 0; i < 2; i++) {
+			const uint32_t words[] = { i + 1, 3, offsets[i], 2, 0 };
+
+			for (unsigned j = 0; j < 5; j++)
+				at_byte = put_unsigned5(jvm, at_byte, words[j]);
+		}
+		return class;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		const uint16_t words[6] = { 2, (uint16_t)(i + 1), 3, 0, (uint16_t)(offsets[i] << 2 | 1), 0 };
+
+		fake_bytes(jvm, at_byte + i * sizeof(words), words, sizeof(words));
+	}
+	return class;
+}
+
+/* References and classes are 32 bits wide, with no base. In JDK 8 a string's characters are 16 bits wide. */
+static uint64_t make_string(struct fake_jvm *jvm, const char *text)
+{
+	static const char *const fields[] = { "value", "coder", "I", NULL };
+	static const char *const old_fields[] = { "value", "hash", "I", NULL };
+	const bool wide = jvm->version == 8;
+	uint64_t class = make_fielded(jvm, "java/lang/String", wide ? old_fields : fields,
+				      (const uint16_t[2]){ 12, 16 });
+	uint64_t string = fake_alloc(jvm, 24), array = fake_alloc(jvm, 16 + 2 * strlen(text));
+
+	fake_put(jvm, string + 8, class, 4);
+	fake_put(jvm, string + 12, array, 4);
+	fake_put(jvm, array + 12, strlen(text), 4);
+	for (size_t i = 0; text[i]; i++)
+		fake_put(jvm, array + 16 + (wide ? 2 * i : i), (uint8_t)text[i], wide ? 2 : 1);
+	return string;
+}
+
+static void make_thread_object(struct fake_jvm *jvm)
+{
+	static const char *const fields[] = { "name", "eetop", "J", NULL };
+	const struct fake_field *field = find_field(jvm, "JavaThread", "_threadObj");
+	uint64_t class = make_fielded(jvm, "java/lang/Thread", fields, (const uint16_t[2]){ 12, 16 });
+	uint64_t object = fake_alloc(jvm, 32), slot = fake_alloc(jvm, 8);
+
+	fake_put(jvm, object + 8, class, 4);
+	fake_put(jvm, object + 12, make_string(jvm, "a thread with a long name"), 4);
+	fake_put(jvm, object + 16, jvm->thread, 8);
+	fake_put(jvm, slot, object, 8);
+	set(jvm, jvm->thread, "JavaThread", "_threadObj", strcmp(field->text, "oop") == 0 ? object : slot);
+}
+
+static void make_threads(struct fake_jvm *jvm)
+{
+	uint64_t list = fake_alloc(jvm, 64), items = fake_alloc(jvm, 8), os = fake_alloc(jvm, 256);
+
+	jvm->thread = fake_alloc(jvm, room_of(jvm, "JavaThread", "Thread"));
+	set(jvm, list, "ThreadsList", "_length", 1);
+	set(jvm, list, "ThreadsList", "_threads", items);
 	fake_put(jvm, items, jvm->thread, 8);
-	fake_put(jvm, jvm->thread + 560, os, 8);
-	fake_put(jvm, os + 208, 77, 4);
-	return list;
+	set(jvm, jvm->thread, "JavaThread", "_osthread", os);
+	set(jvm, jvm->thread, "Thread", "_osthread", os);
+	set(jvm, os, "OSThread", "_thread_id", 77);
+	set(jvm, 0, "ThreadsSMRSupport", "_java_thread_list", list);
+	set(jvm, 0, "Threads", "_thread_list", jvm->thread);
+	make_thread_object(jvm);
+}
+
+/* --- the tables ------------------------------------------------------------------------------ */
+
+/* An exported variable. */
+static void export(struct fake_jvm *jvm, enum sf_hotspot_export which, uint64_t value)
+{
+	jvm->exports.at[which] = fake_alloc(jvm, 8);
+	fake_put(jvm, jvm->exports.at[which], value, 8);
 }
 
 static void make_structs(struct fake_jvm *jvm)
 {
-	uint64_t start = fake_alloc(jvm, 48 * 128);
-	struct entries table = { start };
-	uint64_t heaps = make_heaps(jvm), interpreter = make_interpreter(jvm);
+	uint64_t start = fake_alloc(jvm, 48 * (FAKE_FIELDS + 1)), next = start;
 
-	jvm->call_stub_return = fake_code(jvm, &(struct fake_code){
-		.name = "StubRoutines (1)", .size = 64, .frame_complete = -1 }) + 32;
-	add_static(jvm, &table, "CodeCache", "_heaps", "GrowableArray<CodeHeap*>*", heaps);
-	add_static(jvm, &table, "StubRoutines", "_call_stub_return_address", "address",
-		   jvm->call_stub_return);
-	add_static(jvm, &table, "AbstractInterpreter", "_code", "StubQueue*", interpreter);
-	add_static(jvm, &table, "Abstract_VM_Version", "_vm_major_version", "int", 17);
-	add_static(jvm, &table, "ThreadsSMRSupport", "_java_thread_list", "ThreadsList*",
-		   make_threads(jvm));
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		add_field(jvm, &table, fields[i].type, fields[i].field, fields[i].text,
-			  fields[i].offset, 0);
+	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
+		struct fake_field *field = &jvm->layout.fields[i];
+
+		if (field->is_static)
+			field->address = fake_alloc(jvm, 8);
+		if (jvm->left_out && strcmp(jvm->left_out, field->name) == 0)
+			continue;
+		fake_put(jvm, next, fake_string(jvm, field->type), 8);
+		fake_put(jvm, next + 8, fake_string(jvm, field->name), 8);
+		fake_put(jvm, next + 16, field->text[0] ? fake_string(jvm, field->text) : 0, 8);
+		fake_put(jvm, next + 24, field->is_static, 4);
+		fake_put(jvm, next + 32, field->offset, 8);
+		fake_put(jvm, next + 40, field->address, 8);
+		next += 48;
+	}
 	export(jvm, SF_HE_STRUCTS, start);
 	export(jvm, SF_HE_STRUCT_TYPE, 0);
 	export(jvm, SF_HE_STRUCT_FIELD, 8);
@@ -320,11 +468,14 @@ static void make_structs(struct fake_jvm *jvm)
 
 static void make_sizes(struct fake_jvm *jvm)
 {
-	uint64_t start = fake_alloc(jvm, 40 * 16), next = start;
+	uint64_t start = fake_alloc(jvm, 40 * (FAKE_VALUES + 1)), next = start;
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++, next += 40) {
-		fake_put(jvm, next, fake_string(jvm, sizes[i].type), 8);
-		fake_put(jvm, next + 32, sizes[i].size, 8);
+	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
+		if (!jvm->layout.values[i].is_size)
+			continue;
+		fake_put(jvm, next, fake_string(jvm, jvm->layout.values[i].name), 8);
+		fake_put(jvm, next + 32, jvm->layout.values[i].value, 8);
+		next += 40;
 	}
 	export(jvm, SF_HE_TYPES, start);
 	export(jvm, SF_HE_TYPE_NAME, 0);
@@ -334,10 +485,15 @@ static void make_sizes(struct fake_jvm *jvm)
 
 static void make_numbers(struct fake_jvm *jvm)
 {
-	uint64_t start = fake_alloc(jvm, 64);
+	uint64_t start = fake_alloc(jvm, 16 * (FAKE_VALUES + 1)), next = start;
 
-	fake_put(jvm, start, fake_string(jvm, "ConstMethod::_has_linenumber_table"), 8);
-	fake_put(jvm, start + 8, 1, 4);
+	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
+		if (jvm->layout.values[i].is_size)
+			continue;
+		fake_put(jvm, next, fake_string(jvm, jvm->layout.values[i].name), 8);
+		fake_put(jvm, next + 8, jvm->layout.values[i].value, 4);
+		next += 16;
+	}
 	export(jvm, SF_HE_INTS, start);
 	export(jvm, SF_HE_INT_NAME, 0);
 	export(jvm, SF_HE_INT_VALUE, 8);
@@ -346,6 +502,19 @@ static void make_numbers(struct fake_jvm *jvm)
 	export(jvm, SF_HE_LONG_NAME, 0);
 	export(jvm, SF_HE_LONG_VALUE, 8);
 	export(jvm, SF_HE_LONG_STRIDE, 16);
+}
+
+/* What is in it, when the tables have said where the static fields are. */
+static void make_machine(struct fake_jvm *jvm)
+{
+	make_heaps(jvm);
+	make_interpreter(jvm);
+	jvm->call_stub_return = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (1)", .size = 64, .frame_complete = -1 }) + 32;
+	set(jvm, 0, "StubRoutines", "_call_stub_return_address", jvm->call_stub_return);
+	/* JDK 8 tells HotSpot's own number. */
+	set(jvm, 0, "Abstract_VM_Version", "_vm_major_version", jvm->version == 8 ? 25 : jvm->version);
+	make_threads(jvm);
 }
 
 static void make_still(struct fake_jvm *jvm)
@@ -369,9 +538,11 @@ bool fake_jvm_make(struct fake_jvm *jvm, char note_ret[SF_HOTSPOT_NOTE], struct 
 {
 	jvm->used = FAKE_BASE + 4096;
 	jvm->memory = (struct sf_reader){ .read = read_fake, .arg = jvm };
+	read_layout(jvm);
 	make_structs(jvm);
 	make_sizes(jvm);
 	make_numbers(jvm);
+	make_machine(jvm);
 	make_still(jvm);
 	return sf_hotspot_attach(&jvm->memory, &jvm->exports, &jvm->hotspot, note_ret, err);
 }

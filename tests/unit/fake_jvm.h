@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Java virtual machine in a megabyte of memory, made by hand: tables as libjvm exports them
- * (with the layout of JDK 17, which the tests may change), a code cache, an interpreter, methods.
- * No JVM is needed.
+ * A Java virtual machine in a megabyte of memory, made by hand: tables as libjvm exports them, a code cache,
+ * an interpreter, methods, a thread. Where its fields are was recorded from real ones (fixtures/hotspot-*.txt, by
+ * tests/java/record_layout.py); no JVM is needed.
  */
 #ifndef FAKE_JVM_H
 #define FAKE_JVM_H
@@ -17,6 +17,28 @@
 #define FAKE_STACK (FAKE_BASE + 0xc0000u)
 #define FAKE_STACK_SIZE 0x10000u
 
+/* A line of a fixture each. */
+struct fake_field {
+	char type[32], name[48], text[48];
+	uint64_t offset, address;    /* address: of a static one, in the fake */
+	bool is_static;
+};
+
+struct fake_value {              /* size of a type, or a constant */
+	char name[64];
+	uint64_t value;
+	bool is_size;
+};
+
+#define FAKE_FIELDS 160
+#define FAKE_VALUES 32
+
+struct fake_layout {
+	struct fake_field fields[FAKE_FIELDS];
+	struct fake_value values[FAKE_VALUES];
+	unsigned n_fields, n_values;
+};
+
 struct fake_jvm {
 	uint8_t bytes[FAKE_SIZE];
 	uint64_t used;               /* addresses below are given out */
@@ -25,6 +47,8 @@ struct fake_jvm {
 	uint64_t entry, entry_frame; /* its entry of methods, and "push rbp" there */
 	uint64_t call_stub_return;
 	uint64_t thread;             /* a JavaThread with tid 77, named "a thread with a long name" */
+	unsigned version;            /* of the JDK whose layout it has, 0: 17; set before fake_jvm_make */
+	struct fake_layout layout;
 	const char *left_out;        /* field that the tables do not have, or NULL; set before fake_jvm_make */
 	struct sf_hotspot_exports exports;
 	struct sf_hotspot hotspot;

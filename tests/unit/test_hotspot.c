@@ -59,7 +59,7 @@ static void put_interpreted(struct fake_jvm *jvm, uint64_t fp, uint64_t method, 
 	put(jvm, fp, caller_fp);
 	put(jvm, fp - 8, caller_sp);
 	put(jvm, fp - 24, method);
-	put(jvm, fp - 64, fake_bytecode(jvm, method, bci));
+	put(jvm, jvm->version == 8 ? fp - 56 : fp - 64, fake_bytecode(jvm, method, bci));
 }
 
 /* The entry from native code at `fp`; nothing stands above it. */
@@ -243,6 +243,30 @@ static void test_exception(void **state)
 	}
 }
 
+/* Registers that were pushed around a call are passed over, with the return addresses that are stale in them. */
+static void test_pushed_registers(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
+	uint64_t top = sp + 8 * (4 + 83), fp = top + 0x100;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	put(jvm, sp + 8 * 20, jvm->interpreter);
+	put(jvm, sp + 8 * 30, jvm->call_stub_return);
+	put(jvm, sp + 8 * 40, code + 48);
+	start(jvm, code + 48, sp, fp);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_int_equal(jvm->frames[1].sp, top);
+	assert_int_equal(jvm->frames[1].via, SF_VIA_GUESS);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+}
+
 /* The routine that throws again copies its return address while it makes its frame. */
 static void test_rethrow(void **state)
 {
@@ -410,6 +434,70 @@ static void test_missing(void **state)
 	free(jvm);
 }
 
+/* The same of every layout that was recorded: a compiled method with an inlined one, called by an interpreted one. */
+static void walk_and_describe(struct fake_jvm *jvm)
+{
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "(I)V", "B.java", 8);
+	uint64_t method = fake_method(jvm, "a/C", "method", "()V", "C.java", 8);
+	uint64_t code = make_compiled(jvm, method, caller), sp = FAKE_STACK + 0x100, fp = sp + 0x200;
+	struct sf_java_method read;
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp + 24, jvm->interpreter);
+	put(jvm, sp + 16, fp);
+	start(jvm, code + 48, sp, 0);
+	jvm->still.regs.known = 1 << RSP;
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_int_equal(jvm->frames[0].id, 42);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	assert_int_equal(jvm->frames[1].bci, 2);
+	assert_frame(jvm, 2, SF_KIND_STUB, jvm->call_stub_return);
+
+	assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 47, &blob));
+	assert_int_equal(blob.level, 4);
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 48, false, &scopes);
+	assert_int_equal(scopes.n, 2);
+	assert_int_equal(scopes.items[0].method, caller);
+	assert_int_equal(scopes.items[1].bci, 3);
+
+	assert_true(sf_java_method_read(&jvm->hotspot, &jvm->memory, caller, &read));
+	assert_string_equal(read.name, "a.B.caller(int)");
+	assert_string_equal(read.file, "a/B.java");
+	assert_int_equal(sf_java_line(&jvm->hotspot, &jvm->memory, read.constant, 2), 102);
+}
+
+static void test_every_layout(void **state)
+{
+	static const unsigned versions[] = { 8, 11, 17, 21, 25, 26 };
+	struct fake_jvm *jvm = malloc(sizeof(*jvm));
+
+	(void)state;
+	assert_non_null(jvm);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		struct sf_java_objects objects;
+		char note[SF_HOTSPOT_NOTE], name[64];
+		struct sf_error err = { 0 };
+
+		memset(jvm, 0, sizeof(*jvm));
+		jvm->version = versions[i];
+		if (!fake_jvm_make(jvm, note, &err))
+			fail_msg("JDK %u: %s", versions[i], err.text);
+		assert_string_equal(note, "");
+		assert_int_equal(jvm->hotspot.version, versions[i]);
+		walk_and_describe(jvm);
+		assert_true(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+		sf_java_objects_init(&objects, &jvm->hotspot, &jvm->memory);
+		assert_true(sf_java_thread_name(&jvm->hotspot, &jvm->memory, &objects, jvm->thread, name,
+						sizeof(name)));
+		assert_string_equal(name, "a thread with a long name");
+	}
+	free(jvm);
+}
+
 /* A virtual machine that has only just been loaded is not refused for good. */
 static void test_not_started(void **state)
 {
@@ -432,12 +520,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_entrant, make, destroy),
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
+		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test_setup_teardown(test_threads, make, destroy),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_every_layout),
 		cmocka_unit_test_setup_teardown(test_not_started, make, destroy),
 	};
 
