@@ -104,7 +104,7 @@ static void check_seen(struct sampling *sampling)
 }
 
 /*
- * Each thread's time is its own. What it used since its last tick when it was stopped is known, too, and
+ * Each thread's time is its own, seen or lost; and there is
  * what any used before they were first looked at.
  */
 static void check_fair(struct sampling *sampling, const struct busy busy[N_BUSY])
@@ -116,7 +116,7 @@ static void check_fair(struct sampling *sampling, const struct busy busy[N_BUSY]
 		uint64_t known_ns;
 
 		assert_non_null(counted);
-		known_ns = counted->cpu_ns + counted->lost_ns[SF_LOSS_GONE];
+		known_ns = counted->cpu_ns + sampling_lost_ns(counted);
 		assert_true(known_ns + unseen_ns >= busy[i].used_ns / 100 * 97);
 		assert_true(known_ns <= busy[i].used_ns / 100 * 102);
 	}
@@ -244,7 +244,6 @@ static void closed_descriptors_are_replaced(void **state)
 	say("closed", &sampling);
 	assert_int_equal(close(fd), 0); /* ours did not */
 	check_sums(&sampling);
-	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
 	assert_true(sampling.sum.n_samples > 20);
 	sampling_free(&sampling);
 }
