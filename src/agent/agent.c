@@ -142,6 +142,7 @@ static bool prepare_inside(struct sf_error *err)
 		sf_inside.cookie = make_cookie();
 	sf_inside.arch = sf_arch_host();
 	sf_inside.jitter = true;
+	sf_inside.kernel_tick_ns = sf_agent_clock_tick_ns();
 	sf_inside.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
 			      1000000000000u / agent.options.rate_mhz;
 	return sf_inside.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "agent/clock_perf.h"
 #include "frozen/inside.h"
@@ -11,6 +12,18 @@ const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 	&sf_agent_clock_perf,
 	&sf_agent_clock_timer,
 	&sf_agent_clock_itimer,
+	&sf_agent_clock_tick,
+	NULL,
+};
+
+/*
+ * Cheapest first. A timer rings in an interrupt that comes in any case; a perf clock has one of its own, which on a
+ * virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). What a timer does not see, threads that run
+ * between the kernel's ticks, sf_agent_clock_between_ticks is for.
+ */
+static const struct sf_agent_clock_kind *const unasked[] = {
+	&sf_agent_clock_timer,
+	&sf_agent_clock_perf,
 	&sf_agent_clock_tick,
 	NULL,
 };
@@ -36,11 +49,25 @@ const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_er
 		}
 		return kind->check(err) ? kind : NULL;
 	}
-	for (int i = 0; (kind = sf_agent_clocks[i]); i++) {
+	for (int i = 0; (kind = unasked[i]); i++) {
 		if ((!kind->drawback || !kind->drawback()) && kind->check(err))
 			return kind;
 	}
 	return NULL;
+}
+
+const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted)
+{
+	const struct sf_agent_clock_kind *perf = &sf_agent_clock_perf;
+
+	return wanted == 0 && !perf->drawback() ? perf : NULL;
+}
+
+uint64_t sf_agent_clock_tick_ns(void)
+{
+	struct timespec tick;
+
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? (uint64_t)tick.tv_nsec : 0;
 }
 
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid)

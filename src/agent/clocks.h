@@ -38,7 +38,7 @@ struct sf_agent_clock_kind {
 	void (*disarm)(struct sf_seat *seat);
 };
 
-/* Best first, NULL at the end: perf, timer, itimer, tick. */
+/* Most precise first, NULL at the end: perf, timer, itimer, tick. */
 extern const struct sf_agent_clock_kind *const sf_agent_clocks[];
 extern const struct sf_agent_clock_kind sf_agent_clock_perf, sf_agent_clock_timer,
 	sf_agent_clock_itimer, sf_agent_clock_tick;
@@ -56,9 +56,16 @@ void sf_agent_clock_disarm(struct sf_seat *seat);
 bool sf_agent_clock_lives(struct sf_seat *seat);
 
 /*
- * The kind to use: the one asked for (1 + its place), or with 0 the best that works and leaves
+ * The kind to use: the one asked for (1 + its place), or with 0 the cheapest that works and leaves
  * room for the target.
  */
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);
+/*
+ * For threads that run between the kernel's ticks, so that their timers do not ring as they should; `wanted` as above.
+ * NULL: none that works here, or the user chose one for all.
+ */
+const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted);
+/* How far apart the kernel's ticks are, 1/HZ; 0: it does not say. */
+uint64_t sf_agent_clock_tick_ns(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "agent/asleep.h"
 #include "agent/own_proc.h"
 #include "agent/visit.h"
+#include "agent/watch.h"
 #include "frozen/inside.h"
 
 #define DEAF_PERIODS 10
@@ -68,11 +69,45 @@ static bool is_deaf(const struct sf_agent_thread *thread)
 	return atomic_load(&thread->seat->flags) & SF_SEAT_DEAF;
 }
 
+/*
+ * A thread that runs between the kernel's ticks, by chance or because it is woken by them, is met by fewer
+ * than its share, or by none. Judged each time it has used so much CPU time that JUDGED_RINGS were due: of 32 that come
+ * at random, less than half is met once in a thousand times, and does no harm. A thread that does not run stays.
+ */
+#define JUDGED_RINGS 32
+
+static bool is_met_too_seldom(const struct sf_agent *agent, struct sf_agent_thread *thread,
+			      uint64_t cpu_ns)
+{
+	uint64_t period_ns = atomic_load(&thread->seat->period_ns);
+	uint64_t n_samples = atomic_load(&thread->seat->n_samples), n;
+
+	if (period_ns < agent->threads->tick_ns)
+		period_ns = agent->threads->tick_ns;
+	if (cpu_ns - thread->judged_cpu_ns < JUDGED_RINGS * period_ns)
+		return false;
+	n = n_samples - thread->judged_samples;
+	thread->judged_cpu_ns = cpu_ns;
+	thread->judged_samples = n_samples;
+	return n < JUDGED_RINGS / 2;
+}
+
+static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	const struct sf_seat *seat = thread->seat;
+
+	if (!agent->threads->between || atomic_load(&seat->flags) & SF_SEAT_PERF)
+		return;
+	if (is_met_too_seldom(agent, thread, cpu_ns) && !sf_own_blocks(thread->tid, sf_inside.signal))
+		sf_watch_arm_between(agent->threads, thread);
+}
+
 static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	bool overdue = is_overdue(thread, cpu_ns);
 
 	thread->n_samples_before = atomic_load(&thread->seat->n_samples);
+	look_at_timer(agent, thread, cpu_ns);
 	if (!overdue && !is_deaf(thread))
 		return;
 	if (sf_own_blocks(thread->tid, sf_inside.signal)) {

@@ -49,7 +49,7 @@ static const struct sf_option keys[] = {
 	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
 	  walks },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
-	  "auto (default): the best that works of perf, timer, itimer, tick.", cpu_clocks },
+	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
 	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",
 	  "PROF, USR2, RTMIN+3 (default: PROF if the program has no use for it, else a real-time "
 	  "one)." },

@@ -30,7 +30,7 @@ struct sf_agent_options {
 	uint64_t    blocked_rate_mhz; /* default 20 Hz */
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
-	int         cpu_clock;        /* 0: the best that works; else 1 + place in sf_agent_clocks */
+	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */
 	int         only;             /* enum sf_agent_only */
 	const char *threads;          /* POSIX extended regex on thread names, or NULL */

@@ -371,6 +371,9 @@ bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err)
 	sampler->agent = agent;
 	sampler->random = sf_raw_now_ns() | 1;
 	agent->threads->clock = agent->clock;
+	if (agent->clock == &sf_agent_clock_timer)
+		agent->threads->between = sf_agent_clock_between_ticks(agent->options.cpu_clock);
+	agent->threads->tick_ns = sf_agent_clock_tick_ns();
 	set_periods(sampler);
 	sf_agent_labels_tell();
 	sem_init(&sampler->ready, 0, 0);

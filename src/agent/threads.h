@@ -45,11 +45,14 @@ struct sf_agent_thread {
 	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
 	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf one's stays */
+	uint64_t judged_cpu_ns, judged_samples; /* when its timer was last judged (looks.c) */
 };
 
 struct sf_agent_threads {
 	const struct sf_agent_options *options;
 	const struct sf_agent_clock_kind *clock; /* NULL: wall only */
+	const struct sf_agent_clock_kind *between; /* for threads that run between ticks, or NULL */
+	uint64_t tick_ns;                     /* of the kernel */
 	struct sf_agent_thread *all;          /* SF_SEATS, by mmap; in no order */
 	uint32_t n;
 	uint32_t n_scans;
@@ -60,6 +63,7 @@ struct sf_agent_threads {
 	bool     has_names;
 	uint32_t last_serial;
 	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
+	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as were */
 	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */

@@ -38,6 +38,18 @@ void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thre
 	sf_agent_seat_done(thread->seat);
 }
 
+void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread)
+{
+	uint32_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&thread->seat->asked, &none, SF_ASKED_BUSY))
+		return;
+	sf_agent_clock_disarm(thread->seat);
+	if (!is_leaving(thread->seat))
+		sf_agent_clock_arm(threads->between, thread->seat, thread->tid);
+	sf_agent_seat_done(thread->seat);
+}
+
 /* --- telling --- */
 
 static bool put(enum sf_stream_type type, const void *record, size_t size, const char *text,
@@ -117,6 +129,8 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	thread->serial = ++threads->last_serial;
 	thread->sampled_asleep = false;
 	thread->first_cpu_ns = thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
+	thread->judged_cpu_ns = cpu_ns;
+	thread->judged_samples = atomic_load(&seat->n_samples);
 	thread->looked_ns = now_ns;
 	thread->asleep_ns = 0;
 	if (!sf_own_run(thread->tid, &thread->wait_ns, &switches))

@@ -22,6 +22,9 @@ void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thre
 /* A clock of its own, if that is the kind and the thread is not about to exec. */
 void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
+/* The clock for those that run between the kernel's ticks, in the place of the one that it has. */
+void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
+
 /* Tells the outbox its name; thread->told says whether there was room. */
 void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns);
 

@@ -81,8 +81,8 @@ static const struct sf_option options[] = {
 		  "itself (default sampler)", .choices = walks },
 	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .offset = AT(cpu_clock),
 	  .argument = "CLOCK", .choices = cpu_clocks,
-	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: the "
-		  "first that works)" },
+	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: timer, "
+		  "and perf for threads that timers miss)" },
 	{ .name = "signal", .kind = SF_OPTION_STRING, .offset = AT(signal), .argument = "SIGNAL",
 	  .help = "signal engine: PROF, USR2, RTMIN+3, 27 (default PROF, if the program has no use for "
 		  "it)" },

@@ -214,7 +214,7 @@ static void rearm(const struct tick *tick)
 	atomic_store_explicit(&seat->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
 		count(&sf_inside.n_backed_off);
-	if (sf_inside.jitter || next_ns != present_ns)
+	if (next_ns != present_ns || (sf_inside.jitter && sf_rearm_pays(seat, next_ns)))
 		sf_rearm(seat, next_ns);
 }
 

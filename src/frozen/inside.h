@@ -50,6 +50,7 @@ struct sf_inside {
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
+	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
 
 	/* Behind the instruction of the agent's syscall(2), which leaves the number at the stack pointer; 0: none. */
 	uint64_t marked_syscall;

@@ -12,6 +12,7 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define MAX_BACK_OFF 16
+#define RINGS_PER_PERIOD 8
 
 /* xorshift64: only its own thread's handler draws from it. */
 static uint64_t draw(struct sf_seat *seat)
@@ -36,6 +37,17 @@ static uint64_t with_jitter(struct sf_seat *seat, uint64_t period_ns)
 static struct timespec to_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+/*
+ * To set a perf clock costs as much as the rest of the handler (8 us on a virtual machine), so a period that was drawn
+ * stands for some rings. A timer that rings at every tick of the kernel's has nothing to be moved.
+ */
+bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns)
+{
+	if (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF)
+		return draw(seat) % RINGS_PER_PERIOD == 0;
+	return period_ns > sf_inside.kernel_tick_ns;
 }
 
 void sf_rearm(struct sf_seat *seat, uint64_t period_ns)

@@ -7,9 +7,13 @@
 #ifndef SF_FROZEN_REARM_H
 #define SF_FROZEN_REARM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "frozen/seats.h"
+
+/* Whether jitter is worth a system call at this ring: not at every one of a perf clock. Signal-safe. */
+bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns);
 
 /* The next time in period_ns, with jitter (sf_inside.jitter) in 3/4 to 5/4 of it. Signal-safe. */
 void sf_rearm(struct sf_seat *seat, uint64_t period_ns);

@@ -196,7 +196,7 @@ def test_a_signal_of_its_own_is_chosen(inside, tmp_path):
     out = tmp_path / "own.sfs"
     inside("in_signals", "prof", "before", 1.5, "rate=1khz,out=%s" % out, start=False).ok()
     report = Report(inside.stillframe, out)
-    assert report.samples > 100, report.samples
+    assert report.samples > 20, report.samples
     report.assert_accounts(0.1, 0.1)
 
 
@@ -278,9 +278,9 @@ def test_a_known_split(inside, walk, clock):
     ran.report.assert_accounts()
 
 
-@pytest.mark.parametrize("clock", ["perf", "tick"])
+@pytest.mark.parametrize("clock", ["auto", "perf", "tick"])
 def test_ticks_cannot_be_dodged(inside, clock):
-    """A thread that runs between the kernel's ticks gets its share, within a few points."""
+    """A thread that runs between the kernel's ticks gets its share, within a few points. With auto, it gets a perf clock."""
     ran = inside("in_dodger", seconds(4, 20), 1, options="rate=1khz,cpu-clock=" + clock, timeout=60).ok()
     truth, shares = numbers(ran.said), ran.report.total_shares()
     due = truth["dodge"] / (truth["dodge"] + truth["neighbour"])

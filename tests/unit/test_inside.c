@@ -405,6 +405,23 @@ static void test_jitter(void **state)
 	sf_rearm(seat, 400 * MS); /* has none any more: nothing happens */
 }
 
+/* A timer that rings at every tick of the kernel's is left alone; a perf clock is moved at one ring of eight. */
+static void test_jitter_where_it_pays(void **state)
+{
+	struct sf_seat seat = { .random = 1 };
+	unsigned n = 0;
+
+	(void)state;
+	sf_inside.kernel_tick_ns = 4 * MS;
+	assert_false(sf_rearm_pays(&seat, 4 * MS));
+	assert_true(sf_rearm_pays(&seat, 5 * MS));
+	seat.flags = SF_SEAT_PERF;
+	for (unsigned i = 0; i < 8000; i++)
+		n += sf_rearm_pays(&seat, MS);
+	assert_in_range(n, 800, 1200);
+	sf_inside.kernel_tick_ns = 0;
+}
+
 /* --- threads --- */
 
 #define N_THREADS 6
@@ -549,6 +566,7 @@ int main(void)
 		HANDLER(test_calls_are_mended),
 		HANDLER(test_periods),
 		HANDLER(test_jitter),
+		HANDLER(test_jitter_where_it_pays),
 		HANDLER(test_threads),
 		SAMPLER(test_threads),
 		HANDLER(test_small_stack),
