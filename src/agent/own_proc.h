@@ -16,6 +16,8 @@ typedef void sf_own_thread_fn(void *arg, int32_t tid);
 
 /* Calls fn for each thread of this process. False when /proc cannot be read. */
 bool sf_own_threads(sf_own_thread_fn *fn, void *arg);
+/* A number that changes with how many there are; one system call. 0: not known. */
+uint64_t sf_own_thread_count(void);
 
 /*
  * The text of /proc/self/task/TID/NAME, cut to size - 1, with a zero behind; false when the thread

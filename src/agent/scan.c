@@ -11,6 +11,7 @@
 #include "frozen/raw.h"
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
+#define STEADY_SHARE 1000               /* ... where there are as many threads as at the last one */
 #define ADD_SHARE 10                    /* ... and taking in new ones a tenth */
 #define SCAN_MIN_NS 2000000         /* where threads come and go */
 #define SCAN_MAX_NS 50000000        /* where none does; what a new one does until then is unseen */
@@ -153,14 +154,34 @@ static void set_pause(struct sf_agent_threads *threads, const struct scan *scan)
 		pause_ns = least_ns;
 	threads->pause_ns = pause_ns;
 	threads->next_scan_ns = scan->now_ns + pause_ns;
+	threads->full_scan_ns = scan->now_ns + looking_ns * STEADY_SHARE;
+}
+
+/*
+ * Where a thousand threads idle, a scan each time it may cost 1 % is most of what we cost. How many there are is one system
+ * call; only where one has ended for each that came, they are found a little later.
+ */
+static bool is_steady(struct sf_agent_threads *threads, uint64_t now_ns)
+{
+	uint64_t n = sf_own_thread_count();
+	bool steady = n && n == threads->n_counted && now_ns < threads->full_scan_ns;
+
+	threads->n_counted = n;
+	return steady;
 }
 
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 {
 	struct scan scan = { .threads = threads, .now_ns = now_ns };
 
-	if (now_ns < threads->next_scan_ns && !sf_agent_threads_hurried())
+	bool hurried = sf_agent_threads_hurried();
+
+	if (now_ns < threads->next_scan_ns && !hurried)
 		return;
+	if (!hurried && is_steady(threads, now_ns)) {
+		threads->next_scan_ns = now_ns + threads->pause_ns;
+		return;
+	}
 	if (threads->n_scans++ == 0)
 		threads->others_cpu_ns = sf_agent_threads_others_cpu_ns(threads);
 	threads->n_seatless = 0;
