@@ -91,6 +91,18 @@ def held_threads(pid, stopped_too=True):
     return held
 
 
+def in_one_of(rounds, attempt):
+    """For what is measured beside whatever else the machine does: a real fault shows in every round. attempt() returns
+    (whether it was so, what was measured)."""
+    seen = []
+    for _ in range(rounds):
+        fine, measured = attempt()
+        if fine:
+            return
+        seen.append(measured)
+    raise AssertionError("in none of %d rounds: %s" % (rounds, seen))
+
+
 def until(condition, what, seconds=10):
     """Waits for something that must come about; its absence is a failure."""
     end = time.monotonic() + seconds
@@ -387,6 +399,11 @@ class Report:
         return {loss["cause"]: loss["ticks"] for loss in self.json["losses"]}
 
     @property
+    def too_busy(self):
+        """Seconds of CPU time that were lost because the machine was too busy for an answer, or for a look, in time."""
+        return sum(loss["cpu_ns"] for loss in self.json["losses"] if loss["cause"] in ("late", "gone", "unseen")) / 1e9
+
+    @property
     def ended(self):
         """{how walks ended: ticks}"""
         return {end["end"]: end["ticks"] for end in self.json["ends"]}
@@ -447,9 +464,20 @@ class Inside:
         return dict(os.environ, LD_PRELOAD=AGENT,
                     STILLFRAME=",".join(filter(None, ["out=%s" % out, options])))
 
-    def __call__(self, name, *arguments, options="", timeout=60, start=True, environment={}, kill_after=None, **how):
-        """start=False: the library is loaded, and the program starts it itself, or not. options=None: not even that.
-        kill_after: for programs that never end by themselves."""
+    def sampled_and_killed(self, name, *arguments, options):
+        """Of a program with one thread that never ends by itself: until the duration that the options name is over, and
+        with it the agent's own threads."""
+        self.runs += 1
+        out = os.path.join(self.folder, "%d.sfs" % self.runs)
+        target = Target([os.path.join(PROGRAMS, name), *arguments], env=self.environment(options, out), cwd=self.folder)
+        try:
+            until(lambda: len(tids_of(target.pid)) == 1, "%s is sampled to the end" % name, 60)
+        finally:
+            target.end()
+        return Ran(self, target.command, options, None, target.said, out)
+
+    def __call__(self, name, *arguments, options="", timeout=60, start=True, environment={}, **how):
+        """start=False: the library is loaded, and the program starts it itself, or not. options=None: not even that."""
         command = [str(word) for word in (name if isinstance(name, list) else [os.path.join(PROGRAMS, name), *arguments])]
         self.runs += 1
         out = os.path.join(self.folder, "%d.sfs" % self.runs)
@@ -462,11 +490,8 @@ class Inside:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    env={**env, **environment}, **how)
         try:
-            said, _ = process.communicate(timeout=kill_after or timeout)
+            said, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            if kill_after:
-                process.kill()
-                return Ran(self, command, options, None, process.communicate()[0].decode(errors="replace"), out)
             states = {tid: (status_of(process.pid, tid) or {}).get("State") for tid in tids_of(process.pid)[:20]}
             process.kill()
             said, _ = process.communicate()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stillframe dies at a random moment: the target runs on, no thread is stopped, what was recorded is there.
 
-A thousand deaths in the long version, about a hundred in the short one.
+A thousand deaths in the long version, sixty in the short one.
 """
 import os
 import pty
@@ -15,7 +15,7 @@ import pytest
 
 from conftest import LONG, Recording, cpu_of, held_threads, need, need_root, until
 
-DEATHS = 1000 if LONG else 100
+DEATHS = 1000 if LONG else 60
 
 
 def die(stillframe, target, output, how, seconds):

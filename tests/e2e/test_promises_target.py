@@ -166,7 +166,7 @@ def test_recording_a_stopped_process(stillframe, target, tmp_path):
 def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
     """Only one may trace: counted losses or a clear message that names the other, and neither is disturbed."""
     need(tracer)
-    t = target("busy_split", 8)
+    t = target("deep", 10, "spin")
     log = tmp_path / "log"
     if tracer == "gdb":
         command = ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-p", str(t.pid), "-ex", "continue"]
@@ -190,7 +190,7 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
         assert tracer in done.out + done.err or "tracer" in done.out + done.err, done
         assert other.poll() is None, "%s was disturbed" % tracer
         assert status_of(t.pid)["TracerPid"].strip() == str(other.pid)
-        assert t.finish()[0] == 0
+        t.assert_moves()
     finally:
         if other.poll() is None:
             other.terminate()
@@ -203,7 +203,7 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
 
 def test_blocked_signals(stillframe, target, tmp_path):
     """It blocks every signal: recorded as any other, and no signal was sent to it."""
-    t = target("blocked_masks", 4)
+    t = target("blocked_masks", 3)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
     assert recording.total_shares().get("deaf_spin", 0) > 0.9
@@ -214,7 +214,7 @@ def test_blocked_signals(stillframe, target, tmp_path):
 
 def test_uninterruptible_sleep(stillframe, target, tmp_path):
     """State D: bounded, accounted for, and the other thread's samples do not suffer."""
-    t = target("dsleep", 5)
+    t = target("dsleep", 4)
     start = time.monotonic()
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=20)
     assert time.monotonic() - start < 6
@@ -231,7 +231,7 @@ def test_uninterruptible_sleep(stillframe, target, tmp_path):
 
 
 def test_leader_that_exits(stillframe, target, tmp_path):
-    t = target("leader_exits", 4)
+    t = target("leader_exits", 3)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
     assert recording.total_shares().get("spin_without_leader", 0) > 0.9

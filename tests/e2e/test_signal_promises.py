@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import AGENT, HERE, LONG, PROGRAMS, Recording, Report, need, need_root
+from conftest import AGENT, HERE, LONG, PROGRAMS, Recording, Report, in_one_of, need, need_root
 
 WALKS = ("sampler", "handler")
 PATIENCE = 3600 if LONG else 240   # for the storms, whose length depends on the machine
@@ -39,11 +39,14 @@ def numbers(said):
 @by_both_walks
 def test_ten_thousand_threads_a_second(inside, walk):
     """Threads of a few microseconds: the program keeps its pace, and what was due is accounted for."""
-    length = seconds(2, 120)
-    alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
-    ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
-    assert numbers(ran.said)["made"] > alone["made"] * 0.5, (alone, ran)
-    ran.report.assert_accounts(0.1, 0.1)
+    length = seconds(1.5, 120)
+
+    def keeps_pace():
+        alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
+        ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
+        ran.report.assert_accounts(0.1, 0.1)
+        return numbers(ran.said)["made"] > alone["made"] * 0.5, (alone, ran)
+    in_one_of(3, keeps_pace)
 
 
 @by_both_walks
@@ -182,10 +185,10 @@ def test_the_program_uses_our_signal(inside, tmp_path, walk, when, which, how):
     out = tmp_path / "own.sfs"
     options = "rate=1khz,walk=%s,signal=%s" % (walk, "PROF" if which == "prof" else "RTMIN+3")
     if when == "before":
-        ran = inside("in_signals", which, when, 1.5, *how, "out=%s,%s" % (out, options), start=False).ok()
+        ran = inside("in_signals", which, when, 1, *how, "out=%s,%s" % (out, options), start=False).ok()
         report = Report(inside.stillframe, out)
     else:
-        ran = inside("in_signals", which, when, 1.5, *how, options=options).ok()
+        ran = inside("in_signals", which, when, 1, *how, options=options).ok()
         report = ran.report
     assert report.total_shares().get("spin_between_signals", 0) > 0.5, report.total_shares()
     report.assert_accounts(0.1, 0.1)
@@ -217,17 +220,18 @@ def test_small_and_strange_stacks(inside, walk, size):
 
 
 @by_both_walks
-def test_interruptions_that_the_program_wants(inside, walk):
-    """A signal of its own without SA_RESTART ends a sleep with EINTR, every time: only our EINTR is hidden."""
-    ran = inside("in_interrupted", seconds(3, 60), options="rate=4khz,walk=" + walk, timeout=200)
-    ran.ok()
+@pytest.mark.parametrize("which", [(), ("prof",)], ids=["own", "ours"])
+def test_interruptions_that_the_program_wants(inside, walk, which):
+    """A signal of its own without SA_RESTART ends a sleep with EINTR, every time: only our EINTR is hidden. Also when it
+    is the very signal that we took."""
+    inside("in_interrupted", seconds(2, 60), *which, options="rate=4khz,signal=PROF,walk=" + walk, timeout=200).ok()
 
 
 @by_both_walks
 @pytest.mark.parametrize("rate", ["1khz", "4khz"])
 def test_no_call_fails(inside, walk, rate):
     """The table of system calls, each made right after a random time on the CPU: no EINTR, no early return."""
-    ran = inside("eintr_table", seconds(6, 120), 5, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
+    ran = inside("eintr_table", seconds(4, 120), 5, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
     assert "bad rows 0" in ran.said, ran
     if rate == "1khz":
         assert_few_partial(ran.said)
@@ -252,8 +256,11 @@ def test_waits_are_not_stretched(inside):
         each = {name.strip(): float(us) for name, us in re.findall(r"^(.{27}).* (\d+) us each", said, re.M)}
         assert len(each) > 35, said
         return sum(each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait"))
-    alone, watched = mean(None), mean("rate=4khz")
-    assert watched < alone * 1.5, (alone, watched)
+
+    def as_long_as_ever():
+        alone, watched = mean(None), mean("rate=4khz")
+        return watched < alone * 1.5, (alone, watched)
+    in_one_of(3, as_long_as_ever)
 
 
 def test_sleepers_all_wake_as_they_should(inside):
@@ -269,12 +276,13 @@ def test_sleepers_all_wake_as_they_should(inside):
 @by_both_walks
 @pytest.mark.parametrize("clock", ["perf", "timer", "tick"])
 def test_a_known_split(inside, walk, clock):
-    """60, 30 and 10 % by the program's own clock; two points are more than twice the statistical error (of timers, which
-    ring at 250 Hz, twice as much)."""
+    """60, 30 and 10 % by the program's own clock, within four standard deviations of so many samples."""
     ran = inside("busy_split", seconds(3, 30), options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock), timeout=120).ok()
     truth, shares = numbers(ran.said), ran.report.self_shares()
     for name in ("spin_sixty", "spin_thirty", "spin_ten"):
-        assert abs(shares.get(name, 0) - truth[name]) < (0.05 if clock == "timer" else 0.025), (name, truth, shares)
+        error = 4 * (truth[name] * (1 - truth[name]) / ran.report.samples) ** 0.5
+        assert abs(shares.get(name, 0) - truth[name]) < error, (name, error, truth, shares)
+    assert ran.report.samples > 400
     ran.report.assert_accounts()
 
 
@@ -295,16 +303,16 @@ def test_accounts_on_a_busy_machine(inside, walk):
     report = ran.report
     report.assert_accounts(0.05, 0.05)
     seen, lost, counted = report.cpu()
-    assert seen > 0.97 * counted, (seen, lost, counted, report.lost)
+    assert seen + report.too_busy > 0.97 * counted and seen > 0.8 * counted, (seen, lost, counted, report.lost)
 
 
 @by_both_walks
 @pytest.mark.parametrize("depth", [512, 5000])
 def test_deep_stacks(inside, walk, depth):
     """Complete, by the rows alone: the program has no frame pointers."""
-    ran = inside("deep", depth, "spin", options="rate=199hz,max-depth=8192,duration=2s,walk=" + walk, kill_after=3)
+    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,duration=1s,walk=" + walk)
     report = ran.report
-    assert report.samples > 50, report.json["samples"]
+    assert report.samples > 15, report.json["samples"]
     assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended
 
 
@@ -312,9 +320,9 @@ def test_deep_stacks(inside, walk, depth):
 @by_both_walks
 def test_no_frame_pointers_no_tables(inside, walk, variant):
     """However it was built: whole stacks, or the truth about where they end."""
-    ran = inside(variant, 60, "spin", options="rate=199hz,duration=1500ms,walk=" + walk, kill_after=2.5)
+    ran = inside.sampled_and_killed(variant, 60, "spin", options="rate=499hz,duration=700ms,walk=" + walk)
     report = ran.report
-    assert report.samples > 50
+    assert report.samples > 15
     assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended
 
 
@@ -357,11 +365,11 @@ def test_sanitized_programs(inside, tmp_path, walk, compiler, sanitizer):
 
 
 COMMANDS = {
-    "python3": ["/usr/bin/python3", "-c", "x = 0\nfor i in range(15000000): x += i * i % 7"],
-    "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000000) "
+    "python3": ["/usr/bin/python3", "-c", "x = 0\nfor i in range(8000000): x += i * i % 7"],
+    "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2500000) "
                 "SELECT sum(x * x % 17), group_concat(x % 10) LIKE '%9876%' FROM c;"],
     "xz": ["sh", "-c", "exec xz -1 -T1 -c \"$0\" > /dev/null", "/usr/bin/gdb"],
-    "perl": ["perl", "-e", "my $x = 0; for my $i (1 .. 25000000) { $x += $i * $i % 7 }"],
+    "perl": ["perl", "-e", "my $x = 0; for my $i (1 .. 12000000) { $x += $i * $i % 7 }"],
 }
 
 

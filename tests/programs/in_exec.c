@@ -313,6 +313,6 @@ int main(int argc, char **argv)
 	spin_ns = argument(argc, argv, 3, 300) * 1000;
 	if (argument_is(argc, argv, 1, "chain"))
 		return argc < 4 ? 2 : chain(argv, atoi(argv[2]));
-	bounded(300);
+	bounded(300 + 10 * atoi(argv[2]));
 	return storm(argv[1], atoi(argv[2]));
 }

@@ -18,7 +18,8 @@ static volatile bool done;
 struct taker {
 	pthread_t thread;
 	bool by_fd;
-	unsigned taken, foreign, disordered;
+	volatile unsigned taken;
+	unsigned foreign, disordered;
 	int last_foreign;
 };
 
@@ -57,6 +58,15 @@ static void *take_signals(void *arg)
 	return NULL;
 }
 
+/* On a busy machine they lag behind; what is lost never comes. */
+static void wait_for(const struct taker takers[2], unsigned sent)
+{
+	int64_t patience = now_ns() + 20 * NS_PER_S;
+
+	while (now_ns() < patience && (takers[0].taken < sent || takers[1].taken < sent))
+		sleep_ns(2000000);
+}
+
 int main(int argc, char **argv)
 {
 	struct taker takers[2] = { { .by_fd = false }, { .by_fd = true } };
@@ -77,7 +87,8 @@ int main(int argc, char **argv)
 			pthread_sigqueue(takers[i].thread, SIGRTMIN + 4, value);
 		sleep_ns(2000000);
 	}
-	sleep_ns(200000000);
+	wait_for(takers, value.sival_int);
+	sleep_ns(50000000); /* for what should not come */
 	done = true;
 	for (int i = 0; i < 2; i++) {
 		pthread_join(takers[i].thread, NULL);
