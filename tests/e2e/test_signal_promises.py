@@ -158,8 +158,11 @@ def test_a_handler_never_allocates(inside, walk):
 
 
 @by_both_walks
-def test_it_is_loaded_and_unloaded(inside, tmp_path, walk):
-    ran = inside("in_unload", AGENT, seconds(12, 400), tmp_path / "unloaded.sfs", "rate=4khz,walk=" + walk, start=False,
+@pytest.mark.parametrize("clock, handler", [("perf", ()), ("timer", ()), ("timer", ("handler",))])
+def test_it_is_loaded_and_unloaded(inside, tmp_path, walk, clock, handler):
+    """Ticks that come when it is over find neither the default action, nor code that is gone, nor the program's handler."""
+    ran = inside("in_unload", AGENT, seconds(12, 200), tmp_path / "unloaded.sfs",
+                 "rate=4khz,signal=PROF,cpu-clock=%s,walk=%s" % (clock, walk), *handler, start=False,
                  environment={"LD_PRELOAD": ""}, timeout=200).ok()
     assert "threads left 3" in ran.said, ran
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A storm of forks: children that exit at once, that exec, that are vforked, and that fork in
+ * A storm of forks: children that exit at once, that end in order (exit() runs what libraries do at the end), that exec, that are vforked, and that fork in
  * their turn. Every child's exit status must arrive as it was sent.
  *
  * forks [SECONDS]
@@ -33,6 +33,15 @@ static bool fork_and_exit(unsigned turn)
 
 	if (child == 0)
 		_exit(turn % 100);
+	return ended_with(child, turn % 100);
+}
+
+static bool fork_and_end(unsigned turn)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		exit(turn % 100);
 	return ended_with(child, turn % 100);
 }
 
@@ -81,6 +90,7 @@ int main(int argc, char **argv)
 	ready();
 	for (; now_ns() < end; turns++) {
 		bad += !fork_and_exit(turns);
+		bad += !fork_and_end(turns);
 		bad += !fork_and_exec();
 		bad += !spawn();
 		bad += !fork_twice();

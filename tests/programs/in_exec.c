@@ -136,6 +136,15 @@ static void by_thread_among_others(void)
 	pthread_join(thread, NULL);
 }
 
+/* The first thread, whose id the new program gets, is in the midst of its ticks. */
+static void by_thread_beside_first(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, exec_in_thread, NULL);
+	spin_for_ever(NULL);
+}
+
 /* In this process: the pid of a child, 0 when its status was checked here already, -1. */
 
 static pid_t by_posix_spawn(void)
@@ -214,6 +223,7 @@ static const struct kind {
 	{ "failing", by_failing, NULL },
 	{ "thread", by_thread, NULL },
 	{ "among", by_thread_among_others, NULL },
+	{ "beside_first", by_thread_beside_first, NULL },
 	{ "posix_spawn", NULL, by_posix_spawn },
 	{ "posix_spawnp", NULL, by_posix_spawnp },
 	{ "vfork", NULL, by_vfork },

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads the agent's library at run time, starts it, stops it and unloads it, again and again, with other threads
- * busy. Afterwards none of its threads is left, and no signal comes. (Its handler may stay: a signal that was
- * under way must not meet the default action.)
+ * busy. Afterwards none of its threads is left, and no signal does any harm: one of the threads blocks SIGPROF most of the
+ * time, so that ticks come when the profile that they were for is over, and its library unloaded. They must not meet the
+ * default action, nor code that is gone.
  *
- * in_unload LIBRARY TURNS FILE [OPTIONS]
+ * in_unload LIBRARY TURNS FILE [OPTIONS [handler]]
+ *
+ * handler: the program has a handler of its own for SIGPROF, which must be called for its own signals, and for no tick.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -12,6 +15,16 @@
 #include "in_program.h"
 
 static volatile bool done;
+static _Atomic unsigned own, foreign;
+
+static void on_own(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)context;
+	if (info->si_code == SI_TKILL)
+		own++;
+	else
+		foreign++;
+}
 
 static NOINLINE void *spin_beside_agent(void *arg)
 {
@@ -20,7 +33,22 @@ static NOINLINE void *spin_beside_agent(void *arg)
 	return arg;
 }
 
-static bool turn(const char *path, const char *options)
+/* Ticks pend for up to a few milliseconds. */
+static NOINLINE void *spin_deaf_beside_agent(void *arg)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPROF);
+	while (!done) {
+		pthread_sigmask(SIG_BLOCK, &set, NULL);
+		burn_ns(7000000);
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	}
+	return arg;
+}
+
+static bool turn(const char *path, const char *options, bool handler)
 {
 	void *library = dlopen(path, RTLD_NOW);
 	int (*start)(const char *), (*end)(void);
@@ -44,6 +72,8 @@ static bool turn(const char *path, const char *options)
 		return false;
 	dlclose(library);
 	burn_ns(2000000);
+	if (handler)
+		pthread_kill(pthread_self(), SIGPROF);
 	return true;
 }
 
@@ -60,6 +90,8 @@ static unsigned count_threads(void)
 
 int main(int argc, char **argv)
 {
+	const struct sigaction action = { .sa_sigaction = on_own, .sa_flags = SA_SIGINFO | SA_RESTART };
+	const bool handler = argument_is(argc, argv, 5, "handler");
 	unsigned turns = argument(argc, argv, 2, 20), i, left;
 	char options[1024];
 	pthread_t threads[2];
@@ -69,10 +101,12 @@ int main(int argc, char **argv)
 	bounded(300);
 	snprintf(options, sizeof(options), "out=%s%s%s", argv[3], argc > 4 ? "," : "",
 		 argc > 4 ? argv[4] : "");
-	for (i = 0; i < 2; i++)
-		pthread_create(&threads[i], NULL, spin_beside_agent, NULL);
+	if (handler)
+		sigaction(SIGPROF, &action, NULL);
+	pthread_create(&threads[0], NULL, spin_beside_agent, NULL);
+	pthread_create(&threads[1], NULL, spin_deaf_beside_agent, NULL);
 	for (i = 0; i < turns; i++)
-		if (!turn(argv[1], options))
+		if (!turn(argv[1], options, handler))
 			break;
 	/* Threads that were joined may still be seen for a moment. */
 	for (int wait = 0; (left = count_threads()) != 3 && wait < 200; wait++)
@@ -80,6 +114,6 @@ int main(int argc, char **argv)
 	done = true;
 	for (int k = 0; k < 2; k++)
 		pthread_join(threads[k], NULL);
-	printf("turns %u threads left %u\n", i, left);
-	return i != turns || left != 3;
+	printf("turns %u threads left %u own %u foreign %u\n", i, left, own, foreign);
+	return i != turns || left != 3 || own != (handler ? turns : 0) || foreign;
 }
