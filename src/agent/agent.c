@@ -19,6 +19,7 @@
 #include "agent/clocks.h"
 #include "agent/keeper.h"
 #include "agent/control.h"
+#include "agent/jvm_tool.h"
 #include "agent/memory.h"
 #include "agent/sampler.h"
 #include "agent/signals.h"
@@ -174,6 +175,7 @@ static bool start_threads(struct sf_error *err)
 static void free_all(void)
 {
 	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	sf_jvm_tool_end();
 	sf_agent_signal_remove();
 	sf_agent_leave_outbox();
 	sf_agent_threads_destroy(agent.threads);
@@ -207,7 +209,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 		return false;
 	agent = (struct sf_agent){ .options = *options };
 	channel = sf_own_fd_of(with_channel);
-	ok = prepare_inside(err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
+	ok = prepare_inside(err) && sf_jvm_tool_begin(&agent.options, err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
 	/* If nobody is there any more the keeper will notice. */
 	if (ok && channel.fd >= 0)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "agent/jvm_tool.h"
 #include "agent/lifecycle.h"
 
 /* A program whose options cannot be understood runs on, as with STILLFRAME=. */
@@ -16,8 +17,8 @@ SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *re
 	struct sf_error err = { 0 };
 	int error = errno;
 
-	(void)vm;
 	(void)reserved;
+	sf_jvm_tool_meet(vm, false);
 	if (options && *options && !sf_lifecycle_obey(options, &err))
 		sf_lifecycle_complain(&err, err.code == SF_E_INPUT);
 	errno = error;
@@ -31,8 +32,8 @@ SF_JVM_EXPORT int32_t Agent_OnAttach(struct sf_jni_vm *vm, char *options, void *
 	int error = errno;
 	bool ok;
 
-	(void)vm;
 	(void)reserved;
+	sf_jvm_tool_meet(vm, true);
 	ok = !options || !*options || sf_lifecycle_obey(options, &err);
 	if (!ok)
 		sf_lifecycle_complain(&err, false);

@@ -11,7 +11,7 @@
 
 #define SF_JVM_EXPORT __attribute__((visibility("default")))
 
-struct sf_jni_vm;   /* JavaVM */
+struct sf_jni_vm;   /* JavaVM (jvm_table.h) */
 
 /* What a virtual machine looks for by name in an agent's library. */
 SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *reserved);

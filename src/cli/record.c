@@ -29,7 +29,7 @@ struct record_options {
 	const char *output, *threads;
 	uint32_t max_depth, per_tick;
 	int clock, engine;
-	int walk, cpu_clock, only;   /* -1: not given */
+	int walk, java_walk, cpu_clock, only;   /* -1: not given */
 	const char *signal;
 	bool children, no_interrupt, quiet;
 };
@@ -37,6 +37,7 @@ struct record_options {
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 /* Of engines on the inside: the words of agent/options.h. */
 static const char *const walks[] = { "sampler", "handler", NULL };
+static const char *const java_walks[] = { "vmstructs", "agct", "both", NULL };
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 
@@ -79,6 +80,11 @@ static const struct sf_option options[] = {
 	{ .name = "walk", .kind = SF_OPTION_CHOICE, .offset = AT(walk), .argument = "WHO",
 	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
 		  "itself (default sampler)", .choices = walks },
+	{ .name = "java-walk", .kind = SF_OPTION_CHOICE, .offset = AT(java_walk),
+	  .argument = "HOW", .choices = java_walks,
+	  .help = "signal engine: vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "
+		  "AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "
+		  "vmstructs)" },
 	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .offset = AT(cpu_clock),
 	  .argument = "CLOCK", .choices = cpu_clocks,
 	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: timer, "
@@ -179,6 +185,7 @@ static bool check_inside(const struct record_options *given, struct sf_error *er
 {
 	const struct sf_engine *engine = named_engine(given);
 	const char *name = given->walk >= 0	   ? "walk"
+			   : given->java_walk >= 0 ? "java-walk"
 			   : given->cpu_clock >= 0 ? "cpu-clock"
 			   : given->only >= 0	   ? "only"
 			   : given->signal	   ? "signal"
@@ -200,6 +207,10 @@ static bool check_usage(const struct record_options *given, int argc, int rest, 
 	if (given->pid == getpid())
 		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
 			       given->pid);
+	/* Anything but the first is asked in handlers. */
+	if (given->java_walk > 0 && (given->walk < 0 || strcmp(walks[given->walk], "handler") != 0))
+		return sf_fail(err, SF_E_INPUT, "--java-walk %s needs --walk handler: AsyncGetCallTrace only "
+			       "walks the thread that calls it", java_walks[given->java_walk]);
 	return check_inside(given, err) && (!given->threads || check_regex(given->threads, err));
 }
 
@@ -220,6 +231,7 @@ static struct sf_session_options session_options(const struct record_options *gi
 			.clock = clocks[given->clock],
 			.inside = {
 				.walk = given->walk >= 0 ? walks[given->walk] : NULL,
+				.java_walk = given->java_walk >= 0 ? java_walks[given->java_walk] : NULL,
 				.cpu_clock = given->cpu_clock >= 0 ? cpu_clocks[given->cpu_clock] : NULL,
 				.only = given->only >= 0 ? only[given->only] : NULL,
 				.signal = given->signal,
@@ -380,6 +392,7 @@ static int run(int argc, char **argv)
 		.max_depth = SF_DEFAULT_DEPTH,
 		.clock = CLOCK_BOTH,
 		.walk = -1,
+		.java_walk = -1,
 		.cpu_clock = -1,
 		.only = -1,
 	};

@@ -21,7 +21,19 @@
 	X(STUCK, "stuck", "the next frame is not above this one")                                  \
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
-	X(RUNTIME, "runtime", "a frame of the Java virtual machine could not be made out")
+	X(RUNTIME, "runtime", "a frame of the Java virtual machine could not be made out")         \
+	/* What AsyncGetCallTrace answers, from 0 down to -10, in this order (HotSpot: prims/forte.cpp). */ \
+	X(ASKED_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
+	X(ASKED_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
+	X(ASKED_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \
+	X(ASKED_3, "agct-unknown-native", "AsyncGetCallTrace: native code from which it finds no Java") \
+	X(ASKED_4, "agct-native", "AsyncGetCallTrace: native code that it cannot walk")            \
+	X(ASKED_5, "agct-unknown-java", "AsyncGetCallTrace: it does not know the Java frame on top") \
+	X(ASKED_6, "agct-java", "AsyncGetCallTrace: a Java frame that it cannot walk")             \
+	X(ASKED_7, "agct-state", "AsyncGetCallTrace: the thread is between two states")            \
+	X(ASKED_8, "agct-exit", "AsyncGetCallTrace: the thread is about to end")                   \
+	X(ASKED_9, "agct-deopt", "AsyncGetCallTrace: compiled code is being given up")             \
+	X(ASKED_10, "agct-safepoint", "AsyncGetCallTrace: the virtual machine is at a safepoint")
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \

@@ -183,6 +183,7 @@ static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucon
 	slot->ticks = tick->ticks;
 	slot->label = atomic_load_explicit(&tick->seat->label, memory_order_relaxed);
 	sf_context_registers(ucontext, &slot->regs);
+	slot->ucontext = ucontext;
 }
 
 static void sample(struct sf_slot *slot, const struct tick *tick, const void *ucontext)

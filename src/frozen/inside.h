@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frozen/asked.h"
 #include "frozen/ends.h"
 #include "frozen/outbox.h"
 #include "frozen/places.h"
@@ -48,6 +49,8 @@ struct sf_inside {
 	const struct sf_code_map *_Atomic map;
 	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
+	sf_ask_fn *_Atomic ask;            /* --java-walk=agct, in mode HANDLER; NULL: nobody is asked */
+	bool     ask_too;                  /* each sample is taken twice, the second time by asking */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */

@@ -115,10 +115,11 @@ static void lose_sample(struct sf_seat *seat, const struct sf_slot *slot)
 				  memory_order_relaxed);
 }
 
-static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slot)
+static void fill_sample(const struct sf_slot *slot, struct sf_stream_sample *ret)
 {
-	struct sf_seat *seat = &sf_inside.seats[slot->seat];
-	struct sf_stream_sample sample = {
+	const struct sf_seat *seat = &sf_inside.seats[slot->seat];
+
+	*ret = (struct sf_stream_sample){
 		.serial = atomic_load_explicit(&seat->serial, memory_order_relaxed),
 		.time_ns = slot->tick_ns,
 		.cpu_ns = slot->cpu_ns,
@@ -129,11 +130,29 @@ static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slo
 		.syscall = SF_SYSCALL_NONE,
 		.state = slot->cpu_ns ? SF_STATE_RUNNING : SF_STATE_RUNNABLE,
 	};
+}
 
+static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	struct sf_seat *seat = &sf_inside.seats[slot->seat];
+	struct sf_stream_sample sample;
+
+	fill_sample(slot, &sample);
 	if (sf_inside_put(workspace, &sample))
 		atomic_fetch_add_explicit(&seat->n_samples, 1, memory_order_relaxed);
 	else
 		lose_sample(seat, slot);
+}
+
+/* The same moment once more, seen otherwise: it stands for no time. */
+static void put_twin(struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	struct sf_stream_sample sample;
+
+	fill_sample(slot, &sample);
+	sample.cpu_ns = sample.wall_ns = 0;
+	sample.ticks = 1;
+	sf_inside_put(workspace, &sample);
 }
 
 static bool may_lead_on(enum sf_end end)
@@ -159,9 +178,23 @@ enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *stil
 	return sf_workspace_walk(workspace, still);
 }
 
+/* Only the thread itself can ask, in its handler. */
+static sf_ask_fn *asks(const struct sf_workspace *workspace, const struct sf_slot *slot)
+{
+	return workspace == slot->workspace ?
+		atomic_load_explicit(&sf_inside.ask, memory_order_acquire) : NULL;
+}
+
+static enum sf_end ask(struct sf_workspace *workspace, const struct sf_slot *slot, sf_ask_fn *whom)
+{
+	return sf_asked_walk(workspace, &workspace->still, &sf_inside.seats[slot->seat], whom,
+			     (void *)(uintptr_t)slot->ucontext);
+}
+
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot)
 {
 	struct sf_still *still = &workspace->still;
+	sf_ask_fn *whom = asks(workspace, slot);
 	enum sf_end end;
 
 	still->arch = sf_inside.arch;
@@ -173,8 +206,14 @@ enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slo
 	still->state = SF_STATE_RUNNING;
 	still->syscall = SF_SYSCALL_NONE;
 	still->time_ns = slot->tick_ns;
-	end = sf_inside_walk(workspace, still, &sf_inside.seats[slot->seat]);
-	atomic_store_explicit(&slot->map, NULL, memory_order_release);
+	end = whom && !sf_inside.ask_too ?
+		ask(workspace, slot, whom) :
+		sf_inside_walk(workspace, still, &sf_inside.seats[slot->seat]);
 	put_sample(workspace, slot);
+	if (whom && sf_inside.ask_too) {
+		end = ask(workspace, slot, whom);
+		put_twin(workspace, slot);
+	}
+	atomic_store_explicit(&slot->map, NULL, memory_order_release);
 	return end;
 }

@@ -23,7 +23,7 @@ static uint64_t mix(uint64_t x)
  */
 static uint64_t where(const struct sf_frame *frame)
 {
-	if (frame->kind == SF_KIND_INTERPRETED)
+	if (sf_kind_is_by_method(frame->kind))
 		return (uint32_t)frame->bci;
 	if (frame->kind == SF_KIND_STUB && frame->token)
 		return 0;

@@ -25,6 +25,7 @@ enum sf_seat_flags {
 	SF_SEAT_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
 	SF_SEAT_NAMED = 32,       /* the thread gave itself a name */
 	SF_SEAT_RENAMED = 64,     /* ... which the sampler has not told yet */
+	SF_SEAT_LEFT_JAVA = 128,  /* its JavaThread has ended: java_thread may be out of date */
 };
 
 struct sf_seat {

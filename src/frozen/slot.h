@@ -61,6 +61,7 @@ struct sf_slot {
 	uint32_t ticks;
 	uint32_t label;
 	struct sf_regs regs;
+	const void *ucontext;                /* of the handler: for a walk in it, and no longer */
 
 	/* The code map that a walk in this slot uses: who frees maps looks here first. NULL: none. */
 	const struct sf_code_map *_Atomic map;

@@ -36,6 +36,7 @@ enum sf_still_flags {
 	SF_STILL_COPY = 1,      /* the stack is a copy; the thread already runs on */
 	SF_STILL_UNHELD = 2,    /* never interrupted: registers from /proc/PID/task/TID/syscall,
 				 * proof that it stayed asleep from its switch count */
+	SF_STILL_TO_JAVA = 4,   /* walk no further than to where Java's code begins */
 };
 
 struct sf_still {

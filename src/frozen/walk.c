@@ -69,6 +69,15 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	return step;
 }
 
+/* Somebody else goes on where a virtual machine's code begins (asked.h). */
+static bool is_as_far_as_wanted(const struct sf_cursor *cursor)
+{
+	const struct sf_still *still = cursor->still;
+
+	return (still->flags & SF_STILL_TO_JAVA) && still->map->hotspot &&
+	       sf_hotspot_holds(still->map->hotspot, cursor->regs.pc);
+}
+
 /* One frame after the other, until none can be found. */
 static enum sf_end walk_on(struct sf_cursor *cursor)
 {
@@ -77,6 +86,8 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 	enum sf_end why;
 
 	for (;;) {
+		if (is_as_far_as_wanted(cursor))
+			return SF_END_RUNTIME;
 		region = find_region(cursor, region);
 		/* A return address in no code is none; an exact pc is where the thread stood. */
 		if (!region && !cursor->exact)

@@ -23,7 +23,8 @@
 	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")       \
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
-	  "it may be missing")
+	  "it may be missing")                                                                     \
+	X(ASKED, "asked", "the Java virtual machine's own AsyncGetCallTrace says so")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,
@@ -60,6 +61,12 @@ const char *sf_kind_word(unsigned kind); /* "unknown" outside the list. Signal-s
 static inline bool sf_kind_is_managed(unsigned kind)
 {
 	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS;
+}
+
+/* Whether a frame of this kind is known by its Method and bytecode, not by its address. */
+static inline bool sf_kind_is_by_method(unsigned kind)
+{
+	return kind == SF_KIND_INTERPRETED || kind == SF_KIND_JAVA;
 }
 
 /* The kind of a function that is seen in a frame of this kind. */

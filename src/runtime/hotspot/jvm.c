@@ -222,6 +222,7 @@ static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, bool
 
 	switch (frame->kind) {
 	case SF_KIND_INTERPRETED:
+	case SF_KIND_JAVA:
 		add_scope(jvm, &scope, false, false);
 		break;
 	case SF_KIND_C1:
@@ -241,7 +242,7 @@ static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, bool
 uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 {
 	const bool exact = frame->flags & SF_FRAME_EXACT;
-	const bool interpreted = frame->kind == SF_KIND_INTERPRETED;
+	const bool interpreted = sf_kind_is_by_method(frame->kind);
 	const struct place_key key = {
 		.token = frame->token,
 		.constant = interpreted ? constant_of(jvm, frame->token) : 0,

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/jvm_tool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/jvm_walk.h"
+#include "agent/seats.h"
+#include "agent/threads.h"
+#include "frozen/inside.h"
+
+#define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
+#define LONG_PATIENCE_S 8            /* ... and for what AsyncGetCallTrace needs */
+
+static struct {
+	struct sf_jni_vm *vm;        /* NULL: no machine has loaded us */
+	struct sf_jvmti *jvmti;
+	_Atomic bool started;        /* it runs Java: its functions may be called */
+	_Atomic bool on;             /* a profile is under way */
+	_Atomic bool asks;           /* ... with java-walk=agct or both */
+} tool;
+
+/* --- names of threads --- */
+
+/* Cut to the room that a seat has, between two characters. */
+static void set_name(char *name)
+{
+	size_t size = strlen(name);
+
+	if (size >= SF_AGENT_NAME) {
+		size = SF_AGENT_NAME - 1;
+		while (size && ((unsigned char)name[size] & 0xc0) == 0x80)
+			size--;
+		name[size] = 0;
+	}
+	sf_agent_thread_rename(name, NULL);
+}
+
+static void name_thread(struct sf_jni *jni, void *thread)
+{
+	struct sf_jvm_thread_info info = { 0 };
+
+	if (sf_jvmti_thread_info(tool.jvmti, thread, &info) != 0)
+		return;
+	if (info.name && *info.name)
+		set_name(info.name);
+	sf_jvmti_deallocate(tool.jvmti, info.name);
+	if (info.group)
+		sf_jni_delete_local(jni, info.group);
+	if (info.loader)
+		sf_jni_delete_local(jni, info.loader);
+}
+
+/* Both are called by the thread that they are of. */
+static void on_thread_start(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
+{
+	int error = errno;
+	struct sf_seat *seat;
+
+	(void)jvmti;
+	if (atomic_load(&tool.on) && thread) {
+		name_thread(jni, thread);
+		seat = sf_agent_own_seat(NULL);
+		if (seat) {
+			atomic_store(&seat->java_thread, sf_jvm_walk_thread(jni));
+			atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEFT_JAVA);
+		}
+	}
+	errno = error;
+}
+
+static void on_thread_end(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
+{
+	struct sf_seat *seat = sf_agent_find_own_seat();
+
+	(void)jvmti;
+	(void)jni;
+	(void)thread;
+	if (!seat)
+		return;
+	atomic_fetch_or(&seat->flags, SF_SEAT_LEFT_JAVA);
+	atomic_store(&seat->java_thread, 0);
+}
+
+/* --- ids of methods --- */
+
+/* Asking for the methods of a class makes their ids. A class that is not prepared yet has its event later. */
+static void make_ids(void *class)
+{
+	void *methods = NULL;
+	int32_t n;
+
+	if (sf_jvmti_methods(tool.jvmti, class, &n, &methods) == 0)
+		sf_jvmti_deallocate(tool.jvmti, methods);
+}
+
+static void make_all_ids(struct sf_jni *jni)
+{
+	void **classes = NULL;
+	int32_t n = 0;
+
+	if (sf_jvmti_classes(tool.jvmti, &n, &classes) != 0)
+		return;
+	for (int32_t i = 0; i < n; i++) {
+		make_ids(classes[i]);
+		sf_jni_delete_local(jni, classes[i]);
+	}
+	sf_jvmti_deallocate(tool.jvmti, classes);
+}
+
+/* Nothing is done with it: AsyncGetCallTrace wants it to be on. */
+static void on_class_load(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread, void *class)
+{
+	(void)jvmti;
+	(void)jni;
+	(void)thread;
+	(void)class;
+}
+
+static void on_class_prepare(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread, void *class)
+{
+	int error = errno;
+
+	(void)jvmti;
+	(void)jni;
+	(void)thread;
+	if (atomic_load(&tool.asks))
+		make_ids(class);
+	errno = error;
+}
+
+/* Nothing, too: while it is on, compilers describe every instruction (HotSpot: code/debugInfoRec.cpp). */
+static void on_compiled(struct sf_jvmti *jvmti)
+{
+	(void)jvmti;
+}
+
+/* --- the life of the machine --- */
+
+/* On a thread that the machine knows, with its object for Java. */
+static void be_ready_to_ask(struct sf_jni *jni, void *thread)
+{
+	if (!atomic_load(&tool.asks) || !sf_jvm_walk_measure(jni, thread))
+		return;
+	make_all_ids(jni);
+	sf_jvm_walk_on();
+}
+
+static void on_init(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
+{
+	int error = errno;
+
+	(void)jvmti;
+	atomic_store(&tool.started, true);
+	if (atomic_load(&tool.on))
+		be_ready_to_ask(jni, thread);
+	errno = error;
+}
+
+static void on_death(struct sf_jvmti *jvmti, struct sf_jni *jni)
+{
+	(void)jvmti;
+	(void)jni;
+	atomic_store(&tool.started, false);
+	sf_jvm_walk_off();
+}
+
+/* --- events --- */
+
+/* To add one: its number in jvm_table.h, a line here. `asks`: only for AsyncGetCallTrace. */
+static const struct {
+	enum sf_jvm_event event;
+	void *callback;
+	bool asks;
+} events[] = {
+	{ SF_JVM_INIT, (void *)on_init, false },
+	{ SF_JVM_DEATH, (void *)on_death, false },
+	{ SF_JVM_THREAD_START, (void *)on_thread_start, false },
+	{ SF_JVM_THREAD_END, (void *)on_thread_end, false },
+	{ SF_JVM_CLASS_LOAD, (void *)on_class_load, true },
+	{ SF_JVM_CLASS_PREPARE, (void *)on_class_prepare, true },
+	{ SF_JVM_COMPILED_METHOD_LOAD, (void *)on_compiled, true },
+};
+
+#define N_EVENTS (sizeof(events) / sizeof(*events))
+
+static void set_callbacks(void)
+{
+	void *callbacks[SF_JVM_N_EVENTS] = { 0 };
+
+	for (size_t i = 0; i < N_EVENTS; i++)
+		callbacks[events[i].event - SF_JVM_FIRST_EVENT] = events[i].callback;
+	/* As many as the oldest version has: 35, up to VMObjectAlloc. */
+	sf_jvmti_callbacks(tool.jvmti, callbacks, 35 * (int32_t)sizeof(void *));
+}
+
+static void notify(bool on)
+{
+	for (size_t i = 0; i < N_EVENTS; i++) {
+		if (on && events[i].asks && !atomic_load(&tool.asks))
+			continue;
+		/* The machine's end is to be known of always. */
+		if (on || (events[i].event != SF_JVM_INIT && events[i].event != SF_JVM_DEATH))
+			sf_jvmti_notify(tool.jvmti, on, events[i].event);
+	}
+}
+
+void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
+{
+	void *jvmti = NULL;
+	const struct sf_jvm_capabilities wanted = { { SF_JVM_CAN_SEE_COMPILED } };
+
+	if (tool.vm || sf_vm_get_env(vm, &jvmti, SF_JVMTI_1_2) != 0)
+		return;
+	tool.vm = vm;
+	tool.jvmti = jvmti;
+	atomic_store(&tool.started, started);
+	sf_jvmti_add(tool.jvmti, &wanted);
+	set_callbacks();
+	sf_jvmti_notify(tool.jvmti, true, SF_JVM_INIT);
+	sf_jvmti_notify(tool.jvmti, true, SF_JVM_DEATH);
+}
+
+/* --- calling the machine --- */
+
+/* Shared by who waits and who is waited for; the last one frees it. */
+struct errand {
+	void (*run)(struct sf_jni *jni, void *thread);
+	sem_t done;
+	_Atomic int owners;
+};
+
+static void leave(struct errand *errand)
+{
+	if (atomic_fetch_sub(&errand->owners, 1) > 1)
+		return;
+	sem_destroy(&errand->done);
+	free(errand);
+}
+
+static void *run_errand(void *arg)
+{
+	struct errand *errand = arg;
+	struct sf_jni_attach how = { .version = SF_JNI_1_6, .name = "stillframe" };
+	void *jni = NULL, *thread = NULL;
+
+	if (sf_vm_attach_daemon(tool.vm, &jni, &how) == 0) {
+		if (sf_jvmti_current_thread(tool.jvmti, &thread) == 0)
+			errand->run(jni, thread);
+		sf_vm_detach(tool.vm);
+	}
+	sem_post(&errand->done);
+	leave(errand);
+	return NULL;
+}
+
+static bool wait_for(struct errand *errand, int seconds)
+{
+	struct timespec until;
+	int failed;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	do
+		failed = sem_timedwait(&errand->done, &until);
+	while (failed && errno == EINTR);
+	return !failed;
+}
+
+/* Every signal is blocked in it: the program's are not for our thread. */
+static bool start_errand(struct errand *errand)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	bool ok;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ok = pthread_create(&thread, NULL, run_errand, errand) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ok)
+		pthread_detach(thread);
+	return ok;
+}
+
+/* By a thread of its own, which the machine knows for so long. False: it did not come back in time. */
+static bool send(void (*run)(struct sf_jni *jni, void *thread), int seconds)
+{
+	struct errand *errand = calloc(1, sizeof(*errand));
+	bool ok;
+
+	if (!errand)
+		return false;
+	errand->run = run;
+	sem_init(&errand->done, 0, 0);
+	atomic_store(&errand->owners, 2);
+	ok = start_errand(errand);
+	if (!ok)
+		leave(errand);
+	ok = ok && wait_for(errand, seconds);
+	leave(errand);
+	return ok;
+}
+
+/* --- a profile --- */
+
+static void begin_on_thread(struct sf_jni *jni, void *thread)
+{
+	notify(true);
+	be_ready_to_ask(jni, thread);
+}
+
+static void end_on_thread(struct sf_jni *jni, void *thread)
+{
+	(void)jni;
+	(void)thread;
+	notify(false);
+}
+
+static bool refuse(const char *why, struct sf_error *err)
+{
+	sf_jvm_tool_end();
+	return sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: %s", why);
+}
+
+static bool may_ask(const struct sf_agent_options *options, struct sf_error *err)
+{
+	if (!tool.vm)
+		return refuse("no Java virtual machine has loaded the agent: -agentpath:.../"
+			      "libstillframe-agent.so=listen, or record -p PID on a program without it", err);
+	sf_inside.ask_too = options->java_walk == SF_AGENT_JAVA_BOTH;
+	return sf_jvm_walk_find(err);
+}
+
+bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)
+{
+	bool asks = options->java_walk != SF_AGENT_JAVA_TABLES;
+
+	if (asks && !may_ask(options, err))
+		return false;
+	if (!tool.vm)
+		return true;
+	atomic_store(&tool.asks, asks);
+	atomic_store(&tool.on, true);
+	if (!atomic_load(&tool.started)) {
+		notify(true);
+		return true;
+	}
+	if (!send(begin_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
+		return refuse("the Java virtual machine does not answer", err);
+	return !asks || atomic_load(&sf_inside.ask) ||
+	       refuse("the Java virtual machine's threads are not laid out as expected", err);
+}
+
+void sf_jvm_tool_end(void)
+{
+	sf_jvm_walk_off();
+	if (!atomic_exchange(&tool.on, false))
+		return;
+	atomic_store(&tool.asks, false);
+	if (atomic_load(&tool.started))
+		send(end_on_thread, PATIENCE_S);
+}
