@@ -92,7 +92,7 @@ def test_signals_taken_by_hand(inside, walk):
 def test_exec_storm(inside, walk, children):
     """In every way that libc has, at 10 kHz: a new program never dies by our signal."""
     turns = seconds(10 if children else 15, 300)
-    ran = inside("in_exec", "all", turns, 400, options="rate=10khz,walk=%s%s" % (walk, children), timeout=PATIENCE)
+    ran = inside("in_exec", "all", turns, 400, options="rate=10khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=PATIENCE)
     assert ran.ok() and "bad 0" in ran.said, ran
     assert ran.report.total_shares().get("spin_before_exec", 0) > 0.3 or children, ran.report.total_shares()
 
@@ -100,21 +100,21 @@ def test_exec_storm(inside, walk, children):
 @by_both_walks
 def test_exec_chain(inside, walk):
     """One process that execs all the time, every second time into a program that has no handler."""
-    ran = inside("in_exec", "chain", seconds(300, 6000), 400, options="rate=10khz,walk=" + walk, timeout=PATIENCE).ok()
+    ran = inside("in_exec", "chain", seconds(300, 6000), 400, options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
     assert "chain done" in ran.said, ran
 
 
 @by_both_walks
 def test_exec_by_another_thread_among_others(inside, walk):
     """The other threads die in the midst of their ticks; children are sampled, or it would prove nothing."""
-    ran = inside("in_exec", "among", seconds(40, 1000), 3000, options="rate=10khz,children,walk=" + walk, timeout=PATIENCE)
+    ran = inside("in_exec", "among", seconds(40, 1000), 3000, options="rate=10khz,cpu-clock=perf,children,walk=" + walk, timeout=PATIENCE)
     assert ran.ok() and "bad 0" in ran.said, ran
 
 
 @by_both_walks
 @pytest.mark.parametrize("children", ["", ",children"])
 def test_fork_storm(inside, walk, children):
-    ran = inside("forks", seconds(2, 60), options="rate=4khz,walk=%s%s" % (walk, children), timeout=200).ok()
+    ran = inside("forks", seconds(2, 60), options="rate=4khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=200).ok()
     assert re.search(r"turns [1-9]\d* bad 0", ran.said), ran
 
 
@@ -142,7 +142,7 @@ def test_setuid(inside, tmp_path, walk):
 @by_both_walks
 def test_library_that_comes_and_goes(inside, walk):
     """dlopen, code running in it, dlclose, in two threads all the time: no deadlock with the loader's lock."""
-    ran = inside("dlopen_loop", program("plugin.so"), seconds(3, 60), options="rate=4khz,walk=" + walk, timeout=200).ok()
+    ran = inside("dlopen_loop", program("plugin.so"), seconds(3, 60), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     report = ran.report
     assert report.total_shares().get("load_and_unload", 0) > 0.9, report.total_shares()
 
@@ -151,7 +151,7 @@ def test_library_that_comes_and_goes(inside, walk):
 def test_a_handler_never_allocates(inside, walk):
     """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
     wanted = 100000 if LONG else 5000
-    ran = inside("in_malloc", program("plugin.so"), seconds(4, 60), options="rate=10khz,walk=" + walk, timeout=200).ok()
+    ran = inside("in_malloc", program("plugin.so"), seconds(4, 60), options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     report = ran.report
     assert report.samples >= wanted or report.ticks >= wanted, report.samples
     report.assert_accounts(0.1, 0.1)
@@ -209,7 +209,7 @@ def test_a_signal_of_its_own_is_chosen(inside, tmp_path):
 @by_both_walks
 def test_signal_storm(inside, walk):
     """Queued real-time signals from three sides: none lost, none doubled, order kept."""
-    ran = inside("signals_count", seconds(4, 60), options="rate=5khz,walk=" + walk, timeout=200).ok()
+    ran = inside("signals_count", seconds(4, 60), options="rate=5khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     assert ran.report.samples > 500, "only %d samples: that proves nothing" % ran.report.samples
 
 
@@ -218,7 +218,7 @@ def test_signal_storm(inside, walk):
 def test_small_and_strange_stacks(inside, walk, size):
     """Alternate stacks with a guard page below, handlers in handlers, SA_NODEFER, siglongjmp out of them, the smallest
     stack that a thread may have."""
-    ran = inside("in_stacks", seconds(2, 30), size, options="rate=4khz,walk=" + walk, timeout=200).ok()
+    ran = inside("in_stacks", seconds(2, 30), size, options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     assert ran.report.samples > 500, ran.report.samples
 
 
@@ -227,7 +227,7 @@ def test_small_and_strange_stacks(inside, walk, size):
 def test_interruptions_that_the_program_wants(inside, walk, which):
     """A signal of its own without SA_RESTART ends a sleep with EINTR, every time: only our EINTR is hidden. Also when it
     is the very signal that we took."""
-    inside("in_interrupted", seconds(2, 60), *which, options="rate=4khz,signal=PROF,walk=" + walk, timeout=200).ok()
+    inside("in_interrupted", seconds(2, 60), *which, options="rate=4khz,cpu-clock=perf,signal=PROF,walk=" + walk, timeout=200).ok()
 
 
 @by_both_walks
@@ -261,7 +261,7 @@ def test_waits_are_not_stretched(inside):
         return sum(each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait"))
 
     def as_long_as_ever():
-        alone, watched = mean(None), mean("rate=4khz")
+        alone, watched = mean(None), mean("rate=4khz,cpu-clock=perf")
         return watched < alone * 1.5, (alone, watched)
     in_one_of(3, as_long_as_ever)
 
@@ -336,7 +336,7 @@ def test_twenty_kilohertz(inside):
                    for _ in range(3))
     alone = cpu(None)
     for walk in WALKS:
-        watched = cpu("rate=20khz,walk=" + walk)
+        watched = cpu("rate=20khz,cpu-clock=perf,walk=" + walk)
         assert watched < 1.5 * alone, (walk, alone, watched)
 
 
@@ -387,7 +387,7 @@ def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
     assert done.status == 0, done
     outside = recording.self_shares()
     for walk in WALKS:
-        ran = inside(command, options="rate=999hz,walk=" + walk, timeout=120).ok()
+        ran = inside(command, options="rate=999hz,cpu-clock=perf,walk=" + walk, timeout=120).ok()
         shares = ran.report.self_shares()
         assert ran.report.samples > 200, ran.report.samples
         # Two runs of one program differ by ten points in a function (its layout is another each time), so it is the same

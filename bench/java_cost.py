@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What it costs a JVM to be watched: javac compiles a large source tree, at 10 ms and at 1 ms, with nothing, with
+stillframe, with the JDK's own recorder and with the peers, in turns. Times are the JVM's own; stillframe's beside it are
+not in them. How many samples each got, and how many of its stacks are broken.
+
+java_cost.py [ROUNDS]: one round takes about two minutes. JDK names a JDK, else the newest here."""
+from java_common import *
+
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+
+
+def over(seconds, nothing):
+    return "%+.1f %%" % (100 * (seconds / nothing - 1))
+
+
+def cells(each, nothing, rate, saw):
+    cpu, wall = median([ran.cpu for ran in each]), median([ran.wall for ran in each])
+    first = ("%.2f s" % cpu, over(cpu, nothing[0]), "%.2f s" % wall, over(wall, nothing[1]))
+    if not saw:
+        return first + ("", "", "")
+    samples, broken = saw(each[-1])
+    return first + (samples, percent(samples / (each[-1].cpu * rate)), "-" if broken is None else "%.2f %%" % (100 * broken))
+
+
+def rows(words):
+    make = lambda *machine: javac(words, *machine)
+    ways = {("", "nothing", None): lambda: JavaRun(make(), {}, None)}
+    for rate in (100, 1000):
+        for name, start, saw in java_profilers():
+            ways["%g ms" % (1000 / rate), name, rate, saw] = lambda start=start, rate=rate: start(make, rate)
+    runs = in_turns(ROUNDS, ways)
+    bare = next(iter(runs.values()))
+    nothing = median([ran.cpu for ran in bare]), median([ran.wall for ran in bare])
+    for (period, name, rate, *saw), each in runs.items():
+        yield (period, name, *cells(each, nothing, rate, saw[0] if saw else None))
+
+
+what, words = source_tree()
+JavaRun(javac(words), {}, None)   # the files are in memory from here on
+table("javac of JDK %d compiles %s, median of %d rounds" % (VERSION, what, ROUNDS), rows(words),
+      ["period", "with", "user + system", "over nothing", "elapsed", "over nothing", "samples", "of CPU time / period", "broken stacks"])
+clean()
