@@ -56,20 +56,21 @@ def generate(folder, n=250):
 
 
 def source_tree():
-    """(what it is, javac's words for it): a module of the JDK's own src.zip, else one that is made."""
-    folder, out = os.path.join(SCRATCH, "src"), os.path.join(SCRATCH, "out")
+    """(what it is, javac's words for it, -d aside): a module of the JDK's own src.zip, else one that is made."""
+    folder = os.path.join(SCRATCH, "src")
     archive = os.path.join(JDK, "lib", "src.zip")
     if VERSION >= 9 and os.path.exists(archive):
         with zipfile.ZipFile(archive) as sources:
             names = [name for name in sources.namelist() if name.startswith(MODULE + "/") and name.endswith(".java")]
             sources.extractall(folder, names)
-        return "%d files of %s" % (len(names), MODULE), ["-d", out, "--module-source-path", folder, "-m", MODULE]
+        return "%d files of %s" % (len(names), MODULE), ["--module-source-path", folder, "-m", MODULE]
     files = generate(folder)
-    return "%d files, generated" % len(files), ["-d", out, *files]
+    return "%d files, generated" % len(files), files
 
 
 def javac(words, *machine):
-    return [os.path.join(JDK, "bin", "javac"), *("-J" + word for word in machine), "-nowarn", "-proc:none", *words]
+    return [os.path.join(JDK, "bin", "javac"), *("-J" + word for word in machine), "-nowarn", "-proc:none",
+            "-d", new_file("classes"), *words]   # a new folder: what is there already would not be compiled
 
 
 # --- running ------------------------------------------------------------------------------------------------------
