@@ -70,6 +70,16 @@ static bool is_cramped(const ucontext_t *context)
 	       context->uc_stack.ss_size < LEAST_STACK;
 }
 
+/* An id is the address of a cell that holds the Method, up to JDK 25 (HotSpot: oops/method.cpp). */
+static uint64_t method_of(uint64_t id)
+{
+	uint64_t method = 0;
+
+	if (id && sf_self_read(&sf_inside.access, &method, id, sizeof(method)) != sizeof(method))
+		method = 0;
+	return method;
+}
+
 /*
  * The machine's own handler must get the faults that it provokes on purpose (SafeFetch) where it looks at what
  * may not be there: a fault that is blocked ends the process.
@@ -88,9 +98,8 @@ static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t th
 	walk(&trace, (int32_t)capacity, ucontext);
 	sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 	errno = error;
-	/* An id is the address of a cell that holds the Method, up to JDK 25 (HotSpot: oops/method.cpp). */
 	for (int32_t i = 0; i < trace.n; i++)
-		frames[i].method = frames[i].method ? *(uint64_t *)(uintptr_t)frames[i].method : 0;
+		frames[i].method = method_of(frames[i].method);
 	return trace.n;
 }
 

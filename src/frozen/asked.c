@@ -10,15 +10,22 @@ _Static_assert(sizeof(struct sf_asked_frame) == 16, "ASGCT_CallFrame has 16 byte
 _Static_assert(sizeof(struct sf_stream_frame) >= sizeof(struct sf_asked_frame),
 	       "frames are asked for in the room of packed ones");
 
+/* The workspace's own reader is for walks: it keeps what it knows of the last one. */
+static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	return sf_self_read(reader->arg, ret, addr, size) == size;
+}
+
 /* 0: it is none of the virtual machine's, or not known to be one yet. */
 static uint64_t find_thread(const struct sf_still *still, const struct sf_seat *seat)
 {
 	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
+	const struct sf_reader memory = { .read = read_self, .arg = &sf_inside.access };
 	uint64_t thread = atomic_load_explicit(&seat->java_thread, memory_order_relaxed);
 
 	if (!hotspot || !thread ||
 	    atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_LEFT_JAVA ||
-	    !sf_hotspot_is_thread(hotspot, &still->memory, thread, still->tid))
+	    !sf_hotspot_is_thread(hotspot, &memory, thread, still->tid))
 		return 0;
 	return thread;
 }
