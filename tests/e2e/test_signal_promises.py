@@ -158,7 +158,7 @@ def test_a_handler_never_allocates(inside, walk):
 
 
 @by_both_walks
-@pytest.mark.parametrize("clock, handler", [("perf", ()), ("timer", ()), ("timer", ("handler",))])
+@pytest.mark.parametrize("clock, handler", [("perf", ()), ("timer", ()), ("tick", ("handler",))])
 def test_it_is_loaded_and_unloaded(inside, tmp_path, walk, clock, handler):
     """Ticks that come when it is over find neither the default action, nor code that is gone, nor the program's handler."""
     ran = inside("in_unload", AGENT, seconds(12, 200), tmp_path / "unloaded.sfs",

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that closes descriptors which are not its own, as daemons do, and then opens files, which get the numbers
+ * A program with threads that come and go, that closes descriptors which are not its own, as daemons do, and then opens files, which get the numbers
  * of what it closed, also those far up. Nobody else may write into its files, close them, or read from its pipe.
  *
  * in_closer SECONDS FOLDER [once]        once: closes once at the start, then only opens and writes
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -43,6 +44,32 @@ static int move_there(int fd, int number)
 	return there;
 }
 
+/* Who had a descriptor for this thread lets go of it when the thread ends: when it is ours. */
+static pthread_t bystander;
+static volatile bool leave;
+
+static void *stand_by(void *arg)
+{
+	burn_ns(15000000);
+	while (!leave)
+		sleep_ns(1000000);
+	return arg;
+}
+
+static void start_bystander(void)
+{
+	leave = false;
+	if (pthread_create(&bystander, NULL, stand_by, NULL) != 0)
+		exit(2);
+	burn_ns(20000000);
+}
+
+static void end_bystander(void)
+{
+	leave = true;
+	pthread_join(bystander, NULL);
+}
+
 static void close_all(void)
 {
 #ifdef SYS_close_range
@@ -67,6 +94,7 @@ static NOINLINE bool write_own_files(const char *folder, int64_t ns, unsigned *l
 		if (fd[i] < 0)
 			return false;
 	}
+	end_bystander();
 	do {
 		for (int i = 0; i < N_FILES; i++)
 			if (write(fd[i], LINE, strlen(LINE)) != (ssize_t)strlen(LINE)) {
@@ -109,7 +137,7 @@ static bool read_own_files(const char *folder, unsigned lines)
 int main(int argc, char **argv)
 {
 	double seconds = argument(argc, argv, 1, 2);
-	int64_t end = now_ns() + seconds * NS_PER_S;
+	int64_t end;
 	bool once = argument_is(argc, argv, 3, "once"), fine = true;
 	unsigned turns = 0;
 
@@ -117,12 +145,15 @@ int main(int argc, char **argv)
 		return 2;
 	bounded(60 + 10 * seconds);
 	burn_ns(100000000); /* so that a profiler is well under way */
+	start_bystander();
 	find_foreign();
 	close_all();
-	for (; fine && now_ns() < end; turns++) {
+	end = now_ns() + seconds * NS_PER_S;
+	for (; fine && (!turns || now_ns() < end); turns++) {
 		unsigned lines = 0;
 
-		fine = write_own_files(argv[2], 50000000, &lines) && read_own_files(argv[2], lines);
+		fine = write_own_files(argv[2], 100000000, &lines) && read_own_files(argv[2], lines);
+		start_bystander();
 		if (!once) {
 			find_foreign();
 			close_all();
