@@ -84,6 +84,8 @@ static inline void *sf_jvm_entry(const void *object, unsigned place)
 	  (struct sf_jvmti *o, int32_t *n_ret, void ***ret), (o, n_ret, ret))                      \
 	X(sf_jvmti_callbacks, sf_jvmti, 121, int32_t,                                              \
 	  (struct sf_jvmti *o, const void *callbacks, int32_t size), (o, callbacks, size))         \
+	X(sf_jvmti_property, sf_jvmti, 130, int32_t,                                               \
+	  (struct sf_jvmti *o, const char *name, char **ret), (o, name, ret))                      \
 	X(sf_jvmti_add, sf_jvmti, 141, int32_t,                                                    \
 	  (struct sf_jvmti *o, const struct sf_jvm_capabilities *which), (o, which))
 

@@ -22,6 +22,7 @@
 static struct {
 	struct sf_jni_vm *vm;        /* NULL: no machine has loaded us */
 	struct sf_jvmti *jvmti;
+	int version;                 /* of the JDK, 0: unknown */
 	_Atomic bool started;        /* it runs Java: its functions may be called */
 	_Atomic bool on;             /* a profile is under way */
 	_Atomic bool asks;           /* ... with java-walk=agct or both */
@@ -212,6 +213,19 @@ static void notify(bool on)
 	}
 }
 
+/* "17", and up to 8 "1.8". */
+static int read_version(void)
+{
+	char *text = NULL;
+	int version;
+
+	if (sf_jvmti_property(tool.jvmti, "java.vm.specification.version", &text) != 0 || !text)
+		return 0;
+	version = atoi(strncmp(text, "1.", 2) == 0 ? text + 2 : text);
+	sf_jvmti_deallocate(tool.jvmti, text);
+	return version;
+}
+
 void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
 {
 	void *jvmti = NULL;
@@ -221,6 +235,7 @@ void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
 		return;
 	tool.vm = vm;
 	tool.jvmti = jvmti;
+	tool.version = read_version();
 	atomic_store(&tool.started, started);
 	sf_jvmti_add(tool.jvmti, &wanted);
 	set_callbacks();
@@ -336,7 +351,7 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 		return refuse("no Java virtual machine has loaded the agent: -agentpath:.../"
 			      "libstillframe-agent.so=listen, or record -p PID on a program without it", err);
 	sf_inside.ask_too = options->java_walk == SF_AGENT_JAVA_BOTH;
-	return sf_jvm_walk_find(err);
+	return sf_jvm_walk_find(tool.version, err);
 }
 
 bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)

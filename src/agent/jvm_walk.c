@@ -14,6 +14,7 @@
 #define MAX_DISTANCE 65536           /* a JavaThread is smaller */
 #define LEAST_STACK (64u << 10)      /* of an alternate stack on which the machine's code may run */
 #define UNKNOWN_STATE (-7)
+#define LAST_VERSION 25              /* from 26 on an id is no address any more: method_of() */
 
 /* ASGCT_CallTrace. */
 struct trace {
@@ -27,8 +28,11 @@ typedef void walk_fn(struct trace *trace, int32_t depth, void *ucontext);
 static walk_fn *walk;
 static _Atomic uint64_t distance;    /* 0: not measured yet */
 
-bool sf_jvm_walk_find(struct sf_error *err)
+bool sf_jvm_walk_find(int version, struct sf_error *err)
 {
+	if (version < 1 || version > LAST_VERSION)
+		return sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: what AsyncGetCallTrace of JDK %d answers "
+			       "is not known, of up to %d it is", version, LAST_VERSION);
 	walk = (walk_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "AsyncGetCallTrace");
 	return walk || sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: this Java virtual machine has no "
 			       "AsyncGetCallTrace");

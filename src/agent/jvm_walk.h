@@ -11,8 +11,8 @@
 #include "agent/jvm_table.h"
 #include "base/error.h"
 
-/* Looks the function up. False: this machine has none, or a newer one than we know. */
-bool sf_jvm_walk_find(struct sf_error *err);
+/* Looks the function up. False: this machine (a JDK of this version, 0: unknown) has none that we know. */
+bool sf_jvm_walk_find(int version, struct sf_error *err);
 
 /*
  * Where a JNIEnv is in a JavaThread, learned from the calling thread: a Java thread's own, with the object that it is
