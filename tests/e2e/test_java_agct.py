@@ -74,6 +74,8 @@ def compare(ours, its):
             return "innermost"
         if via == "leaf" and len(above) == 1:
             return "bytecode"
+    if kind == "interpreted" and via == "leaf" and theirs == below:
+        return "entry"
     # It takes the interrupted method's caller for that method's own frame, and leaves one out.
     if via == "leaf" and kind in ("c1", "c2") and theirs and theirs[0][0] == names[0][0] and \
             any(theirs[-len(rest):] == rest for rest in [methods(java[2:])] if rest):
@@ -106,10 +108,11 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, tmp_path):
                 others.append(([frame[0] for frame in ours[:5]], [frame[0] for frame in its[:5]]))
     print("jdk%d: %d moments %s" % (jdk.version, asked, dict(found)), file=sys.stderr)
     assert asked > 100 and found["same"] > 0.2 * asked, found
-    answered = sum(found[how] for how in ("same", "innermost", "bytecode", "caller", "other"))
+    answered = sum(found[how] for how in ("same", "innermost", "bytecode", "caller", "entry", "other"))
     assert answered > 0.4 * asked, found
-    assert found["caller"] <= 0.03 * answered + 1 and found["bytecode"] <= 0.05 * answered + 1, found
-    assert found["other"] <= 0.005 * answered, (found, others[:5])
+    for rare in ("caller", "bytecode", "entry"):
+        assert found[rare] <= 0.05 * answered + 2, (rare, found)
+    assert found["other"] <= 0.005 * answered + 1, (found, others[:5])
     # A thread that is known to be Java's is asked; new ones are known when they start, the rest soon after.
     assert found["not asked"] <= 0.1 * asked + 10, found
 
