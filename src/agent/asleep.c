@@ -110,6 +110,8 @@ bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, ui
 	if (thread->asleep_ns > 0)
 		thread->asleep_ns = 0;
 	thread->sampled_asleep = true;
+	thread->cut_asleep = agent->workspace->trace.end != SF_END_ROOT;
+	thread->asleep_map = agent->workspace->still.map;
 	thread->sleeps_since_ns = now_ns;
 	return true;
 }
@@ -141,6 +143,11 @@ void sf_asleep_again(const struct sf_agent_options *options, struct sf_agent_thr
 	again.ticks = ticks_in(again.wall_ns, options->blocked_rate_mhz);
 	if (!sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_AGAIN, &piece, 1))
 		thread->asleep_ns = 0;
+}
+
+bool sf_asleep_is_out_of_date(const struct sf_agent_thread *thread)
+{
+	return thread->cut_asleep && thread->asleep_map != atomic_load(&sf_inside.map);
 }
 
 void sf_asleep_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,

@@ -139,7 +139,7 @@ static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread
 	if (!wants_wall(agent))
 		return;
 	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
-	if (thread->sampled_asleep)
+	if (thread->sampled_asleep && !sf_asleep_is_out_of_date(thread))
 		sf_asleep_on(&agent->options, thread, now_ns);
 	else
 		sf_asleep_sample(agent, thread, now_ns);

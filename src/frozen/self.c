@@ -2,8 +2,8 @@
 /*
  * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece starts
  * just below the address that is asked for: a read that comes a little lower (the frame pointer lies under
- * the return address) finds it in the same piece. Code is read by itself, a few bytes here and
- * there, and never displaces the piece.
+ * the return address) finds it in the same piece. Code, and what else is read here and there, goes
+ * through short lines, and never displaces the piece.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "frozen/frozen.h"
 
 #define PAGE 4096u       /* the smallest there is: reads that stay inside one never fail half-way */
+#define LINE_ALIGN 64u    /* structs begin with one, mostly */
 #define PIECE_BELOW 128u /* bytes of a piece below the address that it was read for */
 
 /* --- asking the kernel --- */
@@ -148,14 +149,48 @@ static void read_piece(struct sf_workspace *workspace, uint64_t addr)
 					     workspace->piece_capacity);
 }
 
+static bool in_lines(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
+{
+	for (unsigned i = 0; i < SF_SELF_LINES; i++) {
+		const struct sf_self_line *line = &workspace->lines[i];
+		const uint64_t offset = addr - line->start;
+
+		if (size > line->size || offset > line->size - size)
+			continue;
+		memcpy(ret, line->bytes + offset, size);
+		return true;
+	}
+	return false;
+}
+
+/* A line never goes on into the next page, which may not be there. */
+static bool read_line(struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
+{
+	struct sf_self_line *line = &workspace->lines[workspace->next_line];
+	const uint64_t start = addr & ~(uint64_t)(LINE_ALIGN - 1);
+	const uint64_t to_page_end = PAGE - (start & (PAGE - 1));
+
+	if (size + LINE_ALIGN > SF_SELF_LINE)
+		return sf_self_read(workspace->access, ret, addr, size) == size;
+	if (in_lines(workspace, ret, addr, size))
+		return true;
+	workspace->next_line = (workspace->next_line + 1) % SF_SELF_LINES;
+	line->start = start;
+	line->size = sf_self_read(workspace->access, line->bytes, start,
+				  to_page_end < SF_SELF_LINE ? to_page_end : SF_SELF_LINE);
+	return in_lines(workspace, ret, addr, size) ||
+	       sf_self_read(workspace->access, ret, addr, size) == size;
+}
+
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct sf_workspace *workspace = reader->arg;
 
 	if (in_piece(workspace, ret, addr, size))
 		return true;
-	if (size + PIECE_BELOW > workspace->piece_capacity ||
-	    sf_code_map_find(workspace->map, addr))
+	if (reader->scattered || sf_code_map_find(workspace->map, addr))
+		return read_line(workspace, ret, addr, size);
+	if (size + PIECE_BELOW > workspace->piece_capacity)
 		return sf_self_read(workspace->access, ret, addr, size) == size;
 	read_piece(workspace, addr);
 	return in_piece(workspace, ret, addr, size);
@@ -165,6 +200,8 @@ enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *s
 {
 	workspace->map = still->map;
 	workspace->piece_size = 0;
+	for (unsigned i = 0; i < SF_SELF_LINES; i++)
+		workspace->lines[i].size = 0;
 	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
 	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
 	return sf_walk(still, &workspace->trace);

@@ -31,6 +31,15 @@ void sf_self_close(struct sf_self_access *access);
 /* Up to `size` bytes at addr, those before the first that cannot be read. Signal-safe. */
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size);
 
+#define SF_SELF_LINES 8
+#define SF_SELF_LINE 512
+
+/* Bytes that were read a moment ago. */
+struct sf_self_line {
+	uint64_t start, size;
+	uint8_t bytes[SF_SELF_LINE];
+};
+
 /*
  * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is large
  * is here and not on the stack, which may be a small one. One walk at a time. Made and freed by
@@ -45,6 +54,8 @@ struct sf_workspace {
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
+	struct sf_self_line lines[SF_SELF_LINES]; /* of what lies here and there */
+	uint32_t next_line;                  /* to be replaced */
 	size_t   mapped_size;                /* of all of this */
 };
 

@@ -282,6 +282,7 @@ enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *r
 		return SF_STEP_NOT_MINE;
 	*why = SF_END_RUNTIME;
 	step.outside.stack_end = 0;
+	step.outside.scattered = true;
 	step.frame = &trace->frames[trace->n_frames - 1];
 	step.frame->kind = SF_KIND_STUB;
 	step.frame->bci = -1;
@@ -311,6 +312,7 @@ bool sf_hotspot_resume(struct sf_cursor *cursor)
 	    !sf_hotspot_has(hotspot, SF_HS_THREAD_ANCHOR))
 		return false;
 	outside.stack_end = 0;
+	outside.scattered = true;
 	anchor = still->java_thread + hotspot->fields[SF_HS_THREAD_ANCHOR].at;
 	if (!sf_hotspot_get(hotspot, &outside, SF_HS_ANCHOR_SP, anchor, &sp) ||
 	    sp <= last || sp % WORD != 0)
