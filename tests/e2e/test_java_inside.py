@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Java in the signal engine: the agent inside a JVM sees what stillframe sees from outside (test_java.py), with both walks."""
+import collections
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import AGENT, LONG, until
+from java_stacks import (  # noqa: F401 (jdk is a fixture)
+    ASLEEP, BUSY, JAVA, QUIET, Stacks, jdk, jstack, options_of, plain, wrong)
+
+pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+NAME = "worker-with-a-long-name-"
+WALKS = ["sampler", "handler"]
+# What of a frame could not be told; a code cache that throws code away may cost some of the first.
+UNTOLD = ("[Java code that is gone]", "[Java code that was not described]", "[unknown Java method]", "[unknown stub]")
+
+
+def with_agent(options):
+    return {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": options}
+
+
+def listening(target, jdk, options, *program):
+    """A JVM in which an agent listens."""
+    return target(jdk.java(options, *program), env=with_agent("listen"))
+
+
+def judge(stacks, jdk, what, since_start=False):
+    """99.9 % of all stacks are whole, none is wrong, and every frame has a name."""
+    busy = {NAME + kind for kind in BUSY}
+    total, ends = stacks.ticks(), stacks.ends()
+    # A thread that sleeps is never interrupted: where native code needs its registers they stay unknown.
+    unknown = ends["register"]
+    cut = [(end, name, stack[:3]) for name, stack, end, _ in stacks.all if end not in ("root", "register")]
+    lost = total - ends["root"] - unknown
+    untold = stacks.ticks(lambda name, stack, end: any(frame[0] in UNTOLD for frame in stack))
+    print("%s jdk%d: %d ticks, %d cut, %d untold, %s" % (what, jdk.version, total, lost, untold, dict(ends)),
+          file=sys.stderr)
+    # Until the JVM's code is known, which takes some ticks of each of its first threads, nothing can be walked.
+    assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.01, (ends, cut[:10])
+    assert untold <= total * 0.001 + 3, untold
+    bad = [(wrong(name, stack), name, [frame[0] for frame in stack]) for name, stack, end, _ in stacks.all
+           if end == "root" and name in busy and wrong(name, stack)]
+    assert not bad, bad[:3]
+    return total
+
+
+def kinds_of(stacks):
+    kinds = collections.Counter()
+    for _, stack, _, ticks in stacks.all:
+        for kind in {frame[1] for frame in stack}:
+            kinds[kind] += ticks
+    return kinds
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("load", ["default", "interpreter", "parallel-all-compiled", "serial-one-heap"])
+def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, walk, tmp_path):
+    """A JVM with a listening agent, thousands of ticks of threads that run flat out, throw, allocate, compile."""
+    t = listening(target, jdk, [*QUIET, *options_of(load, jdk)], "Demo", *BUSY)
+    time.sleep(1.5)
+    path = str(tmp_path / "java.sfr")
+    done = stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "40s" if LONG else "4s", "-F", "500hz",
+                      "-o", path, timeout=300).ok()
+    assert "by signal (%s walk)" % walk in done.err, done
+    stacks = Stacks(path)
+    assert judge(stacks, jdk, "%s %s" % (load, walk)) > 500
+    assert {NAME + kind for kind in BUSY} <= {name for name, _, _, _ in stacks.all}, "a thread's full name is missing"
+    deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
+    kinds = kinds_of(stacks)
+    assert deep > 5 and kinds["native"] > 20 and kinds["stub"] > 20, (deep, kinds)
+    if load == "default":
+        assert kinds["interpreted"] > 20 and kinds["c2"] > 20 and kinds["native-method"] > 5, kinds
+    if load == "interpreter":
+        assert kinds["interpreted"] > 100 and not kinds["c1"] and not kinds["c2"], kinds
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
+    """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
+    stream, path = str(tmp_path / "java.sfs"), str(tmp_path / "java.html")
+    done = subprocess.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=2500"], "Demo", *BUSY), capture_output=True, text=True,
+                          env=with_agent("out=%s,rate=500hz,walk=%s" % (stream, walk)), timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    # (What JDK 17 says under -Xcheck:jni of its own libraries is of no interest.)
+    assert not [line for line in done.stdout.splitlines() if "signal" in line.lower() or "handler" in line.lower()], done
+    collapsed = stillframe("export", stream, "--format", "collapsed", "-o", "-").ok().out
+    functions = collections.Counter()
+    for line in collapsed.splitlines():
+        for name in {plain(each) for each in line.rsplit(" ", 1)[0].split(";")}:
+            functions[name] += int(line.rsplit(" ", 1)[1])
+    assert all(functions["Demo." + kind] for kind in BUSY), {kind: functions["Demo." + kind] for kind in BUSY}
+    assert functions["Demo.run0"] > 300 and functions["call_stub"] >= functions["Demo.run0"], functions["Demo.run0"]
+    assert sum(functions[name] for name in UNTOLD) <= 5, {name: functions[name] for name in UNTOLD}
+    assert NAME + "fib" in collapsed or NAME + "fib" in stillframe("report", stream, "--json").ok().out
+    stillframe("export", stream, "--format", "html", "-o", path).ok()
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_jvm_is_launched(stillframe, jdk, walk, tmp_path):
+    """From its first moment on: Java frames as soon as the JVM has started, and the summary's accounts."""
+    path = str(tmp_path / "start.sfr")
+    done = stillframe("record", "-e", "signal", "--walk", walk, "-F", "500hz", "-o", path, "--",
+                      *jdk.java([*QUIET, "-Dend=2500"], "Demo", "chain", "fib", "except"), timeout=120).ok()
+    assert done.out == "ready\n", done
+    stacks = Stacks(path)
+    judge(stacks, jdk, "launched " + walk, since_start=True)
+    for name in ("Demo.fib", "Demo.c7", "Demo.except"):
+        assert stacks.ticks(lambda _, stack, end: any(frame[0] == name for frame in stack)) > 5, name
+
+
+# --- asleep --------------------------------------------------------------------------------------
+
+
+def places_asleep(path, names):
+    """{thread's name: {(method, line), ...} of each of its stacks} of threads that sleep, innermost first."""
+    db = sqlite3.connect(path)
+    kinds = dict(db.execute("SELECT id, word FROM kinds"))
+    functions = collections.defaultdict(list)
+    for frame, name, line in db.execute("SELECT frame, name, line FROM frame_names ORDER BY frame, seq"):
+        functions[frame].append((plain(name), line))
+    frames = dict(db.execute("SELECT id, kind FROM frames"))
+    nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
+    found = collections.defaultdict(collections.Counter)
+    for name, node, ticks in db.execute("SELECT name, stack, ticks FROM samples JOIN threads ON threads.id = thread"):
+        stack = []
+        while node and name in names:
+            node, frame = nodes[node]
+            if kinds[frames[frame]] in JAVA:
+                native = kinds[frames[frame]] == "native-method"
+                stack += [(function, 0 if native else line) for function, line in functions[frame]]
+        found[name][tuple(stack)] += ticks
+    return found
+
+
+@pytest.mark.parametrize("mode", ["-Xint", "-Xcomp"])
+def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode, tmp_path):
+    """Names and lines of threads that sleep, read by the agent without waking them, beside jstack's and ptrace's."""
+    t = listening(target, jdk, [mode], "Demo", *ASLEEP)
+    names = [NAME + kind for kind in ASLEEP]
+
+    def all_asleep():
+        before = jstack(jdk, t.pid)
+        time.sleep(0.2)
+        after = jstack(jdk, t.pid)
+        return all(before[name] == after[name] and after[name][0][1] == 0 for name in names) and after
+    theirs = until(all_asleep, "all threads sleep", 60)
+    inside, outside = str(tmp_path / "in.sfr"), str(tmp_path / "out.sfr")
+    stillframe("record", "-p", t.pid, "-e", "signal", "-d", "1.5s", "-o", inside).ok()
+    stillframe("record", "-p", t.pid, "-e", "ptrace", "-d", "1s", "-o", outside).ok()
+    ours, ptrace = places_asleep(inside, names), places_asleep(outside, names)
+    for name in names:
+        assert [list(stack) for stack in ours[name]] == [theirs[name]], name
+        assert set(ours[name]) == set(ptrace[name]), name
+    ends = Stacks(inside).ends()
+    assert ends["root"] == sum(ends.values()), ends
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_virtual_threads(stillframe, target, jdk, walk, tmp_path):
+    """A mounted one is on its carrier's stack; what of it is in the heap is marked."""
+    if jdk.version < 21:
+        pytest.skip("virtual threads came with JDK 21")
+    t = listening(target, jdk, [], "Virtual")
+    time.sleep(1)
+    path = str(tmp_path / "virtual.sfr")
+    stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "3s", "-F", "500hz", "-o", path).ok()
+    stacks = Stacks(path)
+    judge(stacks, jdk, "virtual " + walk)
+    marked = mounted = 0
+    for _, stack, end, ticks in stacks.all:
+        names, kinds = [frame[0] for frame in stack], [frame[1] for frame in stack]
+        if end != "root" or "Virtual.spin" not in names:
+            continue
+        mounted += ticks
+        assert "java.lang.VirtualThread.runContinuation" in names, names
+        assert names.count("Virtual.v0") == 21 or "heap" in kinds, names
+        marked += ticks if "heap" in kinds else 0
+    assert mounted > 20 and marked > 3, (mounted, marked)
