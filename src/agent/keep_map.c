@@ -264,6 +264,12 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	sf_process_init(&keep->process, keep->pid);
 	loading.build_until_ns = keep->channel.fd >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
 	ok = renew(keep, err);
+	/* A virtual machine that runs already is in the map before the first sample. */
+	if (ok)
+		sf_keep_java_look(keep);
+	if (ok && keep->urgent)
+		ok = renew(keep, err);
+	keep->renew = keep->urgent = false;
 	loading.build_until_ns = 0;
 	say_whether_complete(keep);
 	if (!ok)

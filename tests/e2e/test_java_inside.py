@@ -2,7 +2,6 @@
 """Java in the signal engine: the agent inside a JVM sees what stillframe sees from outside (test_java.py), with both walks."""
 import collections
 import os
-import re
 import sqlite3
 import subprocess
 import sys
@@ -36,7 +35,7 @@ def judge(stacks, jdk, what, since_start=False):
     total, ends = stacks.ticks(), stacks.ends()
     # A thread that sleeps is never interrupted: where native code needs its registers they stay unknown.
     unknown = ends["register"]
-    cut = [(end, name, stack[:3]) for name, stack, end, _ in stacks.all if end not in ("root", "register")]
+    cut = [(end, name, stack[:8]) for name, stack, end, _ in stacks.all if end not in ("root", "register")]
     lost = total - ends["root"] - unknown
     untold = stacks.ticks(lambda name, stack, end: any(frame[0] in UNTOLD for frame in stack))
     print("%s jdk%d: %d ticks, %d cut, %d untold, %s" % (what, jdk.version, total, lost, untold, dict(ends)),
