@@ -19,6 +19,7 @@
  */
 #define AGAIN_SHARE 8
 #define AGAIN_NS 1000000000
+#define MAX_PUT_OFF 20
 
 #if defined(__x86_64__)
 /* rdi rsi rdx r10 r8 r9, by DWARF number. */
@@ -94,6 +95,17 @@ static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
 	return sf_inside_put(agent->workspace, &sample);
 }
 
+/* Its walk is cut, and what the virtual machine knows of the thread will be known in a moment. */
+static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
+{
+	const struct sf_workspace *workspace = agent->workspace;
+
+	if (workspace->trace.end == SF_END_ROOT || !workspace->still.map ||
+	    !workspace->still.map->hotspot || atomic_load(&thread->seat->java_thread))
+		return false;
+	return ++thread->n_put_off <= MAX_PUT_OFF;
+}
+
 bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	struct sf_own_place place;
@@ -102,8 +114,11 @@ bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, ui
 	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc)
 		return false;
 	fill(&agent->workspace->still, thread, &place, now_ns);
+	thread->asleep_java = atomic_load(&thread->seat->java_thread);
 	sf_inside_walk(agent->workspace, &agent->workspace->still, thread->seat);
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
+		return false;
+	if (is_to_be_put_off(agent, thread))
 		return false;
 	if (!put(agent, thread))
 		return true;
@@ -147,7 +162,9 @@ void sf_asleep_again(const struct sf_agent_options *options, struct sf_agent_thr
 
 bool sf_asleep_is_out_of_date(const struct sf_agent_thread *thread)
 {
-	return thread->cut_asleep && thread->asleep_map != atomic_load(&sf_inside.map);
+	return thread->cut_asleep &&
+	       (thread->asleep_map != atomic_load(&sf_inside.map) ||
+		thread->asleep_java != atomic_load(&thread->seat->java_thread));
 }
 
 void sf_asleep_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,

@@ -20,8 +20,8 @@
 bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns);
 
 /*
- * Its present sleep has a sample whose walk was cut, and since then code was mapped or a virtual
- * machine was attached to: another sample may be whole.
+ * Its present sleep has a sample whose walk was cut, and since then code was mapped, or a virtual
+ * machine was attached to or has told of its thread: another sample may be whole.
  */
 bool sf_asleep_is_out_of_date(const struct sf_agent_thread *thread);
 

@@ -169,6 +169,7 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
 	struct sf_jvm *jvm = keep->java.finder.jvm;
 	uint64_t cost_ns, pause_ns;
+	bool any = false;
 
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
 		struct sf_seat *seat = &sf_inside.seats[i];
@@ -179,11 +180,14 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 		if (tid <= 0 || !atomic_load(&seat->serial))
 			continue;
 		java = sf_jvm_thread(jvm, tid);
-		atomic_store(&seat->java_thread, java);
+		atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
+		any = true;
 		thread = java ? find_thread(keep, seat) : NULL;
 		if (thread && is_name_due(thread, now_ns))
 			name_thread(keep, thread, tid, now_ns);
 	}
+	if (!any)
+		return; /* the sampler has not looked for threads yet */
 	cost_ns = sf_now_ns() - now_ns;
 	pause_ns = cost_ns * THREADS_SHARE;
 	keep->java.next_look_ns = now_ns + cost_ns + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);

@@ -35,7 +35,9 @@ struct sf_agent_thread {
 	bool     told;               /* its THREAD record found room */
 	bool     sampled_asleep;     /* its present sleep has a sample, which AGAIN can extend */
 	bool     cut_asleep;         /* ... whose walk did not reach the root, with ... */
-	const void *asleep_map;      /* ... this code map: with another one it may */
+	const void *asleep_map;      /* ... this code map and ... */
+	uint64_t asleep_java;        /* ... this JavaThread: with others it may */
+	uint32_t n_put_off;          /* samples that wait until its JavaThread is known */
 	bool     matches;            /* its name, as threads= has it */
 	bool     replaced;           /* its id is another thread's by now */
 	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */

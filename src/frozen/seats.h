@@ -16,6 +16,7 @@
 
 #define SF_SEATS 16384          /* a power of two */
 #define SF_NO_SEAT UINT32_MAX
+#define SF_SEAT_NO_JAVA 1       /* in java_thread: it has none */
 
 enum sf_seat_flags {
 	SF_SEAT_REGISTERED = 1,   /* by the thread itself */
@@ -46,7 +47,8 @@ struct sf_seat {
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
 	_Atomic uint64_t visit_since_ns; /* it is in a call of ours, no place to sample it; 0: it is not */
 	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its account */
-	_Atomic uint64_t java_thread;  /* its JavaThread, 0: none, or not known; may be out of date */
+	_Atomic uint64_t java_thread;  /* its JavaThread, which may be out of date; SF_SEAT_NO_JAVA; 0:
+					* not looked for yet */
 	uint64_t random;               /* the handler's: for jitter */
 	int64_t  over_ns;              /* the handler's: CPU time beyond the ticks of its samples */
 };

@@ -112,7 +112,11 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 		return sf_hotspot_step_runtime(step, why);
 	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step),
 		       &entry);
-	if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
+	/* While frames are being fetched, those between here and the entry are half made. */
+	if (entry > step->sp && entry - step->sp < SF_HOTSPOT_MAX_FRAME && entry % WORD == 0) {
+		caller.sp = entry;
+		caller.fp = entry + size;
+	} else if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
 				  !sf_hotspot_is_return(step, behind)))
 		return sf_hotspot_step_runtime(step, why);
 	step->frame->kind = SF_KIND_HEAP;
