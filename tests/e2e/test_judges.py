@@ -22,7 +22,7 @@ def compare(tmp_path, *arguments):
 
 
 def test_same_frames(stillframe, tmp_path):
-    done, result = compare(tmp_path, "--stillframe", stillframe.path, "--moments", "50" if LONG else "3")
+    done, result = compare(tmp_path, "--stillframe", stillframe.path, "--moments", "50" if LONG else "2")
     print(done.stdout)
     assert not result["failures"], done.stdout
     assert done.returncode == 0, done.stdout
