@@ -347,18 +347,10 @@ static void unknown_things(void)
 	linger();
 }
 
-#define N_WRITERS 4 /* one alone is slower than who reads */
-
 /* More than can be read, for as long as it is let. */
 static void endless(void)
 {
 	behave();
-	for (int i = 1; i < N_WRITERS; i++) {
-		if (fork() == 0) {
-			alarm(40);
-			break;
-		}
-	}
 	while (!is_closed())
 		samples(1000);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that drops its rights: started as root, with threads, it becomes somebody else half-way. Every thread of the
+ * A server that drops its rights: started as root, with threads, it becomes somebody else half-way (of its CPU time). Every thread of the
  * process must be somebody else then, those of a profiler inside it, too.
  *
  * in_setuid [SECONDS]
@@ -15,18 +15,16 @@
 
 static volatile bool done;
 
-static NOINLINE void spin_before_setuid(int64_t end)
+static NOINLINE void spin_before_setuid(int64_t ns)
 {
-	while (now_ns() < end)
-		burn_ns(100000);
+	burn_ns(ns);
 	NO_TAIL_CALL();
 }
 
-static NOINLINE void spin_after_setuid(int64_t end)
+static NOINLINE void spin_after_setuid(int64_t ns)
 {
 	KEEP(1); /* else the compiler finds two functions with the same body, and keeps one */
-	while (now_ns() < end)
-		burn_ns(100000);
+	burn_ns(ns);
 	NO_TAIL_CALL();
 }
 
@@ -81,11 +79,11 @@ int main(int argc, char **argv)
 	ready();
 	if (pthread_create(&thread, NULL, second_thread, NULL) != 0)
 		return 2;
-	spin_before_setuid(now_ns() + half);
+	spin_before_setuid(half);
 	if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
 		return 2;
 	others = count_others(&n);
-	spin_after_setuid(now_ns() + half);
+	spin_after_setuid(half);
 	done = true;
 	pthread_join(thread, NULL);
 	printf("threads %u not nobody %u\n", n, others);
