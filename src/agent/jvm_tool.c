@@ -87,7 +87,7 @@ static void on_thread_end(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thre
 	if (!seat)
 		return;
 	atomic_fetch_or(&seat->flags, SF_SEAT_LEFT_JAVA);
-	atomic_store(&seat->java_thread, 0);
+	atomic_store(&seat->java_thread, SF_SEAT_NO_JAVA);
 }
 
 /* --- ids of methods --- */

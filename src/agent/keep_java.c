@@ -11,6 +11,7 @@
 #include "agent/keep.h"
 #include "agent/memory.h"
 #include "frozen/inside.h"
+#include "frozen/raw.h"
 #include "os/clock.h"
 #include "stream/record.h"
 
@@ -168,7 +169,7 @@ static bool is_name_due(const struct sf_kept_java_thread *thread, uint64_t now_n
 static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
 	struct sf_jvm *jvm = keep->java.finder.jvm;
-	uint64_t cost_ns, pause_ns;
+	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 	bool any = false;
 
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
@@ -188,9 +189,9 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 	}
 	if (!any)
 		return; /* the sampler has not looked for threads yet */
-	cost_ns = sf_now_ns() - now_ns;
-	pause_ns = cost_ns * THREADS_SHARE;
-	keep->java.next_look_ns = now_ns + cost_ns + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
+	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
+	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
+	keep->java.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
 }
 
 /* --- the virtual machine --- */

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import AGENT, STILLFRAME
-from test_java import BUSY, JAVA, QUIET, jdk  # noqa: F401 (a fixture)
+from java_stacks import BUSY, JAVA, QUIET, jdk  # noqa: F401 (a fixture)
 
 @pytest.fixture(autouse=True)
 def known(jdk):  # noqa: F811

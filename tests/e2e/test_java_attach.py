@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 from conftest import AGENT, Recording, STILLFRAME, need
-from test_java import jdk  # noqa: F401 (a fixture)
+from java_stacks import jdk  # noqa: F401 (a fixture)
 from test_signal_engine import NO_PTRACE
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
