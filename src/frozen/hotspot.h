@@ -126,7 +126,17 @@
 	X(FLAGS, "JVMFlag|Flag", "flags", 8)                                                       \
 	X(N_FLAGS, "JVMFlag|Flag", "numFlags", 8)                                                  \
 	X(FLAG_NAME, "JVMFlag|Flag", "_name", 8)                                                   \
-	X(FLAG_ADDRESS, "JVMFlag|Flag", "_addr", 8)
+	X(FLAG_ADDRESS, "JVMFlag|Flag", "_addr", 8)                                                \
+	/* of the generational ZGC's references: how far they are shifted, which bits are stale */ \
+	X(Z_GLOBALS, "ZGlobalsForVMStructs", "_instance_p", 8)                                     \
+	X(Z_SHIFT, "ZGlobalsForVMStructs", "_ZPointerLoadShift", 8)                                \
+	X(Z_BAD, "ZGlobalsForVMStructs", "_ZPointerLoadBadMask", 8)                                \
+	/* to tell what it is, and to try out what was found */                                    \
+	X(RELEASE, "Abstract_VM_Version", "_s_vm_release", 8)                                      \
+	X(CLASS_METHODS, "InstanceKlass", "_methods", 8)                                           \
+	X(THREAD_CLASS, "vmClasses|SystemDictionary",                                              \
+	  "_klasses[static_cast<int>(vmClassID::Thread_klass_knum)]|"                              \
+	  "_well_known_klasses[SystemDictionary::Thread_klass_knum]", 8)
 
 /* X(NAME, types): its size in bytes, 0 when it is missing. */
 #define SF_HOTSPOT_SIZES(X)                                                                        \

@@ -100,7 +100,8 @@ enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *wh
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
-	const uint64_t size = hotspot->sizes[SF_HS_SIZE_CONTINUATION];
+	/* Stacks are aligned to two words: HotSpot, ContinuationEntry::size(). */
+	const uint64_t size = (hotspot->sizes[SF_HS_SIZE_CONTINUATION] + 2 * WORD - 1) & ~(2 * WORD - 1ull);
 	struct sf_hotspot_caller caller = {
 		.sp = step->sp, .fp = step->sp + size, .fp_known = true,
 	};

@@ -23,6 +23,7 @@ def wanted():
     text = open(os.path.join(TOP, "src/frozen/hotspot.h")).read()
     lists = {name: re.findall(r'X\(\w+,[\s\\]*((?:"[^"]*"[,\s\\]*)+)', body.split("\n\n")[0])
              for name, body in re.findall(r"#define (SF_HOTSPOT_\w+)\(X\)(.*?)(?=#define|\nenum)", text, re.S)}
+    lists = {name: [re.sub(r'"[\s\\]*"', "", row) for row in rows] for name, rows in lists.items()}
     words = {name: [[each.split("|") for each in re.findall('"([^"]*)"', row)] for row in rows]
              for name, rows in lists.items()}
     return ({(type, field) for types, fields in words["SF_HOTSPOT_FIELDS"] for type in types for field in fields},

@@ -398,6 +398,20 @@ static uint64_t make_string(struct fake_jvm *jvm, const char *text)
 	return string;
 }
 
+/* java.lang.Thread is what a self-test looks at. */
+static void make_methods(struct fake_jvm *jvm, uint64_t class)
+{
+	uint64_t list = fake_alloc(jvm, 8 + 2 * 8);
+
+	jvm->thread_run = fake_method(jvm, "java/lang/Thread", "run", "()V", "Thread.java", 8);
+	fake_put(jvm, list, 2, 4);
+	fake_put(jvm, list + 8, fake_method(jvm, "java/lang/Thread", "start", "()V", "Thread.java", 8), 8);
+	fake_put(jvm, list + 16, jvm->thread_run, 8);
+	set(jvm, class, "InstanceKlass", "_methods", list);
+	set(jvm, 0, "vmClasses", "_klasses[static_cast<int>(vmClassID::Thread_klass_knum)]", class);
+	set(jvm, 0, "SystemDictionary", "_well_known_klasses[SystemDictionary::Thread_klass_knum]", class);
+}
+
 static void make_thread_object(struct fake_jvm *jvm)
 {
 	static const char *const fields[] = { "name", "eetop", "J", NULL };
@@ -405,6 +419,7 @@ static void make_thread_object(struct fake_jvm *jvm)
 	uint64_t class = make_fielded(jvm, "java/lang/Thread", fields, (const uint16_t[2]){ 12, 16 });
 	uint64_t object = fake_alloc(jvm, 32), slot = fake_alloc(jvm, 8);
 
+	make_methods(jvm, class);
 	fake_put(jvm, object + 8, class, 4);
 	fake_put(jvm, object + 12, make_string(jvm, "a thread with a long name"), 4);
 	fake_put(jvm, object + 16, jvm->thread, 8);

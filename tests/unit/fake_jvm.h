@@ -19,7 +19,7 @@
 
 /* A line of a fixture each. */
 struct fake_field {
-	char type[32], name[48], text[48];
+	char type[32], name[72], text[48];
 	uint64_t offset, address;    /* address: of a static one, in the fake */
 	bool is_static;
 };
@@ -46,6 +46,7 @@ struct fake_jvm {
 	uint64_t interpreter;        /* a return address in it */
 	uint64_t entry, entry_frame; /* its entry of methods, and "push rbp" there */
 	uint64_t call_stub_return;
+	uint64_t thread_run;         /* the Method java.lang.Thread.run(), without fields of its own */
 	uint64_t thread;             /* a JavaThread with tid 77, named "a thread with a long name" */
 	unsigned version;            /* of the JDK whose layout it has, 0: 17; set before fake_jvm_make */
 	struct fake_layout layout;

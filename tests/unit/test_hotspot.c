@@ -12,6 +12,7 @@
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/names.h"
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/threads.h"
 
 enum { RAX = 0, RDX = 1, RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
@@ -434,6 +435,54 @@ static void test_missing(void **state)
 	free(jvm);
 }
 
+static bool is_77(void *arg, int32_t tid)
+{
+	(void)arg;
+	return tid == 77;
+}
+
+static bool is_none(void *arg, int32_t tid)
+{
+	(void)arg;
+	(void)tid;
+	return false;
+}
+
+/* What does not read as it must is given up, with a word: lines, names, threads, everything. */
+static void test_self_test(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	struct sf_hotspot hotspot;
+	struct sf_java_method read;
+	char note[SF_HOTSPOT_NOTE];
+	struct sf_error err = { 0 };
+	uint64_t lines = fake_bytecode(jvm, jvm->thread_run, 8);
+
+	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_77, NULL, strcpy(note, ""), sizeof(note));
+	assert_string_equal(note, "");
+	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_none, NULL, note, sizeof(note));
+	assert_non_null(strstr(note, "without the full names of threads"));
+	assert_false(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+
+	fake_bytes(jvm, lines, "\xff\x00\xff\xff\xff\xff", 6);
+	assert_true(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_memory_equal(note, "without lines (self-test", 24);
+	assert_true(sf_java_method_read(&hotspot, &jvm->memory, jvm->thread_run, &read));
+	assert_string_equal(read.name, "java.lang.Thread.run()");
+	assert_int_equal(sf_java_line(&hotspot, &jvm->memory, read.constant, 0), 0);
+
+	assert_true(sf_java_method_read(&jvm->hotspot, &jvm->memory, jvm->thread_run, &read));
+	fake_put(jvm, read.constant + jvm->hotspot.fields[SF_HS_CONST_NAME].at, 2, 2);
+	assert_true(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_memory_equal(note, "without the names of methods (self-test", 39);
+	assert_false(sf_java_method_read(&hotspot, &jvm->memory, jvm->thread_run, &read));
+
+	memset(jvm->bytes + (jvm->segmap - FAKE_BASE), 0xff, FAKE_CODE_SIZE / 128);
+	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_int_equal(err.code, SF_E_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "self-test"));
+}
+
 /* The same of every layout that was recorded: a compiled method with an inlined one, called by an interpreted one. */
 static void walk_and_describe(struct fake_jvm *jvm)
 {
@@ -528,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads, make, destroy),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_every_layout),
+		cmocka_unit_test_setup_teardown(test_self_test, make, destroy),
 		cmocka_unit_test_setup_teardown(test_not_started, make, destroy),
 	};
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/tables.h"
 
 #define MAX_CODELETS 4096
@@ -266,5 +267,5 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 	    !ret->call_stub_return || !find_interpreter(&attaching))
 		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
 	find_bounds(ret);
-	return true;
+	return sf_hotspot_self_test(ret, memory, note_ret, SF_HOTSPOT_NOTE, err);
 }

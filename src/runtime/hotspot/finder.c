@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "os/clock.h"
+#include "os/task.h"
 
 /*
  * A virtual machine that is just starting is tried again, often at first: its library is mapped before
@@ -72,6 +73,15 @@ static struct sf_jvm *attach(const struct sf_jvm_finder *finder, int32_t pid,
 	return jvm;
 }
 
+static bool is_thread(void *arg, int32_t tid)
+{
+	const struct sf_process *process = arg;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
+	return access(path, F_OK) == 0;
+}
+
 static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory)
 {
@@ -84,6 +94,9 @@ static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *proce
 		finder->refused = err.code != SF_E_GONE;
 		return false;
 	}
+	/* In another pid namespace it knows its threads by other ids. */
+	if (sf_task_inner_id(process->pid, process->pid) == process->pid)
+		sf_jvm_try_threads(finder->jvm, is_thread, process);
 	finder->note[0] = 0;
 	if (*sf_jvm_note(finder->jvm))
 		snprintf(finder->note, sizeof(finder->note), "Java is shown %s",

@@ -16,6 +16,7 @@
 #include "runtime/hotspot/attach.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
+#include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/threads.h"
 
 /* A thread that is not in the list is looked for in a new one at most this often. */
@@ -108,6 +109,17 @@ void sf_jvm_destroy(struct sf_jvm *jvm)
 const struct sf_hotspot *sf_jvm_hotspot(const struct sf_jvm *jvm)
 {
 	return &jvm->hotspot;
+}
+
+const struct sf_reader *sf_jvm_memory(const struct sf_jvm *jvm)
+{
+	return &jvm->memory;
+}
+
+void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t tid), void *arg)
+{
+	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_thread, arg, jvm->note,
+				     sizeof(jvm->note));
 }
 
 const char *sf_jvm_note(const struct sf_jvm *jvm)

@@ -26,6 +26,15 @@ void sf_jvm_destroy(struct sf_jvm *jvm); /* takes NULL */
 /* Belongs to the jvm, lives as long. */
 const struct sf_hotspot *sf_jvm_hotspot(const struct sf_jvm *jvm);
 
+/* Reads what the jvm is in. */
+const struct sf_reader *sf_jvm_memory(const struct sf_jvm *jvm);
+
+/*
+ * Gives up what needs the list of its threads if these are not the process's: self_test.h. Before
+ * anyone walks.
+ */
+void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t tid), void *arg);
+
 /* What is missing and what is lost by it, "" when nothing is. */
 const char *sf_jvm_note(const struct sf_jvm *jvm);
 

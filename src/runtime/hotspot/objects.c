@@ -17,6 +17,23 @@
 #define MAX_NAME 1024
 #define INJECTED 0x400       /* access flag, up to JDK 20: the name is not in the pool */
 
+/*
+ * The references of the generational ZGC are shifted, with colours below; it is an option in 21 and 22, and the
+ * only ZGC from 24 on (HotSpot: gc/z/zAddress.hpp).
+ */
+static void find_colours(struct sf_java_objects *ret, const struct sf_hotspot *hotspot,
+			 const struct sf_reader *memory)
+{
+	uint64_t globals;
+
+	if (sf_java_flag(hotspot, memory, "UseZGC") != 1 ||
+	    sf_java_flag(hotspot, memory, "ZGenerational") == 0 ||
+	    !sf_hotspot_get(hotspot, memory, SF_HS_Z_GLOBALS, 0, &globals) || !globals ||
+	    !sf_hotspot_get(hotspot, memory, SF_HS_Z_SHIFT, globals, &ret->z_shift) ||
+	    !sf_hotspot_get(hotspot, memory, SF_HS_Z_BAD, globals, &ret->z_bad))
+		ret->z_shift = ret->z_bad = 0;
+}
+
 void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *hotspot,
 			  const struct sf_reader *memory)
 {
@@ -26,6 +43,7 @@ void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *
 	ret->compressed_oops = sf_java_flag(hotspot, memory, "UseCompressedOops") != 0;
 	ret->compressed_classes = sf_java_flag(hotspot, memory, "UseCompressedClassPointers") != 0;
 	ret->compact_headers = sf_java_flag(hotspot, memory, "UseCompactObjectHeaders") == 1;
+	find_colours(ret, hotspot, memory);
 	sf_hotspot_get(hotspot, memory, SF_HS_OOP_BASE, 0, &ret->oop_base);
 	if (sf_hotspot_get(hotspot, memory, SF_HS_OOP_SHIFT, 0, &shift))
 		ret->oop_shift = shift & 31;
@@ -62,12 +80,28 @@ static bool class_of(const struct heap *heap, uint64_t object, uint64_t *ret)
 	return true;
 }
 
+/* A reference of full width. One with stale colours may lead to where an object was: it is not followed. */
+static bool wide_reference(const struct heap *heap, uint64_t address, uint64_t *ret)
+{
+	uint64_t shift, bad;
+
+	if (!sf_read_u64(heap->memory, address, ret) || !*ret)
+		return false;
+	if (!heap->objects->z_shift)
+		return true;
+	if (!sf_read_u64(heap->memory, heap->objects->z_shift, &shift) || shift > 32 ||
+	    !sf_read_u64(heap->memory, heap->objects->z_bad, &bad) || *ret & bad)
+		return false;
+	*ret >>= shift;
+	return true;
+}
+
 static bool reference(const struct heap *heap, uint64_t address, uint64_t *ret)
 {
 	uint32_t narrow;
 
 	if (!heap->objects->compressed_oops)
-		return sf_read_u64(heap->memory, address, ret) && *ret;
+		return wide_reference(heap, address, ret);
 	if (!sf_read(heap->memory, &narrow, address, sizeof(narrow)) || !narrow)
 		return false;
 	*ret = heap->objects->oop_base + ((uint64_t)narrow << heap->objects->oop_shift);
@@ -261,8 +295,9 @@ static bool read_string(const struct heap *heap, uint64_t string, char *ret, siz
 		return false;
 	if (n > sizeof(bytes))
 		n = sizeof(bytes);
-	/* Without compressed classes the elements start at the next multiple of eight. */
-	length_at += !objects->compact_headers && !objects->compressed_classes ? 8 : 4;
+	/* Without compressed classes the elements started at the next multiple of eight, up to JDK 22 (JDK-8139457). */
+	length_at += !objects->compact_headers && !objects->compressed_classes &&
+		     heap->hotspot->version < 23 ? 8 : 4;
 	if (!sf_read(heap->memory, bytes, array + length_at, n))
 		return false;
 	put_chars(bytes, n, coder == 1, ret, size);
@@ -290,7 +325,7 @@ static bool find_object(const struct heap *heap, uint64_t thread, uint64_t *ret)
 	if (!sf_hotspot_get(heap->hotspot, heap->memory, SF_HS_THREAD_OBJECT, thread, &handle) ||
 	    !handle)
 		return false;
-	if (sf_read_u64(heap->memory, handle, ret) && is_object_of(heap, *ret, thread))
+	if (wide_reference(heap, handle, ret) && is_object_of(heap, *ret, thread))
 		return true;
 	*ret = handle;
 	return is_object_of(heap, handle, thread);

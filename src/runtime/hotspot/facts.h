@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a Java virtual machine says about itself, for `stillframe doctor`; only its memory is read. */
+#ifndef SF_RUNTIME_HOTSPOT_FACTS_H
+#define SF_RUNTIME_HOTSPOT_FACTS_H
+
+#include "frozen/hotspot.h"
+
+struct sf_jvm_facts {
+	char release[96];          /* "17.0.15+6"; of JDK 8, HotSpot's own number; "" */
+	int  describes_all;        /* DebugNonSafepoints; the flags are 1 or 0, -1: it does not say */
+	int  attach_disabled;      /* DisableAttachMechanism */
+	int  signals_reduced;      /* ReduceSignalUsage (-Xrs): no attaching either */
+	int  agents_allowed;       /* EnableDynamicAgentLoading, since JDK 9 */
+	bool z_without_colours;    /* a ZGC whose references cannot be followed with certainty */
+};
+
+void sf_jvm_facts(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		  struct sf_jvm_facts *ret);
+
+#endif
