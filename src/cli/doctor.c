@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "capture/engine.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "os/cpu_clocks.h"
 #include "os/hold.h"
 #include "os/process.h"
@@ -37,9 +38,8 @@ const struct sf_command sf_command_doctor = {
 	.run = run,
 };
 
-/* One line of the report: fine or not, what, and what to do about it (may be empty). */
-static void print_finding(const struct sf_output *output, bool fine, const char *what,
-			  const char *advice)
+void sf_doctor_finding(const struct sf_output *output, bool fine, const char *what,
+		       const char *advice)
 {
 	fprintf(output->file, "  %s%-4s%s ", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
 		fine ? "ok" : "no", sf_colour(output, SF_PLAIN));
@@ -70,9 +70,9 @@ static void check_rights(const struct sf_output *output)
 
 	snprintf(text, sizeof(text), "user id %d%s", (int)geteuid(),
 		 geteuid() == 0 ? ": every process of this container" : ": your own processes");
-	print_finding(output, true, text, "");
+	sf_doctor_finding(output, true, text, "");
 	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
-	print_finding(output, scope == 0 || geteuid() == 0, text,
+	sf_doctor_finding(output, scope == 0 || geteuid() == 0, text,
 		      "Only commands that stillframe starts: stillframe record -- COMMAND; or run as "
 		      "root; or sysctl kernel.yama.ptrace_scope=0.");
 }
@@ -84,12 +84,12 @@ static void check_proc(const struct sf_output *output)
 	struct sf_task task;
 
 	if (!sf_task_open(getpid(), getpid(), &task)) {
-		print_finding(output, false, "/proc tells how long threads ran",
+		sf_doctor_finding(output, false, "/proc tells how long threads ran",
 			      "This kernel lacks CONFIG_SCHED_INFO; CPU time cannot be counted.");
 		return;
 	}
-	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
-	print_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
+	sf_doctor_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
+	sf_doctor_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
 		      "/proc tells where threads sleep",
 		      "This kernel lacks CONFIG_HAVE_ARCH_TRACEHOOK: blocked threads have no stack.");
 	sf_task_close(&task);
@@ -99,7 +99,7 @@ static void check_map_files(const struct sf_output *output)
 {
 	bool fine = access("/proc/self/map_files", R_OK | X_OK) == 0 && geteuid() == 0;
 
-	print_finding(output, fine, "files that were deleted or replaced can still be read",
+	sf_doctor_finding(output, fine, "files that were deleted or replaced can still be read",
 		      "Needs root or CAP_CHECKPOINT_RESTORE; else such code is read from the "
 		      "process's memory, without names from its symbol table.");
 }
@@ -114,7 +114,7 @@ static void check_cache(const struct sf_output *output)
 	else
 		snprintf(path, sizeof(path), "%s/.cache", home ? home : "");
 	snprintf(text, sizeof(text), "unwind tables are kept in %.3000s/stillframe", path);
-	print_finding(output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
+	sf_doctor_finding(output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
 		      "It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
 }
 
@@ -128,7 +128,7 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 		for (char *end = err.text; (end = strchr(end, '\n'));)
 			*end = '.'; /* a line each, as sentences */
 		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
-		print_finding(output, fine, text, err.text);
+		sf_doctor_finding(output, fine, text, err.text);
 	}
 }
 
@@ -138,11 +138,11 @@ static void check_clocks(const struct sf_output *output)
 	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
 	bool fine = sf_perf_clock_works(&perf);
 
-	print_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
+	sf_doctor_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
 	if (fine && geteuid() == 0)
-		print_finding(output, sf_perf_clock_works_unprivileged(&users),
+		sf_doctor_finding(output, sf_perf_clock_works_unprivileged(&users),
 			      "they do so for other users, too", users.text);
-	print_finding(output, sf_thread_timer_works(&timer),
+	sf_doctor_finding(output, sf_thread_timer_works(&timer),
 		      "timers ring for CPU time (--cpu-clock timer)", timer.text);
 }
 
@@ -173,5 +173,7 @@ static int run(int argc, char **argv)
 	if (given.pid)
 		printf("for pid %d:\n", given.pid);
 	check_engines(&output, given.pid);
+	if (given.pid)
+		sf_doctor_java(&output, given.pid);
 	return SF_EXIT_OK;
 }
