@@ -91,6 +91,14 @@ public class Demo {
         }
     }
 
+    // All compiled code is thrown away, again and again. By name: the class is only there for this load.
+    static void storm() throws Exception {
+        Class<?> box = Class.forName("jdk.test.whitebox.WhiteBox", true, null);
+        Object own = box.getConstructor().newInstance();
+        java.lang.reflect.Method all = box.getMethod("deoptimizeAll");
+        while (!stop) { all.invoke(own); Thread.sleep(3); }
+    }
+
     // Longer than the 15 bytes that the system keeps.
     static void sleep() throws Exception { while (!stop) Thread.sleep(600000); }
     static void park() { while (!stop) LockSupport.park(); }
@@ -127,6 +135,7 @@ public class Demo {
         case "except": return Demo::except;
         case "deflate": return Demo::deflate;
         case "read": return Demo::read;
+        case "storm": return Demo::storm;
         case "sleep": return Demo::sleep;
         case "park": return Demo::park;
         case "pipe": return Demo::pipe;
