@@ -57,6 +57,9 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
  */
 bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
+/* Whether it was interrupted between a call and the interpreter's entry: [sp] is where the call returns. */
+bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step);
+
 /* The interpreter (step_hotspot_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
 

@@ -184,6 +184,11 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	struct sf_hotspot_caller caller;
 	uint64_t real;
 
+	if (step->cursor->exact && sf_hotspot_in_static_call_stub(step) &&
+	    sf_hotspot_bare(step, step->sp, &caller)) {
+		step->frame->kind = SF_KIND_STUB;
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	}
 	if (step->cursor->exact && sf_hotspot_top_compiled(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	/* Deoptimized: the return address was replaced, the real one is kept in the frame. */

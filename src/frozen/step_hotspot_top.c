@@ -147,6 +147,29 @@ static bool simulate(struct code *code, unsigned distance, struct prologue *ret)
 	return at >= distance;
 }
 
+/*
+ * The way from a compiled call to a method that is not compiled: mov rbx, Method; jmp, behind the code of the caller
+ * (HotSpot: cpu/x86/compiledIC_x86.cpp).
+ */
+#define STUB_MOVE 10
+
+bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step)
+{
+	const struct sf_blob *blob = &step->blob;
+	uint8_t code[STUB_MOVE + 1];
+	uint64_t at = step->pc, method;
+	int32_t bci;
+
+	if (!sf_read(&step->outside, code, at, 1))
+		return false;
+	at -= code[0] == 0xe9 ? STUB_MOVE : 0;
+	if (at < blob->code_start || !sf_read(&step->outside, code, at, sizeof(code)) ||
+	    code[0] != 0x48 || code[1] != 0xbb || code[STUB_MOVE] != 0xe9)
+		return false;
+	memcpy(&method, code + 2, sizeof(method));
+	return sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci);
+}
+
 static void read_code(const struct sf_hotspot_step *step, uint64_t from, unsigned want,
 		      struct code *ret)
 {

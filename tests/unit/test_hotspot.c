@@ -244,6 +244,34 @@ static void test_exception(void **state)
 	}
 }
 
+/* Between a call and the interpreter, in the caller's own code: nothing but the return address is pushed. */
+static void test_static_call_stub(void **state)
+{
+	static const unsigned places[] = { 96, 106 };
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200, fp = sp + 0x100;
+
+	fake_bytes(jvm, code + 96, "\x48\xbb", 2);
+	put(jvm, code + 98, caller);
+	fake_bytes(jvm, code + 106, "\xe9\0\0\0\0", 5);
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, sp, code + 48);
+	put(jvm, sp + 32, jvm->interpreter);
+	put(jvm, sp + 24, fp);
+	for (size_t i = 0; i < 2; i++) {
+		start(jvm, code + places[i], sp, fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[0].kind, SF_KIND_STUB);
+		assert_int_equal(jvm->frames[1].pc, code + 48);
+		assert_int_equal(jvm->frames[1].kind, SF_KIND_C2);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
 /* Registers that were pushed around a call are passed over, with the return addresses that are stale in them. */
 static void test_pushed_registers(void **state)
 {
@@ -570,6 +598,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
+		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),

@@ -220,7 +220,8 @@ static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 		add_named(jvm, "call_stub");
 	else if (frame->token && sf_hotspot_blob(&jvm->hotspot, &jvm->memory,
 						 frame->pc - !(frame->flags & SF_FRAME_EXACT), &blob))
-		add_named(jvm, blob.name);
+		/* Of a method's code, only the ways to methods that are not compiled are stubs. */
+		add_named(jvm, blob.class == SF_BLOB_COMPILED ? "static call stub" : blob.name);
 	else if (frame->pc >= jvm->hotspot.interpreter_start &&
 		 frame->pc < jvm->hotspot.interpreter_end)
 		add_named(jvm, "Interpreter");
