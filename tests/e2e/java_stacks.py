@@ -53,6 +53,12 @@ def jdk(request, tmp_path_factory):
         def java(self, options, *program):
             return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
 
+        def white_box(self):
+            """A folder with the class by which the JVM's own tests call into it."""
+            folder = self.classes + "-white"
+            subprocess.run([self.folder + "/bin/javac", "-d", folder, os.path.join(SOURCES, "WhiteBox.java")], check=True)
+            return folder
+
     sources = ["Demo.java"] + (["Virtual.java"] if Jdk.version >= 21 else [])
     subprocess.run([Jdk.folder + "/bin/javac", "-d", Jdk.classes, *(os.path.join(SOURCES, name) for name in sources)],
                    check=True)
@@ -156,6 +162,9 @@ LOADS = {
     "every-pc-described": (8, [], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]),
     "compact-headers": (25, [25], ["-XX:+UseCompactObjectHeaders"]),
     "no-compressed-pointers": (15, [], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
+    "shenandoah": (17, [], ["-XX:+UseShenandoahGC"]),
+    "start-up": (8, [], []),
+    "deoptimization-storm": (17, [], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+WhiteBoxAPI"]),
 }
 
 

@@ -1,97 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java: mixed stacks of stock JVMs from outside, beside what the JVM itself says.
 
-STILLFRAME_LONG=1 takes ten times the samples.
+STILLFRAME_LONG=1 takes more than ten times the samples, and all loads.
 """
 import collections
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 
 import pytest
 
-from conftest import HERE, LONG, until
-
-SOURCES = os.path.join(HERE, "../java")
-BUSY = "chain interp fib mega jit lambda stubs alloc except deflate read".split()
-ASLEEP = "sleep park await pipe deep".split()
-JAVA = ("interpreted", "c1", "c2", "native-method")
-QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
-         "-XX:CompileCommand=exclude,Demo::interp*"]
-
-
-def jdks():
-    """{version: folder} of the JDKs here that can compile; one of each version."""
-    found = {}
-    more = [folder for folder in os.environ.get("STILLFRAME_JDKS", "").split(":") if folder]
-    for folder in more + sorted(glob.glob("/usr/lib/jvm/*")):
-        release = os.path.join(folder, "release")
-        if not os.path.exists(os.path.join(folder, "bin/javac")) or not os.path.exists(release):
-            continue
-        version = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', open(release).read())
-        if version:
-            found.setdefault(int(version.group(1)), folder)
-    return found
-
-
-JDKS = jdks()
-
-
-@pytest.fixture(scope="module", params=sorted(JDKS) or [None], ids=lambda version: "jdk%s" % version)
-def jdk(request, tmp_path_factory):
-    """A JDK with the test's classes: jdk.java(options, class, arguments) is a command."""
-    if request.param is None:
-        pytest.skip("there is no JDK under /usr/lib/jvm (tools/setup installs one)")
-
-    class Jdk:
-        version, folder = request.param, JDKS[request.param]
-        classes = str(tmp_path_factory.mktemp("classes"))
-
-        def java(self, options, *program):
-            return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
-
-        def white_box(self):
-            """A folder with the class by which the JVM's own tests call into it."""
-            folder = self.classes + "-white"
-            subprocess.run([self.folder + "/bin/javac", "-d", folder, os.path.join(SOURCES, "WhiteBox.java")], check=True)
-            return folder
-
-    sources = ["Demo.java"] + (["Virtual.java"] if Jdk.version >= 21 else [])
-    subprocess.run([Jdk.folder + "/bin/javac", "-d", Jdk.classes, *(os.path.join(SOURCES, name) for name in sources)],
-                   check=True)
-    return Jdk()
-
-
-# --- what the JVM says ---------------------------------------------------------------------------
-
-
-def plain(name):
-    """A method's name without arguments, and without what differs from run to run."""
-    name = re.sub(r"\(.*", "", name)
-    name = re.sub(r"(?:/|\+)0x[0-9a-f]+", "", name)
-    return re.sub(r"\$\$Lambda(\$\d+)?(/\d+)?", "$$Lambda", name)
-
-
-def jstack(jdk, pid):
-    """{thread name: [(method, line or 0), ...]}, innermost first."""
-    text = subprocess.run([jdk.folder + "/bin/jstack", str(pid)], check=True, capture_output=True, text=True).stdout
-    threads, frames = {}, None
-    for line in text.splitlines():
-        head = re.match(r'"(.*)" .*nid=', line)
-        frame = re.match(r"\s+at ([^(]+)\((?:[^/)]*/)?([^)]*)\)", line)
-        if head:
-            frames = threads[head.group(1)] = []
-        elif frame:
-            number = re.search(r":(\d+)$", frame.group(2))
-            frames.append((plain(re.sub(r"^[\w.]+@[^/]*/", "", frame.group(1))), int(number.group(1)) if number else 0))
-    return threads
-
-
-def java_frames(thread):
-    return [(plain(frame["function"]), frame["line"] if frame["kind"] != "native-method" else 0)
-            for frame in thread["frames"] if frame["kind"] in JAVA]
+from conftest import LONG, until
+from java_stacks import (  # noqa: F401 (jdk is a fixture)
+    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack, wrong)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
@@ -155,59 +79,6 @@ def test_native_frames_stand_above_and_below(stillframe, target, jdk):
 # --- many stops ----------------------------------------------------------------------------------
 
 
-class Stacks:
-    """The stacks of a recording: for each (thread's name, frames, how it ended) how many ticks."""
-
-    def __init__(self, path):
-        db = sqlite3.connect(path)
-        words = {table: dict(db.execute("SELECT id, word FROM %s" % table)) for table in ("ends", "vias", "kinds")}
-        names = collections.defaultdict(list)
-        for frame, name in db.execute("SELECT frame, name FROM frame_names ORDER BY frame, seq"):
-            names[frame].append(plain(name))
-        frames = {frame: (words["kinds"][kind], words["vias"][via])
-                  for frame, kind, via in db.execute("SELECT id, kind, via FROM frames")}
-        nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
-        threads = dict(db.execute("SELECT id, name FROM threads"))
-        self.all = []
-        for thread, node, end, ticks in db.execute(
-                'SELECT thread, stack, "end", sum(ticks) FROM samples GROUP BY 1, 2, 3'):
-            stack = []
-            while node:
-                node, frame = nodes[node]
-                stack += [(name, *frames[frame]) for name in names[frame]]
-            self.all.append((threads[thread], stack, words["ends"][end], ticks))
-
-    def ticks(self, wanted=lambda name, stack, end: True):
-        return sum(ticks for name, stack, end, ticks in self.all if wanted(name, stack, end))
-
-    def ends(self):
-        return collections.Counter({end: self.ticks(lambda n, s, e, end=end: e == end)
-                                    for end in {end for _, _, end, _ in self.all}})
-
-
-def in_order(names, start, n):
-    """Whether those of `names` that are start0 ... start(n-1) are a whole chain without holes, the last one first."""
-    found = [int(name[len(start):]) for name in names if re.fullmatch(re.escape(start) + r"\d", name)]
-    return found == list(range(len(found) - 1, -1, -1)) and len(found) <= n
-
-
-def wrong(name, stack):
-    """What is wrong with a complete stack of a thread of Demo's; None: nothing."""
-    names = [frame[0] for frame in stack]
-    if "call_stub" not in names:
-        return None if not any(each.startswith("Demo.") for each in names) else "no way into Java"
-    below = names[names.index("call_stub"):]
-    stripped = any(re.fullmatch("0x.* in libjvm.so", each) for each in below)
-    if not stripped and "thread_native_entry" not in below and "java_start" not in below:
-        return "the bottom is not the JVM's"
-    kind = name.rsplit("-", 1)[1]
-    if names.count("Demo.run0") > 1 or (kind != "fib" and names.count("Demo." + kind) > 1):
-        return "a frame that is there once is shown twice"
-    if not in_order(names, "Demo.c", 8) or not in_order(names, "Demo.interp", 3):
-        return "the chain has a hole"
-    return None
-
-
 def assert_approximate_frames_are_marked(stillframe, path):
     """Where a thread was interrupted in compiled code, inlined calls may be missing, and every view says so."""
     marked = dict(sqlite3.connect(path).execute("SELECT approximate, count(*) FROM frame_functions GROUP BY 1"))
@@ -216,23 +87,6 @@ def assert_approximate_frames_are_marked(stillframe, path):
     assert re.search(r"\)~", text) and text.count("DebugNonSafepoints") == 1, text
     assert '"approximate_ns":' in stillframe("report", "--json", path).ok().out
     assert re.search(r"(?m)\)~ \d+$", stillframe("export", path, "--format", "collapsed", "-o", "-").ok().out)
-
-
-# name: (since which JDK, of which JDKs in the short suite, options). None: of all.
-LOADS = {
-    "default": (8, None, []),
-    "interpreter": (8, [17], ["-Xint"]),
-    "c1": (8, [], ["-XX:TieredStopAtLevel=1"]),
-    "serial-one-heap": (9, [17], ["-XX:+UseSerialGC", "-XX:-SegmentedCodeCache"]),
-    "parallel-all-compiled": (8, [], ["-XX:+UseParallelGC", "-Xcomp"]),
-    "zgc": (15, [25], ["-XX:+UseZGC"]),
-    "every-pc-described": (8, [], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]),
-    "compact-headers": (25, [25], ["-XX:+UseCompactObjectHeaders"]),
-    "no-compressed-pointers": (15, [], ["-XX:-UseCompressedOops", "-XX:-UseCompressedClassPointers"]),
-    "shenandoah": (17, [], ["-XX:+UseShenandoahGC"]),
-    "start-up": (8, [], []),
-    "deoptimization-storm": (17, [], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+WhiteBoxAPI"]),
-}
 
 
 def pairs():
