@@ -122,9 +122,8 @@ def async_profiler_java(event):
 
 def seen_by_us(ran):
     """Samples that speak for CPU time; a stack is whole when it reaches the thread's first frame."""
-    report = ran.report
-    whole = sum(end["ticks"] for end in report["ends"] if end["end"] in ("root", "heap"))
-    return report["samples"], 1 - whole / max(report["sample_ticks"], 1)
+    whole = sum(end["ticks"] for end in ran.report["ends"] if end["end"] == "root")
+    return ran.running["samples"], 1 - whole / max(ran.report["sample_ticks"], 1)
 
 
 def seen_by_flight_recorder(*events):

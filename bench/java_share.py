@@ -3,8 +3,6 @@
 """The share of the wanted samples that arrives from a JVM with more busy threads than CPUs, at 1 ms. Wanted: the CPU time
 that the kernel counted for its threads, divided by the period. Ticks: samples, each with the number of periods that
 it stands for."""
-import sqlite3
-
 from java_common import *
 
 SECONDS = sys.argv[1] if len(sys.argv) > 1 else "8"
@@ -18,23 +16,17 @@ def watch(classes, engine, *more):
         target.process.stdout.readline()
         run(STILLFRAME, "record", "-p", str(target.pid), "--engine", engine, *more, "--clock", "cpu", "-F", "1000",
             "-d", SECONDS + "s", "-q", "-o", file)
-    return file, json.loads(run(STILLFRAME, "report", "--json", file)[1])
-
-
-def of_cpu(file):
-    """(ticks, samples) that speak for CPU time: those of threads that waited for a CPU do not."""
-    with sqlite3.connect("file:%s?mode=ro" % file, uri=True) as base:
-        return base.execute("SELECT sum(ticks), count(*) FROM samples WHERE cpu_ns > 0").fetchone()
+    return json.loads(run(STILLFRAME, "report", "--json", file)[1])
 
 
 def rows(classes):
     for name, words in (("signal, walk=sampler", ("signal", "--walk", "sampler")),
                         ("signal, walk=handler", ("signal", "--walk", "handler")), ("ptrace", ("ptrace",))):
-        file, report = watch(classes, *words)
+        report = watch(classes, *words)
         wanted = report["cpu_counted_ns"] / 1e6
-        ticks, entries = of_cpu(file)
+        running = next(state for state in report["states"] if state["state"] == "running")
         whole = sum(end["ticks"] for end in report["ends"] if end["end"] == "root")
-        yield (name, "%.0f" % wanted, percent(ticks / wanted), entries,
+        yield (name, "%.0f" % wanted, percent(running["ticks"] / wanted), running["samples"],
                percent(report["cpu_seen_ns"] / report["cpu_counted_ns"]), percent(whole / max(report["sample_ticks"], 1)))
 
 

@@ -66,6 +66,11 @@ class Run:
     def report(self):
         return json.loads(run(STILLFRAME, "report", "--json", self.file)[1])
 
+    @property
+    def running(self):
+        """Of the samples that speak for CPU time: those of threads that slept or waited for a CPU are ticks, too."""
+        return next((state for state in self.report["states"] if state["state"] == "running"), {"ticks": 0, "samples": 0})
+
 
 def bare(command, **unused):
     return Run(command, {}, None)
@@ -115,7 +120,7 @@ def samples_of_async_profiler(path):
 
 def profilers():
     """[(name, how to run under it, how to count what it saw in ticks)], those that are here."""
-    ours = lambda ran: ran.report["sample_ticks"]
+    ours = lambda ran: ran.running["ticks"]
     found = [("stillframe, walk=handler", inside("handler"), ours), ("stillframe, walk=sampler", inside("sampler"), ours)]
     if GPERFTOOLS:
         found += [("gperftools", gperftools, lambda ran: samples_of_gperftools(ran.file))]

@@ -1,29 +1,56 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What it costs the target to be watched: user and system time and elapsed time of a fixed amount of work, with nothing,
-the walk in the handler, the walk by the sampler, and the peers, in turns. The agent's own threads are part of the target's time."""
+the walk in the handler, the walk by the sampler, and the peers, in turns. The agent's own threads are part of the target's
+time, and so is its start. "over nothing" compares with the run of nothing in the same round; the median of the rounds.
+
+signal_cost.py [ROUNDS]: a round takes half a minute."""
 from signal_common import *
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-WORK = [("1 thread", ["1500", "1", "32"]), ("%d threads" % (4 * os.cpu_count()), ["300", str(4 * os.cpu_count()), "32"])]
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+FIB = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\nf(35)"
+QUERY = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 4000000) "
+         "SELECT sum(x * x % 7) FROM c;")
+CPUS = os.cpu_count()
+WORK = {
+    "a C loop, 32 deep": [os.path.join(PROGRAMS, "in_work"), "4000", "1", "32"],
+    "the same in %d threads" % (4 * CPUS): [os.path.join(PROGRAMS, "in_work"), str(4000 // (4 * CPUS)), str(4 * CPUS), "32"],
+    "python3, recursion": ["/usr/bin/python3", "-c", FIB],
+    "sqlite3, a query": ["sqlite3", ":memory:", QUERY],
+}
+RATES = (100, 1000)
+
+
+def ways_of(command):
+    """The default clock for both walks; and the precise one, to see what it costs."""
+    ways = {("", "nothing"): lambda: bare(command)}
+    more = [("stillframe, walk=handler, cpu-clock=perf", inside("handler", **{"cpu-clock": "perf"}), None)]
+    for rate in RATES:
+        for name, start, _ in profilers() + more:
+            ways[rate, name] = lambda start=start, rate=rate: start(command, rate)
+    return ways
+
+
+def over(each, nothing, what):
+    return median([getattr(ran, what) / getattr(base, what) - 1 for ran, base in zip(each, nothing)])
 
 
 def rows():
-    for label, words in WORK:
-        command = [os.path.join(PROGRAMS, "in_work"), *words]
-        for rate in (100, 1000):
-            ways = {"nothing": lambda: bare(command)}
-            ways.update({name: (lambda start=start: start(command, rate)) for name, start, _ in profilers()})
-            runs = in_turns(ROUNDS, ways)
-            cpu = {name: median([ran.cpu for ran in each]) for name, each in runs.items()}
-            wall = {name: median([ran.wall for ran in each]) for name, each in runs.items()}
-            for name in ways:
-                yield (label, "%d Hz" % rate, name, "%.3f s" % cpu[name], "%+.2f %%" % (100 * (cpu[name] / cpu["nothing"] - 1)),
-                       "%.3f s" % wall[name], "%+.2f %%" % (100 * (wall[name] / wall["nothing"] - 1)))
-            handler, sampler = cpu["stillframe, walk=handler"], cpu["stillframe, walk=sampler"]
-            yield (label, "%d Hz" % rate, "sampler / handler", "%.3f" % (sampler / handler), "added: %.2f" % (
-                (sampler - cpu["nothing"]) / max(handler - cpu["nothing"], 1e-6)),
-                "%.3f" % (wall["stillframe, walk=sampler"] / wall["stillframe, walk=handler"]), "")
+    for label, command in WORK.items():
+        if not have(command[0]):
+            continue
+        runs = in_turns(ROUNDS, ways_of(command))
+        nothing = runs["", "nothing"]
+        for (rate, name), each in runs.items():
+            cells = [label, "%d Hz" % rate if rate else "", name]
+            for what in ("cpu", "wall"):
+                cells += ["%.3f s" % median([getattr(ran, what) for ran in each]),
+                          "%+.2f %%" % (100 * over(each, nothing, what)) if rate else ""]
+            yield cells
+        for rate in RATES:
+            by = {walk: runs[rate, "stillframe, walk=" + walk] for walk in ("sampler", "handler")}
+            yield (label, "%d Hz" % rate, "sampler / handler",
+                   *(cell for what in ("cpu", "wall") for cell in ("%.3f" % (1 + over(by["sampler"], by["handler"], what)), "")))
 
 
 table("Cost to the target, median of %d rounds" % ROUNDS, rows(),

@@ -8,7 +8,7 @@ statistical error of their own: sqrt(n) of n)."""
 from signal_common import *
 
 THREADS = 2 * os.cpu_count()
-SECONDS = sys.argv[1] if len(sys.argv) > 1 else "4"
+SECONDS = sys.argv[1] if len(sys.argv) > 1 else "3"
 
 
 def spread(values):
@@ -23,7 +23,7 @@ def rows():
             threads = [thread for thread in ran.report["threads"] if thread["cpu_counted_ns"] > float(SECONDS) * 5e8]
             yield (clock, "%d Hz" % rate, len(threads), spread([thread["cpu_ns"] for thread in threads]),
                    spread([thread["samples"] for thread in threads]), sum(thread["samples"] for thread in threads),
-                   percent(ran.report["sample_ticks"] / (ran.number("total_seconds") * rate)))
+                   percent(ran.running["ticks"] / (ran.number("total_seconds") * rate)))
 
 
 table("%d equal threads on %d CPUs" % (THREADS, os.cpu_count()), rows(),

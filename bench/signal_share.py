@@ -18,7 +18,7 @@ def rows():
             row = [name, "%g ms" % (1000 / rate), "%.0f" % wanted, percent(count(ran) / wanted)]
             if "stillframe" in name:
                 report = ran.report
-                row += [percent(report["samples"] / wanted), percent(report["cpu_seen_ns"] / 1e9 / ran.number("total_seconds"))]
+                row += [percent(ran.running["samples"] / wanted), percent(report["cpu_seen_ns"] / 1e9 / ran.number("total_seconds"))]
             yield row + ["-"] * (6 - len(row))
 
 

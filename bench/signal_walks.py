@@ -22,7 +22,7 @@ def cells(runs, wall):
 
 def rows():
     for threads in (1, 4 * os.cpu_count()):
-        command = [os.path.join(PROGRAMS, "in_work"), str(1500 // threads), str(threads), "64"]
+        command = [os.path.join(PROGRAMS, "in_work"), str(4000 // threads), str(threads), "64"]
         ways = {"nothing": lambda: bare(command), "handler": lambda: inside("handler")(command, RATE),
                 "sampler": lambda: inside("sampler")(command, RATE), "outside (ptrace)": lambda: outside(command, RATE)}
         runs = in_turns(ROUNDS, ways)
