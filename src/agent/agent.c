@@ -21,6 +21,7 @@
 #include "agent/control.h"
 #include "agent/jvm_tool.h"
 #include "agent/memory.h"
+#include "agent/output.h"
 #include "agent/sampler.h"
 #include "agent/signals.h"
 #include "agent/threads.h"
@@ -41,47 +42,6 @@ static _Atomic bool running;
 static struct sf_agent agent;       /* valid while running */
 static struct sf_own_fd channel = SF_NO_OWN_FD;
 static char output[PATH_MAX];
-
-/* --- the stream's name --- */
-
-/* "%p" is the process id. What somebody else started must not write over that one's file. */
-static bool expand_output(const struct sf_agent_options *options, struct sf_error *err)
-{
-	bool other = options->first && options->first != getpid();
-	size_t used = 0;
-
-	for (const char *at = options->out; *at && used < sizeof(output); at++) {
-		if (at[0] != '%' || at[1] != 'p') {
-			output[used++] = *at;
-			continue;
-		}
-		used += (size_t)snprintf(output + used, sizeof(output) - used, "%d", getpid());
-		other = false;
-		at++;
-	}
-	if (used < sizeof(output))
-		output[used] = 0;
-	if (other && used < sizeof(output))
-		used += (size_t)snprintf(output + used, sizeof(output) - used, ".%d", getpid());
-	if (used < sizeof(output))
-		return true;
-	output[0] = 0;
-	return sf_fail(err, SF_E_INPUT, "out: the name is too long");
-}
-
-/* A program may change its folder later; who asks for the name then must get the same file. */
-static bool make_absolute(struct sf_error *err)
-{
-	char folder[PATH_MAX], whole[2 * PATH_MAX];
-
-	if (output[0] == '/' || !getcwd(folder, sizeof(folder)))
-		return true;
-	snprintf(whole, sizeof(whole), "%s/%s", folder, output);
-	if (strlen(whole) >= sizeof(output))
-		return sf_fail(err, SF_E_INPUT, "out: the name is too long");
-	strcpy(output, whole);
-	return true;
-}
 
 /* --- the first record --- */
 
@@ -205,15 +165,19 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	bool ok;
 
 	output[0] = 0;
-	if (with_channel < 0 && (!expand_output(options, err) || !make_absolute(err)))
+	if (with_channel < 0 && !sf_output_name(options, output, err))
 		return false;
 	agent = (struct sf_agent){ .options = *options };
+	if (options->first && sf_output_is_own(output))
+		agent.options.again = true;
 	channel = sf_own_fd_of(with_channel);
 	ok = prepare_inside(err) && sf_jvm_tool_begin(&agent.options, err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
 	/* If nobody is there any more the keeper will notice. */
-	if (ok && channel.fd >= 0)
+	if (ok && channel.fd >= 0) {
 		sf_control_send(channel.fd, SF_CONTROL_READY, NULL, outbox_fd, NULL);
+		sf_keep_take_channel(&agent, &channel);
+	}
 	if (outbox_fd >= 0)
 		close(outbox_fd);
 	if (!ok) {
@@ -253,9 +217,6 @@ static bool stop_locked(struct sf_error *err)
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
 	ok = sf_keep_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
 	sf_sampler_destroy(&agent);
-	if (sf_own_fd_is_ours(&channel))
-		sf_control_send(channel.fd, SF_CONTROL_DONE, NULL, -1, NULL);
-	sf_own_fd_close(&channel);
 	free_all();
 	atomic_store(&running, false);
 	sf_agent_options_deinit(&options);

@@ -156,7 +156,7 @@ void sf_asleep_again(const struct sf_agent_options *options, struct sf_agent_thr
 	    atomic_load(&thread->seat->n_samples) != thread->n_samples_before)
 		return;
 	again.ticks = ticks_in(again.wall_ns, options->blocked_rate_mhz);
-	if (!sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_AGAIN, &piece, 1))
+	if (sf_inside_tell(SF_STREAM_AGAIN, &piece, 1))
 		thread->asleep_ns = 0;
 }
 

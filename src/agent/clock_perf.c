@@ -175,8 +175,11 @@ static void disarm(struct sf_seat *seat)
 
 	if (fd < 0)
 		return;
-	if (is_ours(fd, atomic_load(&seat->clock_id)))
+	if (is_ours(fd, atomic_load(&seat->clock_id))) {
+		/* A child made behind libc's back may have it, too, and it would ring on. */
+		sf_raw3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
 		sf_raw1(SYS_close, fd);
+	}
 	atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_PERF);
 	atomic_fetch_sub(&n_open, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "agent/clock_perf.h"
 #include "frozen/inside.h"
+#include "frozen/rearm.h"
 
 const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 	&sf_agent_clock_perf,
@@ -73,6 +74,7 @@ uint64_t sf_agent_clock_tick_ns(void)
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid)
 {
 	atomic_store(&seat->period_ns, sf_inside.period_ns);
+	atomic_store(&seat->set_ns, sf_inside.period_ns);
 	if (kind->arm(seat, tid))
 		return true;
 	return kind != &sf_agent_clock_timer && sf_agent_clock_timer.arm(seat, tid);
@@ -94,4 +96,14 @@ bool sf_agent_clock_lives(struct sf_seat *seat)
 		return true;
 	sf_agent_clock_disarm(seat);
 	return false;
+}
+
+void sf_agent_clock_tune(struct sf_seat *seat)
+{
+	uint64_t period_ns = atomic_load(&seat->period_ns);
+
+	if (!sf_rearm_is_remote(seat) || atomic_load(&seat->clock) < 0)
+		return;
+	sf_rearm(seat, period_ns);
+	atomic_store(&seat->set_ns, period_ns);
 }

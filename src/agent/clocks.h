@@ -50,6 +50,11 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *
 /* Whatever it has. Signals that it sent already may still come. */
 void sf_agent_clock_disarm(struct sf_seat *seat);
 /*
+ * For the sampler, now and then, while a thread runs: where handlers cannot set its clock
+ * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for.
+ */
+void sf_agent_clock_tune(struct sf_seat *seat);
+/*
  * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
  * clock.
  */

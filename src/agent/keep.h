@@ -2,7 +2,9 @@
 /*
  * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables), keep_java.c (a Java
  * virtual machine) and keep_out.c (the outbox and the stream's file). Only the keeper's thread touches it, but for sf_keep_start() before that thread
- * runs, and the words that others wait on.
+ * runs, sf_keep_stop() after it has ended, and the words that others wait on. The channel and the file are open in
+ * the keeper's own table of descriptors alone, where it could get one: what it opens takes no
+ * number from the program, which cannot close it.
  */
 #ifndef SF_AGENT_KEEP_H
 #define SF_AGENT_KEEP_H
@@ -51,11 +53,14 @@ struct sf_keep_java {
 struct sf_keep {
 	struct sf_agent *agent;
 	struct sf_own_fd channel; /* -1: none */
+	bool owns_channel;        /* the start went well: it says DONE, and closes it */
 	int32_t pid;
 
 	/* The thread. */
 	pthread_t thread;
 	_Atomic bool quit;
+	_Atomic uint32_t began;   /* it has its own table of descriptors, or cannot have one */
+	bool apart;               /* it has */
 	_Atomic uint32_t wake;    /* it sleeps on this */
 	_Atomic uint32_t flush_asked, flushed;
 	uint64_t started_ns, signal_checked_ns;
@@ -77,6 +82,8 @@ struct sf_keep {
 	/* keep_out.c */
 	struct sf_stream_file *file;
 	struct sf_error file_error; /* the first one, if code is set */
+	uint64_t agent_cpu_ns;      /* for the END */
+	bool ended;                 /* the END found room */
 	void *record;               /* room for the largest one, by mmap */
 };
 

@@ -74,10 +74,34 @@ static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
 	return busy ? SHORT_TURN_NS : TURN_NS;
 }
 
+/* The last that the thread does: nothing is sampled any more. */
+static void finish(struct sf_keep *keep)
+{
+	sf_keep_java_end(keep);
+	keep->ended = sf_keep_out_end(keep, keep->agent_cpu_ns);
+	if (keep->owns_channel && sf_own_fd_is_ours(&keep->channel))
+		sf_control_send(keep->channel.fd, SF_CONTROL_DONE, NULL, -1, NULL);
+	if (keep->owns_channel)
+		sf_own_fd_close(&keep->channel);
+	sf_keep_out_deinit(keep);
+}
+
+/* What starts us gives up what it has opened for us when it sees that we have it. */
+static void move_out(struct sf_keep *keep)
+{
+	const int kept[] = { keep->channel.fd, keep->file ? sf_stream_file_fd(keep->file) : -1,
+			     sf_inside.access.mem_fd };
+
+	keep->apart = sf_own_table(kept, 3);
+	atomic_store(&keep->began, 1);
+	sf_raw_futex_wake(&keep->began, 1);
+}
+
 static void *run(void *arg)
 {
 	struct sf_keep *keep = arg;
 
+	move_out(keep);
 	while (!atomic_load(&keep->quit)) {
 		uint32_t wake = atomic_load(&keep->wake);
 		uint64_t now_ns = sf_now_ns(), pause_ns;
@@ -88,6 +112,7 @@ static void *run(void *arg)
 		if (!atomic_load(&keep->quit))
 			sf_raw_futex_wait(&keep->wake, wake, pause_ns);
 	}
+	finish(keep);
 	return NULL;
 }
 
@@ -125,7 +150,19 @@ bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct
 		sf_keep_out_deinit(keep);
 		return false;
 	}
+	while (!atomic_load(&keep->began))
+		sf_raw_futex_wait(&keep->began, 0, 0);
+	if (keep->apart && keep->file)
+		sf_stream_file_leave(keep->file);
 	return true;
+}
+
+void sf_keep_take_channel(struct sf_agent *agent, struct sf_own_fd *channel)
+{
+	agent->keep->owns_channel = true;
+	if (agent->keep->apart)
+		sf_own_fd_leave(channel);
+	*channel = SF_NO_OWN_FD;
 }
 
 static uint64_t own_cpu_ns(const struct sf_keep *keep)
@@ -140,6 +177,7 @@ static void end_thread(struct sf_keep *keep)
 	atomic_store(&keep->quit, true);
 	if (pthread_equal(pthread_self(), keep->thread)) {
 		pthread_detach(keep->thread);
+		finish(keep);
 		return;
 	}
 	wake_keeper(keep);
@@ -152,9 +190,9 @@ bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_err
 	uint64_t cpu_ns = own_cpu_ns(keep);
 	bool ok;
 
+	keep->agent_cpu_ns = sampler_cpu_ns + cpu_ns;
 	end_thread(keep);
-	sf_keep_java_end(keep);
-	ok = sf_keep_out_end(keep, sampler_cpu_ns + cpu_ns) ||
+	ok = keep->ended ||
 	     sf_fail(err, SF_E_SYSTEM, "nobody reads what is sampled any more");
 	sf_keep_maps_deinit(keep);
 	if (keep->file_error.code != SF_E_NONE) {
@@ -162,7 +200,6 @@ bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_err
 			*err = keep->file_error;
 		ok = false;
 	}
-	sf_keep_out_deinit(keep);
 	agent->keep = NULL;
 	return ok;
 }

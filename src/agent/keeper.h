@@ -12,6 +12,7 @@
 #define SF_AGENT_KEEPER_H
 
 #include "agent/agent.h"
+#include "os/own_fd.h"
 
 /*
  * Makes the first code map in the calling thread, so that the first sample has one; then the thread. `channel`: the
@@ -19,10 +20,12 @@
  */
 bool sf_keep_start(struct sf_agent *agent, int channel, const char *path, struct sf_error *err);
 /*
- * Writes what is left and END, ends the thread (called from it: the caller returns from it at once), frees maps and
+ * Writes what is left and END, says DONE, closes the channel and the file, ends the thread (called from it: the caller returns from it at once), frees maps and
  * images. Nothing may walk any more. False: the file is not complete.
  */
 bool sf_keep_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_error *err);
+/* The start went well, and the caller's channel is the keeper's from now on. */
+void sf_keep_take_channel(struct sf_agent *agent, struct sf_own_fd *channel);
 /*
  * Waits, at most timeout_ns, until the unwind tables that a stillframe is making are there: before main(), so that
  * the first samples of a program that nobody has sampled yet can be walked.

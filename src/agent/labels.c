@@ -31,8 +31,7 @@ static void tell_label(uint32_t number)
 		offsetof(struct sf_stream_label, text) - sizeof(record.header) };
 	pieces[1] = (struct sf_outbox_piece){ text, key_size };
 	pieces[2] = (struct sf_outbox_piece){ text + key_size + 1, record.value_size };
-	if (sf_inside.outbox)
-		sf_outbox_put(sf_inside.outbox, SF_STREAM_LABEL, pieces, 3);
+	sf_inside_tell(SF_STREAM_LABEL, pieces, 3);
 }
 
 void sf_agent_labels_tell(void)

@@ -9,7 +9,9 @@
 #include "agent/seats.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
+#include "frozen/rearm.h"
 
+#define PIECE_NS 1000000
 #define PATIENCE_NS 200000000        /* longer than any request is under way */
 
 static _Atomic uint32_t n_execs;
@@ -61,6 +63,25 @@ static bool is_sampled_process(void)
 	return sf_inside.seats && sf_inside.signal > 0 && sf_raw0(SYS_getpid) == sf_inside.pid;
 }
 
+/*
+ * Its clock is a descriptor in the sampler's table: the sampler takes it off. If that is not there any more, it
+ * has done so for all.
+ */
+static void take_off_from_afar(struct sf_seat *seat)
+{
+	uint64_t until_ns = sf_raw_now_ns() + PATIENCE_NS;
+	uint32_t none = 0;
+
+	while (atomic_load(&seat->clock) >= 0 && sf_raw_now_ns() < until_ns) {
+		atomic_compare_exchange_strong(&seat->asked, &none, SF_ASKED_LEAVE);
+		none = 0;
+		sf_agent_threads_hurry();
+		sf_raw_futex_wait(&seat->asked, SF_ASKED_LEAVE, PIECE_NS);
+	}
+	none = SF_ASKED_LEAVE;
+	atomic_compare_exchange_strong(&seat->asked, &none, 0);
+}
+
 static void wait_until_done(struct sf_seat *seat)
 {
 	uint64_t now_ns = sf_raw_now_ns(), until_ns = now_ns + PATIENCE_NS;
@@ -88,7 +109,10 @@ static void take_leave(struct sf_seat *seat)
 		return;
 	atomic_fetch_or(&seat->flags, SF_SEAT_LEAVING);
 	wait_until_done(seat);
-	sf_agent_clock_disarm(seat);
+	if (sf_rearm_is_remote(seat))
+		take_off_from_afar(seat);
+	else
+		sf_agent_clock_disarm(seat);
 }
 
 /*

@@ -15,6 +15,7 @@
 #include "agent/requests.h"
 #include "agent/threads.h"
 #include "frozen/raw.h"
+#include "os/own_fd.h"
 
 #define STACK_SIZE (128u << 10)
 #define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
@@ -316,6 +317,7 @@ static void *run(void *arg)
 
 	prctl(PR_SET_NAME, "sf-sampler");
 	prefer();
+	sf_inside.clocks_apart = sf_own_table(&sf_inside.access.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
 	sf_agent_threads_scan(threads, sf_raw_now_ns());

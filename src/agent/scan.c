@@ -116,6 +116,15 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 	return true;
 }
 
+/* Of a thread that is about to exec and waits for it. */
+static void take_off(struct sf_seat *seat)
+{
+	if (atomic_load(&seat->asked) != SF_ASKED_LEAVE)
+		return;
+	sf_agent_clock_disarm(seat);
+	sf_agent_seat_done(seat);
+}
+
 static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		   uint64_t now_ns)
 {
@@ -124,6 +133,7 @@ static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thr
 	if (thread->watched && (renamed || !thread->told))
 		sf_watch_tell_name(thread, now_ns);
 	sf_watch_settle(threads, thread, now_ns);
+	take_off(thread->seat);
 	if (thread->watched && atomic_load(&thread->seat->clock) < 0)
 		sf_watch_arm(threads, thread);
 }

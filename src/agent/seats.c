@@ -17,8 +17,11 @@
 
 /* --- their memory --- */
 
+#define NAME_WORDS (SF_AGENT_NAME / sizeof(uint64_t))
+
+/* In words, since a thread may change its name while the sampler reads it. */
 struct names {
-	char of[SF_SEATS][SF_AGENT_NAME];
+	_Atomic uint64_t of[SF_SEATS][NAME_WORDS];
 };
 
 static struct sf_seat *_Atomic all_seats;
@@ -148,15 +151,32 @@ bool sf_agent_threads_hurried(void)
 
 /* --- names --- */
 
-char *sf_agent_seat_name_place(const struct sf_seat *seat)
+static _Atomic uint64_t *name_of(const struct sf_seat *seat)
 {
 	return atomic_load(&all_names)->of[seat - atomic_load(&all_seats)];
+}
+
+void sf_agent_seat_set_name(struct sf_seat *seat, const char name[SF_AGENT_NAME])
+{
+	_Atomic uint64_t *words = name_of(seat);
+	uint64_t word;
+
+	for (unsigned i = 0; i < NAME_WORDS; i++) {
+		memcpy(&word, name + i * sizeof(word), sizeof(word));
+		atomic_store_explicit(&words[i], word, memory_order_relaxed);
+	}
 }
 
 /* The thread may be changing it: then SF_SEAT_RENAMED comes again. */
 void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME])
 {
-	memcpy(ret, sf_agent_seat_name_place(seat), SF_AGENT_NAME);
+	_Atomic uint64_t *words = name_of(seat);
+	uint64_t word;
+
+	for (unsigned i = 0; i < NAME_WORDS; i++) {
+		word = atomic_load_explicit(&words[i], memory_order_relaxed);
+		memcpy(ret + i * sizeof(word), &word, sizeof(word));
+	}
 	ret[SF_AGENT_NAME - 1] = 0;
 }
 
@@ -182,7 +202,7 @@ static void move_in(struct sf_seat *seats, const struct sf_seat *before, const c
 		return;
 	atomic_store(&seat->flags, atomic_load(&before->flags) & OWN_FLAGS);
 	atomic_store(&seat->label, atomic_load(&before->label));
-	memcpy(sf_agent_seat_name_place(seat), name, SF_AGENT_NAME);
+	sf_agent_seat_set_name(seat, name);
 }
 
 void sf_agent_seats_forked(void)
@@ -196,7 +216,7 @@ void sf_agent_seats_forked(void)
 		return;
 	own = sf_seats_find(seats, atomic_load(&forking_tid));
 	if (own) {
-		memcpy(name, sf_agent_seat_name_place(own), sizeof(name));
+		sf_agent_seat_name(own, name);
 		atomic_store(&before.flags, atomic_load(&own->flags));
 		atomic_store(&before.label, atomic_load(&own->label));
 	}

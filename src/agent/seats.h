@@ -14,6 +14,7 @@
 
 #define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
 #define SF_ASKED_BUSY UINT32_MAX     /* in seat->asked: its clock is being set up */
+#define SF_ASKED_LEAVE (UINT32_MAX - 1) /* ... the thread asks the sampler to take it off */
 
 /*
  * The seats, made when first asked for and never freed: a late handler may look at them. NULL: no
@@ -40,9 +41,9 @@ void sf_agent_threads_hurry(void);
 /* Whether somebody called that since the last call of this. */
 bool sf_agent_threads_hurried(void);
 
-/* What a thread calls itself, if it does (SF_SEAT_NAMED), and where it writes that. */
+/* What a thread calls itself, if it does (SF_SEAT_NAMED); zeros behind it up to the end. */
 void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
-char *sf_agent_seat_name_place(const struct sf_seat *seat);
+void sf_agent_seat_set_name(struct sf_seat *seat, const char name[SF_AGENT_NAME]);
 
 /*
  * Around fork(), by the thread that forks, one at a time. In the child the clocks that it

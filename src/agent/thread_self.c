@@ -30,7 +30,7 @@ bool sf_agent_thread_rename(const char *name, struct sf_error *err)
 {
 	struct sf_seat *seat;
 	size_t size = name ? strnlen(name, SF_AGENT_NAME) : 0;
-	char *kept;
+	char kept[SF_AGENT_NAME] = "";
 
 	if (!size || size == SF_AGENT_NAME)
 		return sf_fail(err, SF_E_INPUT, "a thread's name has 1 to %d bytes",
@@ -38,9 +38,8 @@ bool sf_agent_thread_rename(const char *name, struct sf_error *err)
 	seat = sf_agent_own_seat(err);
 	if (!seat)
 		return false;
-	kept = sf_agent_seat_name_place(seat);
-	memset(kept, 0, SF_AGENT_NAME);
 	memcpy(kept, name, size);
+	sf_agent_seat_set_name(seat, kept);
 	atomic_fetch_or(&seat->flags, SF_SEAT_NAMED | SF_SEAT_RENAMED);
 	sf_agent_threads_hurry();
 	return true;

@@ -61,8 +61,7 @@ static bool put(enum sf_stream_type type, const void *record, size_t size, const
 		{ text, text_size },
 	};
 
-	return !sf_inside.outbox ||
-	       sf_outbox_put(sf_inside.outbox, (uint16_t)type, pieces, text_size ? 2 : 1);
+	return sf_inside_tell((uint16_t)type, pieces, text_size ? 2 : 1);
 }
 
 /* Where there is no room it is told again after the next scan: samples of a thread that nobody knows are lost. */

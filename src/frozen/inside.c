@@ -206,7 +206,8 @@ static void rearm(const struct tick *tick)
 	uint64_t present_ns = atomic_load_explicit(&seat->period_ns, memory_order_relaxed);
 	uint64_t next_ns;
 
-	if (!asked_ns || atomic_load_explicit(&seat->clock, memory_order_relaxed) < 0)
+	if (!asked_ns || atomic_load_explicit(&seat->clock, memory_order_relaxed) < 0 ||
+	    !sf_rearm_is_due(seat))
 		return;
 	if (present_ns < asked_ns)
 		present_ns = asked_ns;
@@ -215,7 +216,8 @@ static void rearm(const struct tick *tick)
 	atomic_store_explicit(&seat->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
 		count(&sf_inside.n_backed_off);
-	if (next_ns != present_ns || (sf_inside.jitter && sf_rearm_pays(seat, next_ns)))
+	if (!sf_rearm_is_remote(seat) &&
+	    (next_ns != present_ns || (sf_inside.jitter && sf_rearm_pays(seat, next_ns))))
 		sf_rearm(seat, next_ns);
 }
 

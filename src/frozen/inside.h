@@ -45,7 +45,7 @@ struct sf_inside {
 	uint32_t n_slots;
 	struct sf_bell bell;
 	struct sf_seat *seats;
-	struct sf_outbox_header *outbox;   /* NULL: nobody listens */
+	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;
 	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
@@ -54,6 +54,7 @@ struct sf_inside {
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
+	bool     clocks_apart;             /* perf descriptors are in the sampler's own table: no handler sets them */
 
 	/* Behind the instruction of the agent's syscall(2), which leaves the number at the stack pointer; 0: none. */
 	uint64_t marked_syscall;
@@ -95,6 +96,12 @@ enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *stil
  * there was no room, and what it speaks for is still to be spoken for. Signal-safe.
  */
 bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample);
+
+/*
+ * A record into the outbox: read once, as a stop may take it away meanwhile. True also when nobody
+ * listens; false: no room. Signal-safe.
+ */
+bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigned n);
 
 /* Puts a loss into the outbox; false: no room. Signal-safe. */
 bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,

@@ -70,6 +70,14 @@ static void pack_frames(struct sf_workspace *workspace)
 	}
 }
 
+bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigned n)
+{
+	struct sf_outbox_header *outbox =
+		atomic_load_explicit(&sf_inside.outbox, memory_order_acquire);
+
+	return !outbox || sf_outbox_put(outbox, type, pieces, n);
+}
+
 bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)
 {
 	const struct sf_trace *trace = &workspace->trace;
@@ -83,10 +91,8 @@ bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *samp
 	sample->end = (uint8_t)trace->end;
 	if (is_map_stale(trace))
 		atomic_store_explicit(&sf_inside.map_stale, 1, memory_order_relaxed);
-	if (!sf_inside.outbox)
-		return true;
 	pack_frames(workspace);
-	return sf_outbox_put(sf_inside.outbox, SF_STREAM_SAMPLE, pieces, 2);
+	return sf_inside_tell(SF_STREAM_SAMPLE, pieces, 2);
 }
 
 bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
@@ -102,7 +108,7 @@ bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64
 	const size_t header = sizeof(struct sf_record_header);
 	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header, sizeof(loss) - header };
 
-	return !sf_inside.outbox || sf_outbox_put(sf_inside.outbox, SF_STREAM_LOSS, &piece, 1);
+	return sf_inside_tell(SF_STREAM_LOSS, &piece, 1);
 }
 
 /* The sample found no room. Nor did the loss: then the next sample of the thread speaks for this one, too. */

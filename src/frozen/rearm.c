@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting the calling thread's clock anew: jitter and back-off. */
+/* Setting a thread's clock anew: jitter and back-off. */
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -39,15 +39,33 @@ static struct timespec to_timespec(uint64_t ns)
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
+static bool is_perf(const struct sf_seat *seat)
+{
+	return atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF;
+}
+
+bool sf_rearm_is_remote(const struct sf_seat *seat)
+{
+	return sf_inside.clocks_apart && is_perf(seat);
+}
+
 /*
  * To set a perf clock costs as much as the rest of the handler (8 us on a virtual machine), so a period that was drawn
  * stands for some rings. A timer that rings at every tick of the kernel's has nothing to be moved.
  */
 bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns)
 {
-	if (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF)
+	if (is_perf(seat))
 		return draw(seat) % RINGS_PER_PERIOD == 0;
 	return period_ns > sf_inside.kernel_tick_ns;
+}
+
+/* One that has been set for a while is backed off from, not one that is still to be set. */
+bool sf_rearm_is_due(const struct sf_seat *seat)
+{
+	return !sf_rearm_is_remote(seat) ||
+	       atomic_load_explicit(&seat->set_ns, memory_order_relaxed) ==
+		       atomic_load_explicit(&seat->period_ns, memory_order_relaxed);
 }
 
 void sf_rearm(struct sf_seat *seat, uint64_t period_ns)
@@ -57,7 +75,7 @@ void sf_rearm(struct sf_seat *seat, uint64_t period_ns)
 
 	if (clock < 0 || next_ns == 0)
 		return;
-	if (atomic_load_explicit(&seat->flags, memory_order_relaxed) & SF_SEAT_PERF) {
+	if (is_perf(seat)) {
 		sf_raw3(SYS_ioctl, clock, PERF_EVENT_IOC_PERIOD, &next_ns);
 	} else {
 		const struct itimerspec time = {

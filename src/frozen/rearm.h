@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From our handler, after a sample: when the calling thread's clock rings next, and how often. Kinds of clocks are in
+ * After a sample: when the thread's clock rings next, and how often. Kinds of clocks are in
  * agent/clocks.h; what rings for a thread is in seat->clock: a perf descriptor with the
  * seat's flag SF_SEAT_PERF, else a timer. Clocks of the whole process are nobody's seat, and ring on as they are.
  */
@@ -17,6 +17,13 @@ bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns);
 
 /* The next time in period_ns, with jitter (sf_inside.jitter) in 3/4 to 5/4 of it. Signal-safe. */
 void sf_rearm(struct sf_seat *seat, uint64_t period_ns);
+
+/*
+ * Whether the clock is one that the thread itself cannot set (sf_inside.clocks_apart): the sampler does, with
+ * sf_rearm, after the handler has changed seat->period_ns. Due: it has done so since the last change.
+ */
+bool sf_rearm_is_remote(const struct sf_seat *seat);
+bool sf_rearm_is_due(const struct sf_seat *seat);
 
 /*
  * The period after a sample that took cost_ns of the thread's CPU time and speaks for spoken_ns: twice the present

@@ -125,6 +125,7 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store_explicit(&seat->spoken_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->waited_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->period_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->set_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->n_samples, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->asked, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->asked_ns, 0, memory_order_relaxed);

@@ -37,6 +37,7 @@ struct sf_seat {
 	_Atomic uint64_t spoken_ns;    /* thread CPU time up to which samples and losses spoke */
 	_Atomic uint64_t waited_ns;    /* ready without a CPU, for the next sample's wall time */
 	_Atomic uint64_t period_ns;    /* of its clock now: longer than asked for when it backs off */
+	_Atomic uint64_t set_ns;       /* ... as the sampler set it last, where it does that (clocks_apart) */
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
 	_Atomic uint64_t asked_ns;     /* ... by a sampler that woke then (CLOCK_MONOTONIC) */

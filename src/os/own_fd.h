@@ -25,5 +25,18 @@ struct sf_own_fd sf_own_fd_of(int fd);
 bool sf_own_fd_is_ours(const struct sf_own_fd *own);
 /* If it does; forgets it in any case. */
 void sf_own_fd_close(struct sf_own_fd *own);
+/* The same, but not forgotten: another table (sf_own_table) has it still. */
+void sf_own_fd_leave(const struct sf_own_fd *own);
+
+/*
+ * Gives the calling thread a table of descriptors of its own, in which nothing is open but `keep` (-1: none),
+ * and /dev/null as 0, 1 and 2, so that nothing that is meant for them goes elsewhere. From then on
+ * what it opens takes no number from the program, and the program cannot close it; nothing of the program's is
+ * kept open by it. Its file locks and children are not concerned: a process forked by
+ * another thread has that one's table. False: not possible here (before Linux 5.9, or a policy against it); nothing was changed.
+ */
+bool sf_own_table(const int *keep, unsigned n_keep);
+/* For tests: as if it were not possible. */
+extern bool sf_own_table_refused;
 
 #endif

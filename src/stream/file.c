@@ -365,3 +365,13 @@ void sf_stream_file_abandon(struct sf_stream_file *file)
 {
 	sf_own_fd_close(&file->own);
 }
+
+int sf_stream_file_fd(const struct sf_stream_file *file)
+{
+	return file->own.fd;
+}
+
+void sf_stream_file_leave(const struct sf_stream_file *file)
+{
+	sf_own_fd_leave(&file->own);
+}

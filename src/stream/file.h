@@ -47,4 +47,11 @@ void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, 
  */
 void sf_stream_file_abandon(struct sf_stream_file *file);
 
+/*
+ * Its descriptor, and: another thread's table has that, too (os/own_fd.h); here it is closed, and the file is
+ * that thread's.
+ */
+int sf_stream_file_fd(const struct sf_stream_file *file);
+void sf_stream_file_leave(const struct sf_stream_file *file);
+
 #endif

@@ -138,6 +138,26 @@ def test_exec_in_the_same_process(stillframe, tmp_path):
     assert names == {"python3"}, names
 
 
+def test_exec_in_a_child(stillframe, tmp_path):
+    """A child has one file as well, for all that it runs, whatever the environment says: sh gives it its own. What another
+    process with that id has left is replaced."""
+    (tmp_path / "child.sh").write_text("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
+    status, said, errors = run(["sh", "-c", "(. ./child.sh) & echo $!; wait"], "out=a.sfs,rate=499hz,children", tmp_path)
+    assert (status, errors) == (0, ""), errors
+    child = "a.sfs." + said.strip()
+    assert streams(tmp_path) == ["a.sfs", child]
+    report = Report(stillframe, tmp_path / child)
+    modules = {os.path.basename(function["module"]) for function in report.json["functions"]}
+    assert "dash" in modules and any(name.startswith(("python3", "libpython3")) for name in modules), modules
+    # Of another run, if that had the same id.
+    code = "import os\nos.rename(%r, 'a.sfs.%%d' %% os.getpid())\nos.execv(%r, [%r, '-c', %r])" % (child, PYTHON, PYTHON, SPIN)
+    status, _, errors = run(["sh", "-c", "%s -c \"$0\"; true" % PYTHON, code], "out=a.sfs,rate=499hz,children", tmp_path)
+    assert (status, errors) == (0, ""), errors
+    other, = set(streams(tmp_path)) - {"a.sfs"}
+    modules = {os.path.basename(function["module"]) for function in Report(stillframe, tmp_path / other).json["functions"]}
+    assert "dash" not in modules, modules
+
+
 FORKING = """
 import os
 {spin}

@@ -178,6 +178,16 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
     assert "fine 1" in ran.said, ran
 
 
+@by_both_walks
+@pytest.mark.parametrize("clock", ["perf", "timer", "itimer"])
+def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
+    """open() returns the lowest number that is free: what we open meanwhile has numbers of its own. Not with cpu-clock=tick
+    (docs/agent.md)."""
+    ran = inside("in_lowest", seconds(1.5, 30), options="rate=999hz,cpu-clock=%s,walk=%s" % (clock, walk)).ok()
+    assert ran.report.samples > 20, ran.report.samples
+    ran.report.assert_accounts(0.1, 0.1)
+
+
 # --- signals -------------------------------------------------------------------------------------
 
 

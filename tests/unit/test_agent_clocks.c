@@ -9,10 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "frozen/raw.h"
+#include "os/own_fd.h"
 #include "sampling.h"
 
 #define N_BUSY 6
@@ -231,7 +235,9 @@ static void closed_descriptors_are_replaced(void **state)
 	int fd;
 	(void)state;
 
+	sf_own_table_refused = true; /* else the program cannot close them */
 	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	sf_own_table_refused = false;
 	seat = sf_seats_find(sf_inside.seats, gettid());
 	assert_non_null(seat);
 	assert_true(atomic_load(&seat->flags) & SF_SEAT_PERF);
@@ -245,6 +251,48 @@ static void closed_descriptors_are_replaced(void **state)
 	assert_int_equal(close(fd), 0); /* ours did not */
 	check_sums(&sampling);
 	assert_true(sampling.sum.n_samples > 20);
+	sampling_free(&sampling);
+}
+
+static _Atomic unsigned n_rings;
+
+static void count_ring(int signal)
+{
+	(void)signal;
+	n_rings++;
+}
+
+/* A child that no fork handler saw has the clock's descriptor as well, which keeps the clock alive. */
+static void a_stopped_clock_is_silent(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sigaction action = { .sa_handler = count_ring }, before;
+	struct sampling sampling;
+	pid_t child;
+	(void)state;
+
+	sf_own_table_refused = true;
+	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	sf_own_table_refused = false;
+	child = (pid_t)sf_raw6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+	if (child == 0) { /* at most as long as the test */
+		alarm(20);
+		close(1);
+		close(2);
+		for (;;)
+			pause();
+	}
+	assert_true(child > 0);
+	burn(50000000);
+	sampling_stop(&sampling);
+	assert_true(sampling.sum.n_samples > 0);
+	assert_int_equal(sigaction(SIGPROF, &action, &before), 0);
+	n_rings = 0; /* one may have been under way */
+	burn(100000000);
+	sigaction(SIGPROF, &before, NULL);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(n_rings, 0);
 	sampling_free(&sampling);
 }
 
@@ -263,6 +311,7 @@ int main(void)
 		cmocka_unit_test(few_per_tick_weigh_right),
 		cmocka_unit_test(twenty_khz_backs_off),
 		cmocka_unit_test(closed_descriptors_are_replaced),
+		cmocka_unit_test(a_stopped_clock_is_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The kernel's table of descriptors is as long as the highest number: 16,384 entries. */
@@ -53,4 +54,48 @@ void sf_own_fd_close(struct sf_own_fd *own)
 	if (sf_own_fd_is_ours(own))
 		close(own->fd);
 	own->fd = -1;
+}
+
+void sf_own_fd_leave(const struct sf_own_fd *own)
+{
+	if (sf_own_fd_is_ours(own))
+		close(own->fd);
+}
+
+/* --- a table of its own --- */
+
+#define CLOSE_UNSHARE 2u /* CLOSE_RANGE_UNSHARE, close_range(2) */
+
+bool sf_own_table_refused;
+
+static unsigned lowest_from(const int *keep, unsigned n_keep, unsigned from)
+{
+	unsigned lowest = ~0u;
+
+	for (unsigned i = 0; i < n_keep; i++) {
+		if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < lowest)
+			lowest = (unsigned)keep[i];
+	}
+	return lowest;
+}
+
+/* The first call copies the table, without what it closes where that reaches to the table's end. */
+bool sf_own_table(const int *keep, unsigned n_keep)
+{
+	unsigned from = 0, kept, flags = CLOSE_UNSHARE;
+
+	if (sf_own_table_refused)
+		return false;
+	do {
+		kept = lowest_from(keep, n_keep, from);
+		if (kept > from) {
+			if (syscall(SYS_close_range, from, kept == ~0u ? kept : kept - 1, flags) != 0)
+				return false;
+			flags = 0;
+		}
+		from = kept + 1;
+	} while (kept != ~0u);
+	for (int i = 0; i < 3; i++)
+		open("/dev/null", O_RDWR | O_CLOEXEC);
+	return true;
 }

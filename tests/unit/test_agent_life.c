@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ordinary side of the agent (start, stop, pause, keeper, listener) from several threads at once, for
+ * the sanitizers. No thread is watched, so no signal of ours comes: a handler that interrupts the thread
+ * sanitizer's own code is more than that can bear. Tables of descriptors are not parted, so that a
+ * sanitizer's report is seen.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "agent/agent.h"
+#include "agent/control.h"
+#include "agent/threads.h"
+#include "agent/visit.h"
+#include "os/channel.h"
+#include "os/own_fd.h"
+#include "stream/control.h"
+#include "stream/file.h"
+
+#define TURNS 8
+#define NOBODY "clock=wall,threads=^nobody$"
+
+static char folder[] = "/tmp/stillframe-life-XXXXXX";
+static _Atomic bool over;
+
+static bool start(const char *text, struct sf_error *err)
+{
+	struct sf_agent_options options;
+	bool ok = sf_agent_options_parse(&options, text, err) && sf_agent_start(&options, -1, err);
+
+	sf_agent_options_deinit(&options);
+	return ok;
+}
+
+static void *pause_and_flush(void *arg)
+{
+	while (!over) {
+		sf_visit_begin();
+		sf_agent_pause(true);
+		sf_agent_pause(false);
+		sf_visit_end();
+		sf_agent_flush(NULL);
+		sf_agent_running();
+	}
+	return arg;
+}
+
+static void *say_things(void *arg)
+{
+	char text[32];
+
+	for (unsigned i = 0; !over; i++) {
+		snprintf(text, sizeof(text), "value %u", i % 100);
+		assert_true(sf_agent_thread_register(NULL));
+		assert_true(sf_agent_thread_label("key", text, NULL));
+		assert_true(sf_agent_thread_rename(text, NULL));
+		usleep(500);
+		sf_agent_thread_unregister();
+	}
+	return arg;
+}
+
+static void *start_too(void *arg)
+{
+	struct sf_error err;
+
+	while (!over) {
+		err = (struct sf_error){ 0 };
+		if (!start(arg, &err))
+			assert_int_equal(err.os_errno, EBUSY);
+		usleep(3000);
+	}
+	return NULL;
+}
+
+/* The stream's records, or -1 where it is not whole. */
+static int count_records(const char *path)
+{
+	struct sf_stream_file *file;
+	struct sf_error err = { 0 };
+	uint16_t last = 0;
+	int n = 0;
+
+	assert_true(sf_stream_file_open(path, &file, &err));
+	for (const struct sf_record_header *record; (record = sf_stream_file_next(file, &err)); n++)
+		last = record->type;
+	sf_stream_file_close(file);
+	return err.code == SF_E_NONE && last == SF_STREAM_END ? n : -1;
+}
+
+static void many_start_stop_and_pause(void **state)
+{
+	char text[256], other[256], path[128];
+	pthread_t threads[4];
+	struct sf_error err = { 0 };
+	(void)state;
+
+	snprintf(path, sizeof(path), "%s/a.sfs", folder);
+	snprintf(text, sizeof(text), "out=%s," NOBODY, path);
+	snprintf(other, sizeof(other), "out=%s/b.sfs," NOBODY, folder);
+	pthread_create(&threads[0], NULL, pause_and_flush, NULL);
+	pthread_create(&threads[1], NULL, say_things, NULL);
+	pthread_create(&threads[2], NULL, say_things, NULL);
+	pthread_create(&threads[3], NULL, start_too, other);
+	for (int i = 0; i < TURNS; i++) {
+		if (!start(text, &err))
+			assert_int_equal(err.os_errno, EBUSY);
+		usleep(20000);
+		assert_true(sf_agent_stop(&err));
+	}
+	over = true;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(sf_agent_stop(&err));
+	assert_true(start(text, &err));
+	usleep(100000);
+	assert_true(sf_agent_stop(&err));
+	assert_true(count_records(path) > 3); /* PROCESS, images, END */
+}
+
+/* --- a stillframe that calls --- */
+
+static int call(void)
+{
+	char path[SF_CHANNEL_PATH];
+	struct sf_error err = { 0 };
+	int channel;
+
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	channel = sf_channel_connect(path, &err);
+	assert_true(channel >= 0);
+	return channel;
+}
+
+static void converse(bool says_stop)
+{
+	struct sf_control message;
+	struct sf_error err = { 0 };
+	int channel = call(), outbox = -1;
+
+	assert_true(sf_control_send(channel, SF_CONTROL_START, NOBODY, -1, &err));
+	assert_int_equal(sf_control_receive(channel, &message, &outbox, 10000, &err), 1);
+	if (message.kind != SF_CONTROL_READY)
+		fail_msg("%s", message.text);
+	assert_true(outbox >= 0);
+	close(outbox);
+	/* READY comes a moment before. */
+	for (int i = 0; !sf_agent_running(); i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+	if (says_stop) {
+		assert_true(sf_control_send(channel, SF_CONTROL_STOP, NULL, -1, &err));
+		assert_int_equal(sf_control_receive(channel, &message, NULL, 10000, &err), 1);
+		assert_int_equal(message.kind, SF_CONTROL_DONE);
+		assert_int_equal(sf_control_receive(channel, &message, NULL, 10000, &err), 0);
+	}
+	close(channel);
+	for (int i = 0; sf_agent_running(); i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+}
+
+/* Each is over by itself, in the keeper's thread. */
+static void callers_come_and_go(void **state)
+{
+	struct sf_error err = { 0 };
+	(void)state;
+
+	assert_true(sf_control_listen(&err));
+	for (int i = 0; i < 4; i++)
+		converse(i % 2 == 0);
+	sf_control_unlisten();
+	assert_int_equal(sf_control_listener_tid(), 0);
+}
+
+static bool is_thread_sanitizer(void)
+{
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+	return true;
+#endif
+#elif defined(__SANITIZE_THREAD__)
+	return true;
+#endif
+	return false;
+}
+
+/* The same with tables of their own: nothing is left open, and the end of the channel is seen at once. */
+static void callers_come_and_go_apart(void **state)
+{
+	int before, after;
+
+	if (is_thread_sanitizer()) /* it takes a process to have one table */
+		skip();
+	sf_own_table_refused = false;
+	before = dup(0);
+	callers_come_and_go(state);
+	after = dup(0);
+	assert_int_equal(before + 1, after);
+	close(after);
+	close(before);
+	sf_own_table_refused = true;
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	sf_own_table_refused = true;
+	setenv("XDG_RUNTIME_DIR", mkdtemp(folder), 1);
+	return chmod(folder, 0700);
+}
+
+static int remove_folder(void **state)
+{
+	char path[64];
+	(void)state;
+
+	for (const char *name = "ab"; *name; name++) {
+		snprintf(path, sizeof(path), "%s/%c.sfs", folder, *name);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/stillframe", folder);
+	rmdir(path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_start_stop_and_pause),
+		cmocka_unit_test(callers_come_and_go),
+		cmocka_unit_test(callers_come_and_go_apart),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
