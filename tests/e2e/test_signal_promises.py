@@ -67,7 +67,7 @@ def test_deaf_threads_are_counted(inside, walk):
     assert ran.status == 0 or "signals pending 1" in ran.said, ran
     report = ran.report
     deaf = sum(loss["cpu_ns"] for loss in report.losses if loss["cause"] == "deaf") / 1e9
-    assert deaf > 0.8 * report.cpu()[2] > 0.3, (report.lost, report.cpu())
+    assert deaf > 0.8 * report.cpu()[2] > 0.05, (report.lost, report.cpu())
     report.assert_accounts(0.1, 0.1)
 
 
@@ -153,7 +153,7 @@ def test_library_that_comes_and_goes(inside, walk):
 def test_a_handler_never_allocates(inside, walk):
     """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
     wanted = 100000 if LONG else 5000
-    ran = inside("in_malloc", program("plugin.so"), seconds(4, 60), options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
+    ran = inside("in_malloc", program("plugin.so"), seconds(6, 100), options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
     report = ran.report
     assert report.samples >= wanted or report.ticks >= wanted, report.samples
     report.assert_accounts(0.1, 0.1)
