@@ -26,7 +26,8 @@ PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAM
 
 
 class Twins:
-    """The pairs of a recording with --java-walk=both: (our frames, our end, its frames, its end).
+    """The pairs of a recording with --java-walk=both: (thread, our frames, our end, its frames, its end),
+    in the order of time.
 
     A frame is ([(method, line), ...], kind, via), inlined methods first."""
 
@@ -43,11 +44,11 @@ class Twins:
         for thread, time, stack, end, cpu in db.execute('SELECT thread, time_ns, stack, "end", cpu_ns FROM samples ORDER BY id'):
             moments[thread, time].append((self.stack(stack), words["ends"][end], cpu))
         self.all = []
-        for both in moments.values():
+        for (thread, _), both in sorted(moments.items(), key=lambda moment: moment[0][1]):
             if len(both) == 2:
                 ours, its = both
                 assert its[2] == 0, "the second one stands for time"
-                self.all.append((*ours[:2], *its[:2]))
+                self.all.append((thread, *ours[:2], *its[:2]))
 
     def stack(self, node):
         found = []
@@ -93,11 +94,17 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, tmp_path):
     t = target(jdk.java(QUIET, "Demo", *BUSY), env=PLAIN)
     path = str(tmp_path / "both.sfr")
     stillframe("record", "-p", t.pid, "-e", "signal", "--walk", "handler", "--java-walk", "both", "--clock", "cpu",
-               "-F", "997hz", "-d", "10s", "-o", path, timeout=120).ok()
+               "-F", "997hz", "-d", "12s", "-o", path, timeout=120).ok()
     t.assert_moves()
-    asked, found, others = 0, collections.Counter(), []
-    for ours, end, its, answer in Twins(path).all:
+    asked, found, others, known = 0, collections.Counter(), [], set()
+    for thread, ours, end, its, answer in Twins(path).all:
         if not any(frame[1] in JAVA for frame in ours):
+            continue
+        was_known = thread in known
+        if answer.startswith("agct-") or any(via == "asked" for _, _, via in its):
+            known.add(thread)
+        elif not was_known:
+            found["before it was known"] += 1   # soon after the beginning, on a busy machine later
             continue
         asked += 1
         if answer.startswith("agct-"):
@@ -112,14 +119,14 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, tmp_path):
             if how == "other":
                 others.append(([frame[0] for frame in ours[:5]], [frame[0] for frame in its[:5]]))
     print("jdk%d: %d moments %s" % (jdk.version, asked, dict(found)), file=sys.stderr)
-    assert asked > 100 and found["same"] > 0.2 * asked, found
+    assert asked > 60 and found["same"] > 0.2 * asked, found
     answered = sum(found[how] for how in ("same", "innermost", "bytecode", "caller", "entry", "skipped", "other"))
     assert answered > 0.4 * asked, found
     for rare in ("caller", "bytecode", "entry", "skipped"):
         assert found[rare] <= 0.05 * answered + 2, (rare, found)
     assert found["other"] <= 0.005 * answered + 1, (found, others[:5])
-    # A thread that is known to be Java's is asked; new ones are known when they start, the rest soon after.
-    assert found["not asked"] <= 0.1 * asked + 10, found
+    # Once it is known that a thread is Java's, it is asked.
+    assert found["not asked"] <= 0.02 * asked + 2, found
 
 
 def test_from_the_start(jdk, target, tmp_path):
