@@ -412,7 +412,7 @@ def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
     for walk in WALKS:
         ran = inside(command, options="rate=999hz,cpu-clock=perf,walk=" + walk, timeout=120).ok()
         shares = ran.report.self_shares()
-        assert ran.report.samples > 200, ran.report.samples
+        assert ran.report.samples > 50, ran.report.samples
         # Two runs of one program differ by ten points in a function (its layout is another each time), so it is the same
         # functions that must be on top; how exact shares are is for programs whose split is known.
         top = [function for function, share in outside.items() if share > 0.15 * sum(outside.values())]
