@@ -132,7 +132,11 @@ void sampling_start_full(struct sampling *sampling, const struct sf_agent_option
 
 void sampling_make_room(void)
 {
-	while (sf_outbox_get(memory, RING, record, sizeof(record)) == 1)
+	struct sf_outbox_header *box = memory;
+	const uint64_t full = atomic_load(&box->head); /* what is told meanwhile is not taken out */
+
+	while (atomic_load(&box->tail) < full &&
+	       sf_outbox_get(box, RING, record, sizeof(record)) == 1)
 		;
 }
 
