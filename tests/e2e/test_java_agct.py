@@ -77,11 +77,9 @@ def compare(ours, its):
             return "bytecode"
     if kind == "interpreted" and via == "leaf" and theirs == below:
         return "entry"
-    for i, frame in enumerate(java):
-        if frame[1] not in ("c1", "c2"):
-            break
-        if theirs and theirs == methods(java[i + 1:]):
-            return "skipped"
+    rethrows = any("rethrow" in method for frame in ours[:3] for method, _ in frame[0])
+    if rethrows and theirs and any(theirs == methods(java[i:]) for i in range(1, len(java))):
+        return "skipped"
     # It takes the interrupted method's caller for that method's own frame, and leaves one out.
     if via == "leaf" and kind in ("c1", "c2") and theirs and theirs[0][0] == names[0][0] and \
             any(theirs[-len(rest):] == rest for rest in [methods(java[2:])] if rest):
