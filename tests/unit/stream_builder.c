@@ -2,6 +2,7 @@
 #include "stream_builder.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,7 +136,8 @@ void stream_sample(struct stream_builder *b, uint32_t serial, uint64_t at_ms, ui
 	for (uint32_t i = 0; i < n; i++)
 		list[i] = (struct sf_stream_frame){
 			.address = frames[i][0],
-			.image = (uint32_t)frames[i][1],
+			.image = frames[i][1] == STREAM_MANAGED ? 0 : (uint32_t)frames[i][1],
+			.kind = frames[i][1] == STREAM_MANAGED ? SF_KIND_C2 : SF_KIND_NATIVE,
 			.via = i ? SF_VIA_ROWS : SF_VIA_LEAF,
 			.flags = i ? 0 : SF_FRAME_EXACT,
 		};
@@ -182,6 +184,31 @@ void stream_end(struct stream_builder *b, uint64_t at_ms, uint64_t lost)
 	const struct sf_stream_end record = { .time_ns = at(at_ms), .lost_records = lost };
 
 	stream_add(b, SF_STREAM_END, &record, sizeof(record), NULL, 0, NULL, 0);
+}
+
+static struct sf_stream_function function(const char *name, uint32_t line, uint16_t flags)
+{
+	return (struct sf_stream_function){
+		.line = line, .flags = flags, .name_size = (uint16_t)strlen(name),
+		.linkage_size = (uint16_t)strlen(name), .file_size = sizeof("Demo.java") - 1,
+	};
+}
+
+void stream_place(struct stream_builder *b, uint64_t key, const char *inlined, const char *name)
+{
+	const struct sf_stream_function functions[2] = {
+		function(inlined, 7, SF_STREAM_INLINED), function(name, 20, 0),
+	};
+	char text[1000];
+	int size = snprintf(text, sizeof(text), "%s%sDemo.java%s%sDemo.java", inlined, inlined,
+			    name, name);
+	const struct sf_stream_place record = {
+		.key = key, .n_functions = 2, .text_size = (uint32_t)size,
+	};
+
+	check(size > 0 && (size_t)size < sizeof(text));
+	stream_add(b, SF_STREAM_PLACE, &record, sizeof(record), functions, sizeof(functions), text,
+		   (size_t)size);
 }
 
 void stream_write(const struct stream_builder *b, const char *path, size_t size)

@@ -29,7 +29,7 @@ void stream_image(struct stream_builder *b, uint32_t number, const char *path, c
 		  size_t build_id_size);
 /*
  * `ms` of CPU time at `at_ms` from STREAM_START_NS; frames: (address, image) pairs, innermost
- * first.
+ * first. Image STREAM_MANAGED: compiled Java, by its key.
  */
 void stream_sample(struct stream_builder *b, uint32_t serial, uint64_t at_ms, uint64_t ms,
 		   uint32_t label, const uint64_t (*frames)[2], uint32_t n);
@@ -39,10 +39,14 @@ void stream_label(struct stream_builder *b, uint32_t number, const char *key, co
 void stream_note(struct stream_builder *b, const char *text);
 void stream_end(struct stream_builder *b, uint64_t at_ms, uint64_t lost);
 
+/* Two functions of Demo.java: one that is inlined at line 7 into the other, at line 20. */
+void stream_place(struct stream_builder *b, uint64_t key, const char *inlined, const char *name);
+
 /* Writes the first `size` bytes to a file. */
 void stream_write(const struct stream_builder *b, const char *path, size_t size);
 
 #define STREAM_START_NS 7000000000u
 #define STREAM_MS 1000000u
+#define STREAM_MANAGED UINT32_MAX
 
 #endif

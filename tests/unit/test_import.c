@@ -150,6 +150,43 @@ static void another_program_in_one_stream(void **state)
 	sf_profile_destroy(profile);
 }
 
+static const char *top_of(const struct sf_profile *profile, size_t sample)
+{
+	return sf_profile_frame_name(profile,
+				     profile->nodes[profile->samples[sample].node].frame);
+}
+
+/* Told before the sample, after it, never; and again, which changes nothing. */
+static void places_are_named_whenever_they_are_told(void **state)
+{
+	const uint64_t before[1][2] = { { 5, STREAM_MANAGED } };
+	const uint64_t after[1][2] = { { 6, STREAM_MANAGED } };
+	const uint64_t never[1][2] = { { 7, STREAM_MANAGED } };
+	struct sf_profile *profile;
+	(void)state;
+
+	stream_start(&built);
+	stream_process(&built, 42, "a", "a");
+	stream_thread(&built, 1, 42, "main");
+	stream_place(&built, 5, "Demo.c7(int)", "Demo.c6(int)");
+	stream_sample(&built, 1, 10, 5, 0, before, 1);
+	stream_sample(&built, 1, 20, 5, 0, after, 1);
+	stream_sample(&built, 1, 30, 5, 0, never, 1);
+	stream_place(&built, 6, "Demo.d1(int)", "Demo.d0(int)");
+	stream_place(&built, 6, "Demo.x1(int)", "Demo.x0(int)");
+	stream_sample(&built, 1, 40, 5, 0, after, 1);
+	stream_end(&built, 100, 0);
+	profile = load(built.size);
+	assert_int_equal(profile->n_samples, 4);
+	assert_string_equal(top_of(profile, 0), "Demo.c7(int)");
+	assert_string_equal(top_of(profile, 1), "Demo.d1(int)");
+	assert_string_equal(top_of(profile, 2), "[Java code that was not described]");
+	assert_string_equal(top_of(profile, 3), "Demo.d1(int)");
+	assert_int_not_equal(profile->nodes[profile->samples[0].node].parent, 0);
+	assert_int_equal(profile->frames[profile->nodes[profile->samples[0].node].frame].line, 7);
+	sf_profile_destroy(profile);
+}
+
 /* The address of a function in the file that this program runs from. */
 static uint64_t address_in_file(int (*function)(int n))
 {
@@ -252,6 +289,7 @@ int main(void)
 		cmocka_unit_test(ticks_are_samples_and_losses),
 		cmocka_unit_test(another_program_in_one_stream),
 		cmocka_unit_test(names_are_found_by_build_id),
+		cmocka_unit_test(places_are_named_whenever_they_are_told),
 		cmocka_unit_test(nothing_is_left_behind),
 		cmocka_unit_test(no_streams_are_refused),
 	};

@@ -61,6 +61,7 @@ static unsigned build_all(size_t ends[16])
 	ADD(stream_loss(&built, 1, 0, 3));
 	ADD(stream_note(&built, "a blind spot"));
 	ADD(stream_thread_end(&built, 1, 30, 6));
+	ADD(stream_place(&built, 5, "Demo.c7(int)", "Demo.c6(int)"));
 	ADD(stream_end(&built, 40, 2));
 #undef ADD
 	return n;
@@ -171,6 +172,9 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(SAMPLE, sf_stream_sample, state, SF_N_STATES);
 	SPOIL(SAMPLE, sf_stream_sample, end, SF_N_ENDS);
 	SPOIL(SAMPLE, sf_stream_sample, frames[2].via, SF_N_VIAS);
+	SPOIL(SAMPLE, sf_stream_sample, frames[2].kind, SF_KIND_WAIT);
+	SPOIL(SAMPLE, sf_stream_sample, frames[2].kind, SF_KIND_CUT);
+	SPOIL(SAMPLE, sf_stream_sample, frames[2].kind, SF_N_KINDS);
 	SPOIL(SAMPLE, sf_stream_sample, syscall, 70000);
 	SPOIL(SAMPLE, sf_stream_sample, syscall, -3);
 	SPOIL(SAMPLE, sf_stream_sample, cpu_ns, UINT64_MAX);
@@ -183,6 +187,17 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(stream_note(&built, "text"), sf_stream_note, size, UINT32_MAX);
 	SPOIL(stream_end(&built, 1, 0), sf_stream_end, time_ns, UINT64_MAX);
 	SPOIL(stream_thread_end(&built, 1, 1, 1), sf_stream_thread_end, serial, 0);
+#define PLACE stream_place(&built, 1, "a", "b")
+	SPOIL(PLACE, sf_stream_place, key, 0);
+	SPOIL(PLACE, sf_stream_place, n_functions, 0);
+	SPOIL(PLACE, sf_stream_place, n_functions, 4);
+	SPOIL(PLACE, sf_stream_place, n_functions, SF_STREAM_MAX_FUNCTIONS + 1);
+	SPOIL(PLACE, sf_stream_place, n_functions, 0x10000001); /* times 16 it is 0x10 in 32 bits */
+	SPOIL(PLACE, sf_stream_place, text_size, 21);
+	SPOIL(PLACE, sf_stream_place, text_size, 33);
+	SPOIL(PLACE, sf_stream_place, text_size, UINT32_MAX);
+	SPOIL(PLACE, sf_stream_place, functions[1].file_size, 10);
+	SPOIL(PLACE, sf_stream_place, functions[0].name_size, UINT16_MAX);
 }
 
 /* A record with room for more frames than any walk yields. */
