@@ -217,7 +217,7 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 }
 
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		       uint64_t method, uint64_t bcp, int32_t *bci_ret)
+		       uint64_t method, uint64_t bcp, int32_t *bci_ret, uint32_t *id_ret)
 {
 	uint64_t constant, pool, code_size, start;
 
@@ -229,6 +229,8 @@ bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader 
 	    pool < 4096 || pool % 8 != 0 ||
 	    !sf_hotspot_get(hotspot, memory, SF_HS_CONST_CODE_SIZE, constant, &code_size))
 		return false;
+	if (id_ret)
+		*id_ret = (uint32_t)(constant >> 3);
 	/* The bytecodes follow the ConstMethod at once. */
 	start = constant + hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
 	if (bcp >= start && bcp - start < code_size)

@@ -267,10 +267,11 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 
 /*
  * Whether `method` looks like a Method; *bci_ret is then the index of the bytecode at `bcp`, or -1
- * when that is in none of its bytecodes. Signal-safe.
+ * when that is in none of its bytecodes. *id_ret (may be NULL) tells it from what is put into its
+ * place when its class is unloaded: a part of the address of its ConstMethod. Signal-safe.
  */
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		       uint64_t method, uint64_t bcp, int32_t *bci_ret);
+		       uint64_t method, uint64_t bcp, int32_t *bci_ret, uint32_t *id_ret);
 
 /* Whether `thread` is (still) the JavaThread of this thread, as its own pid namespace numbers it. Signal-safe. */
 bool sf_hotspot_is_thread(const struct sf_hotspot *hotspot, const struct sf_reader *memory,

@@ -144,7 +144,7 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 	if (is_interpreter(step->hotspot, caller->pc))
 		return caller->fp >= caller->sp && caller->fp - caller->sp < SF_HOTSPOT_MAX_FRAME &&
 		       sf_read_u64(step->memory, caller->fp - SF_HOTSPOT_METHOD_SLOT, &word) &&
-		       sf_hotspot_method(step->hotspot, &step->outside, word, 0, &bci);
+		       sf_hotspot_method(step->hotspot, &step->outside, word, 0, &bci, NULL);
 	if (caller->pc == step->hotspot->call_stub_return)
 		return caller->fp >= caller->sp && caller->fp - caller->sp < MAX_ENTRY_BYTES;
 	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||

@@ -46,12 +46,14 @@ static void note_entered(struct sf_hotspot_step *step)
 {
 	const uint64_t rbx = step->cursor->regs.r[SF_X86_RBX];
 	int32_t bci;
+	uint32_t id;
 
 	if (!sf_reg_known(&step->cursor->regs, SF_X86_RBX) ||
-	    !sf_hotspot_method(step->hotspot, &step->outside, rbx, 0, &bci))
+	    !sf_hotspot_method(step->hotspot, &step->outside, rbx, 0, &bci, &id))
 		return;
 	step->frame->kind = SF_KIND_INTERPRETED;
 	step->frame->token = rbx;
+	step->frame->id = id;
 	step->frame->bci = 0;
 }
 
@@ -125,13 +127,16 @@ static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
 	const uint64_t method = slot(slots, SLOT_METHOD);
 	const uint64_t bcp = slot(slots, bcp_slot(step->hotspot));
 	int32_t bci = -1;
+	uint32_t id = 0;
 
 	if (step->cursor->exact && sf_reg_known(regs, SF_X86_R13))
-		sf_hotspot_method(step->hotspot, &step->outside, method, regs->r[SF_X86_R13], &bci);
-	if (bci < 0 && !sf_hotspot_method(step->hotspot, &step->outside, method, bcp, &bci))
+		sf_hotspot_method(step->hotspot, &step->outside, method, regs->r[SF_X86_R13], &bci,
+				  &id);
+	if (bci < 0 && !sf_hotspot_method(step->hotspot, &step->outside, method, bcp, &bci, &id))
 		return false;
 	step->frame->kind = SF_KIND_INTERPRETED;
 	step->frame->token = method;
+	step->frame->id = id;
 	step->frame->bci = bci;
 	return true;
 }

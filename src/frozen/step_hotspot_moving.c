@@ -68,15 +68,16 @@ static void note_unpacked(const struct sf_hotspot_step *step, const struct unpac
 		uint64_t element = unpacking->first + i * hotspot->sizes[SF_HS_SIZE_VFRAME];
 		uint64_t method = 0, bci = (uint64_t)-1;
 		int32_t unused;
+		uint32_t id;
 
 		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element,
 				    &method) ||
-		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused))
+		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused, &id))
 			return;
 		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
 		trace->frames[trace->n_frames++] = (struct sf_frame){
 			.pc = unpacking->caller.pc, .sp = step->sp, .address = unpacking->caller.pc,
-			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = method,
+			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = method, .id = id,
 			.bci = (int32_t)bci,
 		};
 	}

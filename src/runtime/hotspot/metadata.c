@@ -84,7 +84,7 @@ bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reade
 	int32_t unused;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!sf_hotspot_method(hotspot, memory, method, 0, &unused) ||
+	if (!sf_hotspot_method(hotspot, memory, method, 0, &unused, NULL) ||
 	    !sf_hotspot_get(hotspot, memory, SF_HS_METHOD_CONST, method, &ret->constant) ||
 	    !sf_hotspot_get(hotspot, memory, SF_HS_CONST_POOL, ret->constant, &pool))
 		return false;
