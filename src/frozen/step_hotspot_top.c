@@ -167,7 +167,7 @@ bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step)
 	    code[0] != 0x48 || code[1] != 0xbb || code[STUB_MOVE] != 0xe9)
 		return false;
 	memcpy(&method, code + 2, sizeof(method));
-	return sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci);
+	return sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci, NULL);
 }
 
 static void read_code(const struct sf_hotspot_step *step, uint64_t from, unsigned want,
