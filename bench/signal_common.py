@@ -118,10 +118,11 @@ def samples_of_async_profiler(path):
     return sum(int(line.rpartition(" ")[2]) for line in open(path) if line.strip())
 
 
-def profilers():
-    """[(name, how to run under it, how to count what it saw in ticks)], those that are here."""
+def profilers(**more):
+    """[(name, how to run under it, how to count what it saw in ticks)], those that are here. `more` are options of ours;
+    ticks are to be counted with clock="cpu", as else a wait for a CPU takes its part of a sample's."""
     ours = lambda ran: ran.running["ticks"]
-    found = [("stillframe, walk=handler", inside("handler"), ours), ("stillframe, walk=sampler", inside("sampler"), ours)]
+    found = [("stillframe, walk=handler", inside("handler", **more), ours), ("stillframe, walk=sampler", inside("sampler", **more), ours)]
     if GPERFTOOLS:
         found += [("gperftools", gperftools, lambda ran: samples_of_gperftools(ran.file))]
     if ASYNC_PROFILER:

@@ -19,7 +19,7 @@ def rows():
     for clock in ("perf", "timer", "tick", "itimer"):
         for rate in (100, 250, 1000, 4000):
             command = [os.path.join(PROGRAMS, "busy_split"), SECONDS, str(THREADS)]
-            ran = inside("sampler", **{"cpu-clock": clock})(command, rate)
+            ran = inside("sampler", **{"cpu-clock": clock, "clock": "cpu"})(command, rate)
             threads = [thread for thread in ran.report["threads"] if thread["cpu_counted_ns"] > float(SECONDS) * 5e8]
             yield (clock, "%d Hz" % rate, len(threads), spread([thread["cpu_ns"] for thread in threads]),
                    spread([thread["samples"] for thread in threads]), sum(thread["samples"] for thread in threads),
