@@ -94,6 +94,8 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, tmp_path):
     stillframe("record", "-p", t.pid, "-e", "signal", "--walk", "handler", "--java-walk", "both", "--clock", "cpu",
                "-F", "997hz", "-d", "12s", "-o", path, timeout=120).ok()
     t.assert_moves()
+    t.process.terminate()   # so that it takes its attach socket with it
+    assert t.finish()[0] == 143
     asked, found, others, known = 0, collections.Counter(), [], set()
     for thread, ours, end, its, answer in Twins(path).all:
         if not any(frame[1] in JAVA for frame in ours):

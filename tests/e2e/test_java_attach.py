@@ -102,6 +102,7 @@ def test_auto_loads_where_ptrace_is_refused(stillframe, target, jdk, tmp_path):
     assert re.search(r"so by signal, from inside", done.err), done
     assert "loaded into the Java virtual machine" in " ".join(done.err.split()), done
     assert Recording(tmp_path / "r.sfr").samples > 20
+    assert what_it_said(t, jdk)[0] == []
 
 
 @pytest.fixture
