@@ -58,6 +58,15 @@ def children_of(pid):
     return found
 
 
+def end_what_it_started(pid):
+    try:
+        for child in children_of(pid):
+            end_what_it_started(child)
+            os.kill(child, signal.SIGKILL)
+    except OSError:  # gone meanwhile
+        pass
+
+
 class Watched:
     """A server with the agent inside, and the stillframe that samples it and what it starts."""
 
@@ -94,11 +103,12 @@ class Watched:
         return status, said, Recording(self.output)
 
     def end(self):
+        """Whatever still runs, when a test has failed: also workers, who would outlive their master."""
         if self.server:
+            end_what_it_started(self.server.pid)
             self.server.end()
         elif self.record.poll() is None:
-            for child in children_of(self.record.pid):
-                os.kill(child, signal.SIGKILL)
+            end_what_it_started(self.record.pid)
 
 
 @pytest.fixture
