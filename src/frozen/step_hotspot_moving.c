@@ -94,6 +94,42 @@ enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *wh
 }
 
 /*
+ * Where the thread says that its continuation was entered. It says so of this moment; the stack may be a
+ * copy of an earlier one: then the frame below the entry must be the same in both.
+ */
+static bool is_entry(const struct sf_hotspot_step *step, uint64_t entry, uint64_t size)
+{
+	struct sf_reader live = step->outside;
+	uint64_t then[2], now[2];
+
+	live.window_size = 0;
+	return entry > step->sp && entry - step->sp < SF_HOTSPOT_MAX_FRAME && entry % WORD == 0 &&
+	       sf_read(step->memory, then, entry + size, sizeof(then)) &&
+	       sf_read(&live, now, entry + size, sizeof(now)) && then[0] == now[0] &&
+	       then[1] == now[1];
+}
+
+/*
+ * Whether what stands there returns behind the call that entered a continuation, which is at `entered`. What a
+ * compiled method calls, its call instruction says; frames that are half made return behind another.
+ */
+static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64_t entered)
+{
+	struct sf_blob from, into;
+	uint64_t behind, target;
+
+	if (!sf_read_u64(step->memory, at, &behind) || !sf_hotspot_is_return(step, behind))
+		return false;
+	if (!step->cursor->still->arch->is_behind_call(&step->outside, behind, &target) || !target ||
+	    !sf_hotspot_blob(step->hotspot, &step->outside, target, &into) ||
+	    !sf_hotspot_blob(step->hotspot, &step->outside, behind - 1, &from))
+		return true;
+	return (into.class != SF_BLOB_COMPILED && into.class != SF_BLOB_WRAPPER) ||
+	       into.address == from.address ||
+	       (entered >= into.code_start && entered < into.code_end);
+}
+
+/*
  * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them
  * returns to a stub that would fetch more. Below it is the entry of the continuation
  * (ContinuationEntry), then the frame of the code that runs it.
@@ -106,7 +142,7 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 	struct sf_hotspot_caller caller = {
 		.sp = step->sp, .fp = step->sp + size, .fp_known = true,
 	};
-	uint64_t entry = 0, behind = 0;
+	uint64_t entry = 0;
 
 	if (step->cursor->exact || !size || size > 4096 ||
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
@@ -115,12 +151,12 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step),
 		       &entry);
 	/* While frames are being fetched, those between here and the entry are half made. */
-	if (entry > step->sp && entry - step->sp < SF_HOTSPOT_MAX_FRAME && entry % WORD == 0) {
+	if (is_entry(step, entry, size)) {
 		caller.sp = entry;
 		caller.fp = entry + size;
-	} else if (entry != step->sp && (!sf_read_u64(step->memory, caller.fp + WORD, &behind) ||
-				  !sf_hotspot_is_return(step, behind)))
+	} else if (entry != step->sp && !called_entry(step, caller.fp + WORD, caller.pc)) {
 		return sf_hotspot_step_runtime(step, why);
+	}
 	step->frame->kind = SF_KIND_HEAP;
 	step->sp--; /* the frame that stands for those in the heap has no room on the stack */
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);

@@ -170,6 +170,7 @@ static void converse(bool says_stop)
 		assert_true(i < 10000);
 		usleep(1000);
 	}
+	assert_true(sf_agent_stop(&err)); /* waits for the keeper, which may not have freed all of it yet */
 }
 
 /* Each is over by itself, in the keeper's thread. */

@@ -68,6 +68,9 @@ void sf_own_fd_leave(const struct sf_own_fd *own)
 
 bool sf_own_table_refused;
 
+/* ThreadSanitizer's run-time library; NULL where it is not in the process. */
+extern void __tsan_init(void) __attribute__((weak));
+
 static unsigned lowest_from(const int *keep, unsigned n_keep, unsigned from)
 {
 	unsigned lowest = ~0u;
@@ -84,7 +87,8 @@ bool sf_own_table(const int *keep, unsigned n_keep)
 {
 	unsigned from = 0, kept, flags = CLOSE_UNSHARE;
 
-	if (sf_own_table_refused)
+	/* It takes a process to have one table: the same number in two would be a data race to it. */
+	if (sf_own_table_refused || __tsan_init)
 		return false;
 	do {
 		kept = lowest_from(keep, n_keep, from);
