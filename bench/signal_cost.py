@@ -4,17 +4,19 @@
 the walk in the handler, the walk by the sampler, and the peers, in turns. The agent's own threads are part of the target's
 time, and so is its start. "over nothing" compares with the run of nothing in the same round; the median of the rounds.
 
-signal_cost.py [ROUNDS]: a round takes half a minute."""
+signal_cost.py [ROUNDS [FACTOR]]: a round takes half a minute. FACTOR: times the work, which takes a second."""
 from signal_common import *
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-FIB = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\nf(35)"
-QUERY = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 4000000) "
-         "SELECT sum(x * x % 7) FROM c;")
+FACTOR = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+TURNS = 4000 * FACTOR
+FIB = "def f(n):\n    return n if n < 2 else f(n - 1) + f(n - 2)\nfor i in range(%d): f(35)" % FACTOR
+QUERY = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
+         "SELECT sum(x * x %% 7) FROM c;" % (4000000 * FACTOR))
 CPUS = os.cpu_count()
 WORK = {
-    "a C loop, 32 deep": [os.path.join(PROGRAMS, "in_work"), "4000", "1", "32"],
-    "the same in %d threads" % (4 * CPUS): [os.path.join(PROGRAMS, "in_work"), str(4000 // (4 * CPUS)), str(4 * CPUS), "32"],
+    "a C loop, 32 deep": [os.path.join(PROGRAMS, "in_work"), str(TURNS), "1", "32"],
+    "the same in %d threads" % (4 * CPUS): [os.path.join(PROGRAMS, "in_work"), str(TURNS // (4 * CPUS)), str(4 * CPUS), "32"],
     "python3, recursion": ["/usr/bin/python3", "-c", FIB],
     "sqlite3, a query": ["sqlite3", ":memory:", QUERY],
 }
@@ -53,6 +55,6 @@ def rows():
                    *(cell for what in ("cpu", "wall") for cell in ("%.3f" % (1 + over(by["sampler"], by["handler"], what)), "")))
 
 
-table("Cost to the target, median of %d rounds" % ROUNDS, rows(),
+table("Cost to the target, median of %d rounds of %d s" % (ROUNDS, FACTOR), rows(),
       ["work", "rate", "with", "user + system", "over nothing", "elapsed", "over nothing"])
 clean()
