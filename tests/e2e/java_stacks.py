@@ -168,11 +168,8 @@ LOADS = {
 }
 
 
-def options_of(load, jdk):
-    """The options of a load, or the test is skipped: this JDK has no such thing, or it takes too long."""
-    since, short, options = LOADS[load]
-    if jdk.version < since:
-        pytest.skip("came with JDK %d" % since)
-    if not LONG and short is not None and jdk.version not in short:
-        pytest.skip("only with STILLFRAME_LONG=1: the short suite takes this load with JDK %s" % (short or "none"))
-    return options
+def pairs(loads=None):
+    """(version of a JDK, load) of these loads, else of all; the short suite leaves some out."""
+    return [(version, load) for load, (since, short, _) in LOADS.items() for version in sorted(JDKS)
+            if version >= since and (LONG or short is None or version in short) and (not loads or load in loads)
+            ] or [(None, "default")]

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack, wrong)
+    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack, pairs, wrong)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
@@ -87,12 +87,6 @@ def assert_approximate_frames_are_marked(stillframe, path):
     assert re.search(r"\)~", text) and text.count("DebugNonSafepoints") == 1, text
     assert '"approximate_ns":' in stillframe("report", "--json", path).ok().out
     assert re.search(r"(?m)\)~ \d+$", stillframe("export", path, "--format", "collapsed", "-o", "-").ok().out)
-
-
-def pairs():
-    """(version of a JDK, load): all there are in the long suite."""
-    return [(version, load) for load, (since, short, _) in LOADS.items() for version in sorted(JDKS)
-            if version >= since and (LONG or short is None or version in short)] or [(None, "default")]
 
 
 @pytest.mark.parametrize("jdk, load", pairs(), indirect=["jdk"], ids=lambda each: str(each))

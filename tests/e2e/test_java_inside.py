@@ -11,7 +11,7 @@ import pytest
 
 from conftest import AGENT, LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JAVA, QUIET, Stacks, jdk, jstack, options_of, plain, wrong)
+    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack, pairs, plain, wrong)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
@@ -58,10 +58,11 @@ def kinds_of(stacks):
 
 
 @pytest.mark.parametrize("walk", WALKS)
-@pytest.mark.parametrize("load", ["default", "interpreter", "parallel-all-compiled", "serial-one-heap"])
+@pytest.mark.parametrize("jdk, load", pairs(["default", "interpreter", "parallel-all-compiled", "serial-one-heap"]),
+                         indirect=["jdk"], ids=lambda each: str(each))
 def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, walk, tmp_path):
     """A JVM with a listening agent, thousands of ticks of threads that run flat out, throw, allocate, compile."""
-    t = listening(target, jdk, [*QUIET, *options_of(load, jdk)], "Demo", *BUSY)
+    t = listening(target, jdk, [*QUIET, *LOADS[load][2]], "Demo", *BUSY)
     time.sleep(1.5)
     path = str(tmp_path / "java.sfr")
     done = stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "40s" if LONG else "4s", "-F", "500hz",
