@@ -10,10 +10,11 @@ import os
 import re
 import sqlite3
 import subprocess
+import time
 
 import pytest
 
-from conftest import HERE, LONG
+from conftest import HERE, LONG, until
 
 SOURCES = os.path.join(HERE, "../java")
 BUSY = "chain interp fib mega jit lambda stubs alloc except deflate read".split()
@@ -88,6 +89,16 @@ def jstack(jdk, pid):
             number = re.search(r":(\d+)$", frame.group(2))
             frames.append((plain(re.sub(r"^[\w.]+@[^/]*/", "", frame.group(1))), int(number.group(1)) if number else 0))
     return threads
+
+
+def jstack_asleep(jdk, pid, names):
+    """What jstack says once each of these threads is in a native method, for the second time."""
+    def all_asleep():
+        before = jstack(jdk, pid)
+        time.sleep(0.2)
+        after = jstack(jdk, pid)
+        return all(before[name] == after[name] and after[name][0][1] == 0 for name in names) and after
+    return until(all_asleep, "all threads sleep", 60)
 
 
 def java_frames(thread):

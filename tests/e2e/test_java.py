@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from conftest import LONG, until
+from conftest import LONG
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack, pairs, wrong)
+    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, pairs, wrong)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
@@ -32,14 +32,7 @@ def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode):
     """Every Java frame's name and line, of every thread that jstack shows, interpreted and compiled by each compiler."""
     t = target(jdk.java(mode.split(), "Demo", *ASLEEP))
     names = ["worker-with-a-long-name-" + kind for kind in ASLEEP]
-
-    def all_asleep():
-        """What jstack says once every worker is in a native method, for the second time."""
-        before = jstack(jdk, t.pid)
-        time.sleep(0.2)
-        after = jstack(jdk, t.pid)
-        return all(before[name] == after[name] and after[name][0][1] == 0 for name in names) and after
-    theirs = until(all_asleep, "all threads sleep", 60)
+    theirs = jstack_asleep(jdk, t.pid, names)
     ours = {thread["name"]: thread for thread in stillframe.dump(t.pid)["threads"]}
     compared = kinds = 0
     for name in names:

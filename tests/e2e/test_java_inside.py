@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from conftest import AGENT, LONG, until
+from conftest import AGENT, LONG
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack, pairs, plain, wrong)
+    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, pairs, plain, wrong)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
@@ -144,13 +144,7 @@ def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode, tmp_pa
     """Names and lines of threads that sleep, read by the agent without waking them, beside jstack's and ptrace's."""
     t = listening(target, jdk, [mode], "Demo", *ASLEEP)
     names = [NAME + kind for kind in ASLEEP]
-
-    def all_asleep():
-        before = jstack(jdk, t.pid)
-        time.sleep(0.2)
-        after = jstack(jdk, t.pid)
-        return all(before[name] == after[name] and after[name][0][1] == 0 for name in names) and after
-    theirs = until(all_asleep, "all threads sleep", 60)
+    theirs = jstack_asleep(jdk, t.pid, names)
     inside, outside = str(tmp_path / "in.sfr"), str(tmp_path / "out.sfr")
     stillframe("record", "-p", t.pid, "-e", "signal", "-d", "1.5s", "-o", inside).ok()
     stillframe("record", "-p", t.pid, "-e", "ptrace", "-d", "1s", "-o", outside).ok()

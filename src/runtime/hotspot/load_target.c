@@ -71,11 +71,16 @@ struct library {
 	int32_t pid;
 };
 
-static bool is_file(const struct sf_mapping *mapping, const char *name)
+static bool starts_with(const struct sf_mapping *mapping, const char *name)
 {
 	const char *slash = strrchr(mapping->path, '/');
 
-	return slash && strcmp(slash + 1, name) == 0;
+	return slash && strncmp(slash + 1, name, strlen(name)) == 0;
+}
+
+static bool is_file(const struct sf_mapping *mapping, const char *name)
+{
+	return starts_with(mapping, name) && strcmp(strrchr(mapping->path, '/') + 1, name) == 0;
 }
 
 static bool find_machine(const struct sf_mapping *mapping, void *arg)
@@ -103,9 +108,7 @@ static bool find_library(const struct sf_mapping *mapping, void *arg)
 {
 	struct library *library = arg;
 
-	const char *slash = strrchr(mapping->path, '/');
-
-	if (!slash || strncmp(slash + 1, library->name, strlen(library->name)) != 0)
+	if (!starts_with(mapping, library->name))
 		return true;
 	library->found = true;
 	library->deleted = mapping->deleted;
