@@ -328,6 +328,75 @@ static void test_rethrow(void **state)
 	}
 }
 
+/*
+ * Of a virtual thread's frames the oldest on the stack returns to a stub; below it is the entry of its
+ * continuation, which the thread knows of this moment, where the stack may be of an earlier one.
+ */
+static void test_continuation(void **state)
+{
+	enum { SIZE = 0x400, ENTRY = 64 };
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+	uint8_t copy[SIZE];
+	uint64_t top = FAKE_STACK + 0x100, far = top + 0x60, spin, run, other, entered, stub, noted;
+	int32_t distance;
+	(void)state;
+
+	assert_non_null(jvm);
+	jvm->version = 25;
+	assert_true(fake_jvm_make(jvm, note, NULL));
+	spin = make_compiled(jvm, fake_method(jvm, "a/B", "spin", "()V", NULL, 8), 0);
+	run = make_compiled(jvm, fake_method(jvm, "a/B", "run", "()V", NULL, 8), 0);
+	other = make_compiled(jvm, fake_method(jvm, "a/B", "other", "()V", NULL, 8), 0);
+	entered = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = ENTRY / 8 + 2, .frame_complete = 28, .entry = 16,
+		.method = fake_method(jvm, "a/B", "enter", "()V", NULL, 8), .compile_id = 7, .level = 4,
+		.pc = 48, .inlined_bci = 1 });
+	fake_bytes(jvm, entered + 43, call, sizeof(call));
+	stub = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (continuation stubs)", .size = 128, .frame_complete = -1 });
+	noted = jvm->thread + jvm->hotspot.fields[SF_HS_THREAD_CONTINUATION].at;
+	put(jvm, jvm->hotspot.fields[SF_HS_CONTINUATION_RETURN].at, entered + 48);
+	put(jvm, top - 8, stub + 8);
+	for (uint64_t at = top; at <= far; at += far - top) {
+		put(jvm, at + ENTRY, at + 0x200);
+		put(jvm, at + ENTRY + 8, run + 48);
+	}
+	start(jvm, spin + 40, top - 32, 0x1234);
+	reg(jvm, R15, jvm->thread);
+
+	/* As it always is: the entry is right below. */
+	put(jvm, noted, top);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+	assert_int_equal(jvm->frames[2].sp, top);
+	assert_int_equal(jvm->frames[3].sp, top + ENTRY + 16);
+
+	/* Frames are being fetched: it is further down. */
+	put(jvm, noted, far);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+	assert_int_equal(jvm->frames[2].sp, far);
+
+	/* In a copy that is older than the note: what stands there has changed. */
+	memcpy(copy, jvm->bytes + (FAKE_STACK - FAKE_BASE), SIZE);
+	put(jvm, far + ENTRY, 0);
+	jvm->still.memory.window = copy;
+	jvm->still.memory.window_start = FAKE_STACK;
+	jvm->still.memory.window_size = SIZE;
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+	assert_int_equal(jvm->frames[2].sp, top);
+
+	/* And what stands here is of another call: frames that are half made. */
+	distance = (int32_t)(other + 16 - (run + 48));
+	fake_bytes(jvm, run + 44, &distance, sizeof(distance));
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_not_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+	free(jvm);
+}
+
 static void test_scopes(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -599,6 +668,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
+		cmocka_unit_test(test_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),
