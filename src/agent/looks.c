@@ -43,14 +43,19 @@ static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t
 	thread->wait_ns = wait_ns;
 }
 
-/* Its clock should have rung long ago, and no sample came of it. */
+/* No sample came of it since the last look. */
+static bool is_silent(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->seat->n_samples) == thread->n_samples_before;
+}
+
+/* Its clock should have rung long ago. */
 static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	uint64_t spoken_ns = atomic_load(&thread->seat->spoken_ns);
 	uint64_t period_ns = atomic_load(&thread->seat->period_ns);
 
-	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns &&
-	       atomic_load(&thread->seat->n_samples) == thread->n_samples_before;
+	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns;
 }
 
 void sf_look_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
@@ -67,6 +72,13 @@ void sf_look_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
 static bool is_deaf(const struct sf_agent_thread *thread)
 {
 	return atomic_load(&thread->seat->flags) & SF_SEAT_DEAF;
+}
+
+static void hear(struct sf_agent_thread *thread)
+{
+	thread->blocked_us = false;
+	if (is_deaf(thread))
+		atomic_fetch_and(&thread->seat->flags, ~(uint32_t)SF_SEAT_DEAF);
 }
 
 /*
@@ -102,21 +114,33 @@ static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread
 		sf_watch_arm_between(agent->threads, thread);
 }
 
+/*
+ * Our handler, too, blocks our signal, and a thread may be displaced in there: deaf is who blocks it at two looks,
+ * ran in between, and gave no sample.
+ */
+static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	if (sf_own_blocks(thread->tid, sf_inside.signal)) {
+		if (thread->blocked_us)
+			sf_look_lose_deaf(thread, cpu_ns);
+		thread->blocked_us = true;
+		return;
+	}
+	hear(thread);
+	if (agent->clock && !sf_agent_clock_lives(thread->seat))
+		sf_agent_threads_hurry();
+}
+
 static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
-	bool overdue = is_overdue(thread, cpu_ns);
+	const bool silent = is_silent(thread);
 
 	thread->n_samples_before = atomic_load(&thread->seat->n_samples);
 	look_at_timer(agent, thread, cpu_ns);
-	if (!overdue && !is_deaf(thread))
-		return;
-	if (sf_own_blocks(thread->tid, sf_inside.signal)) {
-		sf_look_lose_deaf(thread, cpu_ns);
-		return;
-	}
-	atomic_fetch_and(&thread->seat->flags, ~(uint32_t)SF_SEAT_DEAF);
-	if (agent->clock && !sf_agent_clock_lives(thread->seat))
-		sf_agent_threads_hurry();
+	if (silent && (is_overdue(thread, cpu_ns) || is_deaf(thread)))
+		look_at_silent(agent, thread, cpu_ns);
+	else if (!silent)
+		hear(thread);
 }
 
 /* It ran since the last look. */

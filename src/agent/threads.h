@@ -40,6 +40,7 @@ struct sf_agent_thread {
 	uint32_t n_put_off;          /* samples that wait until its JavaThread is known */
 	bool     matches;            /* its name, as threads= has it */
 	bool     replaced;           /* its id is another thread's by now */
+	bool     blocked_us;         /* our signal, at the last look that found it silent */
 	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
 	uint64_t first_cpu_ns;       /* its clock when it came into sight; moves on while paused */
 	uint64_t cpu_ns;             /* its clock at the last look */

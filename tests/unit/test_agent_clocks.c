@@ -40,7 +40,8 @@ static void *work(void *arg)
 	busy->used_ns = own_cpu_ns();
 	burn(BURN_NS);
 	busy->used_ns = own_cpu_ns() - busy->used_ns;
-	pthread_barrier_wait(&begin); /* stopped, before it ends */
+	pthread_barrier_wait(&begin); /* all are done ... */
+	pthread_barrier_wait(&begin); /* ... and it is stopped, before any ends */
 	return NULL;
 }
 
@@ -56,6 +57,7 @@ static void run(struct sampling *sampling, struct busy busy[N_BUSY],
 	pthread_barrier_wait(&begin);
 	pthread_barrier_wait(&begin);
 	sampling_stop(sampling);
+	pthread_barrier_wait(&begin);
 	for (int i = 0; i < N_BUSY; i++)
 		pthread_join(busy[i].pthread, NULL);
 	pthread_barrier_destroy(&begin);
@@ -96,15 +98,17 @@ static void check_sums(struct sampling *sampling)
 }
 
 /*
- * All but what threads used since their last ticks when it was stopped: some ticks of the kernel
- * each.
+ * All but what threads used since their last ticks when it was stopped. Nobody came or went meanwhile, so nothing is
+ * unseen but the moments of the stop itself. A timer rings on ticks of the kernel that meet its thread
+ * on a CPU: on a busy machine some pass it by.
  */
-static void check_seen(struct sampling *sampling)
+static void check_seen(struct sampling *sampling, const struct sf_agent_clock_kind *kind)
 {
-	uint64_t end_ns = sampling->sum.lost_ns[SF_LOSS_GONE];
+	const uint64_t end_ns = sampling->sum.lost_ns[SF_LOSS_GONE];
+	const uint64_t most_ns = kind == &sf_agent_clock_timer ? 50000000 : 16000000;
 
 	assert_true(sampling->sum.cpu_ns + end_ns >= sampling->process_cpu_ns / 100 * 99);
-	assert_true(end_ns <= (N_BUSY + 1) * UINT64_C(16000000));
+	assert_true(end_ns <= (N_BUSY + 1) * most_ns);
 }
 
 /*
@@ -145,7 +149,7 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_m
 	check_sums(&sampling);
 	/* A process's timer rings in whatever thread runs: when it rings in each is chance. */
 	if (kind != &sf_agent_clock_itimer)
-		check_seen(&sampling);
+		check_seen(&sampling, kind);
 	check_fair(&sampling, busy);
 	assert_in_range(sampling.sum.ticks, sampling.sum.cpu_ns / 1001001 * 8 / 10,
 			sampling.sum.cpu_ns / 1001001 * 14 / 10);
