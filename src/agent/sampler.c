@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "agent/choose.h"
 #include "agent/clock_timer.h"
 #include "agent/labels.h"
 #include "agent/looks.h"
-#include "agent/own_proc.h"
 #include "agent/requests.h"
 #include "agent/threads.h"
 #include "frozen/raw.h"
@@ -41,22 +41,10 @@ struct sf_sampler {
 
 /* --- its own clock --- */
 
-/* xorshift64* (Vigna 2016): fast, and good enough for jitter and for drawing lots. */
-static uint64_t draw(struct sf_sampler *sampler)
-{
-	uint64_t x = sampler->random;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	sampler->random = x;
-	return x * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 /* Half to one and a half periods from now: no program can fall into step with it. */
 static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t period_ns)
 {
-	return now_ns + period_ns / 2 + (draw(sampler) >> 11) % (period_ns + 1);
+	return now_ns + period_ns / 2 + (sf_draw(&sampler->random) >> 11) % (period_ns + 1);
 }
 
 static uint64_t period_of(uint64_t rate_mhz)
@@ -101,68 +89,16 @@ static void serve_all(struct sf_agent *agent)
 
 /* --- asking --- */
 
-/*
- * It ran since the last tick, and a coin that falls in proportion to what it used since its last
- * sample says so: one sample for each period of CPU time, also where many threads run a little
- * between two ticks.
- */
-static bool is_due(struct sf_sampler *sampler, struct sf_agent_thread *thread)
-{
-	uint64_t cpu_ns, spoken_ns;
-
-	if (!thread->watched || thread->replaced || atomic_load(&thread->seat->asked) ||
-	    atomic_load(&thread->seat->flags) & (SF_SEAT_LEAVING | SF_SEAT_DEAF) ||
-	    !sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns == thread->ticked_cpu_ns)
-		return false;
-	thread->ticked_cpu_ns = cpu_ns;
-	spoken_ns = atomic_load(&thread->seat->spoken_ns);
-	return cpu_ns > spoken_ns + draw(sampler) % sampler->tick_period_ns;
-}
-
-#define MAX_ASKED 256
-
-/*
- * Any `max` of those that are due, each with the same chance (Vitter's algorithm R). What a thread
- * that is passed over used stays on its account, so the samples' weights are right without a
- * factor.
- */
-static uint32_t choose(struct sf_sampler *sampler, uint32_t chosen[MAX_ASKED], uint32_t max)
-{
-	struct sf_agent_threads *threads = sampler->agent->threads;
-	uint32_t n_due = 0, place;
-
-	for (uint32_t i = 0; i < threads->n; i++) {
-		if (!is_due(sampler, &threads->all[i]))
-			continue;
-		place = n_due < max ? n_due : (uint32_t)(draw(sampler) % (n_due + 1));
-		if (place < max)
-			chosen[place] = i;
-		n_due++;
-	}
-	return n_due < max ? n_due : max;
-}
-
-/*
- * One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next
- * look.
- */
-static bool is_awake(const struct sf_agent_thread *thread)
-{
-	struct sf_own_place place;
-
-	return !sf_own_place(thread->tid, &place) || place.awake;
-}
-
 static void ask_all(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
-	uint32_t chosen[MAX_ASKED], max = agent->options.per_tick, n;
+	uint32_t chosen[SF_MAX_ASKED];
+	uint32_t n = sf_choose(agent, sampler->tick_period_ns, &sampler->random, chosen);
 
-	n = choose(sampler, chosen, max && max < MAX_ASKED ? max : MAX_ASKED);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
 
-		if (is_awake(thread) &&
+		if (sf_is_awake(thread) &&
 		    !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
 			break;
 		serve_all(agent);

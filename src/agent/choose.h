@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom the sampler asks at one of its ticks, where threads have no clock of their own. Only the
+ * sampler calls these.
+ */
+#ifndef SF_AGENT_CHOOSE_H
+#define SF_AGENT_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/agent.h"
+#include "agent/threads.h"
+
+#define SF_MAX_ASKED 256   /* in one tick */
+
+/* The next number of a generator whose state is not 0. */
+uint64_t sf_draw(uint64_t *random);
+
+/*
+ * Of the threads that are due for a sample (ticks are a period apart), any as many as the options
+ * say, each with the same chance. Their places in agent->threads->all; how many.
+ */
+uint32_t sf_choose(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
+		   uint32_t chosen_ret[SF_MAX_ASKED]);
+
+/*
+ * One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next
+ * look.
+ */
+bool sf_is_awake(const struct sf_agent_thread *thread);
+
+#endif
