@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "unwind/spans.h"
 
 /*
  * Distinct rule sets and bytes of expressions in one table. The most seen is 1,452 and some
@@ -23,16 +24,6 @@
 #define MAX_RULES (1u << 18)
 #define MAX_BLOB ((size_t)64 << 20)
 
-struct span {
-	uint32_t start, end;      /* offsets */
-	uint32_t first, n_rows;   /* of the function, in sf_rows.rows */
-};
-
-struct spans {
-	struct span *items;
-	size_t n, capacity;
-};
-
 struct sf_rows {
 	uint64_t base;
 	uint64_t end;
@@ -41,9 +32,9 @@ struct sf_rows {
 	SF_VEC(int32_t) places;   /* of expressions, by number - 1 */
 	SF_VEC(uint8_t) blob;
 	SF_VEC(struct sf_row) rows;
-	struct spans fresh;       /* of this source, as they came */
-	struct spans settled;     /* of earlier ones: sorted, disjoint */
-	struct span current;
+	struct sf_spans fresh;       /* of this source, as they came */
+	struct sf_spans settled;     /* of earlier ones: sorted, disjoint */
+	struct sf_span current;
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
 };
 
@@ -86,45 +77,19 @@ void sf_rows_destroy(struct sf_rows *rows)
 	free(rows);
 }
 
-/* The first settled span that ends behind `offset`. */
-static size_t find_settled(const struct spans *settled, uint32_t offset)
-{
-	size_t low = 0, high = settled->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (settled->items[middle].end > offset)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-static bool is_covered(const struct spans *settled, uint32_t start, uint32_t end)
-{
-	for (size_t i = find_settled(settled, start); i < settled->n && start < end; i++) {
-		if (settled->items[i].start > start)
-			return false;
-		start = settled->items[i].end;
-	}
-	return start >= end;
-}
-
 bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
 {
 	if (end > rows->end)
 		end = rows->end;
 	if (start < rows->base || start >= end)
 		return false;
-	rows->current = (struct span){
+	rows->current = (struct sf_span){
 		.start = (uint32_t)(start - rows->base),
 		.end = (uint32_t)(end - rows->base),
 		.first = (uint32_t)rows->rows.n,
 	};
 	rows->overfull = false;
-	return !is_covered(&rows->settled, rows->current.start, rows->current.end);
+	return !sf_spans_cover(&rows->settled, rows->current.start, rows->current.end);
 }
 
 static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
@@ -138,7 +103,7 @@ static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
 
 bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *rules)
 {
-	struct span *current = &rows->current;
+	struct sf_span *current = &rows->current;
 	struct sf_row row, *last;
 
 	if (address - rows->base >= current->end || rows->overfull)
@@ -195,120 +160,21 @@ bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 	return true;
 }
 
-/* By start; of two that start together the one that came first comes last, and wins. */
-static int compare_spans(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->first > y->first ? -1 : x->first < y->first;
-}
-
-static bool is_sorted(const struct spans *spans)
-{
-	for (size_t i = 1; i < spans->n; i++) {
-		if (compare_spans(&spans->items[i - 1], &spans->items[i]) > 0)
-			return false;
-	}
-	return true;
-}
-
-/* Appends the part of `span` between two offsets, if there is any. */
-static bool push_part(struct spans *spans, const struct span *span, uint32_t start, uint32_t end)
-{
-	struct span part = *span;
-
-	if (start >= end)
-		return true;
-	part.start = start;
-	part.end = end;
-	return sf_vec_push(spans, part);
-}
-
-/* Closes open spans, innermost first, up to `until`; *at is how far `ret` goes. */
-static bool close_spans(struct spans *open, uint32_t *at, uint32_t until, struct spans *ret)
-{
-	while (open->n && *at < until) {
-		const struct span *top = &open->items[open->n - 1];
-		uint32_t end = top->end < until ? top->end : until;
-
-		if (!push_part(ret, top, *at, end))
-			return false;
-		if (*at < end)
-			*at = end;
-		if (top->end <= until)
-			open->n--;
-	}
-	return true;
-}
-
-/* Sorted spans that may overlap, to disjoint ones: the one that starts later is on top. */
-static bool flatten(const struct spans *sorted, struct spans *ret)
-{
-	struct spans open = { 0 };
-	uint32_t at = 0;
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < sorted->n; i++) {
-		const struct span *span = &sorted->items[i];
-
-		ok = close_spans(&open, &at, span->start, ret) && sf_vec_push(&open, *span);
-		at = span->start;
-	}
-	ok = ok && close_spans(&open, &at, UINT32_MAX, ret);
-	sf_vec_deinit(&open);
-	return ok;
-}
-
-static uint32_t end_of(const struct spans *spans)
-{
-	return spans->n ? spans->items[spans->n - 1].end : 0;
-}
-
-/* All of `first`, and of `second` what lies in the holes. Both are sorted and disjoint. */
-static bool merge(const struct spans *first, const struct spans *second, struct spans *ret)
-{
-	size_t next = 0;
-
-	for (size_t i = 0; i < second->n; i++) {
-		const struct span *span = &second->items[i];
-		uint32_t start = span->start > end_of(ret) ? span->start : end_of(ret);
-
-		for (; next < first->n && first->items[next].start < span->end; next++) {
-			const struct span *winner = &first->items[next];
-
-			if (!push_part(ret, span, start, winner->start) ||
-			    !sf_vec_push(ret, *winner))
-				return false;
-			start = winner->end > start ? winner->end : start;
-		}
-		if (!push_part(ret, span, start, span->end))
-			return false;
-	}
-	for (; next < first->n; next++) {
-		if (!sf_vec_push(ret, first->items[next]))
-			return false;
-	}
-	return true;
-}
-
 bool sf_rows_settle(struct sf_rows *rows)
 {
-	struct spans flat = { 0 }, merged = { 0 };
+	struct sf_spans flat = { 0 }, merged = { 0 };
 	bool ok;
 
 	if (!rows->fresh.n)
 		return true;
-	if (!is_sorted(&rows->fresh))
-		qsort(rows->fresh.items, rows->fresh.n, sizeof(struct span), compare_spans);
-	ok = flatten(&rows->fresh, &flat);
+	sf_spans_sort(&rows->fresh);
+	ok = sf_spans_flatten(&rows->fresh, &flat);
 	sf_vec_deinit(&rows->fresh);
 	if (ok && !rows->settled.n) {
 		rows->settled = flat;
 		return true;
 	}
-	ok = ok && merge(&rows->settled, &flat, &merged);
+	ok = ok && sf_spans_merge(&rows->settled, &flat, &merged);
 	sf_vec_deinit(&flat);
 	sf_vec_deinit(&rows->settled);
 	rows->settled = merged;
@@ -348,7 +214,7 @@ static uint32_t find_row(const struct sf_row *rows, uint32_t n, uint32_t offset)
 	return low;
 }
 
-static void pack_span(struct packing *packing, const struct span *span,
+static void pack_span(struct packing *packing, const struct sf_span *span,
 		      const struct sf_row *rows)
 {
 	uint32_t i = find_row(rows, span->n_rows, span->start);
@@ -365,7 +231,7 @@ static size_t pack_rows(const struct sf_rows *rows, struct sf_row *ret)
 	uint32_t end = 0;
 
 	for (size_t i = 0; i < rows->settled.n; i++) {
-		const struct span *span = &rows->settled.items[i];
+		const struct sf_span *span = &rows->settled.items[i];
 
 		if (packing.n && span->start > end)
 			pack_row(&packing, end, GAP);
