@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SF_OS_LINUX_CHANNEL_PATHS_H
+#define SF_OS_LINUX_CHANNEL_PATHS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Whether it is a folder that belongs to `owner`, in which nobody else can put anything. */
+bool sf_channel_check_folder(const char *path, uid_t owner, struct sf_error *err);
+
+#endif
