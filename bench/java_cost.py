@@ -10,17 +10,17 @@ from java_common import *
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 
 
-def over(seconds, nothing):
-    return "%+.1f %%" % (100 * (seconds / nothing - 1))
+def over(each, base, what):
+    return ratio([getattr(ran, what) / getattr(beside, what) for ran, beside in zip(each, base)])
 
 
-def cells(each, nothing, rate, saw):
-    cpu, wall = median([ran.cpu for ran in each]), median([ran.wall for ran in each])
-    first = ("%.2f s" % cpu, over(cpu, nothing[0]), "%.2f s" % wall, over(wall, nothing[1]))
+def cells(each, bare, rate, saw):
+    first = [cell for what in ("cpu", "wall")
+             for cell in ("%.2f s" % median([getattr(ran, what) for ran in each]), over(each, bare, what) if saw else "")]
     if not saw:
-        return first + ("", "", "")
+        return (*first, "", "", "")
     samples, broken = saw(each[-1])
-    return first + (samples, percent(samples / (each[-1].cpu * rate)), "-" if broken is None else "%.2f %%" % (100 * broken))
+    return (*first, samples, percent(samples / (each[-1].cpu * rate)), "-" if broken is None else "%.2f %%" % (100 * broken))
 
 
 def rows(words):
@@ -31,13 +31,12 @@ def rows(words):
             ways["%g ms" % (1000 / rate), name, rate, saw] = lambda start=start, rate=rate: start(make, rate)
     runs = in_turns(ROUNDS, ways)
     bare = next(iter(runs.values()))
-    nothing = median([ran.cpu for ran in bare]), median([ran.wall for ran in bare])
     for (period, name, rate, *saw), each in runs.items():
-        yield (period, name, *cells(each, nothing, rate, saw[0] if saw else None))
+        yield (period, name, *cells(each, bare, rate, saw[0] if saw else None))
 
 
 what, words = source_tree()
 JavaRun(javac(words), {}, None)   # the files are in memory from here on
-table("javac of JDK %d compiles %s, median of %d rounds" % (VERSION, what, ROUNDS), rows(words),
+table("javac of JDK %d compiles %s, medians of %d rounds (and all, from least to most)" % (VERSION, what, ROUNDS), rows(words),
       ["period", "with", "user + system", "over nothing", "elapsed", "over nothing", "samples", "of CPU time / period", "broken stacks"])
 clean()
