@@ -73,13 +73,16 @@ struct sf_arch {
 
 	/*
 	 * For frames that only a frame pointer leads out of, where it is not known (step_inferred.c).
-	 * NULL: there is no such step. `prologue`: whether the code before `framed` sets the frame
-	 * pointer, and begins a function by it; pc is in the same function. `jump_slot`: whether the code
-	 * at pc only jumps to where the word at *slot_ret points, as a PLT's does.
+	 * NULL: there is no such step. `prologue`: whether the code before `pushed` begins a function by
+	 * pushing the frame pointer, and the code before `framed` sets it, where what is between
+	 * leaves sp alone; pc is in the same function. `jump_slot`: whether the code
+	 * at pc only jumps to where the word at *slot_ret points, as a PLT's does. `jumps_to`: whether a function
+	 * that begins at `start` has a jump to `target` among its first instructions.
 	 */
-	bool (*prologue)(const struct sf_reader *reader, uint64_t framed, uint64_t pc,
-			 struct sf_prologue *ret);
+	bool (*prologue)(const struct sf_reader *reader, uint64_t pushed, uint64_t framed,
+			 uint64_t pc, struct sf_prologue *ret);
 	bool (*jump_slot)(const struct sf_reader *reader, uint64_t pc, uint64_t *slot_ret);
+	bool (*jumps_to)(const struct sf_reader *reader, uint64_t start, uint64_t target);
 };
 
 extern const struct sf_arch sf_arch_x86_64;

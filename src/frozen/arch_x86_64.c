@@ -127,40 +127,68 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 
 static const struct pattern endbr = { 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa } };
 
-/* push %rbp; mov %rsp, %rbp. */
+#define PUSH_FP 0x55
+
+/* mov %rsp, %rbp */
 static const struct pattern frames_made[] = {
-	{ 4, 1, { 0x55, 0x48, 0x89, 0xe5 } },
-	{ 4, 1, { 0x55, 0x48, 0x8b, 0xec } },
+	{ 3, 0, { 0x48, 0x89, 0xe5 } },
+	{ 3, 0, { 0x48, 0x8b, 0xec } },
 };
 
-/* The bytes of a mov or xor from a register to one that is not sp, or 0. */
-static unsigned register_move_size(const uint8_t *code)
-{
-	const bool has_rex = (code[0] & 0xf0) == 0x40;
-	const uint8_t op = code[has_rex], modrm = code[has_rex + 1];
-	const bool is_move = op == 0x89 || op == 0x8b || op == 0x31 || op == 0x33;
-	const uint8_t target = op & 2 ? modrm >> 3 & 7 : modrm & 7;
-	const bool is_high = has_rex && code[0] & (op & 2 ? 4 : 1);
+#define MAX_PLAIN 12   /* bytes of the longest instruction that is recognised below */
 
-	return is_move && modrm >= 0xc0 && (target != 4 || is_high) ? 2 + has_rex : 0;
+/* The bytes of a ModRM byte and what belongs to it. */
+static unsigned operand_size(const uint8_t *code)
+{
+	static const uint8_t displacement[] = { 0, 1, 4, 0 };
+	const unsigned mode = code[0] >> 6, base = code[0] & 7;
+	const bool has_sib = mode != 3 && base == 4;
+	const bool has_no_base = mode == 0 && (base == 5 || (has_sib && (code[1] & 7) == 5));
+
+	return 1 + has_sib + (has_no_base ? 4 : displacement[mode]);
 }
 
 /*
- * The bytes of an instruction as a function begins, or 0: pushes, moves of the arguments between
+ * The bytes of an instruction as compilers put them between those that make a frame, or 0: mov, xor, lea,
+ * and imul with a number, to a register that is not sp, or to memory.
+ */
+static unsigned plain_size(const uint8_t code[MAX_PLAIN])
+{
+	const unsigned rex = (code[0] & 0xf0) == 0x40;
+	const uint8_t op = code[rex], *operand = code + rex + 1;
+	const bool rm_is_sp = operand[0] >> 6 == 3 && (operand[0] & 7) == 4 && !(rex && code[0] & 1);
+	const bool reg_is_sp = (operand[0] >> 3 & 7) == 4 && !(rex && code[0] & 4);
+
+	switch (op) {
+	case 0x89: case 0x31:                       /* mov, xor %reg, operand */
+		return rm_is_sp ? 0 : rex + 1 + operand_size(operand);
+	case 0x8b: case 0x33: case 0x8d:            /* mov, xor, lea operand, %reg */
+		return reg_is_sp ? 0 : rex + 1 + operand_size(operand);
+	case 0x69:                                  /* imul $imm32, operand, %reg */
+		return reg_is_sp ? 0 : rex + 1 + operand_size(operand) + 4;
+	case 0xc7:                                  /* mov $imm32, operand */
+		return rm_is_sp || operand[0] >> 3 & 7 ? 0 : rex + 1 + operand_size(operand) + 4;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The bytes of an instruction as a function begins, or 0: pushes, others that leave sp alone between
  * them, then at most one sub. What they take from sp is added to *taken.
  */
-static unsigned takes_from_sp(const uint8_t code[7], uint32_t *taken, bool *is_last)
+static unsigned takes_from_sp(const uint8_t code[MAX_PLAIN], uint32_t *taken, bool *is_last)
 {
 	const bool has_prefix = code[0] == 0x41;
-	const unsigned move_size = register_move_size(code);
+	const unsigned size = plain_size(code);
 	uint32_t immediate;
 
 	if ((code[has_prefix] & 0xf8) == 0x50) { /* push %reg */
 		*taken += 8;
 		return 1 + has_prefix;
 	}
-	if (move_size)
-		return move_size;
+	if (size)
+		return size;
 	*is_last = true;
 	if (code[0] != 0x48 || code[2] != 0xec)
 		return 0;
@@ -179,7 +207,7 @@ static unsigned takes_from_sp(const uint8_t code[7], uint32_t *taken, bool *is_l
 static bool read_frame_size(const struct sf_reader *reader, uint64_t *pc_ret, uint32_t *size_ret)
 {
 	bool is_last = false;
-	uint8_t code[7];
+	uint8_t code[MAX_PLAIN];
 
 	*size_ret = 0;
 	for (unsigned i = 0; i < 16 && !is_last; i++) {
@@ -232,14 +260,25 @@ static bool sets_sp_between(const struct sf_reader *reader, uint64_t start, uint
 	return false;
 }
 
-static bool prologue(const struct sf_reader *reader, uint64_t framed, uint64_t pc,
+/* The rows say that nothing takes from sp between the push and where the frame pointer is set. */
+static bool makes_frame(const struct sf_reader *reader, uint64_t start, uint64_t framed)
+{
+	uint8_t push;
+
+	if (framed < start + 1 + frames_made[0].size || !sf_read(reader, &push, start, 1) ||
+	    push != PUSH_FP)
+		return false;
+	return matches(reader, framed - frames_made[0].size, &frames_made[0]) ||
+	       matches(reader, framed - frames_made[1].size, &frames_made[1]);
+}
+
+static bool prologue(const struct sf_reader *reader, uint64_t pushed, uint64_t framed, uint64_t pc,
 		     struct sf_prologue *ret)
 {
 	uint64_t body = framed;
 
-	ret->start = framed - frames_made[0].size;
-	if (!matches(reader, ret->start, &frames_made[0]) &&
-	    !matches(reader, ret->start, &frames_made[1]))
+	ret->start = pushed - 1;
+	if (!makes_frame(reader, ret->start, framed))
 		return false;
 	if (matches(reader, ret->start - endbr.size, &endbr))
 		ret->start -= endbr.size;
@@ -267,6 +306,25 @@ static bool jump_slot(const struct sf_reader *reader, uint64_t pc, uint64_t *slo
 	return true;
 }
 
+#define MAX_JUMPER 256   /* bytes of a function in which a jump out of it is looked for */
+
+/* jmp rel32, at any byte: 32 bits that are right by chance are rare. */
+static bool jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t target)
+{
+	uint8_t code[MAX_JUMPER];
+	size_t n = sizeof(code);
+	int32_t relative;
+
+	while (n != 0 && !sf_read(reader, code, start, n))
+		n /= 2;
+	for (size_t i = 0; i + 5 <= n; i++) {
+		memcpy(&relative, code + i + 1, sizeof(relative));
+		if (code[i] == 0xe9 && start + i + 5 + (uint64_t)(int64_t)relative == target)
+			return true;
+	}
+	return false;
+}
+
 const struct sf_arch sf_arch_x86_64 = {
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
@@ -286,4 +344,5 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_frame_edge = is_frame_edge,
 	.prologue = prologue,
 	.jump_slot = jump_slot,
+	.jumps_to = jumps_to,
 };

@@ -3,7 +3,7 @@
  * Stepping out of a frame whose rule asks for the frame pointer, where nobody knows it: a thread
  * asleep that was not interrupted tells its pc, its stack pointer and the arguments of its call.
  *
- * The function's rows and its first bytes say that it began with `push %rbp; mov %rsp, %rbp`,
+ * The function's rows and its first bytes say that it began with `push %rbp ... mov %rsp, %rbp`,
  * where it starts, and how much of the stack it took since. So its return address stands above
  * that, where the stack is aligned, behind a call, and that call's target is this function: its
  * first byte, or a PLT stub that jumps there. Such a word proves the frame, unless an earlier call
@@ -16,8 +16,10 @@
  *   return address below it could be the frame's as well.
  *
  * An indirect call may have gone anywhere. It counts only in the one place where the return address must
- * be, if the caller's frame can be left: so main, threads' first functions and callbacks are walked. What
- * cannot be proven stays what it was: the walk ends because a register is not known.
+ * be, if the caller's frame can be left: so main, threads' first functions and callbacks are walked.
+ * The same for a signal's trampoline, which the kernel puts there for a handler, and for a call of
+ * another function that is seen to jump to this one. What cannot be proven stays what it was: the walk
+ * ends because a register is not known.
  */
 #include <stddef.h>
 
@@ -81,10 +83,10 @@ static bool is_body(const struct sf_rules *rules, const struct sf_arch *arch)
 
 /*
  * Back through the function's rows from `address` to those of its start: nothing pushed, then the
- * frame pointer pushed, then set. *framed_ret is where it is set from.
+ * frame pointer pushed, then set. *pushed_ret and *framed_ret are behind these.
  */
 static bool find_framed(const struct sf_table *table, const struct sf_arch *arch, uint64_t address,
-			uint64_t *framed_ret)
+			uint64_t *pushed_ret, uint64_t *framed_ret)
 {
 	struct sf_row_range row, entry;
 
@@ -95,6 +97,7 @@ static bool find_framed(const struct sf_table *table, const struct sf_arch *arch
 			break;
 		address = row.start - 1;
 	}
+	*pushed_ret = row.start;
 	*framed_ret = row.end;
 	return is_cfa(row.rules, arch->sp, 16) && saves_fp(row.rules, arch) &&
 	       sf_table_range(table, row.start - 1, &entry) && is_cfa(entry.rules, arch->sp, 8) &&
@@ -131,15 +134,16 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	const struct sf_arch *arch = cursor->still->arch;
 	const uint64_t pc = cursor->regs.pc, address = pc - region->bias - !cursor->exact;
 	const struct sf_rules *rules = sf_table_find(region->table, address);
-	uint64_t framed;
+	uint64_t pushed, framed;
 
 	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
 	/* Where a thread stands in a page fault, its function may be about to return: sp is above. */
 	if (cursor->exact && cursor->still->syscall < 0)
 		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||
-	    !find_framed(region->table, arch, address, &framed) ||
-	    !arch->prologue(&cursor->still->memory, framed + region->bias, pc, &search->prologue))
+	    !find_framed(region->table, arch, address, &pushed, &framed) ||
+	    !arch->prologue(&cursor->still->memory, pushed + region->bias, framed + region->bias, pc,
+			    &search->prologue))
 		return false;
 	find_first_cfa(search);
 	return search->first_cfa > cursor->regs.r[arch->sp];
@@ -149,26 +153,32 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 enum call {
 	NO_CALL,
 	CALLS_IT,   /* itself, or through a PLT stub that jumps there */
-	CALLS_ANY,  /* indirect: it may */
+	CALLS_ANY,  /* it may: indirect, by a jump, the kernel of a signal's handler */
 	CALLS_OTHER,
 };
 
-static enum call call_before(const struct search *search, uint64_t pc)
+/* `certain`: only this word can be the return address, so more is asked of it. */
+static enum call call_before(const struct search *search, uint64_t pc, bool certain)
 {
 	const struct sf_still *still = search->cursor->still;
+	const uint64_t start = search->prologue.start;
 	uint64_t target, slot, value;
 
-	if (!sf_frame_region(still, pc, false) ||
-	    !still->arch->is_behind_call(&still->memory, pc, &target))
+	if (!sf_frame_region(still, pc, false))
 		return NO_CALL;
-	if (target == search->prologue.start)
+	if (certain && still->arch->is_sigreturn(&still->memory, pc))
+		return CALLS_ANY;
+	if (!still->arch->is_behind_call(&still->memory, pc, &target))
+		return NO_CALL;
+	if (target == start)
 		return CALLS_IT;
 	if (target == 0)
 		return CALLS_ANY;
 	if (still->arch->jump_slot(&still->memory, target, &slot) &&
-	    sf_read_u64(&still->memory, slot, &value) && value == search->prologue.start)
+	    sf_read_u64(&still->memory, slot, &value) && value == start)
 		return CALLS_IT;
-	return CALLS_OTHER;
+	return certain && still->arch->jumps_to(&still->memory, target, start) ? CALLS_ANY
+									       : CALLS_OTHER;
 }
 
 /* The caller, if the CFA is this. */
@@ -204,6 +214,16 @@ static bool is_lost(const struct sf_cursor *caller, const struct sf_rules *rules
 	       (fp < caller->regs.r[arch->sp] || fp % STACK_ALIGN != 0);
 }
 
+/* A signal's trampoline: whether what it returns to is code. */
+static enum verdict judge_trampoline(const struct sf_cursor *caller, const struct sf_region *region)
+{
+	struct sf_cursor next = *caller;
+	enum sf_end why;
+
+	return sf_step_sigreturn(&next, region, &why) == SF_STEP_TAKEN &&
+	       sf_frame_region(next.still, next.regs.pc, true) ? RIGHT : WRONG;
+}
+
 /* Whether the caller's own frame can be left. That it has no return address (0) says little. */
 static enum verdict judge(const struct sf_cursor *caller)
 {
@@ -215,6 +235,8 @@ static enum verdict judge(const struct sf_cursor *caller)
 	struct sf_cursor next = *caller;
 	enum sf_end why;
 
+	if (caller->still->arch->is_sigreturn(&caller->still->memory, caller->regs.pc))
+		return judge_trampoline(caller, region);
 	if (!rules)
 		return UNKNOWN;
 	if (is_lost(caller, rules))
@@ -264,7 +286,7 @@ static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
 		search->n_found = 0;
 		return false;
 	}
-	call = call_before(search, pc);
+	call = call_before(search, pc, certain);
 	if (call == NO_CALL)
 		return true;
 	if (call == CALLS_OTHER || (call == CALLS_ANY && !certain))

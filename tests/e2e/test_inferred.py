@@ -32,7 +32,7 @@ def stack(dump):
     return thread["end"], [frame for frame in thread["frames"] if not frame["inlined"]], thread
 
 
-@pytest.mark.parametrize("shape", ["plain", "locals", "alloca", "recursion", "arguments", "leftovers", "pointer", "tail"])
+@pytest.mark.parametrize("shape", ["plain", "locals", "alloca", "recursion", "arguments", "leftovers", "pointer", "handler", "tail"])
 @pytest.mark.parametrize("program", ["inferred_O0", "inferred_O2"])
 def test_every_frame_is_gdbs(stillframe, target, tmp_path, program, shape):
     t = target(program, shape).falls_asleep()

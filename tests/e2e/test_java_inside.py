@@ -15,6 +15,8 @@ from java_stacks import (  # noqa: F401 (jdk is a fixture)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
+# STILLFRAME names the program under test here, and would be the agent's options there.
+PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
 WALKS = ["sampler", "handler"]
 # What of a frame could not be told; a code cache that throws code away may cost some of the first.
 UNTOLD = ("[Java code that is gone]", "[Java code that was not described]", "[unknown Java method]", "[unknown stub]")
@@ -33,7 +35,7 @@ def judge(stacks, jdk, what, since_start=False):
     """99.9 % of all stacks are whole, none is wrong, and every frame has a name."""
     busy = {NAME + kind for kind in BUSY}
     total, ends = stacks.ticks(), stacks.ends()
-    # A thread that sleeps is never interrupted: where native code needs its registers they stay unknown.
+    # A thread that sleeps is never interrupted: where native code needs its registers they are inferred, nearly always.
     unknown = ends["register"]
     cut = [(end, name, stack[:8]) for name, stack, end, _ in stacks.all if end not in ("root", "register")]
     lost = total - ends["root"] - unknown
@@ -41,7 +43,7 @@ def judge(stacks, jdk, what, since_start=False):
     print("%s jdk%d: %d ticks, %d cut, %d untold, %s" % (what, jdk.version, total, lost, untold, dict(ends)),
           file=sys.stderr)
     # Until the JVM's code is known, which takes some ticks of each of its first threads, nothing can be walked.
-    assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.01, (ends, cut[:10])
+    assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.002 + 5, (ends, cut[:10])
     assert untold <= total * 0.001 + 3, untold
     bad = [(wrong(name, stack), name, [frame[0] for frame in stack]) for name, stack, end, _ in stacks.all
            if end == "root" and name in busy and wrong(name, stack)]
@@ -116,6 +118,31 @@ def test_a_jvm_is_launched(stillframe, jdk, walk, tmp_path):
 
 
 # --- asleep --------------------------------------------------------------------------------------
+
+
+def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
+    """They sleep in native code that needs its frame pointer, below no Java frame: a compiler's prologue, a function that
+    jumped to the next one, and handlers that the JVM's own sampler has called."""
+    if jdk.version < 11:
+        pytest.skip("Flight Recorder came with JDK 11")
+    options = ["-XX:StartFlightRecording:filename=%s" % (tmp_path / "own.jfr")]
+    if jdk.version >= 25:
+        options[0] += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=1ms"
+    t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN)
+    path = str(tmp_path / "own.sfr")
+    time.sleep(1)   # with an attach listener: it is how the agent comes in
+    stillframe("record", "-p", t.pid, "-e", "signal", "-d", "8s", "-o", path, timeout=120).ok()
+    stacks = Stacks(path)
+    ends, inferred = collections.Counter(), collections.Counter()
+    for name, stack, end, ticks in stacks.all:
+        ends[end] += ticks
+        before = [above[0] for above, frame in zip(stack, stack[1:]) if frame[2] == "inferred"]
+        inferred.update({each: ticks for each in before})
+    print("jdk%d: %s, inferred: %s" % (jdk.version, dict(ends), dict(inferred)), file=sys.stderr)
+    assert ends["register"] <= 0.002 * sum(ends.values()) + 3, (ends, [
+        (name, stack[:5]) for name, stack, end, _ in stacks.all if end == "register"][:5])
+    # That there was something to infer; a stripped libjvm has no names for it.
+    assert sum(inferred.values()) > 20, inferred
 
 
 def places_asleep(path, names):

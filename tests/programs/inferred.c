@@ -4,9 +4,10 @@
  * last of them must be inferred, and what earlier calls of the same functions left on the stack must not
  * be taken for it.
  *
- * inferred plain|locals|alloca|recursion|arguments|leftovers|pointer|tail
+ * inferred plain|locals|alloca|recursion|arguments|leftovers|pointer|handler|tail
  */
 #include <alloca.h>
+#include <signal.h>
 #include <sys/epoll.h>
 
 #include "program.h"
@@ -90,6 +91,16 @@ static int leftovers(int n)
 	return 0;
 }
 
+/* The kernel called it. */
+static void on_signal(int number)
+{
+	struct epoll_event event;
+
+	n_calls += (unsigned)number;
+	epoll_wait(epoll, &event, 1, 600000);
+	n_calls++;
+}
+
 int main(int argc, char **argv)
 {
 	const char *shape = argc > 1 ? argv[1] : "plain";
@@ -113,5 +124,9 @@ int main(int argc, char **argv)
 		return leftovers(1);
 	if (strcmp(shape, "pointer") == 0)
 		return pointer();
+	if (strcmp(shape, "handler") == 0) {
+		signal(SIGUSR1, on_signal);
+		return raise(SIGUSR1);
+	}
 	return by_tail(3);
 }

@@ -28,6 +28,7 @@ enum { RBX = 3, RBP = 6, RSP = 7 };
 #define FIRST 0x500         /* a thread's first; calls CALLER */
 #define FIRST_RETURN 0x540
 #define STUB 0x600          /* a PLT's */
+#define TRAMPOLINE 0x700    /* a signal's */
 #define SLEEP 0x10
 
 /*
@@ -62,8 +63,11 @@ static void put_record(uint64_t at, uint64_t fp, uint64_t pc)
 	recorded_put(&r, at + 8, pc);
 }
 
-/* The rows of a function that begins, behind `skip` bytes, with push %rbp; mov %rsp, %rbp. */
-static void add_framed(uint32_t offset, uint32_t skip)
+/*
+ * The rows of a function that begins, behind `skip` bytes, with push %rbp, and, behind `between` more, mov %rsp,
+ * %rbp.
+ */
+static void add_framed(uint32_t offset, uint32_t skip, uint32_t between)
 {
 	struct sf_rules entry = simple_rules(RSP, 8, -8), pushed = simple_rules(RSP, 16, -8);
 	struct sf_rules body = simple_rules(RBP, 16, -8), left = simple_rules(RSP, 8, -8);
@@ -72,24 +76,25 @@ static void add_framed(uint32_t offset, uint32_t skip)
 		(struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
 	table_row(&app, offset, &entry);
 	table_row(&app, offset + skip + 1, &pushed);
-	table_row(&app, offset + skip + 4, &body);
+	table_row(&app, offset + skip + between + 4, &body);
 	table_row(&app, offset + 0x20, &left);   /* leave; ret in the midst */
 	table_row(&app, offset + 0x21, &body);
 	table_row(&app, offset + 0xf0, &left);
 }
 
-static void build_app(uint32_t skip)
+static void build_app(uint32_t skip, uint32_t between)
 {
 	struct sf_rules bare = simple_rules(RSP, 8, -8), first = simple_rules(RSP, 16, -8);
 
 	first.ra.how = SF_HOW_UNDEFINED;
 	table_start(&app, &sf_arch_x86_64);
 	table_row(&app, 0, &bare);
-	add_framed(ASLEEP, skip);
-	add_framed(CALLER, 0);
+	add_framed(ASLEEP, skip, between);
+	add_framed(CALLER, 0, 0);
 	table_row(&app, CALLER + 0x100, NULL);
 	table_row(&app, FIRST, &first);
 	table_row(&app, STUB, &bare);
+	table_row(&app, TRAMPOLINE, &bare);
 	table_finish(&app);
 }
 
@@ -109,7 +114,7 @@ static int start(void **state)
 {
 	(void)state;
 	recorded_init(&r, &sf_arch_x86_64);
-	build_app(0);
+	build_app(0, 0);
 	build_libc();
 	recorded_memory(&r, APP, SIZE);
 	recorded_memory(&r, LIBC, SIZE);
@@ -174,6 +179,13 @@ static void a_call_of_this_function_proves_its_frame(void **state)
 	assert_whole(0);
 }
 
+/* A call of ASLEEP that was left further up: it disturbs where the frame's size is not known. */
+static void leave_another(void)
+{
+	put_record(RECORD + 0x200, CALLER_RECORD + 0x200, APP + ALSO_CALLS);
+	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
+}
+
 static void one_that_only_keeps_registers_is_proven_too(void **state)
 {
 	(void)state;
@@ -184,13 +196,84 @@ static void one_that_only_keeps_registers_is_proven_too(void **state)
 	CODE(ASLEEP, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x54, 0x49, 0x89, 0xfc, 0x89, 0xf3, 0x53, 0x4d,
 	     0x31, 0xc9, 0x48, 0x81, 0xec, 0x10, 0, 0, 0);
 	assert_whole(0);
-	put_record(RECORD + 0x200, CALLER_RECORD + 0x200, APP + ALSO_CALLS);
-	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
+	leave_another();
 	assert_whole(0);
 	/* sub %rax, %rsp; mov %rax, %rsp: not known */
 	CODE(ASLEEP + 0x28, 0x48, 0x29, 0xc4);
 	assert_not_inferred();
 	CODE(ASLEEP + 0x28, 0x48, 0x89, 0xc4);
+	assert_not_inferred();
+}
+
+struct instruction {
+	uint8_t size, bytes[12];
+};
+
+/* push %rbp; mov %rsp, %rbp; push %r12; this; push %rbx; sub $16, %rsp */
+static void put_between(const struct instruction *instruction)
+{
+	static const uint8_t nothing[0x20];
+
+	put_code(ASLEEP, nothing, sizeof(nothing));
+	CODE(ASLEEP, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x54);
+	put_code(ASLEEP + 6, instruction->bytes, instruction->size);
+	CODE(ASLEEP + 6 + instruction->size, 0x53, 0x48, 0x83, 0xec, 0x10);
+}
+
+static void other_instructions_may_stand_between(void **state)
+{
+	static const struct instruction others[] = {
+		{ 4, { 0x4c, 0x8d, 0x75, 0xb0 } },                   /* lea -0x50(%rbp), %r14 */
+		{ 7, { 0x48, 0x8d, 0x9d, 0x50, 0xff, 0xff, 0xff } }, /* lea -0xb0(%rbp), %rbx */
+		{ 5, { 0x4c, 0x8d, 0x64, 0x24, 0x08 } },             /* lea 8(%rsp), %r12 */
+		{ 4, { 0x4c, 0x8d, 0x24, 0x07 } },                   /* lea (%rdi,%rax), %r12 */
+		{ 7, { 0x48, 0x8d, 0x3d, 1, 2, 3, 4 } },             /* lea 0x4030201(%rip), %rdi */
+		{ 8, { 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0 } },    /* mov 0x28, %rax */
+		{ 2, { 0x8b, 0x07 } },                               /* mov (%rdi), %eax */
+		{ 3, { 0x89, 0x45, 0xf0 } },                         /* mov %eax, -16(%rbp) */
+		{ 7, { 0xc7, 0x45, 0xf8, 0x10, 0, 0, 0 } },          /* movl $16, -8(%rbp) */
+		{ 7, { 0x48, 0xc7, 0xc0, 1, 0, 0, 0 } },             /* mov $1, %rax */
+		{ 7, { 0x48, 0x69, 0xff, 0x40, 0x42, 0x0f, 0 } },    /* imul $1000000, %rdi, %rdi */
+	};
+	(void)state;
+
+	leave_another();
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put_between(&others[i]);
+		assert_whole(0);
+	}
+}
+
+static void but_none_that_sets_the_stack_pointer(void **state)
+{
+	static const struct instruction others[] = {
+		{ 4, { 0x48, 0x8d, 0x60, 0x08 } },             /* lea 8(%rax), %rsp */
+		{ 3, { 0x48, 0x89, 0xc4 } },                   /* mov %rax, %rsp */
+		{ 3, { 0x48, 0x8b, 0x20 } },                   /* mov (%rax), %rsp */
+		{ 3, { 0x48, 0x31, 0xc4 } },                   /* xor %rax, %rsp */
+		{ 7, { 0x48, 0x69, 0xe0, 1, 0, 0, 0 } },       /* imul $1, %rax, %rsp */
+		{ 7, { 0x48, 0xc7, 0xc4, 0, 0, 1, 0 } },       /* mov $0x10000, %rsp */
+	};
+	(void)state;
+
+	leave_another();
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put_between(&others[i]);
+		assert_not_inferred();
+	}
+}
+
+static void and_before_the_frame_pointer_is_set(void **state)
+{
+	(void)state;
+	build_app(0, 7);
+	leave_another();
+	/* push %rbp; imul $1000000, %rdi, %rdi; mov %rsp, %rbp; sub $32, %rsp */
+	CODE(ASLEEP, 0x55, 0x48, 0x69, 0xff, 0x40, 0x42, 0x0f, 0, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20);
+	assert_whole(0);
+	CODE(ASLEEP, 0x53); /* push %rbx */
+	assert_not_inferred();
+	CODE(ASLEEP, 0x55, 0x48, 0x69, 0xff, 0x40, 0x42, 0x0f, 0, 0x48, 0x89, 0xe6); /* mov %rsp, %rsi */
 	assert_not_inferred();
 }
 
@@ -213,7 +296,7 @@ static void a_known_frame_pointer_needs_no_proof(void **state)
 static void it_may_begin_with_endbr64(void **state)
 {
 	(void)state;
-	build_app(4);
+	build_app(4, 0);
 	CODE(ASLEEP, 0xf3, 0x0f, 0x1e, 0xfa, PROLOGUE);
 	assert_whole(0);
 	put_call(APP + CALLER_RETURN, APP + ASLEEP + 4); /* nobody calls there */
@@ -408,8 +491,73 @@ static void a_tail_call_proves_nothing(void **state)
 	take_more(0x60);
 	assert_not_inferred();
 	/* That a call of ASLEEP was left further up does not help. */
-	put_record(RECORD + 0x200, CALLER_RECORD + 0x200, APP + ALSO_CALLS);
-	put_record(CALLER_RECORD + 0x200, 0, APP + FIRST_RETURN);
+	leave_another();
+	assert_not_inferred();
+}
+
+#define JUMPER 0x100
+
+/* jmp ASLEEP, or beside it, at the end of a function that was called. */
+static void put_jump(uint64_t offset, uint64_t target)
+{
+	put_call(APP + offset + 5, target);
+	CODE(offset, 0xe9);
+}
+
+static void one_that_is_seen_to_jump_here_does(void **state)
+{
+	(void)state;
+	put_call(APP + CALLER_RETURN, APP + JUMPER);
+	put_jump(JUMPER + 0x33, APP + ASLEEP);
+	assert_whole(0);
+	put_jump(JUMPER + 0x33, APP + ASLEEP + 1);
+	assert_not_inferred();
+	put_jump(JUMPER + 0x33, APP + ASLEEP);
+	recorded_put(&r, CALLER_RECORD + 8, 0);   /* a frame that leads to nothing */
+	assert_not_inferred();
+	put_record(CALLER_RECORD, 0, APP + FIRST_RETURN);
+	take_more(0x60);   /* a place that is not certain */
+	assert_not_inferred();
+}
+
+/* --- a signal's handler --- */
+
+#define CONTEXT CALLER_AT
+
+/* ASLEEP is a handler that interrupted CALLER: the kernel's frame, as far as it is read. */
+static void be_a_handler(void)
+{
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+	put_code(TRAMPOLINE, code, sizeof(code));
+	recorded_put(&r, RECORD + 8, APP + TRAMPOLINE);
+	for (unsigned i = 0; i < 17; i++)
+		recorded_put(&r, CONTEXT + 40 + 8 * i, 0);
+	recorded_put(&r, CONTEXT + 40 + 8 * 10, STACK + 0x300);  /* rbp */
+	recorded_put(&r, CONTEXT + 40 + 8 * 15, STACK + 0x2f0);  /* rsp */
+	recorded_put(&r, CONTEXT + 40 + 8 * 16, APP + CALLER_RETURN + 2);
+	put_record(STACK + 0x300, 0, APP + FIRST_RETURN);
+}
+
+static void a_handler_is_left_where_its_trampoline_must_be(void **state)
+{
+	(void)state;
+	be_a_handler();
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 5);
+	check_frame(2, APP + TRAMPOLINE, CONTEXT, SF_VIA_INFERRED);
+	check_frame(3, APP + CALLER_RETURN + 2, STACK + 0x2f0, SF_VIA_SIGNAL);
+	check_frame(4, APP + FIRST_RETURN, STACK + 0x310, SF_VIA_ROWS);
+}
+
+static void but_not_to_where_no_code_is_nor_from_elsewhere(void **state)
+{
+	(void)state;
+	be_a_handler();
+	recorded_put(&r, CONTEXT + 40 + 8 * 16, DATA);
+	assert_not_inferred();
+	be_a_handler();
+	CODE(ASLEEP + 0x30, 0x48, 0x29, 0xc4); /* sub %rax, %rsp: its frame may end elsewhere */
 	assert_not_inferred();
 }
 
@@ -446,12 +594,12 @@ static void nor_without_its_first_rows(void **state)
 {
 	(void)state;
 	for (unsigned i = 1; i <= 3; i++) {
-		build_app(0);
+		build_app(0, 0);
 		app.rows[i].rules = app.rows[i == 1 ? 4 : 0].rules;
 		table_finish(&app);
 		assert_not_inferred();
 	}
-	build_app(0);
+	build_app(0, 0);
 	app.rules[app.rows[4].rules].flags = SF_RULES_NONE;
 	table_finish(&app);
 	assert_not_inferred();
@@ -509,6 +657,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_call_of_this_function_proves_its_frame),
 		T(one_that_only_keeps_registers_is_proven_too),
+		T(other_instructions_may_stand_between),
+		T(but_none_that_sets_the_stack_pointer),
+		T(and_before_the_frame_pointer_is_set),
 		T(a_known_frame_pointer_needs_no_proof),
 		T(it_may_begin_with_endbr64),
 		T(it_may_be_the_frame_in_which_the_thread_stands),
@@ -526,6 +677,9 @@ int main(void)
 		T(an_indirect_call_elsewhere_proves_nothing),
 		T(nor_one_whose_frame_leads_to_nothing),
 		T(a_tail_call_proves_nothing),
+		T(one_that_is_seen_to_jump_here_does),
+		T(a_handler_is_left_where_its_trampoline_must_be),
+		T(but_not_to_where_no_code_is_nor_from_elsewhere),
 		T(an_address_of_code_alone_is_none),
 		T(a_place_that_is_not_aligned_is_none),
 		T(without_its_first_bytes_nothing_is_known),
