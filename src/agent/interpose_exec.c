@@ -5,8 +5,8 @@
  * sampled so far. posix_spawn() and system() need nothing: their children have no clock, and libc makes
  * their exec itself.
  *
- * A child of vfork() runs in its parent's memory: it must not touch anything of ours, and has a process id
- * of its own, which tells. Signal-safe but for execvp and execvpe, as the functions they stand for.
+ * A child of vfork() runs in its parent's memory: it must not touch anything of ours (leaving.h). Signal-safe but
+ * for execvp and execvpe, as the functions they stand for.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "agent/agent.h"
 #include "agent/interpose.h"
 #include "agent/leaving.h"
-#include "frozen/inside.h"
 #include "frozen/raw.h"
 
 #define FLUSH_NS 200000000
@@ -40,9 +39,8 @@ void sf_interpose_exec_init(void)
 
 static bool before(void)
 {
-	if (!sf_agent_running() || sf_raw0(SYS_getpid) != sf_inside.pid)
+	if (!sf_agent_running() || !sf_agent_thread_before_exec())
 		return false;
-	sf_agent_thread_before_exec();
 	sf_agent_flush_within(FLUSH_NS);
 	return true;
 }

@@ -57,7 +57,7 @@ static void swallow_pending(const struct sf_seat *seat)
 			&others[--n]);
 }
 
-/* A child of vfork runs in our memory, and none of this is its. */
+/* A child of vfork runs in our memory, and none of this is its. The one place that tells it (by its process id). */
 static bool is_sampled_process(void)
 {
 	return sf_inside.seats && sf_inside.signal > 0 && sf_raw0(SYS_getpid) == sf_inside.pid;
@@ -124,12 +124,12 @@ static struct sf_seat *find_first_seat(void)
 	return own_tid() == sf_inside.pid ? NULL : sf_seats_find(sf_inside.seats, sf_inside.pid);
 }
 
-void sf_agent_thread_before_exec(void)
+bool sf_agent_thread_before_exec(void)
 {
 	struct sf_seat *seat;
 
 	if (!is_sampled_process())
-		return;
+		return false;
 	atomic_fetch_add(&n_execs, 1);
 	sf_agent_clock_itimer.disarm(NULL);
 	/* Also one that the sampler has not met yet: it would give it a clock just now. */
@@ -137,6 +137,7 @@ void sf_agent_thread_before_exec(void)
 	take_leave(seat);
 	take_leave(find_first_seat());
 	swallow_pending(seat);
+	return true;
 }
 
 static void come_back(struct sf_seat *seat)
@@ -147,8 +148,6 @@ static void come_back(struct sf_seat *seat)
 
 void sf_agent_thread_after_exec(void)
 {
-	if (!is_sampled_process())
-		return;
 	atomic_fetch_sub(&n_execs, 1);
 	come_back(sf_agent_find_own_seat());
 	come_back(find_first_seat());

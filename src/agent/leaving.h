@@ -11,10 +11,11 @@
 
 /*
  * The calling thread is about to exec: no request, no clock, no signal of ours is under way when
- * it returns.
+ * it returns. False: nothing was done, as this process is not sampled. A child of vfork() is not either, though
+ * it runs in the memory of one that is.
  */
-void sf_agent_thread_before_exec(void);
-void sf_agent_thread_after_exec(void); /* it failed */
+bool sf_agent_thread_before_exec(void);
+void sf_agent_thread_after_exec(void); /* it failed; only after a true */
 
 /* An exec is under way: no clock for the whole process is to be armed. */
 bool sf_agent_exec_under_way(void);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <signal.h>
 #include <string.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -230,14 +232,13 @@ static void twenty_khz_backs_off(void **state)
 	sampling_free(&sampling);
 }
 
-/* A clock that the program closed is noticed, and another takes its place. */
-static void closed_descriptors_are_replaced(void **state)
+/* A clock that the program closed is noticed, and another takes its place; what is under its number now is left alone. */
+static void check_replaced_by(int other)
 {
 	struct sf_agent_options options = sampling_options();
 	struct sampling sampling;
 	struct sf_seat *seat;
 	int fd;
-	(void)state;
 
 	sf_own_table_refused = true; /* else the program cannot close them */
 	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
@@ -247,7 +248,7 @@ static void closed_descriptors_are_replaced(void **state)
 	assert_true(atomic_load(&seat->flags) & SF_SEAT_PERF);
 	fd = atomic_load(&seat->clock);
 	assert_true(fd >= 1000);
-	assert_int_equal(dup2(0, fd), fd); /* closes it, and uses the number again */
+	assert_int_equal(dup2(other, fd), fd); /* closes it, and uses the number again */
 	burn(600000000);
 	assert_true(atomic_load(&seat->clock) >= 0 && atomic_load(&seat->clock) != fd);
 	sampling_stop(&sampling);
@@ -256,6 +257,34 @@ static void closed_descriptors_are_replaced(void **state)
 	check_sums(&sampling);
 	assert_true(sampling.sum.n_samples > 20);
 	sampling_free(&sampling);
+}
+
+static void closed_descriptors_are_replaced(void **state)
+{
+	(void)state;
+	check_replaced_by(0);
+}
+
+/* Only the event's id tells it from ours. */
+static void a_perf_event_of_the_program_is_its_own(void **state)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.exclude_kernel = 1,
+	};
+	int event = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	uint64_t counted[2];
+
+	(void)state;
+	if (event < 0)
+		skip();
+	assert_int_equal(read(event, &counted[0], sizeof(counted[0])), sizeof(counted[0]));
+	check_replaced_by(event);
+	assert_int_equal(read(event, &counted[1], sizeof(counted[1])), sizeof(counted[1]));
+	assert_true(counted[1] > counted[0] + 500000000); /* nobody has stopped it either */
+	close(event);
 }
 
 static _Atomic unsigned n_rings;
@@ -315,6 +344,7 @@ int main(void)
 		cmocka_unit_test(few_per_tick_weigh_right),
 		cmocka_unit_test(twenty_khz_backs_off),
 		cmocka_unit_test(closed_descriptors_are_replaced),
+		cmocka_unit_test(a_perf_event_of_the_program_is_its_own),
 		cmocka_unit_test(a_stopped_clock_is_silent),
 	};
 

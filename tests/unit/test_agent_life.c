@@ -5,6 +5,7 @@
  * sanitizer's own code is more than that can bear. Tables of descriptors are not parted, so that a
  * sanitizer's report is seen.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,8 +14,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -22,6 +25,7 @@
 #include "agent/control.h"
 #include "agent/threads.h"
 #include "agent/visit.h"
+#include "frozen/inside.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
 #include "stream/control.h"
@@ -215,6 +219,86 @@ static void callers_come_and_go_apart(void **state)
 	sf_own_table_refused = true;
 }
 
+/* --- a forked child --- */
+
+static bool has_open(const char *name)
+{
+	struct dirent *entry;
+	DIR *folder_of_fds = opendir("/proc/self/fd");
+	char path[320], target[256];
+	bool found = false;
+	ssize_t n;
+
+	while (!found && (entry = readdir(folder_of_fds))) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		n = readlink(path, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = 0;
+		found = strstr(target, name) != NULL;
+	}
+	closedir(folder_of_fds);
+	return found;
+}
+
+static bool all_slots_are_free(void)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_inside.slots[i].word)) != SF_SLOT_FREE)
+			return false;
+	}
+	return sf_inside.n_slots > 0;
+}
+
+/* Says by its status what is wrong. */
+static int be_a_child(const char *own)
+{
+	struct sf_agent_options options;
+	struct sf_error err = { 0 };
+
+	if (!has_open("/a.sfs"))
+		return 10; /* it proves nothing */
+	if (!sf_agent_after_fork_in_child(&options) || sf_agent_running())
+		return 11;
+	if (!all_slots_are_free())
+		return 12;
+	if (has_open("/a.sfs"))
+		return 13;
+	if (is_thread_sanitizer()) /* it cannot start threads in such a child */
+		return 0;
+	if (!start(own, &err) || !sf_agent_stop(&err))
+		return 14;
+	return 0;
+}
+
+/* Neither its parent's slots, which threads held that it does not have, nor its keeper's file, to which it never writes. */
+static void a_child_keeps_nothing(void **state)
+{
+	char text[256], other[256], path[128];
+	struct sf_error err = { 0 };
+	struct sf_slot *held[2];
+	int status;
+	pid_t child;
+	(void)state;
+
+	snprintf(path, sizeof(path), "%s/a.sfs", folder);
+	snprintf(text, sizeof(text), "out=%s," NOBODY, path);
+	snprintf(other, sizeof(other), "out=%s/b.sfs," NOBODY, folder);
+	assert_true(start(text, &err));
+	for (int i = 0; i < 2; i++)
+		held[i] = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, (uint32_t)i);
+	sf_agent_before_fork();
+	child = fork();
+	if (child == 0)
+		_exit(be_a_child(other));
+	sf_agent_after_fork();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	for (int i = 0; i < 2; i++)
+		sf_slot_leave(held[i]);
+	assert_true(sf_agent_stop(&err));
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(count_records(path) > 3);
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -243,6 +327,7 @@ int main(void)
 		cmocka_unit_test(many_start_stop_and_pause),
 		cmocka_unit_test(callers_come_and_go),
 		cmocka_unit_test(callers_come_and_go_apart),
+		cmocka_unit_test(a_child_keeps_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -24,6 +24,7 @@
 
 #include "agent/leaving.h"
 #include "agent/own_proc.h"
+#include "agent/requests.h"
 #include "agent/seats.h"
 #include "agent/visit.h"
 #include "frozen/raw.h"
@@ -41,9 +42,19 @@ static void end(void)
 	sampling_stop(&sampling);
 }
 
+static uint64_t n_alone; /* threads of a test that has no others */
+
+/* Threads are joined a little before they are gone. */
+static void wait_until_alone(void)
+{
+	for (unsigned i = 0; i < 10000 && sf_own_thread_count() != n_alone; i++)
+		usleep(1000);
+}
+
 static int clean(void **state)
 {
 	(void)state;
+	wait_until_alone();
 	sampling_free(&sampling);
 	sampling.by_serial = NULL;
 	return 0;
@@ -189,6 +200,46 @@ static void sleepers_sleep_on(void **state)
 		assert_int_equal(counted->syscall, SYS_poll);
 		assert_in_range(counted->asleep_wall_ns, slept_ns / 100 * 70, ended_ns);
 	}
+}
+
+#define NAPS 60
+
+/* Wakes as often as it meant to, and for each wait it goes to sleep once. */
+static void *nap(void *arg)
+{
+	struct person *person = arg;
+	struct rusage before, after;
+
+	person->tid = gettid();
+	getrusage(RUSAGE_THREAD, &before);
+	for (int i = 0; i < NAPS; i++) {
+		burn(3000000);
+		usleep(15000);
+	}
+	getrusage(RUSAGE_THREAD, &after);
+	person->switches = after.ru_nvcsw - before.ru_nvcsw;
+	return NULL;
+}
+
+/* The sampler asks who ran since its last tick, but not where it sleeps by now: a call that is interrupted sleeps twice. */
+static void sleepers_are_not_asked(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct person person = { 0 };
+	uint64_t n_mended;
+	(void)state;
+
+	begin(&options, &sf_agent_clock_tick);
+	n_mended = atomic_load(&sf_inside.n_mended);
+	pthread_create(&person.pthread, NULL, nap, &person);
+	pthread_join(person.pthread, NULL);
+	n_mended = atomic_load(&sf_inside.n_mended) - n_mended;
+	end();
+	printf("# %d naps, %ld sleeps, %u calls mended, %u samples\n", NAPS, person.switches,
+	       (unsigned)n_mended, sampling_by_tid(&sampling, person.tid)->n_samples);
+	assert_true(sampling_by_tid(&sampling, person.tid)->n_samples > NAPS / 4);
+	/* Who is asked in the moment in which it goes to sleep is mended. */
+	assert_in_range(n_mended, 0, NAPS / 10);
 }
 
 /* --- policies --- */
@@ -354,8 +405,7 @@ static void they_are_counted(void **state)
 	assert_int_equal(sf_own_thread_count(), before + 1);
 	pthread_barrier_wait(&barrier);
 	pthread_join(thread, NULL);
-	for (unsigned i = 0; i < 10000 && sf_own_thread_count() != before; i++)
-		usleep(1000); /* it is joined a little before it is gone */
+	wait_until_alone();
 	assert_int_equal(sf_own_thread_count(), before);
 }
 
@@ -473,6 +523,65 @@ static void they_leave_while_asked(void **state)
 			 sampling.sum.end_cpu_ns);
 }
 
+static uint32_t count_seats(void)
+{
+	const struct sf_seat *seats = sf_agent_seats();
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SF_SEATS; i++)
+		n += atomic_load(&seats[i].tid) > 0;
+	return n;
+}
+
+#define CROWD 200
+
+/* Once they have ended, whoever comes finds room. */
+static void seats_are_given_back(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	static pthread_t threads[CROWD];
+	pthread_barrier_t barrier;
+	uint32_t before;
+	(void)state;
+
+	pthread_barrier_init(&barrier, NULL, CROWD + 1);
+	begin(&options, &sf_agent_clock_timer);
+	wait_scans(2);
+	before = count_seats();
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_at, &barrier), 0);
+	wait_scans(2);
+	assert_true(count_seats() >= before + CROWD);
+	pthread_barrier_wait(&barrier);
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < 1000 && count_seats() > before; i++)
+		wait_scans(1); /* they are joined a little before they are gone */
+	assert_in_range(count_seats(), 1, before);
+	end();
+}
+
+static void *take_a_seat(void *arg)
+{
+	(void)arg;
+	return sf_agent_own_seat(NULL);
+}
+
+/* With no sampler to take note of their ends: more of them than there are seats. */
+static void seats_of_unwatched_threads_are_swept(void **state)
+{
+	void *seat = NULL;
+	pthread_t thread;
+	(void)state;
+
+	for (int i = 0; i < SF_SEATS + 100; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, take_a_seat, NULL), 0);
+		pthread_join(thread, &seat);
+		assert_non_null(seat);
+	}
+	assert_in_range(count_seats(), 1, 2500);
+}
+
 #define MANY 5000
 
 static void *wait_for_pipe(void *arg)
@@ -560,6 +669,94 @@ static void nothing_is_pending_at_exec(void **state)
 	}
 }
 
+static bool has_left(const struct sf_seat *seat)
+{
+	return atomic_load(&seat->clock) < 0 && atomic_load(&seat->flags) & SF_SEAT_LEAVING;
+}
+
+struct leaver {
+	pthread_barrier_t barrier;
+	unsigned n_left;         /* threads that had left, at each of three looks */
+};
+
+/* Its exec makes it the first thread, and the first one's signals its own. */
+static void *leave_for_all(void *arg)
+{
+	const struct sf_seat *own, *first = sf_seats_find(sf_inside.seats, getpid());
+	struct leaver *leaver = arg;
+
+	sf_agent_thread_before_exec();
+	own = sf_agent_find_own_seat();
+	leaver->n_left = 100 * (has_left(own) + has_left(first));
+	pthread_barrier_wait(&leaver->barrier);
+	pthread_barrier_wait(&leaver->barrier); /* the sampler has looked at both meanwhile */
+	leaver->n_left += 10 * (has_left(own) + has_left(first));
+	sf_agent_thread_after_exec();
+	leaver->n_left += has_left(own) + has_left(first);
+	return NULL;
+}
+
+static void the_first_thread_leaves_too(void **state)
+{
+	const struct sf_agent_clock_kind *const kinds[] = { &sf_agent_clock_perf,
+							    &sf_agent_clock_timer };
+	struct sf_agent_options options = sampling_options();
+	struct leaver leaver = { 0 };
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_barrier_init(&leaver.barrier, NULL, 2);
+		begin(&options, kinds[i]);
+		wait_scans(2);
+		assert_true(atomic_load(&sf_agent_find_own_seat()->clock) >= 0);
+		assert_int_equal(pthread_create(&thread, NULL, leave_for_all, &leaver), 0);
+		pthread_barrier_wait(&leaver.barrier);
+		wait_scans(2);
+		pthread_barrier_wait(&leaver.barrier);
+		pthread_join(thread, NULL);
+		assert_int_equal(leaver.n_left, 220);
+		wait_scans(2);
+		assert_true(atomic_load(&sf_agent_find_own_seat()->clock) >= 0);
+		end();
+		clean(state);
+	}
+}
+
+/* It says that it leaves, sees that nobody asks it, and goes: a sampler that was about to ask must look once more. */
+static void who_leaves_is_not_asked(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sf_agent_thread thread = { .tid = gettid(), .watched = true };
+	struct sf_requests requests;
+	struct sf_error err;
+	sigset_t profiling, before, pending;
+	(void)state;
+
+	begin(&options, &sf_agent_clock_tick);
+	wait_scans(2);
+	sf_sampler_stop(&sampling.agent);
+	assert_true(sf_requests_init(&requests, &err));
+	thread.seat = sf_agent_find_own_seat();
+	thread.serial = atomic_load(&thread.seat->serial);
+	sigemptyset(&profiling);
+	sigaddset(&profiling, SIGPROF);
+	pthread_sigmask(SIG_BLOCK, &profiling, &before);
+	assert_true(sf_agent_thread_before_exec());
+	assert_true(sf_requests_ask(&requests, &thread, sf_raw_now_ns()));
+	sigpending(&pending);
+	assert_false(sigismember(&pending, SIGPROF));
+	assert_int_equal(requests.n, 0);
+	assert_int_equal(atomic_load(&thread.seat->asked), 0);
+	sf_agent_thread_after_exec();
+	assert_true(sf_requests_ask(&requests, &thread, sf_raw_now_ns()));
+	sigpending(&pending);
+	assert_true(sigismember(&pending, SIGPROF));
+	sf_requests_settle(&requests, sf_raw_now_ns() + 1000000000); /* nobody came: the slot is free again */
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sf_requests_deinit(&requests);
+	end();
+}
+
 /* --- pauses --- */
 
 static void what_runs_in_a_pause_is_nobodys(void **state)
@@ -588,19 +785,25 @@ int main(void)
 		cmocka_unit_test_teardown(deaf_threads_are_counted, clean),
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
+		cmocka_unit_test_teardown(sleepers_are_not_asked, clean),
 		cmocka_unit_test_teardown(registered_only, clean),
 		cmocka_unit_test_teardown(main_only, clean),
 		cmocka_unit_test_teardown(those_whose_name_matches, clean),
 		cmocka_unit_test_teardown(names_and_labels_are_told, clean),
-		cmocka_unit_test(they_are_counted),
+		cmocka_unit_test_teardown(they_are_counted, clean),
 		cmocka_unit_test_teardown(told_again_when_there_was_no_room, clean),
 		cmocka_unit_test_teardown(a_visit_is_nobodys_time, clean),
 		cmocka_unit_test_teardown(short_lives_are_unseen, clean),
 		cmocka_unit_test_teardown(they_leave_while_asked, clean),
+		cmocka_unit_test_teardown(seats_are_given_back, clean),
+		cmocka_unit_test_teardown(seats_of_unwatched_threads_are_swept, clean),
 		cmocka_unit_test_teardown(five_thousand_threads, clean),
 		cmocka_unit_test_teardown(what_runs_in_a_pause_is_nobodys, clean),
 		cmocka_unit_test(nothing_is_pending_at_exec),
+		cmocka_unit_test(the_first_thread_leaves_too),
+		cmocka_unit_test_teardown(who_leaves_is_not_asked, clean),
 	};
 
+	n_alone = sf_own_thread_count();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

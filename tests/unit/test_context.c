@@ -55,6 +55,16 @@ static void set_timer(long us)
 	setitimer(ITIMER_REAL, &time, NULL);
 }
 
+static int64_t last_hit_ns;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 static void mend(void *context)
 {
 	uint64_t pc;
@@ -72,6 +82,7 @@ static void interrupt(int number, siginfo_t *info, void *context)
 
 	(void)number, (void)info;
 	hits++;
+	last_hit_ns = now_ns();
 	if (also_raise)
 		raise(also_raise);
 	sf_context_give_way(context);
@@ -900,6 +911,59 @@ static void test_short_code(void **state)
 	assert_true(sf_context_mend(&context, code, sizeof(code)));
 }
 
+/* The same call with the same arguments: all but its number and where it is made stays as it was. */
+static void test_the_same_call(void **state)
+{
+	static const uint8_t code[] = { 0xb8, 0xe8, 0, 0, 0, 0x0f, 0x05 };
+	ucontext_t context, before;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(context); i++)
+		((uint8_t *)&context)[i] = (uint8_t)(i * 7 + 1);
+	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
+	context.uc_mcontext.gregs[REG_RIP] = 1000;
+	memcpy(&before, &context, sizeof(before));
+	assert_true(sf_context_mend(&context, code, sizeof(code)));
+	before.uc_mcontext.gregs[REG_RAX] = SYS_epoll_wait;
+	before.uc_mcontext.gregs[REG_RIP] = 998;
+	assert_memory_equal(&context, &before, sizeof(before));
+}
+
+/* How long a call takes that is interrupted HITS times, from the last of them to its time-out. */
+static int64_t time_call(long (*call)(void))
+{
+	hits = mended = 0;
+	feed = NULL;
+	set_timer(HIT_US);
+	assert_int_equal(call(), 0);
+	set_timer(0);
+	return now_ns() - last_hit_ns;
+}
+
+/*
+ * Its time-out once, and nothing for being made again. The shortest of some: what is more is the machine's, and no
+ * machine makes it less.
+ */
+static void check_time(long (*call)(void))
+{
+	int64_t shortest_ns = INT64_MAX;
+
+	for (unsigned i = 0; i < 10; i++) {
+		const int64_t ns = time_call(call);
+
+		if (mended == HITS && ns < shortest_ns)
+			shortest_ns = ns;
+	}
+	assert_in_range(shortest_ns, TIMEOUT_NS, TIMEOUT_NS + 15000000);
+}
+
+static void test_takes_no_longer(void **state)
+{
+	(void)state;
+	check_time(call_epoll_wait);
+	check_time(call_nanosleep);
+}
+
 /* System V psABI, figure 3.36. */
 static void test_registers(void **state)
 {
@@ -958,6 +1022,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_code, without_restart, with_restart),
 		cmocka_unit_test(test_what_is_for_the_program),
 		cmocka_unit_test(test_short_code),
+		cmocka_unit_test(test_the_same_call),
+		cmocka_unit_test(test_takes_no_longer),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_waiting_for_a_signal),
