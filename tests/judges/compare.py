@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import judges
@@ -237,6 +238,14 @@ def judge_situation(situation, options):
     return tallies, moved
 
 
+def judged(situation, options):
+    """(situation, what judge_situation says of it, else the error)."""
+    try:
+        return situation, judge_situation(situation, options), None
+    except judges.JudgeFailed as error:
+        return situation, None, error
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stillframe", help="the program; without it, eu-stack is compared with gdb")
@@ -244,25 +253,24 @@ def main():
     parser.add_argument("--moments", type=int, default=50, help="how often each moving program is stopped (50)")
     parser.add_argument("--only", default="", help="regular expression on the names of situations")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="so many situations at once (1)")
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     random.seed(options.seed)
 
-    figures, sums, failures, skips, unexplained = [], collections.defaultdict(Tally), [], [], []
+    figures, sums, failures, unexplained = [], collections.defaultdict(Tally), [], []
     row = "%-38s %-9s %6s %8s %8s %8s %6s %7s"
     print(row % ("situation", "judge", "stacks", "frames", "equal %", "or by 3rd", "alias", "unnamed"))
-    with tempfile.TemporaryDirectory() as scratch:
-        for situation in situations(os.path.abspath(options.programs), scratch):
-            if not re.search(options.only, situation.name):
-                continue
-            if situation.missing:
-                skips.append("%s: %s" % (situation.name, situation.missing))
-                continue
-            try:
-                tallies, moved = judge_situation(situation, options)
-            except judges.JudgeFailed as error:
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as workers:
+        wanted = [each for each in situations(os.path.abspath(options.programs), scratch)
+                  if re.search(options.only, each.name)]
+        skips = ["%s: %s" % (each.name, each.missing) for each in wanted if each.missing]
+        possible = [each for each in wanted if not each.missing]
+        for situation, result, error in workers.map(lambda each: judged(each, options), possible):
+            if error:
                 failures.append("%s: %s" % (situation.name, error))
                 continue
+            tallies, moved = result
             if moved > max(1, options.moments // 10):
                 failures.append("%s: moved in %d moments" % (situation.name, moved))
             for judge, tally in tallies.items():
