@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong input: one clear message on stderr, nothing on stdout, status 1 (failed) or 2 (usage), nothing lost."""
 import os
+import shutil
 import sqlite3
 import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Recording, need_root
+from conftest import PROGRAMS, Recording, Stillframe, need_root
 
 COMMANDS = ["record", "dump", "report", "export", "doctor"]
 
@@ -155,12 +156,18 @@ def test_a_file_of_another_kind_is_not_overwritten(stillframe, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A recording that nobody has damaged."""
+    folder = tmp_path_factory.mktemp("good")
+    Stillframe(folder)("record", "-F", "499", "-o", folder / "good.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.5).ok()
+    return folder / "good.sfr"
+
+
 @pytest.fixture
-def recording(stillframe, tmp_path):
-    output = tmp_path / "good.sfr"
-    done = stillframe("record", "-F", "499", "-o", output, "--", os.path.join(PROGRAMS, "busy_split"), 0.5)
-    assert done.status == 0, done
-    return output
+def recording(good, tmp_path):
+    """A copy of it, to be damaged."""
+    return shutil.copy(good, tmp_path / "good.sfr")
 
 
 READERS = [["report"], ["report", "--json"], ["export", "--format", "collapsed", "-o", "-"],
