@@ -6,6 +6,7 @@ STILLFRAME_PROGRAMS its test programs (default: tests/programs in the build of t
 STILLFRAME_AGENT    the library for the inside of a process (default: libstillframe-agent.so beside the program)
 STILLFRAME_LONG=1   the long version: a thousand deaths of stillframe, minutes instead of seconds
 """
+import contextlib
 import json
 import os
 import re
@@ -103,7 +104,7 @@ def in_one_of(rounds, attempt):
     raise AssertionError("in none of %d rounds: %s" % (rounds, seen))
 
 
-def until(condition, what, seconds=10):
+def until(condition, what, seconds=10, pause=0.005):
     """Waits for something that must come about; its absence is a failure."""
     end = time.monotonic() + seconds
     while True:
@@ -111,7 +112,7 @@ def until(condition, what, seconds=10):
         if value:
             return value
         assert time.monotonic() < end, "waited %d s in vain: %s" % (seconds, what)
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 # --- targets -------------------------------------------------------------------------------------
@@ -173,6 +174,11 @@ class Target:
         before = cpu_of(self.pid)
         until(lambda: cpu_of(self.pid) > before, "%s runs on" % self.command, seconds)
 
+    def uses(self, seconds):
+        """A condition: it has used so much more CPU time. Waiting for it, as much happens on a busy machine as on an idle one."""
+        goal = cpu_of(self.pid) + seconds
+        return lambda: cpu_of(self.pid) >= goal
+
     def end(self):
         """Kills it; what it looked like is returned for the finalizer to judge."""
         held = held_threads(self.pid, not self.may_be_stopped) if self.runs() else {}
@@ -229,6 +235,15 @@ class Done:
         return self
 
 
+def ticks_so_far(path):
+    """Of the samples in a recording that is being written."""
+    try:
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+            return db.execute("SELECT coalesce(sum(ticks), 0) FROM samples").fetchone()[0]
+    except sqlite3.OperationalError:   # not there yet, or just being written
+        return 0
+
+
 class Stillframe:
     """Runs it; each run has a time limit, and a run that does not end is a failure."""
 
@@ -270,6 +285,17 @@ class Stillframe:
         """Records, checks the recording, returns (Done, Recording)."""
         done = self("record", "-o", output, *arguments, **how)
         return done, Recording(output)
+
+    def record_until(self, output, ticks, *arguments, seconds=120):
+        """Records, and ends it by SIGINT when so many ticks are samples: as many on a busy machine as on an idle one."""
+        process = self.start("record", "-o", output, *arguments)
+
+        def enough():
+            return process.poll() is not None or ticks_so_far(output) >= ticks
+        until(enough, "%s ticks are samples" % ticks, seconds, 0.1)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        return self.wait(process, seconds).ok()
 
     def dump(self, pid, *arguments, **how):
         return json.loads(self("dump", "-p", pid, "--json", *arguments, **how).ok().out)
@@ -340,6 +366,10 @@ class Recording:
         """(seen, lost, counted) in seconds."""
         return tuple(ns / 1e9 for ns in self.rows(
             "SELECT cpu_seen_ns, cpu_lost_ns, cpu_counted_ns FROM accounting")[0])
+
+    def duration(self):
+        """In seconds, by stillframe's own clock: from its first look to its last, without its start."""
+        return self.value("SELECT duration_ns FROM session") / 1e9
 
     def assert_accounts(self, tolerance=0.05, slack=0.05):
         """ticks = samples + losses, in time: what the samples and losses stand for is what the kernel counted,

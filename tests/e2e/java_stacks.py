@@ -41,29 +41,40 @@ def jdks():
 JDKS = jdks()
 
 
+class Jdk:
+    """A JDK and the test's classes, compiled by it into `classes`: java(options, class, arguments) is a command."""
+
+    def __init__(self, version, classes):
+        self.version, self.folder, self.classes = version, JDKS[version], classes
+        sources = ["Demo.java"] + (["Virtual.java"] if version >= 21 else [])
+        self.compile(classes, *sources)
+
+    def compile(self, folder, *sources):
+        subprocess.run([self.folder + "/bin/javac", "-d", folder, *(os.path.join(SOURCES, name) for name in sources)],
+                       check=True)
+
+    def java(self, options, *program):
+        return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
+
+    def white_box(self):
+        """A folder with the class by which the JVM's own tests call into it."""
+        folder = self.classes + "-white"
+        self.compile(folder, "WhiteBox.java")
+        return folder
+
+
+COMPILED = {}  # of each version, for all modules of a session: compiling takes longer than many a test
+
+
 @pytest.fixture(scope="module", params=sorted(JDKS) or [None], ids=lambda version: "jdk%s" % version)
 def jdk(request, tmp_path_factory):
-    """A JDK with the test's classes: jdk.java(options, class, arguments) is a command."""
-    if request.param is None:
+    """A Jdk."""
+    version = request.param
+    if version is None:
         pytest.skip("there is no JDK under /usr/lib/jvm (tools/setup installs one)")
-
-    class Jdk:
-        version, folder = request.param, JDKS[request.param]
-        classes = str(tmp_path_factory.mktemp("classes"))
-
-        def java(self, options, *program):
-            return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
-
-        def white_box(self):
-            """A folder with the class by which the JVM's own tests call into it."""
-            folder = self.classes + "-white"
-            subprocess.run([self.folder + "/bin/javac", "-d", folder, os.path.join(SOURCES, "WhiteBox.java")], check=True)
-            return folder
-
-    sources = ["Demo.java"] + (["Virtual.java"] if Jdk.version >= 21 else [])
-    subprocess.run([Jdk.folder + "/bin/javac", "-d", Jdk.classes, *(os.path.join(SOURCES, name) for name in sources)],
-                   check=True)
-    return Jdk()
+    if version not in COMPILED:
+        COMPILED[version] = Jdk(version, str(tmp_path_factory.mktemp("classes")))
+    return COMPILED[version]
 
 
 # --- what the JVM says ---------------------------------------------------------------------------
@@ -184,3 +195,10 @@ def pairs(loads=None):
     return [(version, load) for load, (since, short, _) in LOADS.items() for version in sorted(JDKS)
             if version >= since and (LONG or short is None or version in short) and (not loads or load in loads)
             ] or [(None, "default")]
+
+
+def modes(chosen):
+    """(version of a JDK, mode) for {mode: the JDKs that take it in the short suite}; versions that the short suite does not
+    choose among take all."""
+    return [(version, mode) for mode, short in chosen.items() for version in sorted(JDKS)
+            if LONG or version in short or version not in (17, 25)] or [(None, "-Xint")]

@@ -9,25 +9,19 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
-from conftest import LONG
+from conftest import LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JDKS, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, pairs, wrong)
+    ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, wrong)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
 MODES = {"-Xint": [17], "-Xcomp -XX:TieredStopAtLevel=1": [17], "-Xcomp -XX:-TieredCompilation": [25]}
 
 
-def modes():
-    return [(version, mode) for mode, short in MODES.items() for version in sorted(JDKS)
-            if LONG or version in short or version not in (17, 25)] or [(None, "-Xint")]
-
-
-@pytest.mark.parametrize("jdk, mode", modes(), indirect=["jdk"], ids=lambda each: str(each))
+@pytest.mark.parametrize("jdk, mode", modes(MODES), indirect=["jdk"], ids=lambda each: str(each))
 def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode):
     """Every Java frame's name and line, of every thread that jstack shows, interpreted and compiled by each compiler."""
     t = target(jdk.java(mode.split(), "Demo", *ASLEEP))
@@ -55,8 +49,13 @@ def doctors_word(stillframe, pid):
 def test_native_frames_stand_above_and_below(stillframe, target, jdk):
     """From the system call up through the JVM into Java, and below Java down to the thread's first frame."""
     t = target(jdk.java(["-Xint"], "Demo", "sleep"))
-    time.sleep(0.5)
-    threads = {thread["name"]: thread for thread in stillframe.dump(t.pid)["threads"]}
+
+    def asleep():
+        threads = {thread["name"]: thread for thread in stillframe.dump(t.pid)["threads"]}
+        worker = threads["worker-with-a-long-name-sleep"]
+        inside = any("java.lang.Thread.sleep" in frame["function"] for frame in worker["frames"])
+        return threads if inside and worker["state"] == "blocked" else None
+    threads = until(asleep, "its thread sleeps", 60, 0.1)
     kinds = [frame["kind"] for frame in threads["worker-with-a-long-name-sleep"]["frames"]]
     assert kinds[0] == "native" and kinds[-1] == "native" and "interpreted" in kinds and "stub" in kinds
     for thread in threads.values():
@@ -91,13 +90,11 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
         options += ["-Xbootclasspath/a:" + jdk.white_box()]
         kinds_of_threads = BUSY + ["storm"]
     t = target(jdk.java(options, "Demo", *kinds_of_threads))
-    if load == "start-up":
-        seconds = "4s"  # while everything is compiled for the first time
-    else:
-        seconds = os.environ.get("STILLFRAME_JAVA_SECONDS", "40") + "s" if LONG else "2.5s"
-        time.sleep(1)
+    if load != "start-up":   # while everything is compiled for the first time
+        until(t.uses(1), "the threads have been running, and the compilers", 60)
     path = str(tmp_path / "java.sfr")
-    stillframe("record", "-p", t.pid, "-d", seconds, "-F", "500hz", "-o", path, timeout=300).ok()
+    seconds = "4" if load == "start-up" else os.environ.get("STILLFRAME_JAVA_SECONDS", "40") if LONG else "100"
+    stillframe.record_until(path, float("inf") if LONG else 8000, "-p", t.pid, "-d", seconds + "s", "-F", "500hz", seconds=300)
     stacks = Stacks(path)
     busy = {"worker-with-a-long-name-" + kind for kind in BUSY}
     if load == "zgc":
@@ -108,7 +105,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     else:
         assert busy <= {name for name, _, _, _ in stacks.all}, "a thread's full name is missing"
     total = stacks.ticks()
-    assert total > 2000
+    assert total > (2000 if LONG else 7500)
     # Of a thread that slept, and ran on before its stack was walked, registers may be unknown.
     unknown = stacks.ends()["register"]
     cut = total - stacks.ends()["root"] - unknown
@@ -144,9 +141,9 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
     if jdk.version < 21:
         pytest.skip("virtual threads came with JDK 21")
     t = target(jdk.java([], "Virtual"))
-    time.sleep(1)
+    until(t.uses(0.5), "they run", 60)
     path = str(tmp_path / "virtual.sfr")
-    stillframe("record", "-p", t.pid, "-d", "3s", "-F", "500hz", "-o", path, timeout=60).ok()
+    stillframe.record_until(path, 3000, "-p", t.pid, "-F", "500hz")
     stacks = Stacks(path)
     mounted = [(stack, end, ticks) for _, stack, end, ticks in stacks.all
                if any(frame[0] == "Virtual.spin" for frame in stack)]
@@ -169,7 +166,7 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
 def test_a_jvm_that_starts_is_followed(stillframe, jdk, tmp_path):
     """Launched under record: Java frames are there although the JVM started later than we did."""
     path = str(tmp_path / "start.sfr")
-    stillframe("record", "-F", "500hz", "-o", path, "--", *jdk.java(["-Dend=3000"], "Demo", "fib"), timeout=60).ok()
+    stillframe("record", "-F", "500hz", "-o", path, "--", *jdk.java(["-Dend=2000"], "Demo", "fib"), timeout=60).ok()
     stacks = Stacks(path)
     fib = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.fib" for frame in stack))
     assert fib > 100, fib

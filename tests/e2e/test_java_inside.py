@@ -5,13 +5,12 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 
 import pytest
 
-from conftest import AGENT, LONG
+from conftest import AGENT, LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, pairs, plain, wrong)
+    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, modes, pairs, plain, wrong)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
@@ -59,47 +58,55 @@ def kinds_of(stacks):
     return kinds
 
 
-@pytest.mark.parametrize("walk", WALKS)
+def record(stillframe, pid, walk, path, ticks):
+    """By the agent that listens there, with one of the walks: so many ticks, or for 40 s."""
+    done = stillframe.record_until(path, float("inf") if LONG else ticks, "-p", pid, "-e", "signal", "--walk", walk,
+                                   "-d", "40s" if LONG else "100s", "-F", "500hz", seconds=300)
+    assert "by signal (%s walk)" % walk in done.err, done
+    return Stacks(path)
+
+
 @pytest.mark.parametrize("jdk, load", pairs(["default", "interpreter", "parallel-all-compiled", "serial-one-heap"]),
                          indirect=["jdk"], ids=lambda each: str(each))
-def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, walk, tmp_path):
-    """A JVM with a listening agent, thousands of ticks of threads that run flat out, throw, allocate, compile."""
+def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, tmp_path):
+    """A JVM with a listening agent, thousands of ticks of threads that run flat out, throw, allocate, compile; by both
+    walks, one after the other."""
     t = listening(target, jdk, [*QUIET, *LOADS[load][2]], "Demo", *BUSY)
-    time.sleep(1.5)
-    path = str(tmp_path / "java.sfr")
-    done = stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "40s" if LONG else "4s", "-F", "500hz",
-                      "-o", path, timeout=300).ok()
-    assert "by signal (%s walk)" % walk in done.err, done
-    stacks = Stacks(path)
-    assert judge(stacks, jdk, "%s %s" % (load, walk)) > 500
-    names = {name for name, in sqlite3.connect(path).execute("SELECT name FROM threads")}
-    assert {NAME + kind for kind in BUSY} <= names, "a thread's full name is missing"
-    deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
-    kinds = kinds_of(stacks)
-    assert deep and kinds["native"] > 20 and kinds["stub"] > 20, (deep, kinds)
-    if load == "default":
-        assert kinds["interpreted"] > 20 and kinds["c2"] > 20 and kinds["native-method"] > 5, kinds
-    if load == "interpreter":
-        assert kinds["interpreted"] > 100 and not kinds["c1"] and not kinds["c2"], kinds
+    until(t.uses(2), "the threads have been running, and the compilers", 60)
+    for walk in WALKS:
+        path = str(tmp_path / walk)
+        stacks = record(stillframe, t.pid, walk, path, 3000)
+        assert judge(stacks, jdk, "%s %s" % (load, walk)) > 500
+        names = {name for name, in sqlite3.connect(path).execute("SELECT name FROM threads")}
+        assert {NAME + kind for kind in BUSY} <= names, "a thread's full name is missing"
+        deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
+        kinds = kinds_of(stacks)
+        assert deep and kinds["native"] > 20 and kinds["stub"] > 20, (walk, deep, kinds)
+        if load == "default":
+            assert kinds["interpreted"] > 20 and kinds["c2"] > 20 and kinds["native-method"] > 5, (walk, kinds)
+        if load == "interpreter":
+            assert kinds["interpreted"] > 100 and not kinds["c1"] and not kinds["c2"], (walk, kinds)
 
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
     stream, path = str(tmp_path / "java.sfs"), str(tmp_path / "java.html")
-    done = subprocess.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=2500"], "Demo", *BUSY), capture_output=True, text=True,
+    done = subprocess.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=4000"], "Demo", *BUSY), capture_output=True, text=True,
                           env=with_agent("out=%s,rate=500hz,walk=%s" % (stream, walk)), timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done
     # (What JDK 17 says under -Xcheck:jni of its own libraries is of no interest.)
     assert not [line for line in done.stdout.splitlines() if "signal" in line.lower() or "handler" in line.lower()], done
     collapsed = stillframe("export", stream, "--format", "collapsed", "-o", "-").ok().out
-    functions = collections.Counter()
+    functions = collections.Counter()   # microseconds
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.splitlines())
     for line in collapsed.splitlines():
         for name in {plain(each) for each in line.rsplit(" ", 1)[0].split(";")}:
             functions[name] += int(line.rsplit(" ", 1)[1])
     assert all(functions["Demo." + kind] for kind in BUSY), {kind: functions["Demo." + kind] for kind in BUSY}
-    assert functions["Demo.run0"] > 300 and functions["call_stub"] >= functions["Demo.run0"], functions["Demo.run0"]
-    assert sum(functions[name] for name in UNTOLD) <= 5, {name: functions[name] for name in UNTOLD}
+    assert functions["Demo.run0"] > 3e6 and functions["call_stub"] >= functions["Demo.run0"], functions["Demo.run0"]
+    # As judge() has it; on a busy machine one sample may stand for long.
+    assert sum(functions[name] for name in UNTOLD) <= total * 0.001 + 20000, {name: functions[name] for name in UNTOLD}
     assert NAME + "fib" in collapsed or NAME + "fib" in stillframe("report", stream, "--json").ok().out
     stillframe("export", stream, "--format", "html", "-o", path).ok()
 
@@ -109,7 +116,7 @@ def test_a_jvm_is_launched(stillframe, jdk, walk, tmp_path):
     """From its first moment on: Java frames as soon as the JVM has started, and the summary's accounts."""
     path = str(tmp_path / "start.sfr")
     done = stillframe("record", "-e", "signal", "--walk", walk, "-F", "500hz", "-o", path, "--",
-                      *jdk.java([*QUIET, "-Dend=2500"], "Demo", "chain", "fib", "except"), timeout=120).ok()
+                      *jdk.java([*QUIET, "-Dend=3000"], "Demo", "chain", "fib", "except"), timeout=120).ok()
     assert done.out == "ready\n", done
     stacks = Stacks(path)
     judge(stacks, jdk, "launched " + walk, since_start=True)
@@ -130,8 +137,8 @@ def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
         options[0] += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=1ms"
     t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN)
     path = str(tmp_path / "own.sfr")
-    time.sleep(1)   # with an attach listener: it is how the agent comes in
-    stillframe("record", "-p", t.pid, "-e", "signal", "-d", "8s", "-o", path, timeout=120).ok()
+    until(t.uses(1), "it has started", 60)   # with an attach listener: it is how the agent comes in
+    stillframe.record_until(path, 3000, "-p", t.pid, "-e", "signal")
     stacks = Stacks(path)
     ends, inferred = collections.Counter(), collections.Counter()
     for name, stack, end, ticks in stacks.all:
@@ -166,7 +173,11 @@ def places_asleep(path, names):
     return found
 
 
-@pytest.mark.parametrize("mode", ["-Xint", "-Xcomp"])
+# Which JDKs take a mode in the short suite; others that are given take both.
+MODES = {"-Xint": [17], "-Xcomp": [25]}
+
+
+@pytest.mark.parametrize("jdk, mode", modes(MODES), indirect=["jdk"], ids=lambda each: str(each))
 def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode, tmp_path):
     """Names and lines of threads that sleep, read by the agent without waking them, beside jstack's and ptrace's."""
     t = listening(target, jdk, [mode], "Demo", *ASLEEP)
@@ -183,24 +194,22 @@ def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode, tmp_pa
     assert ends["root"] == sum(ends.values()), ends
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_virtual_threads(stillframe, target, jdk, walk, tmp_path):
-    """A mounted one is on its carrier's stack; what of it is in the heap is marked."""
+def test_virtual_threads(stillframe, target, jdk, tmp_path):
+    """A mounted one is on its carrier's stack; what of it is in the heap is marked. By both walks, one after the other."""
     if jdk.version < 21:
         pytest.skip("virtual threads came with JDK 21")
     t = listening(target, jdk, [], "Virtual")
-    time.sleep(1)
-    path = str(tmp_path / "virtual.sfr")
-    stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "3s", "-F", "500hz", "-o", path).ok()
-    stacks = Stacks(path)
-    judge(stacks, jdk, "virtual " + walk)
-    marked = mounted = 0
-    for _, stack, end, ticks in stacks.all:
-        names, kinds = [frame[0] for frame in stack], [frame[1] for frame in stack]
-        if end != "root" or "Virtual.spin" not in names:
-            continue
-        mounted += ticks
-        assert "java.lang.VirtualThread.runContinuation" in names, names
-        assert names.count("Virtual.v0") == 21 or "heap" in kinds, names
-        marked += ticks if "heap" in kinds else 0
-    assert mounted > 20 and marked > 3, (mounted, marked)
+    until(t.uses(0.5), "they run", 60)
+    for walk in WALKS:
+        stacks = record(stillframe, t.pid, walk, str(tmp_path / walk), 500)
+        judge(stacks, jdk, "virtual " + walk)
+        marked = mounted = 0
+        for _, stack, end, ticks in stacks.all:
+            names, kinds = [frame[0] for frame in stack], [frame[1] for frame in stack]
+            if end != "root" or "Virtual.spin" not in names:
+                continue
+            mounted += ticks
+            assert "java.lang.VirtualThread.runContinuation" in names, names
+            assert names.count("Virtual.v0") == 21 or "heap" in kinds, names
+            marked += ticks if "heap" in kinds else 0
+        assert mounted > 20 and marked > 3, (walk, mounted, marked)

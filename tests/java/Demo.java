@@ -2,6 +2,8 @@
 // The load of the tests of Java: threads of many kinds, by name on the command line. Every thread starts in
 // run0, and ends there, so that a whole stack is known by its bottom.
 import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -149,6 +151,13 @@ public class Demo {
         try { body.run(); } catch (Exception e) { e.printStackTrace(); }
     }
 
+    // Hundredths of a second of CPU time, of all threads so far. -Dend=MILLISECONDS of it: as much on a busy machine as on an idle one.
+    static long cpuTicks() throws Exception {
+        String stat = new String(Files.readAllBytes(Paths.get("/proc/self/stat")));
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+        return Long.parseLong(fields[11]) + Long.parseLong(fields[12]);
+    }
+
     public static void main(String[] args) throws Exception {
         CountDownLatch started = new CountDownLatch(args.length);
         for (String kind : args) {
@@ -161,7 +170,8 @@ public class Demo {
         System.out.println("ready");
         System.out.flush();
         if (System.getProperty("end") != null) {
-            Thread.sleep(Long.parseLong(System.getProperty("end")));
+            while (cpuTicks() < Long.parseLong(System.getProperty("end")) / 10)
+                Thread.sleep(20);
             System.exit(0);
         }
         for (;;) LockSupport.park();
