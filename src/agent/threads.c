@@ -152,6 +152,30 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 void sf_agent_threads_pause(struct sf_agent_threads *threads)
 {
 	threads->paused_cpu_ns -= sf_agent_threads_others_cpu_ns(threads);
+	for (uint32_t i = 0; i < threads->n; i++) {
+		struct sf_agent_thread *thread = &threads->all[i];
+		uint64_t cpu_ns;
+
+		if (thread->watched && sf_agent_thread_cpu(thread->tid, &cpu_ns) &&
+		    cpu_ns > thread->cpu_ns)
+			thread->cpu_ns = cpu_ns;
+	}
+}
+
+/*
+ * What it used since the pause began. What no sample had spoken for by then stays on its account. (A clock that
+ * went back is another thread's: the next look finds that.)
+ */
+static void pass_over(struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	const uint64_t spoken_ns = atomic_load(&thread->seat->spoken_ns);
+	const uint64_t left_ns = thread->cpu_ns > spoken_ns ? thread->cpu_ns - spoken_ns : 0;
+	uint32_t ticks;
+
+	if (cpu_ns < thread->cpu_ns)
+		return;
+	thread->first_cpu_ns += sf_seat_take_cpu(thread->seat, cpu_ns - left_ns, &ticks);
+	thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
 }
 
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
@@ -160,12 +184,10 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 	for (uint32_t i = 0; i < threads->n; i++) {
 		struct sf_agent_thread *thread = &threads->all[i];
 		uint64_t cpu_ns, switches;
-		uint32_t ticks;
 
 		if (!thread->watched || !sf_agent_thread_cpu(thread->tid, &cpu_ns))
 			continue;
-		thread->first_cpu_ns += sf_seat_take_cpu(thread->seat, cpu_ns, &ticks);
-		thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
+		pass_over(thread, cpu_ns);
 		thread->looked_ns = now_ns;
 		thread->asleep_ns = 0;
 		thread->sampled_asleep = false;

@@ -43,7 +43,7 @@ struct sf_agent_thread {
 	bool     blocked_us;         /* our signal, at the last look that found it silent */
 	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
 	uint64_t first_cpu_ns;       /* its clock when it came into sight; moves on while paused */
-	uint64_t cpu_ns;             /* its clock at the last look */
+	uint64_t cpu_ns;             /* its clock at the last look, or when the pause began */
 	uint64_t looked_ns;          /* when that was */
 	uint64_t ticked_cpu_ns;      /* its clock at the sampler's last tick */
 	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
@@ -95,7 +95,10 @@ void sf_agent_threads_disarm(struct sf_agent_threads *threads);
  */
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
-/* A pause begins, or is over: what ran meanwhile is in nobody's account. */
+/*
+ * A pause begins, or is over: what ran meanwhile is in nobody's account. The handler is off from before it begins
+ * until after it is over.
+ */
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
