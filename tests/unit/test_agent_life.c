@@ -32,6 +32,7 @@
 #include "stream/file.h"
 
 #define TURNS 8
+#define PATIENCE_MS 60000 /* with what is to come, however busy the machine */
 #define NOBODY "clock=wall,threads=^nobody$"
 
 static char folder[] = "/tmp/stillframe-life-XXXXXX";
@@ -153,25 +154,25 @@ static void converse(bool says_stop)
 	int channel = call(), outbox = -1;
 
 	assert_true(sf_control_send(channel, SF_CONTROL_START, NOBODY, -1, &err));
-	assert_int_equal(sf_control_receive(channel, &message, &outbox, 10000, &err), 1);
+	assert_int_equal(sf_control_receive(channel, &message, &outbox, PATIENCE_MS, &err), 1);
 	if (message.kind != SF_CONTROL_READY)
 		fail_msg("%s", message.text);
 	assert_true(outbox >= 0);
 	close(outbox);
 	/* READY comes a moment before. */
 	for (int i = 0; !sf_agent_running(); i++) {
-		assert_true(i < 10000);
+		assert_true(i < PATIENCE_MS);
 		usleep(1000);
 	}
 	if (says_stop) {
 		assert_true(sf_control_send(channel, SF_CONTROL_STOP, NULL, -1, &err));
-		assert_int_equal(sf_control_receive(channel, &message, NULL, 10000, &err), 1);
+		assert_int_equal(sf_control_receive(channel, &message, NULL, PATIENCE_MS, &err), 1);
 		assert_int_equal(message.kind, SF_CONTROL_DONE);
-		assert_int_equal(sf_control_receive(channel, &message, NULL, 10000, &err), 0);
+		assert_int_equal(sf_control_receive(channel, &message, NULL, PATIENCE_MS, &err), 0);
 	}
 	close(channel);
 	for (int i = 0; sf_agent_running(); i++) {
-		assert_true(i < 10000);
+		assert_true(i < PATIENCE_MS);
 		usleep(1000);
 	}
 	assert_true(sf_agent_stop(&err)); /* waits for the keeper, which may not have freed all of it yet */

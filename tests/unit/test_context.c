@@ -34,6 +34,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "asleep.h"
 #include "frozen/calls.h"
 #include "frozen/context.h"
 #include "frozen/inside.h"
@@ -786,24 +787,38 @@ static void nothing(int number)
 	(void)number;
 }
 
+static pid_t interrupt_when_asleep(void)
+{
+	const pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0) {
+		wait_until_asleep(parent);
+		kill(parent, OURS);
+		_exit(0);
+	}
+	return pid;
+}
+
 /* Both at once, and ours is the first: as the other one's action says, the read is broken off, or goes on. */
 static void test_gives_way(void **state)
 {
 	struct sigaction action = { .sa_handler = nothing };
+	pid_t pid;
 	char byte;
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
-	hits = 0;
+	hits = HITS - 1;
 	feed = feed_byte;
 	also_raise = SIGUSR2;
-	set_timer(HIT_US);
+	pid = interrupt_when_asleep();
 	errno = 0;
 	assert_int_equal(read(ends[0], &byte, 1), -1);
 	assert_int_equal(errno, EINTR);
-	assert_int_equal(hits, 1);
-	set_timer(0);
+	assert_int_equal(hits, HITS);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	waitpid(pid, NULL, 0);
 	action.sa_flags = SA_RESTART;
 	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
 	hits = 0;

@@ -174,10 +174,10 @@ static void test_a_walk_is_waited_for(void **state)
 }
 
 #define N_SLOTS 4
-#define ROUNDS 25000
+#define ROUNDS 25000 /* of each thread, and more until some were walked and some gave up */
 
 static struct sf_slot slots[N_SLOTS];
-static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy;
+static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy, n_rounds;
 
 /* What the fields must be while the thread stands: all the same number. */
 static void fill(struct sf_slot *which, unsigned number, uint64_t value)
@@ -199,6 +199,12 @@ static bool is_whole(const struct sf_slot *which)
 	return same;
 }
 
+/* On a busy machine most rounds find no slot while the sampler waits for a CPU. */
+static bool is_enough(uint64_t rounds)
+{
+	return rounds >= ROUNDS && n_walked > ROUNDS && n_given_up > 0;
+}
+
 /* Every seventh has little patience, so that giving up and being taken race. */
 static void stand(struct sf_slot *which, unsigned number, uint64_t value)
 {
@@ -211,13 +217,14 @@ static void *enter_often(void *arg)
 {
 	const unsigned number = (unsigned)(uintptr_t)arg;
 
-	for (uint64_t i = 0; i < ROUNDS; i++) {
+	for (uint64_t i = 0; !is_enough(i); i++) {
 		struct sf_slot *which = sf_slot_claim(slots, N_SLOTS, number);
 
 		if (which)
 			stand(which, number, (uint64_t)number << 32 | i);
 		else
 			atomic_fetch_add(&n_busy, 1);
+		atomic_fetch_add(&n_rounds, 1);
 		if (!which)
 			sched_yield();
 	}
@@ -260,7 +267,7 @@ static void run_samplers(unsigned n)
 
 	for (uint32_t i = 0; i < N_SLOTS; i++)
 		sf_slot_init(&slots[i], i);
-	n_walked = n_wrong = n_given_up = n_busy = 0;
+	n_walked = n_wrong = n_given_up = n_busy = n_rounds = 0;
 	n_standing = N_THREADS;
 	for (uintptr_t i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, enter_often, (void *)(i + 1)), 0);
@@ -272,8 +279,7 @@ static void run_samplers(unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(pthread_join(samplers[i], NULL), 0);
 	assert_int_equal(n_wrong, 0);
-	assert_int_equal(n_walked + n_given_up + n_busy, N_THREADS * ROUNDS);
-	assert_true(n_walked > ROUNDS && n_given_up > 0);
+	assert_int_equal(n_walked + n_given_up + n_busy, n_rounds);
 	for (unsigned i = 0; i < N_SLOTS; i++)
 		assert_int_equal(state_of(&slots[i]), SF_SLOT_FREE);
 }
@@ -348,7 +354,7 @@ static void test_late_and_cancelled_answers(void **state)
 	n_standing = 1;
 	for (uintptr_t i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, answer_often, (void *)(i + 1)), 0);
-	for (uint32_t i = 0; i < 60000; i++)
+	for (uint32_t i = 0; i < 60000 || n_entered <= 100 || n_late <= 100; i++)
 		n_asked += ask(i);
 	n_standing = 0;
 	for (unsigned i = 0; i < 3; i++)
@@ -356,8 +362,6 @@ static void test_late_and_cancelled_answers(void **state)
 	assert_int_equal(n_wrong, 0);
 	assert_int_equal(n_asked, n_entered);
 	assert_int_equal(n_walked + n_given_up, n_entered);
-	assert_true(n_entered > 100);
-	assert_true(n_late > 100);
 	assert_int_equal(state_of(&slot), SF_SLOT_FREE);
 }
 
