@@ -246,7 +246,7 @@ int main(void)
 		fprintf(stderr, "the allocator and the lock could not be replaced\n");
 		return 1;
 	}
-	alarm(300); /* a hang is a failure, too */
+	alarm(600); /* a hang is a failure, too */
 	failed = run("sampler", SF_INSIDE_SAMPLER);
 	sf_rig_stop();
 	return failed | run("handler", SF_INSIDE_HANDLER);
