@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 		if (!turn(argv[1], options, handler))
 			break;
 	/* Threads that were joined may still be seen for a moment. */
-	for (int wait = 0; (left = count_threads()) != 3 && wait < 200; wait++)
+	for (int wait = 0; (left = count_threads()) != 3 && wait < 2000; wait++)
 		sleep_ns(10000000);
 	done = true;
 	for (int k = 0; k < 2; k++)
