@@ -1,30 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callers that are inferred, as the frame pointer of a sleeping thread is not known: never a wrong one. gdb, which
 stops the thread and so knows it, is the judge."""
+import os
 import re
 import subprocess
 
 import pytest
 
-from conftest import need
+from conftest import PROGRAMS, Stillframe, Target, need
+
+COMPILED = ["inferred_O0", "inferred_O2"]
+SHAPES = ["plain", "locals", "alloca", "recursion", "arguments", "leftovers", "pointer", "handler", "tail"]
 
 BACKTRACE = """set backtrace past-main on
 set backtrace past-entry on
 python
-frame = gdb.newest_frame()
-while frame is not None:
-    if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):  # neither has a frame of its own
-        print("pc", hex(frame.pc()))
-    frame = frame.older()
+def backtrace(pid):
+    gdb.execute("attach %d" % pid, to_string=True)
+    frame = gdb.newest_frame()
+    while frame is not None:
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):  # neither has a frame of its own
+            print("pc", pid, hex(frame.pc()))
+        frame = frame.older()
+    gdb.execute("detach", to_string=True)
 """
 
 
-def by_gdb(pid, tmp_path):
+def by_gdb(pids, folder):
+    """{pid: [pc of each frame]}; one gdb for all of them, as most of its time goes into its own start."""
     need("gdb")
-    (tmp_path / "backtrace").write_text(BACKTRACE)
-    done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-p", str(pid), "-x", str(tmp_path / "backtrace")],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    return [int(pc, 16) for pc in re.findall(r"^pc (\w+)$", done.stdout, re.M)]
+    (folder / "backtrace").write_text(BACKTRACE + "".join("backtrace(%d)\n" % pid for pid in pids))
+    done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-x", str(folder / "backtrace")],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return {pid: [int(pc, 16) for pc in re.findall(r"^pc %d (\w+)$" % pid, done.stdout, re.M)] for pid in pids}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """{(program, shape): (our dump, gdb's pcs)}. Dumps first: that gdb was there wakes the sleepers."""
+    need("gdb")
+    folder = tmp_path_factory.mktemp("inferred")
+    targets = {}
+    try:
+        for program in COMPILED:
+            for shape in SHAPES:
+                targets[program, shape] = Target([os.path.join(PROGRAMS, program), shape])
+        dumps = {key: Stillframe(folder).dump(each.falls_asleep().pid) for key, each in targets.items()}
+        judged = by_gdb([each.pid for each in targets.values()], folder)
+    finally:
+        held = {key: each.end() for key, each in targets.items()}
+    assert not any(held.values()), held
+    return {key: (dumps[key], judged[each.pid]) for key, each in targets.items()}
 
 
 def stack(dump):
@@ -32,13 +58,12 @@ def stack(dump):
     return thread["end"], [frame for frame in thread["frames"] if not frame["inlined"]], thread
 
 
-@pytest.mark.parametrize("shape", ["plain", "locals", "alloca", "recursion", "arguments", "leftovers", "pointer", "handler", "tail"])
-@pytest.mark.parametrize("program", ["inferred_O0", "inferred_O2"])
-def test_every_frame_is_gdbs(stillframe, target, tmp_path, program, shape):
-    t = target(program, shape).falls_asleep()
-    end, frames, thread = stack(stillframe.dump(t.pid))
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("program", COMPILED)
+def test_every_frame_is_gdbs(seen, program, shape):
+    dump, judged = seen[program, shape]
+    end, frames, thread = stack(dump)
     assert thread["unheld"] and thread["wait"]["syscall"] == "epoll_wait"
-    judged = by_gdb(t.pid, tmp_path)
     assert [int(frame["pc"], 16) for frame in frames] == judged[:len(frames)], [f["function"] for f in frames]
     complete = len(frames) == len(judged)
     assert complete == (end == "root")
