@@ -123,8 +123,8 @@ class Target:
 
     def __init__(self, command, wait_ready=True, **how):
         self.command = [str(word) for word in command]
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, **how)
+        how = {"stdin": subprocess.DEVNULL, **how}
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
         self.pid = self.process.pid
         self.may_be_stopped = False   # a test that stops it itself says so
         self.said = ""
@@ -494,14 +494,14 @@ class Inside:
         return dict(os.environ, LD_PRELOAD=AGENT,
                     STILLFRAME=",".join(filter(None, ["out=%s" % out, options])))
 
-    def sampled_and_killed(self, name, *arguments, options):
-        """Of a program with one thread that never ends by itself: until the duration that the options name is over, and
-        with it the agent's own threads."""
+    def sampled_and_killed(self, name, *arguments, options, cpu=0.3):
+        """Of a program that never ends by itself: until it has used so much CPU time, however long that takes. What was
+        sampled up to a twentieth of a second before is there."""
         self.runs += 1
         out = os.path.join(self.folder, "%d.sfs" % self.runs)
         target = Target([os.path.join(PROGRAMS, name), *arguments], env=self.environment(options, out), cwd=self.folder)
         try:
-            until(lambda: len(tids_of(target.pid)) == 1, "%s is sampled to the end" % name, 60)
+            until(lambda: cpu_of(target.pid) >= cpu, "%s runs" % name, 60)
         finally:
             target.end()
         return Ran(self, target.command, options, None, target.said, out)
