@@ -9,7 +9,7 @@ import pytest
 from conftest import AGENT, PROGRAMS, Report, need, read
 
 PYTHON = "/usr/bin/python3"
-SPIN = "x = 0\nfor i in range(4000000): x += i * i % 7\n"
+SPIN = "x = 0\nfor i in range(1500000): x += i * i % 7\n"
 # What a program sees of itself: threads, descriptors, the variable.
 LOOK = ("import os\nprint('threads', len(os.listdir('/proc/self/task')))\n"
         "print('low', sorted(int(f) for f in os.listdir('/proc/self/fd') if 2 < int(f) < 100)[1:])\n"
@@ -47,7 +47,7 @@ COMMANDS = {
     "python3": [PYTHON, "-c", SPIN + "print(x)\nraise SystemExit(7)"],
     "sqlite3": ["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000) "
                                        "SELECT sum(x * x % 17) FROM c; SELECT nothing;"],
-    "xz": ["xz", "-1", "-T1", "-k", "-c", "--check=crc32", PYTHON],
+    "xz": ["xz", "-0", "-T1", "-k", "-c", "--check=crc32", PYTHON],
 }
 
 
@@ -123,7 +123,7 @@ def test_what_a_program_starts_leaves_its_file_alone(stillframe, tmp_path):
 
 def test_exec_in_the_same_process(stillframe, tmp_path):
     """The file goes on with the program that the process runs now; what was before is in it, too, and no other process's."""
-    (tmp_path / "first.sh").write_text("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
+    (tmp_path / "first.sh").write_text("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
     status, _, errors = run(["sh", "first.sh"], "out=a.sfs,rate=499hz", tmp_path)
     assert (status, errors) == (0, "") and streams(tmp_path) == ["a.sfs"]
     report = Report(stillframe, tmp_path / "a.sfs")
@@ -141,7 +141,7 @@ def test_exec_in_the_same_process(stillframe, tmp_path):
 def test_exec_in_a_child(stillframe, tmp_path):
     """A child has one file as well, for all that it runs, whatever the environment says: sh gives it its own. What another
     process with that id has left is replaced."""
-    (tmp_path / "child.sh").write_text("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
+    (tmp_path / "child.sh").write_text("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\nexec %s -c '%s'" % (PYTHON, SPIN))
     status, said, errors = run(["sh", "-c", "(. ./child.sh) & echo $!; wait"], "out=a.sfs,rate=499hz,children", tmp_path)
     assert (status, errors) == (0, ""), errors
     child = "a.sfs." + said.strip()

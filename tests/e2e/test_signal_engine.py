@@ -93,12 +93,12 @@ def test_descendants_only_if_wanted(stillframe, tmp_path):
 def test_it_ends_in_time_and_the_program_runs_on(stillframe, tmp_path):
     """After -d the agent is told to stop; nothing of ours is left in the program or in the folder of sockets."""
     before = sockets()
-    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "3")
+    run = stillframe.start("record", "-e", "signal", "-d", "0.5", "-o", tmp_path / "r.sfr", "--", BUSY, "1.5")
     done = stillframe.wait(run)
     assert done.status == 0, done
     recording = Recording(tmp_path / "r.sfr")
     assert 0 < recording.cpu()[0] < 1.0, recording.cpu()
-    assert re.search(r"total_seconds (2\.9|3\.)", done.out), "it was not left to run: %s" % done
+    assert re.search(r"total_seconds 1\.[5-9]", done.out), "it was not left to run: %s" % done
     assert sockets() == before
 
 

@@ -3,6 +3,7 @@
 hang, no signal lost or doubled, no call that fails; and every tick is a sample or a counted loss.
 
 Both walks, mostly with no stillframe around: the library is preloaded and writes a stream file."""
+import itertools
 import os
 import re
 import shutil
@@ -18,6 +19,12 @@ WALKS = ("sampler", "handler")
 PATIENCE = 3600 if LONG else 240   # for the storms, whose length depends on the machine
 SOURCES = os.path.join(os.path.dirname(HERE), "programs")
 by_both_walks = pytest.mark.parametrize("walk", WALKS)
+
+
+def chosen(*sets):
+    """Half of all combinations, in which whatever any three of four settings may be together occurs; in the long version, all."""
+    every = list(itertools.product(*(range(len(values)) for values in sets)))
+    return [tuple(values[i] for values, i in zip(sets, places)) for places in every if LONG or sum(places) % 2 == 0]
 
 
 def program(name):
@@ -51,7 +58,7 @@ def test_ten_thousand_threads_a_second(inside, walk):
 
 @by_both_walks
 def test_five_thousand_threads(inside, walk):
-    ran = inside("many_threads", 5000, seconds(3, 60), 4, options="rate=199hz,walk=" + walk, timeout=180).ok()
+    ran = inside("many_threads", 5000, seconds(2, 60), 4, options="rate=199hz,walk=" + walk, timeout=180).ok()
     assert "bad 0" in ran.said, ran
     report = ran.report
     assert len(report.threads) >= 4900, len(report.threads)
@@ -62,7 +69,7 @@ def test_five_thousand_threads(inside, walk):
 @by_both_walks
 def test_deaf_threads_are_counted(inside, walk):
     """Threads that block every signal: they run on, and their time is a counted loss."""
-    ran = inside("blocked_masks", 2, options="rate=499hz,walk=" + walk)
+    ran = inside("blocked_masks", 1, options="rate=499hz,walk=" + walk)
     # The one signal that it did not take is still there.
     assert ran.status == 0 or "signals pending 1" in ran.said, ran
     report = ran.report
@@ -73,14 +80,14 @@ def test_deaf_threads_are_counted(inside, walk):
 
 def test_deaf_threads_do_not_fill_the_queue(inside):
     """Real-time signals are queued, and what does not fit into the queue becomes a SIGIO, which kills."""
-    ran = inside(["prlimit", "--sigpending=64", program("blocked_masks"), 2], options="rate=1khz,signal=RTMIN+3")
+    ran = inside(["prlimit", "--sigpending=64", program("blocked_masks"), 1], options="rate=1khz,signal=RTMIN+3")
     assert ran.status == 0 or "signals pending 1" in ran.said, ran
 
 
 @by_both_walks
 def test_signals_taken_by_hand(inside, walk):
     """All signals are blocked, and taken by sigtimedwait and signalfd: none of ours among them."""
-    ran = inside("in_sigwait", 2, options="rate=1khz,walk=" + walk).ok()
+    ran = inside("in_sigwait", seconds(1, 10), options="rate=1khz,walk=" + walk).ok()
     assert "foreign 0" in ran.said, ran
 
 
@@ -114,7 +121,7 @@ def test_exec_by_another_thread_among_others(inside, walk):
 @by_both_walks
 @pytest.mark.parametrize("children", ["", ",children"])
 def test_fork_storm(inside, walk, children):
-    ran = inside("forks", seconds(2, 60), options="rate=4khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=200).ok()
+    ran = inside("forks", seconds(1, 60), options="rate=4khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=200).ok()
     assert re.search(r"turns [1-9]\d* bad 0", ran.said), ran
     # No child has written into it.
     ran.report.assert_accounts(0.1, 0.1)
@@ -133,7 +140,7 @@ def test_setuid(inside, tmp_path, walk):
     """It drops its rights: all threads do, and it is sampled before and after."""
     need_root()
     os.chmod(tmp_path, 0o777)
-    ran = inside("in_setuid", 1.2, options="rate=499hz,walk=" + walk).ok()
+    ran = inside("in_setuid", 0.6, options="rate=499hz,walk=" + walk).ok()
     shares = ran.report.total_shares()
     assert shares.get("spin_before_setuid", 0) > 0.05 and shares.get("spin_after_setuid", 0) > 0.05, shares
 
@@ -144,7 +151,7 @@ def test_setuid(inside, tmp_path, walk):
 @by_both_walks
 def test_library_that_comes_and_goes(inside, walk):
     """dlopen, code running in it, dlclose, in two threads all the time: no deadlock with the loader's lock."""
-    ran = inside("dlopen_loop", program("plugin.so"), seconds(3, 60), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
+    ran = inside("dlopen_loop", program("plugin.so"), seconds(1.5, 60), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     report = ran.report
     assert report.total_shares().get("load_and_unload", 0) > 0.9, report.total_shares()
 
@@ -153,7 +160,7 @@ def test_library_that_comes_and_goes(inside, walk):
 def test_a_handler_never_allocates(inside, walk):
     """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
     wanted = 100000 if LONG else 5000
-    ran = inside("in_malloc", program("plugin.so"), seconds(6, 100), options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
+    ran = inside("in_malloc", program("plugin.so"), seconds(3, 100), options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
     report = ran.report
     assert report.samples >= wanted or report.ticks >= wanted, report.samples
     report.assert_accounts(0.1, 0.1)
@@ -174,7 +181,7 @@ def test_it_is_loaded_and_unloaded(inside, tmp_path, walk, clock, handler):
 def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
     """close_range(3, ~0), and the numbers are used again: nobody else writes there, closes them, or dies."""
     (tmp_path / "own").mkdir()
-    ran = inside("in_closer", seconds(2, 30), tmp_path / "own", *once, options="rate=499hz,walk=" + walk).ok()
+    ran = inside("in_closer", seconds(1, 30), tmp_path / "own", *once, options="rate=499hz,walk=" + walk).ok()
     assert "fine 1" in ran.said, ran
 
 
@@ -183,7 +190,7 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
 def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
     """open() returns the lowest number that is free: what we open meanwhile has numbers of its own. Not with cpu-clock=tick
     (docs/agent.md)."""
-    ran = inside("in_lowest", seconds(1.5, 30), options="rate=999hz,cpu-clock=%s,walk=%s" % (clock, walk)).ok()
+    ran = inside("in_lowest", seconds(0.8, 30), options="rate=999hz,cpu-clock=%s,walk=%s" % (clock, walk)).ok()
     assert ran.report.samples > 20, ran.report.samples
     ran.report.assert_accounts(0.1, 0.1)
 
@@ -191,10 +198,8 @@ def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
 # --- signals -------------------------------------------------------------------------------------
 
 
-@by_both_walks
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("which", ["prof", "rt"])
-@pytest.mark.parametrize("how", [(), ("plain", "nodefer")])
+@pytest.mark.parametrize("walk, when, which, how", chosen(WALKS, ["before", "after"], ["prof", "rt"],
+                                                           [(), ("plain", "nodefer")]))
 def test_the_program_uses_our_signal(inside, tmp_path, walk, when, which, how):
     """Its handler gets exactly its own signals, in order, with its own mask; and we get our samples."""
     out = tmp_path / "own.sfs"
@@ -230,7 +235,7 @@ def test_signal_storm(inside, walk):
 def test_small_and_strange_stacks(inside, walk, size):
     """Alternate stacks with a guard page below, handlers in handlers, SA_NODEFER, siglongjmp out of them, the smallest
     stack that a thread may have."""
-    ran = inside("in_stacks", seconds(1.5, 30), size, options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
+    ran = inside("in_stacks", seconds(0.5, 30), size, options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     assert ran.report.samples > 100, ran.report.samples
 
 
@@ -246,12 +251,13 @@ def test_interruptions_that_the_program_wants(inside, walk, which):
 @pytest.mark.parametrize("rate", ["1khz", "4khz"])
 def test_no_call_fails(inside, walk, rate):
     """The table of system calls, each made right after a random time on the CPU: no EINTR, no early return."""
-    ran = inside("eintr_table", seconds(4, 120), 5, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
+    ran = inside("eintr_table", seconds(2, 120), 5, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
     assert "bad rows 0" in ran.said, ran
     if rate == "1khz":
         assert_few_partial(ran.said)
     report = ran.report
-    assert report.samples > 1000, report.samples
+    # It has used half a second of CPU time at least.
+    assert report.samples > 300, report.samples
 
 
 def assert_few_partial(said):
@@ -267,7 +273,7 @@ def assert_few_partial(said):
 def test_waits_are_not_stretched(inside):
     """A call that is made again must not wait for its whole time again: together they take no longer than alone."""
     def mean(options):
-        said = inside("eintr_table", 3, 5, "burn", options=options).said
+        said = inside("eintr_table", 2, 5, "burn", options=options).said
         each = {name.strip(): float(us) for name, us in re.findall(r"^(.{27}).* (\d+) us each", said, re.M)}
         assert len(each) > 35, said
         return sum(each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait"))
@@ -279,17 +285,16 @@ def test_waits_are_not_stretched(inside):
 
 
 def test_sleepers_all_wake_as_they_should(inside):
-    ran = inside("many_threads", 1000, 4, 1, options="rate=199hz,blocked-rate=100hz", timeout=60).ok()
+    ran = inside("many_threads", 1000, 2.5, 1, options="rate=199hz,blocked-rate=100hz", timeout=60).ok()
     assert "bad 0" in ran.said, ran
     blocked = sum(state["wall_ns"] for state in ran.report.states if state["state"] == "blocked") / 1e9
-    assert blocked > 1000 * 2, blocked
+    assert blocked > 1000 * 1.25, blocked
 
 
 # --- what it says is true ------------------------------------------------------------------------
 
 
-@by_both_walks
-@pytest.mark.parametrize("clock", ["perf", "timer", "tick"])
+@pytest.mark.parametrize("walk, clock", chosen(WALKS, ["perf", "timer", "tick"]) + ([] if LONG else [("sampler", "timer")]))
 def test_a_known_split(inside, walk, clock):
     """60, 30 and 10 % by the program's own clock, within four standard deviations of so many samples."""
     ran = inside("busy_split", seconds(2, 30), options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock), timeout=120).ok()
@@ -303,31 +308,23 @@ def test_a_known_split(inside, walk, clock):
 
 @pytest.mark.parametrize("clock", ["auto", "perf", "tick"])
 def test_ticks_cannot_be_dodged(inside, clock):
-    """A thread that runs between the kernel's ticks gets its share, within a few points. With auto, it gets a perf clock."""
-    ran = inside("in_dodger", seconds(4, 20), 1, options="rate=1khz,cpu-clock=" + clock, timeout=60).ok()
+    """A thread that runs between the kernel's ticks gets its share, within two points beyond four standard deviations of so
+    many samples. With auto, it gets a perf clock."""
+    ran = inside("in_dodger", seconds(2.5, 20), 1, options="rate=1khz,cpu-clock=" + clock, timeout=60).ok()
     truth, shares = numbers(ran.said), ran.report.total_shares()
     due = truth["dodge"] / (truth["dodge"] + truth["neighbour"])
     seen = shares.get("dodge", 0) / (shares.get("dodge", 0) + shares.get("neighbour", 0))
-    assert abs(seen - due) < 0.04, (due, seen, shares)
-
-
-@by_both_walks
-def test_accounts_on_a_busy_machine(inside, walk):
-    """More busy threads than CPUs at 1 kHz: what is due arrives."""
-    ran = inside("busy_split", seconds(0.5, 5), 8, options="rate=1khz,walk=" + walk, timeout=120).ok()
-    report = ran.report
-    report.assert_accounts(0.05, 0.05)
-    seen, lost, counted = report.cpu()
-    assert seen + report.too_busy > 0.97 * counted and seen > 0.8 * counted, (seen, lost, counted, report.lost)
+    error = 0.02 + 4 * (due * (1 - due) / ran.report.samples) ** 0.5
+    assert abs(seen - due) < error, (due, seen, error, shares)
 
 
 @by_both_walks
 @pytest.mark.parametrize("depth", [512, 5000])
 def test_deep_stacks(inside, walk, depth):
     """Complete, by the rows alone: the program has no frame pointers."""
-    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,duration=1s,walk=" + walk)
+    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,walk=" + walk)
     report = ran.report
-    assert report.samples > 5, report.json["samples"]
+    assert report.samples > 20, report.json["samples"]
     assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended
 
 
@@ -335,9 +332,9 @@ def test_deep_stacks(inside, walk, depth):
 @by_both_walks
 def test_no_frame_pointers_no_tables(inside, walk, variant):
     """However it was built: whole stacks, or the truth about where they end."""
-    ran = inside.sampled_and_killed(variant, 60, "spin", options="rate=499hz,duration=1s,walk=" + walk)
+    ran = inside.sampled_and_killed(variant, 60, "spin", options="rate=499hz,walk=" + walk)
     report = ran.report
-    assert report.samples > 5
+    assert report.samples > 50, report.json["samples"]
     assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended
 
 

@@ -9,17 +9,18 @@
 
 #include "program.h"
 
-static int64_t end;
+static int64_t start;
+static double seconds;
 
 static NOINLINE void deaf_spin(void)
 {
-	while (now_ns() < end)
+	while (lasts(start, seconds))
 		;
 }
 
 static NOINLINE void *deaf_sleep(void *arg)
 {
-	while (now_ns() < end)
+	while (lasts(start, seconds))
 		sleep_ns(NS_PER_S / 4);
 	return arg;
 }
@@ -30,7 +31,8 @@ int main(int argc, char **argv)
 	pthread_t sleeper;
 	int n = 0;
 
-	end = now_ns() + argument(argc, argv, 1, 3) * NS_PER_S;
+	seconds = argument(argc, argv, 1, 3);
+	start = now_ns();
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	if (pthread_create(&sleeper, NULL, deaf_sleep, NULL) != 0)

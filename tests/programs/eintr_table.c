@@ -843,7 +843,7 @@ int main(int argc, char **argv)
 	pid_t child = 0;
 
 	timeout_ns = argument(argc, argv, 2, 400) * 1000000;
-	bounded(60 + seconds);
+	bounded(120 + seconds);
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGUSR1);
 	sigaddset(&blocked, SIGUSR2);
@@ -857,7 +857,8 @@ int main(int argc, char **argv)
 		if (!start(&rows[i]))
 			return 2;
 	ready();
-	sleep_ns(seconds * NS_PER_S);
+	for (int64_t begin = now_ns(); burns ? lasts(begin, seconds) : now_ns() < begin + seconds * NS_PER_S;)
+		sleep_ns(10000000);
 	for (unsigned i = 0; i < N_ROWS; i++)
 		bad += !report(&rows[i]);
 	if (child > 0)

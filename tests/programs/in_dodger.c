@@ -14,7 +14,8 @@
 #define RUN_NS 1500000
 #define AFTER_TICK_NS 400000
 
-static int64_t end_ns;
+static int64_t start_ns;
+static double seconds;
 
 static void sleep_until(int64_t at)
 {
@@ -43,7 +44,7 @@ static NOINLINE void dodge(int64_t until)
 
 static NOINLINE void *neighbour(void *arg)
 {
-	while (now_ns() < end_ns)
+	while (lasts(start_ns, seconds))
 		for (volatile int i = 0; i < 300; i++)
 			;
 	*(int64_t *)arg = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -52,21 +53,21 @@ static NOINLINE void *neighbour(void *arg)
 
 int main(int argc, char **argv)
 {
-	double seconds = argument(argc, argv, 1, 3);
 	unsigned n = argument(argc, argv, 2, 1);
 	pthread_t threads[16];
 	int64_t cpu[16] = { 0 }, at, own, others = 0;
 
 	if (n > 16)
 		return 2;
+	seconds = argument(argc, argv, 1, 3);
 	bounded(30 + 10 * seconds);
-	end_ns = now_ns() + seconds * NS_PER_S;
+	start_ns = now_ns();
 	ready();
 	for (unsigned i = 0; i < n; i++)
 		if (pthread_create(&threads[i], NULL, neighbour, &cpu[i]) != 0)
 			return 2;
 	own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (at = next_tick() + AFTER_TICK_NS; now_ns() < end_ns;) {
+	for (at = next_tick() + AFTER_TICK_NS; lasts(start_ns, seconds);) {
 		sleep_until(at);
 		dodge(at + RUN_NS);
 		do

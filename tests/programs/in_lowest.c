@@ -41,7 +41,8 @@ static void *start_others(void *arg)
 
 int main(int argc, char **argv)
 {
-	int64_t end = now_ns() + (int64_t)(argument(argc, argv, 1, 2) * 1e9);
+	double seconds = argument(argc, argv, 1, 2);
+	int64_t start = now_ns();
 	unsigned long turns = 0, others = 0;
 	pthread_t threads[2];
 	int fd, expected;
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
 	pthread_create(&threads[1], NULL, start_others, NULL);
 	expected = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	close(expected);
-	for (; now_ns() < end; turns++) {
+	for (; lasts(start, seconds); turns++) {
 		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		others += fd != expected;
 		close(fd);

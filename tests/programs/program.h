@@ -62,6 +62,16 @@ static inline void ready(void)
 	fflush(stdout);
 }
 
+/*
+ * Whether a load of so many seconds, begun then, goes on: until they are over and, however busy the machine is, the
+ * process has had a CPU for a quarter of them. What is seen of it does not depend on what else runs.
+ */
+static inline bool lasts(int64_t start_ns, double seconds)
+{
+	return now_ns() < start_ns + (int64_t)(seconds * NS_PER_S) ||
+	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) < (int64_t)(seconds * NS_PER_S / 4);
+}
+
 /* argv[index] as a number, or `otherwise`. */
 static inline double argument(int argc, char **argv, int index, double otherwise)
 {
