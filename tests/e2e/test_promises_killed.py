@@ -13,15 +13,22 @@ import time
 
 import pytest
 
-from conftest import LONG, Recording, cpu_of, held_threads, need, need_root, until
+from conftest import LONG, Recording, cpu_of, held_threads, need, need_root, ticks_so_far, until
 
 DEATHS = 1000 if LONG else 60
 
 
-def die(stillframe, target, output, how, seconds):
-    """One recording that ends badly after `seconds`."""
+def has_begun(path):
+    """It has been written to its file once. Who dies in the midst of that first time leaves none."""
+    return path.exists() and path.stat().st_size > 0 and not os.path.exists(str(path) + "-journal")
+
+
+def die(stillframe, target, output, how, begun, seconds):
+    """One recording that ends badly, `seconds` after its start, or after its file has begun."""
     process = stillframe.start("record", "-p", target.pid, "-F", "1khz", "--blocked-rate", "100", "-o", output,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if begun:
+        until(lambda: process.poll() is not None or has_begun(output), "the recording begins", 30)
     time.sleep(seconds)
     assert process.poll() is None, "it ended by itself: %s" % process.returncode
     process.send_signal(how)
@@ -36,39 +43,40 @@ def die(stillframe, target, output, how, seconds):
 def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
     rng = random.Random(int(how))
     t = target("many_threads", 20, 600, 3)
-    loadable = 0
     for turn in range(int(DEATHS * share)):
         output = tmp_path / ("r%d.sfr" % turn)
-        die(stillframe, t, output, how, rng.uniform(0, 0.4))
-        if output.exists() and output.stat().st_size > 0:
+        # Every third one while it starts, however long that takes here; the others while it records.
+        begun = turn % 3 != 0
+        die(stillframe, t, output, how, begun, rng.uniform(0, 0.3 if begun else 0.1))
+        if begun or has_begun(output):
             # As every command opens it, journal and all; and by plain SQL.
-            if turn % 10 == 0:
+            if turn % 10 == 1:
                 stillframe("report", output).ok()
             Recording(output)
-            loadable += 1
-            output.unlink()
-            for rest in tmp_path.glob("r%d.sfr-*" % turn):
-                rest.unlink()
-    assert loadable > DEATHS * share / 4, "most of them never came to write: %d" % loadable
+        for path in tmp_path.glob("r%d.sfr*" % turn):
+            path.unlink()
     t.assert_moves()
     t.assert_free()
 
 
 def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
-    """kill -9 after three seconds: the samples of the first two are there."""
+    """kill -9 some time after the first second was written: what is older than a second is there."""
     t = target("deep", 20, "spin")
     output = tmp_path / "r.sfr"
     process = stillframe.start("record", "-p", t.pid, "-F", "200", "-o", output)
-    until(lambda: output.exists(), "the recording begins")
-    time.sleep(3)
+    until(lambda: ticks_so_far(output), "the first samples are written", 30)
+    begun = time.monotonic()
+    time.sleep(2.5)
     process.kill()
+    lived = time.monotonic() - begun
     process.wait()
     t.assert_free()
     recording = Recording(output)
     assert recording.value("SELECT complete FROM session") == 0
+    # What is seen of it is of the time in which the first samples were already there, but for the last second, and a half for a busy machine.
     last = recording.value("SELECT max(time_ns) FROM samples") / 1e9
-    assert last > 1.7, "the last sample is of second %.2f" % last
-    assert recording.samples > 300, recording.samples
+    assert last > lived - 1.5, "the last sample is of second %.2f; it lived for more than %.2f" % (last, lived)
+    assert recording.ticks > 200 * 0.8 * last, recording.ticks
     # It has no names yet; reading it finds them.
     done = stillframe("report", output).ok()
     assert "bottom" in done.out, done
@@ -82,7 +90,8 @@ def test_terminal_closed(stillframe, target, tmp_path):
         child, terminal = pty.fork()
         if child == 0:
             os.execv(stillframe.path, [stillframe.path, "record", "-p", str(t.pid), "-o", str(output)])
-        time.sleep(random.Random(turn).uniform(0.3, 1))
+        until(lambda: has_begun(output), "the recording begins", 30)
+        time.sleep(random.Random(turn).uniform(0, 0.5))
         os.close(terminal)
         end = time.monotonic() + 20
         while os.waitpid(child, os.WNOHANG) == (0, 0):
@@ -100,14 +109,15 @@ def test_killed_launcher_leaves_the_command_alone(stillframe, tmp_path):
     """kill -9 of `record -- command`: the command runs to its end."""
     from conftest import PROGRAMS
     mark = tmp_path / "mark"
-    script = "echo $$; i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done; echo done > %s" % mark
+    script = "echo $$; i=0; while [ $i -lt 15 ]; do sleep 0.1; i=$((i+1)); done; echo done > %s" % mark
     process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c", script)
     pid = int(process.stdout.readline())
     time.sleep(0.5)
+    assert not mark.exists()
     process.kill()
     process.wait()
-    assert not held_threads(pid)
-    until(mark.exists, "the command comes to its end", 15)
+    until(lambda: not held_threads(pid), "it is let go", 2)
+    until(mark.exists, "the command comes to its end", 60)
 
 
 @pytest.fixture
@@ -143,8 +153,8 @@ def test_disk_full_at_random_moments(stillframe, target, small_disk):
     t = target("cpp_throw", "spin")
     for turn in range(40 if LONG else 4):
         output = small_disk / "r.sfr"
-        process = stillframe.start("record", "-p", t.pid, "-F", "2khz", "-d", "3s", "-o", output)
-        time.sleep(random.Random(turn).uniform(0.1, 1.5))
+        process = stillframe.start("record", "-p", t.pid, "-F", "2khz", "-d", "2s", "-o", output)
+        time.sleep(random.Random(turn).uniform(0.1, 1))
         try:
             with open(small_disk / "other", "wb") as file:
                 while True:

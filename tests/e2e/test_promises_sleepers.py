@@ -18,7 +18,7 @@ def ends(path):
 
 
 def record(stillframe, pid, path, *more):
-    stillframe("record", "-p", pid, "-d", "2s", "--blocked-rate", "50hz", "-o", path, *more)
+    stillframe("record", "-p", pid, "-d", "1s", "--blocked-rate", "50hz", "-o", path, *more)
     return ends(path)
 
 
@@ -26,7 +26,7 @@ def test_interrupted_once(stillframe, target, tmp_path):
     program = target("sleeper_O0", "poll", "pointer").falls_asleep()
     before = switches(program.pid)
     found = record(stillframe, program.pid, tmp_path / "a.sfr")
-    # The stop and going to sleep again; an interruption at each tick would make 200.
+    # The stop and going to sleep again; an interruption at each tick would make 100.
     assert 1 <= switches(program.pid) - before <= 3
     assert found["root"] >= 0.9 * sum(found.values()), found
 

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from conftest import (LONG, PROGRAMS, Recording, Target, cpu_of, held_threads, need, need_root, status_of, tids_of, until)
+from conftest import (LONG, PROGRAMS, Recording, Target, cpu_of, held_threads, need, need_root, status_of, ticks_so_far, tids_of,
+                      until)
 
 
 def program(name):
@@ -27,7 +28,7 @@ def test_it_exits(stillframe, target, tmp_path):
     assert t.finish()[0] == 0
     t = target("many_threads", 50, 60)
     process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "k.sfr")
-    time.sleep(0.7)
+    until(lambda: ticks_so_far(tmp_path / "k.sfr") > 50, "it is sampled", 60)
     t.process.kill()
     done = stillframe.wait(process, 20)
     assert done.status == 0, done
@@ -46,12 +47,12 @@ def test_it_is_gone_at_once(stillframe, tmp_path):
 def test_it_execs(stillframe, tmp_path, children):
     """exec again and again, from the leader and from another thread: the same pid, and all of it is recorded."""
     done, recording = stillframe.record(tmp_path / "r.sfr", *(["--children"] if children else []), "--",
-                                        program("exec_chain"), 30, 50, timeout=60)
+                                        program("exec_chain"), 30, 25, timeout=120)
     assert done.status == 0, done
     assert "execs 30" in done.out
     seen, lost, counted = recording.cpu()
-    # Each spins for 50 ms of elapsed time: on a busy machine less of it is CPU time.
-    assert seen + lost > 0.95 * counted > 0.3, (seen, lost, counted)
+    # Each spins for 25 ms.
+    assert seen + lost > 0.95 * counted > 0.7, (seen, lost, counted)
     # 30 programs, each spinning in the same function: after an exec the maps are read anew.
     assert recording.total_shares().get("spin_before_exec", 0) > 0.7, recording.total_shares()
 
@@ -60,8 +61,8 @@ def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):
     """A thread that ends or is swept away by an exec while it is asked for must not be kept as a zombie: its process
     could never be waited for, and stillframe would wait for it for ever."""
     for turn in range(100 if LONG else 12):
-        done = stillframe("record", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 20,
-                          timeout=30)
+        done = stillframe("record", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 10,
+                          timeout=120)
         assert done.status == 0, (turn, done)
 
 
@@ -78,6 +79,7 @@ def test_it_forks(stillframe, tmp_path, children):
 
 
 def test_ten_thousand_threads_a_second(stillframe, target, tmp_path):
+    alone = re.search(r"made (\d+)", target("threads_churn", 1, 10000).finish()[1])
     t = target("threads_churn", 6 if LONG else 3, 10000)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "499", timeout=60)
     assert done.status == 0, done
@@ -86,26 +88,23 @@ def test_ten_thousand_threads_a_second(stillframe, target, tmp_path):
     assert status == 0, said
     seen, lost, counted = recording.cpu()
     made = int(re.search(r"made (\d+)", said).group(1))
-    assert made > 3000, "the target came to a crawl: " + said
+    assert made > 0.3 * int(alone.group(1)), "the target came to a crawl: %s; alone, in 1 s: %s" % (said, alone.group(0))
     # Nearly all threads live for less than a tick: what was due and not seen is a loss, not nothing.
     assert lost > 0 and sum(recording.losses().values()) >= lost * 499 / 2, (lost, recording.losses())
 
 
 def test_many_threads_come_and_go_are_accounted(stillframe, tmp_path):
     """CPU time that the kernel counted for the whole process is seen or lost, not forgotten."""
-    import resource
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", program("threads_churn"), 2, 2000,
                                         timeout=60)
     assert done.status == 0, done
-    summary = done.err
-    # The program's own count, from the kernel: user + system time of the process.
-    assert recording.ticks > 0, summary
+    assert recording.ticks > 0, done
+    recording.assert_accounts()
 
 
 def test_library_that_comes_and_goes(stillframe, target, tmp_path):
     t = target("dlopen_loop", program("plugin.so"), 30)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", "-F", "499", timeout=60)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "499", timeout=60)
     assert done.status == 0, done
     t.assert_free()
     assert recording.total_shares().get("load_and_unload", 0) > 0.9, recording.total_shares()
@@ -116,7 +115,7 @@ def test_stopped_and_continued_from_outside(stillframe, target, tmp_path):
     t = target("deep", 10, "spin")
     t.may_be_stopped = True
     process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "-o", tmp_path / "r.sfr")
-    time.sleep(0.5)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr"), "it is sampled", 60)
     for turn in range(100 if LONG else 15):
         os.kill(t.pid, signal.SIGSTOP)
         until(lambda: status_of(t.pid)["State"][0] == "T", "it stops")
@@ -154,7 +153,7 @@ def test_recording_a_stopped_process(stillframe, target, tmp_path):
     t.may_be_stopped = True
     os.kill(t.pid, signal.SIGSTOP)
     until(lambda: status_of(t.pid)["State"][0] == "T", "it stops")
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", timeout=20)
     assert done.status == 0, done
     assert status_of(t.pid)["State"][0] == "T", "it was continued"
     assert {word for word, in recording.rows(
@@ -174,10 +173,10 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
         command = ["strace", "-f", "-o", str(log), "-p", str(t.pid)]
     other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 20)
+        until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 60)
         attached = cpu_of(t.pid)
-        until(lambda: cpu_of(t.pid) > attached + 0.1, "%s lets it run" % tracer, 20)
-        done = stillframe("record", "-p", t.pid, "-d", "1s", "-o", tmp_path / "r.sfr", timeout=20)
+        until(lambda: cpu_of(t.pid) > attached + 0.1, "%s lets it run" % tracer, 60)
+        done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "r.sfr", timeout=20)
         if done.status == 0:
             losses = Recording(tmp_path / "r.sfr").losses()
             assert losses.get("busy", 0) > 0, (done, losses)
@@ -215,17 +214,17 @@ def test_blocked_signals(stillframe, target, tmp_path):
 def test_uninterruptible_sleep(stillframe, target, tmp_path):
     """State D: bounded, accounted for, and the other thread's samples do not suffer."""
     t = target("dsleep", 4)
-    start = time.monotonic()
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=20)
-    assert time.monotonic() - start < 6
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
+    duration = recording.duration()
+    assert t.runs() and duration < 2, "%.3f s: it waited for the thread" % duration
     assert recording.total_shares().get("spin_beside", 0) > 0.9
     seen, lost, counted = recording.cpu()
-    assert seen > 0.9 * counted > 0.3, (seen, lost, counted)
+    assert seen > 0.9 * counted - 0.02 and seen > 0, (seen, lost, counted)
     asleep = recording.value("SELECT coalesce(sum(s.wall_ns), 0) FROM samples s JOIN states w ON w.id = s.state "
                              "WHERE w.word = 'blocked'") / 1e9
     gone = recording.value("SELECT coalesce(sum(wall_ns), 0) FROM losses") / 1e9
-    assert asleep + gone > 1.5, (asleep, gone)
+    assert asleep + gone > 0.75, (asleep, gone, duration)
     status, said = t.finish()
     assert status == 0, said
 
@@ -240,25 +239,29 @@ def test_leader_that_exits(stillframe, target, tmp_path):
 
 def test_signals_arrive(stillframe, target, tmp_path):
     """Numbered realtime signals from two sides while its threads are held: none lost, none doubled, order kept."""
-    t = target("signals_count", 20 if LONG else 4)
-    process = stillframe.start("record", "-p", t.pid, "-F", "5khz", "--blocked-rate", "1khz", "-o", tmp_path / "r.sfr")
-    status, said = t.finish(120)
-    done = stillframe.wait(process, 30)
-    assert status == 0, said
-    assert done.status == 0, done
-    holds = Recording(tmp_path / "r.sfr").value("SELECT coalesce(sum(count), 0) FROM holds")
-    assert holds > 500, "only %d holds: that proves nothing" % holds
+    holds, turns = 0, 0
+    while holds <= 500:   # fewer prove nothing; a busy machine takes some turns for them
+        t = target("signals_count", 20 if LONG else 3)
+        process = stillframe.start("record", "-p", t.pid, "-F", "5khz", "--blocked-rate", "1khz", "-o", tmp_path / "r.sfr")
+        status, said = t.finish(120)
+        done = stillframe.wait(process, 30)
+        assert status == 0, said
+        assert done.status == 0, done
+        holds += Recording(tmp_path / "r.sfr").value("SELECT coalesce(sum(count), 0) FROM holds")
+        turns += 1
+        assert turns < 10, "only %d holds" % holds
 
 
 def test_signals_arrive_under_dump(stillframe, target):
-    t = target("signals_count", 3)
-    end = time.monotonic() + 2.5
     dumps = 0
-    while time.monotonic() < end:
-        stillframe("dump", "-p", t.pid).ok()
-        dumps += 1
-    status, said = t.finish()
-    assert status == 0 and dumps > 5, said
+    while dumps <= 5:   # fewer prove nothing; a busy machine takes some turns for them
+        t = target("signals_count", 3)
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            stillframe("dump", "-p", t.pid).ok()
+            dumps += 1
+        status, said = t.finish()
+        assert status == 0, said
 
 
 def assert_few_partial(said):
@@ -274,7 +277,7 @@ def assert_few_partial(said):
 
 def test_no_call_fails(stillframe, target, tmp_path):
     """Every blocking system call, watched at a high rate: no EINTR, no early return, no short count."""
-    seconds = 20 if LONG else 6
+    seconds = 20 if LONG else 4
     t = target("eintr_table", seconds, 400)
     process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "--blocked-rate", "100hz", "-o", tmp_path / "r.sfr")
     status, said = t.finish(60)
@@ -285,12 +288,12 @@ def test_no_call_fails(stillframe, target, tmp_path):
     recording = Recording(tmp_path / "r.sfr")
     blocked = recording.value("SELECT sum(s.wall_ns) FROM samples s JOIN states w ON w.id = s.state "
                               "WHERE w.word = 'blocked'") / 1e9
-    assert blocked > 40 * (seconds - 2) * 0.8, "only %.1f s of sleep were looked at" % blocked
+    assert blocked > 40 * 0.5 * recording.duration(), "only %.1f s of sleep were looked at" % blocked
 
 
 def test_no_call_fails_under_dump(stillframe, target):
-    t = target("eintr_table", 5, 400)
-    end = time.monotonic() + 4
+    t = target("eintr_table", 4, 400)
+    end = time.monotonic() + 3
     while time.monotonic() < end:
         stillframe("dump", "-p", t.pid).ok()
     status, said = t.finish(60)
@@ -321,15 +324,15 @@ def test_accounts(stillframe, target, tmp_path):
     """ticks = samples + losses, for threads that run, sleep and wait for a CPU at once: each thread's every moment
     from its first to its last is in a sample or in a loss, and so is its CPU time."""
     t = target("many_threads", 40, 30, 4)   # more spinners than CPUs
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "3s", timeout=30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=30)
     assert done.status == 0, done
     recording.assert_accounts()
-    duration = recording.value("SELECT duration_ns FROM session")
-    for tid, name, wall, lost in recording.rows(
+    for tid, name, wall, lost, watched in recording.rows(
             "SELECT t.tid, t.name, t.wall_ns, (SELECT coalesce(sum(l.wall_ns), 0) FROM losses l "
-            "WHERE l.thread = t.thread) FROM thread_times t"):
-        assert abs(wall + lost - duration) < 0.1 * duration + 60e6, (
-            "%s: %.3f s sampled, %.3f s lost, of %.3f s" % (name, wall / 1e9, lost / 1e9, duration / 1e9))
+            "WHERE l.thread = t.thread), w.end_ns - w.start_ns FROM thread_times t JOIN threads w ON w.id = t.thread"):
+        # Between the last tick that was due and the last look, which may come late, a sleeper's time is nobody's.
+        assert 2e9 * 0.9 - 60e6 < wall + lost < watched * 1.05 + 60e6, (
+            "%s: %.3f s sampled, %.3f s lost, of %.3f s" % (name, wall / 1e9, lost / 1e9, watched / 1e9))
 
 
 def test_unprivileged_on_its_own_process(stillframe, tmp_path):
@@ -380,9 +383,10 @@ def test_two_at_once(stillframe, target, tmp_path):
 def test_itself(stillframe, target, tmp_path):
     """stillframe records a stillframe that records: neither hangs."""
     t = target("deep", 10, "spin")
-    first = stillframe.start("record", "-p", t.pid, "-d", "4s", "-o", tmp_path / "a.sfr")
-    time.sleep(0.5)
+    first = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "a.sfr")
+    until(lambda: ticks_so_far(tmp_path / "a.sfr"), "it records", 60)
     done, recording = stillframe.record(tmp_path / "b.sfr", "-p", first.pid, "-d", "1s", timeout=30)
     assert done.status == 0, done
+    first.send_signal(signal.SIGINT)
     done = stillframe.wait(first, 30)
     assert done.status == 0, done

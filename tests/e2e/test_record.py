@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import LONG, PROGRAMS, Recording, Target, need, need_root
+from conftest import LONG, PROGRAMS, Recording, Target, need, need_root, ticks_so_far, until
 
 
 def path_of(name):
@@ -41,9 +41,9 @@ def test_known_split(stillframe, tmp_path):
 def test_waiting_for_a_cpu_is_no_cpu_time(stillframe, tmp_path):
     """Beside programs that keep every CPU busy, a runnable thread mostly waits where it left a system call. Taking that
     for where it spends CPU time showed the target's clock reading, half a percent of it, at 9 %."""
-    busy = [subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL) for _ in range(2 * os.cpu_count())]
+    busy = [subprocess.Popen([path_of("busy_split"), "600"], stdout=subprocess.DEVNULL) for _ in range(2 * os.cpu_count())]
     try:
-        done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("busy_split"), 4, timeout=60)
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("busy_split"), 2, timeout=300)
     finally:
         for process in busy:
             process.kill()
@@ -65,16 +65,15 @@ def test_two_threads_are_seen_equally(stillframe, tmp_path):
 
 def test_attach_for_a_time(stillframe, target, tmp_path):
     t = target("deep", 30, "spin")
-    start = time.monotonic()
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "199hz")
-    took = time.monotonic() - start
     assert done.status == 0, done
-    assert 0.9 < took < 5, took
+    duration = recording.duration()
+    assert 0.9 < duration < 2, duration
     assert t.runs()
     t.assert_free()
     t.assert_moves()
     assert recording.value("SELECT complete FROM session") == 1
-    assert 150 <= recording.ticks <= 260, recording.ticks
+    assert 150 <= recording.ticks <= 260 * duration, (recording.ticks, duration)
     # Each stack is whole: the bottom, 31 calls, main, down to the first frame.
     stacks = recording.stacks_of("main")
     whole = sum(count for names, count in stacks
@@ -113,8 +112,8 @@ def test_blocked_threads_name_their_wait(stillframe, target, tmp_path):
         rows = recording.rows(
             "SELECT s.stack, sum(s.wall_ns), sum(s.cpu_ns) FROM samples s JOIN thread_names t ON t.thread = s.thread "
             "JOIN states w ON w.id = s.state WHERE t.name = ? AND w.word = 'blocked' GROUP BY s.stack", name)
-        wall = sum(row[1] for row in rows) / 1e9
-        assert abs(wall - 5 * 2) < 1.0, "%s: %.2f s of 5 threads in 2 s" % (name, wall)
+        wall, duration = sum(row[1] for row in rows) / 1e9, recording.duration()
+        assert 5 * 1.8 < wall < 5 * 1.1 * duration, "%s: %.2f s of 5 threads in %.2f s" % (name, wall, duration)
         stacks = [names for names, _ in recording.stacks_of(function)]
         assert stacks, "%s: nobody in %s" % (name, function)
         assert all(re.match(r"^\[.*%s.*\]$" % wait, names[0]) for names in stacks), stacks
@@ -130,13 +129,14 @@ def test_blocked_rate_is_lower(stillframe, target, tmp_path):
     assert done.status == 0, done
     ticks = dict(recording.rows("SELECT t.name, sum(s.ticks) FROM samples s JOIN thread_names t "
                                 "ON t.thread = s.thread GROUP BY t.name"))
-    assert 10 <= ticks["in-futex"] <= 30, ticks
-    assert 300 <= ticks["spinner"] <= 480, ticks
+    duration = recording.duration()   # two seconds, and what the end comes late
+    assert 10 <= ticks["in-futex"] <= 15 * duration, (ticks, duration)
+    assert 300 <= ticks["spinner"] <= 240 * duration, (ticks, duration)
 
 
 def test_clock_cpu_leaves_sleepers_out(stillframe, target, tmp_path):
     t = target("many_threads", 20, 30)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "--clock", "cpu")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "--clock", "cpu")
     assert done.status == 0, done
     names = {name for name, in recording.rows(
         "SELECT DISTINCT t.name FROM samples s JOIN thread_names t ON t.thread = s.thread")}
@@ -145,7 +145,7 @@ def test_clock_cpu_leaves_sleepers_out(stillframe, target, tmp_path):
 
 def test_only_some_threads(stillframe, target, tmp_path):
     t = target("many_threads", 20, 30)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "--threads", "^in-(poll|read)$")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "--threads", "^in-(poll|read)$")
     assert done.status == 0, done
     names = {name for name, in recording.rows(
         "SELECT DISTINCT t.name FROM samples s JOIN thread_names t ON t.thread = s.thread")}
@@ -207,7 +207,7 @@ def test_the_command_keeps_its_standard_streams(stillframe, tmp_path):
 def test_interrupt_ends_the_recording_not_the_target(stillframe, target, tmp_path):
     t = target("deep", 10, "spin")
     process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr")
-    time.sleep(1)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > 50, "it is sampled", 60)
     process.send_signal(signal.SIGINT)
     done = stillframe.wait(process, 20)
     assert done.status == 0, done
@@ -259,8 +259,8 @@ def test_builds_of_every_kind_have_whole_stacks(stillframe, target, tmp_path, na
     t = target(name, 30, "wave")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "-F", "499")
     assert done.status == 0, done
-    ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
-    assert ends.get("root", 0) >= 0.98 * recording.samples, ends
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
+    assert sum(ends.values()) - ends["root"] <= 0.02 * sum(ends.values()) + 1, ends
 
 
 def test_musl(stillframe, target, tmp_path):
@@ -283,8 +283,9 @@ def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arg
     t = target(name, *[path_of("plugin.so") if word == "PLUGIN" else word for word in arguments])
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "499")
     assert done.status == 0, done
-    ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
-    assert ends.get("root", 0) >= 0.98 * recording.samples, ends
+    # Samples, not their ticks: where it waits for a CPU, one place stands for many.
+    ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
+    assert sum(ends.values()) - ends["root"] <= 0.02 * sum(ends.values()) + 1, ends
 
 
 def test_a_program_whose_file_is_gone(stillframe, tmp_path):
