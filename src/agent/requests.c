@@ -10,6 +10,7 @@
 #include "agent/seats.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
+#include "frozen/weight.h"
 
 #define TIMEOUT_NS 50000000
 #define DEAF_NS 1000000      /* CPU time in which it blocked us; less, and it is leaving a handler */
@@ -93,12 +94,12 @@ static void cancel(struct sf_requests *requests, struct sf_request *request)
 	finish(requests, request);
 }
 
-/* For the thread to tell whether it was on a CPU (frozen/inside.c). */
+/* To tell whether it was on a CPU (frozen/weight.h). */
 static void tell_when(struct sf_seat *seat, int32_t tid, uint64_t woke_ns)
 {
-	uint64_t wait_ns = 0, switches;
+	uint64_t wait_ns = 0;
 
-	sf_own_run(tid, &wait_ns, &switches);
+	sf_raw_wait_ns(tid, &wait_ns);
 	atomic_store(&seat->asked_wait_ns, wait_ns);
 	atomic_store(&seat->asked_ns, woke_ns);
 }
@@ -110,6 +111,17 @@ static void ask(struct sf_requests *requests, struct sf_request *request, struct
 		finish(requests, request);
 	} else if (send(&request->thread, slot->number, request->generation) != 0) {
 		cancel(requests, request);
+	}
+}
+
+/* Those that walk themselves stand until they are told (frozen/weight.h). */
+static void judge_all(struct sf_requests *requests)
+{
+	for (uint32_t i = 0; requests->n && i < sf_inside.n_slots; i++) {
+		const struct sf_agent_thread *thread = &requests->of[i].thread;
+
+		if (requests->of[i].asked_ns)
+			sf_weight_judge(thread->seat, thread->tid);
 	}
 }
 
@@ -133,6 +145,7 @@ bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread 
 	requests->n++;
 	tell_when(thread->seat, thread->tid, woke_ns);
 	ask(requests, request, slot);
+	judge_all(requests);
 	return true;
 }
 
@@ -150,6 +163,7 @@ static void settle(struct sf_requests *requests, struct sf_request *request, uin
 
 void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns)
 {
+	judge_all(requests);
 	for (uint32_t i = 0; requests->n && i < sf_inside.n_slots; i++) {
 		if (requests->of[i].asked_ns)
 			settle(requests, &requests->of[i], now_ns);

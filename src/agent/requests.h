@@ -34,7 +34,10 @@ void sf_requests_deinit(struct sf_requests *requests);
 bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread *thread,
 		     uint64_t woke_ns);
 
-/* Notes which were answered; one that was not in time is cancelled, and counted as a loss. */
+/*
+ * Tells those that walk themselves how to weigh, and notes which were answered; one that was not in time is cancelled, and
+ * counted as a loss.
+ */
 void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns);
 
 #endif

@@ -14,6 +14,7 @@
 #include "frozen/context.h"
 #include "frozen/raw.h"
 #include "frozen/rearm.h"
+#include "frozen/weight.h"
 
 #include "frozen/frozen.h"
 
@@ -26,8 +27,6 @@ struct sf_inside sf_inside;
  * clock's interrupt.
  */
 #define DELIVERY_NS UINT64_C(8000)
-#define WAKE_NS UINT64_C(20000)   /* from the timer's interrupt, which displaces a thread, until the sampler runs */
-#define ON_CPU_NS UINT64_C(200000) /* in which most threads answer that were on a CPU */
 
 static void count(_Atomic uint64_t *counter)
 {
@@ -50,9 +49,8 @@ struct tick {
 	struct sf_seat *seat;
 	uint32_t slot, generation;   /* that it was asked with; SF_NO_SLOT: its own clock rang */
 	int32_t  tid;
-	uint32_t ticks;
 	uint64_t entered_ns, started_cpu_ns;
-	uint64_t cpu_ns, wall_ns;
+	struct sf_weight_taken weight;
 };
 
 static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
@@ -107,7 +105,7 @@ static bool is_ours(const siginfo_t *info, struct tick *tick)
 static void lose_tick(const struct tick *tick, enum sf_loss cause)
 {
 	sf_inside_lose(atomic_load_explicit(&tick->seat->serial, memory_order_relaxed), cause,
-		       tick->cpu_ns, tick->wall_ns, tick->ticks);
+		       tick->weight.cpu_ns, tick->weight.wall_ns, tick->weight.ticks);
 }
 
 /* Answers the request that the signal carries. NULL: it came too late, the slot may be anybody's by now. */
@@ -121,56 +119,10 @@ static struct sf_slot *answer(const struct tick *tick)
 	return NULL;
 }
 
-/* Rounded, and what that leaves over goes to the next sample: they add up to the CPU time. */
-static uint32_t count_ticks(struct sf_seat *seat, uint64_t cpu_ns, uint64_t period_ns)
-{
-	const int64_t due_ns = (int64_t)cpu_ns + seat->over_ns;
-	const uint32_t ticks = sf_seat_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
-	const int64_t over_ns = due_ns - (int64_t)(ticks * period_ns);
-
-	/* Not more than a period ahead or behind: after a burst of short samples it does not matter. */
-	seat->over_ns = over_ns < -(int64_t)period_ns || over_ns > (int64_t)period_ns ? 0 : over_ns;
-	return ticks;
-}
-
-/* All that the sample speaks for; ticks are those that were asked for, also of a clock that backs off. */
-static void weigh(struct tick *tick)
-{
-	struct sf_seat *seat = tick->seat;
-
-	tick->entered_ns = sf_raw_now_ns();
-	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
-	tick->cpu_ns = sf_seat_take_cpu(seat, tick->started_cpu_ns, &tick->ticks);
-	if (sf_inside.period_ns)
-		tick->ticks = count_ticks(seat, tick->cpu_ns, sf_inside.period_ns);
-	tick->wall_ns = tick->cpu_ns +
-			atomic_exchange_explicit(&seat->waited_ns, 0, memory_order_relaxed);
-}
-
-/*
- * Whether it was on a CPU when it was asked. If it had been waiting for one since before, it stands where it was
- * preempted, mostly behind a system call, and that says nothing of where it used CPU time: that stays
- * on its account. A wait that began when the sampler woke is the sampler's doing. (Who rings himself is on a CPU.)
- */
-static bool has_waited(const struct tick *tick)
-{
-	const uint64_t since_ns =
-		sf_raw_now_ns() - atomic_load_explicit(&tick->seat->asked_ns, memory_order_relaxed);
-	uint64_t wait_ns;
-
-	if (!sf_raw_wait_ns(&wait_ns))
-		return since_ns > ON_CPU_NS;
-	return wait_ns - atomic_load_explicit(&tick->seat->asked_wait_ns, memory_order_relaxed) >
-	       since_ns + WAKE_NS;
-}
-
-static void weigh_waiting(struct tick *tick)
+static void start(struct tick *tick)
 {
 	tick->entered_ns = sf_raw_now_ns();
 	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
-	tick->cpu_ns = 0;
-	tick->wall_ns = atomic_exchange_explicit(&tick->seat->waited_ns, 0, memory_order_relaxed);
-	tick->ticks = 1;
 }
 
 static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucontext)
@@ -178,23 +130,34 @@ static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucon
 	slot->tid = tick->tid;
 	slot->seat = (uint32_t)(tick->seat - sf_inside.seats);
 	slot->entered_ns = slot->tick_ns = tick->entered_ns;
-	slot->cpu_ns = tick->cpu_ns;
-	slot->wall_ns = tick->wall_ns;
-	slot->ticks = tick->ticks;
+	slot->cpu_ns = tick->weight.cpu_ns;
+	slot->wall_ns = tick->weight.wall_ns;
+	slot->ticks = tick->weight.ticks;
 	slot->label = atomic_load_explicit(&tick->seat->label, memory_order_relaxed);
 	sf_context_registers(ucontext, &slot->regs);
 	slot->ucontext = ucontext;
 }
 
-static void sample(struct sf_slot *slot, const struct tick *tick, const void *ucontext)
+static void stand(struct sf_slot *slot, const struct tick *tick)
 {
-	fill(slot, tick, ucontext);
-	if (atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) == SF_INSIDE_HANDLER) {
-		sf_inside_sample(slot->workspace, slot);
-		sf_slot_leave(slot);
-	} else if (!sf_slot_stand(slot, &sf_inside.bell, PATIENCE_NS)) {
+	if (!sf_slot_stand(slot, &sf_inside.bell, PATIENCE_NS))
 		lose_tick(tick, SF_LOSS_LATE);
+}
+
+static bool walks_itself(void)
+{
+	return atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) == SF_INSIDE_HANDLER;
+}
+
+/* In a slot that is filled. */
+static void sample(struct sf_slot *slot, const struct tick *tick)
+{
+	if (!walks_itself()) {
+		stand(slot, tick);
+		return;
 	}
+	sf_inside_sample(slot->workspace, slot);
+	sf_slot_leave(slot);
 }
 
 /* Sets the clock that rang. One that was asked has none, or it rings on as it was set. */
@@ -212,7 +175,7 @@ static void rearm(const struct tick *tick)
 	if (present_ns < asked_ns)
 		present_ns = asked_ns;
 	next_ns = sf_rearm_period(present_ns, asked_ns, cost_ns,
-				  tick->cpu_ns > present_ns ? tick->cpu_ns : present_ns);
+				  tick->weight.cpu_ns > present_ns ? tick->weight.cpu_ns : present_ns);
 	atomic_store_explicit(&seat->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
 		count(&sf_inside.n_backed_off);
@@ -230,21 +193,49 @@ static bool is_wanted(const struct tick *tick)
 	       !atomic_load_explicit(&tick->seat->visit_since_ns, memory_order_relaxed);
 }
 
+/* The sampler knows how it is to be weighed; then it walks itself. */
+static void sample_judged(struct sf_slot *slot, struct tick *tick, const void *ucontext)
+{
+	const enum sf_judged judged =
+		sf_weight_ask(tick->seat, tick->entered_ns, &sf_inside.bell, PATIENCE_NS);
+
+	if (judged == SF_JUDGED_NOT) {
+		sf_slot_leave(slot);
+		lose_tick(tick, SF_LOSS_LATE);
+		return;
+	}
+	tick->weight = judged == SF_JUDGED_WAITED ? sf_weigh_waiting(tick->seat) :
+						    sf_weigh(tick->seat, tick->started_cpu_ns);
+	fill(slot, tick, ucontext);
+	sf_inside_sample(slot->workspace, slot);
+	sf_slot_leave(slot);
+}
+
+/* Nothing is taken off its account before it is weighed: a loss is one of a tick only. */
+static void sample_asked(struct sf_slot *slot, struct tick *tick, const void *ucontext)
+{
+	start(tick);
+	tick->weight.ticks = 1;
+	if (walks_itself()) {
+		sample_judged(slot, tick, ucontext);
+		return;
+	}
+	fill(slot, tick, ucontext);
+	slot->cpu_ns = tick->started_cpu_ns;
+	slot->ticks = SF_TICKS_UNWEIGHED;
+	stand(slot, tick);
+}
+
 static void serve_request(struct tick *tick, const void *ucontext)
 {
 	struct sf_slot *slot = answer(tick);
 
 	if (!slot)
 		return;
-	if (!is_wanted(tick)) {
-		sf_slot_leave(slot);
-		return;
-	}
-	if (has_waited(tick))
-		weigh_waiting(tick);
+	if (is_wanted(tick))
+		sample_asked(slot, tick, ucontext);
 	else
-		weigh(tick);
-	sample(slot, tick, ucontext);
+		sf_slot_leave(slot);
 }
 
 static void serve_clock(struct tick *tick, const void *ucontext)
@@ -253,10 +244,12 @@ static void serve_clock(struct tick *tick, const void *ucontext)
 
 	if (!is_wanted(tick))
 		return;
-	weigh(tick);
+	start(tick);
+	tick->weight = sf_weigh(tick->seat, tick->started_cpu_ns);
 	slot = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, (uint32_t)tick->tid);
 	if (slot) {
-		sample(slot, tick, ucontext);
+		fill(slot, tick, ucontext);
+		sample(slot, tick);
 	} else {
 		count(&sf_inside.n_no_slot);
 		lose_tick(tick, SF_LOSS_NO_SLOT);

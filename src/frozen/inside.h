@@ -80,7 +80,8 @@ void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
 
 /*
  * Walks what stands in a slot, puts the sample into the outbox, and says how it ended. Without room in the
- * outbox it becomes a loss, or if not even that has room, the thread's next sample speaks for it. The sampler calls it between sf_slot_take and sf_slot_release. Signal-safe.
+ * outbox it becomes a loss, or if not even that has room, the thread's next sample speaks for it. The sampler calls it
+ * between sf_slot_take and sf_slot_release; whom it asked is weighed first (weight.h). Signal-safe.
  */
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
 

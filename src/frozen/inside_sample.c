@@ -6,6 +6,7 @@
 
 #include "frozen/hotspot.h"
 #include "frozen/raw.h"
+#include "frozen/weight.h"
 
 #include "frozen/frozen.h"
 
@@ -203,6 +204,8 @@ enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slo
 	sf_ask_fn *whom = asks(workspace, slot);
 	enum sf_end end;
 
+	if (slot->ticks == SF_TICKS_UNWEIGHED)
+		sf_weigh_asked(slot, &sf_inside.seats[slot->seat]);
 	still->arch = sf_inside.arch;
 	still->regs = slot->regs;
 	still->map = pin_map(slot);

@@ -2,6 +2,7 @@
 /* The clocks and the futex, asked of the kernel directly. */
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <time.h>
 
 #include "frozen/raw.h"
@@ -29,14 +30,31 @@ uint64_t sf_raw_thread_cpu_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat) */
-bool sf_raw_wait_ns(uint64_t *ret)
-{
-	const long fd = sf_raw4(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat",
-				O_RDONLY | O_CLOEXEC, 0);
-	char text[96];
-	long n, i = 0;
+#define FOLDER "/proc/self/task/"
+#define FILE_NAME "/schedstat"
 
+static void put_path(char ret[48], int32_t tid)
+{
+	char digits[10];
+	unsigned n = 0;
+	char *at = ret + sizeof(FOLDER) - 1;
+
+	memcpy(ret, FOLDER, sizeof(FOLDER) - 1);
+	for (uint32_t left = (uint32_t)tid; left || !n; left /= 10)
+		digits[n++] = (char)('0' + left % 10);
+	while (n)
+		*at++ = digits[--n];
+	memcpy(at, FILE_NAME, sizeof(FILE_NAME));
+}
+
+/* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat) */
+bool sf_raw_wait_ns(int32_t tid, uint64_t *ret)
+{
+	char path[48], text[96];
+	long fd, n, i = 0;
+
+	put_path(path, tid);
+	fd = sf_raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
 	n = sf_raw3(SYS_read, fd, text, sizeof(text));

@@ -64,10 +64,11 @@ uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
 
 /*
- * How long the calling thread was ready without a CPU, in all, from /proc/thread-self/schedstat: some 2 us.
- * False where the kernel or the file system does not tell.
+ * How long this thread of the process was ready without a CPU, in all, from /proc/self/task/TID/schedstat: some 2 us.
+ * Takes a descriptor of the calling thread's table meanwhile. False: gone, or the kernel or the file system does not
+ * tell.
  */
-bool sf_raw_wait_ns(uint64_t *ret);
+bool sf_raw_wait_ns(int32_t tid, uint64_t *ret);
 
 /* Sleeps while *word == value, at most timeout_ns (0: no limit), or until a wake or a signal. */
 void sf_raw_futex_wait(const void *word, uint32_t value, uint64_t timeout_ns);

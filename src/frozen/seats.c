@@ -130,6 +130,8 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store_explicit(&seat->asked, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->asked_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->asked_wait_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->judge_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&seat->judged, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
 	atomic_store_explicit(&seat->rings_as, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->clock_id, 0, memory_order_relaxed);

@@ -153,6 +153,9 @@ static void serve(const struct sf_slot *slot)
 		const uint32_t heard = sf_bell_rings(&sf_inside.bell);
 		unsigned n = 0;
 
+		frozen = 1;
+		sf_rig_judge();
+		frozen = 0;
 		for (unsigned i = 0; i < SF_RIG_SLOTS; i++)
 			n += walk(&sf_inside.slots[i]);
 		if (n == 0 && sf_inside.mode == SF_INSIDE_SAMPLER)

@@ -13,10 +13,12 @@
 #include "frozen/chain.h"
 #include "frozen/raw.h"
 #include "frozen/record.h"
+#include "frozen/weight.h"
 
 #define MAX_REGIONS 256
 #define DEPTH 256
 
+static struct sf_seat *_Atomic seats[SF_RIG_MAX_SERIAL];
 static uint64_t ring_bytes;
 static struct sf_workspace *own;
 struct sf_rig_sums sf_rig_sums[SF_RIG_MAX_SERIAL];
@@ -71,6 +73,7 @@ bool sf_rig_start(enum sf_inside_mode mode, uint64_t ring_size)
 {
 	memset(&sf_inside, 0, sizeof(sf_inside));
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
+	memset(seats, 0, sizeof(seats));
 	ring_bytes = ring_size;
 	sf_inside.pid = getpid();
 	sf_inside.cookie = 0x5157;
@@ -127,8 +130,9 @@ struct sf_seat *sf_rig_enter(uint32_t serial, uint64_t period_ns)
 	bool is_new;
 	struct sf_seat *seat = sf_seats_claim(sf_inside.seats, (int32_t)sf_raw0(SYS_gettid), &is_new);
 
-	if (!seat || !is_new)
+	if (!seat || !is_new || serial >= SF_RIG_MAX_SERIAL)
 		abort();
+	seats[serial] = seat;
 	sf_inside.period_ns = period_ns;
 	atomic_store(&seat->period_ns, period_ns);
 	atomic_store(&seat->serial, serial);
@@ -150,11 +154,22 @@ struct sf_workspace *sf_rig_workspace(void)
 	return own;
 }
 
+void sf_rig_judge(void)
+{
+	for (unsigned i = 0; i < SF_RIG_MAX_SERIAL; i++) {
+		struct sf_seat *seat = seats[i];
+
+		if (seat)
+			sf_weight_judge(seat, atomic_load(&seat->tid));
+	}
+}
+
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns)
 {
 	const uint32_t heard = sf_bell_rings(&sf_inside.bell);
 	unsigned n = 0;
 
+	sf_rig_judge();
 	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
 		struct sf_slot *slot = &sf_inside.slots[i];
 

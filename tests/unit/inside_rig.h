@@ -32,7 +32,9 @@ void sf_rig_stop(void);
 struct sf_seat *sf_rig_enter(uint32_t serial, uint64_t period_ns);
 void sf_rig_leave(struct sf_seat *seat);
 
-/* Walks whoever stands, once; waits up to wait_ns for the bell. For a thread in which the signal is blocked. */
+/* Tells those that were asked, and walk themselves, how to weigh. */
+void sf_rig_judge(void);
+/* The same, and walks whoever stands, once; waits up to wait_ns for the bell. For a thread in which the signal is blocked. */
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns);
 struct sf_workspace *sf_rig_workspace(void);
 

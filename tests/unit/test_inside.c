@@ -173,9 +173,38 @@ static void test_perf(void **state)
 
 /* --- requests --- */
 
+static _Atomic uint32_t n_running;
+
+static void *run_sampler(void *arg)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (n_running)
+		sf_rig_sample(arg, 20 * MS);
+	return NULL;
+}
+
+static pthread_t start_asking(void)
+{
+	pthread_t sampler;
+
+	n_running = 1;
+	assert_int_equal(pthread_create(&sampler, NULL, run_sampler, sf_rig_workspace()), 0);
+	return sampler;
+}
+
+static void stop_asking(pthread_t sampler)
+{
+	n_running = 0;
+	assert_int_equal(pthread_join(sampler, NULL), 0);
+}
+
 static void test_requests(void **state)
 {
 	struct sf_seat *seat = sf_rig_enter(1, 0);
+	const pthread_t sampler = start_asking();
 	uint32_t generation;
 
 	(void)state;
@@ -197,6 +226,7 @@ static void test_requests(void **state)
 	assert_true(sf_slot_request(&sf_inside.slots[0], &generation));
 	request(0, generation);
 	assert_all_free();
+	stop_asking(sampler);
 }
 
 /* --- weights --- */
@@ -229,6 +259,65 @@ static void test_weights(void **state)
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns - before);
 	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / (2 * MS),
 			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
+}
+
+/* As a sampler asks it that woke 5 ms ago, when the thread had waited for a CPU for so much less than by now. */
+static void ask(struct sf_seat *seat, uint64_t waited_ns)
+{
+	uint64_t asked_ns = sf_raw_now_ns() - 5 * MS, wait_ns = 0;
+	uint32_t generation;
+
+	assert_true(sf_raw_wait_ns((int32_t)sf_raw0(SYS_gettid), &wait_ns));
+	atomic_store(&seat->asked_ns, asked_ns);
+	atomic_store(&seat->asked_wait_ns, wait_ns - waited_ns);
+	assert_true(sf_slot_request(&sf_inside.slots[1], &generation));
+	request(1, generation);
+	sf_rig_drain();
+}
+
+/* One that had waited for a CPU since before it was asked: its sample is of no CPU time, which the next one gets. */
+static void test_who_waited_is_weighed_so(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+	const pthread_t sampler = start_asking();
+	uint64_t burnt_ns;
+
+	(void)state;
+	sf_inside.period_ns = MS;
+	ask(seat, 0);
+	burnt_ns = seat->spoken_ns;
+	assert_true(burnt_ns > 0);
+	burn(3 * MS);
+	atomic_store(&seat->waited_ns, 7 * MS);
+	ask(seat, 1000 * MS);
+	assert_int_equal(sf_rig_sums[1].n_samples, 2);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, burnt_ns);
+	assert_int_equal(seat->spoken_ns, burnt_ns);
+	assert_int_equal(seat->waited_ns, 0);
+	ask(seat, 0);
+	assert_int_equal(sf_rig_sums[1].n_samples, 3);
+	assert_true(sf_rig_sums[1].cpu_ns >= burnt_ns + 3 * MS);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+	assert_true(sf_rig_sums[1].ticks >= 5);
+	stop_asking(sampler);
+	assert_all_free();
+}
+
+/* Nobody weighs it: a tick is lost, its time is not. */
+static void test_nobody_weighs(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	(void)state;
+	burn(MS);
+	atomic_store(&seat->waited_ns, 77);
+	ask(seat, 0);
+	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_LATE], 1);
+	assert_int_equal(sf_rig_sums[1].n_samples, 0);
+	assert_int_equal(sf_rig_sums[1].ticks, 1);
+	assert_int_equal(seat->spoken_ns, 0);
+	assert_int_equal(seat->waited_ns, 77);
+	assert_all_free();
 }
 
 /* Each is rounded, and together they are as many as periods have gone by. */
@@ -426,7 +515,6 @@ static void test_jitter_where_it_pays(void **state)
 
 #define N_THREADS 6
 #define ENOUGH 20 /* samples of each thread; all but the last one are deep in it */
-static _Atomic uint32_t n_running;
 static uint64_t spoken[N_THREADS + 1], used[N_THREADS + 1];
 
 static __attribute__((noinline)) uint64_t recurse(unsigned depth)
@@ -453,17 +541,6 @@ static void *work(void *arg)
 	spoken[number] = seat->spoken_ns;
 	used[number] = sf_raw_thread_cpu_ns();
 	n_running--;
-	return NULL;
-}
-
-static void *run_sampler(void *arg)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	while (n_running)
-		sf_rig_sample(arg, 20 * MS);
 	return NULL;
 }
 
@@ -562,6 +639,10 @@ int main(void)
 		HANDLER(test_requests),
 		HANDLER(test_weights),
 		HANDLER(test_ticks_add_up),
+		HANDLER(test_who_waited_is_weighed_so),
+		SAMPLER(test_who_waited_is_weighed_so),
+		HANDLER(test_nobody_weighs),
+		SAMPLER(test_nobody_weighs),
 		HANDLER(test_a_full_outbox),
 		HANDLER(test_no_slot),
 		SAMPLER(test_nobody_comes),

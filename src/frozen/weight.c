@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frozen/weight.h"
+
+#include "frozen/inside.h"
+#include "frozen/raw.h"
+
+#include "frozen/frozen.h"
+
+#define WAKE_NS UINT64_C(20000)   /* from the timer's interrupt, which displaces a thread, until the sampler runs */
+#define ON_CPU_NS UINT64_C(200000) /* in which most threads answer that were on a CPU */
+
+/* Rounded, and what that leaves over goes to the next sample: they add up to the CPU time. */
+static uint32_t count_ticks(struct sf_seat *seat, uint64_t cpu_ns, uint64_t period_ns)
+{
+	const int64_t due_ns = (int64_t)cpu_ns + seat->over_ns;
+	const uint32_t ticks = sf_seat_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
+	const int64_t over_ns = due_ns - (int64_t)(ticks * period_ns);
+
+	/* Not more than a period ahead or behind: after a burst of short samples it does not matter. */
+	seat->over_ns = over_ns < -(int64_t)period_ns || over_ns > (int64_t)period_ns ? 0 : over_ns;
+	return ticks;
+}
+
+static uint64_t take_waited(struct sf_seat *seat)
+{
+	return atomic_exchange_explicit(&seat->waited_ns, 0, memory_order_relaxed);
+}
+
+struct sf_weight_taken sf_weigh(struct sf_seat *seat, uint64_t cpu_clock_ns)
+{
+	struct sf_weight_taken ret;
+
+	ret.cpu_ns = sf_seat_take_cpu(seat, cpu_clock_ns, &ret.ticks);
+	if (sf_inside.period_ns)
+		ret.ticks = count_ticks(seat, ret.cpu_ns, sf_inside.period_ns);
+	ret.wall_ns = ret.cpu_ns + take_waited(seat);
+	return ret;
+}
+
+struct sf_weight_taken sf_weigh_waiting(struct sf_seat *seat)
+{
+	return (struct sf_weight_taken){ .wall_ns = take_waited(seat), .ticks = 1 };
+}
+
+/* Whether the thread, which answered at entered_ns, was waiting for a CPU since before the sampler woke that asked it. */
+static bool has_waited(const struct sf_seat *seat, int32_t tid, uint64_t entered_ns)
+{
+	const uint64_t since_ns =
+		entered_ns - atomic_load_explicit(&seat->asked_ns, memory_order_relaxed);
+	uint64_t wait_ns;
+
+	if (!sf_raw_wait_ns(tid, &wait_ns))
+		return since_ns > ON_CPU_NS;
+	return wait_ns - atomic_load_explicit(&seat->asked_wait_ns, memory_order_relaxed) >
+	       since_ns + WAKE_NS;
+}
+
+void sf_weigh_asked(struct sf_slot *slot, struct sf_seat *seat)
+{
+	const struct sf_weight_taken taken = has_waited(seat, slot->tid, slot->entered_ns) ?
+		sf_weigh_waiting(seat) : sf_weigh(seat, slot->cpu_ns);
+
+	slot->cpu_ns = taken.cpu_ns;
+	slot->wall_ns = taken.wall_ns;
+	slot->ticks = taken.ticks;
+}
+
+/* See sf_bell_wait. */
+static void ring(struct sf_bell *bell)
+{
+	atomic_fetch_add(&bell->rings, 1);
+	if (atomic_load(&bell->asleep) && atomic_exchange(&bell->asleep, 0))
+		sf_raw_futex_wake(&bell->rings, 1);
+}
+
+static enum sf_judged wait_for_word(struct sf_seat *seat, uint64_t patience_ns)
+{
+	const uint64_t until_ns = sf_raw_now_ns() + patience_ns;
+	uint64_t now_ns;
+	uint32_t judged;
+
+	while ((judged = atomic_load(&seat->judged)) == SF_JUDGED_NOT &&
+	       (now_ns = sf_raw_now_ns()) < until_ns)
+		sf_raw_futex_wait(&seat->judged, SF_JUDGED_NOT, until_ns - now_ns);
+	return (enum sf_judged)judged;
+}
+
+/*
+ * Who takes judge_ns away decides: the sampler, which then says its word, or the thread, for which nobody does any
+ * more. A sampler that was stopped between the two may say it later, in answer to nobody: at worst to the next question.
+ */
+enum sf_judged sf_weight_ask(struct sf_seat *seat, uint64_t entered_ns, struct sf_bell *bell,
+			     uint64_t patience_ns)
+{
+	enum sf_judged judged;
+
+	atomic_store(&seat->judged, SF_JUDGED_NOT);
+	atomic_store(&seat->judge_ns, entered_ns);
+	ring(bell);
+	judged = wait_for_word(seat, patience_ns);
+	if (judged == SF_JUDGED_NOT && !atomic_exchange(&seat->judge_ns, 0))
+		judged = wait_for_word(seat, patience_ns);
+	return judged;
+}
+
+void sf_weight_judge(struct sf_seat *seat, int32_t tid)
+{
+	uint64_t entered_ns = atomic_load(&seat->judge_ns);
+
+	if (!entered_ns || !atomic_compare_exchange_strong(&seat->judge_ns, &entered_ns, 0))
+		return;
+	atomic_store(&seat->judged, has_waited(seat, tid, entered_ns) ? SF_JUDGED_WAITED :
+									SF_JUDGED_ON_CPU);
+	sf_raw_futex_wake(&seat->judged, 1);
+}
