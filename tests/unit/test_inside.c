@@ -299,6 +299,12 @@ static void test_who_waited_is_weighed_so(void **state)
 	assert_true(sf_rig_sums[1].cpu_ns >= burnt_ns + 3 * MS);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
 	assert_true(sf_rig_sums[1].ticks >= 5);
+	/* A wait that began when the sampler woke is the sampler's doing. */
+	burn(3 * MS);
+	burnt_ns = seat->spoken_ns;
+	ask(seat, 2 * MS);
+	assert_true(seat->spoken_ns >= burnt_ns + 3 * MS);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
 	stop_asking(sampler);
 	assert_all_free();
 }
