@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/jvm_tool.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -19,14 +20,23 @@
 #define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
 #define LONG_PATIENCE_S 8            /* ... and for what AsyncGetCallTrace needs */
 
+/* What a profile wants of the machine; nothing when none is under way. */
+#define WANTS_THREADS 1u             /* their beginnings, ends and names */
+#define WANTS_TO_ASK 2u              /* java-walk=agct or both */
+
 static struct {
-	struct sf_jni_vm *vm;        /* NULL: no machine has loaded us */
+	struct sf_jni_vm *_Atomic vm; /* NULL: no machine has loaded us, or was met; set when all else is */
 	struct sf_jvmti *jvmti;
 	int version;                 /* of the JDK, 0: unknown */
+	_Atomic bool meeting;        /* once */
 	_Atomic bool started;        /* it runs Java: its functions may be called */
-	_Atomic bool on;             /* a profile is under way */
-	_Atomic bool asks;           /* ... with java-walk=agct or both */
+	_Atomic unsigned wants;
 } tool;
+
+static bool wants(unsigned what)
+{
+	return (atomic_load(&tool.wants) & what) != 0;
+}
 
 /* --- names of threads --- */
 
@@ -66,7 +76,7 @@ static void on_thread_start(struct sf_jvmti *jvmti, struct sf_jni *jni, void *th
 	struct sf_seat *seat;
 
 	(void)jvmti;
-	if (atomic_load(&tool.on) && thread) {
+	if (wants(WANTS_THREADS) && thread) {
 		name_thread(jni, thread);
 		seat = sf_agent_own_seat(NULL);
 		if (seat) {
@@ -132,7 +142,7 @@ static void on_class_prepare(struct sf_jvmti *jvmti, struct sf_jni *jni, void *t
 	(void)jvmti;
 	(void)jni;
 	(void)thread;
-	if (atomic_load(&tool.asks))
+	if (wants(WANTS_TO_ASK))
 		make_ids(class);
 	errno = error;
 }
@@ -145,13 +155,18 @@ static void on_compiled(struct sf_jvmti *jvmti)
 
 /* --- the life of the machine --- */
 
-/* On a thread that the machine knows, with its object for Java. */
+/*
+ * On a thread that the machine knows, with its object for Java. It may come late, when nobody wants it any more: who
+ * ends takes back the wish first, so one of the two turns asking off.
+ */
 static void be_ready_to_ask(struct sf_jni *jni, void *thread)
 {
-	if (!atomic_load(&tool.asks) || !sf_jvm_walk_measure(jni, thread))
+	if (!wants(WANTS_TO_ASK) || !sf_jvm_walk_measure(jni, thread))
 		return;
 	make_all_ids(jni);
 	sf_jvm_walk_on();
+	if (!wants(WANTS_TO_ASK))
+		sf_jvm_walk_off();
 }
 
 static void on_init(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
@@ -160,8 +175,7 @@ static void on_init(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
 
 	(void)jvmti;
 	atomic_store(&tool.started, true);
-	if (atomic_load(&tool.on))
-		be_ready_to_ask(jni, thread);
+	be_ready_to_ask(jni, thread);
 	errno = error;
 }
 
@@ -202,15 +216,29 @@ static void set_callbacks(void)
 	sf_jvmti_callbacks(tool.jvmti, callbacks, 35 * (int32_t)sizeof(void *));
 }
 
-static void notify(bool on)
+/* The machine's beginning and end are to be known of always. */
+static void notify(unsigned wanted)
 {
 	for (size_t i = 0; i < N_EVENTS; i++) {
-		if (on && events[i].asks && !atomic_load(&tool.asks))
-			continue;
-		/* The machine's end is to be known of always. */
-		if (on || (events[i].event != SF_JVM_INIT && events[i].event != SF_JVM_DEATH))
-			sf_jvmti_notify(tool.jvmti, on, events[i].event);
+		const unsigned for_whom = events[i].asks ? WANTS_TO_ASK : WANTS_THREADS;
+
+		if (events[i].event != SF_JVM_INIT && events[i].event != SF_JVM_DEATH)
+			sf_jvmti_notify(tool.jvmti, (wanted & for_whom) != 0, events[i].event);
 	}
+}
+
+/*
+ * Events as they are wanted now, whoever asked for that and however late: it is looked at again behind the last of them, so of
+ * two at once the one that ends last leaves what is right.
+ */
+static void settle(void)
+{
+	unsigned wanted;
+
+	do {
+		wanted = atomic_load(&tool.wants);
+		notify(wanted);
+	} while (wanted != atomic_load(&tool.wants));
 }
 
 /* "17", and up to 8 "1.8". */
@@ -231,9 +259,12 @@ void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
 	void *jvmti = NULL;
 	const struct sf_jvm_capabilities wanted = { { SF_JVM_CAN_SEE_COMPILED } };
 
-	if (tool.vm || sf_vm_get_env(vm, &jvmti, SF_JVMTI_1_2) != 0)
+	if (atomic_exchange(&tool.meeting, true))
 		return;
-	tool.vm = vm;
+	if (sf_vm_get_env(vm, &jvmti, SF_JVMTI_1_2) != 0) {
+		atomic_store(&tool.meeting, false);
+		return;
+	}
 	tool.jvmti = jvmti;
 	tool.version = read_version();
 	atomic_store(&tool.started, started);
@@ -241,12 +272,14 @@ void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
 	set_callbacks();
 	sf_jvmti_notify(tool.jvmti, true, SF_JVM_INIT);
 	sf_jvmti_notify(tool.jvmti, true, SF_JVM_DEATH);
+	atomic_store(&tool.vm, vm);
 }
 
 /* --- calling the machine --- */
 
 /* Shared by who waits and who is waited for; the last one frees it. */
 struct errand {
+	struct sf_jni_vm *vm;
 	void (*run)(struct sf_jni *jni, void *thread);
 	sem_t done;
 	_Atomic int owners;
@@ -266,10 +299,11 @@ static void *run_errand(void *arg)
 	struct sf_jni_attach how = { .version = SF_JNI_1_6, .name = "stillframe" };
 	void *jni = NULL, *thread = NULL;
 
-	if (sf_vm_attach_daemon(tool.vm, &jni, &how) == 0) {
-		if (sf_jvmti_current_thread(tool.jvmti, &thread) == 0)
+	if (sf_vm_attach_daemon(errand->vm, &jni, &how) == 0) {
+		sf_jvm_tool_meet(errand->vm, true);
+		if (atomic_load(&tool.vm) && sf_jvmti_current_thread(tool.jvmti, &thread) == 0)
 			errand->run(jni, thread);
-		sf_vm_detach(tool.vm);
+		sf_vm_detach(errand->vm);
 	}
 	sem_post(&errand->done);
 	leave(errand);
@@ -306,13 +340,14 @@ static bool start_errand(struct errand *errand)
 }
 
 /* By a thread of its own, which the machine knows for so long. False: it did not come back in time. */
-static bool send(void (*run)(struct sf_jni *jni, void *thread), int seconds)
+static bool send(struct sf_jni_vm *vm, void (*run)(struct sf_jni *jni, void *thread), int seconds)
 {
 	struct errand *errand = calloc(1, sizeof(*errand));
 	bool ok;
 
 	if (!errand)
 		return false;
+	errand->vm = vm;
 	errand->run = run;
 	sem_init(&errand->done, 0, 0);
 	atomic_store(&errand->owners, 2);
@@ -326,17 +361,10 @@ static bool send(void (*run)(struct sf_jni *jni, void *thread), int seconds)
 
 /* --- a profile --- */
 
-static void begin_on_thread(struct sf_jni *jni, void *thread)
+static void settle_on_thread(struct sf_jni *jni, void *thread)
 {
-	notify(true);
+	settle();
 	be_ready_to_ask(jni, thread);
-}
-
-static void end_on_thread(struct sf_jni *jni, void *thread)
-{
-	(void)jni;
-	(void)thread;
-	notify(false);
 }
 
 static bool refuse(const char *why, struct sf_error *err)
@@ -345,11 +373,37 @@ static bool refuse(const char *why, struct sf_error *err)
 	return sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: %s", why);
 }
 
+static void only_meet(struct sf_jni *jni, void *thread)
+{
+	(void)jni;
+	(void)thread;
+}
+
+/*
+ * Where the agent was preloaded nothing has introduced the machine: it is asked for (JNI, "The Invocation API"), once it
+ * has started. Its tool interface wants a thread that it knows.
+ */
+static bool look_for_machine(struct sf_error *err)
+{
+	typedef int32_t created(struct sf_jni_vm **ret, int32_t capacity, int32_t *n_ret);
+	created *find = (created *)(uintptr_t)dlsym(RTLD_DEFAULT, "JNI_GetCreatedJavaVMs");
+	struct sf_jni_vm *vm = NULL;
+	int32_t n = 0;
+
+	if (atomic_load(&tool.vm))
+		return true;
+	if (!find || find(&vm, 1, &n) != 0 || n < 1 || !vm)
+		return refuse("there is no Java virtual machine here, or not yet: start it with -agentpath:"
+			      ".../libstillframe-agent.so=listen, or record -p PID once it runs", err);
+	if (!send(vm, only_meet, PATIENCE_S))
+		return refuse("the Java virtual machine does not answer", err);
+	return atomic_load(&tool.vm) || refuse("the Java virtual machine has no tool interface for us", err);
+}
+
 static bool may_ask(const struct sf_agent_options *options, struct sf_error *err)
 {
-	if (!tool.vm)
-		return refuse("no Java virtual machine has loaded the agent: -agentpath:.../"
-			      "libstillframe-agent.so=listen, or record -p PID on a program without it", err);
+	if (!look_for_machine(err))
+		return false;
 	sf_inside.ask_too = options->java_walk == SF_AGENT_JAVA_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
@@ -357,18 +411,19 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)
 {
 	bool asks = options->java_walk != SF_AGENT_JAVA_TABLES;
+	struct sf_jni_vm *vm;
 
 	if (asks && !may_ask(options, err))
 		return false;
-	if (!tool.vm)
+	vm = atomic_load(&tool.vm);
+	if (!vm)
 		return true;
-	atomic_store(&tool.asks, asks);
-	atomic_store(&tool.on, true);
+	atomic_store(&tool.wants, WANTS_THREADS | (asks ? WANTS_TO_ASK : 0));
 	if (!atomic_load(&tool.started)) {
-		notify(true);
+		settle();
 		return true;
 	}
-	if (!send(begin_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
+	if (!send(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
 		return refuse("the Java virtual machine does not answer", err);
 	return !asks || atomic_load(&sf_inside.ask) ||
 	       refuse("the Java virtual machine's threads are not laid out as expected", err);
@@ -376,10 +431,9 @@ bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *
 
 void sf_jvm_tool_end(void)
 {
+	const unsigned wanted = atomic_exchange(&tool.wants, 0);
+
 	sf_jvm_walk_off();
-	if (!atomic_exchange(&tool.on, false))
-		return;
-	atomic_store(&tool.asks, false);
-	if (atomic_load(&tool.started))
-		send(end_on_thread, PATIENCE_S);
+	if (wanted && atomic_load(&tool.started))
+		send(atomic_load(&tool.vm), settle_on_thread, PATIENCE_S);
 }

@@ -2,10 +2,12 @@
 /*
  * What a Java virtual machine tells the agent by its Tool Interface while a profile is under way, if it has loaded
  * the agent itself: threads that begin and end, with their names; and, for --java-walk=agct, what
- * AsyncGetCallTrace needs: ids for all methods (jvm_walk.h). Between profiles nothing of it is on.
+ * AsyncGetCallTrace needs: ids for all methods (jvm_walk.h). Between profiles nothing of it is on. A machine that has not
+ * loaded us is called only for --java-walk=agct.
  *
  * The machine's functions are called by threads that it knows: by its own, in events, and by one that is made for it
- * and is gone again. A machine that does not answer in time is left alone.
+ * and is gone again. A machine that does not answer in time is left alone; when it answers later, it gets what is
+ * wanted then, which is nothing when the profile is over.
  */
 #ifndef SF_AGENT_JVM_TOOL_H
 #define SF_AGENT_JVM_TOOL_H
@@ -16,7 +18,7 @@
 #include "agent/options.h"
 #include "base/error.h"
 
-/* The machine that has loaded us; `started`: it runs Java already. Once; any thread. */
+/* The machine that has loaded us; `started`: it runs Java already. Once; a thread that it knows, if it has started. */
 void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started);
 
 /*

@@ -4,14 +4,15 @@
  * descriptors is not ours.
  *
  * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record makes that one build it,
- * and we look again for a while. Without one, or when it takes too long, it is built here, between two other things
- * that the keeper does.
+ * and we look again for a while. Without one, or when it takes too long, or where that one's cache is none that we see (it is
+ * in another container, or we have no folder for one), it is built here, between two other things that the keeper does.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/keep.h"
 #include "frozen/slot.h"
+#include "os/channel.h"
 #include "os/clock.h"
 #include "stream/record.h"
 #include "unwind/cache.h"
@@ -85,10 +86,22 @@ static void build_anew(struct sf_image *image)
 	sf_image_close(image);
 }
 
+/* Whether what a stillframe at the other end puts into its cache may appear in ours. */
+static bool shares_cache(const struct sf_keep *keep)
+{
+	int32_t peer = 0;
+	int folder = keep->channel.fd >= 0 ? sf_cache_open() : -1;
+
+	if (folder < 0)
+		return false;
+	close(folder);
+	return sf_channel_peer(keep->channel.fd, &peer) && peer != 0;
+}
+
 /* One table at a time is built: other things wait meanwhile. */
 static void try_missing(struct sf_keep *keep, uint64_t now_ns)
 {
-	uint64_t patience_ns = keep->channel.fd >= 0 ? PATIENCE_NS : 0;
+	uint64_t patience_ns = shares_cache(keep) ? PATIENCE_NS : 0;
 	bool built = false;
 	size_t n = 0;
 
@@ -262,7 +275,7 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	if (!keep->images)
 		return sf_fail_memory(err);
 	sf_process_init(&keep->process, keep->pid);
-	loading.build_until_ns = keep->channel.fd >= 0 ? 0 : sf_now_ns() + FIRST_BUILD_NS;
+	loading.build_until_ns = shares_cache(keep) ? 0 : sf_now_ns() + FIRST_BUILD_NS;
 	ok = renew(keep, err);
 	/* A virtual machine that runs already is in the map before the first sample. */
 	if (ok)

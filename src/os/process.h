@@ -37,6 +37,15 @@ bool sf_process_check(int32_t pid, struct sf_error *err);
  */
 int32_t sf_process_live_id(int32_t pid);
 
+/*
+ * A descriptor that stands for this process and for no later one with its id; -1 and errno (ENOSYS, before Linux 5.3;
+ * EPERM, where a policy refuses it). The caller closes.
+ */
+int sf_process_open(int32_t pid);
+
+/* A signal to that process; false and errno, ESRCH when it is gone. `fd` -1: to whoever has the id now. */
+bool sf_process_signal(int fd, int32_t pid, int number);
+
 /* Its short name; its command line with blanks between the words, cut to size. "" when unknown. */
 void sf_process_name(int32_t pid, char *ret, size_t size);
 void sf_process_command(int32_t pid, char *ret, size_t size);

@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
@@ -60,6 +61,12 @@ class Jdk:
         """A folder with the class by which the JVM's own tests call into it."""
         folder = self.classes + "-white"
         self.compile(folder, "WhiteBox.java")
+        return folder
+
+    def by_bytecode(self):
+        """A folder with the same classes, in which each bytecode has a line of its own."""
+        folder = self.classes + "-bytecodes"
+        subprocess.run([sys.executable, os.path.join(SOURCES, "lines_are_bytecodes.py"), self.classes, folder], check=True)
         return folder
 
 

@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
-from conftest import AGENT, Recording, STILLFRAME, need
-from java_stacks import jdk  # noqa: F401 (a fixture)
+from conftest import AGENT, Recording, STILLFRAME, need, until
+from java_stacks import Stacks, jdk  # noqa: F401 (jdk is a fixture)
 from test_signal_engine import NO_PTRACE
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
@@ -206,3 +207,130 @@ def test_a_long_path(stillframe, target, jdk, tmp_path):
     else:
         assert "up to 1024 bytes" in done.fails().err, done
     assert what_it_said(t, jdk)[0] == []
+
+
+# --- a machine that hangs ------------------------------------------------------------------------
+
+
+def in_time(stillframe, pid, path, seconds):
+    """The one message with which loading is given up."""
+    since = time.monotonic()
+    done = record(stillframe, pid, path, timeout=seconds + 30).fails()
+    assert time.monotonic() - since < seconds, done
+    assert not os.path.exists(path) and not left_behind(pid)
+    assert done.err.count("stillframe: ") == 1, done
+    return done
+
+
+def test_a_stopped_machine(stillframe, target, jdk, tmp_path):
+    """It is told at once, and the JVM gets no SIGQUIT for which nothing would be in place when it goes on."""
+    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    os.kill(t.pid, signal.SIGSTOP)
+    until(lambda: "(stopped)" in open("/proc/%d/status" % t.pid).read(), "it is stopped")
+    done = in_time(stillframe, t.pid, tmp_path / "r.sfr", 8)
+    assert "it is stopped" in done.err and "kill -CONT" in done.err, done
+    os.kill(t.pid, signal.SIGCONT)
+    t.assert_moves()
+    record(stillframe, t.pid, tmp_path / "later.sfr").ok()
+    assert what_it_said(t, jdk)[0] == []
+
+
+def attach_socket(jdk, t):
+    subprocess.run([jdk.folder + "/bin/jcmd", str(t.pid), "VM.version"], check=True, capture_output=True, timeout=60)
+    return "/tmp/.java_pid%d" % t.pid
+
+
+def clients(name, n):
+    """Connections of others, who say nothing."""
+    made = []
+    for _ in range(n):
+        made.append(socket.socket(socket.AF_UNIX))
+        made[-1].settimeout(2)
+        try:
+            made[-1].connect(name)
+        except (socket.timeout, BlockingIOError):
+            break   # it is full
+    return made
+
+
+def test_a_busy_listener(stillframe, target, jdk, tmp_path):
+    """It serves somebody who does not go on; then so many that no more are let in. Nothing is loaded later by itself."""
+    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    name = attach_socket(jdk, t)
+    others = clients(name, 1)
+    done = in_time(stillframe, t.pid, tmp_path / "r.sfr", 45)
+    assert "does not answer" in done.err and "one request at a time" in done.err, done
+    others += clients(name, 100)
+    assert len(others) < 100
+    done = in_time(stillframe, t.pid, tmp_path / "r.sfr", 20)
+    assert "too many wait" in done.err and "one request at a time" in done.err, done
+    t.assert_moves()
+    for other in others:
+        other.close()
+    record(stillframe, t.pid, tmp_path / "later.sfr").ok()
+    assert Recording(tmp_path / "later.sfr").samples > 20
+    # A thread dump would be here.
+    assert what_it_said(t, jdk)[0] == []
+
+
+# --- a container ---------------------------------------------------------------------------------
+
+CONTAINER = """
+set -e
+mount --make-rprivate /
+mount -t tmpfs none "$1"
+cd "$1"
+for each in usr lib lib64 bin etc; do
+    mkdir $each
+    mount --rbind -o ro /$each $each
+done
+mkdir tmp proc dev classes old
+chmod 1777 tmp
+mount --bind "$2" classes
+mount --rbind /dev dev
+mount -t proc none proc
+pivot_root . old
+umount -l /old
+shift 2
+exec "$@"
+"""
+
+
+def java_in(pid):
+    """The process in which a container's java is, by its id here."""
+    for child in open("/proc/%d/task/%d/children" % (pid, pid)).read().split():
+        if open("/proc/%s/comm" % child).read() == "java\n":
+            return int(child)
+    return None
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root, for a container")
+@pytest.mark.parametrize("engine", ["signal", "ptrace"])
+def test_a_container(stillframe, target, jdk, engine, tmp_path):
+    """Process ids, mounts, root folder and /tmp of its own: watched from outside, by the id that it has there."""
+    need("unshare", "pivot_root")
+    if not os.path.exists("/proc/self/task/%d/children" % os.getpid()):
+        pytest.skip("the kernel does not list children")
+    root = tempfile.mkdtemp(prefix="stillframe-test-", dir="/tmp")
+    try:
+        t = target(["unshare", "-p", "-m", "-f", "--kill-child", "sh", "-c", CONTAINER, "sh", root, jdk.classes,
+                    jdk.folder + "/bin/java", "-cp", "/classes", "Demo", "chain"], env=PLAIN)
+        pid = java_in(t.pid)
+        assert pid and re.search(r"^NSpid:\t%d\t1$" % pid, open("/proc/%d/status" % pid).read(), re.M)
+        path = str(tmp_path / "r.sfr")
+        stillframe("record", "-p", pid, "-e", engine, "-F", "200hz", "-d", "2s", "-o", path).ok()
+        stacks = Stacks(path)
+        assert stacks.ends()["root"] >= 0.99 * stacks.ticks() - 3, stacks.ends()
+        chain = stacks.ticks(lambda name, stack, end: name == "worker-with-a-long-name-chain" and
+                             "Demo.chain" in [frame[0] for frame in stack])
+        assert chain > 20, chain
+        inside = os.listdir("/proc/%d/root/tmp" % pid)
+        assert not [name for name in inside if name.startswith((".attach", "libstillframe"))], inside
+        assert (".java_pid1" in inside) == (engine == "signal"), inside
+        assert "/tmp/.java_pid%d" % pid not in ["/tmp/" + name for name in os.listdir("/tmp")]
+        os.kill(pid, signal.SIGTERM)
+        status, said = t.finish()
+        assert status in (143, -signal.SIGTERM), status
+        assert [line for line in said.splitlines() if line != "ready" and not line.startswith(WARNING)] == [], said
+    finally:
+        os.rmdir(root)

@@ -6,9 +6,11 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -272,4 +274,16 @@ size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
 	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 
 	return n > 0 ? (size_t)n : 0;
+}
+
+int sf_process_open(int32_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool sf_process_signal(int fd, int32_t pid, int number)
+{
+	if (fd < 0)
+		return kill(pid, number) == 0;
+	return syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0;
 }

@@ -43,7 +43,7 @@ static long ask(const struct sf_load_target *target, unsigned version, const cha
 		return -1;
 	}
 	fd = sf_load_connect(target, err);
-	return fd < 0 ? -1 : sf_load_ask(fd, request, size, ret, MAX_REPLY, err);
+	return fd < 0 ? -1 : sf_load_ask(target, fd, request, size, ret, MAX_REPLY, err);
 }
 
 /* The older protocol wherever it has room: all know it. */

@@ -14,11 +14,14 @@
 
 #include "base/cleanup.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 #define LISTEN_NS UINT64_C(10000000000)
-#define ANSWER_NS UINT64_C(20000000000)
 #define LOOK_NS 10000000
 #define LOOK_MAX_NS 200000000
+
+#define BUSY "It takes one request at a time, also those of jcmd and its like, and none while all its threads stand " \
+	"still. What hangs is seen with stillframe dump; -e ptrace needs no agent."
 
 /* --- the socket --- */
 
@@ -138,7 +141,7 @@ static int trigger(const struct sf_load_target *target, struct sf_error *err)
 	if (!ready)
 		sf_fail_os(err, "no agent can be loaded into pid %d: cannot make the file %s in its "
 				"/tmp", target->pid, name);
-	else if (kill(target->pid, SIGQUIT) != 0)
+	else if (!sf_process_signal(target->process, target->pid, SIGQUIT))
 		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid);
 	else
 		fd = wait_for_socket(target, err);
@@ -153,13 +156,24 @@ int sf_load_connect(const struct sf_load_target *target, struct sf_error *err)
 
 	if (fd >= 0)
 		return fd;
-	if (errno == EPERM) {
+	switch (errno) {
+	case ENOENT:
+	case ECONNREFUSED: /* a machine with the same id left it behind. The new one replaces it */
+		return trigger(target, err);
+	case EPERM:
 		sf_fail(err, SF_E_DENIED, "no agent can be loaded into pid %d: /tmp/.java_pid%d, as it sees "
 			"/tmp, is not its own", target->pid, target->inner_pid);
 		return -1;
+	case EAGAIN: /* it listens: SIGQUIT would print a thread dump */
+		sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: too many wait already for "
+			"its Java virtual machine to take up their requests", target->pid);
+		sf_fail_hint(err, BUSY);
+		return -1;
+	default:
+		sf_fail_os(err, "no agent can be loaded into pid %d: cannot connect to its /tmp/.java_pid%d",
+			   target->pid, target->inner_pid);
+		return -1;
 	}
-	/* Refused: a machine with the same id left it behind. The new one replaces it. */
-	return trigger(target, err);
 }
 
 /* --- one request --- */
@@ -197,22 +211,31 @@ static ssize_t receive(int fd, char *ret, size_t size, uint64_t until_ns)
 	}
 }
 
-long sf_load_ask(int fd, const char *request, size_t request_size, char *ret, size_t size,
-		 struct sf_error *err)
+static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 {
-	uint64_t until_ns = sf_now_ns() + ANSWER_NS;
+	if (errno != ETIMEDOUT) {
+		sf_fail_os(err, "the Java virtual machine does not answer");
+		return -1;
+	}
+	sf_fail(err, SF_E_UNSUPPORTED, "no agent was loaded into pid %d: its Java virtual machine has a request for "
+		"it, and does not answer", target->pid);
+	sf_fail_hint(err, BUSY);
+	return -1;
+}
+
+long sf_load_ask(const struct sf_load_target *target, int fd, const char *request, size_t request_size,
+		 char *ret, size_t size, struct sf_error *err)
+{
 	size_t used = 0;
 	ssize_t n;
 
 	if (!send_all(fd, request, request_size, err))
 		return -1;
-	while (used < size && (n = receive(fd, ret + used, size - used, until_ns)) != 0) {
+	while (used < size && (n = receive(fd, ret + used, size - used, target->until_ns)) != 0) {
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
-		if (n < 0) {
-			sf_fail_os(err, "the Java virtual machine does not answer");
-			return -1;
-		}
+		if (n < 0)
+			return no_answer(target, err);
 		used += (size_t)n;
 	}
 	if (used == size) {

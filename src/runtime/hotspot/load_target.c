@@ -18,6 +18,7 @@
 #include "runtime/hotspot/threads.h"
 
 #define START_NS UINT64_C(2000000000) /* a machine that just starts has no handler for SIGQUIT yet */
+#define ALL_NS UINT64_C(30000000000)  /* for everything */
 #define LOOK_NS 20000000
 #define MAX_TEXT (128u << 10)
 
@@ -224,6 +225,18 @@ static bool check_signal(int32_t pid, struct sf_error *err)
 	return sf_fail_hint(err, "Start it with -agentpath:.../libstillframe-agent.so=listen, or without -Xrs.");
 }
 
+/* It would do nothing of what it is asked for, and all of it when it goes on. */
+static bool check_running(int32_t pid, const char *status, struct sf_error *err)
+{
+	const char *state = strstr(status, "\nState:\t");
+
+	if (!state || (state[8] != 'T' && state[8] != 't'))
+		return true;
+	sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: it is stopped", pid);
+	return sf_fail_hint(err, "Let it go on (kill -CONT %d), or see where it stands: stillframe dump -p %d",
+			    pid, pid);
+}
+
 static bool read_user(struct sf_load_target *target, struct sf_error *err)
 {
 	char status[4096];
@@ -235,6 +248,8 @@ static bool read_user(struct sf_load_target *target, struct sf_error *err)
 		return sf_fail_os(err, "cannot look at pid %d", target->pid);
 	target->uid = (uint32_t)uid;
 	target->gid = (uint32_t)gid;
+	if (!check_running(target->pid, status, err))
+		return false;
 	if (geteuid() == 0 || geteuid() == target->uid)
 		return true;
 	sf_fail(err, SF_E_DENIED, "no agent can be loaded into pid %d: it is user %u's, and a Java "
@@ -268,8 +283,9 @@ static bool open_folders(struct sf_load_target *target, struct sf_error *err)
 bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_error *err)
 {
 	*ret = (struct sf_load_target){
-		.pid = pid, .inner_pid = sf_task_inner_id(pid, pid), .root = -1,
-		.tmp = -1, .folder = -1 };
+		.pid = pid, .root = -1, .tmp = -1, .folder = -1, .process = sf_process_open(pid),
+		.until_ns = sf_now_ns() + ALL_NS };
+	ret->inner_pid = sf_task_inner_id(pid, pid);
 	if (!read_user(ret, err) || !check_signal(pid, err) || !open_folders(ret, err))
 		return false;
 	if (!refuses_attach(pid))
@@ -281,7 +297,8 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 
 void sf_load_target_close(struct sf_load_target *target)
 {
-	int *const folders[] = { &target->root, &target->tmp, &target->folder };
+	int *const folders[] = { &target->root, &target->tmp, &target->folder,
+				 &target->process };
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
 		if (*folders[i] >= 0)
