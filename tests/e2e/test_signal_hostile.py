@@ -57,20 +57,32 @@ def test_agents_that_never_begin(stillframe, kind):
 
 GOES_WRONG = {
     "ready-twice": "ready twice", "garbage": "cannot be", "wild": "cannot be", "too-much-time": "more time than",
-    "unknown-things": "unknown cause", "deaf": "told to stop", "endless": "told to stop",
+    "unknown-things": "unknown cause",
 }
+
+
+def assert_left_alone(done, output, *words):
+    """With a note; what it said until then is in the recording, which is a whole one."""
+    assert done.status == 0, done
+    said = re.sub(r"\s+", " ", done.err)
+    for word in (*words, "is sampled no longer"):
+        assert word in said, done
+    assert Recording(output).value("SELECT complete FROM session") == 1
 
 
 @pytest.mark.parametrize("kind", GOES_WRONG)
 def test_agents_that_go_wrong(stillframe, kind):
-    """They are left alone with a note; what they said until then is in the recording, which is a whole one."""
     done = hostile(stillframe, kind)
-    assert done.status == 0, done
-    said = re.sub(r"\s+", " ", done.err)
-    if kind != "wild":  # whatever it is that is found first
-        assert GOES_WRONG[kind] in said, done
-    assert "is sampled no longer" in said, done
-    assert recording_of(stillframe).value("SELECT complete FROM session") == 1
+    words = [GOES_WRONG[kind]] if kind != "wild" else []  # whatever it is that is found first
+    assert_left_alone(done, os.path.join(stillframe.cwd, "h.sfr"), *words)
+
+
+def test_agents_that_do_not_stop(stillframe, tmp_path):
+    """Each is waited for five seconds, one beside the other."""
+    runs = {kind: stillframe.start("record", "-e", "signal", "-d", "0.3", "-o", tmp_path / kind, "--", HOSTILE, kind, env=NO_AGENT)
+            for kind in ("deaf", "endless")}
+    for kind, run in runs.items():
+        assert_left_alone(stillframe.wait(run, 30), tmp_path / kind, "told to stop")
 
 
 def test_an_outbox_of_huge_pages(stillframe):

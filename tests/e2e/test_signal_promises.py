@@ -340,12 +340,14 @@ def test_no_frame_pointers_no_tables(inside, walk, variant):
 def test_twenty_kilohertz(inside):
     """It backs off: the program's CPU time is stretched by half at most, and what there is, is accounted for."""
     def cpu(options):
-        return min(numbers(inside("in_work", 700, 2, 20, options=options, timeout=120).ok().said)["threads_cpu"]
-                   for _ in range(3))
-    alone = cpu(None)
-    for walk in WALKS:
+        return numbers(inside("in_work", 700, 2, 20, options=options, timeout=120).ok().said)["threads_cpu"]
+    alone = min(cpu(None) for _ in range(3))
+
+    def stretched_by_half_at_most(walk):
         watched = cpu("rate=20khz,cpu-clock=perf,walk=" + walk)
-        assert watched < 1.5 * alone, (walk, alone, watched)
+        return watched < 1.5 * alone, (walk, alone, watched)
+    for walk in WALKS:
+        in_one_of(3, lambda: stretched_by_half_at_most(walk))
 
 
 # --- other people's programs ---------------------------------------------------------------------
