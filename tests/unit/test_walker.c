@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a virtual machine knows of a thread goes with a stack only if the thread has not run in between. What the
+ * walker calls is replaced (--wrap): a machine that always knows the thread, a walk that gets further with what it
+ * knows, and the thread's switch count.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "os/task.h"
+#include "session/walker.h"
+
+#define JAVA_THREAD 0x1234
+#define PID 77
+
+static struct sf_walker walker;
+static unsigned n_walks, n_walks_known, walks_before_count, n_counts;
+static uint64_t switches_now;
+
+enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace);
+bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
+void __wrap_sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images);
+uint64_t __wrap_sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid);
+uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid);
+
+enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
+{
+	n_walks++;
+	n_walks_known += still->java_thread != 0;
+	trace->n_frames = still->java_thread ? 3 : 1;
+	trace->frames[trace->n_frames - 1] = (struct sf_frame){ .pc = 1, .image = 1 };
+	trace->end = still->java_thread ? SF_END_ROOT : SF_END_REGISTER;
+	return trace->end;
+}
+
+bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
+{
+	(void)images;
+	if (!process->map)
+		process->map = calloc(1, sizeof(*process->map));
+	return false;
+}
+
+void __wrap_sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images)
+{
+	static int machine;
+
+	(void)process, (void)images;
+	java->jvm = (struct sf_jvm *)(void *)&machine;
+}
+
+uint64_t __wrap_sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid)
+{
+	(void)java;
+	assert_int_equal(pid, PID);
+	assert_int_equal(tid, PID + 1);
+	return JAVA_THREAD;
+}
+
+uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid)
+{
+	assert_int_equal(pid, PID);
+	assert_int_equal(tid, PID + 1);
+	n_counts++;
+	walks_before_count = n_walks_known;
+	return switches_now;
+}
+
+static int make(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	n_walks = n_walks_known = walks_before_count = n_counts = 0;
+	return sf_walker_init(&walker, 16, &err) ? 0 : -1;
+}
+
+static int destroy(void **state)
+{
+	(void)state;
+	sf_walker_deinit(&walker);
+	return 0;
+}
+
+/* A still of a thread that had been put on a CPU `switches` times. */
+static struct sf_still still_of(uint32_t flags, uint64_t switches)
+{
+	return (struct sf_still){ .pid = PID, .tid = PID + 1, .flags = flags, .switches = switches,
+				  .regs = { .pc = 1 } };
+}
+
+static void assert_known(struct sf_still *still)
+{
+	assert_int_equal(sf_walker_walk(&walker, still), SF_END_ROOT);
+	assert_int_equal(walker.trace.n_frames, 3);
+	assert_int_equal(still->java_thread, JAVA_THREAD);
+	assert_int_equal(n_walks, 2);
+	assert_true(walker.lacks_registers);
+}
+
+static void assert_unknown(struct sf_still *still)
+{
+	assert_int_equal(sf_walker_walk(&walker, still), SF_END_REGISTER);
+	assert_int_equal(walker.trace.n_frames, 1);
+	assert_int_equal(still->java_thread, 0);
+	assert_int_equal(n_walks, 3);
+	assert_true(walker.lacks_registers);
+}
+
+/* That it slept on is looked at behind the walk, which reads what the machine knows. */
+static void a_thread_that_slept_on_is_walked_as_known(void **state)
+{
+	struct sf_still still = still_of(SF_STILL_UNHELD, 5);
+
+	(void)state;
+	switches_now = 5;
+	assert_known(&still);
+	assert_int_equal(n_counts, 1);
+	assert_int_equal(walks_before_count, 1);
+}
+
+static void one_that_ran_in_between_is_not(void **state)
+{
+	struct sf_still still = still_of(SF_STILL_UNHELD, 5);
+
+	(void)state;
+	switches_now = 6;
+	assert_unknown(&still);
+}
+
+static void nor_one_of_which_nobody_knows(void **state)
+{
+	struct sf_still still = still_of(SF_STILL_UNHELD, 0);
+
+	(void)state;
+	switches_now = 0;   /* the file could not be read, then and now */
+	assert_unknown(&still);
+}
+
+static void of_a_held_one_it_is_not_asked(void **state)
+{
+	struct sf_still still = still_of(0, 5);
+
+	(void)state;
+	switches_now = 6;
+	assert_known(&still);
+	assert_int_equal(n_counts, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+	const struct CMUnitTest tests[] = {
+		T(a_thread_that_slept_on_is_walked_as_known),
+		T(one_that_ran_in_between_is_not),
+		T(nor_one_of_which_nobody_knows),
+		T(of_a_held_one_it_is_not_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
