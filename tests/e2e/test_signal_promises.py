@@ -247,9 +247,10 @@ def test_interruptions_that_the_program_wants(inside, walk, which):
 
 
 @by_both_walks
-@pytest.mark.parametrize("rate", ["1khz", "4khz"])
+@pytest.mark.parametrize("rate", ["1khz", "4khz,cpu-clock=perf"])
 def test_no_call_fails(inside, walk, rate):
-    """The table of system calls, each made right after a random time on the CPU: no EINTR, no early return."""
+    """The table of system calls, each made right after a random time on the CPU: no EINTR, no early return. Timers ring on the
+    kernel's ticks, and a call is hardly ever just beginning there; perf clocks break off some twenty calls, if nobody mends them."""
     ran = inside("eintr_table", seconds(2, 120), 5, "burn", options="walk=%s,rate=%s" % (walk, rate), timeout=300).ok()
     assert "bad rows 0" in ran.said, ran
     if rate == "1khz":
