@@ -318,7 +318,7 @@ def test_a_container(stillframe, target, jdk, engine, tmp_path):
         pid = java_in(t.pid)
         assert pid and re.search(r"^NSpid:\t%d\t1$" % pid, open("/proc/%d/status" % pid).read(), re.M)
         path = str(tmp_path / "r.sfr")
-        stillframe("record", "-p", pid, "-e", engine, "-F", "200hz", "-d", "2s", "-o", path).ok()
+        stillframe.record_until(path, 1000, "-p", pid, "-e", engine, "-F", "200hz")
         stacks = Stacks(path)
         assert stacks.ends()["root"] >= 0.99 * stacks.ticks() - 3, stacks.ends()
         chain = stacks.ticks(lambda name, stack, end: name == "worker-with-a-long-name-chain" and
