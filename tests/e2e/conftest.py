@@ -286,9 +286,9 @@ class Stillframe:
         done = self("record", "-o", output, *arguments, **how)
         return done, Recording(output)
 
-    def record_until(self, output, ticks, *arguments, seconds=120):
+    def record_until(self, output, ticks, *arguments, seconds=120, **how):
         """Records, and ends it by SIGINT when so many ticks are samples: as many on a busy machine as on an idle one."""
-        process = self.start("record", "-o", output, *arguments)
+        process = self.start("record", "-o", output, *arguments, **how)
 
         def enough():
             return process.poll() is not None or ticks_so_far(output) >= ticks

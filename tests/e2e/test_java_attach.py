@@ -46,14 +46,19 @@ def record(stillframe, pid, path, *more, **how):
     return stillframe("record", "-p", pid, "-e", "signal", "-d", "0.7s", "-o", path, *more, **how)
 
 
+def recorded(stillframe, pid, path, **how):
+    """A recording of some samples, however busy the machine is."""
+    return stillframe.record_until(str(path), 40, "-p", pid, "-e", "signal", **how)
+
+
 def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
     """Twice: loaded once, and the second time called. A socket that a dead machine left behind is no obstacle."""
     t = target(jdk.java([], "Demo", "chain", "sleep"), env=PLAIN)
     stale = socket.socket(socket.AF_UNIX)
     stale.bind("/tmp/.java_pid%d" % t.pid)
     stale.close()
-    first = record(stillframe, t.pid, tmp_path / "1.sfr").ok()
-    second = record(stillframe, t.pid, tmp_path / "2.sfr").ok()
+    first = recorded(stillframe, t.pid, tmp_path / "1.sfr")
+    second = recorded(stillframe, t.pid, tmp_path / "2.sfr")
     assert "loaded into the Java virtual machine" in " ".join(first.err.split()), first
     assert "loaded" not in second.err, second
     for name in ("1.sfr", "2.sfr"):
@@ -98,8 +103,7 @@ def test_auto_loads_where_ptrace_is_refused(stillframe, target, jdk, tmp_path):
     if os.uname().machine != "x86_64":
         pytest.skip("the filter has x86-64's number of ptrace")
     t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
-    done = stillframe("record", "-p", t.pid, "-d", "0.7s", "-o", tmp_path / "r.sfr",
-                      prefix=(sys.executable, "-c", NO_PTRACE)).ok()
+    done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-p", t.pid, prefix=(sys.executable, "-c", NO_PTRACE))
     assert re.search(r"so by signal, from inside", done.err), done
     assert "loaded into the Java virtual machine" in " ".join(done.err.split()), done
     assert Recording(tmp_path / "r.sfr").samples > 20
@@ -126,7 +130,7 @@ def test_another_user(stillframe, target, jdk, open_folder):
     os.mkdir(out)
     os.chown(out, 65534, 65534)
     t = target([*NOBODY, *java], env=PLAIN)
-    record(stillframe, t.pid, out + "/root.sfr").ok()
+    recorded(stillframe, t.pid, out + "/root.sfr")
     assert Recording(out + "/root.sfr").samples > 20
     # What the agent in it made is the user's own.
     assert os.stat("/tmp/stillframe-65534").st_uid == 65534
@@ -136,7 +140,7 @@ def test_another_user(stillframe, target, jdk, open_folder):
     if subprocess.run([*NOBODY, "test", "-x", STILLFRAME]).returncode:
         pytest.skip("the rest: another user may not run %s" % STILLFRAME)
     t = target([*NOBODY, *java], env=PLAIN)
-    record(stillframe, t.pid, out + "/own.sfr", prefix=NOBODY, cwd=out).ok()
+    recorded(stillframe, t.pid, out + "/own.sfr", prefix=NOBODY, cwd=out)
     assert Recording(out + "/own.sfr").samples > 20
     t = target(java, env=PLAIN)
     done = record(stillframe, t.pid, out + "/others.sfr", prefix=NOBODY, cwd=out).fails()
@@ -156,8 +160,8 @@ def test_a_machine_that_does_not_see_the_library(stillframe, target, jdk, tmp_pa
         t = target(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /tmp && exec \"$@\"", "sh",
                     jdk.folder + "/bin/java", "-cp", classes, "Demo", "chain"], env=PLAIN)
         for name in ("1.sfr", "2.sfr"):
-            record(stillframe, t.pid, tmp_path / name,
-                   env={**os.environ, "STILLFRAME_AGENT": library + "/libstillframe-agent.so"}).ok()
+            recorded(stillframe, t.pid, tmp_path / name,
+                     env={**os.environ, "STILLFRAME_AGENT": library + "/libstillframe-agent.so"})
             assert Recording(tmp_path / name).samples > 20
         names = os.listdir("/proc/%d/root/tmp" % t.pid)
         assert ".java_pid%d" % t.pid in names, names
@@ -179,7 +183,7 @@ def test_agentpath(stillframe, target, jdk, tmp_path):
     assert report.returncode == 0 and "incomplete" not in report.stdout + report.stderr, report
 
     t = target(jdk.java(["-agentpath:%s=listen" % AGENT], "Demo", "chain"), env=PLAIN)
-    done = record(stillframe, t.pid, tmp_path / "r.sfr").ok()
+    done = recorded(stillframe, t.pid, tmp_path / "r.sfr")
     assert "loaded" not in done.err and Recording(tmp_path / "r.sfr").samples > 20, done
     assert what_it_said(t, jdk) == ([], False)
 
@@ -200,11 +204,12 @@ def test_a_long_path(stillframe, target, jdk, tmp_path):
         os.mkdir(folder)
     shutil.copy(AGENT, folder)
     t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
-    done = record(stillframe, t.pid, tmp_path / "r.sfr",
-                  env={**os.environ, "STILLFRAME_AGENT": folder + "/libstillframe-agent.so"})
+    env = {**os.environ, "STILLFRAME_AGENT": folder + "/libstillframe-agent.so"}
     if jdk.version >= 24:
-        assert Recording(tmp_path / "r.sfr").samples > 20, done.ok()
+        recorded(stillframe, t.pid, tmp_path / "r.sfr", env=env)
+        assert Recording(tmp_path / "r.sfr").samples > 20
     else:
+        done = record(stillframe, t.pid, tmp_path / "r.sfr", env=env)
         assert "up to 1024 bytes" in done.fails().err, done
     assert what_it_said(t, jdk)[0] == []
 
@@ -231,7 +236,7 @@ def test_a_stopped_machine(stillframe, target, jdk, tmp_path):
     assert "it is stopped" in done.err and "kill -CONT" in done.err, done
     os.kill(t.pid, signal.SIGCONT)
     t.assert_moves()
-    record(stillframe, t.pid, tmp_path / "later.sfr").ok()
+    recorded(stillframe, t.pid, tmp_path / "later.sfr")
     assert what_it_said(t, jdk)[0] == []
 
 
@@ -267,10 +272,82 @@ def test_a_busy_listener(stillframe, target, jdk, tmp_path):
     t.assert_moves()
     for other in others:
         other.close()
-    record(stillframe, t.pid, tmp_path / "later.sfr").ok()
+    recorded(stillframe, t.pid, tmp_path / "later.sfr")
     assert Recording(tmp_path / "later.sfr").samples > 20
     # A thread dump would be here.
     assert what_it_said(t, jdk)[0] == []
+
+
+# A thread that is held by a tracer reaches no safepoint: nor does the machine. It ends with its standard input.
+HOLD = """
+import ctypes, os, sys
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long] * 4
+tid = int(sys.argv[1])
+SEIZE, INTERRUPT, ALL = 0x4206, 0x4207, 0x40000000
+if ptrace(SEIZE, tid, 0, 0) or ptrace(INTERRUPT, tid, 0, 0):
+    sys.exit("ptrace: " + os.strerror(ctypes.get_errno()))
+os.waitpid(tid, ALL)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def java_thread(pid, name):
+    """The thread with this name, cut as the system cuts it, that used the most CPU time."""
+    def used(tid):
+        return int(open("/proc/%d/task/%s/schedstat" % (pid, tid)).read().split()[0])
+    return max((tid for tid in os.listdir("/proc/%d/task" % pid)
+                if open("/proc/%d/task/%s/comm" % (pid, tid)).read().strip() == name[:15]), key=used)
+
+
+def hold_at_safepoint(t):
+    """Another thread's garbage collection waits for this one for ever."""
+    tid = java_thread(t.pid, "worker-with-a-long-name")
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, tid], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+
+    def nobody_runs():
+        before = cpu(t.pid)
+        time.sleep(0.3)
+        return cpu(t.pid) - before < 0.05
+    until(nobody_runs, "all threads wait for the one that is held", 30)
+    return holder
+
+
+def cpu(pid):
+    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def let_go(holder):
+    holder.communicate("")
+    assert holder.returncode == 0
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root, to hold a thread of another process")
+def test_a_safepoint_that_does_not_end(stillframe, target, jdk, tmp_path):
+    """It cannot be attached to, which is told in time; an agent that is in it already samples all the same."""
+    options = ["-XX:+UseSerialGC", "-Xmx64m"]
+    t = target(jdk.java(options, "Demo", "alloc", "alloc"), env=PLAIN)
+    holder = hold_at_safepoint(t)
+    try:
+        done = in_time(stillframe, t.pid, tmp_path / "r.sfr", 25)
+        assert "did not begin to listen" in done.err, done
+    finally:
+        let_go(holder)
+    t.assert_moves()
+
+    t = target(jdk.java(["-agentpath:%s=listen" % AGENT, *options], "Demo", "alloc", "alloc"), env=PLAIN)
+    holder = hold_at_safepoint(t)
+    try:
+        recorded(stillframe, t.pid, tmp_path / "in.sfr")
+    finally:
+        let_go(holder)
+    Recording(tmp_path / "in.sfr").assert_accounts()
+    t.assert_moves()
+    recorded(stillframe, t.pid, tmp_path / "later.sfr")
+    assert what_it_said(t, jdk) == ([], False)
 
 
 # --- a container ---------------------------------------------------------------------------------
