@@ -18,11 +18,7 @@
 
 #define DRAIN_MS 10
 #define IDLE_NS 100000000u
-#define LIVES_NS 500000000u
-#define CALL_NS UINT64_C(10000000000)   /* for an agent to call, and to be ready */
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
-#define MAX_AGENTS 1024
-#define CALLS_AT_ONCE 64
 
 /* --- check, open, close --- */
 
@@ -124,142 +120,24 @@ static int child_status(const struct sf_capture *capture)
 	return capture->child_status;
 }
 
-/* --- who calls --- */
-
-/* The last words of an agent may be READY, DONE, and the end of the channel. */
-static bool end_after_last_words(struct sf_capture *capture, struct sf_signal_agent *agent,
-				 struct sf_error *err)
-{
-	bool fine = true;
-
-	for (int i = 0; fine && i < 3; i++)
-		fine = sf_signal_agent_hear(capture, agent, err);
-	return fine && sf_signal_agent_end(capture, agent, NULL, err);
-}
-
-/* The program that was there before has gone (exec), even if a descendant keeps its channel open. */
-static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error *err)
-{
-	bool fine = true;
-
-	for (size_t i = 0; fine && pid && i < capture->agents.n; i++) {
-		if (capture->agents.items[i]->pid == pid)
-			fine = end_after_last_words(capture, capture->agents.items[i], err);
-	}
-	return fine;
-}
-
-static bool tell(struct sf_capture *capture, const char *text, struct sf_error *err)
-{
-	const struct sf_sink *sink = capture->sink;
-
-	return !sink->note || sink->note(sink->arg, capture->options.pid, text, err);
-}
-
-/* Takes one call. Without --children only the process itself may call. */
-static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, struct sf_error *err)
-{
-	int32_t pid = 0;
-	bool known = sf_channel_peer(channel, &pid) &&
-		     (capture->options.children || pid == capture->options.pid);
-
-	if (known && capture->agents.n < MAX_AGENTS)
-		return end_earlier(capture, pid, err) &&
-		       sf_signal_agent_add(capture, channel, pid, now_ns, err);
-	close(channel);
-	if (!known || capture->told_crowd)
-		return true;
-	capture->told_crowd = true;
-	return tell(capture, "more than 1,024 processes ran at once: some of them are not sampled", err);
-}
-
-static bool answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
-{
-	struct sf_error failed = { 0 };
-
-	capture->pause = false;
-	for (int i = 0; capture->listener >= 0 && i < CALLS_AT_ONCE; i++) {
-		int channel = sf_channel_accept(capture->listener, &failed);
-
-		if (channel < 0 && failed.code == SF_E_NONE)
-			break;
-		if (channel < 0)
-			capture->pause = true; /* it goes on knocking */
-		if (channel < 0 || !answer(capture, channel, now_ns, err))
-			return channel < 0;
-	}
-	return true;
-}
-
-/* --- who is there --- */
-
-static bool has_gone(const struct sf_capture *capture, const struct sf_signal_agent *agent)
-{
-	struct sf_program program;
-
-	if (agent->first && capture->child_ended)
-		return true;
-	return agent->pid && !sf_process_program(agent->pid, &program);
-}
-
-/* The end of a channel does not come where a descendant has it open, too. */
-static bool end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
-{
-	bool fine = true;
-
-	if (!capture->child_ended && now_ns - capture->lives_ns < LIVES_NS)
-		return true;
-	capture->lives_ns = now_ns;
-	for (size_t i = 0; fine && i < capture->agents.n; i++) {
-		struct sf_signal_agent *agent = capture->agents.items[i];
-
-		if (has_gone(capture, agent))
-			fine = end_after_last_words(capture, agent, err);
-		else if (agent->state == SF_SIGNAL_CALLED && now_ns - agent->called_ns > CALL_NS)
-			fine = sf_signal_agent_end(capture, agent, "its agent did not begin in 10 s",
-						   err);
-	}
-	return fine;
-}
-
-static void forget_ended(struct sf_capture *capture)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < capture->agents.n; i++) {
-		struct sf_signal_agent *agent = capture->agents.items[i];
-
-		if (agent->state == SF_SIGNAL_OVER)
-			sf_signal_agent_free(agent);
-		else
-			capture->agents.items[kept++] = agent;
-	}
-	capture->agents.n = kept;
-}
-
-static bool first_is_there(const struct sf_capture *capture)
-{
-	for (size_t i = 0; i < capture->agents.n; i++) {
-		if (capture->agents.items[i]->first)
-			return true;
-	}
-	return false;
-}
+/* --- a look --- */
 
 /* A program that was sampled and runs another one since, into which the agent does not come. */
 static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
 {
-	if (first_is_there(capture)) {
+	if (sf_signal_first_is_there(capture)) {
 		capture->alone_ns = 0;
 		return true;
 	}
 	if (!capture->alone_ns)
 		capture->alone_ns = now_ns;
-	if (!capture->any_sampled || capture->told_alone || now_ns - capture->alone_ns < CALL_NS)
+	if (!capture->any_sampled || capture->told_alone ||
+	    now_ns - capture->alone_ns < SF_SIGNAL_CALL_NS)
 		return true;
 	capture->told_alone = true;
-	return tell(capture, "the process runs on without an agent in it, and is sampled no longer: after "
-			     "an exec of a program into which it cannot come, for example", err);
+	return sf_signal_tell(capture,
+			      "the process runs on without an agent in it, and is sampled no longer: after "
+			      "an exec of a program into which it cannot come, for example", err);
 }
 
 static void reap_child(struct sf_capture *capture)
@@ -289,7 +167,7 @@ static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *er
 
 	*more_ret = false;
 	reap_child(capture);
-	fine = answer_all(capture, now_ns, err);
+	fine = sf_signal_answer_all(capture, now_ns, err);
 	for (size_t i = 0; fine && i < capture->agents.n; i++) {
 		struct sf_signal_agent *agent = capture->agents.items[i];
 
@@ -297,8 +175,8 @@ static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *er
 		       sf_signal_agent_drain(capture, agent, &more, err);
 		*more_ret |= fine && more;
 	}
-	fine = fine && end_gone(capture, now_ns, err);
-	forget_ended(capture);
+	fine = fine && sf_signal_end_gone(capture, now_ns, err);
+	sf_signal_forget_ended(capture);
 	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
 }
 
@@ -332,7 +210,7 @@ static bool over(const struct sf_capture *capture)
 		return true;
 	if (!options->child)
 		return capture->agents.n == 0;
-	return !capture->any_sampled && now_ns - capture->start_ns >= CALL_NS;
+	return !capture->any_sampled && now_ns - capture->start_ns >= SF_SIGNAL_CALL_NS;
 }
 
 static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
@@ -366,7 +244,7 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
 		sf_signal_agent_stop(agent);
 	}
-	forget_ended(capture);
+	sf_signal_forget_ended(capture);
 	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
 		fine = look(capture, &more, err);
 		if (fine && !more && capture->agents.n)
@@ -375,7 +253,7 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 	for (size_t i = 0; fine && i < capture->agents.n; i++)
 		fine = sf_signal_agent_end(capture, capture->agents.items[i],
 					   "its agent was told to stop, and did not in 5 s", err);
-	forget_ended(capture);
+	sf_signal_forget_ended(capture);
 	return fine;
 }
 
@@ -388,8 +266,9 @@ static int load_and_call(struct sf_capture *capture, struct sf_error *err)
 	if (!sf_signal_library(library, sizeof(library), err) ||
 	    !sf_hotspot_load(pid, library, "listen", err))
 		return -1;
-	if (!tell(capture, "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
-			   "it ends", err))
+	if (!sf_signal_tell(capture,
+			    "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
+			    "it ends", err))
 		return -1;
 	return call(pid, err);
 }

@@ -3,7 +3,8 @@
  * The state of the signal engine, and its parts (not signal.h, which is the system's). For signal*.c only;
  * everybody else sees sf_engine_signal (engine.h).
  *
- *   signal.c              the engine: who is there, and when it is over
+ *   signal.c              the engine: from the beginning to the end of a recording
+ *   signal_agents.c       who is there: who calls, and who has gone
  *   signal_agent.c        one agent: what it is told, what it says, its outbox
  *   signal_environment.c  what a program is started with so that the agent comes in
  *   signal_why.c          why it did not come in
@@ -68,6 +69,21 @@ struct sf_capture {
 	bool child_ended;
 	_Atomic bool stopped;
 };
+
+/* For an agent to call, and to be ready. */
+#define SF_SIGNAL_CALL_NS UINT64_C(10000000000)
+
+/* --- signal_agents.c. False only where the recording cannot go on. --- */
+
+/* Takes those who call, up to a bound; who may not is turned away. Does not wait. */
+bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
+/* Now and then: ends those whose process is not there any more, or that did not begin in time. */
+bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
+void sf_signal_forget_ended(struct sf_capture *capture);
+/* Whether the process that is recorded has an agent. */
+bool sf_signal_first_is_there(const struct sf_capture *capture);
+/* A note for the user, about the process that is recorded. */
+bool sf_signal_tell(struct sf_capture *capture, const char *text, struct sf_error *err);
 
 /* --- signal_agent.c. `err` of all: only what ends the recording; what is an agent's own fault ends the agent. --- */
 
