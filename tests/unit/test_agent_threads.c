@@ -762,6 +762,46 @@ static void the_first_thread_leaves_too(void **state)
 	}
 }
 
+#define KEPT_US 600000 /* the sampler, by a busy machine */
+
+/* In the sampler's place, and late. */
+static void *take_off_late(void *arg)
+{
+	struct sf_seat *seat = arg;
+
+	usleep(KEPT_US);
+	atomic_store(&seat->clock, -1);
+	atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_PERF);
+	sf_agent_seat_done(seat);
+	return NULL;
+}
+
+/* With its clock on a thread must not go, however long it takes. */
+static void who_leaves_waits_for_the_sampler(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	struct sf_seat *seat;
+	pthread_t sampler;
+	(void)state;
+
+	begin(&options, &sf_agent_clock_tick);
+	wait_scans(2);
+	sf_sampler_stop(&sampling.agent);
+	if (!sf_inside.clocks_apart) {
+		end();
+		skip();
+	}
+	seat = sf_agent_find_own_seat();
+	atomic_fetch_or(&seat->flags, SF_SEAT_PERF);
+	atomic_store(&seat->clock, 100000); /* a number of the sampler's table */
+	assert_int_equal(pthread_create(&sampler, NULL, take_off_late, seat), 0);
+	assert_true(sf_agent_thread_before_exec());
+	assert_int_equal(atomic_load(&seat->clock), -1);
+	sf_agent_thread_after_exec();
+	pthread_join(sampler, NULL);
+	end();
+}
+
 /* It says that it leaves, sees that nobody asks it, and goes: a sampler that was about to ask must look once more. */
 static void who_leaves_is_not_asked(void **state)
 {
@@ -848,6 +888,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_pending_at_exec),
 		cmocka_unit_test(the_first_thread_leaves_too),
 		cmocka_unit_test_teardown(who_leaves_is_not_asked, clean),
+		cmocka_unit_test_teardown(who_leaves_waits_for_the_sampler, clean),
 	};
 
 	n_alone = sf_own_thread_count();
