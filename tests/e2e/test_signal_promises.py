@@ -58,12 +58,16 @@ def test_ten_thousand_threads_a_second(inside, walk):
 
 @by_both_walks
 def test_five_thousand_threads(inside, walk):
-    ran = inside("many_threads", 5000, seconds(2, 60), 4, options="rate=199hz,walk=" + walk, timeout=180).ok()
-    assert "bad 0" in ran.said, ran
-    report = ran.report
-    assert len(report.threads) >= 4900, len(report.threads)
-    assert report.samples > 100
-    report.assert_accounts(0.1, 0.2)
+    """All are seen: if not at once, as the sampler is a thread beside others, then when they live longer."""
+    for length in [seconds(2, 60), 10, 40]:
+        ran = inside("many_threads", 5000, length, 4, options="rate=199hz,walk=" + walk, timeout=300).ok()
+        assert "bad 0" in ran.said, ran
+        report = ran.report
+        assert report.samples > 100
+        report.assert_accounts(0.1, 0.2)
+        if len(report.threads) >= 4900:
+            return
+    raise AssertionError("only %d threads in %d s" % (len(report.threads), length))
 
 
 @by_both_walks
