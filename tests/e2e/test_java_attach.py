@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stock Java virtual machine takes the agent in while it runs, or as -agentpath; and is otherwise left as it was."""
+import collections
 import os
 import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -381,6 +383,15 @@ def java_in(pid):
     return None
 
 
+def late_ends(path):
+    """How the stacks of the second half of a recording ended."""
+    found = collections.Counter()
+    for word, ticks in sqlite3.connect(path).execute(
+            'SELECT word, ticks FROM samples JOIN ends ON ends.id = "end" WHERE time_ns > (SELECT max(time_ns) / 2 FROM samples)'):
+        found[word] += ticks
+    return found
+
+
 @pytest.mark.skipif(not ROOT, reason="needs root, for a container")
 @pytest.mark.parametrize("engine", ["signal", "ptrace"])
 def test_a_container(stillframe, target, jdk, engine, tmp_path):
@@ -395,9 +406,11 @@ def test_a_container(stillframe, target, jdk, engine, tmp_path):
         pid = java_in(t.pid)
         assert pid and re.search(r"^NSpid:\t%d\t1$" % pid, open("/proc/%d/status" % pid).read(), re.M)
         path = str(tmp_path / "r.sfr")
-        stillframe.record_until(path, 1000, "-p", pid, "-e", engine, "-F", "200hz")
+        stillframe.record_until(path, 1500, "-p", pid, "-e", engine, "-F", "200hz")
         stacks = Stacks(path)
-        assert stacks.ends()["root"] >= 0.99 * stacks.ticks() - 3, stacks.ends()
+        # The agent sees nobody's tables and builds its own, which on a busy machine takes some of the first half.
+        late = late_ends(path)
+        assert sum(late.values()) > 100 and late["root"] >= 0.99 * sum(late.values()) - 3, (late, stacks.ends())
         chain = stacks.ticks(lambda name, stack, end: name == "worker-with-a-long-name-chain" and
                              "Demo.chain" in [frame[0] for frame in stack])
         assert chain > 20, chain
