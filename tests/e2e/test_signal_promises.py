@@ -155,7 +155,7 @@ def test_setuid(inside, tmp_path, walk):
 @by_both_walks
 def test_library_that_comes_and_goes(inside, walk):
     """dlopen, code running in it, dlclose, in two threads all the time: no deadlock with the loader's lock."""
-    ran = inside("dlopen_loop", program("plugin.so"), seconds(1.5, 60), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
+    ran = inside("dlopen_loop", program("plugin.so"), seconds(3, 60), options="rate=4khz,cpu-clock=perf,walk=" + walk, timeout=200).ok()
     report = ran.report
     assert report.total_shares().get("load_and_unload", 0) > 0.9, report.total_shares()
 
