@@ -8,8 +8,8 @@
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
 enum {
-	SF_X86_RAX = 0, SF_X86_RDX = 1, SF_X86_RBX = 3, SF_X86_RBP = 6, SF_X86_RSP = 7,
-	SF_X86_R13 = 13, SF_X86_R15 = 15,
+	SF_X86_RAX = 0, SF_X86_RDX = 1, SF_X86_RBX = 3, SF_X86_RSI = 4, SF_X86_RDI = 5,
+	SF_X86_RBP = 6, SF_X86_RSP = 7, SF_X86_R11 = 11, SF_X86_R13 = 13, SF_X86_R15 = 15,
 };
 
 #define SF_HOTSPOT_METHOD_SLOT 24        /* bytes below the interpreter's fp: its Method */
@@ -62,6 +62,15 @@ bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step);
 
 /* The interpreter (step_hotspot_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
+
+/*
+ * Where the interpreter has given up a frame and is not at the caller yet (step_hotspot_leaving.c): the caller.
+ * False: the frame is there.
+ */
+bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
+
+/* step_hotspot_adapter.c: between interpreted and compiled code. */
+enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);
 
 /*
  * The frame has its full size: the return address is its last word, the caller's fp the one

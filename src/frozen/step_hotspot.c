@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
- * ones, adapters, and the way back into native code. The interpreter's frames are in
- * step_hotspot_interpreter.c, the places at which compiled code has no frame in step_hotspot_top.c,
+ * ones, and the way back into native code. The interpreter's frames are in
+ * step_hotspot_interpreter.c and step_hotspot_leaving.c, adapters in step_hotspot_adapter.c, the places at which compiled code has no frame in step_hotspot_top.c,
  * the machine's own routines in step_hotspot_routine.c, frames that are on the move in
  * step_hotspot_moving.c.
  */
@@ -16,7 +16,6 @@
  * (HotSpot 8: cpu/x86/vm/macroAssembler_x86.cpp, fp_runtime_fallback).
  */
 #define MAX_EXTRA_WORDS 83
-#define MAX_ADAPTER_BYTES 4096
 #define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
 #define WORD 8
 
@@ -209,29 +208,6 @@ static enum sf_step step_vtable(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
-/*
- * Between the conventions of the interpreter and of compiled code; the old sp is in r13
- * meanwhile.
- */
-static enum sf_step step_adapter(struct sf_hotspot_step *step, enum sf_end *why)
-{
-	const struct sf_regs *regs = &step->cursor->regs;
-	const uint64_t r13 = regs->r[SF_X86_R13], rax = regs->r[SF_X86_RAX];
-	bool above = sf_reg_known(regs, SF_X86_R13) && r13 >= step->sp &&
-		     r13 - step->sp <= MAX_ADAPTER_BYTES && r13 % WORD == 0;
-	struct sf_hotspot_caller caller;
-
-	if ((sf_hotspot_bare(step, step->sp, &caller) && sf_hotspot_is_return(step, caller.pc)) ||
-	    (above && sf_hotspot_bare(step, r13, &caller) && sf_hotspot_is_return(step, caller.pc)))
-		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	if (above && sf_reg_known(regs, SF_X86_RAX) && sf_hotspot_is_return(step, rax)) {
-		caller = (struct sf_hotspot_caller){ .pc = rax, .sp = r13, .fp = step->fp,
-						     .fp_known = step->fp_known };
-		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	}
-	return sf_hotspot_step_runtime(step, why);
-}
-
 static enum sf_step step_blob(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	switch ((enum sf_blob_class)step->blob.class) {
@@ -244,7 +220,7 @@ static enum sf_step step_blob(struct sf_hotspot_step *step, enum sf_end *why)
 	case SF_BLOB_VTABLE:
 		return step_vtable(step, why);
 	case SF_BLOB_ADAPTER:
-		return step_adapter(step, why);
+		return sf_hotspot_step_adapter(step, why);
 	case SF_BLOB_DEOPT:
 		return sf_hotspot_step_deopt(step, why);
 	case SF_BLOB_CONTINUATIONS:

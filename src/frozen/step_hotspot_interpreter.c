@@ -173,6 +173,15 @@ static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, known ? SF_VIA_RUNTIME : SF_VIA_GUESS, why);
 }
 
+/* Only where it was interrupted, or calls the machine: where it calls Java its frame is there. */
+static bool may_be_leaving(const struct sf_hotspot_step *step)
+{
+	const struct sf_trace *trace = step->cursor->trace;
+
+	return step->cursor->exact ||
+	       (trace->n_frames >= 2 && trace->frames[trace->n_frames - 2].kind == SF_KIND_NATIVE);
+}
+
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	struct sf_hotspot_caller caller;
@@ -182,6 +191,8 @@ enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_e
 		note_entered(step);
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}
+	if (may_be_leaving(step) && sf_hotspot_leaving_interpreter(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	*why = SF_END_REGISTER;
 	if (!step->fp_known)
 		return SF_STEP_FAILED;

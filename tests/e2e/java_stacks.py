@@ -16,13 +16,15 @@ import time
 import pytest
 
 from conftest import HERE, LONG, until
+from java_invokes import Calls
 
 SOURCES = os.path.join(HERE, "../java")
-BUSY = "chain interp fib mega jit lambda stubs alloc except deflate read".split()
+BUSY = "chain interp turns fib mega jit lambda stubs alloc except deflate read".split()
 ASLEEP = "sleep park await pipe deep".split()
 JAVA = ("interpreted", "c1", "c2", "native-method")
 QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
-         "-XX:CompileCommand=exclude,Demo::interp*"]
+         "-XX:CompileCommand=exclude,Demo::interp*", "-XX:CompileCommand=dontinline,Demo::turn*",
+         "-XX:CompileCommand=exclude,Demo::turnI*"]
 
 
 def jdks():
@@ -127,27 +129,34 @@ def java_frames(thread):
 # --- the stacks of a recording -------------------------------------------------------------------
 
 
+Frame = collections.namedtuple("Frame", "name kind via line sure")
+
+
 class Stacks:
-    """The stacks of a recording: for each (thread's name, frames, how it ended) how many ticks."""
+    """The stacks of a recording: for each (thread's name, frames, how it ended) how many ticks; `held`: of each of
+    these (for how many samples the thread was interrupted, how many samples there are). A Frame is `sure` when no
+    inlined calls can be missing above it."""
 
     def __init__(self, path):
         db = sqlite3.connect(path)
         words = {table: dict(db.execute("SELECT id, word FROM %s" % table)) for table in ("ends", "vias", "kinds")}
         names = collections.defaultdict(list)
-        for frame, name in db.execute("SELECT frame, name FROM frame_names ORDER BY frame, seq"):
-            names[frame].append(plain(name))
+        for frame, name, line, rough in db.execute(
+                "SELECT frame, name, line, approximate FROM frame_names ORDER BY frame, seq"):
+            names[frame].append((plain(name), line, not rough))
         frames = {frame: (words["kinds"][kind], words["vias"][via])
                   for frame, kind, via in db.execute("SELECT id, kind, via FROM frames")}
         nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
         threads = dict(db.execute("SELECT id, name FROM threads"))
-        self.all = []
-        for thread, node, end, ticks in db.execute(
-                'SELECT thread, stack, "end", sum(ticks) FROM samples GROUP BY 1, 2, 3'):
+        self.all, self.held = [], []
+        for thread, node, end, ticks, held, samples in db.execute(
+                'SELECT thread, stack, "end", sum(ticks), sum(1 - unheld), count(*) FROM samples GROUP BY 1, 2, 3'):
             stack = []
             while node:
                 node, frame = nodes[node]
-                stack += [(name, *frames[frame]) for name in names[frame]]
+                stack += [Frame(name, *frames[frame], line, sure) for name, line, sure in names[frame]]
             self.all.append((threads[thread], stack, words["ends"][end], ticks))
+            self.held.append((held, samples))
 
     def ticks(self, wanted=lambda name, stack, end: True):
         return sum(ticks for name, stack, end, ticks in self.all if wanted(name, stack, end))
@@ -178,6 +187,26 @@ def wrong(name, stack):
     if not in_order(names, "Demo.c", 8) or not in_order(names, "Demo.interp", 3):
         return "the chain has a hole"
     return None
+
+
+CALLS = {}  # of each JDK: what its classes call
+
+
+def no_calls(jdk, stack):
+    """The pairs of Java frames of which one cannot have called the other."""
+    calls = CALLS.setdefault(jdk.version, Calls(jdk))
+    calls.learn(frame.name.rpartition(".")[0] for frame in stack if frame.kind in JAVA and "Lambda" not in frame.name)
+    return [(callee.name, caller.name, caller.line) for callee, caller in zip(stack, stack[1:])
+            if callee.kind in JAVA and caller.kind in JAVA and caller.sure and
+            calls.may_be(caller.name, caller.line, callee.name) is False]
+
+
+def wrong_chains(jdk, stacks, threads):
+    """What is wrong with which stacks: with the whole ones of these threads of Demo's, and with who called whom in any."""
+    no_calls(jdk, [frame for _, stack, _, _ in stacks.all for frame in stack])  # reads all classes at once
+    faults = [(end == "root" and name in threads and wrong(name, stack) or no_calls(jdk, stack), name,
+               [tuple(frame) for frame in stack]) for name, stack, end, _ in stacks.all]
+    return [each for each in faults if each[0]]
 
 
 # name: (since which JDK, of which JDKs in the short suite, options). None: of all.

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AGENT, LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, modes, pairs, plain, wrong)
+    ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, modes, pairs, plain, wrong_chains)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
@@ -44,8 +44,7 @@ def judge(stacks, jdk, what, since_start=False):
     # Until the JVM's code is known, which takes some ticks of each of its first threads, nothing can be walked.
     assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.002 + 5, (ends, cut[:10])
     assert untold <= total * 0.001 + 3, untold
-    bad = [(wrong(name, stack), name, [frame[0] for frame in stack]) for name, stack, end, _ in stacks.all
-           if end == "root" and name in busy and wrong(name, stack)]
+    bad = wrong_chains(jdk, stacks, busy)
     assert not bad, bad[:3]
     return total
 

@@ -37,6 +37,15 @@ public class Demo {
     static int interp2(int n) { int s = 0; for (int i = 0; i < 10; i++) s += i ^ n; return s; }
     static void interp() { long s = 0; while (!stop) { s += interp0((int) s); sink = s; } }
 
+    // Compiled and interpreted ones by turns: out of the one into the other, at each call and each return.
+    static int turnC0(int n) { return turnI1(n + 1) + 1; }
+    static int turnI1(int n) { return turnC2(n ^ 1) + 1; }
+    static int turnC2(int n) { return turnI3(n + 3) + 1; }
+    static int turnI3(int n) { return turnC4(n ^ 3) + 1; }
+    static int turnC4(int n) { return turnI5(n + 5) + 1; }
+    static int turnI5(int n) { return n * 3; }
+    static void turns() { long s = 0; for (int i = 0; !stop; i++) { s += turnC0(i); if ((i & 0xfff) == 0) sink = s; } }
+
     static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
     static void fib() { while (!stop) sink = fib(22); }
 
@@ -128,6 +137,7 @@ public class Demo {
         switch (kind) {
         case "chain": return Demo::chain;
         case "interp": return Demo::interp;
+        case "turns": return Demo::turns;
         case "fib": return Demo::fib;
         case "mega": return Demo::mega;
         case "jit": return Demo::jit;

@@ -15,7 +15,7 @@
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/threads.h"
 
-enum { RAX = 0, RDX = 1, RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
+enum { RAX = 0, RDX = 1, RBX = 3, RBP = 6, RSP = 7, R11 = 11, R13 = 13, R15 = 15 };
 
 static int make(void **state)
 {
@@ -270,6 +270,109 @@ static void test_static_call_stub(void **state)
 		assert_int_equal(jvm->frames[1].kind, SF_KIND_C2);
 		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
 	}
+}
+
+/*
+ * A compiled method calls an interpreted one: wherever the thread stands between them, the caller is the same, though
+ * what compiled code keeps in fp is the frame of one that is further up.
+ */
+struct between {
+	unsigned pc;
+	int sp;              /* words above the callee's arguments */
+	uint64_t rax, rdx, rbx, r11, r13; /* 1: the return address, 2: the caller's sp */
+};
+
+static void assert_between(struct fake_jvm *jvm, uint64_t start_of_code, const struct between *places, size_t n)
+{
+	const uint64_t sp = FAKE_STACK + 0x200, fp = sp + 0x100;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0);
+	const uint64_t values[] = { 0x1235, code + 48, sp };
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	for (int i = -8; i < 4; i++)
+		put(jvm, sp + (uint64_t)(int64_t)i * 8, code + 48); /* many are stale */
+	put(jvm, sp + 24, jvm->interpreter);
+	put(jvm, sp + 16, fp);
+	for (size_t i = 0; i < n; i++) {
+		start(jvm, start_of_code + places[i].pc, sp + (uint64_t)(int64_t)places[i].sp * 8, fp);
+		reg(jvm, RAX, values[places[i].rax]);
+		reg(jvm, RDX, values[places[i].rdx]);
+		reg(jvm, RBX, values[places[i].rbx]);
+		reg(jvm, R11, values[places[i].r11]);
+		reg(jvm, R13, values[places[i].r13]);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[0].kind, SF_KIND_STUB);
+		assert_int_equal(jvm->frames[1].kind, SF_KIND_C2);
+		assert_int_equal(jvm->frames[1].pc, code + 48);
+		assert_int_equal(jvm->frames[1].sp, sp);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
+static void test_adapter(void **state)
+{
+	static const uint8_t older[] = { /* pop rax; mov r13, rsp; sub rsp, 64; mov [rsp], rax; ... jmp rcx */
+		0x58, 0x4c, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x40, 0x48, 0x89, 0x04, 0x24, 0x48, 0x89, 0x74, 0x24,
+		0x38, 0x48, 0x8b, 0x4b, 0x38, 0xff, 0xe1,
+	}, newer[] = { /* lea r13, [rsp+8]; pop rax; sub rsp, 16; push rax; ... */
+		0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58, 0x48, 0x83, 0xec, 0x10, 0x50, 0x89, 0x54, 0x24, 0x08,
+		0x48, 0x8b, 0x4b, 0x38, 0xff, 0xe1,
+	};
+	static const struct between in_older[] = {
+		{ .pc = 16, .sp = -1 }, { .pc = 17, .rax = 1 }, { .pc = 20, .rax = 1, .r13 = 2 },
+		{ .pc = 24, .sp = -8, .rax = 1, .r13 = 2 }, { .pc = 28, .sp = -8, .r13 = 2 },
+		{ .pc = 37, .sp = -8, .r13 = 2 },
+	}, in_newer[] = {
+		{ .pc = 16, .sp = -1 }, { .pc = 21, .sp = -1, .r13 = 2 }, { .pc = 22, .rax = 1, .r13 = 2 },
+		{ .pc = 26, .sp = -2, .rax = 1, .r13 = 2 }, { .pc = 27, .sp = -3, .r13 = 2 },
+		{ .pc = 35, .sp = -3, .r13 = 2 },
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t blob = fake_code(jvm, &(struct fake_code){ .name = "I2C/C2I adapters", .size = 128 });
+
+	fake_bytes(jvm, blob + 16, older, sizeof(older));
+	assert_between(jvm, blob, in_older, sizeof(in_older) / sizeof(in_older[0]));
+	blob = fake_code(jvm, &(struct fake_code){ .name = "I2C/C2I adapters", .size = 128 });
+	fake_bytes(jvm, blob + 16, newer, sizeof(newer));
+	assert_between(jvm, blob, in_newer, sizeof(in_newer) / sizeof(in_newer[0]));
+}
+
+static void test_leaving_interpreter(void **state)
+{
+	/* leave; movb [r15+d], 0; pop r13; mov rsp, rbx; cmp rsp, [r15+d]; jb; movq [r15+d], 0; jmp r13 */
+	static const uint8_t returns[] = {
+		0xc9, 0x41, 0xc6, 0x87, 0xbe, 3, 0, 0, 0, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x49, 0x3b, 0xa7, 0x20, 6, 0,
+		0, 0x72, 0x0b, 0x49, 0xc7, 0x87, 0x20, 6, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe5,
+	}, native[] = { /* leave; pop rdi; mov rsp, r11; jmp rdi */
+		0xc9, 0x5f, 0x49, 0x8b, 0xe3, 0xff, 0xe7,
+	}, throws[] = { /* leave; pop rdx; mov rsp, rbx; push rax; push rdx; call; mov rbx, rax; pop rdx; pop rax; jmp rbx */
+		0xc9, 0x5a, 0x48, 0x8b, 0xe3, 0x50, 0x52, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3,
+	};
+	static const struct between in_returns[] = {
+		{ .pc = 1, .sp = -3, .rbx = 2 }, { .pc = 9, .sp = -3, .rbx = 2 },
+		{ .pc = 11, .sp = -2, .rbx = 2, .r13 = 1 }, { .pc = 14, .r13 = 1 }, { .pc = 23, .r13 = 1 },
+		{ .pc = 34, .r13 = 1 },
+	}, in_native[] = {
+		{ .pc = 1, .sp = -3, .r11 = 2 },
+	}, in_throws[] = {
+		{ .pc = 1, .sp = -3, .rbx = 2 }, { .pc = 2, .sp = -2, .rbx = 2, .rdx = 1 }, { .pc = 5, .rdx = 1 },
+		{ .pc = 6, .sp = -1, .rdx = 1 }, { .pc = 7, .sp = -2, .rdx = 1 }, { .pc = 12, .sp = -2 },
+		{ .pc = 16, .sp = -1, .rdx = 1 }, { .pc = 17, .rdx = 1 },
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t code = jvm->interpreter + 100;
+
+	fake_bytes(jvm, code, returns, sizeof(returns));
+	assert_between(jvm, code, in_returns, sizeof(in_returns) / sizeof(in_returns[0]));
+	fake_bytes(jvm, code, native, sizeof(native));
+	assert_between(jvm, code, in_native, sizeof(in_native) / sizeof(in_native[0]));
+	fake_bytes(jvm, code, throws, sizeof(throws));
+	assert_between(jvm, code, in_throws, sizeof(in_throws) / sizeof(in_throws[0]));
 }
 
 /* Registers that were pushed around a call are passed over, with the return addresses that are stale in them. */
@@ -667,6 +770,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
+		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
+		cmocka_unit_test_setup_teardown(test_leaving_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
 		cmocka_unit_test(test_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
