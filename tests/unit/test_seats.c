@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "frozen/raw.h"
 #include "frozen/seats.h"
 
 static struct sf_seat *seats;
