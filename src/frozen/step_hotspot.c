@@ -149,8 +149,10 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
 	    blob.frame_size < 2)
 		return true;
+	/* As frame_fits() will ask of it: native code calls none of these but the machine's routines. */
 	return sf_read_u64(step->memory, caller->sp + (uint64_t)(blob.frame_size - 1) * WORD, &word) &&
-	       sf_hotspot_is_any_return(step, word);
+	       (blob.class == SF_BLOB_RUNTIME ? sf_hotspot_is_any_return(step, word) :
+						sf_hotspot_is_return(step, word));
 }
 
 /*

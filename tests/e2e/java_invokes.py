@@ -12,6 +12,10 @@ import subprocess
 ANY = {"invokedynamic", "invoke", "invokeExact", "invokeBasic", "linkToStatic", "linkToVirtual", "linkToSpecial",
        "linkToInterface", "linkToNative"}
 
+# The routine that has unmounted a virtual thread returns to where its continuation was entered (HotSpot:
+# sharedRuntime_x86_64.cpp, gen_continuation_yield).
+UNMOUNTED = ("jdk.internal.vm.Continuation.doYield", "jdk.internal.vm.Continuation.run")
+
 
 def called(text):
     """The name of the method that an instruction calls, or None."""
@@ -74,4 +78,6 @@ class Calls:
         if not lines or line not in lines.get(method, ()):
             return None
         there = lines[method][line]
+        if (callee, caller) == UNMOUNTED:
+            return True
         return callee.rpartition(".")[2] in there or bool(there & ANY)

@@ -399,6 +399,34 @@ static void test_pushed_registers(void **state)
 	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
 }
 
+/* What looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
+static void test_stale_native_callers(void **state)
+{
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	struct fake_jvm *jvm = *state;
+	struct sf_code_map *map = (struct sf_code_map *)jvm->map_bytes;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
+	uint64_t top = sp + 8 * (4 + 30), fp = top + 0x100, native = fake_alloc(jvm, 64);
+
+	map->regions[0] = (struct sf_region){ .start = native, .end = native + 64, .image = 1 };
+	map->n_regions = 1;
+	fake_bytes(jvm, native, call, sizeof(call));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, top - 16, fp);
+	put(jvm, sp + 8 * 10, code + 48);
+	put(jvm, sp + 8 * (10 + 4), native + sizeof(call));
+	start(jvm, code + 48, sp, fp);
+	sf_walk(&jvm->still, &jvm->trace);
+	map->n_regions = 0;
+	assert_int_equal(jvm->trace.n_frames, 3);
+	assert_int_equal(jvm->frames[1].sp, top);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+}
+
 /* The routine that throws again copies its return address while it makes its frame. */
 static void test_rethrow(void **state)
 {
@@ -770,6 +798,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
+		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_leaving_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
