@@ -234,6 +234,11 @@ static const struct epilogue {
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .before = { 0x77 }, .gone = POPPED },
 	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .before = { 0x77 }, .gone = POPPED },
+	/* ... and where C2 has put another block before it: by the ret behind the ja */
+	{ .n = 3, .at = { 0x49, 0x3b, 0x67 }, .behind = 10, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
+	{ .n = 3, .at = { 0x49, 0x3b, 0xa7 }, .behind = 13, .then = { 0xc3 }, .n_then = 1,
+	  .gone = POPPED },
 	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
 	  .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x8b, 0x97 }, .before = { 0x5d }, .gone = POPPED },

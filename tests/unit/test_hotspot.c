@@ -141,10 +141,14 @@ static uint64_t make_compiled(struct fake_jvm *jvm, uint64_t method, uint64_t in
 	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
 	static const uint8_t end[] = { 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x49, 0x3b, 0xa7, 0x40, 3, 0, 0,
 				       0x0f, 0x87, 0, 0, 0, 0, 0xc3 };
+	/* polls that other blocks stand before */
+	static const uint8_t polls[] = { 0xf4, 0x49, 0x3b, 0x67, 0x28, 0x0f, 0x87, 0, 0, 0, 0, 0xc3,
+					 0xf4, 0x49, 0x3b, 0xa7, 0x40, 3, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0xc3 };
 
 	fake_bytes(jvm, code + 16, prologue, sizeof(prologue));
 	fake_bytes(jvm, code + 43, call, sizeof(call));
 	fake_bytes(jvm, code + 64, end, sizeof(end));
+	fake_bytes(jvm, code + 88, polls, sizeof(polls));
 	return code;
 }
 
@@ -157,7 +161,7 @@ static void test_compiled_top(void **state)
 	} places[] = {
 		{ 0, 8, false }, { 16, 8, false }, { 23, 8, false }, { 24, 16, true }, { 28, 32, true },
 		{ 40, 32, true }, { 64, 32, true }, { 68, 16, true }, { 69, 8, false }, { 76, 8, false },
-		{ 82, 8, false },
+		{ 82, 8, false }, { 89, 8, false }, { 93, 8, false }, { 101, 8, false },
 	};
 	struct fake_jvm *jvm = *state;
 	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
