@@ -1,53 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs the target to be watched, to a tenth of a percent: one process does the same small piece of work over and over, each time
-under another profiler that it starts before and stops after. Neighbouring pieces meet the same machine, so their ratio
-says more than that of two runs of minutes. User and system time of the whole process: the agent's threads are in it.
-Start and stop are not.
+"""What it costs the target to be watched, to a hundredth of a percent. A loop measures how much of its time was its own
+(bench/descend.c); all other CPU time of its process, that of the agent's threads and of signals and interrupts, is what the
+process costs besides. One process does that in turns under each profiler, so that all meet the same machine.
+Start and stop, and the first second after a start, are not in it.
 
-signal_turns.py [ROUNDS [SECONDS]]: rounds of one piece under each profiler (30), CPU seconds of each piece (0.5)."""
+signal_turns.py [ROUNDS [SECONDS]]: rounds of one piece under each profiler (15), elapsed seconds of each piece (0.5)."""
 import ctypes
 import random
 import resource
-import sqlite3
 import threading
 
 from signal_common import *
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 15
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
 RATES = (100, 1000)
 SETTLE = 1.1     # in its first second the agent looks more often for new code
-
-
-def c_loop(turns, depth=32):
-    LOOP.bench_descend(depth, turns)
-
-
-def many_threads(turns):
-    threads = [threading.Thread(target=c_loop, args=(turns // 8,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def fibonacci(n):
-    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-
-
-def recursion(times):
-    for _ in range(times):
-        fibonacci(12)
-
-
-def query(rows):
-    DATABASE.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) "
-                     "SELECT sum(x * x %% 7) FROM c;" % rows).fetchall()
-
-
-WORK = {"a C loop, 32 deep": c_loop, "the same in 8 threads": many_threads, "python3, recursion": recursion,
-        "sqlite3, a query": query}
+SITUATIONS = [(1, 8), (1, 32), (1, 128), (4 * os.cpu_count(), 32)]   # threads, depth
 
 
 class Ours:
@@ -56,7 +26,7 @@ class Ours:
 
     def start(self):
         if AGENT_LIBRARY.sf_profile_start(self.options):
-            sys.exit(ctypes.c_char_p(AGENT_LIBRARY.sf_profile_error()).value)
+            sys.exit(AGENT_LIBRARY.sf_profile_error())
 
     def stop(self):
         AGENT_LIBRARY.sf_profile_stop()
@@ -86,64 +56,47 @@ def cpu():
     return usage.ru_utime + usage.ru_stime
 
 
-def piece(profiler, work, amount):
-    """(user + system, elapsed) seconds of one piece of work. The pause is the same for all, so that they meet the same machine."""
+def work(n_threads, depth):
+    """Seconds of the loops' own."""
+    own = []
+    run_one = lambda: own.append(LOOP.bench_descend(depth, int(SECONDS * 1e9)))
+    threads = [threading.Thread(target=run_one) for _ in range(n_threads - 1)]
+    for thread in threads:
+        thread.start()
+    run_one()
+    for thread in threads:
+        thread.join()
+    return sum(own) / 1e9
+
+
+def besides(profiler, n_threads, depth):
+    """The share of all CPU time of the process that was not the loops' own."""
     profiler.start()
     time.sleep(SETTLE)
-    before_cpu, before = cpu(), time.monotonic()
-    work(amount)
-    used = cpu() - before_cpu, time.monotonic() - before
+    before = cpu()
+    own = work(n_threads, depth)
+    used = cpu() - before
     profiler.stop()
-    return used
-
-
-def amount_for(work):
-    """As much as takes SECONDS."""
-    amount = 1000
-    while True:
-        took = piece(Nothing(), work, amount)[0]
-        if took > SECONDS / 4:
-            return int(amount * SECONDS / took)
-        amount *= 2
-
-
-def measured(work, rate):
-    """{name: [(user + system, elapsed)]}, one for each round."""
-    ways = {"nothing": Nothing(), "handler": Ours("handler", rate), "sampler": Ours("sampler", rate)}
-    if GPERFTOOLS:
-        ways["gperftools"] = Gperftools()
-    amount, found = amount_for(work), {name: [] for name in ways}
-    for n in range(ROUNDS + 1):
-        order = list(ways)
-        random.shuffle(order)
-        used = {name: piece(ways[name], work, amount) for name in order}
-        if n > 0:  # tables are read in the first
-            for name in ways:
-                found[name].append(used[name])
-    return found
-
-
-def shown(found, name, base, index):
-    return ratio([a[index] / b[index] for a, b in zip(found[name], found[base])])
+    return used / own
 
 
 def rows(rate):
-    for label, work in WORK.items():
-        found = measured(work, rate)
-        pairs = [(name, "nothing") for name in found if name != "nothing"] + [("sampler", "handler")]
-        if "gperftools" in found:
-            pairs += [("handler", "gperftools"), ("sampler", "gperftools")]
-        for name, base in pairs:
-            yield label, "%d Hz" % rate, "%s over %s" % (name, base), shown(found, name, base, 0), shown(found, name, base, 1)
-
-
-def child(rate):
-    """gperftools reads its rate once for each process."""
-    for row in rows(rate):
-        print("\t".join(row), flush=True)
+    ways = {"nothing": Nothing(), "walk=handler": Ours("handler", rate), "walk=sampler": Ours("sampler", rate)}
+    if GPERFTOOLS:
+        ways["gperftools"] = Gperftools()
+    for n_threads, depth in SITUATIONS:
+        found = {name: [] for name in ways}
+        for n in range(ROUNDS + 1):
+            for name in random.sample(list(ways), len(ways)):
+                cost = besides(ways[name], n_threads, depth)
+                if n > 0:  # tables are read in the first
+                    found[name].append(cost)
+        nothing = median(found["nothing"])
+        yield ("%g Hz" % rate, n_threads, depth, *(ratio([each / nothing for each in found[name]]) for name in ways if name != "nothing"))
 
 
 def children():
+    """gperftools reads its rate once for each process."""
     for rate in RATES:
         environment = {**os.environ, "CPUPROFILE_FREQUENCY": "%g" % rate}
         process = subprocess.Popen([sys.executable, __file__, str(ROUNDS), str(SECONDS), str(rate)], env=environment,
@@ -157,10 +110,11 @@ def children():
 if len(sys.argv) > 3:
     AGENT_LIBRARY, LOOP = ctypes.CDLL(AGENT), ctypes.CDLL(os.path.join(BENCH, "descend.so"))
     AGENT_LIBRARY.sf_profile_error.restype = ctypes.c_char_p
+    LOOP.bench_descend.argtypes, LOOP.bench_descend.restype = [ctypes.c_uint, ctypes.c_uint64], ctypes.c_uint64
     GPERFTOOLS_LIBRARY = ctypes.CDLL(GPERFTOOLS) if GPERFTOOLS else None
-    DATABASE = sqlite3.connect(":memory:")
-    child(float(sys.argv[3]))
+    for row in rows(float(sys.argv[3])):
+        print("\t".join(map(str, row)), flush=True)
 else:
-    table("Cost to the target, median of %d rounds of %g s (and where it is in 95 of 100 cases)" % (ROUNDS, SECONDS), children(),
-          ["work", "rate", "what", "user + system", "elapsed"])
+    table("CPU time besides the work, over nothing: median of %d rounds of %g s (and where it is in 95 of 100 cases)" % (ROUNDS, SECONDS),
+          children(), ["rate", "threads", "deep", "stillframe, walk=handler", "stillframe, walk=sampler", "gperftools"])
 clean()

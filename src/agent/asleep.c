@@ -106,12 +106,26 @@ static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_threa
 	return ++thread->n_put_off <= MAX_PUT_OFF;
 }
 
+static bool is_within(uint64_t address, const void *start, size_t size)
+{
+	return address - (uint64_t)(uintptr_t)start < size;
+}
+
+/* It stands in our handler, in a slot or for a word in its seat: no sleep of its own. */
+static bool waits_for_us(const struct sf_own_place *place)
+{
+	return place->syscall == SYS_futex &&
+	       (is_within(place->args[0], sf_inside.slots,
+			  sf_inside.n_slots * sizeof(*sf_inside.slots)) ||
+		is_within(place->args[0], sf_inside.seats, SF_SEATS * sizeof(*sf_inside.seats)));
+}
+
 bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	struct sf_own_place place;
 	uint64_t cpu_ns;
 
-	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc)
+	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc || waits_for_us(&place))
 		return false;
 	fill(&agent->workspace->still, thread, &place, now_ns);
 	thread->asleep_java = atomic_load(&thread->seat->java_thread);
