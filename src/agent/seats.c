@@ -139,9 +139,7 @@ void sf_agent_seat_done(struct sf_seat *seat)
 void sf_agent_threads_hurry(void)
 {
 	atomic_store(&hurry, true);
-	atomic_fetch_add(&sf_inside.bell.rings, 1);
-	if (atomic_exchange(&sf_inside.bell.asleep, 0))
-		sf_raw_futex_wake(&sf_inside.bell.rings, 1);
+	sf_bell_ring(&sf_inside.bell);
 }
 
 bool sf_agent_threads_hurried(void)

@@ -67,7 +67,8 @@ enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_e
  * Where the interpreter has given up a frame and is not at the caller yet (step_hotspot_leaving.c): the caller.
  * False: the frame is there.
  */
-bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
+bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
+				    struct sf_hotspot_caller *ret);
 
 /* step_hotspot_adapter.c: between interpreted and compiled code. */
 enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);

@@ -146,8 +146,7 @@ void sf_slot_leave(struct sf_slot *slot)
 	hand_over(slot, SF_SLOT_FREE);
 }
 
-/* A system call only for a sampler that sleeps, and only by the first who rings. See sf_bell_wait. */
-static void ring(struct sf_bell *bell)
+void sf_bell_ring(struct sf_bell *bell)
 {
 	atomic_fetch_add(&bell->rings, 1);
 	if (atomic_load(&bell->asleep) && atomic_exchange(&bell->asleep, 0))
@@ -183,7 +182,7 @@ bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience
 	const uint32_t held = sf_slot_word(generation, SF_SLOT_HELD);
 
 	hand_over(slot, SF_SLOT_HELD);
-	ring(bell);
+	sf_bell_ring(bell);
 	if (wait_for_sampler(slot, held, patience_ns) == held &&
 	    move(slot, held, sf_slot_word(generation, SF_SLOT_FREE)))
 		return false;

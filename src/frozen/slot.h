@@ -121,5 +121,7 @@ void sf_slot_leave(struct sf_slot *slot);
  * it has let itself go, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience_ns);
+/* Wakes the sampler: a system call only where it sleeps, and only by the first who rings. Any thread. */
+void sf_bell_ring(struct sf_bell *bell);
 
 #endif

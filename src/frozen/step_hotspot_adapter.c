@@ -34,13 +34,15 @@ static bool is(const uint8_t *code, unsigned n, const char *bytes, unsigned size
 /* pop rax; mov r13, rsp; or, in newer JDKs, lea r13, [rsp+8]; pop rax. Then sub rsp, n; and [rsp] = rax. */
 static bool find_move(const uint8_t *code, unsigned n, unsigned at, struct move *ret)
 {
-	const bool newer = at >= LEA_SIZE && is(code + at - LEA_SIZE, LEA_SIZE, "\x4c\x8d\x6c\x24\x08", LEA_SIZE);
+	const bool newer = at >= LEA_SIZE && is(code + at - LEA_SIZE, LEA_SIZE,
+						"\x4c\x8d\x6c\x24\x08", LEA_SIZE);
 	unsigned next = at + 1;
 
 	if (code[at] != 0x58)
 		return false;
 	ret->pop = ret->sp_kept = next;
-	if (!newer && !is(code + next, n - next, "\x4c\x8b\xec", 3) && !is(code + next, n - next, "\x49\x89\xe5", 3))
+	if (!newer && !is(code + next, n - next, "\x4c\x8b\xec", 3) &&
+	    !is(code + next, n - next, "\x49\x89\xe5", 3))
 		return false;
 	next += newer ? 0 : 3;
 	ret->sp_kept = next;
@@ -82,7 +84,8 @@ static bool to_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot
 	struct move move;
 	unsigned pc;
 
-	if (!step->cursor->exact || !behind_move(step, &pc, &move) || !sf_hotspot_bare(step, step->sp, ret))
+	if (!step->cursor->exact || !behind_move(step, &pc, &move) ||
+	    !sf_hotspot_bare(step, step->sp, ret))
 		return false;
 	ret->sp = step->sp;
 	if (pc >= move.sp_kept) {
@@ -95,7 +98,8 @@ static bool to_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot
 		if (!sf_reg_known(regs, SF_X86_RAX))
 			return false;
 	}
-	return ret->sp >= step->sp && ret->sp - step->sp <= MAX_ADAPTER_BYTES && sf_hotspot_is_return(step, ret->pc);
+	return ret->sp >= step->sp && ret->sp - step->sp <= MAX_ADAPTER_BYTES &&
+	       sf_hotspot_is_return(step, ret->pc);
 }
 
 /* By what registers and stack look like: before the move, on the way to compiled code, while the machine is called. */

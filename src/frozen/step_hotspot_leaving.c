@@ -110,7 +110,8 @@ static void apply(struct leaving *leaving, const struct instruction *instruction
 }
 
 /* Runs what stands behind a "leave" at `from` up to `pc`, and on to where sp is set; false: it is something else. */
-static bool simulate(const uint8_t *code, unsigned n, unsigned from, unsigned pc, struct leaving *ret)
+static bool simulate(const uint8_t *code, unsigned n, unsigned from, unsigned pc,
+		     struct leaving *ret)
 {
 	struct leaving now = { .popped = NONE, .sp_from = NONE };
 	unsigned at = from + 1;
@@ -153,7 +154,8 @@ static bool get(const struct sf_hotspot_step *step, uint8_t reg, uint64_t *ret)
 	return reg != NONE && sf_reg_known(&step->cursor->regs, reg);
 }
 
-bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
+				    struct sf_hotspot_caller *ret)
 {
 	struct leaving leaving = { .popped = NONE, .sp_from = NONE };
 	bool found;

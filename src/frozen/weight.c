@@ -6,7 +6,8 @@
 
 #include "frozen/frozen.h"
 
-#define WAKE_NS UINT64_C(20000)   /* from the timer's interrupt, which displaces a thread, until the sampler runs */
+/* From the timer's interrupt, which displaces a thread, until the sampler runs. */
+#define WAKE_NS UINT64_C(20000)
 #define ON_CPU_NS UINT64_C(200000) /* in which most threads answer that were on a CPU */
 
 /* Rounded, and what that leaves over goes to the next sample: they add up to the CPU time. */
@@ -65,14 +66,6 @@ void sf_weigh_asked(struct sf_slot *slot, struct sf_seat *seat)
 	slot->ticks = taken.ticks;
 }
 
-/* See sf_bell_wait. */
-static void ring(struct sf_bell *bell)
-{
-	atomic_fetch_add(&bell->rings, 1);
-	if (atomic_load(&bell->asleep) && atomic_exchange(&bell->asleep, 0))
-		sf_raw_futex_wake(&bell->rings, 1);
-}
-
 static enum sf_judged wait_for_word(struct sf_seat *seat, uint64_t patience_ns)
 {
 	const uint64_t until_ns = sf_raw_now_ns() + patience_ns;
@@ -96,7 +89,7 @@ enum sf_judged sf_weight_ask(struct sf_seat *seat, uint64_t entered_ns, struct s
 
 	atomic_store(&seat->judged, SF_JUDGED_NOT);
 	atomic_store(&seat->judge_ns, entered_ns);
-	ring(bell);
+	sf_bell_ring(bell);
 	judged = wait_for_word(seat, patience_ns);
 	if (judged == SF_JUDGED_NOT && !atomic_exchange(&seat->judge_ns, 0))
 		judged = wait_for_word(seat, patience_ns);

@@ -231,6 +231,46 @@ static void sleepers_sleep_on(void **state)
 	}
 }
 
+struct waiter {
+	pthread_t pthread;
+	int32_t  tid;
+	_Atomic uint32_t *word;
+};
+
+static void *wait_for_word(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	waiter->tid = gettid();
+	sf_raw_futex_wait(waiter->word, atomic_load(waiter->word), 600000000);
+	return NULL;
+}
+
+/* A thread that stands for a sample waits in a slot's word, or in its seat's, and is not asleep. */
+static void who_waits_for_us_is_not_asleep(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	_Atomic uint32_t word = 0;
+	struct waiter waiters[3] = { 0 };
+	(void)state;
+
+	begin(&options, &sf_agent_clock_timer);
+	waiters[0].word = &word;
+	waiters[1].word = &sf_inside.slots[sf_inside.n_slots - 1].word;
+	waiters[2].word = &sf_inside.seats[0].judged;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&waiters[i].pthread, NULL, wait_for_word, &waiters[i]), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(waiters[i].pthread, NULL);
+	end();
+	for (int i = 0; i < 3; i++) {
+		const struct counted *counted = sampling_by_tid(&sampling, waiters[i].tid);
+
+		assert_non_null(counted);
+		assert_int_equal(counted->n_asleep > 0, i == 0);
+	}
+}
+
 #define NAPS 60
 
 /* Wakes as often as it meant to, and for each wait it goes to sleep once. */
@@ -871,6 +911,7 @@ int main(void)
 		cmocka_unit_test_teardown(deaf_threads_are_counted, clean),
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
+		cmocka_unit_test_teardown(who_waits_for_us_is_not_asleep, clean),
 		cmocka_unit_test_teardown(sleepers_are_not_asked, clean),
 		cmocka_unit_test_teardown(registered_only, clean),
 		cmocka_unit_test_teardown(main_only, clean),
