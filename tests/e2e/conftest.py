@@ -19,6 +19,8 @@ import time
 
 import pytest
 
+import hanging
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONG = os.environ.get("STILLFRAME_LONG") == "1"
 STILLFRAME = os.path.abspath(os.environ.get("STILLFRAME") or os.path.join(HERE, "../../build/stillframe"))
@@ -157,11 +159,7 @@ class Target:
 
     def finish(self, seconds=60):
         """(status, what it said) of a program that ends by itself."""
-        try:
-            rest, _ = self.process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("%s hangs: %s" % (self.command, {
-                tid: status_of(self.pid, tid)["State"] for tid in tids_of(self.pid)}))
+        rest, _ = hanging.finish(self.process, seconds)
         return self.process.returncode, self.said + rest
 
     def assert_free(self):
@@ -254,14 +252,7 @@ class Stillframe:
         self.started = []
 
     def __call__(self, *arguments, timeout=60, prefix=(), **how):
-        command = [*prefix, self.path, *map(str, arguments)]
-        try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
-                                  cwd=how.pop("cwd", self.cwd), **how)
-        except subprocess.TimeoutExpired as late:
-            raise AssertionError("hangs: %s\n%s" % (" ".join(command), (late.stderr or b"").decode()))
-        return Done(arguments, done.returncode, done.stdout.decode(errors="replace"),
-                    done.stderr.decode(errors="replace"))
+        return self.wait(self.start(*arguments, prefix=prefix, **how), timeout)
 
     def start(self, *arguments, prefix=(), **how):
         """As a process of its own; ended by pid when the test is over."""
@@ -272,12 +263,7 @@ class Stillframe:
         return process
 
     def wait(self, process, timeout=60):
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError("hangs: %s\n%s" % (process.args, (err or b"").decode()))
+        out, err = hanging.finish(process, timeout)
         return Done(process.args[1:], process.returncode, (out or b"").decode(errors="replace"),
                     (err or b"").decode(errors="replace"))
 
@@ -519,14 +505,7 @@ class Inside:
             env.pop("LD_PRELOAD")
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    env={**env, **environment}, **how)
-        try:
-            said, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            states = {tid: (status_of(process.pid, tid) or {}).get("State") for tid in tids_of(process.pid)[:20]}
-            process.kill()
-            said, _ = process.communicate()
-            raise AssertionError("hangs: %s under STILLFRAME=%s: %s\n%s" % (
-                " ".join(command), options, states, said.decode(errors="replace")[-2000:]))
+        said, _ = hanging.finish(process, timeout)
         return Ran(self, command, options, process.returncode, said.decode(errors="replace"), out)
 
 
