@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/keep.h"
+#include "agent/near.h"
 #include "agent/signals.h"
 #include "agent/spawn.h"
 #include "agent/threads.h"
@@ -101,14 +102,19 @@ static void *run(void *arg)
 {
 	struct sf_keep *keep = arg;
 
+	struct sf_near near;
+
 	move_out(keep);
+	sf_near_init(&near);
 	while (!atomic_load(&keep->quit)) {
 		uint32_t wake = atomic_load(&keep->wake);
 		uint64_t now_ns = sf_now_ns(), pause_ns;
 
 		if (is_over(keep, now_ns) && sf_agent_stop_from_keeper())
 			return NULL; /* nothing here is ours any more */
+		sf_near_woke(&near, now_ns);
 		pause_ns = turn(keep, now_ns);
+		sf_near_move(&near, now_ns, now_ns + pause_ns);
 		if (!atomic_load(&keep->quit))
 			sf_raw_futex_wait(&keep->wake, wake, pause_ns);
 	}

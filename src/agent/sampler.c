@@ -12,6 +12,7 @@
 #include "agent/clock_timer.h"
 #include "agent/labels.h"
 #include "agent/looks.h"
+#include "agent/near.h"
 #include "agent/requests.h"
 #include "agent/threads.h"
 #include "frozen/raw.h"
@@ -26,6 +27,7 @@
 struct sf_sampler {
 	struct sf_agent *agent;
 	struct sf_requests requests;
+	struct sf_near near;
 	pthread_t pthread;
 	sem_t    ready;
 	int32_t  tid;
@@ -178,7 +180,7 @@ static void turn(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
 	uint32_t heard = sf_bell_rings(&sf_inside.bell);
-	uint64_t now_ns;
+	uint64_t now_ns, wake_ns;
 
 	serve_all(agent);
 	now_ns = sf_raw_now_ns();
@@ -186,8 +188,11 @@ static void turn(struct sf_sampler *sampler)
 	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
 	tick(sampler, now_ns);
 	atomic_fetch_add(&agent->n_quiet, 1);
-	sf_bell_wait(&sf_inside.bell, heard, wake_time(sampler, now_ns));
+	wake_ns = wake_time(sampler, now_ns);
+	sf_near_move(&sampler->near, now_ns, wake_ns);
+	sf_bell_wait(&sf_inside.bell, heard, wake_ns);
 	sampler->woke_ns = sf_raw_now_ns();
+	sf_near_woke(&sampler->near, sampler->woke_ns);
 }
 
 /* --- the thread --- */
@@ -256,6 +261,7 @@ static void *run(void *arg)
 	sf_inside.clocks_apart = sf_own_table(&sf_inside.access.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
+	sf_near_init(&sampler->near);
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);

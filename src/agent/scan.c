@@ -186,7 +186,8 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 
 	bool hurried = sf_agent_threads_hurried();
 
-	if (now_ns < threads->next_scan_ns && !hurried)
+	/* Whoever is awake anyhow does not wake again for a scan that is due soon. */
+	if (now_ns + threads->pause_ns / 2 < threads->next_scan_ns && !hurried)
 		return;
 	if (!hurried && is_steady(threads, now_ns)) {
 		threads->next_scan_ns = now_ns + threads->pause_ns;

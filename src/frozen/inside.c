@@ -119,8 +119,23 @@ static struct sf_slot *answer(const struct tick *tick)
 	return NULL;
 }
 
+static void meet(void)
+{
+	uint64_t met = atomic_load_explicit(&sf_inside.met_on, memory_order_relaxed);
+	uint32_t cpu;
+
+	if (sf_raw3(SYS_getcpu, &cpu, 0, 0) != 0)
+		return;
+	if (sf_met_cpu(met) != cpu)
+		met = (uint64_t)cpu << 32;
+	else if (sf_met_run(met) == UINT32_MAX)
+		return;
+	atomic_store_explicit(&sf_inside.met_on, met + 1, memory_order_relaxed);
+}
+
 static void start(struct tick *tick)
 {
+	meet();
 	tick->entered_ns = sf_raw_now_ns();
 	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
 }

@@ -48,6 +48,7 @@ struct sf_inside {
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;
 	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
+	_Atomic uint64_t met_on;           /* the CPU of the last tick, and how many in a row were there */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
 	sf_ask_fn *_Atomic ask;            /* --java-walk=agct, in mode HANDLER; NULL: nobody is asked */
 	bool     ask_too;                  /* each sample is taken twice, the second time by asking */
@@ -68,6 +69,17 @@ struct sf_inside {
 };
 
 extern struct sf_inside sf_inside;
+
+/* Of met_on. A tick that another thread's overwrites is not counted: it is a hint. */
+static inline uint32_t sf_met_cpu(uint64_t met)
+{
+	return (uint32_t)(met >> 32);
+}
+
+static inline uint32_t sf_met_run(uint64_t met)
+{
+	return (uint32_t)met;
+}
 
 /* The si_value that says "ours", and what it says. Signal-safe. */
 uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation);

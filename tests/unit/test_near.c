@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPUs that a thread of the agent's may run on, by where ticks were met (agent/near.h). */
+#include "agent/near.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "frozen/inside.h"
+
+#define MS UINT64_C(1000000)
+#define NOW UINT64_C(1000000000)
+
+static cpu_set_t cpus_now(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	assert_int_equal(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	return cpus;
+}
+
+static cpu_set_t only(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET((size_t)cpu, &cpus);
+	return cpus;
+}
+
+static int one_of(const cpu_set_t *cpus, int other_than)
+{
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET((size_t)cpu, cpus) && cpu != other_than)
+			return cpu;
+	}
+	return -1;
+}
+
+static void assert_cpus(cpu_set_t expected)
+{
+	cpu_set_t now = cpus_now();
+
+	assert_true(CPU_EQUAL(&now, &expected));
+}
+
+static void met(int cpu, uint32_t times)
+{
+	atomic_store(&sf_inside.met_on, (uint64_t)(uint32_t)cpu << 32 | times);
+}
+
+static cpu_set_t all;          /* that this process may use */
+static struct sf_near near_us;
+
+static int set_up(void **state)
+{
+	(void)state;
+	met(0, 0);
+	sf_near_init(&near_us);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return sched_setaffinity(0, sizeof(all), &all);
+}
+
+static void goes_where_all_ticks_are_met(void **state)
+{
+	const int cpu = one_of(&all, -1);
+
+	(void)state;
+	met(cpu, 15);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_cpus(all);
+	met(cpu, 16);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_cpus(only(cpu));
+}
+
+static void leaves_when_another_has_one(void **state)
+{
+	const int cpu = one_of(&all, -1);
+
+	(void)state;
+	met(cpu, 1000);
+	sf_near_move(&near_us, NOW, NOW);
+	met(cpu + 1, 1);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_cpus(all);
+}
+
+static void is_not_where_it_may_not_be(void **state)
+{
+	const int cpu = one_of(&all, -1), other = one_of(&all, cpu);
+	const cpu_set_t theirs = only(other);
+
+	(void)state;
+	if (other < 0)
+		skip();
+	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
+	sf_near_init(&near_us);
+	met(cpu, 16);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_cpus(theirs);
+}
+
+/* The program has set it for all its threads: that is where it goes back to. */
+static void keeps_what_the_program_sets(void **state)
+{
+	const int cpu = one_of(&all, -1), other = one_of(&all, cpu);
+	const cpu_set_t theirs = only(other);
+
+	(void)state;
+	if (other < 0)
+		skip();
+	met(cpu, 16);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
+	met(other, 1);
+	sf_near_move(&near_us, NOW, NOW);
+	assert_cpus(theirs);
+}
+
+static void stays_away_from_where_it_is_not_let_in(void **state)
+{
+	const int cpu = one_of(&all, -1);
+
+	(void)state;
+	met(cpu, 16);
+	sf_near_move(&near_us, NOW, NOW + 50 * MS);
+	sf_near_woke(&near_us, NOW + 60 * MS);
+	sf_near_move(&near_us, NOW + 60 * MS, NOW + 100 * MS);
+	assert_cpus(only(cpu));
+	sf_near_woke(&near_us, NOW + 121 * MS);
+	sf_near_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	assert_cpus(all);
+	sf_near_woke(&near_us, NOW + 9000 * MS);
+	sf_near_move(&near_us, NOW + 9000 * MS, NOW + 9050 * MS);
+	assert_cpus(all);
+	sf_near_woke(&near_us, NOW + 10200 * MS);
+	sf_near_move(&near_us, NOW + 10200 * MS, NOW + 10250 * MS);
+	assert_cpus(only(cpu));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(goes_where_all_ticks_are_met, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(leaves_when_another_has_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_not_where_it_may_not_be, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(keeps_what_the_program_sets, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stays_away_from_where_it_is_not_let_in, set_up, tear_down),
+	};
+
+	all = cpus_now();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
