@@ -133,35 +133,49 @@ static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
 	sum->ticks += weight->ticks;
 }
 
+/* The time of a copy that was cut goes to the next one. */
+static void carry(struct sf_thread *thread, const struct sf_weight *weight, bool outdated)
+{
+	thread->carried = *weight;
+	thread->n_carried += !outdated;
+}
+
+static void end_carried(struct sf_thread *thread)
+{
+	thread->carried = (struct sf_weight){ 0 };
+	thread->n_carried = 0;
+}
+
 /*
  * A sample whose copy was cut is worth little: its time goes to the thread's next one, with a longer
- * copy, at most MAX_CARRIED times.
+ * copy, at most MAX_CARRIED times. Where the walks are behind, copies come that were taken before the first
+ * of them was known to be too short: these are no tries, and say nothing of how long the next one must be.
  */
 static bool on_still(struct sf_relay *relay, const void *bytes)
 {
 	const struct record_still *record = bytes;
 	struct sf_thread *thread = record->thread;
-	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t copied = record->taken.stack_size;
+	const bool outdated = copied < want;
 	struct sf_weight weight = record->weight;
 	struct sf_verdict verdict;
 	struct sf_still still;
 	bool cut, last;
 
 	sf_taken_still(&record->taken, sf_arch_host(), &still);
-	last = thread->n_carried >= MAX_CARRIED || want >= SF_TAKE_MAX;
+	last = !outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_TAKE_MAX);
 	add_weight(&weight, &thread->carried);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
-	atomic_store_explicit(&thread->want, sf_take_next(want, verdict.stack_used, cut),
+	atomic_store_explicit(&thread->want,
+			      cut ? sf_take_more(want, copied) : sf_take_next(want, verdict.stack_used),
 			      memory_order_relaxed);
-	if (cut && !last) {
-		thread->carried = weight;
-		thread->n_carried++;
-	} else {
-		thread->carried = (struct sf_weight){ 0 };
-		thread->n_carried = 0;
-	}
+	if (cut && !last)
+		carry(thread, &weight, outdated);
+	else
+		end_carried(thread);
 	atomic_store_explicit(&thread->again, cut && !last, memory_order_relaxed);
 	if (verdict.end == SF_END_REGISTER && still.flags & SF_STILL_UNHELD)
 		atomic_store_explicit(&thread->needs_hold, still.regs.r[still.arch->sp],

@@ -99,14 +99,21 @@ void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, st
 	memcpy(ret->syscall_args, taken->args, sizeof(ret->syscall_args));
 }
 
-uint32_t sf_take_next(uint32_t want, uint64_t used, bool cut)
+uint32_t sf_take_next(uint32_t want, uint64_t used)
 {
 	uint64_t target = (used + used / 4 + SLACK) & ~(uint64_t)1023;
 
-	if (cut)
-		target = (uint64_t)want * 4;
 	if (target > SF_TAKE_MAX)
 		target = SF_TAKE_MAX;
 	/* Grow at once, shrink slowly: a thread's depth comes and goes. */
 	return target >= want ? (uint32_t)target : want - (want - (uint32_t)target) / 8;
+}
+
+uint32_t sf_take_more(uint32_t want, uint32_t copied)
+{
+	uint64_t target = (uint64_t)copied * 4;
+
+	if (target > SF_TAKE_MAX)
+		target = SF_TAKE_MAX;
+	return target > want ? (uint32_t)target : want;
 }

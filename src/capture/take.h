@@ -54,7 +54,10 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
 		    struct sf_still *ret);
 
-/* What to copy next time, from what was copied and how the walk ended. */
-uint32_t sf_take_next(uint32_t want, uint64_t used, bool cut);
+/* What to copy next time, where the walk needed `used` bytes. */
+uint32_t sf_take_next(uint32_t want, uint64_t used);
+
+/* The same, where `copied` bytes were too short: `want` if that is more than was known then. */
+uint32_t sf_take_more(uint32_t want, uint32_t copied);
 
 #endif

@@ -109,7 +109,7 @@ static void dump_held(struct taking *taking, struct sf_dump_thread *thread)
 		thread->unheld = false;
 		if (walk_taken(taking, thread) != SF_END_COPY || want >= SF_TAKE_MAX)
 			return;
-		want = sf_take_next(want, 0, true);
+		want = sf_take_more(want, want);
 	}
 }
 
@@ -123,7 +123,7 @@ static enum sf_take take_asleep(struct taking *taking, struct sf_dump_thread *th
 		thread->unheld = true;
 		if (walk_taken(taking, thread) != SF_END_COPY || want >= SF_TAKE_MAX)
 			break;
-		want = sf_take_next(want, 0, true);
+		want = sf_take_more(want, want);
 	}
 	return result;
 }

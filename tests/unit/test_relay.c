@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of stacks that are too short: each walk tells how long the next copy is to be, but where walks are behind, copies that
+ * were taken before that are on their way already. The walks here wait until they are let, and end where the copy does.
+ */
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "capture/relay.h"
+#include "os/clock.h"
+
+#define SHORT 4096u
+
+static struct sf_relay *relay;
+static struct sf_thread *thread;
+static sem_t may_walk, reached;
+static uint64_t needed;              /* bytes of stack, by the walks */
+static unsigned n_whole, n_kept_cut; /* samples */
+static uint32_t ticks_kept;
+
+static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
+			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
+			      struct sf_error *err)
+{
+	const bool cut = still->memory.window_size < needed;
+
+	(void)arg, (void)serial, (void)hold_ns, (void)err;
+	sem_wait(&may_walk);
+	n_whole += !cut;
+	n_kept_cut += cut && last;
+	ticks_kept += !cut || last ? weight->ticks : 0;
+	return (struct sf_verdict){ .end = cut ? SF_END_COPY : SF_END_ROOT, .stack_used = needed };
+}
+
+/* Comes in its turn: what was sent before it is done with. */
+static bool note_reached(void *arg, uint32_t serial, enum sf_loss cause,
+			 const struct sf_weight *weight, struct sf_error *err)
+{
+	(void)arg, (void)serial, (void)cause, (void)weight, (void)err;
+	sem_post(&reached);
+	return true;
+}
+
+static bool idle(void *arg, uint64_t now_ns, struct sf_error *err)
+{
+	(void)arg, (void)now_ns, (void)err;
+	return true;
+}
+
+static int open_relay(void **state)
+{
+	const struct sf_sink sink = { .sample = walk, .loss = note_reached, .idle = idle };
+	(void)state;
+
+	n_whole = n_kept_cut = ticks_kept = 0;
+	sem_init(&may_walk, 0, 0);
+	sem_init(&reached, 0, 0);
+	thread = sf_thread_create(1, getpid(), getpid(), sf_now_ns());
+	assert_non_null(thread);
+	atomic_store(&thread->want, SHORT);
+	assert_true(sf_relay_open(&sink, &relay, NULL));
+	return 0;
+}
+
+static int close_relay(void **state)
+{
+	(void)state;
+	assert_true(sf_relay_close(relay, NULL));
+	sf_thread_destroy(thread);
+	return 0;
+}
+
+/* A still as long as is wanted now, of a stack that is longer. */
+static void send_still(void)
+{
+	const uint32_t want = atomic_load(&thread->want);
+	const struct sf_weight weight = { .ticks = 1 };
+	struct sf_taken *taken = sf_relay_reserve(relay, want);
+
+	assert_non_null(taken);
+	*taken = (struct sf_taken){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
+				    .stack_size = want, .stack_more = 1 };
+	sf_relay_send(relay, thread, &weight, 1);
+}
+
+static void let_walk(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		sem_post(&may_walk);
+	sf_relay_loss(relay, thread, SF_LOSS_GONE, &(struct sf_weight){ 0 });
+	sem_wait(&reached);
+}
+
+static void copies_taken_too_early_are_no_tries(void **state)
+{
+	(void)state;
+	needed = 3 * SHORT;
+	for (unsigned i = 0; i < 20; i++)
+		send_still();
+	let_walk(20);
+	assert_int_equal(n_whole + n_kept_cut, 0);
+	/* All of them say the same: four times as much. */
+	assert_int_equal(atomic_load(&thread->want), 4 * SHORT);
+	send_still();
+	let_walk(1);
+	assert_int_equal(n_whole, 1);
+	assert_int_equal(n_kept_cut, 0);
+	assert_int_equal(ticks_kept, 21);
+}
+
+static void what_is_never_enough_is_kept_in_the_end(void **state)
+{
+	unsigned sent = 0;
+	(void)state;
+
+	for (needed = UINT64_MAX; !n_kept_cut && sent < 50; sent++) {
+		send_still();
+		let_walk(1);
+	}
+	assert_int_equal(n_kept_cut, 1);
+	assert_int_equal(ticks_kept, sent);
+	assert_true(sent <= 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(copies_taken_too_early_are_no_tries, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay, close_relay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
