@@ -47,6 +47,13 @@ bool sf_fail(struct sf_error *err, enum sf_code code, const char *format, ...)
 	return false;
 }
 
+const char *sf_os_error(int error)
+{
+	const char *text = strerrordesc_np(error);
+
+	return text ? text : "unknown error";
+}
+
 bool sf_fail_os(struct sf_error *err, const char *format, ...)
 {
 	int error = errno;
@@ -60,7 +67,7 @@ bool sf_fail_os(struct sf_error *err, const char *format, ...)
 	set_text(err, format, args);
 	va_end(args);
 	add_text(err, ": ");
-	add_text(err, strerror(error));
+	add_text(err, sf_os_error(error));
 	return false;
 }
 

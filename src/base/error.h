@@ -32,6 +32,12 @@ bool sf_fail(struct sf_error *err, enum sf_code code, const char *format, ...)
 bool sf_fail_os(struct sf_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/*
+ * What an errno means, in English. Not strerror(): that looks for a translation, under locks that stay locked in the child
+ * when another thread had them in a fork, and who calls it there waits for ever.
+ */
+const char *sf_os_error(int error);
+
 bool sf_fail_memory(struct sf_error *err);
 
 /* Adds a line ("what to do") behind the text. Returns false too. */

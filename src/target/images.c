@@ -137,7 +137,7 @@ static void open_image(struct sf_image *image, int32_t pid, const struct sf_mapp
 		if (mapping->path[0] == '/')
 			snprintf(image->note, sizeof(image->note),
 				 "the file cannot be opened (%s); read from the process's memory",
-				 error == ESTALE ? "it was replaced" : strerror(error));
+				 error == ESTALE ? "it was replaced" : sf_os_error(error));
 	}
 	if (image->fd >= 0)
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);

@@ -131,6 +131,16 @@ def test_fork_storm(inside, walk, children):
     ran.report.assert_accounts(0.1, 0.1)
 
 
+@by_both_walks
+def test_children_of_a_thread_that_had_a_lock(stillframe, tmp_path, walk):
+    """Libc's locks for translations stay locked in a child: the agent in it does not wait for them."""
+    done = stillframe("record", "-e", "signal", "--walk", walk, "--children", "-o", tmp_path / "r.sfr", "--",
+                      program("in_translates"), timeout=120)
+    if done.status == 77:
+        pytest.skip("no locale C.UTF-8")
+    assert done.status == 0 and "turns 30 bad 0" in done.out, done
+
+
 def test_it_is_sampled_after_vforks(inside):
     """The child of a vfork runs in its parent's memory: what it does there must not end the parent's sampling."""
     ran = inside("in_exec", "vfork", 300, 4000, options="rate=1khz").ok()
