@@ -147,9 +147,10 @@ static void end_carried(struct sf_thread *thread)
 }
 
 /*
- * A sample whose copy was cut is worth little: its time goes to the thread's next one, with a longer
- * copy, at most MAX_CARRIED times. Where the walks are behind, copies come that were taken before the first
- * of them was known to be too short: these are no tries, and say nothing of how long the next one must be.
+ * A sample whose copy was cut is worth little: its time goes to the thread's next one, with a
+ * longer copy, at most MAX_CARRIED times. Where the walks are behind, copies come that were
+ * taken before the first of them was known to be too short: these are no tries, and say nothing
+ * of how long the next one must be.
  */
 static bool on_still(struct sf_relay *relay, const void *bytes)
 {
@@ -170,7 +171,8 @@ static bool on_still(struct sf_relay *relay, const void *bytes)
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
 	atomic_store_explicit(&thread->want,
-			      cut ? sf_take_more(want, copied) : sf_take_next(want, verdict.stack_used),
+			      cut ? sf_take_more(want, copied)
+				  : sf_take_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (cut && !last)
 		carry(thread, &weight, outdated);

@@ -37,6 +37,15 @@ bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);
 /* The same, for routines that native code may call, too. */
 bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc);
 
+/* The JavaThread: all of its code keeps it in r15. 0: unknown. */
+static inline uint64_t sf_hotspot_java_thread(const struct sf_hotspot_step *step)
+{
+	const struct sf_cursor *cursor = step->cursor;
+
+	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
+						       : cursor->still->java_thread;
+}
+
 /* The cursor goes to the caller, if it is above. */
 enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller,
 			     enum sf_via via, enum sf_end *why);
@@ -64,8 +73,8 @@ bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step);
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
 
 /*
- * Where the interpreter has given up a frame and is not at the caller yet (step_hotspot_leaving.c): the caller.
- * False: the frame is there.
+ * Where the interpreter has given up a frame and is not at the caller yet
+ * (step_hotspot_leaving.c): the caller. False: the frame is there.
  */
 bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
 				    struct sf_hotspot_caller *ret);
@@ -82,6 +91,12 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 /* step_hotspot_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
+
+/*
+ * The routine that the poll of a loop leads to, as long as nothing on its stack says where that was
+ * (step_hotspot_poll.c): the method in the loop. False: it is another one, or says it.
+ */
+bool sf_hotspot_at_poll(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
 /* step_hotspot_routine.c: a call into the machine, with a frame of known size once that is made. */
 enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);

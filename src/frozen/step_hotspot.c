@@ -2,9 +2,10 @@
 /*
  * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
  * ones, and the way back into native code. The interpreter's frames are in
- * step_hotspot_interpreter.c and step_hotspot_leaving.c, adapters in step_hotspot_adapter.c, the places at which compiled code has no frame in step_hotspot_top.c,
- * the machine's own routines in step_hotspot_routine.c, frames that are on the move in
- * step_hotspot_moving.c.
+ * step_hotspot_interpreter.c and step_hotspot_leaving.c, adapters in step_hotspot_adapter.c, the
+ * places at which compiled code has no frame in step_hotspot_top.c, the machine's own routines
+ * in step_hotspot_routine.c, frames that are on the move in step_hotspot_moving.c, polls that
+ * fault in step_hotspot_poll.c.
  */
 #include "frozen/hotspot_step.h"
 
@@ -101,9 +102,10 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
 	return true;
 }
 
-static enum sf_step unread(const struct sf_hotspot_step *step, uint64_t addr, enum sf_end *why)
+static enum sf_step unread(const struct sf_hotspot_step *step, uint64_t addr, size_t size,
+			   enum sf_end *why)
 {
-	*why = sf_why_unread(step->memory, addr, WORD);
+	*why = sf_why_unread(step->memory, addr, size);
 	return SF_STEP_FAILED;
 }
 
@@ -120,7 +122,7 @@ static enum sf_step step_entry(struct sf_hotspot_step *step, enum sf_end *why)
 	if (step->fp < step->sp || step->fp - step->sp > SF_HOTSPOT_MAX_FRAME)
 		return SF_STEP_FAILED;
 	if (!sf_hotspot_record(step, step->fp, &caller))
-		return unread(step, step->fp, why);
+		return unread(step, step->fp, 2 * WORD, why);
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
@@ -170,7 +172,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 	if (frame_fits(step, top, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))
-		return unread(step, top - WORD, why);
+		return unread(step, top - 2 * WORD, 2 * WORD, why);
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
 		if (sf_hotspot_record(step, top + (i - 2) * WORD, &caller) &&
 		    sf_hotspot_is_return(step, caller.pc) && leads_on(step, &caller))
@@ -206,7 +208,7 @@ static enum sf_step step_vtable(struct sf_hotspot_step *step, enum sf_end *why)
 	struct sf_hotspot_caller caller;
 
 	if (!sf_hotspot_bare(step, step->sp, &caller))
-		return unread(step, step->sp, why);
+		return unread(step, step->sp, WORD, why);
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 

@@ -10,14 +10,6 @@
 #define MAX_VFRAMES 256
 #define WORD 8
 
-static uint64_t java_thread(const struct sf_hotspot_step *step)
-{
-	const struct sf_cursor *cursor = step->cursor;
-
-	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
-						       : cursor->still->java_thread;
-}
-
 /*
  * The frames of a deoptimized method are being replaced by interpreter frames, which are
  * skeletons yet: what they will be is in a vframeArray (HotSpot: runtime/vframeArray.hpp).
@@ -42,8 +34,8 @@ static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking 
 	uint32_t element_size = hotspot->sizes[SF_HS_SIZE_VFRAME];
 
 	if (!original->width || !caller->width || frame_size < 32 || frame_size > 256 ||
-	    array_size <= element_size || !element_size || !java_thread(step) ||
-	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_VFRAMES, java_thread(step),
+	    array_size <= element_size || !element_size || !sf_hotspot_java_thread(step) ||
+	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_VFRAMES, sf_hotspot_java_thread(step),
 			    &ret->array) ||
 	    !ret->array ||
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAMES_N, ret->array, &ret->n) ||
@@ -148,7 +140,7 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
 	    !sf_hotspot_holds(hotspot, caller.pc))
 		return sf_hotspot_step_runtime(step, why);
-	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, java_thread(step),
+	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, sf_hotspot_java_thread(step),
 		       &entry);
 	/* While frames are being fetched, those between here and the entry are half made. */
 	if (is_entry(step, entry, size)) {

@@ -69,6 +69,27 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 	       sf_hotspot_holds(step->hotspot, next.pc);
 }
 
+/* Where the routine begins whose call returns there; false where that is not known. */
+static bool begin_of(const struct sf_hotspot_step *step, uint64_t behind, uint64_t *ret)
+{
+	return step->cursor->still->arch->is_behind_call(&step->outside, behind, ret) &&
+	       *ret >= step->blob.code_start && *ret < step->blob.code_end;
+}
+
+/*
+ * What stands on top of the stack is left over from a call of another routine, if the one that
+ * fp leads to called a routine that begins nearer before pc.
+ */
+static bool is_left_over(const struct sf_hotspot_step *step, uint64_t on_top)
+{
+	struct sf_hotspot_caller by_fp;
+	uint64_t theirs, ours;
+
+	return by_frame_pointer(step, &by_fp) && begin_of(step, by_fp.pc, &ours) &&
+	       ours <= step->pc && begin_of(step, on_top, &theirs) &&
+	       (theirs < ours || theirs > step->pc);
+}
+
 /*
  * Where a routine was interrupted: on its return, or before anything but the return address was
  * pushed.
@@ -77,7 +98,8 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 {
 	uint8_t byte = 0;
 
-	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret))
+	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret) &&
+	    !is_left_over(step, ret->pc))
 		return true;
 	return sf_read(&step->outside, &byte, step->pc, 1) && byte == POP_RBP &&
 	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);
@@ -91,8 +113,12 @@ enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *
 {
 	struct sf_hotspot_caller caller;
 
-	if ((step->cursor->exact && at_edge(step, &caller)) || by_frame_pointer(step, &caller) ||
-	    by_scanning(step, &caller))
+	if (step->cursor->exact && at_edge(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+	*why = SF_END_COPY;
+	if (is_frame_pointer(step) && sf_beyond_copy(step->memory, step->fp + 2 * WORD - 1))
+		return SF_STEP_FAILED;
+	if (by_frame_pointer(step, &caller) || by_scanning(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	*why = sf_beyond_copy(step->memory, step->sp + MAX_SCANNED_WORDS * WORD) ? SF_END_COPY :
 										   SF_END_RUNTIME;
@@ -189,6 +215,8 @@ enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *
 
 	if (step->cursor->exact && step->blob.frame_size >= 2) {
 		step->blob.entry = step->blob.code_start;
+		if (sf_hotspot_at_poll(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 		if (in_finder(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of stacks that are too short: each walk tells how long the next copy is to be, but where walks are behind, copies that
- * were taken before that are on their way already. The walks here wait until they are let, and end where the copy does.
+ * Copies of stacks that are too short: each walk tells how long the next copy is to be, but
+ * where walks are behind, copies that were taken before that are on their way already. The walks
+ * here wait until they are let, and end where the copy does.
  */
 #include <semaphore.h>
 #include <setjmp.h>
@@ -132,8 +133,10 @@ static void what_is_never_enough_is_kept_in_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(copies_taken_too_early_are_no_tries, open_relay, close_relay),
-		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay, close_relay),
+		cmocka_unit_test_setup_teardown(copies_taken_too_early_are_no_tries, open_relay,
+						close_relay),
+		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
+						close_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moments that runs of a storm of deoptimization showed, in a virtual machine made by hand: code
+ * and words on the stack are as they were recorded there, addresses are the fake's.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fake_jvm.h"
+
+enum { RBX = 3, RBP = 6, RSP = 7, R13 = 13, R15 = 15 };
+
+#define TOP (FAKE_STACK + 0x400)     /* fp of the interpreted method that all chains lead to */
+
+static uint64_t caller;              /* that method */
+
+static void put(struct fake_jvm *jvm, uint64_t address, uint64_t value)
+{
+	fake_put(jvm, address, value, 8);
+}
+
+/* An interpreted method at TOP, called from native code. */
+static int make(void **state)
+{
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+
+	assert_non_null(jvm);
+	*state = jvm;
+	assert_true(fake_jvm_make(jvm, note, NULL));
+	caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	put(jvm, TOP + 8, jvm->call_stub_return);
+	put(jvm, TOP, TOP + 0x100);
+	put(jvm, TOP - 8, TOP + 16);
+	put(jvm, TOP - 24, caller);
+	put(jvm, TOP - 64, fake_bytecode(jvm, caller, 2));
+	put(jvm, TOP + 0x100, 0);
+	put(jvm, TOP + 0x108, 0x7f0000001000); /* in no code: the walk ends there */
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void start(struct fake_jvm *jvm, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	jvm->still.regs = (struct sf_regs){ .pc = pc };
+	sf_reg_set(&jvm->still.regs, RSP, sp);
+	sf_reg_set(&jvm->still.regs, RBP, fp);
+	sf_reg_set(&jvm->still.regs, R15, jvm->thread);
+}
+
+/* The chain that is expected: what stands at `i`, then the interpreted method. */
+static void assert_caller(const struct fake_jvm *jvm, unsigned i)
+{
+	assert_int_equal(jvm->trace.n_frames, i + 2);
+	assert_string_equal(sf_kind_word(jvm->frames[i].kind), "interpreted");
+	assert_int_equal(jvm->frames[i].token, caller);
+	assert_int_equal(jvm->trace.end, SF_END_NO_CODE);
+}
+
+static uint64_t make_compiled(struct fake_jvm *jvm, int frame_size)
+{
+	return fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = frame_size, .frame_complete = 12,
+		.method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8), .compile_id = 42,
+		.level = 4 });
+}
+
+/*
+ * SafepointBlob for a poll in a loop: of JDK 17 and 25, and of JDK 8; the note is at 0x100 in
+ * the JavaThread.
+ */
+#define POLL_STORE 39
+static const uint8_t polls[][64] = {
+	{ 0x53, 0x55, 0x48, 0x8b, 0xec, 0x9c, 0x48, 0x83, 0xec, 0x08,
+	  0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x44, 0x24, 0x78,
+	  0x90, 0x90, 0x90, 0x49, 0x89, 0xa7, 0x90, 0x02, 0, 0,
+	  0x49, 0x8b, 0x9f, 0, 1, 0, 0, 0x48, 0x89, 0x5d, 0x08, 0x49, 0x8b, 0xff, 0xe8 },
+	{ 0x53, 0x55, 0x48, 0x89, 0xe5, 0x9c, 0x48, 0x83, 0xec, 0x08,
+	  0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x44, 0x24, 0x78,
+	  0x90, 0x90, 0x90, 0x49, 0x89, 0xa7, 0x90, 0x02, 0, 0,
+	  0x49, 0x8b, 0xbf, 0, 1, 0, 0, 0x48, 0x89, 0x7d, 0x08, 0x4c, 0x89, 0xff, 0xe8 },
+};
+
+static uint64_t make_poll(struct fake_jvm *jvm, const uint8_t *bytes)
+{
+	uint64_t blob = fake_code(jvm, &(struct fake_code){
+		.name = "SafepointBlob", .size = 512, .frame_size = 32, .frame_complete = -1 });
+
+	fake_bytes(jvm, blob, bytes, 64);
+	return blob;
+}
+
+/*
+ * Wherever the routine of a loop's poll stands before it has put the return address in its
+ * place: the loop's method is known by the thread's note. Words in the method's own frame look
+ * like return addresses.
+ */
+static void test_poll_in_a_loop(void **state)
+{
+	static const struct {
+		unsigned pc, pushed;
+		bool made;           /* rbp is the routine's own */
+	} places[] = {
+		{ 0, 0, false }, { 1, 8, false }, { 2, 16, false }, { 5, 16, true },
+		{ 17, 160, true },
+		{ 32, 160, true }, { POLL_STORE, 160, true }, { POLL_STORE + 4, 160, true },
+	};
+	struct fake_jvm *jvm = *state;
+	const uint64_t code = make_compiled(jvm, 6), sp = FAKE_STACK + 0x200;
+
+	for (unsigned which = 0; which < 2; which++) {
+		const uint64_t blob = make_poll(jvm, polls[which]);
+
+		for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+			const bool stored = places[i].pc > POLL_STORE;
+
+			put(jvm, jvm->thread + 0x100, stored ? 0 : code + 80);
+			put(jvm, sp, jvm->interpreter); /* stale, in the loop's frame */
+			put(jvm, sp + 16, jvm->interpreter);
+			put(jvm, sp + 32, TOP);
+			put(jvm, sp + 40, jvm->interpreter);
+			put(jvm, sp - 8, stored ? code + 80 : 0x1235);
+			put(jvm, sp - 16, 0x1236);
+			start(jvm, blob + places[i].pc, sp - places[i].pushed,
+			      places[i].made ? sp - 16 : 0x1236);
+			sf_walk(&jvm->still, &jvm->trace);
+			assert_caller(jvm, 2);
+			assert_int_equal(jvm->frames[1].pc, code + 80);
+			assert_int_equal(jvm->frames[1].sp, sp);
+			assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+			assert_int_equal(jvm->frames[2].via, SF_VIA_RUNTIME);
+		}
+	}
+}
+
+/* The note is of another poll by now: what does not fit is not shown. */
+static void test_poll_noted_later(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const uint64_t other = make_compiled(jvm, 8), sp = FAKE_STACK + 0x200;
+	const uint64_t blob = make_poll(jvm, polls[0]);
+	const uint64_t notes[] = { other + 80, 0, blob + 8 };
+
+	put(jvm, sp + 32, TOP);
+	put(jvm, sp + 40, jvm->interpreter);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		put(jvm, jvm->thread + 0x100, notes[i]);
+		start(jvm, blob, sp, 0x1236);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_true(jvm->trace.n_frames < 2 || jvm->frames[1].pc != notes[i]);
+	}
+}
+
+/*
+ * Sine is called where power was called before: behind sine's locals stands power's return
+ * address. Both are called by the interpreter, and begin with push rbp; mov rbp, rsp.
+ */
+static void test_left_over_call(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const uint64_t stubs = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (2)", .size = 256, .frame_complete = -1 });
+	const uint64_t sine = stubs + 0x80, sp = FAKE_STACK + 0x200, fp = sp + 24;
+	const uint64_t to_power = jvm->interpreter, to_sine = jvm->interpreter + 16;
+	const int32_t power_by = (int32_t)(stubs + 0x10 - to_power);
+	const int32_t sine_by = (int32_t)(sine - to_sine);
+
+	fake_bytes(jvm, to_power - 5, "\xe8", 1);
+	fake_bytes(jvm, to_power - 4, &power_by, 4);
+	fake_bytes(jvm, to_sine - 5, "\xe8", 1);
+	fake_bytes(jvm, to_sine - 4, &sine_by, 4);
+	put(jvm, sp, to_power);
+	put(jvm, sp + 16, 0x1237);
+	put(jvm, fp, TOP);
+	put(jvm, fp + 8, to_sine);
+	start(jvm, sine + 0x40, sp, fp);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_caller(jvm, 1);
+	assert_int_equal(jvm->frames[1].pc, to_sine);
+	/* At sine's first instruction it is the other way round: fp is the caller's. */
+	put(jvm, sp, to_sine);
+	start(jvm, sine, sp, TOP);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_caller(jvm, 1);
+	assert_int_equal(jvm->frames[1].pc, to_sine);
+}
+
+/* A copy that ends within what a step reads is too short; that is not the same as unreadable. */
+static void test_copy_ends_in_a_record(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const uint64_t first = FAKE_STACK + 0x200, entry = TOP + 0x100;
+
+	put(jvm, first, jvm->interpreter);
+	for (uint64_t end = TOP + 16; end < entry + 16; end++) {
+		jvm->still.memory.window_size = end - FAKE_STACK;
+		jvm->still.memory.stack_end = FAKE_STACK + FAKE_STACK_SIZE;
+		start(jvm, jvm->interpreter, first, TOP);
+		assert_int_equal(sf_walk(&jvm->still, &jvm->trace), SF_END_COPY);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_poll_in_a_loop, make, destroy),
+		cmocka_unit_test_setup_teardown(test_poll_noted_later, make, destroy),
+		cmocka_unit_test_setup_teardown(test_left_over_call, make, destroy),
+		cmocka_unit_test_setup_teardown(test_copy_ends_in_a_record, make, destroy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
