@@ -35,21 +35,38 @@ static bool is_free(int number)
 	} else if (sf_raw4(SYS_rt_sigaction, number, 0, &action, KERNEL_SIGSET_SIZE) != 0) {
 		return false;
 	}
-	if (action.handler != (void *)SIG_DFL)
-		return false;
-	/* By the program's first thread: the caller may be one of ours, which blocks all. */
+	return action.handler == (void *)SIG_DFL;
+}
+
+/* By the program's first thread: the caller may be one of ours, which blocks all. */
+static bool is_let_in(int number)
+{
 	return !sf_own_blocks((int32_t)getpid(), number);
 }
 
-static int choose(void)
+static int choose_of(bool (*fits)(int number))
 {
-	if (is_free(SIGPROF))
+	if (is_free(SIGPROF) && fits(SIGPROF))
 		return SIGPROF;
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
-		if (is_free(number))
+		if (is_free(number) && fits(number))
 			return number;
 	}
 	return 0;
+}
+
+static bool any(int number)
+{
+	(void)number;
+	return true;
+}
+
+/* None is let in while libc makes a process or a thread, for as long as system() takes to begin a program (vfork(2)). */
+static int choose(void)
+{
+	int number = choose_of(is_let_in);
+
+	return number ? number : choose_of(any);
 }
 
 /* Another signal than the last time: that one gets the program's own action back. */

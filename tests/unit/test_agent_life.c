@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -300,6 +301,23 @@ static void a_child_keeps_nothing(void **state)
 	assert_true(count_records(path) > 3);
 }
 
+/* As in a system() that has not begun its program yet. */
+static void who_lets_no_signal_in_for_a_moment_is_sampled(void **state)
+{
+	char text[256];
+	struct sf_error err = { 0 };
+	sigset_t all, before;
+	(void)state;
+
+	snprintf(text, sizeof(text), "out=%s/a.sfs," NOBODY, folder);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	assert_true(start(text, &err));
+	assert_int_equal(sf_inside.signal, SIGPROF);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	assert_true(sf_agent_stop(&err));
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -329,6 +347,7 @@ int main(void)
 		cmocka_unit_test(callers_come_and_go),
 		cmocka_unit_test(callers_come_and_go_apart),
 		cmocka_unit_test(a_child_keeps_nothing),
+		cmocka_unit_test(who_lets_no_signal_in_for_a_moment_is_sampled),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
