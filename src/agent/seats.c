@@ -210,6 +210,7 @@ void sf_agent_seats_forked(void)
 
 	sf_agent_labels_unlock();
 	sf_agent_leaving_forked();
+	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
 	if (!seats)
 		return;
 	own = sf_seats_find(seats, atomic_load(&forking_tid));

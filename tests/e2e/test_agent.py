@@ -170,6 +170,23 @@ for i in range(3):
 """
 
 
+@pytest.mark.parametrize("clock", ["perf", "timer", "itimer", "tick"])
+def test_the_clock_of_a_forked_child(stillframe, tmp_path, clock):
+    """No clock goes on in it, so it gets one of its own, and its CPU time does not wait for its end to be noticed."""
+    code = ("import os, time\n"
+            "while time.process_time() < 0.2: pass\n"
+            "if not os.fork():\n"
+            "    while time.process_time() < 0.5: pass\n"
+            "    raise SystemExit\n"
+            "os.wait()")
+    status, _, errors = run([PYTHON, "-c", code], "out=a.sfs,rate=199hz,children,clock=cpu,cpu-clock=" + clock, tmp_path)
+    assert status == 0 and not errors, errors
+    child, = tmp_path.glob("a.sfs.*")
+    report = Report(stillframe, child)
+    unrung = sum(loss["cpu_ns"] for loss in report.losses if loss["cause"] in ("gone", "unseen")) / 1e9
+    assert report.cpu()[2] > 0.4 > 2 * unrung, (unrung, report.cpu(), report.losses)
+
+
 @pytest.mark.parametrize("children", [False, True])
 def test_forked_children(stillframe, tmp_path, children):
     code = FORKING.format(spin=SPIN, spin_in=SPIN.replace("\n", "; ", 1).replace("; for", "\n        for"))
