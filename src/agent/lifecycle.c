@@ -18,6 +18,7 @@
 #include "agent/interpose.h"
 #include "agent/lifecycle.h"
 #include "agent/visit.h"
+#include "unwind/cache.h"
 
 /* What the environment said, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
@@ -42,9 +43,23 @@ static bool is_for_us(const struct sf_agent_options *options)
 	return options->children || !options->first || options->first == own;
 }
 
+#define VARIABLE "STILLFRAME="
+
+/*
+ * Its place in environ stays, so that main()'s envp shows the same. Not by setenv(): bash has one of its own, and later
+ * sets its variables from what environ was.
+ */
+static void put_into_environment(char *variable)
+{
+	for (char **at = environ; *at; at++) {
+		if (strncmp(*at, VARIABLE, strlen(VARIABLE)) == 0)
+			*at = variable;
+	}
+}
+
 /*
  * What this process starts inherits STILLFRAME=: it must be able to tell that the stream's file is taken. The
- * variable is ours; its place in environ stays, so that main()'s envp shows the same.
+ * variable is ours, and its text is there as long as the process.
  */
 static void sign_environment(const char *text, struct sf_agent_options *options)
 {
@@ -55,10 +70,8 @@ static void sign_environment(const char *text, struct sf_agent_options *options)
 	if (options->first || options->connect || !options->start)
 		return;
 	options->first = getpid();
-	if (asprintf(&signed_text, "%s,first=%d", text, (int)getpid()) < 0)
-		return;
-	setenv("STILLFRAME", signed_text, 1);
-	free(signed_text);
+	if (asprintf(&signed_text, VARIABLE "%s,first=%d", text, (int)getpid()) >= 0)
+		put_into_environment(signed_text);
 }
 
 /* Takes the strings: sf_agent_start() frees them with the profile, so it gets its own copy. */
@@ -231,6 +244,7 @@ __attribute__((constructor)) static void loaded(void)
 	const char *text;
 
 	loaded_pid = getpid();
+	sf_cache_settle();
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
 	sf_interpose_wait_init();

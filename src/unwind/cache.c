@@ -39,24 +39,47 @@ static int open_below(int parent, const char *name, int flags)
 	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-/*
- * The user's cache folder may be a link to anywhere; an unset or relative one counts for nothing
- * (XDG Base Directory Specification).
- */
+/* Where the user's cache folder is to be, by the environment; empty: it does not say. */
+struct place {
+	char cache[PATH_MAX], home[PATH_MAX];
+};
+
+static struct place settled_place;
+static bool settled;
+
+/* A relative path, or one that is too long, counts for nothing (XDG Base Directory Specification). */
+static void get_path(const char *name, char ret[PATH_MAX])
+{
+	const char *path = getenv(name);
+
+	*ret = 0;
+	if (path && path[0] == '/' && strlen(path) < PATH_MAX)
+		strcpy(ret, path);
+}
+
+static void get_place(struct place *ret)
+{
+	get_path("XDG_CACHE_HOME", ret->cache);
+	get_path("HOME", ret->home);
+}
+
+void sf_cache_settle(void)
+{
+	get_place(&settled_place);
+	settled = true;
+}
+
+/* The user's cache folder may be a link to anywhere. */
 static int open_user_cache(void)
 {
-	const char *cache = getenv("XDG_CACHE_HOME");
-	const char *home = getenv("HOME");
-	char parent[PATH_MAX], *slash;
+	struct place place = settled_place;
+	char *parent = place.cache, *slash;
 
-	if (!cache || cache[0] != '/') {
-		if (!home || home[0] != '/')
-			return -1;
-		return open_below(open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ".cache", 0);
-	}
-	if (strlen(cache) >= sizeof(parent))
-		return -1;
-	strcpy(parent, cache);
+	if (!settled)
+		get_place(&place);
+	if (!*parent)
+		return !*place.home ? -1 : open_below(open(place.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+						      ".cache", 0);
 	while ((slash = strrchr(parent, '/')) != parent && !slash[1])
 		*slash = 0;
 	if (mkdir(parent, 0700) != 0 && errno != EEXIST)

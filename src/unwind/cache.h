@@ -26,6 +26,12 @@ struct sf_cache_key {
 	const struct sf_arch *arch;
 };
 
+/*
+ * Looks at the environment now, and never again: in another's process it may change under the eyes of a thread of ours,
+ * and a shell's getenv() is its own, for its own thread.
+ */
+void sf_cache_settle(void);
+
 /* The folder's descriptor, made if it is missing; -1 if it cannot be had or is not safe. */
 int sf_cache_open(void);
 

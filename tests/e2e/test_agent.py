@@ -112,13 +112,16 @@ def test_a_failure_is_only_told_when_asked(tmp_path):
     assert (status, said) == (0, "5\n") and "/nonexistent/a.sfs" in errors and errors.count("\n") == 1, errors
 
 
-def test_what_a_program_starts_leaves_its_file_alone(stillframe, tmp_path):
-    """Without `children`: the shell is sampled, python3 is not, and the file is the shell's to the end."""
-    status, said, errors = run(["sh", "-c", "%s -c 'print(6)'; %s -c 'print(7)'; true" % (PYTHON, PYTHON)], "out=a.sfs",
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_what_a_program_starts_leaves_its_file_alone(stillframe, tmp_path, shell):
+    """Without `children`: the shell is sampled, python3 is not, and the file is the shell's to the end. bash has an
+    environment of its own."""
+    need(shell)
+    status, said, errors = run([shell, "-c", "%s -c 'print(6)'; %s -c 'print(7)'; true" % (PYTHON, PYTHON)], "out=a.sfs",
                                tmp_path)
     assert (status, said, errors) == (0, "6\n7\n", "")
     assert streams(tmp_path) == ["a.sfs"]
-    assert command_of(Report(stillframe, tmp_path / "a.sfs")).startswith("sh -c")
+    assert command_of(Report(stillframe, tmp_path / "a.sfs")).startswith(shell + " -c")
 
 
 def test_exec_in_the_same_process(stillframe, tmp_path):

@@ -171,6 +171,13 @@ def test_library_that_comes_and_goes(inside, walk):
 
 
 @by_both_walks
+def test_the_environment_is_the_programs(inside, walk):
+    """No thread of ours calls its getenv(), or looks at an environment that it may be changing."""
+    ran = inside("in_environment", program("plugin.so"), options="rate=499hz,walk=" + walk).ok()
+    assert "asked by others 0" in ran.said, ran
+
+
+@by_both_walks
 def test_a_handler_never_allocates(inside, walk):
     """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
     wanted = 100000 if LONG else 5000
