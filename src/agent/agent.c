@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/clocks.h"
+#include "agent/filter.h"
 #include "agent/keeper.h"
 #include "agent/control.h"
 #include "agent/jvm_tool.h"
@@ -171,7 +172,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	if (options->first && sf_output_is_own(output))
 		agent.options.again = true;
 	channel = sf_own_fd_of(with_channel);
-	ok = prepare_inside(err) && sf_jvm_tool_begin(&agent.options, err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
+	ok = sf_filter_check(SF_FILTER_SAMPLING, err) && prepare_inside(err) && sf_jvm_tool_begin(&agent.options, err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
 	/* If nobody is there any more the keeper will notice. */
 	if (ok && channel.fd >= 0) {
@@ -223,11 +224,12 @@ static bool stop_locked(struct sf_error *err)
 	return ok;
 }
 
-bool sf_agent_stop(struct sf_error *err)
+bool sf_agent_stop(const char *why, struct sf_error *err)
 {
 	bool ok;
 
 	pthread_mutex_lock(&mutex);
+	snprintf(agent.why, sizeof(agent.why), "%s", why ? why : "");
 	ok = !atomic_load(&running) || stop_locked(err);
 	pthread_mutex_unlock(&mutex);
 	return ok;

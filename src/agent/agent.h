@@ -33,6 +33,7 @@ struct sf_agent {
 	struct sf_sampler *sampler;
 	struct sf_keep *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
+	char     why[256];                        /* it ends before anybody asked; "": it does not */
 	_Atomic bool paused;                      /* the sampler looks; ticks are swallowed meanwhile */
 	/*
 	 * Counted up by the sampler at every turn of its loop, where it uses no code map: a map that was
@@ -51,9 +52,9 @@ bool sf_agent_start(struct sf_agent_options *options, int channel, struct sf_err
 
 /*
  * Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when not
- * running; false when the stream could not be written in full.
+ * running; false when the stream could not be written in full. `why`: for stillframe, if it did not ask for it; or NULL.
  */
-bool sf_agent_stop(struct sf_error *err);
+bool sf_agent_stop(const char *why, struct sf_error *err);
 bool sf_agent_running(void);
 void sf_agent_pause(bool pause);
 

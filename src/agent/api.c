@@ -72,7 +72,7 @@ int sf_profile_stop(void)
 	bool ok;
 
 	sf_visit_begin();
-	ok = sf_agent_stop(&err);
+	ok = sf_agent_stop(NULL, &err);
 	sf_visit_end();
 	return finish(ok, &err, saved_errno);
 }

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "agent/clock_perf.h"
+#include "agent/filter.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 
@@ -75,8 +76,11 @@ static uint64_t soft_limit(void)
 
 static bool check(struct sf_error *err)
 {
-	long fd = open_best(0, 1000000000);
+	long fd;
 
+	if (!sf_filter_allows(SF_FILTER_PERF, err))
+		return false;
+	fd = open_best(0, 1000000000);
 	if (fd < 0) {
 		errno = (int)-fd;
 		sf_fail_os(err, "cannot open a perf event");
@@ -89,8 +93,11 @@ static bool check(struct sf_error *err)
 
 static const char *drawback(void)
 {
-	long fd = open_event(0, 1000000000, 0);
+	long fd;
 
+	if (!sf_filter_allows(SF_FILTER_PERF, NULL))
+		return "a system-call filter (seccomp) would end the program for perf_event_open";
+	fd = open_event(0, 1000000000, 0);
 	if (fd < 0)
 		return "time in the kernel may not be counted (kernel.perf_event_paranoid above 1)";
 	sf_raw1(SYS_close, fd);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/filter.h"
 #include "agent/keeper.h"
 #include "agent/spawn.h"
 #include "os/channel.h"
@@ -52,6 +53,8 @@ bool sf_control_call(const char *path, struct sf_error *err)
 	bool ok;
 
 	err = err ? err : &own;
+	if (!sf_filter_check(SF_FILTER_CHANNEL, err))
+		return false;
 	channel = sf_own_fd_make(sf_channel_connect(path, err)).fd;
 	if (channel < 0)
 		return false;
@@ -129,7 +132,7 @@ static bool listen_locked(struct sf_error *err)
 {
 	if (listener.running)
 		return true;
-	if (!open_socket(err))
+	if (!sf_filter_check(SF_FILTER_CHANNEL, err) || !open_socket(err))
 		return false;
 	atomic_store(&listener.quit, false);
 	if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err)) {

@@ -6,6 +6,8 @@
 #ifndef SF_AGENT_INTERPOSE_H
 #define SF_AGENT_INTERPOSE_H
 
+#include "agent/filter.h"
+
 #define SF_INTERPOSED __attribute__((visibility("default")))
 
 /* Looks for the functions behind ours, once, when the agent is loaded. */
@@ -13,5 +15,8 @@ void sf_interpose_signal_init(void);
 void sf_interpose_exec_init(void);
 void sf_interpose_wait_init(void);
 void sf_interpose_syscall_init(void);
+
+/* Before a system call that the program makes by syscall(2) or prctl(2). */
+void sf_interpose_before(const struct sf_filter_call *call);
 
 #endif

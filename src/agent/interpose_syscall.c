@@ -49,13 +49,16 @@ void sf_interpose_syscall_init(void)
 /* All six, also of a call that has fewer: as libc's does. */
 SF_INTERPOSED long syscall(long number, ...)
 {
-	long args[6], result;
+	struct sf_filter_call call = { .number = number };
+	const long *args = call.args;
 	va_list list;
+	long result;
 
 	va_start(list, number);
 	for (int i = 0; i < 6; i++)
-		args[i] = va_arg(list, long);
+		call.args[i] = va_arg(list, long);
 	va_end(list);
+	sf_interpose_before(&call);
 	result = sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if ((unsigned long)result < -4095ul)
 		return result;

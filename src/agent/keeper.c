@@ -81,7 +81,7 @@ static void finish(struct sf_keep *keep)
 	sf_keep_java_end(keep);
 	keep->ended = sf_keep_out_end(keep, keep->agent_cpu_ns);
 	if (keep->owns_channel && sf_own_fd_is_ours(&keep->channel))
-		sf_control_send(keep->channel.fd, SF_CONTROL_DONE, NULL, -1, NULL);
+		sf_control_send(keep->channel.fd, SF_CONTROL_DONE, keep->agent->why, -1, NULL);
 	if (keep->owns_channel)
 		sf_own_fd_close(&keep->channel);
 	sf_keep_out_deinit(keep);

@@ -7,10 +7,12 @@
  * the program's output is its own.
  */
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -157,6 +159,31 @@ void sf_lifecycle_complain(const struct sf_error *err, bool always)
 	complain(err, always);
 }
 
+/* --- a filter --- */
+
+/* Our threads are under it only if it is for all. */
+static unsigned uses_under(const struct sf_filter_call *call)
+{
+	bool for_all = call->number == SYS_seccomp && call->args[1] & SECCOMP_FILTER_FLAG_TSYNC;
+
+	return SF_FILTER_SAMPLING | (for_all ? SF_FILTER_PERF | SF_FILTER_CHANNEL : 0);
+}
+
+void sf_lifecycle_before_filter(const struct sf_filter_call *call)
+{
+	struct sf_error err = { 0 };
+
+	/* The child of a vfork shares our memory: it is about to exec, and nothing samples it. */
+	if (getpid() != loaded_pid || !(sf_agent_running() || sf_control_listener_tid()) ||
+	    sf_filter_check_after(call, uses_under(call), &err))
+		return;
+	sf_visit_begin();
+	sf_control_unlisten();
+	sf_agent_stop(err.text, NULL);
+	sf_visit_end();
+	complain(&err, false);
+}
+
 /* --- fork --- */
 
 static void before_fork(void)
@@ -232,7 +259,7 @@ static void finish(void)
 		if (sf_agent_running())
 			sf_visit_begin();
 		sf_control_unlisten();
-		if (!sf_agent_stop(&err))
+		if (!sf_agent_stop(NULL, &err))
 			complain(&err, false);
 	}
 	errno = error;

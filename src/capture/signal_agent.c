@@ -178,7 +178,7 @@ static bool take_message(struct sf_capture *capture, struct sf_signal_agent *age
 	case SF_CONTROL_REFUSED:
 		return sf_signal_agent_end(capture, agent, message->text, err);
 	case SF_CONTROL_DONE:
-		return sf_signal_agent_end(capture, agent, NULL, err);
+		return sf_signal_agent_end(capture, agent, *message->text ? message->text : NULL, err);
 	default:
 		return sf_signal_agent_end(capture, agent, "it says what only stillframe may say",
 					   err);
@@ -223,8 +223,8 @@ static bool note(struct sf_capture *capture, const struct sf_signal_agent *agent
 
 	if (agent->first && !agent->sampled && !capture->refusal[0])
 		snprintf(capture->refusal, sizeof(capture->refusal), "%.255s", why);
-	snprintf(text, sizeof(text), "process %d is %s: %s", agent->pid,
-		 agent->sampled ? "sampled no longer" : "not sampled", why);
+	snprintf(text, sizeof(text), "process %d is %s: %.*s", agent->pid,
+		 agent->sampled ? "sampled no longer" : "not sampled", (int)strcspn(why, "\n"), why);
 	return !capture->sink->note || capture->sink->note(capture->sink->arg, agent->pid, text, err);
 }
 

@@ -8,7 +8,7 @@
  *   agent -> stillframe   READY + outbox    a memfd: frozen/outbox.h; sampling has begun
  *                         REFUSED text      why not, for people; the channel is closed
  *   stillframe -> agent   STOP
- *   agent -> stillframe   DONE              all records are in the outbox, END last
+ *   agent -> stillframe   DONE text         all records are in the outbox, END last; why, if nobody asked, or ""
  *
  * The end of the channel is a STOP, too. All from the other end is hostile: sizes are checked here.
  */

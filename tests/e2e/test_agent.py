@@ -251,9 +251,47 @@ def test_only_libc_is_needed():
     assert "NODELETE" in said and "NOW" in said
 
 
+# --- a program that may not make each system call ------------------------------------------------
+
+# Forbidden, and whether it can be sampled all the same: with timers, without perf clocks.
+FORBIDDEN = {"perf_event_open": True, "process_vm_readv": False, "sched_setaffinity": False, "timer_create": False,
+             "getcpu,perf_event_open": False, "wait4": False}
+
+
+@pytest.mark.parametrize("forbidden", FORBIDDEN)
+@pytest.mark.parametrize("begins", ["before", "under"])
+def test_a_filter_that_kills(stillframe, inside, tmp_path, forbidden, begins):
+    """The program lives, whether the agent is there when the filter is put on (and goes, if it must) or comes under it."""
+    out = tmp_path / "under.sfs"
+    program = [os.path.join(PROGRAMS, "busy_split"), "0.3", "1"]
+    filtered = [os.path.join(PROGRAMS, "in_filter"), forbidden]
+    environment = {"STILLFRAME_VERBOSE": "1"}
+    if begins == "before":
+        ran = inside([*filtered, *program], options="children", environment=environment).ok()
+    else:
+        variables = ["LD_PRELOAD=" + AGENT, "STILLFRAME=out=%s" % out]
+        ran = inside([*filtered, "/usr/bin/env", *variables, *program], options=None, environment=environment).ok()
+    assert "total_seconds" in ran.said
+    if FORBIDDEN[forbidden]:
+        report = Report(stillframe, out) if begins == "under" else ran.report
+        assert report.total_shares().get("spin_thirty", 0) > 0.1, report.json
+    else:
+        told = "stillframe: a system-call filter (seccomp) would end this process for: "
+        assert told + forbidden.split(",")[0] in ran.said, ran
+        assert not out.exists()
+
+
+def test_why_a_filter_ended_it_is_told(stillframe, tmp_path):
+    done, recording = stillframe.record(tmp_path / "a.sfr", "-e", "signal", "--", os.path.join(PROGRAMS, "in_filter"), "getcpu",
+                                        os.path.join(PROGRAMS, "busy_split"), "0.3", "1")
+    assert "total_seconds" in done.ok().out
+    told = " ".join(done.err.split())
+    assert "is sampled no longer: a system-call filter (seccomp) would end this process for: getcpu" in told, done
+
+
 INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
               "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd",
-              "sigaltstack", "syscall", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
+              "sigaltstack", "syscall", "prctl", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
 # What a Java virtual machine calls in an agent (src/agent/jvm.h).
 JVM_AGENT = {"Agent_OnLoad", "Agent_OnAttach", "Agent_OnUnload"}
 

@@ -122,15 +122,15 @@ static void many_start_stop_and_pause(void **state)
 		if (!start(text, &err))
 			assert_int_equal(err.os_errno, EBUSY);
 		usleep(20000);
-		assert_true(sf_agent_stop(&err));
+		assert_true(sf_agent_stop(NULL, &err));
 	}
 	over = true;
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	assert_true(sf_agent_stop(&err));
+	assert_true(sf_agent_stop(NULL, &err));
 	assert_true(start(text, &err));
 	usleep(100000);
-	assert_true(sf_agent_stop(&err));
+	assert_true(sf_agent_stop(NULL, &err));
 	assert_true(count_records(path) > 3); /* PROCESS, images, END */
 }
 
@@ -176,7 +176,7 @@ static void converse(bool says_stop)
 		assert_true(i < PATIENCE_MS);
 		usleep(1000);
 	}
-	assert_true(sf_agent_stop(&err)); /* waits for the keeper, which may not have freed all of it yet */
+	assert_true(sf_agent_stop(NULL, &err)); /* waits for the keeper, which may not have freed all of it yet */
 }
 
 /* Each is over by itself, in the keeper's thread. */
@@ -266,7 +266,7 @@ static int be_a_child(const char *own)
 		return 13;
 	if (is_thread_sanitizer()) /* it cannot start threads in such a child */
 		return 0;
-	if (!start(own, &err) || !sf_agent_stop(&err))
+	if (!start(own, &err) || !sf_agent_stop(NULL, &err))
 		return 14;
 	return 0;
 }
@@ -295,7 +295,7 @@ static void a_child_keeps_nothing(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	for (int i = 0; i < 2; i++)
 		sf_slot_leave(held[i]);
-	assert_true(sf_agent_stop(&err));
+	assert_true(sf_agent_stop(NULL, &err));
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_true(count_records(path) > 3);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prctl(2), in front of libc's: a program that puts a system-call filter on itself may forbid what we do inside it, and
+ * would be ended for it. (seccomp(2) has no function in libc: it comes by syscall(2).) One that makes the call with an
+ * instruction of its own is not seen.
+ */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "agent/interpose.h"
+#include "agent/lifecycle.h"
+#include "frozen/raw.h"
+
+static bool is_filter(const struct sf_filter_call *call)
+{
+	return (call->number == SYS_prctl && call->args[0] == PR_SET_SECCOMP) ||
+	       (call->number == SYS_seccomp && (call->args[0] == SECCOMP_SET_MODE_FILTER ||
+						call->args[0] == SECCOMP_SET_MODE_STRICT));
+}
+
+void sf_interpose_before(const struct sf_filter_call *call)
+{
+	int error = errno;
+
+	if (is_filter(call))
+		sf_lifecycle_before_filter(call);
+	errno = error;
+}
+
+SF_INTERPOSED int prctl(int option, ...)
+{
+	struct sf_filter_call call = { SYS_prctl, { option } };
+	const long *args = call.args;
+	va_list list;
+	long result;
+
+	va_start(list, option);
+	for (int i = 1; i < 5; i++)
+		call.args[i] = va_arg(list, long);
+	va_end(list);
+	sf_interpose_before(&call);
+	result = sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0);
+	if (result >= 0)
+		return (int)result;
+	errno = (int)-result;
+	return -1;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts a program that may not make some system call, as systemd's SystemCallFilter= does: it is ended if it makes it.
+ *
+ * in_filter SYSCALL[,SYSCALL...] PROGRAM [ARGUMENT...]
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	unsigned number;
+} forbidden[] = {
+	{ "getcpu", SYS_getcpu },
+	{ "perf_event_open", SYS_perf_event_open },
+	{ "process_vm_readv", SYS_process_vm_readv },
+	{ "sched_setaffinity", SYS_sched_setaffinity },
+	{ "timer_create", SYS_timer_create },
+	{ "wait4", SYS_wait4 },
+};
+
+static int number_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
+		if (strcmp(forbidden[i].name, name) == 0)
+			return (int)forbidden[i].number;
+	}
+	return -1;
+}
+
+static int forbid(unsigned number)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return 2;
+	for (char *name = strtok(argv[1], ","); name; name = strtok(NULL, ",")) {
+		int number = number_of(name);
+
+		if (number < 0 || forbid((unsigned)number) != 0) {
+			fprintf(stderr, "in_filter: cannot forbid %s\n", name);
+			return 2;
+		}
+	}
+	execv(argv[2], argv + 2);
+	perror("in_filter: exec");
+	return 2;
+}
