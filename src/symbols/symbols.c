@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of names of one image, asked best first.
+ * The sources of names of one image (sources.h), asked best first.
  *
  * Queries are sorted by unit and address; each unit is opened, walked and reported before the
  * next one, so what is kept in memory is what libdw keeps: that grows with every unit's line
@@ -9,33 +9,24 @@
 #include "symbols/symbols.h"
 
 #include <dwarf.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/intern.h"
-#include "base/vec.h"
-#include "elf/debug_file.h"
 #include "symbols/address_names.h"
 #include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
-
-/* A name longer than this is cut: hostile tables have names of their whole size. */
-#define MAX_NAME ((size_t)32 << 10)
+#include "symbols/location_names.h"
+#include "symbols/sources.h"
 
 /* As deep as inlines.c goes, and the function around. */
 #define MAX_LOCATIONS 257
 
 struct sf_symbols {
-	struct sf_elf image, debug, alt;
-	Dwarf *dwarf, *alt_dwarf;
-	struct sf_address_names names;
-	const char *base; /* the last part of the image's path, or "" */
-	struct sf_intern *strings;
-	SF_VEC(const char *) readable; /* by the number of a linkage name; NULL: not known yet */
+	struct sf_sources sources;
+	struct sf_address_names address_names;
+	struct sf_location_names names;  /* owns the strings of all locations */
 	struct sf_budget budget;
 };
 
@@ -48,100 +39,19 @@ struct unit {
 	size_t n_files;
 };
 
-static const char *intern(struct sf_symbols *symbols, const char *text)
-{
-	uint32_t number = sf_intern_add(symbols->strings, text, strnlen(text, MAX_NAME), NULL);
-
-	return number ? sf_intern_get(symbols->strings, number, NULL) : NULL;
-}
-
-/* The place for the readable form of a linkage name; NULL when memory ran out. */
-static const char **readable_of(struct sf_symbols *symbols, uint32_t number)
-{
-	while (number && symbols->readable.n <= number) {
-		if (!sf_vec_push(&symbols->readable, NULL))
-			return NULL;
-	}
-	return number ? &symbols->readable.items[number] : NULL;
-}
-
-/* Each linkage name is made readable once. */
-static bool name_by_linkage(struct sf_symbols *symbols, const char *linkage,
-			    struct sf_location *ret)
-{
-	uint32_t number = sf_intern_add(symbols->strings, linkage, strnlen(linkage, MAX_NAME),
-					NULL);
-	const char **readable = readable_of(symbols, number);
-
-	if (!readable)
-		return false;
-	ret->linkage = sf_intern_get(symbols->strings, number, NULL);
-	if (!*readable) {
-		SF_CLEANUP(free) char *text = sf_demangle(ret->linkage);
-
-		*readable = text ? intern(symbols, text) : NULL;
-	}
-	ret->function = *readable;
-	return ret->function != NULL;
-}
-
-/* ELF names may carry a version, name@VERSION. */
-static bool name_by_elf(struct sf_symbols *symbols, const char *name, struct sf_location *ret)
-{
-	char plain[1024];
-	const char *at = strchr(name, '@');
-
-	if (!at || at == name || (size_t)(at - name) >= sizeof(plain))
-		return name_by_linkage(symbols, name, ret);
-	memcpy(plain, name, (size_t)(at - name));
-	plain[at - name] = 0;
-	return name_by_linkage(symbols, plain, ret);
-}
-
-static const char *intern_joined(struct sf_symbols *symbols, const char *text, const char *end)
-{
-	SF_CLEANUP(free) char *joined = NULL;
-
-	if (asprintf(&joined, "%s%s", text, end) < 0) {
-		joined = NULL;
-		return NULL;
-	}
-	return intern(symbols, joined);
-}
-
-/* What jumps to a function of another module, as gdb has it. */
-static bool name_by_plt(struct sf_symbols *symbols, const char *name, struct sf_location *ret)
-{
-	if (!name_by_elf(symbols, name, ret))
-		return false;
-	ret->function = intern_joined(symbols, ret->function, "@plt");
-	ret->linkage = intern_joined(symbols, ret->linkage, "@plt");
-	return ret->function && ret->linkage;
-}
-
-/* A function that nobody named is named by where it starts, so that its addresses stay together. */
-static bool name_by_start(struct sf_symbols *symbols, uint64_t start, struct sf_location *ret)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64 "%s", start, *symbols->base ? " in " : "");
-	ret->function = ret->linkage = intern_joined(symbols, text, symbols->base);
-	return ret->function != NULL;
-}
-
 /* False only when memory ran out; when nothing is known, `ret` stays as it is. */
 static bool name_by_address(struct sf_symbols *symbols, uint64_t address, struct sf_location *ret)
 {
 	struct sf_address_name name;
 
-	if (!sf_address_names_find(&symbols->names, &symbols->image, &symbols->debug, address,
-				   &name))
+	if (!sf_address_names_find(&symbols->address_names, &symbols->sources.image,
+				   &symbols->sources.debug, address, &name))
 		return false;
 	if (name.is_plt)
-		return name_by_plt(symbols, name.symbol, ret);
+		return sf_location_by_plt(&symbols->names, name.symbol, ret);
 	if (name.symbol)
-		return name_by_elf(symbols, name.symbol, ret);
-	return !name.start || name_by_start(symbols, name.start, ret);
+		return sf_location_by_elf(&symbols->names, name.symbol, ret);
+	return !name.start || sf_location_by_start(&symbols->names, name.start, ret);
 }
 
 static bool name_by_die(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_location *ret)
@@ -150,11 +60,11 @@ static bool name_by_die(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_lo
 	SF_CLEANUP(free) char *qualified = NULL;
 
 	if (linkage && *linkage)
-		return name_by_linkage(symbols, linkage, ret);
+		return sf_location_by_linkage(&symbols->names, linkage, ret);
 	qualified = sf_die_qualified_name(die, &symbols->budget);
 	if (!qualified)
 		return true;
-	ret->function = ret->linkage = intern(symbols, qualified);
+	ret->function = ret->linkage = sf_location_names_add(&symbols->names, qualified);
 	return ret->function != NULL;
 }
 
@@ -168,7 +78,7 @@ static bool set_file(struct sf_symbols *symbols, const struct unit *unit, const 
 		snprintf(joined, sizeof(joined), "%s/%s", unit->folder, path);
 		path = joined;
 	}
-	ret->file = intern(symbols, path ? path : "");
+	ret->file = sf_location_names_add(&symbols->names, path ? path : "");
 	return ret->file != NULL;
 }
 
@@ -293,7 +203,7 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 	Dwarf_Die split;
 
 	*ret = (struct unit){ 0 };
-	if (!dwarf_offdie(symbols->dwarf, offset, &ret->die) || !sf_die_is_whole(&ret->die))
+	if (!dwarf_offdie(symbols->sources.dwarf, offset, &ret->die) || !sf_die_is_whole(&ret->die))
 		return false;
 	ret->code = ret->die;
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
@@ -323,7 +233,7 @@ static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_que
 static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
 			 struct sf_scopes *scopes, const struct report *report)
 {
-	const struct sf_elf *file = symbols->debug.elf ? &symbols->debug : &symbols->image;
+	const struct sf_elf *file = sf_sources_dwarf_file(&symbols->sources);
 	struct unit unit;
 
 	if (!open_unit(symbols, file, queries[0].unit, &unit))
@@ -384,8 +294,10 @@ static int by_unit(const void *a_arg, const void *b_arg)
 /* Honest data is visited about once; four times its size leaves room for shared range lists. */
 static struct sf_budget budget_for(const struct sf_symbols *symbols)
 {
+	const struct sf_sources *sources = &symbols->sources;
+
 	return (struct sf_budget){
-		4 * (symbols->image.size + symbols->debug.size + symbols->alt.size) + (16u << 20)
+		4 * (sources->image.size + sources->debug.size + sources->alt.size) + (16u << 20)
 	};
 }
 
@@ -393,6 +305,7 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 			sf_location_fn *fn, void *arg, struct sf_error *err)
 {
 	const struct report report = { fn, arg };
+	const struct sf_sources *sources = &symbols->sources;
 	SF_CLEANUP(free) struct sf_query *queries = NULL;
 
 	if (n == 0)
@@ -404,92 +317,27 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 		queries[i] = (struct sf_query){ addresses[i], i, SF_NO_UNIT };
 	qsort(queries, n, sizeof(*queries), by_address);
 	symbols->budget = budget_for(symbols);
-	if (symbols->dwarf && !sf_units_assign(symbols->dwarf, &symbols->image, queries, n,
-					       &symbols->budget))
+	if (sources->dwarf &&
+	    !sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget))
 		return sf_fail_memory(err);
 	qsort(queries, n, sizeof(*queries), by_unit);
 	return resolve_sorted(symbols, queries, n, &report) || sf_fail_memory(err);
 }
 
-static bool has_dwarf(Elf *elf)
-{
-	GElf_Shdr header;
-
-	return sf_elf_find_section(elf, ".debug_info", &header) ||
-	       sf_elf_find_section(elf, ".zdebug_info", &header);
-}
-
-/* NULL without DWARF, and when it is not safe to read. */
-static Dwarf *begin_dwarf(const struct sf_elf *file)
-{
-	Dwarf *dwarf = NULL;
-
-	if (has_dwarf(file->elf) && sf_dwarf_is_sane(file))
-		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	if (!dwarf || sf_dwarf_strings_end(dwarf))
-		return dwarf;
-	dwarf_end(dwarf);
-	return NULL;
-}
-
-static void open_dwarf(struct sf_symbols *symbols, const struct sf_elf *file)
-{
-	symbols->dwarf = begin_dwarf(file);
-	if (!symbols->dwarf)
-		return;
-	if (!sf_dwarf_find_alt(symbols->dwarf, file, &symbols->alt)) {
-		dwarf_end(symbols->dwarf);
-		symbols->dwarf = NULL;
-		return;
-	}
-	if (symbols->alt.elf)
-		symbols->alt_dwarf = begin_dwarf(&symbols->alt);
-	if (symbols->alt_dwarf)
-		dwarf_setalt(symbols->dwarf, symbols->alt_dwarf);
-}
-
-/* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
-static void open_sources(struct sf_symbols *symbols, const char *path)
-{
-	if (has_dwarf(symbols->image.elf)) {
-		open_dwarf(symbols, &symbols->image);
-		return;
-	}
-	if (sf_debug_file_open(&symbols->image, path, SF_DEBUG_ROOT, &symbols->debug))
-		open_dwarf(symbols, &symbols->debug);
-}
-
-static const char *base_of(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path ? path : "";
-}
-
 bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err)
 {
-	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	struct sf_symbols *symbols;
+	struct sf_symbols *symbols = calloc(1, sizeof(*symbols));
 
-	if (own_fd < 0)
-		return sf_fail_os(err, "cannot keep %s open", path ? path : "an image");
-	symbols = calloc(1, sizeof(*symbols));
-	if (symbols)
-		symbols->strings = sf_intern_create();
-	if (symbols && symbols->strings)
-		symbols->base = intern(symbols, base_of(path));
-	if (!symbols || !symbols->base) {
-		close(own_fd);
+	if (!symbols)
+		return sf_fail_memory(err);
+	if (!sf_location_names_init(&symbols->names, path)) {
 		sf_symbols_close(symbols);
 		return sf_fail_memory(err);
 	}
-	if (!sf_elf_open(own_fd, &symbols->image, err)) {
-		close(own_fd);
+	if (!sf_sources_open(fd, path, &symbols->sources, err)) {
 		sf_symbols_close(symbols);
 		return false;
 	}
-	symbols->image.owns_fd = true;
-	open_sources(symbols, path);
 	*ret = symbols;
 	return true;
 }
@@ -498,15 +346,8 @@ void sf_symbols_close(struct sf_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	if (symbols->dwarf)
-		dwarf_end(symbols->dwarf);
-	if (symbols->alt_dwarf)
-		dwarf_end(symbols->alt_dwarf);
-	sf_address_names_deinit(&symbols->names);
-	sf_elf_close(&symbols->alt);
-	sf_elf_close(&symbols->debug);
-	sf_elf_close(&symbols->image);
-	sf_vec_deinit(&symbols->readable);
-	sf_intern_destroy(symbols->strings);
+	sf_address_names_deinit(&symbols->address_names);
+	sf_sources_close(&symbols->sources);
+	sf_location_names_deinit(&symbols->names);
 	free(symbols);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that say what is in one image: the image, its separate debug file, and what that one
+ * shares with others (.gnu_debugaltlink); with the DWARF of one of them, where it is safe to read.
+ * For src/symbols only.
+ */
+#ifndef SF_SYMBOLS_SOURCES_H
+#define SF_SYMBOLS_SOURCES_H
+
+#include <elfutils/libdw.h>
+
+#include "elf/file.h"
+
+struct sf_sources {
+	struct sf_elf image, debug, alt; /* debug, alt: not open where there is none */
+	Dwarf *dwarf;                    /* of the image or of its debug file, or NULL */
+	Dwarf *alt_dwarf;                /* what `dwarf` shares with others, or NULL */
+};
+
+/*
+ * Opens what there is for the file behind `fd`, of which a copy is kept. `path`: see
+ * sf_symbols_open. False when the image itself cannot be read: then nothing is left open.
+ */
+bool sf_sources_open(int fd, const char *path, struct sf_sources *ret, struct sf_error *err);
+void sf_sources_close(struct sf_sources *sources); /* of zeroed ones too */
+
+/* The file that `dwarf` is of. */
+const struct sf_elf *sf_sources_dwarf_file(const struct sf_sources *sources);
+
+#endif
