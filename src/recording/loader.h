@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profile while it is being loaded: growing arrays, and what is needed to turn a file's
- * numbers into a profile's. load.c reads the tables; expand.c turns frames with their inlined
- * functions into frames and nodes of the profile. Private to src/recording.
+ * numbers into a profile's. tables.c reads the tables; expand.c turns frames with their inlined
+ * functions into frames and nodes of the profile; load.c opens the file, owns the loader, and
+ * hands what is finished over to the profile. Private to src/recording.
  */
 #ifndef SF_RECORDING_LOADER_H
 #define SF_RECORDING_LOADER_H
@@ -69,6 +70,9 @@ uint32_t sf_loader_string(struct sf_loader *loader, const char *text);
 
 /* The profile's function with these properties; 0 when memory ran out. */
 uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_function_form *form);
+
+/* Reads all tables of the file. False when it is damaged, and which row says so, or no memory. */
+bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err);
 
 /* Makes the profile's frames out of all raw ones. */
 bool sf_loader_expand_frames(struct sf_loader *loader, struct sf_error *err);
