@@ -9,7 +9,6 @@
 #include "session/keep_java.h"
 
 #define FLUSH_NS 500000000
-#define RENAME_NS 1000000000
 
 bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
@@ -26,7 +25,7 @@ bool sf_keeper_init(struct sf_keeper *keeper, struct sf_recording *recording, ui
 void sf_keeper_deinit(struct sf_keeper *keeper)
 {
 	for (size_t i = 0; i < keeper->threads.n; i++)
-		sf_earlier_deinit(&keeper->threads.items[i].earlier);
+		sf_kept_thread_deinit(&keeper->threads.items[i]);
 	sf_vec_deinit(&keeper->threads);
 	sf_vec_deinit(&keeper->open);
 	sf_seen_images_deinit(&keeper->seen_images);
@@ -84,30 +83,19 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 	thread->pid = pid;
 	thread->tid = tid;
 	if (thread->number && thread->java_named)
-		return true; /* the system's name is the same, cut to 15 bytes, or will be asked for again */
+		return true; /* the system's name is this one, cut, or will be asked for again */
 	if (thread->number)
 		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
 	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number, err);
-}
-
-/* Writes the ticks that wait. */
-static bool flush_thread(struct sf_keeper *keeper, struct sf_kept_thread *thread,
-			 struct sf_error *err)
-{
-	if (!thread->last.ticks)
-		return true;
-	if (!sf_recording_sample(keeper->recording, &thread->last, err))
-		return false;
-	thread->last.ticks = 0;
-	thread->last.cpu_ns = thread->last.wall_ns = 0;
-	return true;
 }
 
 static bool flush_all(struct sf_keeper *keeper, uint64_t now_ns, struct sf_error *err)
 {
 	keeper->flushed_ns = now_ns;
 	for (size_t i = 0; i < keeper->open.n; i++) {
-		if (!flush_thread(keeper, find_thread(keeper, keeper->open.items[i]), err))
+		struct sf_kept_thread *thread = find_thread(keeper, keeper->open.items[i]);
+
+		if (!sf_kept_thread_flush(thread, keeper->recording, err))
 			return false;
 	}
 	keeper->open.n = 0;
@@ -122,7 +110,7 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 
 	if (!thread || !thread->number)
 		return true;
-	if (!flush_thread(keeper, thread, err))
+	if (!sf_kept_thread_flush(thread, keeper->recording, err))
 		return false;
 	sf_earlier_deinit(&thread->earlier);
 	return sf_recording_thread_end(keeper->recording, thread->number, time_ns, cpu_ns, err);
@@ -162,21 +150,6 @@ static enum sf_end walk(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	return end;
 }
 
-/* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
-static bool name_thread(struct sf_keeper *keeper, struct sf_kept_thread *thread, uint64_t now_ns,
-			struct sf_error *err)
-{
-	char name[SF_KEEP_JAVA_NAME];
-
-	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
-		return true;
-	thread->named_ns = now_ns;
-	if (!sf_keep_java_name(&keeper->walker, thread->pid, thread->tid, name))
-		return true;
-	thread->java_named = true;
-	return sf_recording_thread_name(keeper->recording, thread->number, name, err);
-}
-
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -200,15 +173,12 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 		.label = label_number,
 	};
 
-	if (!flush_thread(keeper, thread, err) || !tell_modules(keeper, err) ||
+	if (!sf_kept_thread_flush(thread, keeper->recording, err) || !tell_modules(keeper, err) ||
 	    !sf_recording_stack(keeper->recording, trace,
 				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
 		return false;
-	thread->last = sample;
-	thread->last.ticks = 0;
-	thread->last.cpu_ns = thread->last.wall_ns = 0;
-	thread->has_last = true;
+	sf_kept_thread_sampled(thread, &sample);
 	return true;
 }
 
@@ -261,7 +231,8 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	if (verdict.end != SF_END_COPY || last)
 		verdict.failed = !sf_keep_java_places(&keeper->walker, keeper->recording,
 						      still->pid, err) ||
-				 !name_thread(keeper, thread, still->time_ns, err) ||
+				 !sf_kept_thread_name(thread, &keeper->walker, keeper->recording,
+						      still->time_ns, err) ||
 				 !keep(keeper, thread, still, weight, 0, err);
 	/* Native frames are missing: next time, with all registers. */
 	if (keeper->walker.lacks_registers)
@@ -374,10 +345,7 @@ static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct 
 					 weight->cpu_ns, weight->wall_ns, err);
 	if (!thread->last.ticks && !sf_vec_push(&keeper->open, serial))
 		return sf_fail_memory(err);
-	thread->last.time_ns = time_ns;
-	thread->last.ticks += weight->ticks;
-	thread->last.cpu_ns += weight->cpu_ns;
-	thread->last.wall_ns += weight->wall_ns;
+	sf_kept_thread_wait(thread, time_ns, weight);
 	return true;
 }
 

@@ -12,20 +12,10 @@
 #include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
-#include "session/earlier.h"
+#include "session/kept_thread.h"
 #include "session/seen_images.h"
 #include "session/seen_places.h"
 #include "session/walker.h"
-
-struct sf_kept_thread {
-	uint32_t number;                    /* in the recording; 0: ended */
-	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
-	bool has_last;
-	int32_t pid, tid;
-	bool java_named;                    /* the virtual machine's name for it is in the recording */
-	uint64_t named_ns;                  /* when that was last asked for */
-	struct sf_earlier earlier;
-};
 
 struct sf_keeper {
 	struct sf_recording *recording;
