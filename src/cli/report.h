@@ -55,6 +55,9 @@ static inline const char *sf_report_mark(uint64_t approximate_ns)
 
 void sf_report_text(const struct sf_report *report, const struct sf_output *output);
 
+/* What stands above the sections, in report_header.c. */
+void sf_report_header(const struct sf_report *report, const struct sf_output *output);
+
 /* The tree section, in report_tree.c. */
 void sf_report_tree(const struct sf_report *report, const struct sf_output *output);
 

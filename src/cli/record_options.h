@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `stillframe record` can be told: its option table, which options go together, and what a
+ * session makes of them.
+ *
+ * To add one: a field, a line in the table of record_options.c, and where a session or an engine
+ * is to know of it a line in sf_record_session. All text is argv's or constant; nothing is owned.
+ */
+#ifndef SF_CLI_RECORD_OPTIONS_H
+#define SF_CLI_RECORD_OPTIONS_H
+
+#include "base/options.h"
+#include "capture/engine.h"
+#include "session/session.h"
+
+struct sf_record_options {
+	int32_t pid;
+	uint64_t duration_ns;
+	uint64_t rate_mhz, blocked_rate_mhz;
+	const char *output, *threads;
+	uint32_t max_depth, per_tick;
+	int clock, engine;
+	int walk, java_walk, cpu_clock, only;   /* -1: not given */
+	const char *signal;
+	bool children, no_interrupt, quiet;
+};
+
+extern const struct sf_option sf_record_option_table[];
+
+struct sf_record_options sf_record_defaults(void);
+
+/*
+ * Whether what was given makes sense, before a command is started, which would run for nothing.
+ * `rest`: where in the `argc` words the command begins.
+ */
+bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
+		     struct sf_error *err);
+
+/* The engine that was asked for by its name, or NULL. */
+const struct sf_engine *sf_record_named_engine(const struct sf_record_options *given);
+
+/* Without an engine, a command and what is known only once it runs. */
+struct sf_session_options sf_record_session(const struct sf_record_options *given);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a report for people begins with: what was recorded, when and how; the accounts of its ticks
+ * and of CPU time; how long threads were held; and which clock the tables below are by.
+ */
+#include <time.h>
+
+#include "cli/report.h"
+
+#define WHOLE_CPU_PERCENT 95 /* below it, the cpu line is worth a look */
+
+static void print_label(const struct sf_output *output, const char *label)
+{
+	fprintf(output->file, "  %s%-8s%s  ", sf_colour(output, SF_DIM), label,
+		sf_colour(output, SF_PLAIN));
+}
+
+/* "199 Hz", "0.5 Hz"; rates are in thousandths. */
+static char *format_rate(char ret[32], uint64_t rate_mhz)
+{
+	snprintf(ret, 32, "%.6g Hz", (double)rate_mhz / 1000);
+	return ret;
+}
+
+static void print_when(const struct sf_profile *profile, const struct sf_output *output)
+{
+	char date[48] = "", duration[32];
+	time_t seconds = (time_t)(profile->start_unix_ns / 1000000000);
+	struct tm parts;
+
+	if (gmtime_r(&seconds, &parts))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &parts);
+	print_label(output, "when");
+	fprintf(output->file, "%s%s", date, sf_format_time(duration, profile->duration_ns));
+	if (*profile->host) { /* a stream does not say */
+		fprintf(output->file, " on ");
+		sf_print_cut(output->file, profile->host, 32);
+	}
+	putc('\n', output->file);
+}
+
+static void print_how(const struct sf_profile *profile, const struct sf_output *output)
+{
+	char rate[32], blocked_rate[32];
+
+	print_label(output, "how");
+	sf_print_cut(output->file, profile->engine, 20);
+	fprintf(output->file, " at %s", format_rate(rate, profile->rate_mhz));
+	if (profile->blocked_rate_mhz)
+		fprintf(output->file, ", blocked threads at %s",
+			format_rate(blocked_rate, profile->blocked_rate_mhz));
+	putc('\n', output->file);
+}
+
+static void print_ticks(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char all[32], ticks[32], samples[32], lost[32];
+
+	print_label(output, "ticks");
+	fprintf(output->file, "%s = %s in %s samples + %s%s lost%s\n",
+		sf_format_count(all, sums->sample_ticks + sums->lost.ticks),
+		sf_format_count(ticks, sums->sample_ticks),
+		sf_format_count(samples, sums->samples),
+		sums->lost.ticks ? sf_colour(output, SF_YELLOW) : "",
+		sf_format_count(lost, sums->lost.ticks),
+		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");
+}
+
+static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	double percent = sf_report_percent(sums->cpu_ns, sums->cpu_counted_ns);
+	bool whole = percent >= WHOLE_CPU_PERCENT || !sums->cpu_counted_ns;
+	char seen[32], counted[32];
+
+	print_label(output, "cpu");
+	fprintf(output->file, "%s seen, ", sf_format_time(seen, sums->cpu_ns));
+	if (!sums->cpu_counted_ns)
+		fprintf(output->file, "not counted by the kernel\n");
+	else
+		fprintf(output->file, "%s counted by the kernel (%s%.1f %%%s)\n",
+			sf_format_time(counted, sums->cpu_counted_ns),
+			sf_colour(output, whole ? SF_GREEN : SF_YELLOW), percent,
+			sf_colour(output, SF_PLAIN));
+}
+
+static void print_holds(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char count[32], half[32], most[32], longest[32];
+
+	print_label(output, "holds");
+	if (!sums->holds)
+		fprintf(output->file, "none: no thread was held\n");
+	else
+		fprintf(output->file, "%s: half within %s, 99 %% within %s, all within %s\n",
+			sf_format_count(count, sums->holds),
+			sf_format_time(half, sums->hold_p50_ns),
+			sf_format_time(most, sums->hold_p99_ns),
+			sf_format_time(longest, sums->hold_max_ns));
+}
+
+static void print_facts(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_profile *profile = report->profile;
+	const struct sf_aggregate *sums = report->aggregate;
+
+	fprintf(output->file, "%s", sf_colour(output, SF_BOLD));
+	sf_print_cut(output->file, profile->command, output->width);
+	fprintf(output->file, "%s\n", sf_colour(output, SF_PLAIN));
+	print_when(profile, output);
+	print_how(profile, output);
+	print_ticks(sums, output);
+	print_cpu(sums, output);
+	print_holds(sums, output);
+	print_label(output, "stacks");
+	fprintf(output->file, "%.1f %% whole\n",
+		sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
+	if (!profile->complete)
+		fprintf(output->file, "  %sunfinished: stillframe was killed or still writes; functions "
+			"may lack names%s\n", sf_colour(output, SF_YELLOW),
+			sf_colour(output, SF_PLAIN));
+}
+
+/* Which clock the figures are by, and how much time the other clocks have. */
+static void print_clock(const struct sf_report *report, const struct sf_output *output)
+{
+	static const struct {
+		const char *now, *other, *options;
+	} words[] = {
+		[SF_CLOCK_CPU] = { "CPU time", "off the CPU", "--clock offcpu, --clock wall" },
+		[SF_CLOCK_WALL] = { "elapsed time", "of it on a CPU", "--clock cpu" },
+		[SF_CLOCK_OFFCPU] = { "time off the CPU", "on a CPU", "--clock cpu, --clock wall" },
+	};
+	const struct sf_aggregate *sums = report->aggregate;
+	uint64_t other_ns = sums->clock == SF_CLOCK_CPU ? sums->offcpu_ns : sums->cpu_ns;
+	char time[32], other[32];
+
+	fprintf(output->file, "\nTimes are %s%s%s: %s.", sf_colour(output, SF_BOLD),
+		words[sums->clock].now, sf_colour(output, SF_PLAIN),
+		sf_format_time(time, sums->total_ns));
+	if (other_ns)
+		fprintf(output->file, " %s %s: %s", sf_format_time(other, other_ns),
+			words[sums->clock].other, words[sums->clock].options);
+	putc('\n', output->file);
+}
+
+void sf_report_header(const struct sf_report *report, const struct sf_output *output)
+{
+	print_facts(report, output);
+	print_clock(report, output);
+}
