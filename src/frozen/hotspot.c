@@ -84,6 +84,7 @@ static const struct {
 	{ "StubRoutines (continuation", SF_BLOB_CONTINUATIONS },
 	{ "StubRoutines", SF_BLOB_STUBS },
 	{ "DeoptimizationBlob", SF_BLOB_DEOPT },
+	{ "UncommonTrapBlob", SF_BLOB_DEOPT },
 };
 
 static uint8_t class_of(const char *name)

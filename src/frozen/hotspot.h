@@ -109,6 +109,7 @@
 	X(ANCHOR_PC, "JavaFrameAnchor", "_last_Java_pc", 8)                                        \
 	X(ANCHOR_FP, "JavaFrameAnchor", "_last_Java_fp", 8)                                        \
 	X(THREAD_VFRAMES, "JavaThread", "_vframe_array_head", 8)                                   \
+	X(THREAD_LAST_VFRAMES, "JavaThread", "_vframe_array_last", 8)                              \
 	X(VFRAMES_ORIGINAL, "vframeArray", "_original", 8)                                         \
 	X(VFRAMES_CALLER, "vframeArray", "_caller", 8)                                             \
 	X(VFRAMES_N, "vframeArray", "_frames", -4)                                                 \
@@ -223,7 +224,7 @@ enum sf_blob_class {
 	SF_BLOB_ADAPTER,
 	SF_BLOB_STUBS,        /* a collection of hand-written routines without a frame size */
 	SF_BLOB_CONTINUATIONS,/* the ones of these that start and resume virtual threads */
-	SF_BLOB_DEOPT,
+	SF_BLOB_DEOPT,        /* what replaces compiled frames by interpreted ones */
 	SF_BLOB_RUNTIME,      /* calls into the virtual machine; any other */
 };
 

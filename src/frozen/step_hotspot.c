@@ -194,6 +194,10 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	}
 	if (step->cursor->exact && sf_hotspot_top_compiled(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	/* What only jumps on, such as MethodHandle.invokeBasic, makes no frame. */
+	if (step->cursor->exact && blob->frame_size < 2 &&
+	    sf_hotspot_bare(step, step->sp, &caller) && sf_hotspot_is_return(step, caller.pc))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	/* Deoptimized: the return address was replaced, the real one is kept in the frame. */
 	if (!step->cursor->exact && blob->orig_pc > 0 && blob->orig_pc < SF_HOTSPOT_MAX_FRAME &&
 	    (step->pc == blob->deopt || step->pc == blob->deopt_mh) &&

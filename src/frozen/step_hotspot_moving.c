@@ -24,7 +24,8 @@ struct unpacking {
  * A `frame` in it starts with sp and pc and ends with fp and the unextended sp
  * (runtime/frame.hpp).
  */
-static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
+static bool read_unpacking(const struct sf_hotspot_step *step,
+			   enum sf_hotspot_field_name field, struct unpacking *ret)
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
 	const struct sf_hotspot_field *original = &hotspot->fields[SF_HS_VFRAMES_ORIGINAL];
@@ -35,7 +36,7 @@ static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking 
 
 	if (!original->width || !caller->width || frame_size < 32 || frame_size > 256 ||
 	    array_size <= element_size || !element_size || !sf_hotspot_java_thread(step) ||
-	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_VFRAMES, sf_hotspot_java_thread(step),
+	    !sf_hotspot_get(hotspot, &step->outside, field, sf_hotspot_java_thread(step),
 			    &ret->array) ||
 	    !ret->array ||
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAMES_N, ret->array, &ret->n) ||
@@ -49,6 +50,42 @@ static bool read_unpacking(const struct sf_hotspot_step *step, struct unpacking 
 	       sf_read_u64(&step->outside, ret->array + caller->at + frame_size - 8,
 			   &ret->caller.sp) &&
 	       ret->caller.sp > step->sp && sf_hotspot_holds(hotspot, ret->caller.pc);
+}
+
+/*
+ * The stack may be a copy of an earlier moment than what the thread notes. Both are of the same
+ * one if the frames that are replaced end where the noted ones do: the skeletons, which the
+ * frame pointer leads through, or, before they are made, the compiled method's frame.
+ */
+static bool is_on_stack(const struct sf_hotspot_step *step, const struct unpacking *unpacking)
+{
+	const struct sf_hotspot *hotspot = step->hotspot;
+	const uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
+	struct sf_hotspot_caller above;
+	struct sf_blob blob;
+	uint64_t fp, end;
+
+	if (step->blob.frame_size < 2 || !sf_hotspot_record(step, top - 2 * WORD, &above))
+		return false;
+	if (above.pc < hotspot->interpreter_start || above.pc >= hotspot->interpreter_end)
+		return sf_hotspot_blob(hotspot, &step->outside, above.pc - 1, &blob) &&
+		       blob.frame_size > 0 &&
+		       top + (uint64_t)(uint32_t)blob.frame_size * WORD == unpacking->caller.sp;
+	fp = above.fp;
+	for (uint64_t i = 1; i < unpacking->n; i++) {
+		if (fp < top || !sf_read_u64(step->memory, fp, &fp))
+			return false;
+	}
+	return sf_read_u64(step->memory, fp - WORD, &end) && end == unpacking->caller.sp;
+}
+
+/* What is replaced now, or was last: the machine keeps that until the thread's next one. */
+static bool find_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
+{
+	if (step->cursor->exact) /* the frames are anything between old and new */
+		return read_unpacking(step, SF_HS_THREAD_VFRAMES, ret);
+	return (read_unpacking(step, SF_HS_THREAD_VFRAMES, ret) && is_on_stack(step, ret)) ||
+	       (read_unpacking(step, SF_HS_THREAD_LAST_VFRAMES, ret) && is_on_stack(step, ret));
 }
 
 static void note_unpacked(const struct sf_hotspot_step *step, const struct unpacking *unpacking)
@@ -79,15 +116,15 @@ enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *wh
 {
 	struct unpacking unpacking;
 
-	if (!read_unpacking(step, &unpacking))
+	if (!find_unpacking(step, &unpacking))
 		return sf_hotspot_step_runtime(step, why);
 	note_unpacked(step, &unpacking);
 	return sf_hotspot_take(step, &unpacking.caller, SF_VIA_RUNTIME, why);
 }
 
 /*
- * Where the thread says that its continuation was entered. It says so of this moment; the stack may be a
- * copy of an earlier one: then the frame below the entry must be the same in both.
+ * Where the thread says that its continuation was entered. It says so of this moment; the stack
+ * may be a copy of an earlier one: then the frame below the entry must be the same in both.
  */
 static bool is_entry(const struct sf_hotspot_step *step, uint64_t entry, uint64_t size)
 {
@@ -102,8 +139,9 @@ static bool is_entry(const struct sf_hotspot_step *step, uint64_t entry, uint64_
 }
 
 /*
- * Whether what stands there returns behind the call that entered a continuation, which is at `entered`. What a
- * compiled method calls, its call instruction says; frames that are half made return behind another.
+ * Whether what stands there returns behind the call that entered a continuation, which is at
+ * `entered`. What a compiled method calls, its call instruction says; frames that are half made
+ * return behind another.
  */
 static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64_t entered)
 {

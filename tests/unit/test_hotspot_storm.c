@@ -211,6 +211,158 @@ static void test_copy_ends_in_a_record(void **state)
 	}
 }
 
+/* MethodHandle.invokeBasic as compiled code calls it: it looks up where to go, and jumps there. */
+static void test_method_handle(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const uint64_t code = make_compiled(jvm, 4), sp = FAKE_STACK + 0x200;
+	const uint64_t wrapper = fake_code(jvm, &(struct fake_code){
+		.name = "native nmethod", .size = 64, .frame_size = 0, .frame_complete = 32,
+		.method = fake_method(jvm, "a/B", "invokeBasic", "()V", NULL, 8),
+		.compile_id = 43 });
+
+	fake_bytes(jvm, code + 43, "\xe8", 1);
+	put(jvm, sp, code + 48);
+	put(jvm, sp + 8 + 16, TOP);
+	put(jvm, sp + 8 + 24, jvm->interpreter);
+	start(jvm, wrapper + 16, sp, TOP); /* fp leads past the caller */
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_caller(jvm, 2);
+	assert_int_equal(jvm->frames[1].pc, code + 48);
+	assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+}
+
+/* Two methods of which one was inlined into the other are being replaced by interpreted ones. */
+struct unpacked {
+	uint64_t stub, blob, sp;       /* the blob has called the stub */
+	uint64_t top;                  /* of the blob's frame */
+	uint64_t inner, outer;         /* methods */
+};
+
+static uint64_t field(const struct fake_jvm *jvm, enum sf_hotspot_field_name name)
+{
+	return jvm->hotspot.fields[name].at;
+}
+
+/* What the thread notes of them; their caller's stack begins at `end`. */
+static uint64_t make_array(struct fake_jvm *jvm, const struct unpacked *unpacked, uint64_t end)
+{
+	const uint32_t size = jvm->hotspot.sizes[SF_HS_SIZE_VFRAMES];
+	const uint32_t element = jvm->hotspot.sizes[SF_HS_SIZE_VFRAME];
+	const uint64_t array = fake_alloc(jvm, size + element), first = array + size - element;
+	const uint64_t frame = array + field(jvm, SF_HS_VFRAMES_CALLER);
+	const uint64_t frame_end = frame + frame - array - field(jvm, SF_HS_VFRAMES_ORIGINAL);
+	const uint64_t methods[] = { unpacked->inner, unpacked->outer };
+
+	fake_put(jvm, array + field(jvm, SF_HS_VFRAMES_N), 2, 4);
+	put(jvm, frame, end);
+	put(jvm, frame + 8, jvm->interpreter);
+	put(jvm, frame_end - 16, TOP);
+	put(jvm, frame_end - 8, end);
+	for (unsigned i = 0; i < 2; i++) {
+		put(jvm, first + i * element + field(jvm, SF_HS_VFRAME_METHOD), methods[i]);
+		fake_put(jvm, first + i * element + field(jvm, SF_HS_VFRAME_BCI), 3 + i, 4);
+	}
+	return array;
+}
+
+static struct unpacked make_unpacked(struct fake_jvm *jvm, const char *name)
+{
+	struct unpacked unpacked = {
+		.stub = fake_code(jvm, &(struct fake_code){
+			.name = "a stub", .size = 64, .frame_size = 2, .frame_complete = 4 }),
+		.blob = fake_code(jvm, &(struct fake_code){
+			.name = name, .size = 128, .frame_size = 20, .frame_complete = -1 }),
+		.sp = FAKE_STACK + 0x100,
+		.top = FAKE_STACK + 0x108 + 160,
+		.inner = fake_method(jvm, "a/B", "inner", "()V", NULL, 8),
+		.outer = fake_method(jvm, "a/B", "outer", "()V", NULL, 8),
+	};
+
+	fake_bytes(jvm, unpacked.stub + 40, "\xc3", 1);
+	put(jvm, unpacked.sp, unpacked.blob + 64);
+	return unpacked;
+}
+
+/* Their frames, without Methods yet; returns where their caller's stack begins. */
+static uint64_t put_skeletons(struct fake_jvm *jvm, const struct unpacked *unpacked)
+{
+	const uint64_t fp1 = unpacked->top + 0x40, fp2 = fp1 + 0x60, end = fp2 + 0x20;
+
+	put(jvm, unpacked->top - 16, fp1);
+	put(jvm, unpacked->top - 8, jvm->interpreter);
+	put(jvm, fp1, fp2);
+	put(jvm, fp1 + 8, jvm->interpreter);
+	put(jvm, fp1 - 8, fp1 + 16);
+	put(jvm, fp2, TOP);
+	put(jvm, fp2 + 8, jvm->interpreter);
+	put(jvm, fp2 - 8, end);
+	return end;
+}
+
+static void walk_unpacked(struct fake_jvm *jvm, const struct unpacked *unpacked, uint64_t now,
+			  uint64_t last)
+{
+	put(jvm, jvm->thread + field(jvm, SF_HS_THREAD_VFRAMES), now);
+	put(jvm, jvm->thread + field(jvm, SF_HS_THREAD_LAST_VFRAMES), last);
+	start(jvm, unpacked->stub + 40, unpacked->sp, TOP);
+	sf_walk(&jvm->still, &jvm->trace);
+}
+
+static void assert_unpacked(const struct fake_jvm *jvm, uint64_t inner, uint64_t outer)
+{
+	assert_caller(jvm, 4);
+	assert_int_equal(jvm->frames[2].token, inner);
+	assert_int_equal(jvm->frames[3].token, outer);
+	assert_string_equal(sf_kind_word(jvm->frames[2].kind), "interpreted");
+	assert_string_equal(sf_kind_word(jvm->frames[3].kind), "interpreted");
+}
+
+/*
+ * By what the thread notes now, or noted last, if it is of this stack; of a later moment it is
+ * not taken.
+ */
+static void test_unpacking(void **state)
+{
+	static const char *const names[] = { "DeoptimizationBlob", "UncommonTrapBlob" };
+	struct fake_jvm *jvm = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct unpacked unpacked = make_unpacked(jvm, names[i]);
+		const uint64_t end = put_skeletons(jvm, &unpacked);
+		const uint64_t array = make_array(jvm, &unpacked, end);
+		const uint64_t later = make_array(jvm, &unpacked, TOP + 16);
+
+		walk_unpacked(jvm, &unpacked, array, later);
+		assert_unpacked(jvm, unpacked.inner, unpacked.outer);
+		assert_int_equal(jvm->frames[2].bci, 3);
+		assert_int_equal(jvm->frames[3].bci, 4);
+		walk_unpacked(jvm, &unpacked, 0, array);
+		assert_unpacked(jvm, unpacked.inner, unpacked.outer);
+		walk_unpacked(jvm, &unpacked, later, array);
+		assert_unpacked(jvm, unpacked.inner, unpacked.outer);
+		walk_unpacked(jvm, &unpacked, later, later);
+		assert_unpacked(jvm, 0, 0);
+	}
+}
+
+/* The compiled method's frame is still there. */
+static void test_unpacking_begins(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const struct unpacked unpacked = make_unpacked(jvm, "DeoptimizationBlob");
+	const uint64_t code = make_compiled(jvm, 4), end = unpacked.top + 32;
+
+	put(jvm, unpacked.top - 8, code + 48);
+	put(jvm, end - 16, TOP);
+	put(jvm, end - 8, jvm->interpreter);
+	walk_unpacked(jvm, &unpacked, make_array(jvm, &unpacked, end), 0);
+	assert_unpacked(jvm, unpacked.inner, unpacked.outer);
+	walk_unpacked(jvm, &unpacked, make_array(jvm, &unpacked, end + 8), 0);
+	assert_caller(jvm, 3);
+	assert_int_equal(jvm->frames[2].pc, code + 48);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +370,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_poll_noted_later, make, destroy),
 		cmocka_unit_test_setup_teardown(test_left_over_call, make, destroy),
 		cmocka_unit_test_setup_teardown(test_copy_ends_in_a_record, make, destroy),
+		cmocka_unit_test_setup_teardown(test_method_handle, make, destroy),
+		cmocka_unit_test_setup_teardown(test_unpacking, make, destroy),
+		cmocka_unit_test_setup_teardown(test_unpacking_begins, make, destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
