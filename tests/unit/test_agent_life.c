@@ -315,7 +315,7 @@ static void who_lets_no_signal_in_for_a_moment_is_sampled(void **state)
 	assert_true(start(text, &err));
 	assert_int_equal(sf_inside.signal, SIGPROF);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	assert_true(sf_agent_stop(&err));
+	assert_true(sf_agent_stop(NULL, &err));
 }
 
 static int make_folder(void **state)
