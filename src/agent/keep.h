@@ -84,6 +84,8 @@ struct sf_keep {
 	struct sf_error file_error; /* the first one, if code is set */
 	uint64_t agent_cpu_ns;      /* for the END */
 	bool ended;                 /* the END found room */
+	bool in_vain;               /* the reader was waited for as long as may be, ... */
+	uint64_t vain_tail;         /* ... and stands where it stood then */
 	void *record;               /* room for the largest one, by mmap */
 };
 
@@ -114,7 +116,10 @@ bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *e
 void sf_keep_out_deinit(struct sf_keep *keep);
 /* From the outbox into the file, to the disk's cache; how many bytes. */
 uint64_t sf_keep_out_drain(struct sf_keep *keep);
-/* A record that must not be lost: makes room, or waits until the reader does, for a while. */
+/*
+ * A record that must not be lost: makes room, or waits until the reader does, for a while. Where it has waited in vain
+ * the next ones fail at once, until the reader goes on.
+ */
 bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox_piece *pieces,
 		     unsigned n);
 bool sf_keep_out_end(struct sf_keep *keep, uint64_t agent_cpu_ns);

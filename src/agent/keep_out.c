@@ -69,6 +69,21 @@ uint64_t sf_keep_out_drain(struct sf_keep *keep)
 	return bytes;
 }
 
+/*
+ * A reader that has made no room in all that time is waited for again when it has made some: there may be thousands of
+ * records to tell, of each thread and each place in Java code, and the end of the process waits for us.
+ */
+static bool is_waited_for(struct sf_keep *keep, uint64_t until_ns)
+{
+	uint64_t tail = atomic_load_explicit(&sf_inside.outbox->tail, memory_order_relaxed);
+
+	if (keep->in_vain && keep->vain_tail == tail)
+		return false;
+	keep->in_vain = sf_now_ns() > until_ns;
+	keep->vain_tail = tail;
+	return !keep->in_vain;
+}
+
 bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox_piece *pieces,
 		     unsigned n)
 {
@@ -77,13 +92,12 @@ bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox
 	while (!sf_outbox_put(sf_inside.outbox, type, pieces, n)) {
 		/* It was counted as lost, and is not. */
 		atomic_fetch_sub_explicit(&sf_inside.outbox->lost, 1, memory_order_relaxed);
-		if (!sf_keep_out_drain(keep)) {
-			if (sf_now_ns() > until_ns)
-				return false;
-			sf_raw_futex_wait(&keep->wake,
-					  atomic_load_explicit(&keep->wake, memory_order_relaxed),
-					  PAUSE_NS);
-		}
+		if (sf_keep_out_drain(keep))
+			continue;
+		if (!is_waited_for(keep, until_ns))
+			return false;
+		sf_raw_futex_wait(&keep->wake, atomic_load_explicit(&keep->wake, memory_order_relaxed),
+				  PAUSE_NS);
 	}
 	return true;
 }

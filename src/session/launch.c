@@ -121,6 +121,17 @@ static bool give_word(int go_fd, const char *const *environment)
 	return told;
 }
 
+/* 0: its end was closed, by a successful exec. A signal that ends the recording does not end this wait: it is short. */
+static ssize_t read_error(int fd, int *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
 		  struct sf_error *err)
 {
@@ -130,11 +141,11 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const char *co
 
 	close(launched->go_fd);
 	if (told)
-		n = read(launched->error_fd, &error, sizeof(error));
+		n = read_error(launched->error_fd, &error);
 	close(launched->error_fd);
-	if (told && n == 0) /* closed by a successful exec */
+	if (told && n == 0)
 		return true;
-	waitpid(launched->pid, NULL, 0);
+	sf_launch_wait(launched);
 	if (!told)
 		return sf_fail(err, SF_E_INPUT, "cannot start '%s': its environment would be too long, or it "
 			       "was killed before it began", name);
@@ -147,7 +158,7 @@ void sf_launch_cancel(struct sf_launched *launched)
 {
 	close(launched->go_fd);
 	close(launched->error_fd);
-	waitpid(launched->pid, NULL, 0);
+	sf_launch_wait(launched);
 }
 
 int sf_launch_wait(const struct sf_launched *launched)
