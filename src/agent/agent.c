@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/clocks.h"
@@ -34,7 +33,8 @@
 
 #define PIECE_SIZE (16u << 10)
 #define FLUSH_NS 10000000000u
-#define FORK_WAIT_S 5
+#define FORK_WAIT_NS 5000000000u
+#define FORK_LOOK_NS 1000000u
 #define TURN_WAIT_NS 500000000u
 #define LOOK_NS 100000u
 
@@ -314,13 +314,23 @@ const char *sf_agent_output(void)
  */
 static _Thread_local bool locked_for_fork;
 
+/* Not pthread_mutex_timedlock(): where the time of day is set back meanwhile that one waits as much longer. */
+static bool lock_for_fork(void)
+{
+	uint64_t now_ns = sf_now_ns(), until_ns = now_ns + FORK_WAIT_NS;
+
+	while (pthread_mutex_trylock(&mutex) != 0) {
+		if (now_ns >= until_ns)
+			return false;
+		sf_sleep_until(now_ns + FORK_LOOK_NS);
+		now_ns = sf_now_ns();
+	}
+	return true;
+}
+
 void sf_agent_before_fork(void)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += FORK_WAIT_S;
-	locked_for_fork = pthread_mutex_timedlock(&mutex, &until) == 0;
+	locked_for_fork = lock_for_fork();
 	sf_agent_seats_before_fork();
 }
 

@@ -19,11 +19,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/jvm_tool.h"
 #include "agent/threads.h"
 #include "agent/visit.h"
 #include "frozen/inside.h"
@@ -318,6 +320,65 @@ static void who_lets_no_signal_in_for_a_moment_is_sampled(void **state)
 	assert_true(sf_agent_stop(NULL, &err));
 }
 
+/* --- a fork while a start is under way --- */
+
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER; /* locked: no start gets on */
+static _Atomic int n_at_door;
+static _Atomic bool is_day_ahead;                        /* as if it were set back soon */
+
+bool __real_sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err);
+bool __wrap_sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+bool __wrap_sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)
+{
+	atomic_fetch_add(&n_at_door, 1);
+	pthread_mutex_lock(&door);
+	pthread_mutex_unlock(&door);
+	return __real_sf_jvm_tool_begin(options, err);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int result = __real_clock_gettime(clock, ret);
+
+	if (clock == CLOCK_REALTIME && atomic_load(&is_day_ahead))
+		ret->tv_sec += 3600;
+	return result;
+}
+
+static void *start_once(void *arg)
+{
+	struct sf_error err = { 0 };
+
+	assert_true(start(arg, &err));
+	return NULL;
+}
+
+/* It goes on without, after some seconds: also by a clock that somebody sets back. */
+static void a_fork_does_not_wait_for_ever(void **state)
+{
+	int before = atomic_load(&n_at_door);
+	struct sf_error err = { 0 };
+	pthread_t thread;
+	char text[256];
+	(void)state;
+
+	snprintf(text, sizeof(text), "out=%s/a.sfs," NOBODY, folder);
+	pthread_mutex_lock(&door);
+	pthread_create(&thread, NULL, start_once, text);
+	while (atomic_load(&n_at_door) == before)
+		usleep(1000);
+	atomic_store(&is_day_ahead, true);
+	sf_agent_before_fork();
+	atomic_store(&is_day_ahead, false);
+	sf_agent_after_fork();
+	pthread_mutex_unlock(&door);
+	pthread_join(thread, NULL);
+	assert_true(sf_agent_stop(NULL, &err));
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -348,6 +409,7 @@ int main(void)
 		cmocka_unit_test(callers_come_and_go_apart),
 		cmocka_unit_test(a_child_keeps_nothing),
 		cmocka_unit_test(who_lets_no_signal_in_for_a_moment_is_sampled),
+		cmocka_unit_test(a_fork_does_not_wait_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -28,6 +28,20 @@ static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER; /* locked: it answers n
 static _Atomic int n_waiting, n_detached, is_on[EVENTS];
 static pthread_mutex_t midst = PTHREAD_MUTEX_INITIALIZER; /* locked: it stands still where an event is put on */
 
+static _Atomic bool is_day_ahead; /* as if it were set back soon: who waits by the time of day waits an hour */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int result = __real_clock_gettime(clock, ret);
+
+	if (clock == CLOCK_REALTIME && atomic_load(&is_day_ahead))
+		ret->tv_sec += 3600;
+	return result;
+}
+
 static int32_t attach(void *object, void **ret, void *how)
 {
 	(void)object, (void)how;
@@ -128,13 +142,13 @@ static void events_are_on_while_a_profile_is_under_way(void **state)
 static void one_that_answers_late_has_none_on(void **state)
 {
 	int before = atomic_load(&n_detached);
-	time_t since = time(NULL);
 
 	(void)state;
 	pthread_mutex_lock(&door);
+	atomic_store(&is_day_ahead, true);
 	begin_profile();
 	sf_jvm_tool_end();
-	assert_true(time(NULL) - since < 8);
+	atomic_store(&is_day_ahead, false);
 	assert_int_equal(atomic_load(&n_detached), before);
 	pthread_mutex_unlock(&door);
 	wait_until(&n_detached, before + 2);
