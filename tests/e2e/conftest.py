@@ -128,17 +128,21 @@ class Target:
         how = {"stdin": subprocess.DEVNULL, **how}
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
         self.pid = self.process.pid
+        self.lines = hanging.Lines(self.process.stdout)
         self.may_be_stopped = False   # a test that stops it itself says so
         self.said = ""
         if wait_ready:
             self.line("ready")
 
-    def line(self, start):
+    def line(self, start, seconds=120):
         """Its next line that starts so."""
-        for line in self.process.stdout:
+        while line := self.lines.next(seconds):
             self.said += line
             if line.startswith(start):
                 return line.strip()
+        if line is None:
+            seen = "\n".join(map(hanging.seen_of, [self.pid, *hanging.descendants(self.pid)]))
+            raise AssertionError("hangs: it did not say %r in %d s: %s\n%s" % (start, seconds, seen, self.said))
         raise AssertionError("%s ended without saying %r:\n%s" % (self.command, start, self.said))
 
     def falls_asleep(self):
@@ -160,7 +164,7 @@ class Target:
     def finish(self, seconds=60):
         """(status, what it said) of a program that ends by itself."""
         rest, _ = hanging.finish(self.process, seconds)
-        return self.process.returncode, self.said + rest
+        return self.process.returncode, self.said + self.lines.take() + rest
 
     def assert_free(self):
         """No thread of it is stopped or traced. A stop that is just being let go is given a moment."""
@@ -185,7 +189,7 @@ class Target:
             held = held_threads(self.pid, not self.may_be_stopped)
         if self.runs():
             self.process.kill()
-        self.process.wait()
+        self.process.wait(60)
         self.process.stdout.close()
         return held
 
@@ -294,7 +298,7 @@ def stillframe(tmp_path):
     for process in runner.started:
         if process.poll() is None:
             process.kill()
-        process.wait()
+        process.wait(60)
         for end in (process.stdout, process.stderr):
             if end:
                 end.close()

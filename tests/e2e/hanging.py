@@ -3,7 +3,9 @@
 it started. Its children hold its pipes: reading those to the end would be waiting for the children, for ever."""
 import glob
 import os
+import select
 import subprocess
+import time
 
 
 def line_of(path):
@@ -23,6 +25,10 @@ def threads_of(pid):
             status.get("SigBlk"), line_of(task + "/syscall"), line_of(task + "/wchan"))
 
 
+def seen_of(pid):
+    return "process %d: %s\n%s" % (pid, line_of("/proc/%d/cmdline" % pid).replace("\0", " "), "\n".join(threads_of(pid)))
+
+
 def holders(files):
     """The other processes that have these pipes open: a process's children, also when it is dead."""
     pipes = {os.readlink("/proc/self/fd/%d" % file.fileno()) for file in files if file and not file.closed}
@@ -36,14 +42,26 @@ def holders(files):
     return sorted(found - {os.getpid()})
 
 
+def descendants(pid):
+    """Its children, and theirs."""
+    parents = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        fields = line_of(path).rpartition(")")[2].split()
+        if len(fields) > 1:
+            parents.setdefault(int(fields[1]), []).append(int(path.split("/")[2]))
+    found = []
+    for each in parents.get(pid, []):
+        found += [each, *descendants(each)]
+    return found
+
+
 def finish(process, seconds):
     """What it wrote, as communicate() gives it; or AssertionError, and nothing is left of it."""
     try:
         return process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        pids = sorted({process.pid, *holders((process.stdout, process.stderr))})
-        seen = "\n".join("process %d: %s\n%s" % (pid, line_of("/proc/%d/cmdline" % pid).replace("\0", " "),
-                                                 "\n".join(threads_of(pid))) for pid in pids)
+        pids = sorted({process.pid, *descendants(process.pid), *holders((process.stdout, process.stderr))})
+        seen = "\n".join(map(seen_of, pids))
         for pid in pids:
             try:
                 os.kill(pid, 9)
@@ -53,3 +71,48 @@ def finish(process, seconds):
                          for text in process.communicate() if text)
         raise AssertionError("hangs: %s did not end in %d s\n%s\n%s" % (
             " ".join(map(str, process.args)), seconds, seen, said[-3000:])) from None
+
+
+def run(command, seconds=120, **how):
+    """subprocess.run(), which gives its output as text; in so many seconds, however busy the machine."""
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               errors="replace", **{"stdin": subprocess.DEVNULL, **how})
+    try:
+        out, err = finish(process, seconds)
+    except BaseException:   # the limit of the test itself, too
+        process.kill()
+        process.wait(60)
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def run_well(command, seconds=120, **how):
+    """The same of what must not fail: its output."""
+    done = run(command, seconds, **how)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+class Lines:
+    """The lines of a pipe, each of which must come in time."""
+
+    def __init__(self, file):
+        self.fd, self.rest = file.fileno(), b""
+
+    def next(self, seconds):
+        """One with its end; what is left, at the end of the pipe ("": nothing). None: it does not come in so many seconds."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self.rest:
+            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+                return None
+            more = os.read(self.fd, 65536)
+            if not more:
+                return self.take(len(self.rest))
+            self.rest += more
+        return self.take(self.rest.index(b"\n") + 1)
+
+    def take(self, n=None):
+        """So many bytes of what was read and not yet given; all."""
+        n = len(self.rest) if n is None else n
+        text, self.rest = self.rest[:n].decode(errors="replace"), self.rest[n:]
+        return text

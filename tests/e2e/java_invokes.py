@@ -6,7 +6,8 @@ them, or is not of this stack.
 """
 import collections
 import re
-import subprocess
+
+import hanging
 
 # A call of these may arrive in a method of any name.
 ANY = {"invokedynamic", "invoke", "invokeExact", "invokeBasic", "linkToStatic", "linkToVirtual", "linkToSpecial",
@@ -63,8 +64,7 @@ class Calls:
         wanted = sorted(set(names) - set(self.classes))
         if not wanted:
             return
-        text = subprocess.run([self.jdk.folder + "/bin/javap", "-c", "-l", "-p", "-cp", self.jdk.classes, *wanted],
-                              capture_output=True, text=True).stdout
+        text = hanging.run([self.jdk.folder + "/bin/javap", "-c", "-l", "-p", "-cp", self.jdk.classes, *wanted]).stdout
         parts = re.split(r"(?m)^(?=[\w ]*\b(?:class|interface) [\w.$]+.*\{$)", text)
         self.classes.update({name: None for name in wanted})
         for part in parts[1:]:

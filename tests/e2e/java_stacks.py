@@ -9,12 +9,12 @@ import glob
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 import time
 
 import pytest
 
+import hanging
 from conftest import HERE, LONG, until
 from java_invokes import Calls
 
@@ -53,8 +53,7 @@ class Jdk:
         self.compile(classes, *sources)
 
     def compile(self, folder, *sources):
-        subprocess.run([self.folder + "/bin/javac", "-d", folder, *(os.path.join(SOURCES, name) for name in sources)],
-                       check=True)
+        hanging.run_well([self.folder + "/bin/javac", "-d", folder, *(os.path.join(SOURCES, name) for name in sources)])
 
     def java(self, options, *program):
         return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
@@ -68,7 +67,7 @@ class Jdk:
     def by_bytecode(self):
         """A folder with the same classes, in which each bytecode has a line of its own."""
         folder = self.classes + "-bytecodes"
-        subprocess.run([sys.executable, os.path.join(SOURCES, "lines_are_bytecodes.py"), self.classes, folder], check=True)
+        hanging.run_well([sys.executable, os.path.join(SOURCES, "lines_are_bytecodes.py"), self.classes, folder])
         return folder
 
 
@@ -98,7 +97,7 @@ def plain(name):
 
 def jstack(jdk, pid):
     """{thread name: [(method, line or 0), ...]}, innermost first."""
-    text = subprocess.run([jdk.folder + "/bin/jstack", str(pid)], check=True, capture_output=True, text=True).stdout
+    text = hanging.run_well([jdk.folder + "/bin/jstack", pid])
     threads, frames = {}, None
     for line in text.splitlines():
         head = re.match(r'"(.*)" .*nid=', line)

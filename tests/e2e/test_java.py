@@ -7,11 +7,11 @@ import collections
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 
 import pytest
 
+import hanging
 from conftest import LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, wrong_chains)
@@ -174,7 +174,7 @@ def test_other_virtual_machines_are_refused_with_a_word(stillframe, target, tmp_
     source = tmp_path / "empty.c"
     source.write_text("int empty(void) { return 0; }\n")
     path = str(tmp_path / library)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, str(source)], check=True)
+    hanging.run_well(["gcc", "-shared", "-fPIC", "-o", path, source])
     t = target([sys.executable, "-c", "import ctypes, time; ctypes.CDLL(%r); print('ready', flush=True); "
                 "time.sleep(100)" % path])
     done = stillframe("dump", "-p", t.pid).ok()
@@ -188,6 +188,6 @@ def test_native_images_are_told(stillframe, target, tmp_path):
     source = tmp_path / "image.c"
     source.write_text('#include <stdio.h>\n#include <unistd.h>\n__attribute__((section(".svm_heap"), used)) int heap = 1;\n'
                       'int main(void) { puts("ready"); fflush(stdout); sleep(100); return 0; }\n')
-    subprocess.run(["gcc", "-o", str(tmp_path / "image"), str(source)], check=True)
+    hanging.run_well(["gcc", "-o", tmp_path / "image", source])
     t = target([str(tmp_path / "image")])
     assert "GraalVM native-image" in doctors_word(stillframe, t.pid)

@@ -5,11 +5,11 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 
 import pytest
 
+import hanging
 from conftest import AGENT, LONG, STILLFRAME, until
 from java_stacks import BUSY, JAVA, JDKS, LOADS, QUIET, jdk  # noqa: F401 (a fixture)
 
@@ -185,8 +185,7 @@ def test_from_the_start(jdk, target, tmp_path):
     t.process.terminate()
     status, said = t.finish()
     assert (status, said) == (143, "ready\n")
-    done = subprocess.run([STILLFRAME, "report", "--json", str(out)], capture_output=True, text=True, timeout=60)
-    report = json.loads(done.stdout)
+    report = json.loads(hanging.run_well([STILLFRAME, "report", "--json", out]))
     # Fifteen bytes, as the system has it, would not match.
     assert {thread["name"] for thread in report["threads"]} == {"worker-with-a-long-name-chain"}, report["threads"]
     java = {function["name"]: function for function in report["functions"] if function["kind"] == "java"}

@@ -3,11 +3,11 @@
 import collections
 import os
 import sqlite3
-import subprocess
 import sys
 
 import pytest
 
+import hanging
 from conftest import AGENT, LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, JAVA, LOADS, QUIET, Stacks, jdk, jstack_asleep, modes, pairs, plain, wrong_chains)
@@ -91,8 +91,8 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
 def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
     stream, path = str(tmp_path / "java.sfs"), str(tmp_path / "java.html")
-    done = subprocess.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=4000"], "Demo", *BUSY), capture_output=True, text=True,
-                          env=with_agent("out=%s,rate=500hz,walk=%s" % (stream, walk)), timeout=120)
+    done = hanging.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=4000"], "Demo", *BUSY),
+                       env=with_agent("out=%s,rate=500hz,walk=%s" % (stream, walk)))
     assert (done.returncode, done.stderr) == (0, ""), done
     # (What JDK 17 says under -Xcheck:jni of its own libraries is of no interest.)
     assert not [line for line in done.stdout.splitlines() if "signal" in line.lower() or "handler" in line.lower()], done

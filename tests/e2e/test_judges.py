@@ -2,11 +2,8 @@
 """The same frames as gdb and eu-stack on the same threads: the short version of tests/judges/compare.py."""
 import json
 import os
-import subprocess
-import sys
 
-import pytest
-
+import hanging
 from conftest import LONG, PROGRAMS, need
 
 COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../judges/compare.py")
@@ -14,8 +11,8 @@ COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../judges/co
 
 def compare(tmp_path, *arguments):
     need("gdb", "eu-stack", "readelf")
-    done = subprocess.run(["/usr/bin/python3", COMPARE, "--programs", PROGRAMS, "--json", str(tmp_path / "j.json"),
-                           *arguments], capture_output=True, text=True, timeout=3000 if LONG else 400)
+    done = hanging.run(["/usr/bin/python3", COMPARE, "--programs", PROGRAMS, "--json", tmp_path / "j.json", *arguments],
+                       3000 if LONG else 280)
     assert os.path.exists(tmp_path / "j.json"), done.stderr
     with open(tmp_path / "j.json") as file:
         return done, json.load(file)

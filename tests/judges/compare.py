@@ -23,7 +23,9 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../e2e")]
+import hanging
 import judges
 from situations import situations
 
@@ -62,8 +64,8 @@ class Target:
         self.process = subprocess.Popen(situation.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, env={**os.environ, **situation.environment})
         if situation.says_ready:
-            line = self.process.stdout.readline().decode()
-            if line.strip() != "ready":
+            line = hanging.Lines(self.process.stdout).next(120)
+            if line != "ready\n":
                 raise judges.JudgeFailed("%s did not get ready: %r" % (situation.command[0], line))
         time.sleep(situation.settle)
         if situation.asleep:
@@ -98,7 +100,7 @@ class Target:
     def end(self):
         if self.process is not None:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(60)
             self.process.stdout.close()
 
 

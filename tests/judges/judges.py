@@ -5,7 +5,8 @@ import functools
 import json
 import os
 import re
-import subprocess
+
+import hanging
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -19,11 +20,9 @@ class JudgeFailed(Exception):
 
 def run(command, timeout):
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout,
-                              env={**os.environ, "LC_ALL": "C.UTF-8", "DEBUGINFOD_URLS": ""})
-    except subprocess.TimeoutExpired:
-        raise JudgeFailed("%s: no answer in %d s" % (command[0], timeout))
-    return done
+        return hanging.run(command, timeout, env={**os.environ, "LC_ALL": "C.UTF-8", "DEBUGINFOD_URLS": ""})
+    except AssertionError as late:
+        raise JudgeFailed(str(late))
 
 
 def by_stillframe(pid, stillframe):
@@ -117,7 +116,7 @@ def symbols(module):
     """Where each name of a file is, by its symbol tables and those of its separate debug file."""
     where = collections.defaultdict(set)
     files = [module]
-    notes = subprocess.run(["readelf", "-n", module], capture_output=True, text=True).stdout
+    notes = hanging.run(["readelf", "-n", module]).stdout
     build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)
     if build_id:
         text = build_id.group(1)
@@ -125,7 +124,7 @@ def symbols(module):
     for file in files:
         if not os.path.exists(file):
             continue
-        table = subprocess.run(["readelf", "-sW", file], capture_output=True, text=True, errors="replace").stdout
+        table = hanging.run(["readelf", "-sW", file]).stdout
         for line in table.splitlines():
             columns = line.split()
             if len(columns) >= 8 and columns[3] in ("FUNC", "NOTYPE", "IFUNC", "GNU_IFUNC"):

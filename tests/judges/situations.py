@@ -6,8 +6,9 @@ SIGSTOP at random moments. `threads` says how many threads the comparison must a
 """
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass, field
+
+import hanging
 
 
 @dataclass
@@ -112,8 +113,7 @@ def rust_program(scratch):
     with open(source, "w") as file:
         file.write(RUST)
     out = os.path.join(scratch, "goods")
-    done = subprocess.run([rustc, "-C", "opt-level=2", "-g", "-o", out, source],
-                          capture_output=True, text=True, timeout=120)
+    done = hanging.run([rustc, "-C", "opt-level=2", "-g", "-o", out, source])
     return (out, "") if done.returncode == 0 else (None, "rustc failed: " + done.stderr.strip()[:200])
 
 
@@ -138,7 +138,7 @@ def situations(programs, scratch):
         file.write(SQLITE)
     cc1 = ""
     if shutil.which("gcc"):
-        cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True).stdout.strip()
+        cc1 = hanging.run(["gcc", "-print-prog-name=cc1"]).stdout.strip()
     rust, no_rust = rust_program(scratch)
     python = "/usr/bin/python3"
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests' own waits: what does not come is told, and what hangs is ended with what it started."""
+import os
+import sys
+
+import pytest
+
+import hanging
+from conftest import Target, until
+
+# A child that holds the pipe, and a grandchild that does not: both for ever.
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import subprocess, sys, time\\n"
+    "grandchild = subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\\n"
+    "print(grandchild.pid, flush=True)\\n"
+    "time.sleep(1000)"])
+print(child.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+def is_there(pid):
+    return hanging.line_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[:1] not in ([], ["Z"])
+
+
+def test_what_hangs_is_ended_with_what_it_started():
+    with pytest.raises(AssertionError, match=r"^hangs: (.|\n)* did not end in 2 s") as told:
+        hanging.run([sys.executable, "-c", FAMILY], 2)
+    family = [int(line) for line in str(told.value).splitlines()[-2:]]
+    assert len(family) == 2 and all("process %d: " % pid in str(told.value) for pid in family), told.value
+    until(lambda: not any(map(is_there, family)), "nothing of it is left", 60)
+
+
+def test_a_line_that_does_not_come_is_told(target):
+    t = Target(["/bin/sh", "-c", "echo first; echo half; exec sleep 1000"], wait_ready=False)
+    try:
+        assert t.line("first") == "first"
+        with pytest.raises(AssertionError, match=r"^hangs: it did not say 'ready' in 1 s: process %d: (.|\n)*half" % t.pid):
+            t.line("ready", 1)
+    finally:
+        t.end()
+
+
+def test_all_that_was_said_is_there(target):
+    """Lines that came with the one that was waited for are not lost, nor is one that has no end."""
+    t = target(["/bin/sh", "-c", "printf 'ready\\nsecond\\nthird'"])
+    assert t.finish() == (0, "ready\nsecond\nthird")
+
+
+def test_lines_in_pieces():
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as file:
+        lines = hanging.Lines(file)
+        os.write(write_end, b"one\ntw")
+        assert lines.next(60) == "one\n" and lines.next(0) is None
+        os.write(write_end, b"o\nrest")
+        os.close(write_end)
+        assert [lines.next(60) for _ in range(3)] == ["two\n", "rest", ""]
+
+
+def test_a_status_and_both_outputs():
+    done = hanging.run(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    with pytest.raises(AssertionError):
+        hanging.run_well(["/bin/false"])
