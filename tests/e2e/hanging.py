@@ -69,7 +69,7 @@ def finish(process, seconds):
                 pass
         said = "\n".join(text if isinstance(text, str) else text.decode(errors="replace")
                          for text in process.communicate() if text)
-        raise AssertionError("hangs: %s did not end in %d s\n%s\n%s" % (
+        raise AssertionError("hangs: %s did not end in %s s\n%s\n%s" % (
             " ".join(map(str, process.args)), seconds, seen, said[-3000:])) from None
 
 

@@ -22,6 +22,8 @@ SOURCES = os.path.join(HERE, "../java")
 BUSY = "chain interp turns fib mega jit lambda stubs alloc except deflate read".split()
 ASLEEP = "sleep park await pipe deep".split()
 JAVA = ("interpreted", "c1", "c2", "native-method")
+# What of a frame could not be told; a code cache that throws code away may cost some of the first.
+UNTOLD = ("[Java code that is gone]", "[Java code that was not described]", "[unknown Java method]", "[unknown stub]")
 QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
          "-XX:CompileCommand=exclude,Demo::interp*", "-XX:CompileCommand=dontinline,Demo::turn*",
          "-XX:CompileCommand=exclude,Demo::turnI*"]
@@ -165,6 +167,11 @@ class Stacks:
                                     for end in {end for _, _, end, _ in self.all}})
 
 
+def untold(stacks):
+    """The ticks of stacks with a frame of which nothing could be told."""
+    return stacks.ticks(lambda name, stack, end: any(frame.name in UNTOLD for frame in stack))
+
+
 def in_order(names, start, n):
     """Whether those of `names` that are start0 ... start(n-1) are a whole chain without holes, the last one first."""
     found = [int(name[len(start):]) for name in names if re.fullmatch(re.escape(start) + r"\d", name)]
@@ -192,11 +199,12 @@ CALLS = {}  # of each JDK: what its classes call
 
 
 def no_calls(jdk, stack):
-    """The pairs of Java frames of which one cannot have called the other."""
+    """The pairs of Java frames of which one cannot have called the other. Of what could not be told nothing is known: those
+    are counted (`untold`)."""
     calls = CALLS.setdefault(jdk.version, Calls(jdk))
     calls.learn(frame.name.rpartition(".")[0] for frame in stack if frame.kind in JAVA and "Lambda" not in frame.name)
     return [(callee.name, caller.name, caller.line) for callee, caller in zip(stack, stack[1:])
-            if callee.kind in JAVA and caller.kind in JAVA and caller.sure and
+            if callee.kind in JAVA and caller.kind in JAVA and caller.sure and callee.name not in UNTOLD and
             calls.may_be(caller.name, caller.line, callee.name) is False]
 
 

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests' own waits: what does not come is told, and what hangs is ended with what it started."""
 import os
-import sys
+import subprocess
 
 import pytest
 
 import hanging
 from conftest import Target, until
 
-# A child that holds the pipe, and a grandchild that does not: both for ever.
+# A child that holds the pipe, and a grandchild that does not: both for ever. Their numbers are in the file that is named.
 FAMILY = """
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import subprocess, sys, time\\n"
-    "grandchild = subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\\n"
-    "print(grandchild.pid, flush=True)\\n"
-    "time.sleep(1000)"])
-print(child.pid, flush=True)
-time.sleep(1000)
+sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >"$0.new"; mv "$0.new" "$0"; sleep 1000' "$0" &
+echo started
+wait
 """
 
 
@@ -24,11 +20,15 @@ def is_there(pid):
     return hanging.line_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[:1] not in ([], ["Z"])
 
 
-def test_what_hangs_is_ended_with_what_it_started():
-    with pytest.raises(AssertionError, match=r"^hangs: (.|\n)* did not end in 2 s") as told:
-        hanging.run([sys.executable, "-c", FAMILY], 2)
-    family = [int(line) for line in str(told.value).splitlines()[-2:]]
-    assert len(family) == 2 and all("process %d: " % pid in str(told.value) for pid in family), told.value
+def test_what_hangs_is_ended_with_what_it_started(tmp_path):
+    path = str(tmp_path / "pid")
+    process = subprocess.Popen(["/bin/sh", "-c", FAMILY, path], stdout=subprocess.PIPE, text=True)
+    until(lambda: os.path.exists(path), "all have been started", 60)
+    family = [process.pid, *hanging.descendants(process.pid)]
+    assert int(open(path).read()) in family and len(family) >= 3, family
+    with pytest.raises(AssertionError, match=r"^hangs: (.|\n)* did not end in 0.1 s\n(.|\n)*started") as told:
+        hanging.finish(process, 0.1)
+    assert all("process %d: " % pid in str(told.value) for pid in family), told.value
     until(lambda: not any(map(is_there, family)), "nothing of it is left", 60)
 
 

@@ -14,7 +14,7 @@ import pytest
 import hanging
 from conftest import LONG, until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, wrong_chains)
+    ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, untold, wrong_chains)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
@@ -111,6 +111,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     cut = total - stacks.ends()["root"] - unknown
     print("%s jdk%d: %d stops, %d cut %s" % (load, jdk.version, total, cut, dict(stacks.ends())), file=sys.stderr)
     assert cut <= total * 0.001 + 3 and unknown <= total * 0.01, stacks.ends()
+    assert untold(stacks) <= total * 0.001 + 3
     bad = wrong_chains(jdk, stacks, busy)
     assert not bad, bad[:3]
     # The tests above must have had something to look at.
@@ -137,7 +138,7 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
     t = target(jdk.java([], "Virtual"))
     until(t.uses(0.5), "they run", 60)
     path = str(tmp_path / "virtual.sfr")
-    stillframe.record_until(path, 3000, "-p", t.pid, "-F", "500hz")
+    stillframe.record_until(path, 1000, "-p", t.pid, "-F", "500hz", "--clock", "cpu")   # ticks of those that run
     stacks = Stacks(path)
     mounted = [(stack, end, ticks) for _, stack, end, ticks in stacks.all
                if any(frame[0] == "Virtual.spin" for frame in stack)]
