@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import hanging
-from conftest import Target, until
+from conftest import Target, status_of, until
 
 # A child that holds the pipe, and a grandchild that does not: both for ever. Their numbers are in the file that is named.
 FAMILY = """
@@ -17,7 +17,8 @@ wait
 
 
 def is_there(pid):
-    return hanging.line_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[:1] not in ([], ["Z"])
+    status = status_of(pid)
+    return status is not None and status["State"][0] != "Z"
 
 
 def test_what_hangs_is_ended_with_what_it_started(tmp_path):
