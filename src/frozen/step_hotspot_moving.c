@@ -53,6 +53,18 @@ static bool read_unpacking(const struct sf_hotspot_step *step,
 }
 
 /*
+ * The record that ends the frame of the routine that replaces them. It aligns sp before it calls the
+ * machine: then the frame is a word further up than its size says, and its fp tells.
+ */
+static bool own_record(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const uint64_t at = step->sp + ((uint64_t)(uint32_t)step->blob.frame_size - 2) * WORD;
+
+	return step->blob.frame_size >= 2 &&
+	       sf_hotspot_record(step, step->fp_known && step->fp == at + WORD ? step->fp : at, ret);
+}
+
+/*
  * The stack may be a copy of an earlier moment than what the thread notes. Both are of the same
  * one if the frames that are replaced end where the noted ones do: the skeletons, which the
  * frame pointer leads through, or, before they are made, the compiled method's frame.
@@ -60,20 +72,19 @@ static bool read_unpacking(const struct sf_hotspot_step *step,
 static bool is_on_stack(const struct sf_hotspot_step *step, const struct unpacking *unpacking)
 {
 	const struct sf_hotspot *hotspot = step->hotspot;
-	const uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
 	struct sf_hotspot_caller above;
 	struct sf_blob blob;
 	uint64_t fp, end;
 
-	if (step->blob.frame_size < 2 || !sf_hotspot_record(step, top - 2 * WORD, &above))
+	if (!own_record(step, &above))
 		return false;
 	if (above.pc < hotspot->interpreter_start || above.pc >= hotspot->interpreter_end)
 		return sf_hotspot_blob(hotspot, &step->outside, above.pc - 1, &blob) &&
 		       blob.frame_size > 0 &&
-		       top + (uint64_t)(uint32_t)blob.frame_size * WORD == unpacking->caller.sp;
+		       above.sp + (uint64_t)(uint32_t)blob.frame_size * WORD == unpacking->caller.sp;
 	fp = above.fp;
 	for (uint64_t i = 1; i < unpacking->n; i++) {
-		if (fp < top || !sf_read_u64(step->memory, fp, &fp))
+		if (fp < above.sp || !sf_read_u64(step->memory, fp, &fp))
 			return false;
 	}
 	return sf_read_u64(step->memory, fp - WORD, &end) && end == unpacking->caller.sp;
@@ -114,10 +125,15 @@ static void note_unpacked(const struct sf_hotspot_step *step, const struct unpac
 
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why)
 {
+	struct sf_hotspot_caller caller;
 	struct unpacking unpacking;
 
-	if (!find_unpacking(step, &unpacking))
+	if (!find_unpacking(step, &unpacking)) {
+		if (!step->cursor->exact && own_record(step, &caller) &&
+		    sf_hotspot_holds(step->hotspot, caller.pc))
+			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 		return sf_hotspot_step_runtime(step, why);
+	}
 	note_unpacked(step, &unpacking);
 	return sf_hotspot_take(step, &unpacking.caller, SF_VIA_RUNTIME, why);
 }

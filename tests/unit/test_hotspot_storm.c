@@ -235,7 +235,7 @@ static void test_method_handle(void **state)
 /* Two methods of which one was inlined into the other are being replaced by interpreted ones. */
 struct unpacked {
 	uint64_t stub, blob, sp;       /* the blob has called the stub */
-	uint64_t top;                  /* of the blob's frame */
+	uint64_t top, fp;              /* of the blob's frame; its fp, or another one */
 	uint64_t inner, outer;         /* methods */
 };
 
@@ -275,6 +275,7 @@ static struct unpacked make_unpacked(struct fake_jvm *jvm, const char *name)
 			.name = name, .size = 128, .frame_size = 20, .frame_complete = -1 }),
 		.sp = FAKE_STACK + 0x100,
 		.top = FAKE_STACK + 0x108 + 160,
+		.fp = TOP,
 		.inner = fake_method(jvm, "a/B", "inner", "()V", NULL, 8),
 		.outer = fake_method(jvm, "a/B", "outer", "()V", NULL, 8),
 	};
@@ -305,7 +306,7 @@ static void walk_unpacked(struct fake_jvm *jvm, const struct unpacked *unpacked,
 {
 	put(jvm, jvm->thread + field(jvm, SF_HS_THREAD_VFRAMES), now);
 	put(jvm, jvm->thread + field(jvm, SF_HS_THREAD_LAST_VFRAMES), last);
-	start(jvm, unpacked->stub + 40, unpacked->sp, TOP);
+	start(jvm, unpacked->stub + 40, unpacked->sp, unpacked->fp);
 	sf_walk(&jvm->still, &jvm->trace);
 }
 
@@ -327,11 +328,17 @@ static void test_unpacking(void **state)
 	static const char *const names[] = { "DeoptimizationBlob", "UncommonTrapBlob" };
 	struct fake_jvm *jvm = *state;
 
-	for (unsigned i = 0; i < 2; i++) {
-		const struct unpacked unpacked = make_unpacked(jvm, names[i]);
-		const uint64_t end = put_skeletons(jvm, &unpacked);
-		const uint64_t array = make_array(jvm, &unpacked, end);
-		const uint64_t later = make_array(jvm, &unpacked, TOP + 16);
+	for (unsigned i = 0; i < 4; i++) {
+		struct unpacked unpacked = make_unpacked(jvm, names[i / 2]);
+		uint64_t end, array, later;
+
+		if (i % 2) { /* it has aligned sp since it has made its frame */
+			unpacked.top += 8;
+			unpacked.fp = unpacked.top - 16;
+		}
+		end = put_skeletons(jvm, &unpacked);
+		array = make_array(jvm, &unpacked, end);
+		later = make_array(jvm, &unpacked, TOP + 16);
 
 		walk_unpacked(jvm, &unpacked, array, later);
 		assert_unpacked(jvm, unpacked.inner, unpacked.outer);
