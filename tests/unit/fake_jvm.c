@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_jvm.h"
+#include "fake_tables.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,107 +9,19 @@
 #define HEADER 336           /* of a piece of code, before its code; a multiple of 16 */
 #define TEXT_SLOTS 8
 
-/* --- the layout ------------------------------------------------------------------------------ */
-
-static void copy_word(char *ret, size_t size, const char *word)
-{
-	snprintf(ret, size, "%s", word ? word : "");
-}
-
-static void add_line(struct fake_layout *layout, char *line)
-{
-	char *words[5] = { NULL }, *rest = line;
-
-	line[strcspn(line, "\n")] = 0;
-	for (unsigned i = 0; i < 5 && rest; i++)
-		words[i] = strsep(&rest, "\t");
-	if (strcmp(words[0], "field") == 0 && layout->n_fields < FAKE_FIELDS && words[3]) {
-		struct fake_field *field = &layout->fields[layout->n_fields++];
-
-		copy_word(field->type, sizeof(field->type), words[1]);
-		copy_word(field->name, sizeof(field->name), words[2]);
-		copy_word(field->text, sizeof(field->text), words[4]);
-		field->is_static = strcmp(words[3], "static") == 0;
-		field->offset = field->is_static ? 0 : strtoull(words[3], NULL, 10);
-	} else if (strcmp(words[0], "field") != 0 && words[0][0] != '#' &&
-		   layout->n_values < FAKE_VALUES && words[2]) {
-		struct fake_value *value = &layout->values[layout->n_values++];
-
-		value->is_size = strcmp(words[0], "size") == 0;
-		copy_word(value->name, sizeof(value->name), words[1]);
-		value->value = strtoull(words[2], NULL, 10);
-	}
-}
-
-/* Of the JDK of this version, as a virtual machine told it. */
-static void read_layout(struct fake_jvm *jvm)
-{
-	char path[256], line[256];
-	FILE *file;
-
-	if (!jvm->version)
-		jvm->version = 17;
-	jvm->layout = (struct fake_layout){ 0 };
-	snprintf(path, sizeof(path), SF_SOURCE_ROOT "/tests/unit/fixtures/hotspot-%u.txt", jvm->version);
-	file = fopen(path, "r");
-	if (!file)
-		abort();
-	while (fgets(line, sizeof(line), file))
-		add_line(&jvm->layout, line);
-	fclose(file);
-}
-
 static struct fake_field *find_field(struct fake_jvm *jvm, const char *type, const char *name)
 {
-	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
-		struct fake_field *field = &jvm->layout.fields[i];
-
-		if (strcmp(field->type, type) == 0 && strcmp(field->name, name) == 0)
-			return field;
-	}
-	return NULL;
+	return fake_layout_field(&jvm->layout, type, name);
 }
 
 static uint64_t value_of(const struct fake_jvm *jvm, const char *name)
 {
-	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
-		if (strcmp(jvm->layout.values[i].name, name) == 0)
-			return jvm->layout.values[i].value;
-	}
-	return 0;
+	return fake_layout_value(&jvm->layout, name);
 }
 
-static unsigned width_of(const struct fake_field *field)
-{
-	static const struct {
-		const char *text;
-		unsigned width;
-	} widths[] = {
-		{ "int", 4 }, { "const uint", 4 }, { "u4", 4 }, { "uint32_t", 4 }, { "pid_t", 4 },
-		{ "OSThread::thread_id_t", 4 }, { "u2", 2 }, { "unsigned short", 2 }, { "int16_t", 2 },
-		{ "bool", 1 }, { "CompLevel", 1 },
-	};
-
-	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-		if (strcmp(widths[i].text, field->text) == 0)
-			return widths[i].width;
-	}
-	return 8;
-}
-
-/* Bytes that hold all fields of these types, for one struct with its bases. */
 static size_t room_of(const struct fake_jvm *jvm, const char *type, const char *base)
 {
-	size_t size = 16;
-
-	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
-		const struct fake_field *field = &jvm->layout.fields[i];
-
-		if ((strcmp(field->type, type) == 0 || (base && strcmp(field->type, base) == 0)) &&
-		    field->offset + 16 > size)
-			size = field->offset + 16;
-	}
-	return size;
+	return fake_layout_room(&jvm->layout, type, base);
 }
 
 static uint8_t *at(struct fake_jvm *jvm, uint64_t address, size_t size)
@@ -146,7 +58,7 @@ static void set(struct fake_jvm *jvm, uint64_t base, const char *type, const cha
 
 	if (field)
 		fake_put(jvm, field->is_static ? field->address : base + field->offset, value,
-			 width_of(field));
+			 fake_layout_width(field));
 }
 
 uint64_t fake_string(struct fake_jvm *jvm, const char *text)
@@ -443,82 +355,6 @@ static void make_threads(struct fake_jvm *jvm)
 	make_thread_object(jvm);
 }
 
-/* --- the tables ------------------------------------------------------------------------------ */
-
-/* An exported variable. */
-static void export(struct fake_jvm *jvm, enum sf_hotspot_export which, uint64_t value)
-{
-	jvm->exports.at[which] = fake_alloc(jvm, 8);
-	fake_put(jvm, jvm->exports.at[which], value, 8);
-}
-
-static void make_structs(struct fake_jvm *jvm)
-{
-	uint64_t start = fake_alloc(jvm, 48 * (FAKE_FIELDS + 1)), next = start;
-
-	for (unsigned i = 0; i < jvm->layout.n_fields; i++) {
-		struct fake_field *field = &jvm->layout.fields[i];
-
-		if (field->is_static)
-			field->address = fake_alloc(jvm, 8);
-		if (jvm->left_out && strcmp(jvm->left_out, field->name) == 0)
-			continue;
-		fake_put(jvm, next, fake_string(jvm, field->type), 8);
-		fake_put(jvm, next + 8, fake_string(jvm, field->name), 8);
-		fake_put(jvm, next + 16, field->text[0] ? fake_string(jvm, field->text) : 0, 8);
-		fake_put(jvm, next + 24, field->is_static, 4);
-		fake_put(jvm, next + 32, field->offset, 8);
-		fake_put(jvm, next + 40, field->address, 8);
-		next += 48;
-	}
-	export(jvm, SF_HE_STRUCTS, start);
-	export(jvm, SF_HE_STRUCT_TYPE, 0);
-	export(jvm, SF_HE_STRUCT_FIELD, 8);
-	export(jvm, SF_HE_STRUCT_TEXT, 16);
-	export(jvm, SF_HE_STRUCT_STATIC, 24);
-	export(jvm, SF_HE_STRUCT_OFFSET, 32);
-	export(jvm, SF_HE_STRUCT_ADDRESS, 40);
-	export(jvm, SF_HE_STRUCT_STRIDE, 48);
-}
-
-static void make_sizes(struct fake_jvm *jvm)
-{
-	uint64_t start = fake_alloc(jvm, 40 * (FAKE_VALUES + 1)), next = start;
-
-	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
-		if (!jvm->layout.values[i].is_size)
-			continue;
-		fake_put(jvm, next, fake_string(jvm, jvm->layout.values[i].name), 8);
-		fake_put(jvm, next + 32, jvm->layout.values[i].value, 8);
-		next += 40;
-	}
-	export(jvm, SF_HE_TYPES, start);
-	export(jvm, SF_HE_TYPE_NAME, 0);
-	export(jvm, SF_HE_TYPE_SIZE, 32);
-	export(jvm, SF_HE_TYPE_STRIDE, 40);
-}
-
-static void make_numbers(struct fake_jvm *jvm)
-{
-	uint64_t start = fake_alloc(jvm, 16 * (FAKE_VALUES + 1)), next = start;
-
-	for (unsigned i = 0; i < jvm->layout.n_values; i++) {
-		if (jvm->layout.values[i].is_size)
-			continue;
-		fake_put(jvm, next, fake_string(jvm, jvm->layout.values[i].name), 8);
-		fake_put(jvm, next + 8, jvm->layout.values[i].value, 4);
-		next += 16;
-	}
-	export(jvm, SF_HE_INTS, start);
-	export(jvm, SF_HE_INT_NAME, 0);
-	export(jvm, SF_HE_INT_VALUE, 8);
-	export(jvm, SF_HE_INT_STRIDE, 16);
-	export(jvm, SF_HE_LONGS, fake_alloc(jvm, 16));
-	export(jvm, SF_HE_LONG_NAME, 0);
-	export(jvm, SF_HE_LONG_VALUE, 8);
-	export(jvm, SF_HE_LONG_STRIDE, 16);
-}
-
 /* What is in it, when the tables have said where the static fields are. */
 static void make_machine(struct fake_jvm *jvm)
 {
@@ -553,10 +389,10 @@ bool fake_jvm_make(struct fake_jvm *jvm, char note_ret[SF_HOTSPOT_NOTE], struct 
 {
 	jvm->used = FAKE_BASE + 4096;
 	jvm->memory = (struct sf_reader){ .read = read_fake, .arg = jvm };
-	read_layout(jvm);
-	make_structs(jvm);
-	make_sizes(jvm);
-	make_numbers(jvm);
+	if (!jvm->version)
+		jvm->version = 17;
+	fake_layout_read(&jvm->layout, jvm->version);
+	fake_tables_make(jvm);
 	make_machine(jvm);
 	make_still(jvm);
 	return sf_hotspot_attach(&jvm->memory, &jvm->exports, &jvm->hotspot, note_ret, err);

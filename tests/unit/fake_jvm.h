@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Java virtual machine in a megabyte of memory, made by hand: tables as libjvm exports them, a code cache,
- * an interpreter, methods, a thread. Where its fields are was recorded from real ones (fixtures/hotspot-*.txt, by
- * tests/java/record_layout.py); no JVM is needed.
+ * an interpreter, methods, a thread. Where its fields are was recorded from real ones (fake_layout.h); no JVM is needed.
  */
 #ifndef FAKE_JVM_H
 #define FAKE_JVM_H
 
+#include "fake_layout.h"
 #include "frozen/walk.h"
 #include "runtime/hotspot/attach.h"
 
@@ -16,28 +16,6 @@
 #define FAKE_CODE_SIZE 0x40000u
 #define FAKE_STACK (FAKE_BASE + 0xc0000u)
 #define FAKE_STACK_SIZE 0x10000u
-
-/* A line of a fixture each. */
-struct fake_field {
-	char type[32], name[72], text[48];
-	uint64_t offset, address;    /* address: of a static one, in the fake */
-	bool is_static;
-};
-
-struct fake_value {              /* size of a type, or a constant */
-	char name[64];
-	uint64_t value;
-	bool is_size;
-};
-
-#define FAKE_FIELDS 160
-#define FAKE_VALUES 32
-
-struct fake_layout {
-	struct fake_field fields[FAKE_FIELDS];
-	struct fake_value values[FAKE_VALUES];
-	unsigned n_fields, n_values;
-};
 
 struct fake_jvm {
 	uint8_t bytes[FAKE_SIZE];
