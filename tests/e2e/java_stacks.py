@@ -15,7 +15,8 @@ import time
 import pytest
 
 import hanging
-from conftest import HERE, LONG, until
+from conftest import HERE, LONG
+from processes import until
 from java_invokes import Calls
 
 SOURCES = os.path.join(HERE, "../java")

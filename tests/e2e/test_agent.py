@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, Report, need, read
+from conftest import AGENT, PROGRAMS, need
+from processes import read
+from recordings import Report
 
 PYTHON = "/usr/bin/python3"
 SPIN = "x = 0\nfor i in range(1500000): x += i * i % 7\n"

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from conftest import PROGRAMS, need_root, read, status_of, tids_of, until
+from conftest import PROGRAMS, need_root
+from processes import read, status_of, tids_of, until
 
 
 def names(thread):
@@ -193,7 +194,8 @@ def test_text_form(stillframe, target):
 def test_unprivileged_on_its_own_process(stillframe, tmp_path):
     """A user may look at their own process."""
     need_root()
-    from conftest import Target, need
+    from conftest import need
+    from processes import Target
     need("setpriv")
     prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     tmp_path.chmod(0o777)

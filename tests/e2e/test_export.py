@@ -8,12 +8,13 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Recording, need
+from conftest import PROGRAMS, need
+from recordings import Recording
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    from conftest import Stillframe, Target
+    from conftest import Stillframe
     folder = tmp_path_factory.mktemp("export")
     stillframe = Stillframe(folder)
     done = stillframe("record", "-F", "499", "-o", folder / "r.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 2, 2)

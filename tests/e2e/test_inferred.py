@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Stillframe, Target, need
+from conftest import PROGRAMS, Stillframe, need
+from processes import Target
 
 COMPILED = ["inferred_O0", "inferred_O2"]
 SHAPES = ["plain", "locals", "alloca", "recursion", "arguments", "leftovers", "pointer", "handler", "tail"]

@@ -12,7 +12,8 @@ import sys
 import pytest
 
 import hanging
-from conftest import LONG, until
+from conftest import LONG
+from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, untold, wrong_chains)
 

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 import hanging
-from conftest import AGENT, LONG, STILLFRAME, until
+from conftest import AGENT, LONG, STILLFRAME
+from processes import until
 from java_stacks import BUSY, JAVA, JDKS, LOADS, QUIET, jdk  # noqa: F401 (a fixture)
 
 @pytest.fixture(autouse=True)

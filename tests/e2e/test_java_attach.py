@@ -16,7 +16,9 @@ import time
 import pytest
 
 import hanging
-from conftest import AGENT, Recording, STILLFRAME, need, read, status_of, tids_of, until
+from conftest import AGENT, STILLFRAME, need
+from processes import read, status_of, tids_of, until
+from recordings import Recording
 from java_stacks import Stacks, jdk  # noqa: F401 (jdk is a fixture)
 from test_signal_engine import NO_PTRACE
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import hanging
-from conftest import AGENT, LONG, until
+from conftest import AGENT, LONG
+from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, JAVA, LOADS, QUIET, UNTOLD, Stacks, jdk, jstack_asleep, modes, pairs, plain, untold, wrong_chains)
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Recording, Stillframe, need_root
+from conftest import PROGRAMS, Stillframe, need_root
+from recordings import Recording
 
 COMMANDS = ["record", "dump", "report", "export", "doctor"]
 
@@ -86,7 +87,7 @@ def test_no_such_process(stillframe, arguments):
 
 def test_thread_for_a_process(stillframe, target):
     """A thread's id is no process's: said so, or taken for its process; never half of it."""
-    from conftest import tids_of
+    from processes import tids_of
     t = target("lock_wait")
     other = [tid for tid in tids_of(t.pid) if tid != t.pid][0]
     done = stillframe("dump", "-p", other)
@@ -117,8 +118,7 @@ def test_zombie(stillframe):
     """A process that has ended and was not waited for."""
     child = subprocess.Popen(["/bin/true"])
     try:
-        import time
-        from conftest import status_of, until
+        from processes import status_of, until
         until(lambda: status_of(child.pid)["State"][0] == "Z", "it becomes a zombie")
         for command in (["record", "-d", "1s"], ["dump"]):
             done = stillframe(*command, "-p", child.pid, timeout=20).fails(1)

@@ -13,7 +13,9 @@ import time
 
 import pytest
 
-from conftest import LONG, Recording, cpu_of, held_threads, need, need_root, until
+from conftest import LONG, need, need_root
+from processes import held_threads, until
+from recordings import Recording
 
 DEATHS = 1000 if LONG else 60
 
@@ -106,7 +108,6 @@ def test_terminal_closed(stillframe, target, tmp_path):
 
 def test_killed_launcher_leaves_the_command_alone(stillframe, tmp_path):
     """kill -9 of `record -- command`: the command runs to its end."""
-    from conftest import PROGRAMS
     mark = tmp_path / "mark"
     script = "echo $$; i=0; while [ $i -lt 15 ]; do sleep 0.1; i=$((i+1)); done; echo done > %s" % mark
     process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c", script)

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from conftest import status_of
+from processes import status_of
 
 
 def switches(pid):

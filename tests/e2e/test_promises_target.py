@@ -5,14 +5,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import threading
 import time
 
 import pytest
 
-from conftest import (LONG, PROGRAMS, Recording, Target, cpu_of, held_threads, need, need_root, status_of, ticks_so_far, tids_of,
-                      until)
+from conftest import LONG, PROGRAMS, need, need_root
+from processes import Target, cpu_of, status_of, until
+from recordings import Recording, ticks_so_far
 
 
 def program(name):

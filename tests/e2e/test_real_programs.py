@@ -15,7 +15,9 @@ import threading
 
 import pytest
 
-from conftest import AGENT, Recording, Target, cpu_of, need, tids_of, until
+from conftest import AGENT, need
+from processes import Target, cpu_of, tids_of, until
+from recordings import Recording
 
 WALKS = ("sampler", "handler")
 by_both_walks = pytest.mark.parametrize("walk", WALKS)

@@ -9,7 +9,9 @@ import time
 
 import pytest
 
-from conftest import LONG, PROGRAMS, Recording, Target, need, need_root, ticks_so_far, until
+from conftest import LONG, PROGRAMS, need, need_root
+from processes import Target, until
+from recordings import Recording, ticks_so_far
 
 
 def path_of(name):

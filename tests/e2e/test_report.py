@@ -3,18 +3,19 @@
 import json
 import os
 import pty
-import re
 import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Recording, read
+from conftest import PROGRAMS
+from recordings import Recording
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     """One of a real program: two busy threads and twenty that sleep."""
-    from conftest import Stillframe, Target
+    from conftest import Stillframe
+    from processes import Target
     folder = tmp_path_factory.mktemp("report")
     stillframe = Stillframe(folder)
     t = Target([os.path.join(PROGRAMS, "many_threads"), 20, 60, 2])

@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, STILLFRAME, Recording, Target, cpu_of, need_root, read, until
+from conftest import AGENT, PROGRAMS, STILLFRAME, need_root
+from processes import Target, cpu_of, read, until
+from recordings import Recording
 
 BUSY = os.path.join(PROGRAMS, "busy_split")
 

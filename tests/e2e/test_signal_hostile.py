@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from conftest import PROGRAMS, Recording
+from conftest import PROGRAMS
+from recordings import Recording
 
 HOSTILE = os.path.join(PROGRAMS, "in_hostile")
 # A library that does nothing, in the place of the agent.

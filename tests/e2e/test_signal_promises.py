@@ -6,14 +6,13 @@ Both walks, mostly with no stillframe around: the library is preloaded and write
 import itertools
 import os
 import re
-import shutil
-import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import AGENT, HERE, LONG, PROGRAMS, Recording, Report, in_one_of, need, need_root
+from conftest import AGENT, HERE, LONG, PROGRAMS, need, need_root
+from processes import in_one_of
+from recordings import Recording, Report
 
 WALKS = ("sampler", "handler")
 PATIENCE = 3600 if LONG else 240   # for the storms, whose length depends on the machine

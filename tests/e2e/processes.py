@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What /proc says of processes, waiting for what must come about, and targets: programs to look at."""
+import os
+import subprocess
+import time
+
+import hanging
+
+
+def read(path):
+    """A file's text, or None if it is gone."""
+    try:
+        with open(path, errors="replace") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def status_of(pid, tid=None):
+    """{"State": "S (sleeping)", "TracerPid": "0", ...}, or None if it is gone."""
+    text = read("/proc/%d/task/%d/status" % (pid, tid) if tid else "/proc/%d/status" % pid)
+    return text and dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def tids_of(pid):
+    try:
+        return sorted(int(tid) for tid in os.listdir("/proc/%d/task" % pid))
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def cpu_of(pid):
+    """CPU time of a process so far, in seconds."""
+    fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def held_threads(pid, stopped_too=True):
+    """Threads that someone traces or left stopped: {tid: why}."""
+    held = {}
+    for tid in tids_of(pid):
+        status = status_of(pid, tid)
+        if status is None:
+            continue
+        if status["TracerPid"].strip() != "0":
+            held[tid] = "traced by " + status["TracerPid"].strip()
+        elif status["State"][0] == "t" or (stopped_too and status["State"][0] == "T"):
+            held[tid] = status["State"]
+    return held
+
+
+def in_one_of(rounds, attempt):
+    """For what is measured beside whatever else the machine does: a real fault shows in every round. attempt() returns
+    (whether it was so, what was measured)."""
+    seen = []
+    for _ in range(rounds):
+        fine, measured = attempt()
+        if fine:
+            return
+        seen.append(measured)
+    raise AssertionError("in none of %d rounds: %s" % (rounds, seen))
+
+
+def until(condition, what, seconds=10, pause=0.005):
+    """Waits for something that must come about; its absence is a failure."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, "waited %d s in vain: %s" % (seconds, what)
+        time.sleep(pause)
+
+
+class Target:
+    """A program to look at: started, ready, and ended by its pid in any case."""
+
+    def __init__(self, command, wait_ready=True, **how):
+        self.command = [str(word) for word in command]
+        how = {"stdin": subprocess.DEVNULL, **how}
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
+        self.pid = self.process.pid
+        self.lines = hanging.Lines(self.process.stdout)
+        self.may_be_stopped = False   # a test that stops it itself says so
+        self.said = ""
+        if wait_ready:
+            self.line("ready")
+
+    def line(self, start, seconds=120):
+        """Its next line that starts so."""
+        while line := self.lines.next(seconds):
+            self.said += line
+            if line.startswith(start):
+                return line.strip()
+        if line is None:
+            seen = "\n".join(map(hanging.seen_of, [self.pid, *hanging.descendants(self.pid)]))
+            raise AssertionError("hangs: it did not say %r in %d s: %s\n%s" % (start, seconds, seen, self.said))
+        raise AssertionError("%s ended without saying %r:\n%s" % (self.command, start, self.said))
+
+    def falls_asleep(self):
+        """Waits until all its threads sleep for good."""
+        def switches():
+            return {tid: (status_of(self.pid, tid) or {}).get("voluntary_ctxt_switches") for tid in tids_of(self.pid)}
+
+        def at_rest():
+            before = switches()
+            time.sleep(0.05)
+            return all(status_of(self.pid, tid)["State"][0] == "S" for tid in tids_of(self.pid)) and \
+                switches() == before
+        until(at_rest, "%s falls asleep" % self.command)
+        return self
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def finish(self, seconds=60):
+        """(status, what it said) of a program that ends by itself."""
+        rest, _ = hanging.finish(self.process, seconds)
+        return self.process.returncode, self.said + self.lines.take() + rest
+
+    def assert_free(self):
+        """No thread of it is stopped or traced. A stop that is just being let go is given a moment."""
+        until(lambda: not held_threads(self.pid, not self.may_be_stopped),
+              "%s is let go" % self.command, 2)
+
+    def assert_moves(self, seconds=5):
+        """It uses CPU time: it runs on."""
+        before = cpu_of(self.pid)
+        until(lambda: cpu_of(self.pid) > before, "%s runs on" % self.command, seconds)
+
+    def uses(self, seconds):
+        """A condition: it has used so much more CPU time. Waiting for it, as much happens on a busy machine as on an idle one."""
+        goal = cpu_of(self.pid) + seconds
+        return lambda: cpu_of(self.pid) >= goal
+
+    def end(self):
+        """Kills it; what it looked like is returned for the finalizer to judge."""
+        held = held_threads(self.pid, not self.may_be_stopped) if self.runs() else {}
+        if held:
+            time.sleep(0.5)  # a hold lasts microseconds: what is still held now was forgotten
+            held = held_threads(self.pid, not self.may_be_stopped)
+        if self.runs():
+            self.process.kill()
+        self.process.wait(60)
+        self.process.stdout.close()
+        return held

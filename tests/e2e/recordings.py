@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was recorded: by plain SQL, and as `stillframe report --json` tells it. Both check what must always hold."""
+import contextlib
+import json
+import os
+import sqlite3
+
+
+def ticks_so_far(path):
+    """Of the samples in a recording that is being written."""
+    try:
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+            return db.execute("SELECT coalesce(sum(ticks), 0) FROM samples").fetchone()[0]
+    except sqlite3.OperationalError:   # not there yet, or just being written
+        return 0
+
+
+class Recording:
+    """A recording, read by plain SQL as docs/recording.md describes it."""
+
+    def __init__(self, path):
+        assert os.path.exists(path), "no recording was written: %s" % path
+        self.path = path
+        # What a killed stillframe left half-written SQLite takes back on opening; for that it must write.
+        killed = any(os.path.exists(str(path) + rest) for rest in ("-journal", "-wal"))
+        self.db = sqlite3.connect("file:%s?mode=%s" % (path, "rw" if killed else "ro"), uri=True)
+        assert self.value("PRAGMA integrity_check") == "ok"
+        self.check()
+
+    def rows(self, sql, *values):
+        return self.db.execute(sql, values).fetchall()
+
+    def value(self, sql, *values):
+        return self.db.execute(sql, values).fetchone()[0]
+
+    def check(self):
+        """What must hold in every recording, however it ended."""
+        nothing = {
+            "samples of no thread": "SELECT count(*) FROM samples WHERE thread NOT IN (SELECT id FROM threads)",
+            "samples of no stack": "SELECT count(*) FROM samples WHERE stack <> 0 AND stack NOT IN (SELECT id FROM stacks)",
+            "samples of no tick": "SELECT count(*) FROM samples WHERE ticks < 1",
+            # A loss may be time without a tick: the thread ended before one was due.
+            "losses of nothing": "SELECT count(*) FROM losses WHERE ticks < 1 AND cpu_ns = 0 AND wall_ns = 0",
+            "negative times": "SELECT count(*) FROM samples WHERE cpu_ns < 0 OR wall_ns < 0 OR time_ns < 0",
+            "unknown states": "SELECT count(*) FROM samples WHERE state NOT IN (SELECT id FROM states)",
+            "unknown causes": "SELECT count(*) FROM losses WHERE cause NOT IN (SELECT id FROM causes)",
+            "stacks below themselves": "SELECT count(*) FROM stacks WHERE parent >= id",
+        }
+        for what, sql in nothing.items():
+            assert self.value(sql) == 0, "%s in %s" % (what, self.path)
+
+    @property
+    def ticks(self):
+        return self.value("SELECT ticks FROM accounting")
+
+    @property
+    def samples(self):
+        return self.value("SELECT sample_ticks FROM accounting")
+
+    def losses(self):
+        return dict(self.rows("SELECT cause, ticks FROM loss_totals"))
+
+    def cpu(self):
+        """(seen, lost, counted) in seconds."""
+        return tuple(ns / 1e9 for ns in self.rows(
+            "SELECT cpu_seen_ns, cpu_lost_ns, cpu_counted_ns FROM accounting")[0])
+
+    def duration(self):
+        """From the first look to the last, in seconds. (The session's own is longer, by its start and its end.)"""
+        return self.value("SELECT max(end_ns) - min(start_ns) FROM threads") / 1e9
+
+    def assert_accounts(self, tolerance=0.05, slack=0.05):
+        """ticks = samples + losses, in time: what the samples and losses stand for is what the kernel counted,
+        and each thread's life is accounted for."""
+        seen, lost, counted = self.cpu()
+        assert abs(seen + lost - counted) <= tolerance * counted + slack, (
+            "CPU seen %.3f + lost %.3f, counted %.3f" % (seen, lost, counted))
+
+    def self_shares(self, clock="cpu_ns"):
+        """{function: share} by what stands on top."""
+        rows = self.rows("SELECT name, sum(%s) FROM self_times GROUP BY name" % clock)
+        total = sum(weight for _, weight in rows) or 1
+        return {name: weight / total for name, weight in rows}
+
+    def total_shares(self, clock="cpu_ns"):
+        rows = self.rows("SELECT name, sum(%s) FROM total_times GROUP BY name" % clock)
+        total = self.value("SELECT sum(%s) FROM samples" % clock) or 1
+        return {name: weight / total for name, weight in rows}
+
+    def stacks_of(self, function):
+        """The stacks (lists of names, innermost first) on which this function is, with their sample counts."""
+        stacks = {}
+        for stack, depth, name in self.rows(
+                "SELECT f.stack, f.depth, n.name FROM stack_frames f JOIN frame_names n ON n.frame = f.frame "
+                "ORDER BY f.stack, f.depth, n.seq"):
+            stacks.setdefault(stack, []).append(name)
+        counts = dict(self.rows("SELECT stack, sum(ticks) FROM samples GROUP BY stack"))
+        return [(names, counts[stack]) for stack, names in stacks.items() if function in names]
+
+    def threads(self):
+        return self.rows("SELECT tid, name, process FROM thread_names")
+
+
+class Report:
+    """What `stillframe report --json` says of a recording or of a stream file."""
+
+    def __init__(self, stillframe, path):
+        assert os.path.exists(path), "no recording was written: %s" % path
+        self.path = path
+        self.json = json.loads(stillframe("report", "--json", path).ok().out)
+        self.check()
+
+    def check(self):
+        """ticks = samples + losses, whatever else happened."""
+        assert self.json["ticks"] == self.json["sample_ticks"] + self.json["lost_ticks"], self.path
+        assert sum(loss["ticks"] for loss in self.json["losses"]) == self.json["lost_ticks"], self.path
+
+    def __getattr__(self, name):
+        return self.json[name]
+
+    @property
+    def lost(self):
+        """{cause: ticks}"""
+        return {loss["cause"]: loss["ticks"] for loss in self.json["losses"]}
+
+    @property
+    def too_busy(self):
+        """Seconds of CPU time that were lost because the machine was too busy for an answer, or for a look, in time."""
+        return sum(loss["cpu_ns"] for loss in self.json["losses"] if loss["cause"] in ("late", "gone", "unseen")) / 1e9
+
+    @property
+    def ended(self):
+        """{how walks ended: ticks}"""
+        return {end["end"]: end["ticks"] for end in self.json["ends"]}
+
+    def self_shares(self):
+        """{function: share of the CPU time} by what stands on top."""
+        return self.shares("self_ns")
+
+    def total_shares(self):
+        return self.shares("total_ns")
+
+    def shares(self, which):
+        sums = {}
+        for row in self.json["functions"]:
+            sums[row["name"]] = sums.get(row["name"], 0) + row[which]
+        return {name: ns / (self.json["total_ns"] or 1) for name, ns in sums.items()}
+
+    def cpu(self):
+        """(seen, lost, counted) in seconds."""
+        return tuple(self.json["cpu_%s_ns" % what] / 1e9 for what in ("seen", "lost", "counted"))
+
+    def assert_accounts(self, tolerance=0.05, slack=0.05):
+        """What samples and losses stand for is what the kernel counted."""
+        seen, lost, counted = self.cpu()
+        assert abs(seen + lost - counted) <= tolerance * counted + slack, (
+            "CPU seen %.3f + lost %.3f, counted %.3f" % (seen, lost, counted))
