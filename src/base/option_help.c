@@ -136,7 +136,7 @@ void sf_options_help(const struct sf_command *command, FILE *out)
 	for (const struct sf_option *option = command->options; option->name; option++)
 		print_option(out, option);
 	print_option(out, &(struct sf_option){ .name = "help", .letter = 'h',
-					       .help = "Show this text." });
+					       .help = "show this text" });
 	if (command->examples) {
 		fputs("\nExamples:\n", out);
 		for (const char *text = command->examples; *text; text = next_line(text))
