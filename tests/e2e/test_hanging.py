@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import hanging
-from conftest import Target, status_of, until
+from processes import Target, status_of, until
 
 # A child that holds the pipe, and a grandchild that does not: both for ever. Their numbers are in the file that is named.
 FAMILY = """
