@@ -200,8 +200,7 @@ static void print_counted(const struct sf_output *output, uint64_t part, uint64_
 
 	fprintf(output->file, " %7.1f  %9s  %-10s  ", sf_report_percent(part, whole),
 		sf_format_count(count, part), word);
-	sf_print_cut(output->file, text, output->width - 32);
-	putc('\n', output->file);
+	sf_print_wrapped(output->file, text, strlen(text), 33, 33);
 }
 
 static void print_ends(const struct sf_report *report, const struct sf_output *output)
