@@ -19,6 +19,7 @@ struct sf_relay {
 	struct sf_ring ring;
 	struct sf_sink sink;
 	pthread_t walker;
+	struct sf_memory *memory;        /* the walker's */
 	struct record_still *still;      /* the reservation under way */
 	_Atomic bool done;               /* the holding thread writes no more */
 	_Atomic bool failed;             /* the sink failed; error is set */
@@ -164,7 +165,7 @@ static bool on_still(struct sf_relay *relay, const void *bytes)
 	struct sf_still still;
 	bool cut, last;
 
-	sf_taken_still(&record->taken, sf_arch_host(), &still);
+	sf_taken_still(&record->taken, sf_arch_host(), relay->memory, &still);
 	last = !outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_TAKE_MAX);
 	add_weight(&weight, &thread->carried);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
@@ -243,22 +244,34 @@ static int start_walker(struct sf_relay *relay)
 	return error;
 }
 
+static void destroy(struct sf_relay *relay)
+{
+	munmap(relay->ring.bytes, RING_SIZE);
+	sf_memory_destroy(relay->memory);
+	free(relay);
+}
+
 bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err)
 {
 	struct sf_relay *relay = aligned_alloc(64, (sizeof(*relay) + 63) & ~(size_t)63);
 	void *bytes = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (!relay || bytes == MAP_FAILED) {
+	struct sf_memory *memory = sf_memory_create();
+
+	if (!relay || bytes == MAP_FAILED || !memory) {
+		if (bytes != MAP_FAILED)
+			munmap(bytes, RING_SIZE);
+		sf_memory_destroy(memory);
 		free(relay);
 		return sf_fail_memory(err);
 	}
 	memset(relay, 0, sizeof(*relay));
 	sf_ring_init(&relay->ring, bytes, RING_SIZE);
 	relay->sink = *sink;
+	relay->memory = memory;
 	if (start_walker(relay) != 0) {
-		munmap(bytes, RING_SIZE);
-		free(relay);
+		destroy(relay);
 		return sf_fail(err, SF_E_SYSTEM, "cannot start a thread");
 	}
 	*ret = relay;
@@ -274,8 +287,7 @@ bool sf_relay_close(struct sf_relay *relay, struct sf_error *err)
 	failed = sf_relay_failed(relay);
 	if (failed && err)
 		*err = relay->error;
-	munmap(relay->ring.bytes, RING_SIZE);
-	free(relay);
+	destroy(relay);
 	return !failed;
 }
 
@@ -386,5 +398,6 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 	record->thread = thread;
 	record->weight = *weight;
 	record->hold_ns = hold_ns;
+	record->taken.taken_ns = sf_now_ns();
 	sf_ring_commit(&relay->ring, size);
 }

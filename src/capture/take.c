@@ -70,13 +70,13 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 
 static bool read_live(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
-	const struct sf_taken *taken = reader->arg;
-
-	return sf_process_read(taken->tid, ret, addr, size) == size;
+	return sf_memory_read(reader->arg, ret, addr, size);
 }
 
-void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, struct sf_still *ret)
+void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
+		    struct sf_memory *memory, struct sf_still *ret)
 {
+	sf_memory_turn(memory, taken->pid, taken->tid, taken->taken_ns);
 	*ret = (struct sf_still){
 		.arch = arch,
 		.regs = taken->regs,
@@ -86,7 +86,7 @@ void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch, st
 			.window_size = taken->stack_size,
 			.stack_end = taken->stack_more ? taken->stack_start + STACK_BOUND : 0,
 			.read = read_live,
-			.arg = (void *)taken,
+			.arg = memory,
 		},
 		.pid = taken->pid,
 		.tid = taken->tid,

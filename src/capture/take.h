@@ -14,6 +14,7 @@
 #include "frozen/still.h"
 #include "os/hold.h"
 #include "os/task.h"
+#include "target/memory.h"
 
 /* A still as it lies in a buffer; the stack's bytes follow. */
 struct sf_taken {
@@ -24,6 +25,7 @@ struct sf_taken {
 	uint16_t reserved;
 	uint64_t args[6];
 	uint64_t time_ns;
+	uint64_t taken_ns;       /* when it was complete, or later: set by the caller */
 	uint64_t switches;       /* of a sleeping one: as in struct sf_task_run, 0: unknown */
 	uint64_t stack_start;
 	uint32_t stack_size;
@@ -50,9 +52,12 @@ enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
 enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
 			    uint32_t want, struct sf_taken *ret);
 
-/* The still in a buffer, for walking; its memory beyond the copy is read from the process. */
+/*
+ * The still in a buffer, for walking; its memory beyond the copy is read from the process, through `memory`, which
+ * serves one still at a time.
+ */
 void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
-		    struct sf_still *ret);
+		    struct sf_memory *memory, struct sf_still *ret);
 
 /* What to copy next time, where the walk needed `used` bytes. */
 uint32_t sf_take_next(uint32_t want, uint64_t used);

@@ -19,6 +19,7 @@
 struct taking {
 	struct sf_dump *dump;
 	struct sf_taken *taken;     /* room for SF_TAKE_MAX bytes of stack */
+	struct sf_memory *memory;
 	int n_asked;                /* threads that have not stood yet */
 	struct sf_hold_time hold_time;
 };
@@ -41,7 +42,8 @@ static enum sf_end walk_taken(struct taking *taking, struct sf_dump_thread *thre
 {
 	struct sf_still still;
 
-	sf_taken_still(taking->taken, sf_arch_host(), &still);
+	taking->taken->taken_ns = sf_now_ns();
+	sf_taken_still(taking->taken, sf_arch_host(), taking->memory, &still);
 	sf_walker_walk(&taking->dump->walker, &still);
 	thread->loss = keep_trace(taking, thread) ? -1 : SF_LOSS_RING_FULL;
 	return taking->dump->walker.trace.end;
@@ -257,14 +259,13 @@ static void look_at_threads(void *arg)
 	struct taking taking = {
 		.dump = dump,
 		.taken = malloc(sizeof(*taking.taken) + SF_TAKE_MAX),
+		.memory = sf_memory_create(),
 	};
 	uint64_t start_ns;
 
-	if (!taking.taken) {
+	if (!taking.taken || !taking.memory)
 		sf_fail_memory(looking->err);
-		return;
-	}
-	looking->fine = sf_alarm_open(looking->err) &&
+	looking->fine = taking.taken && taking.memory && sf_alarm_open(looking->err) &&
 			sf_hold_time_open(&taking.hold_time, looking->err);
 	if (looking->fine) {
 		sf_cpu_prefer();
@@ -276,6 +277,7 @@ static void look_at_threads(void *arg)
 		sf_hold_time_close(&taking.hold_time);
 	}
 	sf_alarm_close();
+	sf_memory_destroy(taking.memory);
 	free(taking.taken);
 }
 

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/java.h"
 
+#include "os/clock.h"
 #include "os/task.h"
 
 void sf_java_deinit(struct sf_java *java)
 {
 	sf_jvm_finder_deinit(&java->finder);
+	sf_memory_destroy(java->memory);
 	sf_vec_deinit(&java->recorded);
 	*java = (struct sf_java){ 0 };
 }
 
-/* The id of the process is all that it needs. */
 static bool read_process(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
-	return sf_process_read((int32_t)(intptr_t)reader->arg, ret, addr, size) == size;
+	return sf_memory_read(reader->arg, ret, addr, size);
+}
+
+void sf_java_renew(struct sf_java *java)
+{
+	if (java->memory)
+		sf_memory_turn(java->memory, java->memory_id, java->memory_id, sf_now_ns());
 }
 
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images)
@@ -22,7 +29,13 @@ void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_im
 
 	if (!sf_jvm_finder_look(&java->finder, process, images))
 		return;
-	memory.arg = (void *)(intptr_t)sf_process_live_id(process->pid);
+	if (!java->memory)
+		java->memory = sf_memory_create();
+	if (!java->memory)
+		return; /* the next look may find some */
+	java->memory_id = sf_process_live_id(process->pid);
+	sf_java_renew(java);
+	memory.arg = java->memory;
 	if (!sf_jvm_finder_attach(&java->finder, process, images, &memory))
 		return;
 	java->jvm = java->finder.jvm;

@@ -5,10 +5,13 @@
 
 #include "base/vec.h"
 #include "runtime/hotspot/finder.h"
+#include "target/memory.h"
 
 struct sf_java {
 	struct sf_jvm *jvm;               /* the finder's; NULL: none, or none that can be walked */
 	struct sf_jvm_finder finder;
+	struct sf_memory *memory;         /* what `jvm` reads; NULL before there is something to try */
+	int32_t memory_id;                /* sf_process_live_id() of the process */
 	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */
 	SF_VEC(uint32_t) recorded;        /* the recording's number of each place */
 };
@@ -21,6 +24,9 @@ void sf_java_deinit(struct sf_java *java);  /* leaves it as new */
  * new to try.
  */
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images);
+
+/* What is read of the machine from now on is of now, and no older. */
+void sf_java_renew(struct sf_java *java);
 
 /* sf_jvm_thread and sf_jvm_thread_name by the ids that we see. */
 uint64_t sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid);

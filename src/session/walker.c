@@ -142,6 +142,7 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 	if (!process->map)
 		return SF_END_EMPTY;
 	sf_java_look(walked.java, process, walker->images);
+	sf_java_renew(walked.java);
 	still->arch = process->arch;
 	still->map = process->map;
 	still->java_thread = 0;

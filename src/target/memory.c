@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "target/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/clock.h"
+#include "os/process.h"
+
+#define LINE SF_MEMORY_LINE   /* of a power of two below a page: it can be read whole or not at all */
+#define LOG2_LINES 9          /* half a megabyte; a walk of 100 Java frames looks at some 150 lines */
+#define N_LINES (1u << LOG2_LINES)
+
+struct line {
+	uint64_t start;
+	uint64_t read_ns;     /* when reading it began; 0: nothing is in it */
+	int32_t pid;
+	uint8_t bytes[LINE];
+};
+
+struct sf_memory {
+	int32_t pid, tid;
+	uint64_t since_ns;
+	struct line lines[N_LINES]; /* each address has one place */
+};
+
+struct sf_memory *sf_memory_create(void)
+{
+	return calloc(1, sizeof(struct sf_memory));
+}
+
+void sf_memory_destroy(struct sf_memory *memory)
+{
+	free(memory);
+}
+
+void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns)
+{
+	memory->pid = pid;
+	memory->tid = tid;
+	memory->since_ns = since_ns;
+}
+
+static struct line *place_of(struct sf_memory *memory, uint64_t start)
+{
+	return &memory->lines[start / LINE * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LOG2_LINES)];
+}
+
+static bool serves(const struct sf_memory *memory, const struct line *line, uint64_t start)
+{
+	return line->read_ns && line->read_ns >= memory->since_ns && line->start == start &&
+	       line->pid == memory->pid;
+}
+
+/* The line that starts there, NULL when it cannot be read. */
+static const struct line *get_line(struct sf_memory *memory, uint64_t start)
+{
+	struct line *line = place_of(memory, start);
+	uint64_t now_ns;
+
+	if (serves(memory, line, start))
+		return line;
+	now_ns = sf_now_ns();
+	line->read_ns = 0;
+	if (sf_process_read(memory->tid, line->bytes, start, LINE) != LINE)
+		return NULL;
+	line->start = start;
+	line->pid = memory->pid;
+	line->read_ns = now_ns;
+	return line;
+}
+
+bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t size)
+{
+	uint8_t *to = ret;
+
+	if (size > LINE)
+		return sf_process_read(memory->tid, ret, addr, size) == size;
+	while (size > 0) {
+		const uint64_t offset = addr % LINE;
+		const size_t n = size < LINE - offset ? size : LINE - offset;
+		const struct line *line = get_line(memory, addr - offset);
+
+		if (!line)
+			return false;
+		memcpy(to, line->bytes + offset, n);
+		to += n;
+		addr += n;
+		size -= n;
+	}
+	return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of the processes that are watched, for walking stills of them: read in lines, which are kept.
+ *
+ * A walk looks at the same places again and again: where a virtual machine's code is, what it says of its
+ * methods. A line serves a still if it was read after that still was taken: it is then as good as one that
+ * is read now, and better, being closer to the moment of the still. So nothing is ever older than
+ * what it is put together with, and stills that wait to be walked share what is read for the first.
+ */
+#ifndef SF_TARGET_MEMORY_H
+#define SF_TARGET_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SF_MEMORY_LINE 1024u
+
+struct sf_memory;
+
+struct sf_memory *sf_memory_create(void); /* NULL: no memory */
+void sf_memory_destroy(struct sf_memory *memory); /* takes NULL */
+
+/*
+ * What is read from now on is of this process, through its thread `tid` (the process's own id is of
+ * no use once its first thread has ended), and no older than since_ns.
+ */
+void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns);
+
+/* All `size` bytes at `addr`, or false. */
+bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t size);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is kept of a process's memory serves a still only if it was read after that still was taken. The clock and what
+ * the system reads are replaced (--wrap): a memory in which each byte says when and of which process it was read.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "os/clock.h"
+#include "os/process.h"
+#include "target/memory.h"
+
+#define LINE SF_MEMORY_LINE
+#define HOLE UINT64_C(0x900000)   /* nothing is there, a page long */
+
+static struct sf_memory *memory;
+static uint64_t now_ns;
+static unsigned n_reads;
+static uint8_t content;
+
+uint64_t __wrap_sf_now_ns(void);
+size_t __wrap_sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return now_ns;
+}
+
+size_t __wrap_sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
+{
+	uint8_t *bytes = ret;
+
+	n_reads++;
+	memset(bytes, 0xee, size); /* what is left behind where reading fails */
+	for (size_t i = 0; i < size; i++) {
+		if (addr + i >= HOLE && addr + i < HOLE + 4096)
+			return i;
+		bytes[i] = (uint8_t)(content + pid + (addr + i));
+	}
+	return size;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	now_ns = 1000;
+	n_reads = 0;
+	content = 7;
+	memory = sf_memory_create();
+	return memory ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_memory_destroy(memory);
+	return 0;
+}
+
+/* What was read of thread 1 while the memory was as `when` says. */
+static void check(uint64_t addr, size_t size, uint8_t when)
+{
+	uint8_t bytes[3 * LINE];
+
+	assert_true(sf_memory_read(memory, bytes, addr, size));
+	for (size_t i = 0; i < size; i++)
+		assert_int_equal(bytes[i], (uint8_t)(when + 1 + addr + i));
+}
+
+static void test_what_is_near_is_read_once(void **state)
+{
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 500);
+	for (unsigned i = 0; i < 100; i++)
+		check(0x5000 + i * 8, 8, 7);
+	assert_int_equal(n_reads, 1);
+	check(0x5000 + LINE - 3, 8, 7);
+	assert_int_equal(n_reads, 2);
+	check(0x5000, 0, 7);
+	check(0x5001, 3 * LINE - 1, 7); /* too long to be kept */
+	assert_int_equal(n_reads, 3);
+}
+
+static void test_never_older_than_the_still(void **state)
+{
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 999);
+	check(0x5000, 8, 7);
+	content = 8;
+	now_ns = 2000;
+	sf_memory_turn(memory, 1, 1, 1000); /* taken before it was read, or just then */
+	check(0x5000, 8, 7);
+	sf_memory_turn(memory, 1, 1, 1001);
+	check(0x5000, 8, 8);
+	sf_memory_turn(memory, 1, 1, 900); /* an older one again: what is newer is as good */
+	check(0x5000, 8, 8);
+	assert_int_equal(n_reads, 2);
+}
+
+static void test_each_process_has_its_own(void **state)
+{
+	uint8_t byte;
+
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 500);
+	check(0x5000, 8, 7);
+	sf_memory_turn(memory, 2, 2, 500);
+	assert_true(sf_memory_read(memory, &byte, 0x5000, 1));
+	assert_int_equal(byte, (uint8_t)(7 + 2 + 0x5000));
+	/* Another thread of the same process sees the same memory. */
+	sf_memory_turn(memory, 2, 3, 500);
+	assert_true(sf_memory_read(memory, &byte, 0x5000, 1));
+	assert_int_equal(byte, (uint8_t)(7 + 2 + 0x5000));
+	assert_int_equal(n_reads, 2);
+}
+
+static void test_where_nothing_is(void **state)
+{
+	uint8_t bytes[16] = { 0 };
+
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 500);
+	assert_false(sf_memory_read(memory, bytes, HOLE, 8));
+	assert_false(sf_memory_read(memory, bytes, HOLE, 8));
+	assert_int_equal(n_reads, 2); /* it may have come meanwhile */
+	for (unsigned i = 0; i < 2000; i++)
+		check(0x100000 + i * LINE, 8, 7);
+	for (unsigned i = 0; i < 4; i++)
+		assert_false(sf_memory_read(memory, bytes, HOLE + i * LINE, 8));
+	for (unsigned i = 2000; i-- > 0;)
+		check(0x100000 + i * LINE, 8, 7);
+	assert_false(sf_memory_read(memory, bytes, HOLE - 8, 16));
+	assert_false(sf_memory_read(memory, bytes, HOLE + 4088, 16));
+	check(HOLE - 8, 8, 7);
+	check(HOLE + 4096, 8, 7);
+}
+
+/* More than there is room for: what is kept is what was read, wherever it is put. */
+static void test_many_lines(void **state)
+{
+	(void)state;
+	sf_memory_turn(memory, 1, 1, 500);
+	for (unsigned round = 0; round < 3; round++) {
+		for (uint64_t i = 0; i < 5000; i++)
+			check(0x100000 + (i * 7919 % 5000) * 200, 8, 7);
+	}
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_what_is_near_is_read_once),
+		TEST(test_never_older_than_the_still),
+		TEST(test_each_process_has_its_own),
+		TEST(test_where_nothing_is),
+		TEST(test_many_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
