@@ -105,6 +105,14 @@ bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,
 bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
 			const char *wait, uint32_t *ret, struct sf_error *err);
 
+/*
+ * The same. stacks[i] is the number up to and with the i + 1 outermost frames: the first `n_known` are
+ * given (which takes a trace with the same end as theirs), the others are filled in.
+ */
+bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace *trace,
+			   const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
+			   struct sf_error *err);
+
 /* The number of a label, interned. */
 bool sf_recording_label(struct sf_recording *recording, const char *key, const char *value,
 			uint32_t *ret, struct sf_error *err);

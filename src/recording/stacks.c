@@ -74,21 +74,37 @@ static bool push_cut(struct sf_recording *recording, enum sf_end end, uint32_t *
 	return push_label(recording, SF_KIND_CUT, label, stack);
 }
 
-bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
-			const char *wait, uint32_t *ret, struct sf_error *err)
+/* The frames that are not known yet, from the outermost of them inwards. */
+static bool push_frames(struct sf_recording *recording, const struct sf_trace *trace,
+			uint32_t n_known, uint32_t *stacks, uint32_t *stack)
 {
-	uint32_t stack = 0;
+	for (uint32_t i = n_known; i < trace->n_frames; i++) {
+		struct sf_frame_key key = key_of(&trace->frames[trace->n_frames - 1 - i]);
 
-	if (trace->end != SF_END_ROOT && !push_cut(recording, trace->end, &stack))
-		return sf_fail_memory(err);
-	for (uint32_t i = trace->n_frames; i-- > 0;) {
-		struct sf_frame_key key = key_of(&trace->frames[i]);
-
-		if (!push(recording, &key, &stack))
-			return sf_fail_memory(err);
+		if (!push(recording, &key, stack))
+			return false;
+		if (stacks)
+			stacks[i] = *stack;
 	}
-	if (wait && !push_label(recording, SF_KIND_WAIT, wait, &stack))
+	return true;
+}
+
+bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace *trace,
+			   const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
+			   struct sf_error *err)
+{
+	uint32_t stack = n_known ? stacks[n_known - 1] : 0;
+
+	if ((!n_known && trace->end != SF_END_ROOT && !push_cut(recording, trace->end, &stack)) ||
+	    !push_frames(recording, trace, n_known, stacks, &stack) ||
+	    (wait && !push_label(recording, SF_KIND_WAIT, wait, &stack)))
 		return sf_fail_memory(err);
 	*ret = stack;
 	return true;
+}
+
+bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
+			const char *wait, uint32_t *ret, struct sf_error *err)
+{
+	return sf_recording_stack_on(recording, trace, wait, 0, NULL, ret, err);
 }

@@ -40,12 +40,12 @@ static bool tell_place(struct sf_recording *recording, struct sf_java *java, uin
 }
 
 bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recording, int32_t pid,
-			 struct sf_error *err)
+			 uint32_t n_frames, struct sf_error *err)
 {
 	struct sf_trace *trace = &walker->trace;
 	struct sf_java *java = NULL;
 
-	for (uint32_t i = 0; i < trace->n_frames; i++) {
+	for (uint32_t i = 0; i < n_frames; i++) {
 		struct sf_frame *frame = &trace->frames[i];
 		uint32_t place, number;
 

@@ -12,12 +12,12 @@
 #define SF_KEEP_JAVA_NAME 256
 
 /*
- * Describes, in the recording, the frames of the walker's last trace that a virtual machine of
- * `pid` made, now, as nobody can later; their `address` becomes the recording's number of the
- * place.
+ * Describes, in the recording, the n_frames innermost frames of the walker's last trace, as far as a virtual
+ * machine of `pid` made them, now, as nobody can later; their `address` becomes the recording's number
+ * of the place.
  */
 bool sf_keep_java_places(struct sf_walker *walker, struct sf_recording *recording, int32_t pid,
-			 struct sf_error *err);
+			 uint32_t n_frames, struct sf_error *err);
 
 /* The full name of a Java thread; false when it has none or it cannot be read now. */
 bool sf_keep_java_name(struct sf_walker *walker, int32_t pid, int32_t tid,

@@ -38,6 +38,15 @@ static struct sf_kept_thread *find_thread(struct sf_keeper *keeper, uint32_t ser
 	return serial && serial <= keeper->threads.n ? &keeper->threads.items[serial - 1] : NULL;
 }
 
+/* A thread that makes an exec lives on; what stood on its stack does not. */
+static void forget_stacks(struct sf_keeper *keeper, int32_t pid)
+{
+	for (size_t i = 0; i < keeper->threads.n; i++) {
+		if (keeper->threads.items[i].pid == pid)
+			keeper->threads.items[i].outer.n = 0;
+	}
+}
+
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_keeper *keeper = arg;
@@ -49,6 +58,7 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 		return true;
 	sf_process_name(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
+	forget_stacks(keeper, pid);
 	if (!sf_walker_forget(&keeper->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
@@ -112,7 +122,7 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 		return true;
 	if (!sf_kept_thread_flush(thread, keeper->recording, err))
 		return false;
-	sf_earlier_deinit(&thread->earlier);
+	sf_kept_thread_deinit(thread);
 	return sf_recording_thread_end(keeper->recording, thread->number, time_ns, cpu_ns, err);
 }
 
@@ -174,8 +184,9 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	};
 
 	if (!sf_kept_thread_flush(thread, keeper->recording, err) || !tell_modules(keeper, err) ||
-	    !sf_recording_stack(keeper->recording, trace,
-				sf_wait_label(still, label, sizeof(label)), &sample.stack, err) ||
+	    !sf_recording_stack_on(keeper->recording, trace,
+				   sf_wait_label(still, label, sizeof(label)), thread->outer.n_same,
+				   thread->outer.stacks, &sample.stack, err) ||
 	    !sf_recording_sample(keeper->recording, &sample, err))
 		return false;
 	sf_kept_thread_sampled(thread, &sample);
@@ -210,6 +221,24 @@ static bool tell_news(struct sf_keeper *keeper, int32_t pid, struct sf_error *er
 	return !news || on_note(keeper, pid, news, err);
 }
 
+/* Of the frames that were on the thread's stack at its last sample nothing needs to be found out. */
+static bool keep_walked(struct sf_keeper *keeper, struct sf_kept_thread *thread,
+			const struct sf_still *still, const struct sf_weight *weight,
+			struct sf_error *err)
+{
+	const struct sf_trace *trace = &keeper->walker.trace;
+	struct sf_outer *outer = &thread->outer;
+
+	if (!sf_outer_match(outer, trace))
+		return sf_fail_memory(err);
+	if (!sf_keep_java_places(&keeper->walker, keeper->recording, still->pid,
+				 trace->n_frames - outer->n_same, err) ||
+	    !keep(keeper, thread, still, weight, 0, err))
+		return false;
+	sf_outer_keep(outer, trace);
+	return true;
+}
+
 static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
 				   const struct sf_weight *weight, uint64_t hold_ns, bool last,
 				   struct sf_error *err)
@@ -229,11 +258,9 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 	}
 	verdict.stack_used = stack_used(still, &keeper->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
-		verdict.failed = !sf_keep_java_places(&keeper->walker, keeper->recording,
-						      still->pid, err) ||
-				 !sf_kept_thread_name(thread, &keeper->walker, keeper->recording,
+		verdict.failed = !sf_kept_thread_name(thread, &keeper->walker, keeper->recording,
 						      still->time_ns, err) ||
-				 !keep(keeper, thread, still, weight, 0, err);
+				 !keep_walked(keeper, thread, still, weight, err);
 	/* Native frames are missing: next time, with all registers. */
 	if (keeper->walker.lacks_registers)
 		verdict.end = SF_END_REGISTER;

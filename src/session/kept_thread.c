@@ -8,6 +8,7 @@
 void sf_kept_thread_deinit(struct sf_kept_thread *thread)
 {
 	sf_earlier_deinit(&thread->earlier);
+	sf_outer_deinit(&thread->outer);
 }
 
 static void wait_for_nothing(struct sf_kept_thread *thread)

@@ -12,6 +12,7 @@
 #include "capture/sink.h"
 #include "recording/recording.h"
 #include "session/earlier.h"
+#include "session/outer.h"
 #include "session/walker.h"
 
 struct sf_kept_thread {
@@ -22,6 +23,7 @@ struct sf_kept_thread {
 	bool java_named;                    /* the virtual machine's name for it is in the recording */
 	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
+	struct sf_outer outer;              /* of samples that are walked here */
 };
 
 void sf_kept_thread_deinit(struct sf_kept_thread *thread);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/outer.h"
+
+#include <stdlib.h>
+
+void sf_outer_deinit(struct sf_outer *outer)
+{
+	free(outer->frames);
+	free(outer->stacks);
+	*outer = (struct sf_outer){ 0 };
+}
+
+static bool make_room(struct sf_outer *outer, uint32_t n)
+{
+	struct sf_frame *frames;
+	uint32_t *stacks;
+
+	if (n <= outer->capacity)
+		return true;
+	frames = realloc(outer->frames, n * sizeof(*frames));
+	if (frames)
+		outer->frames = frames;
+	stacks = realloc(outer->stacks, n * sizeof(*stacks));
+	if (stacks)
+		outer->stacks = stacks;
+	if (!frames || !stacks)
+		return false;
+	outer->capacity = n;
+	return true;
+}
+
+/* The id says whether a token was used again for other code (frozen/walk.h). */
+static bool same(const struct sf_frame *a, const struct sf_frame *b)
+{
+	return a->pc == b->pc && a->sp == b->sp && a->token == b->token && a->id == b->id &&
+	       a->bci == b->bci && a->kind == b->kind && a->via == b->via && a->flags == b->flags &&
+	       a->image == b->image && (sf_kind_is_managed(a->kind) || a->address == b->address);
+}
+
+bool sf_outer_match(struct sf_outer *outer, const struct sf_trace *trace)
+{
+	uint32_t n = trace->n_frames;
+
+	outer->n_same = 0;
+	if (!make_room(outer, n))
+		return false;
+	if (trace->end != SF_END_ROOT)
+		return true;
+	while (outer->n_same < n && outer->n_same < outer->n &&
+	       same(&outer->frames[outer->n_same], &trace->frames[n - 1 - outer->n_same]))
+		outer->n_same++;
+	return true;
+}
+
+void sf_outer_keep(struct sf_outer *outer, const struct sf_trace *trace)
+{
+	outer->n = trace->end == SF_END_ROOT ? trace->n_frames : 0;
+	for (uint32_t i = outer->n_same; i < outer->n; i++)
+		outer->frames[i] = trace->frames[trace->n_frames - 1 - i];
+}
