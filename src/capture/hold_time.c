@@ -18,9 +18,12 @@ void sf_hold_time_close(struct sf_hold_time *time)
 	sf_task_close(&time->self);
 }
 
-void sf_hold_time_wait(struct sf_hold_time *time)
+/* Our own counts cost as much as the look itself, and threads that are late are looked for often. */
+void sf_hold_time_wait(struct sf_hold_time *time, bool may_sleep)
 {
-	sf_task_run(&time->self, &time->before);
+	time->may_sleep = may_sleep;
+	if (may_sleep)
+		sf_task_run(&time->self, &time->before);
 }
 
 void sf_hold_time_answer(struct sf_hold_time *time)
@@ -33,7 +36,8 @@ uint64_t sf_hold_time_released(struct sf_hold_time *time, uint64_t asked_ns)
 	uint64_t released_ns = sf_now_ns(), stood_ns = time->looked_ns;
 	struct sf_task_run after = time->before;
 
-	sf_task_run(&time->self, &after);
+	if (time->may_sleep)
+		sf_task_run(&time->self, &after);
 	if (after.switches != time->before.switches)
 		stood_ns = time->returned_ns - (after.wait_ns - time->before.wait_ns);
 	time->looked_ns = time->returned_ns;

@@ -17,6 +17,7 @@
 struct sf_hold_time {
 	struct sf_task self;
 	struct sf_task_run before;
+	bool may_sleep;          /* in the wait for the present answer */
 	uint64_t looked_ns;      /* nobody stood that we did not know of */
 	uint64_t returned_ns;    /* when the wait for the present answer was over */
 };
@@ -24,8 +25,9 @@ struct sf_hold_time {
 bool sf_hold_time_open(struct sf_hold_time *time, struct sf_error *err);
 void sf_hold_time_close(struct sf_hold_time *time);
 
-void sf_hold_time_wait(struct sf_hold_time *time);    /* just before the wait for an answer */
-void sf_hold_time_answer(struct sf_hold_time *time);  /* just after it, if there is one */
+/* Just before the wait for an answer, or before a look whether there is one; and just after it, if there is. */
+void sf_hold_time_wait(struct sf_hold_time *time, bool may_sleep);
+void sf_hold_time_answer(struct sf_hold_time *time);
 
 /* After the release: how long the thread was held at most. It was asked for at asked_ns. */
 uint64_t sf_hold_time_released(struct sf_hold_time *time, uint64_t asked_ns);

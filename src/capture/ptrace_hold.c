@@ -85,7 +85,7 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 	struct sf_held held;
 	struct sf_thread *thread;
 
-	sf_hold_time_wait(&capture->hold_time);
+	sf_hold_time_wait(&capture->hold_time, wait);
 	if (!sf_hold_wait(&held, wait)) {
 		capture->hold_time.looked_ns = sf_now_ns();
 		return false;

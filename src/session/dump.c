@@ -53,7 +53,7 @@ static enum sf_end walk_taken(struct taking *taking, struct sf_dump_thread *thre
 static bool wait_for(struct taking *taking, int32_t tid, struct sf_held *held)
 {
 	for (;;) {
-		sf_hold_time_wait(&taking->hold_time);
+		sf_hold_time_wait(&taking->hold_time, true);
 		if (!sf_hold_wait(held, true))
 			break;
 		sf_hold_time_answer(&taking->hold_time);
