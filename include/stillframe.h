@@ -22,7 +22,10 @@ extern "C" {
 
 #define SF_API __attribute__((visibility("default")))
 
-/* Starts sampling this process. NULL: only what STILLFRAME= says. EBUSY: it is being sampled already. */
+/*
+ * Starts sampling this process. NULL: only what STILLFRAME= says. EBUSY: it is being sampled
+ * already.
+ */
 SF_API int sf_profile_start(const char *options);
 
 /* Stops, writes what is left, and gives signal and timers back. 0 also when nothing was running. */
@@ -33,28 +36,34 @@ SF_API int sf_profile_pause(void);
 SF_API int sf_profile_resume(void);
 
 /*
- * Writes what was sampled so far to the stream file, so that it can be read while the program runs. To
- * `path` a copy of it is written; NULL: only the file itself is brought up to date.
+ * Writes what was sampled so far to the stream file, so that it can be read while the program runs.
+ * To `path` a copy of it is written; NULL: only the file itself is brought up to date.
  */
 SF_API int sf_profile_write(const char *path);
 
-/* In words, the last failure in the calling thread; "" when there was none. Valid until its next call. */
+/*
+ * In words, the last failure in the calling thread; "" when there was none. Valid until its next
+ * call.
+ */
 SF_API const char *sf_profile_error(void);
 
 /*
  * With only=registered, the threads that are sampled: the calling one, from now until it
- * unregisters or ends. Nested calls count as one. Without it, registering makes a new thread known at once.
+ * unregisters or ends. Nested calls count as one. Without it, registering makes a new thread known
+ * at once.
  */
 SF_API int sf_thread_register(void);
 SF_API int sf_thread_unregister(void);
 
-/* A name for the calling thread in the profile, instead of the system's. Copied; at most 63 bytes. */
+/*
+ * A name for the calling thread in the profile, instead of the system's. Copied; at most 63 bytes.
+ */
 SF_API int sf_thread_name(const char *name);
 
 /*
- * A label that the calling thread's samples carry from now on, such as sf_label_set("trace", "4bf92f35").
- * One at a time: another key replaces it; NULL as the value takes it off. Copied; at most 255 bytes
- * each. ENOSPC: more than 65,535 different labels.
+ * A label that the calling thread's samples carry from now on, such as sf_label_set("trace",
+ * "4bf92f35"). One at a time: another key replaces it; NULL as the value takes it off. Copied; at
+ * most 255 bytes each. ENOSPC: more than 65,535 different labels.
  */
 SF_API int sf_label_set(const char *key, const char *value);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of things: what handlers use exists before the first clock is armed, and stays when the last one
- * is off. One mutex orders starts, stops and forks; nothing that a held thread may wait for is done
- * under it while anything is held, as only the sampler holds, and it never takes it.
+ * The order of things: what handlers use exists before the first clock is armed, and stays when the
+ * last one is off. One mutex orders starts, stops and forks; nothing that a held thread may wait
+ * for is done under it while anything is held, as only the sampler holds, and it never takes it.
  */
 #include "agent/agent.h"
 
@@ -99,7 +99,10 @@ static bool prepare_inside(struct sf_error *err)
 			       "can be used here: stacks cannot be read safely");
 	sf_inside.access = access;
 	sf_inside.pid = getpid();
-	/* Once: a tick of an earlier profile may be pending where the signal is blocked (frozen/inside.h). */
+	/*
+	 * Once: a tick of an earlier profile may be pending where the signal is blocked
+	 * (frozen/inside.h).
+	 */
 	if (!sf_inside.cookie)
 		sf_inside.cookie = make_cookie();
 	sf_inside.arch = sf_arch_host();
@@ -265,7 +268,10 @@ static void wait_for_turn(void)
 	}
 }
 
-/* Clocks ring on while paused, and the handler passes over it. Accounts are set anew before it samples again. */
+/*
+ * Clocks ring on while paused, and the handler passes over it. Accounts are set anew before it
+ * samples again.
+ */
 static void pause_locked(bool pause)
 {
 	if (pause)
@@ -309,8 +315,8 @@ const char *sf_agent_output(void)
 /* --- fork --- */
 
 /*
- * Bounded: a handler of the program may fork while its thread is in the midst of a start or stop. Then the child
- * copies what is half made, and leaves it alone.
+ * Bounded: a handler of the program may fork while its thread is in the midst of a start or stop.
+ * Then the child copies what is half made, and leaves it alone.
  */
 static _Thread_local bool locked_for_fork;
 

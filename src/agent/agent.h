@@ -36,23 +36,26 @@ struct sf_agent {
 	char     why[256];                        /* it ends before anybody asked; "": it does not */
 	_Atomic bool paused;                      /* the sampler looks; ticks are swallowed meanwhile */
 	/*
-	 * Counted up by the sampler at every turn of its loop, where it uses no code map: a map that was
-	 * replaced before the last two counts, and that no slot names, is freed by the keeper.
+	 * Counted up by the sampler at every turn of its loop, where it uses no code map: a map
+	 * that was replaced before the last two counts, and that no slot names, is freed by the
+	 * keeper.
 	 */
 	_Atomic uint64_t n_quiet;
 };
 
 /*
- * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is left; EBUSY
- * in err->os_errno says that a profile is under way. `channel`: a caller of stream/control.h, which gets READY with
- * the outbox, and is the keeper's from then on (the caller's still, on failure); -1: the keeper
- * writes options.out. Options are moved out of *options on success.
+ * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is
+ * left; EBUSY in err->os_errno says that a profile is under way. `channel`: a caller of
+ * stream/control.h, which gets READY with the outbox, and is the keeper's from then on (the
+ * caller's still, on failure); -1: the keeper writes options.out. Options are moved out of *options
+ * on success.
  */
 bool sf_agent_start(struct sf_agent_options *options, int channel, struct sf_error *err);
 
 /*
- * Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when not
- * running; false when the stream could not be written in full. `why`: for stillframe, if it did not ask for it; or NULL.
+ * Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when
+ * not running; false when the stream could not be written in full. `why`: for stillframe, if it did
+ * not ask for it; or NULL.
  */
 bool sf_agent_stop(const char *why, struct sf_error *err);
 bool sf_agent_running(void);
@@ -71,14 +74,14 @@ void sf_agent_flush_within(uint64_t ns);
 void sf_agent_before_fork(void);
 void sf_agent_after_fork(void);
 /*
- * True: a profile was under way in the parent, with these options, which are the caller's now. Their strings are
- * the parent's, copied with the rest.
+ * True: a profile was under way in the parent, with these options, which are the caller's now.
+ * Their strings are the parent's, copied with the rest.
  */
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
 
 /*
- * Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from its own
- * thread. False: somebody else is stopping (and waits for the keeper) or starting; go on.
+ * Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from
+ * its own thread. False: somebody else is stopping (and waits for the keeper) or starting; go on.
  */
 bool sf_agent_stop_from_keeper(void);
 

@@ -4,10 +4,10 @@
  * "Overflow handling"; fcntl(2), F_SETSIG). It rings to the microsecond, where timers ring at the
  * kernel's ticks.
  *
- * The event has no buffer. What it needs is one descriptor for each thread: in the sampler's own table
- * (os/own_fd.h), or where that cannot be, in a process that is not ours. So: at most a quarter of what
- * the process may have, at numbers that programs do not reach (si_fd tells ours from theirs), and closed
- * only when the event's id says that the number still is ours.
+ * The event has no buffer. What it needs is one descriptor for each thread: in the sampler's own
+ * table (os/own_fd.h), or where that cannot be, in a process that is not ours. So: at most a
+ * quarter of what the process may have, at numbers that programs do not reach (si_fd tells ours
+ * from theirs), and closed only when the event's id says that the number still is ours.
  *
  * Not where the kernel may not be counted (perf_event_paranoid 2 for an ordinary user): an event
  * with exclude_kernel that is due inside a system call rings not later but never (kernel:

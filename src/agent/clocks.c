@@ -18,9 +18,10 @@ const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 };
 
 /*
- * Cheapest first. A timer rings in an interrupt that comes in any case; a perf clock has one of its own, which on a
- * virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). What a timer does not see, threads that run
- * between the kernel's ticks, sf_agent_clock_between_ticks is for.
+ * Cheapest first. A timer rings in an interrupt that comes in any case; a perf clock has one of its
+ * own, which on a virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). What a
+ * timer does not see, threads that run between the kernel's ticks, sf_agent_clock_between_ticks is
+ * for.
  */
 static const struct sf_agent_clock_kind *const unasked[] = {
 	&sf_agent_clock_timer,

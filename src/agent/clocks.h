@@ -66,8 +66,8 @@ bool sf_agent_clock_lives(struct sf_seat *seat);
  */
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);
 /*
- * For threads that run between the kernel's ticks, so that their timers do not ring as they should; `wanted` as above.
- * NULL: none that works here, or the user chose one for all.
+ * For threads that run between the kernel's ticks, so that their timers do not ring as they should;
+ * `wanted` as above. NULL: none that works here, or the user chose one for all.
  */
 const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted);
 /* How far apart the kernel's ticks are, 1/HZ; 0: it does not say. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's end of stream/control.h: calling a stillframe that waits, or waiting for one to call. */
+/*
+ * The agent's end of stream/control.h: calling a stillframe that waits, or waiting for one to call.
+ */
 #ifndef SF_AGENT_CONTROL_H
 #define SF_AGENT_CONTROL_H
 
@@ -9,7 +11,8 @@
 
 /*
  * Calls the stillframe at options.connect, takes its START, starts, and answers READY; at most 5 s.
- * On any failure the program runs on without being sampled. Called before main() and in forked children.
+ * On any failure the program runs on without being sampled. Called before main() and in forked
+ * children.
  */
 bool sf_control_call(const char *path, struct sf_error *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec and its kin, in front of libc's: before the new program starts with default actions, the calling
- * thread's clock is taken off and what is under way is waited out, and the stream's file gets what was
- * sampled so far. posix_spawn() and system() need nothing: their children have no clock, and libc makes
- * their exec itself.
+ * exec and its kin, in front of libc's: before the new program starts with default actions, the
+ * calling thread's clock is taken off and what is under way is waited out, and the stream's file
+ * gets what was sampled so far. posix_spawn() and system() need nothing: their children have no
+ * clock, and libc makes their exec itself.
  *
- * A child of vfork() runs in its parent's memory: it must not touch anything of ours (leaving.h). Signal-safe but
- * for execvp and execvpe, as the functions they stand for.
+ * A child of vfork() runs in its parent's memory: it must not touch anything of ours (leaving.h).
+ * Signal-safe but for execvp and execvpe, as the functions they stand for.
  */
 #include <dlfcn.h>
 #include <errno.h>

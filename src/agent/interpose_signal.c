@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigaction() and its kin, in front of libc's: where the signal is the one that we took, the program sees and
- * changes its own action and not ours (frozen/chain.h). All other signals go straight on.
+ * sigaction() and its kin, in front of libc's: where the signal is the one that we took, the
+ * program sees and changes its own action and not ours (frozen/chain.h). All other signals go
+ * straight on.
  *
- * Signal-safe, as the functions they stand for: once found, libc's function is called by pointer. It is
- * looked for when the agent is loaded; who calls before that gets libc's own name for it.
+ * Signal-safe, as the functions they stand for: once found, libc's function is called by pointer.
+ * It is looked for when the agent is loaded; who calls before that gets libc's own name for it.
  *
- * To add one: a function here that says what it installs, and a call of it in tests/programs/agent_signals.c.
+ * To add one: a function here that says what it installs, and a call of it in
+ * tests/programs/agent_signals.c.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigaltstack(), in front of libc's. A program that gives its threads alternate stacks smaller than a signal
- * frame of this processor (MINSIGSTKSZ was 2,048 bytes for thirty years; with AVX-512 a frame takes 3,600)
- * is fine as long as no handler of its own runs there. Ours would: the kernel ends the program when
- * the frame does not fit. So from the first such stack on ours runs on the thread's own stack.
+ * sigaltstack(), in front of libc's. A program that gives its threads alternate stacks smaller than
+ * a signal frame of this processor (MINSIGSTKSZ was 2,048 bytes for thirty years; with AVX-512 a
+ * frame takes 3,600) is fine as long as no handler of its own runs there. Ours would: the kernel
+ * ends the program when the frame does not fit. So from the first such stack on ours runs on the
+ * thread's own stack.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * syscall(2), in front of libc's, which loads the number of the call from where nobody finds it again: an
- * EINTR of ours could not be mended (frozen/context.h). This one leaves it on the stack, right where the
- * context stands after the call. Signal-safe.
+ * syscall(2), in front of libc's, which loads the number of the call from where nobody finds it
+ * again: an EINTR of ours could not be mended (frozen/context.h). This one leaves it on the stack,
+ * right where the context stands after the call. Signal-safe.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ways by which a Java virtual machine loads the agent itself: -agentpath:LIBRARY=OPTIONS at its start, and the
- * attach mechanism while it runs (JVM Tool Interface, "Starting Agents"). It may have been preloaded as well: the
- * loader maps a library once, so there is one agent all the same.
+ * The ways by which a Java virtual machine loads the agent itself: -agentpath:LIBRARY=OPTIONS at
+ * its start, and the attach mechanism while it runs (JVM Tool Interface, "Starting Agents"). It may
+ * have been preloaded as well: the loader maps a library once, so there is one agent all the same.
  */
 #include "agent/jvm.h"
 

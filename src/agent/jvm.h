@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent as a native agent of a Java virtual machine. No header of a JDK is needed to build it: what is
- * called is declared by its place in the tables of the specifications.
+ * The agent as a native agent of a Java virtual machine. No header of a JDK is needed to build it:
+ * what is called is declared by its place in the tables of the specifications.
  */
 #ifndef SF_AGENT_JVM_H
 #define SF_AGENT_JVM_H

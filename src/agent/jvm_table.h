@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The few functions of a Java virtual machine that the agent calls, by their places in its tables, so that no header of
- * a JDK is needed: JNI ("Functions", "The Invocation API"; places from 0, with the reserved ones) and JVM Tool
- * Interface 1.2 ("Function Index"; numbers from 1). Both tables only ever grow at the end.
+ * The few functions of a Java virtual machine that the agent calls, by their places in its tables,
+ * so that no header of a JDK is needed: JNI ("Functions", "The Invocation API"; places from 0, with
+ * the reserved ones) and JVM Tool Interface 1.2 ("Function Index"; numbers from 1). Both tables
+ * only ever grow at the end.
  */
 #ifndef SF_AGENT_JVM_TABLE_H
 #define SF_AGENT_JVM_TABLE_H

@@ -102,7 +102,10 @@ static void on_thread_end(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thre
 
 /* --- ids of methods --- */
 
-/* Asking for the methods of a class makes their ids. A class that is not prepared yet has its event later. */
+/*
+ * Asking for the methods of a class makes their ids. A class that is not prepared yet has its event
+ * later.
+ */
 static void make_ids(void *class)
 {
 	void *methods = NULL;
@@ -147,7 +150,10 @@ static void on_class_prepare(struct sf_jvmti *jvmti, struct sf_jni *jni, void *t
 	errno = error;
 }
 
-/* Nothing, too: while it is on, compilers describe every instruction (HotSpot: code/debugInfoRec.cpp). */
+/*
+ * Nothing, too: while it is on, compilers describe every instruction (HotSpot:
+ * code/debugInfoRec.cpp).
+ */
 static void on_compiled(struct sf_jvmti *jvmti)
 {
 	(void)jvmti;
@@ -156,8 +162,8 @@ static void on_compiled(struct sf_jvmti *jvmti)
 /* --- the life of the machine --- */
 
 /*
- * On a thread that the machine knows, with its object for Java. It may come late, when nobody wants it any more: who
- * ends takes back the wish first, so one of the two turns asking off.
+ * On a thread that the machine knows, with its object for Java. It may come late, when nobody wants
+ * it any more: who ends takes back the wish first, so one of the two turns asking off.
  */
 static void be_ready_to_ask(struct sf_jni *jni, void *thread)
 {
@@ -228,8 +234,8 @@ static void notify(unsigned wanted)
 }
 
 /*
- * Events as they are wanted now, whoever asked for that and however late: it is looked at again behind the last of them, so of
- * two at once the one that ends last leaves what is right.
+ * Events as they are wanted now, whoever asked for that and however late: it is looked at again
+ * behind the last of them, so of two at once the one that ends last leaves what is right.
  */
 static void settle(void)
 {
@@ -381,8 +387,8 @@ static void only_meet(struct sf_jni *jni, void *thread)
 }
 
 /*
- * Where the agent was preloaded nothing has introduced the machine: it is asked for (JNI, "The Invocation API"), once it
- * has started. Its tool interface wants a thread that it knows.
+ * Where the agent was preloaded nothing has introduced the machine: it is asked for (JNI, "The
+ * Invocation API"), once it has started. Its tool interface wants a thread that it knows.
  */
 static bool look_for_machine(struct sf_error *err)
 {

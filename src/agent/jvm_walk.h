@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AsyncGetCallTrace (HotSpot: prims/forte.cpp), the machine's own walk of Java frames, as frozen/asked.h calls it. Not
- * frozen code: what it does in the handler is the machine's business (docs/hotspot.md says what can go wrong).
+ * AsyncGetCallTrace (HotSpot: prims/forte.cpp), the machine's own walk of Java frames, as
+ * frozen/asked.h calls it. Not frozen code: what it does in the handler is the machine's business
+ * (docs/hotspot.md says what can go wrong).
  */
 #ifndef SF_AGENT_JVM_WALK_H
 #define SF_AGENT_JVM_WALK_H
@@ -11,12 +12,15 @@
 #include "agent/jvm_table.h"
 #include "base/error.h"
 
-/* Looks the function up. False: this machine (a JDK of this version, 0: unknown) has none that we know. */
+/*
+ * Looks the function up. False: this machine (a JDK of this version, 0: unknown) has none that we
+ * know.
+ */
 bool sf_jvm_walk_find(int version, struct sf_error *err);
 
 /*
- * Where a JNIEnv is in a JavaThread, learned from the calling thread: a Java thread's own, with the object that it is
- * for Java.
+ * Where a JNIEnv is in a JavaThread, learned from the calling thread: a Java thread's own, with the
+ * object that it is for Java.
  */
 bool sf_jvm_walk_measure(struct sf_jni *jni, void *thread);
 

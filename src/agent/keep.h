@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables), keep_java.c (a Java
- * virtual machine) and keep_out.c (the outbox and the stream's file). Only the keeper's thread touches it, but for sf_keep_start() before that thread
- * runs, sf_keep_stop() after it has ended, and the words that others wait on. The channel and the file are open in
- * the keeper's own table of descriptors alone, where it could get one: what it opens takes no
- * number from the program, which cannot close it.
+ * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables),
+ * keep_java.c (a Java virtual machine) and keep_out.c (the outbox and the stream's file). Only the
+ * keeper's thread touches it, but for sf_keep_start() before that thread runs, sf_keep_stop() after
+ * it has ended, and the words that others wait on. The channel and the file are open in the
+ * keeper's own table of descriptors alone, where it could get one: what it opens takes no number
+ * from the program, which cannot close it.
  */
 #ifndef SF_AGENT_KEEP_H
 #define SF_AGENT_KEEP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Java virtual machine of this process: attached to when it has started, published with the code
- * map, its places described, its threads named. Its memory is read through the kernel as from
+ * The Java virtual machine of this process: attached to when it has started, published with the
+ * code map, its places described, its threads named. Its memory is read through the kernel as from
  * outside; nothing of it is called.
  */
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mapped, and its unwind tables. A file is open only while it is looked at: the program's table of
- * descriptors is not ours.
+ * What is mapped, and its unwind tables. A file is open only while it is looked at: the program's
+ * table of descriptors is not ours.
  *
- * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record makes that one build it,
- * and we look again for a while. Without one, or when it takes too long, or where that one's cache is none that we see (it is
- * in another container, or we have no folder for one), it is built here, between two other things that the keeper does.
+ * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
+ * makes that one build it, and we look again for a while. Without one, or when it takes too long,
+ * or where that one's cache is none that we see (it is in another container, or we have no folder
+ * for one), it is built here, between two other things that the keeper does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,9 @@ static bool tell_image(struct sf_keep *keep, const struct sf_image *image)
 	return sf_keep_out_put(keep, SF_STREAM_IMAGE, pieces, 4);
 }
 
-/* Before the map that names them is published. False: the reader makes no room; they stay untold. */
+/*
+ * Before the map that names them is published. False: the reader makes no room; they stay untold.
+ */
 static bool tell_images(struct sf_keep *keep)
 {
 	for (; keep->n_told < sf_images_count(keep->images); keep->n_told++) {
@@ -169,7 +172,10 @@ static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
 	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
 }
 
-/* One store: a walk that began before it goes on with the old map, which therefore stays for a while. */
+/*
+ * One store: a walk that began before it goes on with the old map, which therefore stays for a
+ * while.
+ */
 static void publish(struct sf_keep *keep, struct sf_code_map *old)
 {
 	struct sf_kept_map retired = { old, 0 };

@@ -13,8 +13,9 @@
 
 #define PIECE_NS 1000000
 /*
- * Far longer than any request is under way: the sampler may get no CPU for long where the machine is busy (200 ms were
- * too few at a load of 60 on two CPUs), and an exec that goes on with a clock on ends the next program.
+ * Far longer than any request is under way: the sampler may get no CPU for long where the machine
+ * is busy (200 ms were too few at a load of 60 on two CPUs), and an exec that goes on with a clock
+ * on ends the next program.
  */
 #define PATIENCE_NS UINT64_C(5000000000)
 
@@ -61,15 +62,18 @@ static void swallow_pending(const struct sf_seat *seat)
 			&others[--n]);
 }
 
-/* A child of vfork runs in our memory, and none of this is its. The one place that tells it (by its process id). */
+/*
+ * A child of vfork runs in our memory, and none of this is its. The one place that tells it (by its
+ * process id).
+ */
 static bool is_sampled_process(void)
 {
 	return sf_inside.seats && sf_inside.signal > 0 && sf_raw0(SYS_getpid) == sf_inside.pid;
 }
 
 /*
- * Its clock is a descriptor in the sampler's table: the sampler takes it off. If that is not there any more, it
- * has done so for all.
+ * Its clock is a descriptor in the sampler's table: the sampler takes it off. If that is not there
+ * any more, it has done so for all.
  */
 static void take_off_from_afar(struct sf_seat *seat)
 {

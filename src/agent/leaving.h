@@ -11,8 +11,8 @@
 
 /*
  * The calling thread is about to exec: no request, no clock, no signal of ours is under way when
- * it returns. False: nothing was done, as this process is not sampled. A child of vfork() is not either, though
- * it runs in the memory of one that is.
+ * it returns. False: nothing was done, as this process is not sampled. A child of vfork() is not
+ * either, though it runs in the memory of one that is.
  */
 bool sf_agent_thread_before_exec(void);
 void sf_agent_thread_after_exec(void); /* it failed; only after a true */

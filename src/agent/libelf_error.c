@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In place of elf_error.o of Debian's libelf.a, the only member of it that cannot be part of a shared library: its
- * thread-local variable is addressed as a program's. Defined here, the linker does not take that member. A
- * failure in libelf keeps its number; the words for it would need a catalogue of translations.
+ * In place of elf_error.o of Debian's libelf.a, the only member of it that cannot be part of a
+ * shared library: its thread-local variable is addressed as a program's. Defined here, the linker
+ * does not take that member. A failure in libelf keeps its number; the words for it would need a
+ * catalogue of translations.
  */
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the library is loaded, when the process forks, when it ends. Compiled into the shared library
- * itself, so that a unit test that links the rest starts nothing.
+ * When the library is loaded, when the process forks, when it ends. Compiled into the shared
+ * library itself, so that a unit test that links the rest starts nothing.
  *
- * Nothing is printed but one line where STILLFRAME= cannot be understood, and with STILLFRAME_VERBOSE what failed:
- * the program's output is its own.
+ * Nothing is printed but one line where STILLFRAME= cannot be understood, and with
+ * STILLFRAME_VERBOSE what failed: the program's output is its own.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -48,8 +48,8 @@ static bool is_for_us(const struct sf_agent_options *options)
 #define VARIABLE "STILLFRAME="
 
 /*
- * Its place in environ stays, so that main()'s envp shows the same. Not by setenv(): bash has one of its own, and later
- * sets its variables from what environ was.
+ * Its place in environ stays, so that main()'s envp shows the same. Not by setenv(): bash has one
+ * of its own, and later sets its variables from what environ was.
  */
 static void put_into_environment(char *variable)
 {
@@ -60,8 +60,8 @@ static void put_into_environment(char *variable)
 }
 
 /*
- * What this process starts inherits STILLFRAME=: it must be able to tell that the stream's file is taken. The
- * variable is ours, and its text is there as long as the process.
+ * What this process starts inherits STILLFRAME=: it must be able to tell that the stream's file is
+ * taken. The variable is ours, and its text is there as long as the process.
  */
 static void sign_environment(const char *text, struct sf_agent_options *options)
 {
@@ -246,8 +246,8 @@ static void after_fork_in_child(void)
 /* --- the life of the library --- */
 
 /*
- * exit() and the return of main(): everything is written. _exit() and a crash leave what was written up to
- * then, at most a twentieth of a second ago.
+ * exit() and the return of main(): everything is written. _exit() and a crash leave what was
+ * written up to then, at most a twentieth of a second ago.
  */
 static void finish(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the other ways into a process need of the library's life. Ordinary code, one caller at a time. */
+/*
+ * What the other ways into a process need of the library's life. Ordinary code, one caller at a
+ * time.
+ */
 #ifndef SF_AGENT_LIFECYCLE_H
 #define SF_AGENT_LIFECYCLE_H
 
@@ -9,8 +12,8 @@
 #include "base/error.h"
 
 /*
- * Does what a text of agent/options.h asks for, as if STILLFRAME= had said it, but for what this process
- * starts. A profile that is under way already goes on.
+ * Does what a text of agent/options.h asks for, as if STILLFRAME= had said it, but for what this
+ * process starts. A profile that is under way already goes on.
  */
 bool sf_lifecycle_obey(const char *text, struct sf_error *err);
 

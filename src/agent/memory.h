@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory that handlers use: slots, workspaces, the outbox. It is made at the first start and never given
- * back, as nobody can know when the last late handler has left; the next start uses it again.
+ * The memory that handlers use: slots, workspaces, the outbox. It is made at the first start and
+ * never given back, as nobody can know when the last late handler has left; the next start uses it
+ * again.
  */
 #ifndef SF_AGENT_MEMORY_H
 #define SF_AGENT_MEMORY_H
@@ -10,14 +11,17 @@
 
 /* Slots into sf_inside; with the walk in the handler each gets a workspace. */
 bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error *err);
-/* Every slot is free again, which may take as long as a thread that stands has patience. False: not in time. */
+/*
+ * Every slot is free again, which may take as long as a thread that stands has patience. False: not
+ * in time.
+ */
 bool sf_agent_wait_for_slots(void);
 /* In a forked child nobody stands. */
 void sf_agent_empty_slots(void);
 
 /*
- * A new, empty outbox into sf_inside, always at the same place. *fd_ret, if not NULL, is a sealed memfd of it, the
- * caller's to close; NULL: the memory is this process's alone.
+ * A new, empty outbox into sf_inside, always at the same place. *fd_ret, if not NULL, is a sealed
+ * memfd of it, the caller's to close; NULL: the memory is this process's alone.
  */
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
 /* The set and the queue of managed places, empty, with keys of their own, into sf_inside. */

@@ -7,7 +7,8 @@
 #include "frozen/raw.h"
 
 /*
- * Ticks in a row on one CPU, before it is the one. Threads that keep two CPUs busy come to that once in 65,000 ticks.
+ * Ticks in a row on one CPU, before it is the one. Threads that keep two CPUs busy come to that
+ * once in 65,000 ticks.
  */
 #define NEAR_RUN 16
 #define LATE_NS 20000000             /* not let in */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a thread of the agent's own on the CPU where the program's threads are sampled, as long as that is one CPU. A
- * hand-shake on one CPU is two switches between threads; with another CPU that idles it is two wake-ups of
- * a CPU, which cost ten to twenty times as much on a virtual machine (docs/benchmarks.md). Where threads are sampled on
- * several CPUs nothing is gained, and the thread goes wherever the kernel puts it. So it does, too, when it got
- * its turn late: what runs there does not let it in (a real-time thread does not).
+ * Keeps a thread of the agent's own on the CPU where the program's threads are sampled, as long as
+ * that is one CPU. A hand-shake on one CPU is two switches between threads; with another CPU that
+ * idles it is two wake-ups of a CPU, which cost ten to twenty times as much on a virtual machine
+ * (docs/benchmarks.md). Where threads are sampled on several CPUs nothing is gained, and the thread
+ * goes wherever the kernel puts it. So it does, too, when it got its turn late: what runs there
+ * does not let it in (a real-time thread does not).
  *
  * Each thread has its own, and is the only one that uses it.
  */
@@ -25,7 +26,10 @@ struct sf_near {
 /* Of the calling thread. */
 void sf_near_init(struct sf_near *near);
 
-/* It is about to sleep until due_ns at most: it moves, if it must. A system call only where something changes. */
+/*
+ * It is about to sleep until due_ns at most: it moves, if it must. A system call only where
+ * something changes.
+ */
 void sf_near_move(struct sf_near *near, uint64_t now_ns, uint64_t due_ns);
 
 /* It has woken. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text becomes words as on a command line ("rate=99hz" is "--rate=99hz"), which the parser of all
- * commands takes apart by the table below.
+ * The text becomes words as on a command line ("rate=99hz" is "--rate=99hz"), which the parser of
+ * all commands takes apart by the table below.
  */
 #include "agent/options.h"
 
@@ -100,7 +100,10 @@ struct words {
 	SF_VEC(char *) all;
 };
 
-/* Copies one piece of the text, up to a comma that has no backslash before it; returns what is behind it. */
+/*
+ * Copies one piece of the text, up to a comma that has no backslash before it; returns what is
+ * behind it.
+ */
 static const char *take_piece(const char *text, char **into)
 {
 	char *at = *into;
@@ -115,7 +118,10 @@ static const char *take_piece(const char *text, char **into)
 	return *text ? text + 1 : text;
 }
 
-/* The pieces of `text` as words in `buffer`, which has three bytes for each of its bytes, and three. */
+/*
+ * The pieces of `text` as words in `buffer`, which has three bytes for each of its bytes, and
+ * three.
+ */
 static bool split(const char *text, char *buffer, struct words *words)
 {
 	while (*text) {

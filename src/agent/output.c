@@ -61,7 +61,10 @@ bool sf_output_name(const struct sf_agent_options *options, char ret[PATH_MAX],
 #define NS_PER_S UINT64_C(1000000000)
 #define SLACK_NS NS_PER_S /* two clocks are read; a process id is not used again as soon as that */
 
-/* By the time of day; 0: not known. `started` is in libc's clock ticks since boot (proc_pid_stat(5)). */
+/*
+ * By the time of day; 0: not known. `started` is in libc's clock ticks since boot
+ * (proc_pid_stat(5)).
+ */
 static uint64_t started_unix_ns(void)
 {
 	struct sf_program program;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that a stream goes to: its name, and whether this process has begun it before an exec. */
+/*
+ * The file that a stream goes to: its name, and whether this process has begun it before an exec.
+ */
 #ifndef SF_AGENT_OUTPUT_H
 #define SF_AGENT_OUTPUT_H
 
@@ -14,8 +16,8 @@ bool sf_output_name(const struct sf_agent_options *options, char ret[PATH_MAX],
 		    struct sf_error *err);
 
 /*
- * Whether this process has written the stream at this path: its id stands there, with a time at which the process
- * lived. (The environment cannot tell: shells give their children their own.)
+ * Whether this process has written the stream at this path: its id stands there, with a time at
+ * which the process lived. (The environment cannot tell: shells give their children their own.)
  */
 bool sf_output_is_own(const char *path);
 

@@ -68,7 +68,10 @@ bool sf_own_threads(sf_own_thread_fn *fn, void *arg)
 	return n == 0;
 }
 
-/* A folder has a link for each folder in it, and two of its own (kernel: fs/proc/base.c, proc_task_getattr). */
+/*
+ * A folder has a link for each folder in it, and two of its own (kernel: fs/proc/base.c,
+ * proc_task_getattr).
+ */
 uint64_t sf_own_thread_count(void)
 {
 	struct stat status;

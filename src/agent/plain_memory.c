@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memcpy and its kin, for the shared library's own use (hidden): libc's may be replaced in a program by those of
- * a sanitizer, which keep accounts of every access in a signal handler and of threads that stand, and report
- * as races what goes through our atomic words, which they cannot see.
+ * memcpy and its kin, for the shared library's own use (hidden): libc's may be replaced in a
+ * program by those of a sanitizer, which keep accounts of every access in a signal handler and of
+ * threads that stand, and report as races what goes through our atomic words, which they cannot
+ * see.
  */
 #include <stddef.h>
 #include <stdint.h>

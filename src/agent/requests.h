@@ -35,8 +35,8 @@ bool sf_requests_ask(struct sf_requests *requests, const struct sf_agent_thread 
 		     uint64_t woke_ns);
 
 /*
- * Tells those that walk themselves how to weigh, and notes which were answered; one that was not in time is cancelled, and
- * counted as a loss.
+ * Tells those that walk themselves how to weigh, and notes which were answered; one that was not in
+ * time is cancelled, and counted as a loss.
  */
 void sf_requests_settle(struct sf_requests *requests, uint64_t now_ns);
 

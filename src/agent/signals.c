@@ -130,8 +130,8 @@ void sf_agent_signal_remove(void)
 }
 
 /*
- * Faults come at an instruction and cannot be put off; KILL, STOP and CONT do not wait for a handler; CHLD
- * is every program's own; 32 and 33 are libc's (nptl(7)).
+ * Faults come at an instruction and cannot be put off; KILL, STOP and CONT do not wait for a
+ * handler; CHLD is every program's own; 32 and 33 are libc's (nptl(7)).
  */
 static const int unusable[] = { SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGSEGV, SIGBUS, SIGILL, SIGFPE,
 				SIGTRAP, SIGSYS, SIGABRT, 32, 33 };

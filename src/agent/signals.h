@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the highest
- * real-time signal that it has left alone. The program's own handler, installed before or after, keeps
- * its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it sees and changes its own
- * action and not ours; where the interposition does not reach (a static call, libc's own), the keeper
- * notices the change and puts ours back in front.
+ * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the
+ * highest real-time signal that it has left alone. The program's own handler, installed before or
+ * after, keeps its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it
+ * sees and changes its own action and not ours; where the interposition does not reach (a static
+ * call, libc's own), the keeper notices the change and puts ours back in front.
  */
 #ifndef SF_AGENT_SIGNALS_H
 #define SF_AGENT_SIGNALS_H
@@ -18,14 +18,18 @@ bool sf_agent_signal_install(int wanted, struct sf_error *err);
 /* Ours is still in front? Called by the keeper about ten times a second. */
 void sf_agent_signal_check(void);
 /*
- * Sampling is over, and no clock is armed any more. Our handler stays in front of the program's own action until
- * the process ends: a tick that is still under way must not meet SIG_DFL, which would kill the program, nor a
- * handler that does not expect it; nobody can know when the last one came. What the program sees and
- * changes is its own action, and the next start finds the handler where it was.
+ * Sampling is over, and no clock is armed any more. Our handler stays in front of the program's own
+ * action until the process ends: a tick that is still under way must not meet SIG_DFL, which would
+ * kill the program, nor a handler that does not expect it; nobody can know when the last one came.
+ * What the program sees and changes is its own action, and the next start finds the handler where
+ * it was.
  */
 void sf_agent_signal_remove(void);
 
-/* Whether our handler stands in front of this signal's action: what the program does to it goes to the chain. */
+/*
+ * Whether our handler stands in front of this signal's action: what the program does to it goes to
+ * the chain.
+ */
 bool sf_agent_signal_is_ours(int signal);
 
 /* "SIGUSR2", "USR2", "RTMIN+3", "27": its number, 0 if it is none that can be used. */

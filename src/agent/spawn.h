@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's own threads: made with pthread_create, so that libc's setuid() and its kin include them, with
- * every signal blocked (the program's signals are for its own threads), and small stacks.
+ * The agent's own threads: made with pthread_create, so that libc's setuid() and its kin include
+ * them, with every signal blocked (the program's signals are for its own threads), and small
+ * stacks.
  */
 #ifndef SF_AGENT_SPAWN_H
 #define SF_AGENT_SPAWN_H

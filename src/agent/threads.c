@@ -163,8 +163,8 @@ void sf_agent_threads_pause(struct sf_agent_threads *threads)
 }
 
 /*
- * What it used since the pause began. What no sample had spoken for by then stays on its account. (A clock that
- * went back is another thread's: the next look finds that.)
+ * What it used since the pause began. What no sample had spoken for by then stays on its account.
+ * (A clock that went back is another thread's: the next look finds that.)
  */
 static void pass_over(struct sf_agent_thread *thread, uint64_t cpu_ns)
 {

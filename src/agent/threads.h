@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched: the threads of this process, found by looking through /proc/self/task (scan.c), or
- * registered by themselves (thread_self.c); each has a seat (seats.h) and, here, what only ordinary
- * code needs.
+ * Who is watched: the threads of this process, found by looking through /proc/self/task (scan.c),
+ * or registered by themselves (thread_self.c); each has a seat (seats.h) and, here, what only
+ * ordinary code needs.
  *
  * The sampler thread owns all of it, except sf_agent_thread_register and its like, which any
  * thread may call for itself and which only touch seats. The sampler must not wait for a lock that
@@ -96,8 +96,8 @@ void sf_agent_threads_disarm(struct sf_agent_threads *threads);
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /*
- * A pause begins, or is over: what ran meanwhile is in nobody's account. The handler is off from before it begins
- * until after it is over.
+ * A pause begins, or is over: what ran meanwhile is in nobody's account. The handler is off from
+ * before it begins until after it is over.
  */
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);

@@ -47,8 +47,8 @@ struct sf_command {
 
 /*
  * Parses argv (argv[0] is the command's name) into the struct at `ret`, which holds the
- * defaults. *rest becomes the index of the first argument that is no option. False and a message for a
- * user on bad usage.
+ * defaults. *rest becomes the index of the first argument that is no option. False and a message
+ * for a user on bad usage.
  */
 bool sf_options_parse(const struct sf_command *command, int argc, char **argv, void *ret,
 		      int *rest, struct sf_error *err);

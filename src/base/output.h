@@ -28,10 +28,14 @@ char *sf_format_bytes(char ret[32], uint64_t bytes);
 
 #define SF_COLUMNS 80 /* of text that is not made for a terminal of known width */
 
-/* Prints the words of `text` from `column` on, broken at SF_COLUMNS; each further line is indented. */
+/*
+ * Prints the words of `text` from `column` on, broken at SF_COLUMNS; each further line is indented.
+ */
 void sf_print_wrapped(FILE *file, const char *text, size_t size, int column, int indent);
 
-/* Prints text cut to `columns` with "…" in its middle where it is longer; counts UTF-8 characters. */
+/*
+ * Prints text cut to `columns` with "…" in its middle where it is longer; counts UTF-8 characters.
+ */
 void sf_print_cut(FILE *file, const char *text, int columns);
 
 /* Terminal control characters and invalid UTF-8 of `text` replaced, in place: names are hostile. */

@@ -15,7 +15,9 @@ extern const struct sf_command sf_command_record, sf_command_dump, sf_command_re
 /* Exit codes of every command; a launched program's own status is passed on by `record`. */
 enum { SF_EXIT_OK = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };
 
-/* Prints "stillframe: text" to stderr and returns `status`: the last line of a command that fails. */
+/*
+ * Prints "stillframe: text" to stderr and returns `status`: the last line of a command that fails.
+ */
 int sf_cli_fail(int status, const struct sf_error *err);
 
 /*

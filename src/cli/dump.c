@@ -66,7 +66,9 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 	return true;
 }
 
-/* A debugger that has the process is no hindrance: threads that sleep or are stopped can be read. */
+/*
+ * A debugger that has the process is no hindrance: threads that sleep or are stopped can be read.
+ */
 static bool check_process(int32_t pid, struct sf_error *err)
 {
 	enum sf_hold result;

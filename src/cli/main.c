@@ -99,7 +99,9 @@ static int run_command(int argc, char **argv)
 	return SF_EXIT_USAGE;
 }
 
-/* What was written to stdout has arrived, or the command failed (a full disk; not a closed pipe). */
+/*
+ * What was written to stdout has arrived, or the command failed (a full disk; not a closed pipe).
+ */
 static int check_output(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

@@ -42,8 +42,8 @@ static void end_recording(int signal_number)
 }
 
 /*
- * The end of a terminal and a disk quota are ends of the recording too. After the first, the default
- * action is back, so that a second Ctrl-C ends stillframe itself.
+ * The end of a terminal and a disk quota are ends of the recording too. After the first, the
+ * default action is back, so that a second Ctrl-C ends stillframe itself.
  */
 static void catch_signals(void)
 {
@@ -94,8 +94,8 @@ static void print_first_line(const char *text)
 }
 
 /*
- * The engine that was named, if it works; else the best that does. Where that is not the first, the user
- * is told why. The message of a failure is that of the best one.
+ * The engine that was named, if it works; else the best that does. Where that is not the first, the
+ * user is told why. The message of a failure is that of the best one.
  */
 static const struct sf_engine *choose_engine(const struct sf_record_options *given, bool launched,
 					     struct sf_error *err)
@@ -133,7 +133,10 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 	sf_task_raise_limit();
 	fine = sf_session_record(session, &result, &err);
 
-	/* Nothing was seen at all; without a duration there is no recording yet, and the file is somebody's. */
+	/*
+	 * Nothing was seen at all; without a duration there is no recording yet, and the file is
+	 * somebody's.
+	 */
 	if (!fine && result.duration_ns && !result.totals.ticks)
 		unlink(session->output);
 	else if (!quiet && result.duration_ns)

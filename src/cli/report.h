@@ -3,8 +3,8 @@
  * A report: a profile that has been added up, and how much of it to show. The text and the JSON
  * print the same sections.
  *
- * To add a section: a line in SF_SECTIONS, a function in report_text.c and one in report_json.c, and
- * a paragraph in docs/report.md.
+ * To add a section: a line in SF_SECTIONS, a function in report_text.c and one in report_json.c,
+ * and a paragraph in docs/report.md.
  */
 #ifndef SF_CLI_REPORT_H
 #define SF_CLI_REPORT_H

@@ -67,7 +67,9 @@ static int print_lines(const struct printer *printer, uint32_t levels, bool bran
 	return (int)(levels - first) * LEVEL_COLUMNS;
 }
 
-/* Recursion that only recurses becomes one line: the innermost of a run, and how long the run is. */
+/*
+ * Recursion that only recurses becomes one line: the innermost of a run, and how long the run is.
+ */
 static uint32_t skip_repeats(const struct printer *printer, uint32_t number, uint32_t *repeats,
 			     uint64_t *self_ns)
 {
@@ -162,7 +164,9 @@ void sf_report_tree(const struct sf_report *report, const struct sf_output *outp
 	struct printer printer = { .report = report, .output = output };
 	uint64_t total_ns = report->aggregate->total_ns;
 
-	/* Divided first: total_ns may be near the end of its type. At least 1, so that 0 % is all. */
+	/*
+	 * Divided first: total_ns may be near the end of its type. At least 1, so that 0 % is all.
+	 */
 	printer.min_ns = total_ns / 100 * report->min_percent;
 	if (!printer.min_ns)
 		printer.min_ns = 1;

@@ -16,8 +16,8 @@
 #define MAX_ENTRIES 65536
 
 /*
- * The run-time libraries that end their program when another library is loaded before them (gcc's; clang's are
- * linked in). To add one: the start of its name.
+ * The run-time libraries that end their program when another library is loaded before them (gcc's;
+ * clang's are linked in). To add one: the start of its name.
  */
 static const char *const sanitizers[] = { "libasan.so.", "libtsan.so.", "libhwasan.so.", NULL };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What starts a program: a dynamic loader, which can be asked to load one library more, or not. Hostile
- * input. For saying why a library does not come in, and what it must not come in front of.
+ * What starts a program: a dynamic loader, which can be asked to load one library more, or not.
+ * Hostile input. For saying why a library does not come in, and what it must not come in front of.
  */
 #ifndef SF_ELF_PROGRAM_H
 #define SF_ELF_PROGRAM_H
@@ -24,8 +24,8 @@ struct sf_program_file {
 };
 
 /*
- * Where execvp() finds a program of this name: itself if there is a slash in it, else along PATH. False when
- * it is in none of these folders.
+ * Where execvp() finds a program of this name: itself if there is a slash in it, else along PATH.
+ * False when it is in none of these folders.
  */
 bool sf_program_find(const char *name, char *ret, unsigned long size);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gzip member, written to a stream as its contents come. The same contents give the same bytes. */
+/*
+ * A gzip member, written to a stream as its contents come. The same contents give the same bytes.
+ */
 #ifndef SF_EXPORT_GZIP_H
 #define SF_EXPORT_GZIP_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own handlers, of any signal: ours, which stands in front of the program's (chain.h),
- * does not count. Sets of signals are as the kernel has them, bit 0 for signal 1. Signal-safe.
+ * The program's own handlers, of any signal: ours, which stands in front of the program's
+ * (chain.h), does not count. Sets of signals are as the kernel has them, bit 0 for signal 1.
+ * Signal-safe.
  */
 #ifndef SF_FROZEN_ACTIONS_H
 #define SF_FROZEN_ACTIONS_H
@@ -9,7 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Those that a fault of the thread's own raises interrupt no call; libc's own 32 and 33 are no program's. */
+/*
+ * Those that a fault of the thread's own raises interrupt no call; libc's own 32 and 33 are no
+ * program's.
+ */
 #define SF_ACTIONS_BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define SF_ACTIONS_INTERRUPTING                                                                    \
 	(~(SF_ACTIONS_BIT(SIGSEGV) | SF_ACTIONS_BIT(SIGBUS) | SF_ACTIONS_BIT(SIGFPE) |             \

@@ -59,8 +59,9 @@ struct sf_arch {
 	uint16_t sigframe_size; /* bytes from sp that sigreturn needs */
 
 	/*
-	 * For code without unwind rules. Whether the instruction before pc is a call, as it is before
-	 * every return address; *target_ret: where a direct call goes, 0 for an indirect one.
+	 * For code without unwind rules. Whether the instruction before pc is a call, as it is
+	 * before every return address; *target_ret: where a direct call goes, 0 for an indirect
+	 * one.
 	 */
 	bool (*is_behind_call)(const struct sf_reader *reader, uint64_t pc, uint64_t *target_ret);
 
@@ -72,12 +73,13 @@ struct sf_arch {
 	bool (*is_frame_edge)(const struct sf_reader *reader, uint64_t pc, uint8_t *pushed_ret);
 
 	/*
-	 * For frames that only a frame pointer leads out of, where it is not known (step_inferred.c).
-	 * NULL: there is no such step. `prologue`: whether the code before `pushed` begins a function by
-	 * pushing the frame pointer, and the code before `framed` sets it, where what is between
-	 * leaves sp alone; pc is in the same function. `jump_slot`: whether the code
-	 * at pc only jumps to where the word at *slot_ret points, as a PLT's does. `jumps_to`: whether a function
-	 * that begins at `start` has a jump to `target` among its first instructions.
+	 * For frames that only a frame pointer leads out of, where it is not known
+	 * (step_inferred.c). NULL: there is no such step. `prologue`: whether the code before
+	 * `pushed` begins a function by pushing the frame pointer, and the code before `framed`
+	 * sets it, where what is between leaves sp alone; pc is in the same function. `jump_slot`:
+	 * whether the code at pc only jumps to where the word at *slot_ret points, as a PLT's does.
+	 * `jumps_to`: whether a function that begins at `start` has a jump to `target` among its
+	 * first instructions.
 	 */
 	bool (*prologue)(const struct sf_reader *reader, uint64_t pushed, uint64_t framed,
 			 uint64_t pc, struct sf_prologue *ret);

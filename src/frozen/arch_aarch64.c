@@ -34,9 +34,9 @@ static bool is_sigreturn(const struct sf_reader *reader, uint64_t pc)
 
 /*
  * sp points at struct rt_sigframe (arch/arm64/kernel/signal.c): 128 bytes of siginfo, then
- * struct ucontext (arch/arm64 asm/ucontext.h), whose uc_mcontext is at 176: behind uc_flags, uc_link,
- * uc_stack and 128 bytes of signal mask, aligned to 16. That is struct sigcontext (asm/sigcontext.h):
- * fault_address, then x0 to x30, sp and pc.
+ * struct ucontext (arch/arm64 asm/ucontext.h), whose uc_mcontext is at 176: behind uc_flags,
+ * uc_link, uc_stack and 128 bytes of signal mask, aligned to 16. That is struct sigcontext
+ * (asm/sigcontext.h): fault_address, then x0 to x30, sp and pc.
  */
 #define SIGCONTEXT_REGS (128 + 176 + 8)
 

@@ -149,8 +149,8 @@ static unsigned operand_size(const uint8_t *code)
 }
 
 /*
- * The bytes of an instruction as compilers put them between those that make a frame, or 0: mov, xor, lea,
- * and imul with a number, to a register that is not sp, or to memory.
+ * The bytes of an instruction as compilers put them between those that make a frame, or 0: mov,
+ * xor, lea, and imul with a number, to a register that is not sp, or to memory.
  */
 static unsigned plain_size(const uint8_t code[MAX_PLAIN])
 {
@@ -174,8 +174,8 @@ static unsigned plain_size(const uint8_t code[MAX_PLAIN])
 }
 
 /*
- * The bytes of an instruction as a function begins, or 0: pushes, others that leave sp alone between
- * them, then at most one sub. What they take from sp is added to *taken.
+ * The bytes of an instruction as a function begins, or 0: pushes, others that leave sp alone
+ * between them, then at most one sub. What they take from sp is added to *taken.
  */
 static unsigned takes_from_sp(const uint8_t code[MAX_PLAIN], uint32_t *taken, bool *is_last)
 {

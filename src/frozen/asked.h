@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk for which a virtual machine is asked: our walker takes the native frames, down to where Java begins, and the
- * machine's own AsyncGetCallTrace the Java ones (HotSpot: prims/forte.cpp).
+ * A walk for which a virtual machine is asked: our walker takes the native frames, down to where
+ * Java begins, and the machine's own AsyncGetCallTrace the Java ones (HotSpot: prims/forte.cpp).
  *
- * It is an exception to what frozen code promises: the function that is called runs the machine's code in our handler,
- * and what that does there is not bounded by us. So it is off unless asked for (--java-walk=agct), happens on
- * the interrupted thread only (--walk=handler), and is called through a pointer that agent/jvm_walk.c sets.
+ * It is an exception to what frozen code promises: the function that is called runs the machine's
+ * code in our handler, and what that does there is not bounded by us. So it is off unless asked for
+ * (--java-walk=agct), happens on the interrupted thread only (--walk=handler), and is called
+ * through a pointer that agent/jvm_walk.c sets.
  */
 #ifndef SF_FROZEN_ASKED_H
 #define SF_FROZEN_ASKED_H
@@ -15,7 +16,10 @@
 #include "frozen/seats.h"
 #include "frozen/self.h"
 
-/* A frame as the machine gives it (ASGCT_CallFrame), with the Method itself in the place of its jmethodID. */
+/*
+ * A frame as the machine gives it (ASGCT_CallFrame), with the Method itself in the place of its
+ * jmethodID.
+ */
 struct sf_asked_frame {
 	int32_t  bci;       /* index of the bytecode; -1 unknown, -3 a native method */
 	uint32_t padding;
@@ -25,15 +29,16 @@ struct sf_asked_frame {
 #define SF_ASKED_ERRORS 10   /* answers 0 to -10 are SF_END_ASKED_0 and what follows it */
 
 /*
- * Asks for the Java frames of the calling thread, whose JavaThread is `thread`, where `ucontext` interrupted it: their
- * number, innermost first, or 0 and below for why there are none.
+ * Asks for the Java frames of the calling thread, whose JavaThread is `thread`, where `ucontext`
+ * interrupted it: their number, innermost first, or 0 and below for why there are none.
  */
 typedef int32_t sf_ask_fn(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
 			  void *ucontext);
 
 /*
- * Walks what stands in still into workspace->trace, by `ask` where the thread is in Java; a thread that is none of the
- * machine's as always. Only on the thread itself. The rows of workspace->packed are written over.
+ * Walks what stands in still into workspace->trace, by `ask` where the thread is in Java; a thread
+ * that is none of the machine's as always. Only on the thread itself. The rows of workspace->packed
+ * are written over.
  */
 enum sf_end sf_asked_walk(struct sf_workspace *workspace, struct sf_still *still,
 			  const struct sf_seat *seat, sf_ask_fn *ask, void *ucontext);

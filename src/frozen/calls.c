@@ -14,9 +14,9 @@
 #endif
 
 /*
- * Each of these returns EINTR only when it has transferred, taken or changed nothing. A time-out begins
- * anew; as our signals come to threads that run, little of it was gone. Left out, as making them
- * again would do something else: close (the descriptor is gone), ioctl (who knows).
+ * Each of these returns EINTR only when it has transferred, taken or changed nothing. A time-out
+ * begins anew; as our signals come to threads that run, little of it was gone. Left out, as making
+ * them again would do something else: close (the descriptor is gone), ioctl (who knows).
  *
  * To add one: a line here, and a case in tests/unit/test_context.c.
  */

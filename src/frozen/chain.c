@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own action for our signal. It is kept in one of several places, each written once and then
- * named by `present`; a place is used again only after all the others. Who reads one checks its stamp
- * before and after, in case it was used again meanwhile.
+ * The program's own action for our signal. It is kept in one of several places, each written once
+ * and then named by `present`; a place is used again only after all the others. Who reads one
+ * checks its stamp before and after, in case it was used again meanwhile.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -48,7 +48,10 @@ static uint64_t write_place(const struct sf_kernel_action *action)
 	struct place *place = &places[ticket % N_PLACES];
 
 	store(&place->stamp, 0);
-	/* Pairs with the acquire fence in read_place: who sees a new field sees that the stamp is gone. */
+	/*
+	 * Pairs with the acquire fence in read_place: who sees a new field sees that the stamp is
+	 * gone.
+	 */
 	atomic_thread_fence(memory_order_release);
 	store(&place->handler, (uint64_t)(uintptr_t)action->handler);
 	store(&place->flags, action->flags);
@@ -75,7 +78,10 @@ static bool read_place(uint64_t ticket, struct sf_kernel_action *ret)
 
 #define MAX_READS 1000
 
-/* It is read again only when sixteen changes came in between; whoever changes it so fast is not waited for. */
+/*
+ * It is read again only when sixteen changes came in between; whoever changes it so fast is not
+ * waited for.
+ */
 static uint64_t read_present(struct sf_kernel_action *ret)
 {
 	uint64_t ticket;
@@ -102,9 +108,9 @@ static bool is_function(const struct sf_kernel_action *action)
 /* --- installing --- */
 
 /*
- * Where the kernel returns to from our handler. By its bytes the walker, and every debugger, knows it for a
- * signal's trampoline (frozen/arch_*.c). The `nop`: unwinders look one byte before a return
- * address, and must not find another function there.
+ * Where the kernel returns to from our handler. By its bytes the walker, and every debugger, knows
+ * it for a signal's trampoline (frozen/arch_*.c). The `nop`: unwinders look one byte before a
+ * return address, and must not find another function there.
  */
 void sf_chain_restorer(void);
 #if defined(__x86_64__)
@@ -156,9 +162,9 @@ static bool ignored_by_default(int signal)
 }
 
 /*
- * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be ignored
- * is left out: blocked, it would be queued, and wake some other thread for nothing, whose system
- * call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD).
+ * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be
+ * ignored is left out: blocked, it would be queued, and wake some other thread for nothing, whose
+ * system call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD).
  */
 static uint64_t blocked_meanwhile(void)
 {
@@ -174,7 +180,9 @@ static uint64_t blocked_meanwhile(void)
 	return mask;
 }
 
-/* Where the program's own handler would run on the stack below, or break calls off, so does ours. */
+/*
+ * Where the program's own handler would run on the stack below, or break calls off, so does ours.
+ */
 static long install_ours(int signal)
 {
 	struct sf_kernel_action ours = {
@@ -276,7 +284,10 @@ static void set_mask(uint64_t mask)
 	sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_SIZE);
 }
 
-/* Ends or stops the process as the signal would have. Comes back after a stop, and in a namespace's init. */
+/*
+ * Ends or stops the process as the signal would have. Comes back after a stop, and in a namespace's
+ * init.
+ */
 static void deliver_default(int signal)
 {
 	const struct sf_kernel_action action = { .handler = SF_CHAIN_DEFAULT };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own use of the signal that we took: what it installed keeps working. The record of it
- * is replaced by one atomic store of a pointer; a handler that runs meanwhile uses the old one.
+ * The program's own use of the signal that we took: what it installed keeps working. The record of
+ * it is replaced by one atomic store of a pointer; a handler that runs meanwhile uses the old one.
  */
 #ifndef SF_FROZEN_CHAIN_H
 #define SF_FROZEN_CHAIN_H
@@ -21,7 +21,10 @@ struct sf_kernel_action {
 #define SF_CHAIN_DEFAULT ((void (*)(int, siginfo_t *, void *))(void *)SIG_DFL)
 #define SF_CHAIN_IGNORE ((void (*)(int, siginfo_t *, void *))(void *)SIG_IGN)
 
-/* What a signal that is not ours does: as if the program's action were still installed. Signal-safe. */
+/*
+ * What a signal that is not ours does: as if the program's action were still installed.
+ * Signal-safe.
+ */
 void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext);
 
 /*
@@ -32,25 +35,31 @@ void sf_chain_get(struct sf_kernel_action *ret);
 void sf_chain_set(const struct sf_kernel_action *action);
 
 /*
- * Installs our handler for `signal` (all signals blocked while it runs but ignored ones; SA_ONSTACK and SA_RESTART, each unless
- * the program's own action is a handler without), keeps what was there as the program's. 0, or a
- * negated error number. One signal at a time.
+ * Installs our handler for `signal` (all signals blocked while it runs but ignored ones; SA_ONSTACK
+ * and SA_RESTART, each unless the program's own action is a handler without), keeps what was there
+ * as the program's. 0, or a negated error number. One signal at a time.
  */
 long sf_chain_install(int signal);
 /*
- * Whether our handler blocks this other signal depends on its action: sf_chain_renew after it was changed
- * installs ours anew. Signal-safe.
+ * Whether our handler blocks this other signal depends on its action: sf_chain_renew after it was
+ * changed installs ours anew. Signal-safe.
  */
 bool sf_chain_minds(int signal);
-/* The program has alternate stacks that are too small for ours: never with SA_ONSTACK again. Signal-safe. */
+/*
+ * The program has alternate stacks that are too small for ours: never with SA_ONSTACK again.
+ * Signal-safe.
+ */
 void sf_chain_avoid_altstack(void);
 void sf_chain_renew(void);
-/* What is installed now is not ours: takes it as the program's and installs ours again. True if it was so. */
+/*
+ * What is installed now is not ours: takes it as the program's and installs ours again. True if it
+ * was so.
+ */
 bool sf_chain_check(void);
 /*
- * Gives the signal back: the program's action is installed. But where that is the default and would end the
- * program, ours stays in front: a signal of ours may still be pending in a thread that blocks it. All
- * others do what they would do anyway.
+ * Gives the signal back: the program's action is installed. But where that is the default and would
+ * end the program, ours stays in front: a signal of ours may still be pending in a thread that
+ * blocks it. All others do what they would do anyway.
  */
 void sf_chain_remove(void);
 

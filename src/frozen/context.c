@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel hands to a signal handler: the registers (asm/sigcontext.h), and the system call that
- * the signal made fail.
+ * What the kernel hands to a signal handler: the registers (asm/sigcontext.h), and the system call
+ * that the signal made fail.
  *
  * The kernel keeps no trace of a call's number once it has failed: rax holds the result. All its
- * arguments are still in their registers, so to make it again takes the number, and that stands in the
- * code: libc's wrappers load it with a constant just before the `syscall`, at most with loads of arguments from
- * the stack in between. Looked at in glibc 2.36 (Debian 12), in both branches of those that are
- * cancellation points: every blocking call that sf_call_mends names. Not covered, since the number is
- * not in the code: musl's cancellation points, and libc's syscall(2), where it is not the agent's that is called
- * (agent/interpose_syscall.c).
+ * arguments are still in their registers, so to make it again takes the number, and that stands in
+ * the code: libc's wrappers load it with a constant just before the `syscall`, at most with loads
+ * of arguments from the stack in between. Looked at in glibc 2.36 (Debian 12), in both branches of
+ * those that are cancellation points: every blocking call that sf_call_mends names. Not covered,
+ * since the number is not in the code: musl's cancellation points, and libc's syscall(2), where it
+ * is not the agent's that is called (agent/interpose_syscall.c).
  *
  * Calls that SA_RESTART restarts never fail because of us: their EINTR is the program's own.
  *
- * Of the others one thing cannot be told: whether it was our signal that interrupted the call, or a handler of
- * the program's has done so and returned this very moment. Made again, the call would then wait for what has
- * happened already. Who waits for a signal and a file with poll() alone loses a signal that comes just
- * before poll() in the same way, so nothing new can go wrong there. But calls that wait for a signal,
- * or let signals through only while they wait, are made for not losing any: these are
- * made again only in a program that has no handler.
+ * Of the others one thing cannot be told: whether it was our signal that interrupted the call, or a
+ * handler of the program's has done so and returned this very moment. Made again, the call would
+ * then wait for what has happened already. Who waits for a signal and a file with poll() alone
+ * loses a signal that comes just before poll() in the same way, so nothing new can go wrong there.
+ * But calls that wait for a signal, or let signals through only while they wait, are made for not
+ * losing any: these are made again only in a program that has no handler.
  */
 #include <stddef.h>
 #include <string.h>
@@ -145,9 +145,10 @@ static bool is_interrupted_again(const ucontext_t *context)
 }
 
 /*
- * Two signals at once, and ours was the first: the kernel has set the context back to the call, as SA_RESTART
- * says, but the program's signal, which runs its handler as soon as ours returns, was to break
- * the call off. That a call was made there shows in rcx, where `syscall` leaves its return address.
+ * Two signals at once, and ours was the first: the kernel has set the context back to the call, as
+ * SA_RESTART says, but the program's signal, which runs its handler as soon as ours returns, was to
+ * break the call off. That a call was made there shows in rcx, where `syscall` leaves its return
+ * address.
  */
 void sf_context_give_way(void *ucontext)
 {

@@ -274,7 +274,10 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		       uint64_t method, uint64_t bcp, int32_t *bci_ret, uint32_t *id_ret);
 
-/* Whether `thread` is (still) the JavaThread of this thread, as its own pid namespace numbers it. Signal-safe. */
+/*
+ * Whether `thread` is (still) the JavaThread of this thread, as its own pid namespace numbers it.
+ * Signal-safe.
+ */
 bool sf_hotspot_is_thread(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			  uint64_t thread, int32_t tid);
 

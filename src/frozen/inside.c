@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal handler, and the walk of a thread that stands in a slot. What is large stands in slots and
- * workspaces: the handler may run on an alternate stack of 8 KiB, of which the kernel's frame takes up to 3.
- * Its own functions need 0.4 KiB of it, and 2.8 with a walk in the deepest of steppers, Java's (gcc -O2
- * -fstack-usage; tests/unit/test_inside.c runs both walks on such a stack).
+ * The signal handler, and the walk of a thread that stands in a slot. What is large stands in slots
+ * and workspaces: the handler may run on an alternate stack of 8 KiB, of which the kernel's frame
+ * takes up to 3. Its own functions need 0.4 KiB of it, and 2.8 with a walk in the deepest of
+ * steppers, Java's (gcc -O2 -fstack-usage; tests/unit/test_inside.c runs both walks on such a
+ * stack).
  */
 #include "frozen/inside.h"
 
@@ -22,9 +23,9 @@ struct sf_inside sf_inside;
 
 #define PATIENCE_NS UINT64_C(50000000) /* that a thread stands for a sampler that does not come */
 /*
- * What a tick costs its thread besides our handler: the interrupt, the kernel's frame, the way back.
- * It cannot be measured from inside. On a small virtual machine it was 2 us for a bare signal and 30 with a perf
- * clock's interrupt.
+ * What a tick costs its thread besides our handler: the interrupt, the kernel's frame, the way
+ * back. It cannot be measured from inside. On a small virtual machine it was 2 us for a bare signal
+ * and 30 with a perf clock's interrupt.
  */
 #define DELIVERY_NS UINT64_C(8000)
 
@@ -66,9 +67,9 @@ static bool is_its_clock(const struct sf_seat *seat, int fd)
 }
 
 /*
- * A descriptor of ours rings only for its own thread. One that is not known any more may have rung before it
- * was taken off: where the program has no handler that the signal could be meant for, it is ours,
- * since the default would end the program.
+ * A descriptor of ours rings only for its own thread. One that is not known any more may have rung
+ * before it was taken off: where the program has no handler that the signal could be meant for, it
+ * is ours, since the default would end the program.
  */
 static bool is_from_perf(const siginfo_t *info, const struct sf_seat *seat)
 {
@@ -108,7 +109,10 @@ static void lose_tick(const struct tick *tick, enum sf_loss cause)
 		       tick->weight.cpu_ns, tick->weight.wall_ns, tick->weight.ticks);
 }
 
-/* Answers the request that the signal carries. NULL: it came too late, the slot may be anybody's by now. */
+/*
+ * Answers the request that the signal carries. NULL: it came too late, the slot may be anybody's by
+ * now.
+ */
 static struct sf_slot *answer(const struct tick *tick)
 {
 	struct sf_slot *slot = tick->slot < sf_inside.n_slots ? &sf_inside.slots[tick->slot] : NULL;

@@ -5,9 +5,9 @@
  *
  * A signal is ours if it says so: from our timer (si_value has our cookie), from our
  * perf event (si_fd is the thread's clock), or queued by our sampler (cookie, slot, generation).
- * All others go on to whoever had the signal before (frozen/chain.h). One of ours may still be pending long
- * after its clock was taken off, in a thread that blocks it: so the cookie is chosen once in the life
- * of a process.
+ * All others go on to whoever had the signal before (frozen/chain.h). One of ours may still be
+ * pending long after its clock was taken off, in a thread that blocks it: so the cookie is chosen
+ * once in the life of a process.
  */
 #ifndef SF_FROZEN_INSIDE_H
 #define SF_FROZEN_INSIDE_H
@@ -57,7 +57,10 @@ struct sf_inside {
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
 	bool     clocks_apart;             /* perf descriptors are in the sampler's own table: no handler sets them */
 
-	/* Behind the instruction of the agent's syscall(2), which leaves the number at the stack pointer; 0: none. */
+	/*
+	 * Behind the instruction of the agent's syscall(2), which leaves the number at the stack
+	 * pointer; 0: none.
+	 */
 	uint64_t marked_syscall;
 
 	/* Counted, for the summary and the tests. */
@@ -91,9 +94,10 @@ uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation);
 void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
 
 /*
- * Walks what stands in a slot, puts the sample into the outbox, and says how it ended. Without room in the
- * outbox it becomes a loss, or if not even that has room, the thread's next sample speaks for it. The sampler calls it
- * between sf_slot_take and sf_slot_release; whom it asked is weighed first (weight.h). Signal-safe.
+ * Walks what stands in a slot, puts the sample into the outbox, and says how it ended. Without room
+ * in the outbox it becomes a loss, or if not even that has room, the thread's next sample speaks
+ * for it. The sampler calls it between sf_slot_take and sf_slot_release; whom it asked is weighed
+ * first (weight.h). Signal-safe.
  */
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
 
@@ -105,8 +109,8 @@ enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *stil
 			   const struct sf_seat *seat);
 
 /*
- * Puts workspace->trace into the outbox as this sample, whose number of frames and end are filled in. False:
- * there was no room, and what it speaks for is still to be spoken for. Signal-safe.
+ * Puts workspace->trace into the outbox as this sample, whose number of frames and end are filled
+ * in. False: there was no room, and what it speaks for is still to be spoken for. Signal-safe.
  */
 bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample);
 

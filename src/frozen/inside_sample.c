@@ -12,13 +12,18 @@
 
 #define MAX_PINS 16                    /* maps published while one is being pinned */
 
-/* The map that a walk uses, published in the slot so that nobody frees it. See keeper.h for the other side. */
+/*
+ * The map that a walk uses, published in the slot so that nobody frees it. See keeper.h for the
+ * other side.
+ */
 static const struct sf_code_map *pin_map(struct sf_slot *slot)
 {
 	for (unsigned i = 0; i < MAX_PINS; i++) {
 		const struct sf_code_map *map = atomic_load(&sf_inside.map);
 
-		/* First said, then looked again: who frees it first takes it away, then looks here. */
+		/*
+		 * First said, then looked again: who frees it first takes it away, then looks here.
+		 */
 		atomic_store(&slot->map, map);
 		if (atomic_load(&sf_inside.map) == map)
 			return map;
@@ -112,7 +117,10 @@ bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64
 	return sf_inside_tell(SF_STREAM_LOSS, &piece, 1);
 }
 
-/* The sample found no room. Nor did the loss: then the next sample of the thread speaks for this one, too. */
+/*
+ * The sample found no room. Nor did the loss: then the next sample of the thread speaks for this
+ * one, too.
+ */
 static void lose_sample(struct sf_seat *seat, const struct sf_slot *slot)
 {
 	if (sf_inside_lose(seat->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns, slot->ticks))

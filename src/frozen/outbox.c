@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of outbox.h. A position is an ever growing count of bytes; what it names in the ring is its low
- * bits. The bytes between tail and head that nobody has written yet are zero, so a size that is
- * not zero says that its record is whole.
+ * The ring of outbox.h. A position is an ever growing count of bytes; what it names in the ring is
+ * its low bits. The bytes between tail and head that nobody has written yet are zero, so a size
+ * that is not zero says that its record is whole.
  */
 #include <string.h>
 
@@ -110,7 +110,10 @@ bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type, const struct sf_
 	return true;
 }
 
-/* --- the reader's side: what stands in the memory may be anything, and may change while we look --- */
+/*
+ * --- the reader's side: what stands in the memory may be anything, and may change while we look
+ * ---
+ */
 
 /* The size of what stands at tail, 0 for nothing yet, or -1 when it cannot be. Read once. */
 static int64_t look(struct sf_outbox_header *box, uint64_t ring_size, uint64_t tail)
@@ -157,7 +160,9 @@ int sf_outbox_get(struct sf_outbox_header *box, uint64_t ring_size, void *ret, s
 	uint64_t tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
 	int64_t size = look(box, ring_size, tail);
 
-	/* At most one filler in a row: it reaches to the end, and the next record fits from there. */
+	/*
+	 * At most one filler in a row: it reaches to the end, and the next record fits from there.
+	 */
 	if (size > 0 && type_at(box, ring_size, tail) == 0) {
 		give_back(box, ring_size, tail, (uint64_t)size);
 		tail += (uint64_t)size;

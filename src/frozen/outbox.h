@@ -4,8 +4,8 @@
  * reader, in memory that may be shared with another process. A writer never waits: where
  * there is no room the record is lost, and counted.
  *
- * A record is reserved by one compare-and-swap of `head`, copied, and published by storing its size last;
- * the reader stops at the first record whose size is still 0, and zeroes what it has read. A
+ * A record is reserved by one compare-and-swap of `head`, copied, and published by storing its size
+ * last; the reader stops at the first record whose size is still 0, and zeroes what it has read. A
  * record never wraps around the end: a filler (type 0) stands there instead.
  *
  * Who reads does not trust it: the writers' program may have run wild. Nothing here reads beyond
@@ -46,8 +46,8 @@ bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type, const struct sf_
 
 /*
  * The reader's side. `ring_size` is what the reader itself measured, not what the header says.
- * Copies the oldest record to `ret` (capacity bytes) and frees its room. 1: there was one; 0: none (yet);
- * -1: what stands there cannot be a record, or is larger than capacity: reading is over.
+ * Copies the oldest record to `ret` (capacity bytes) and frees its room. 1: there was one; 0: none
+ * (yet); -1: what stands there cannot be a record, or is larger than capacity: reading is over.
  */
 int sf_outbox_get(struct sf_outbox_header *box, uint64_t ring_size, void *ret, size_t capacity);
 

@@ -64,9 +64,9 @@ uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
 
 /*
- * How long this thread of the process was ready without a CPU, in all, from /proc/self/task/TID/schedstat: some 2 us.
- * Takes a descriptor of the calling thread's table meanwhile. False: gone, or the kernel or the file system does not
- * tell.
+ * How long this thread of the process was ready without a CPU, in all, from
+ * /proc/self/task/TID/schedstat: some 2 us. Takes a descriptor of the calling thread's table
+ * meanwhile. False: gone, or the kernel or the file system does not tell.
  */
 bool sf_raw_wait_ns(int32_t tid, uint64_t *ret);
 

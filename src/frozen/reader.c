@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the target's memory. The window answers for what it holds; what lies beyond it on the same
- * stack is refused, since the thread may have run on and the memory there is of another
+ * Reading the target's memory. The window answers for what it holds; what lies beyond it on the
+ * same stack is refused, since the thread may have run on and the memory there is of another
  * moment; the rest is asked of the reader's function.
  */
 #include <stddef.h>

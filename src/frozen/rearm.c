@@ -50,8 +50,9 @@ bool sf_rearm_is_remote(const struct sf_seat *seat)
 }
 
 /*
- * To set a perf clock costs as much as the rest of the handler (8 us on a virtual machine), so a period that was drawn
- * stands for some rings. A timer that rings at every tick of the kernel's has nothing to be moved.
+ * To set a perf clock costs as much as the rest of the handler (8 us on a virtual machine), so a
+ * period that was drawn stands for some rings. A timer that rings at every tick of the kernel's has
+ * nothing to be moved.
  */
 bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of the stream that are written while a thread is held or in its signal handler. All others, and
- * what holds for all of them, are in stream/record.h.
+ * The records of the stream that are written while a thread is held or in its signal handler. All
+ * others, and what holds for all of them, are in stream/record.h.
  */
 #ifndef SF_FROZEN_RECORD_H
 #define SF_FROZEN_RECORD_H

@@ -93,7 +93,9 @@ const struct sf_record_header *sf_ring_peek(struct sf_ring *ring)
 	const uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
-	/* A filler is published together with the record behind it, so one step over it is enough. */
+	/*
+	 * A filler is published together with the record behind it, so one step over it is enough.
+	 */
 	if (tail != head && record_at(ring, tail)->type == 0) {
 		advance_tail(ring, tail);
 		tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);

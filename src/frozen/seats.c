@@ -6,9 +6,10 @@
  *
  * Two may claim a seat for one thread at once, and must end with the same one. So a claim has two
  * steps: the id is first stored negated (a bid), then the window is searched for others' seats
- * and bids for the same thread, and then the bid is confirmed. A bid that is met is struck out; who finds his
- * own struck out begins anew. Of two bids the later one's search comes after both were made, so it
- * strikes out the earlier, or finds it confirmed and withdraws: both are never confirmed.
+ * and bids for the same thread, and then the bid is confirmed. A bid that is met is struck out; who
+ * finds his own struck out begins anew. Of two bids the later one's search comes after both were
+ * made, so it strikes out the earlier, or finds it confirmed and withdraws: both are never
+ * confirmed.
  */
 #include <stddef.h>
 
@@ -40,7 +41,10 @@ struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid)
 	return NULL;
 }
 
-/* All of these are sequentially consistent: the proof above needs one order of all bids and searches. */
+/*
+ * All of these are sequentially consistent: the proof above needs one order of all bids and
+ * searches.
+ */
 static struct sf_seat *bid(struct sf_seat *seats, int32_t tid)
 {
 	for (unsigned i = 0; i < WINDOW; i++) {

@@ -4,8 +4,8 @@
  * that it interrupted. A table of fixed size, found by thread id without a lock, in handlers too.
  *
  * A seat is claimed for a thread (by the sampler that found it, or by the thread itself) and
- * given up when the thread has ended. The accounts follow capture/thread.h: CPU time that no sample or loss
- * has spoken for yet is what the thread's clock says now minus `spoken_ns`.
+ * given up when the thread has ended. The accounts follow capture/thread.h: CPU time that no sample
+ * or loss has spoken for yet is what the thread's clock says now minus `spoken_ns`.
  */
 #ifndef SF_FROZEN_SEATS_H
 #define SF_FROZEN_SEATS_H
@@ -66,8 +66,8 @@ void sf_seats_leave(struct sf_seat *seat);   /* the thread has ended */
 uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns);
 
 /*
- * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of ticks in
- * it (at least 1, of seat->period_ns). Taken once: two that race share it. Signal-safe.
+ * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of
+ * ticks in it (at least 1, of seat->period_ns). Taken once: two that race share it. Signal-safe.
  */
 uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret);
 

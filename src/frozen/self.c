@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece starts
- * just below the address that is asked for: a read that comes a little lower (the frame pointer lies under
- * the return address) finds it in the same piece. Code, and what else is read here and there, goes
- * through short lines, and never displaces the piece.
+ * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece
+ * starts just below the address that is asked for: a read that comes a little lower (the frame
+ * pointer lies under the return address) finds it in the same piece. Code, and what else is read
+ * here and there, goes through short lines, and never displaces the piece.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -35,8 +35,9 @@ static size_t ask(const struct sf_self_access *access, void *ret, uint64_t addr,
 }
 
 /*
- * The kernel gives the pages before the first that cannot be read, though process_vm_readv(2) does not promise
- * it for one piece of memory: so where it gave nothing, the first page is asked for alone.
+ * The kernel gives the pages before the first that cannot be read, though process_vm_readv(2) does
+ * not promise it for one piece of memory: so where it gave nothing, the first page is asked for
+ * alone.
  */
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size)
 {
@@ -138,7 +139,10 @@ static bool in_piece(const struct sf_workspace *workspace, void *ret, uint64_t a
 	return true;
 }
 
-/* Never down into another page: that one may be the stack's guard. A piece cut short by one is as good. */
+/*
+ * Never down into another page: that one may be the stack's guard. A piece cut short by one is as
+ * good.
+ */
 static void read_piece(struct sf_workspace *workspace, uint64_t addr)
 {
 	const uint64_t in_page = addr & (PAGE - 1);

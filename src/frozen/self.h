@@ -41,9 +41,9 @@ struct sf_self_line {
 };
 
 /*
- * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is large
- * is here and not on the stack, which may be a small one. One walk at a time. Made and freed by
- * ordinary code.
+ * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is
+ * large is here and not on the stack, which may be a small one. One walk at a time. Made and freed
+ * by ordinary code.
  */
 struct sf_workspace {
 	const struct sf_self_access *access;
@@ -66,8 +66,8 @@ void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 
 /*
  * Walks a thread of this process that stands (or the calling one, from its signal context) into
- * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may be
- * workspace->still. Signal-safe.
+ * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may
+ * be workspace->still. Signal-safe.
  */
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still);
 

@@ -94,9 +94,9 @@ uint32_t sf_bell_rings(const struct sf_bell *bell)
 }
 
 /*
- * `asleep` and `rings` are stored by one side and then loaded by the other, each in the opposite order;
- * sequential consistency makes sure that at least one side sees the other's store: the thread
- * that we sleep, or we that it rang.
+ * `asleep` and `rings` are stored by one side and then loaded by the other, each in the opposite
+ * order; sequential consistency makes sure that at least one side sees the other's store: the
+ * thread that we sleep, or we that it rang.
  */
 void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns)
 {
@@ -153,7 +153,9 @@ void sf_bell_ring(struct sf_bell *bell)
 		sf_raw_futex_wake(&bell->rings, 1);
 }
 
-/* The walk that has begun is bounded; to leave in its midst would have it walk a thread that runs. */
+/*
+ * The walk that has begun is bounded; to leave in its midst would have it walk a thread that runs.
+ */
 static void wait_for_walk(struct sf_slot *slot, uint32_t walking)
 {
 	while (look(slot) == walking)

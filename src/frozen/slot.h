@@ -2,9 +2,9 @@
 /*
  * The hand-shake between a sampler thread and the threads that it holds, all of one process.
  *
- * A slot is one atomic word, (generation, state), and what the thread leaves there. It is entered in one
- * of two ways: the sampler asks for a thread (REQUESTED, then a signal), or a thread whose own clock
- * has rung takes a free slot by itself.
+ * A slot is one atomic word, (generation, state), and what the thread leaves there. It is entered
+ * in one of two ways: the sampler asks for a thread (REQUESTED, then a signal), or a thread whose
+ * own clock has rung takes a free slot by itself.
  *
  *   sampler                               thread, in its signal handler
  *     FREE(g-1) -> REQUESTED(g)
@@ -18,11 +18,12 @@
  *
  *     too late: REQUESTED(g) -> FREE(g)   too long: HELD(g) -> FREE(g), leave
  *
- * Every arrow with a state on both sides is one compare-and-swap, so exactly one side wins. ENTERING belongs
- * to the thread, WALKING to the sampler; both last for a bounded time. No message says "I have left":
- * a thread that wakes late sees another generation or state, and leaves, whatever the slot is used for by
- * then; and an answer that comes late fails its first arrow. With the walk in the handler the
- * thread keeps ENTERING while it walks itself, and goes from there to FREE.
+ * Every arrow with a state on both sides is one compare-and-swap, so exactly one side wins.
+ * ENTERING belongs to the thread, WALKING to the sampler; both last for a bounded time. No message
+ * says "I have left": a thread that wakes late sees another generation or state, and leaves,
+ * whatever the slot is used for by then; and an answer that comes late fails its first arrow. With
+ * the walk in the handler the thread keeps ENTERING while it walks itself, and goes from there to
+ * FREE.
  *
  * model/handshake.pml is a model of exactly this; tests/unit/test_slot.c runs it with threads.
  * Nobody spins: a thread waits on the word, the sampler on the bell.
@@ -63,7 +64,9 @@ struct sf_slot {
 	struct sf_regs regs;
 	const void *ucontext;                /* of the handler: for a walk in it, and no longer */
 
-	/* The code map that a walk in this slot uses: who frees maps looks here first. NULL: none. */
+	/*
+	 * The code map that a walk in this slot uses: who frees maps looks here first. NULL: none.
+	 */
 	const struct sf_code_map *_Atomic map;
 
 	/* Made beforehand, for a walk in the handler. */
@@ -104,7 +107,10 @@ bool sf_slot_take(struct sf_slot *slot);
 /* WALKING -> FREE, and lets the thread go. */
 void sf_slot_release(struct sf_slot *slot);
 
-/* Sleeps until the bell rings, at most until `until_ns`. `heard`: the count of rings that were served. */
+/*
+ * Sleeps until the bell rings, at most until `until_ns`. `heard`: the count of rings that were
+ * served.
+ */
 uint32_t sf_bell_rings(const struct sf_bell *bell);
 void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns);
 
@@ -117,11 +123,14 @@ struct sf_slot *sf_slot_claim(struct sf_slot *slots, uint32_t n, uint32_t hint);
 /* ENTERING -> FREE: it has walked itself, or has nothing to say. */
 void sf_slot_leave(struct sf_slot *slot);
 /*
- * ENTERING -> HELD, rings the bell, and waits to be let go. False when nobody came within patience_ns:
- * it has let itself go, and no walk took place.
+ * ENTERING -> HELD, rings the bell, and waits to be let go. False when nobody came within
+ * patience_ns: it has let itself go, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience_ns);
-/* Wakes the sampler: a system call only where it sleeps, and only by the first who rings. Any thread. */
+/*
+ * Wakes the sampler: a system call only where it sleeps, and only by the first who rings. Any
+ * thread.
+ */
 void sf_bell_ring(struct sf_bell *bell);
 
 #endif

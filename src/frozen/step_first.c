@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame that nobody called. A return address stands behind a call, in the same function as the call
- * or, behind a call that never returns, in the next. Where the byte before it belongs to no function
- * and a function starts exactly there, it was put on the stack by hand: the first frame of a
- * context that makecontext(3) made, for one (glibc's __start_context). Nothing is above it.
+ * A frame that nobody called. A return address stands behind a call, in the same function as the
+ * call or, behind a call that never returns, in the next. Where the byte before it belongs to no
+ * function and a function starts exactly there, it was put on the stack by hand: the first frame of
+ * a context that makecontext(3) made, for one (glibc's __start_context). Nothing is above it.
  */
 #include "frozen/walk.h"
 

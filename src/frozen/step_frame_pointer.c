@@ -4,9 +4,9 @@
  * architectures: the caller's frame pointer, and the return address behind it.
  *
  * Where a thread stands, or was interrupted, that may not be the frame of this function: it may
- * not have made one yet, have taken it down, or never make one. Then the return address is still bare:
- * on top of the stack, or in the link register. Which it is, is guessed from the code;
- * gdb, too, takes the top of the stack where the pc is in no code at all (a call of NULL).
+ * not have made one yet, have taken it down, or never make one. Then the return address is still
+ * bare: on top of the stack, or in the link register. Which it is, is guessed from the code; gdb,
+ * too, takes the top of the stack where the pc is in no code at all (a call of NULL).
  *
  * Above a call there is no such doubt, as code that calls and keeps no frame pointer either has
  * rules or cannot be walked.
@@ -106,7 +106,9 @@ static enum sf_step take_record(struct sf_cursor *cursor, const struct caller *c
 	cursor->regs.known = 0;
 	sf_reg_set(&cursor->regs, arch->fp, caller->fp);
 	sf_reg_set(&cursor->regs, arch->sp, caller->sp);
-	/* With a link register the record may be anywhere in the frame: sp is a lower bound only. */
+	/*
+	 * With a link register the record may be anywhere in the frame: sp is a lower bound only.
+	 */
 	if (arch->lr != SF_NO_REG)
 		cursor->regs.known &= ~(UINT64_C(1) << arch->sp);
 	cursor->via = SF_VIA_FRAME_POINTER;
@@ -170,7 +172,9 @@ static enum sf_step step_exact(struct sf_cursor *cursor, enum sf_end *why)
 	return step == SF_STEP_TAKEN ? SF_STEP_FAILED : step;
 }
 
-/* Above a call. Return addresses are not compared with call instructions: that would cost a read. */
+/*
+ * Above a call. Return addresses are not compared with call instructions: that would cost a read.
+ */
 static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 {
 	struct caller record;

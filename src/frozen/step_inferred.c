@@ -15,11 +15,11 @@
  *   rules with what the inferred frame saved, and leads behind a call again; and if no other call's
  *   return address below it could be the frame's as well.
  *
- * An indirect call may have gone anywhere. It counts only in the one place where the return address must
- * be, if the caller's frame can be left: so main, threads' first functions and callbacks are walked.
- * The same for a signal's trampoline, which the kernel puts there for a handler, and for a call of
- * another function that is seen to jump to this one. What cannot be proven stays what it was: the walk
- * ends because a register is not known.
+ * An indirect call may have gone anywhere. It counts only in the one place where the return address
+ * must be, if the caller's frame can be left: so main, threads' first functions and callbacks are
+ * walked. The same for a signal's trampoline, which the kernel puts there for a handler, and for a
+ * call of another function that is seen to jump to this one. What cannot be proven stays what it
+ * was: the walk ends because a register is not known.
  */
 #include <stddef.h>
 
@@ -137,7 +137,9 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	uint64_t pushed, framed;
 
 	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
-	/* Where a thread stands in a page fault, its function may be about to return: sp is above. */
+	/*
+	 * Where a thread stands in a page fault, its function may be about to return: sp is above.
+	 */
 	if (cursor->exact && cursor->still->syscall < 0)
 		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping out of the kernel's signal trampoline, which is recognised by its bytes: all registers of
- * the interrupted code are in the frame that the kernel made. The interrupted code may be on
+ * Stepping out of the kernel's signal trampoline, which is recognised by its bytes: all registers
+ * of the interrupted code are in the frame that the kernel made. The interrupted code may be on
  * another stack, above or below, so sp is not compared; the depth bounds the walk.
  */
 #include "frozen/walk.h"

@@ -89,8 +89,8 @@ struct sf_table {
 bool sf_table_init(struct sf_table *ret, const void *block, size_t size);
 
 /*
- * The rules for `address` (unrelocated, as in the file), or NULL where no row covers it or a gap does
- * (SF_RULES_NONE). Takes at most 32 steps. Signal-safe.
+ * The rules for `address` (unrelocated, as in the file), or NULL where no row covers it or a gap
+ * does (SF_RULES_NONE). Takes at most 32 steps. Signal-safe.
  */
 const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address);
 
@@ -103,7 +103,10 @@ struct sf_row_range {
 /* The row that covers `address`; false where none does. Signal-safe. */
 bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_row_range *ret);
 
-/* Whether a row starts exactly at `address`: a function or a gap does, or the rules change. Signal-safe. */
+/*
+ * Whether a row starts exactly at `address`: a function or a gap does, or the rules change.
+ * Signal-safe.
+ */
 bool sf_table_starts_row(const struct sf_table *table, uint64_t address);
 
 #endif

@@ -111,7 +111,10 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 	}
 }
 
-/* Native code in which a walk can get stuck is bridged by what a virtual machine knows of the thread. */
+/*
+ * Native code in which a walk can get stuck is bridged by what a virtual machine knows of the
+ * thread.
+ */
 static enum sf_end walk(struct sf_cursor *cursor)
 {
 	enum sf_end end;

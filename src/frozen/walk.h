@@ -35,7 +35,10 @@ enum sf_via {
 
 const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-safe. */
 
-/* What a frame is of. Stored in recordings, where only the first three were at first: add at the foot. */
+/*
+ * What a frame is of. Stored in recordings, where only the first three were at first: add at the
+ * foot.
+ */
 #define SF_KINDS(X)                                                                                \
 	X(NATIVE, "native", "machine code")                                                        \
 	X(WAIT, "wait", "what a blocked thread waits for")                                         \

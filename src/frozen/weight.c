@@ -17,7 +17,10 @@ static uint32_t count_ticks(struct sf_seat *seat, uint64_t cpu_ns, uint64_t peri
 	const uint32_t ticks = sf_seat_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
 	const int64_t over_ns = due_ns - (int64_t)(ticks * period_ns);
 
-	/* Not more than a period ahead or behind: after a burst of short samples it does not matter. */
+	/*
+	 * Not more than a period ahead or behind: after a burst of short samples it does not
+	 * matter.
+	 */
 	seat->over_ns = over_ns < -(int64_t)period_ns || over_ns > (int64_t)period_ns ? 0 : over_ns;
 	return ticks;
 }
@@ -43,7 +46,10 @@ struct sf_weight_taken sf_weigh_waiting(struct sf_seat *seat)
 	return (struct sf_weight_taken){ .wall_ns = take_waited(seat), .ticks = 1 };
 }
 
-/* Whether the thread, which answered at entered_ns, was waiting for a CPU since before the sampler woke that asked it. */
+/*
+ * Whether the thread, which answered at entered_ns, was waiting for a CPU since before the sampler
+ * woke that asked it.
+ */
 static bool has_waited(const struct sf_seat *seat, int32_t tid, uint64_t entered_ns)
 {
 	const uint64_t since_ns =
@@ -79,8 +85,9 @@ static enum sf_judged wait_for_word(struct sf_seat *seat, uint64_t patience_ns)
 }
 
 /*
- * Who takes judge_ns away decides: the sampler, which then says its word, or the thread, for which nobody does any
- * more. A sampler that was stopped between the two may say it later, in answer to nobody: at worst to the next question.
+ * Who takes judge_ns away decides: the sampler, which then says its word, or the thread, for which
+ * nobody does any more. A sampler that was stopped between the two may say it later, in answer to
+ * nobody: at worst to the next question.
  */
 enum sf_judged sf_weight_ask(struct sf_seat *seat, uint64_t entered_ns, struct sf_bell *bell,
 			     uint64_t patience_ns)

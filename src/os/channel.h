@@ -3,8 +3,9 @@
  * A channel between two processes of one user on this machine: whole messages, and descriptors with
  * them. Both ends check whom they talk to (SO_PEERCRED): only the same user, or root, gets through.
  *
- * Sockets stand in a folder of the user's own: $XDG_RUNTIME_DIR/stillframe, else /tmp/stillframe-UID; made
- * with mode 0700, and not used when it belongs to somebody else or others may write to it.
+ * Sockets stand in a folder of the user's own: $XDG_RUNTIME_DIR/stillframe, else
+ * /tmp/stillframe-UID; made with mode 0700, and not used when it belongs to somebody else or others
+ * may write to it.
  */
 #ifndef SF_OS_CHANNEL_H
 #define SF_OS_CHANNEL_H
@@ -19,16 +20,21 @@
 #define SF_CHANNEL_PATH 108         /* bytes of a path, with the zero (sockaddr_un) */
 
 /*
- * The path of the socket on which a process with the agent inside listens; of the one that stillframe has.
- * For the calling process the folder is made; for another one its socket is looked for, also in its
- * container (false and err->os_errno ENOENT: there is none).
+ * The path of the socket on which a process with the agent inside listens; of the one that
+ * stillframe has. For the calling process the folder is made; for another one its socket is looked
+ * for, also in its container (false and err->os_errno ENOENT: there is none).
  */
 bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 
-/* A descriptor, close-on-exec, or -1. An old socket at the path, that nobody listens on, is replaced. */
+/*
+ * A descriptor, close-on-exec, or -1. An old socket at the path, that nobody listens on, is
+ * replaced.
+ */
 int sf_channel_listen(const char *path, struct sf_error *err);
-/* -1 and SF_E_NONE when a caller was turned away (another user's), or none is there. Non-blocking. */
+/*
+ * -1 and SF_E_NONE when a caller was turned away (another user's), or none is there. Non-blocking.
+ */
 int sf_channel_accept(int listener, struct sf_error *err);
 int sf_channel_connect(const char *path, struct sf_error *err);
 
@@ -38,8 +44,9 @@ bool sf_channel_peer(int channel, int32_t *pid_ret);
 /* One whole message, and fd if it is not -1. */
 bool sf_channel_send(int channel, const void *bytes, size_t size, int fd, struct sf_error *err);
 /*
- * Waits up to timeout_ms (-1: for ever) for a message of up to `size` bytes; *fd_ret is -1 if none came with it.
- * Its size; 0: the other end has closed; -1: an error, or time-out (err->os_errno ETIMEDOUT).
+ * Waits up to timeout_ms (-1: for ever) for a message of up to `size` bytes; *fd_ret is -1 if none
+ * came with it. Its size; 0: the other end has closed; -1: an error, or time-out (err->os_errno
+ * ETIMEDOUT).
  */
 long sf_channel_receive(int channel, void *ret, size_t size, int *fd_ret, int timeout_ms,
 			struct sf_error *err);

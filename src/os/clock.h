@@ -14,15 +14,16 @@ uint64_t sf_unix_now_ns(void); /* CLOCK_REALTIME. Signal-safe. */
 void sf_sleep_until(uint64_t time_ns); /* or until a signal */
 
 /*
- * The calling thread's alarm: from `time_ns` on, and then every 2 ms until it is set anew, a blocking
- * call of this thread returns with EINTR. 0 turns it off. One thread of a process may have one.
+ * The calling thread's alarm: from `time_ns` on, and then every 2 ms until it is set anew, a
+ * blocking call of this thread returns with EINTR. 0 turns it off. One thread of a process may have
+ * one.
  */
 bool sf_alarm_open(struct sf_error *err);
 
 /*
- * Calls fn(arg), and gives up on it (false) when the alarm rings meanwhile: for a system call that does
- * not return with EINTR but starts again by itself. `fn` makes that one call and nothing else; when it is
- * given up, whether the call was made is not known.
+ * Calls fn(arg), and gives up on it (false) when the alarm rings meanwhile: for a system call that
+ * does not return with EINTR but starts again by itself. `fn` makes that one call and nothing else;
+ * when it is given up, whether the call was made is not known.
  */
 bool sf_alarm_bound(void (*fn)(void *arg), void *arg);
 void sf_alarm_set(uint64_t time_ns);

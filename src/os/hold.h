@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holding threads of other processes, each for as short a time as can be: ask, wait until it stands,
- * look, let go. Between two looks nothing is attached, so signals, debuggers, exec, fork and exit
- * of the target never meet us, and if stillframe dies the kernel lets the thread go.
+ * Holding threads of other processes, each for as short a time as can be: ask, wait until it
+ * stands, look, let go. Between two looks nothing is attached, so signals, debuggers, exec, fork
+ * and exit of the target never meet us, and if stillframe dies the kernel lets the thread go.
  *
  * Linux: PTRACE_SEIZE and PTRACE_INTERRUPT ... PTRACE_DETACH (ptrace(2)). No thread that
  * stands for a signal loses it, and a system call that only we interrupted is made to go on.
@@ -29,8 +29,8 @@ enum sf_hold {
 
 /*
  * Calls fn(arg) on a thread of its own, in which all the other functions here must be called, and
- * waits for it. A thread that was asked for and never stood may stand much later, when nobody looks:
- * the end of the thread that asked makes the kernel let go of it for good.
+ * waits for it. A thread that was asked for and never stood may stand much later, when nobody
+ * looks: the end of the thread that asked makes the kernel let go of it for good.
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 
@@ -64,8 +64,8 @@ void sf_hold_release(struct sf_held *held);
 void sf_cpu_move(int cpu);
 
 /*
- * Asks for the calling thread to run as soon as it wakes, where that is allowed: while it waits for a
- * CPU, threads stand. It stays an ordinary thread (no real-time class).
+ * Asks for the calling thread to run as soon as it wakes, where that is allowed: while it waits for
+ * a CPU, threads stand. It stays an ordinary thread (no real-time class).
  */
 void sf_cpu_prefer(void);
 

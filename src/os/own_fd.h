@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor of ours in a program that is not ours: the program may close it (daemons close all that they do not
- * know), or have another file under its number (dup2). So it gets a number that programs do not reach, and
- * is looked at again before it is used or closed. One system call each.
+ * A descriptor of ours in a program that is not ours: the program may close it (daemons close all
+ * that they do not know), or have another file under its number (dup2). So it gets a number that
+ * programs do not reach, and is looked at again before it is used or closed. One system call each.
  */
 #ifndef SF_OS_OWN_FD_H
 #define SF_OS_OWN_FD_H
@@ -17,7 +17,10 @@ struct sf_own_fd {
 
 #define SF_NO_OWN_FD ((struct sf_own_fd){ .fd = -1 })
 
-/* Moves fd, which is closed, to a high number, close-on-exec; where there is none it stays where it is. */
+/*
+ * Moves fd, which is closed, to a high number, close-on-exec; where there is none it stays where it
+ * is.
+ */
 struct sf_own_fd sf_own_fd_make(int fd);
 /* One that has its number already. */
 struct sf_own_fd sf_own_fd_of(int fd);
@@ -29,11 +32,12 @@ void sf_own_fd_close(struct sf_own_fd *own);
 void sf_own_fd_leave(const struct sf_own_fd *own);
 
 /*
- * Gives the calling thread a table of descriptors of its own, in which nothing is open but `keep` (-1: none),
- * and /dev/null as 0, 1 and 2, so that nothing that is meant for them goes elsewhere. From then on
- * what it opens takes no number from the program, and the program cannot close it; nothing of the program's is
- * kept open by it. Its file locks and children are not concerned: a process forked by
- * another thread has that one's table. False: not possible here (before Linux 5.9, or a policy against it); nothing was changed.
+ * Gives the calling thread a table of descriptors of its own, in which nothing is open but `keep`
+ * (-1: none), and /dev/null as 0, 1 and 2, so that nothing that is meant for them goes elsewhere.
+ * From then on what it opens takes no number from the program, and the program cannot close it;
+ * nothing of the program's is kept open by it. Its file locks and children are not concerned: a
+ * process forked by another thread has that one's table. False: not possible here (before Linux
+ * 5.9, or a policy against it); nothing was changed.
  */
 bool sf_own_table(const int *keep, unsigned n_keep);
 /* For tests: as if it were not possible. */

@@ -18,17 +18,23 @@ struct sf_ids {
 	SF_VEC(int32_t) ids;
 };
 
-/* Appends the thread ids of a process, in ascending order of the kernel's list; false when it is gone. */
+/*
+ * Appends the thread ids of a process, in ascending order of the kernel's list; false when it is
+ * gone.
+ */
 bool sf_process_threads(int32_t pid, struct sf_ids *ret);
 
 /*
  * Appends the processes whose parent is in `parents` and that are not in it already; to any depth.
- * Where the kernel lists the children of a thread (CONFIG_PROC_CHILDREN) it takes some microseconds for
- * each thread of the parents; elsewhere some for each process of the machine.
+ * Where the kernel lists the children of a thread (CONFIG_PROC_CHILDREN) it takes some microseconds
+ * for each thread of the parents; elsewhere some for each process of the machine.
  */
 bool sf_process_descendants(struct sf_ids *parents);
 
-/* Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is wrong. */
+/*
+ * Whether a process can be looked at: exists, is not a kernel thread or a zombie; says what is
+ * wrong.
+ */
 bool sf_process_check(int32_t pid, struct sf_error *err);
 
 /*
@@ -38,12 +44,15 @@ bool sf_process_check(int32_t pid, struct sf_error *err);
 int32_t sf_process_live_id(int32_t pid);
 
 /*
- * A descriptor that stands for this process and for no later one with its id; -1 and errno (ENOSYS, before Linux 5.3;
- * EPERM, where a policy refuses it). The caller closes.
+ * A descriptor that stands for this process and for no later one with its id; -1 and errno (ENOSYS,
+ * before Linux 5.3; EPERM, where a policy refuses it). The caller closes.
  */
 int sf_process_open(int32_t pid);
 
-/* A signal to that process; false and errno, ESRCH when it is gone. `fd` -1: to whoever has the id now. */
+/*
+ * A signal to that process; false and errno, ESRCH when it is gone. `fd` -1: to whoever has the id
+ * now.
+ */
 bool sf_process_signal(int fd, int32_t pid, int number);
 
 /* Its short name; its command line with blanks between the words, cut to size. "" when unknown. */
@@ -53,7 +62,10 @@ void sf_process_command(int32_t pid, char *ret, size_t size);
 /* CPU time of all its threads, the ended ones included; false when it is gone. */
 bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
 
-/* CPU time of its descendants that have ended and were waited for, in steps of 10 ms; 0 when it is gone. */
+/*
+ * CPU time of its descendants that have ended and were waited for, in steps of 10 ms; 0 when it is
+ * gone.
+ */
 uint64_t sf_process_children_cpu(int32_t pid);
 
 /*
@@ -68,7 +80,9 @@ bool sf_process_program(int32_t pid, struct sf_program *ret);
 /* The parent's pid, 0 when unknown. */
 int32_t sf_process_parent(int32_t pid);
 
-/* The architecture of its executable, or NULL when it is not one that we know (also 32-bit ones). */
+/*
+ * The architecture of its executable, or NULL when it is not one that we know (also 32-bit ones).
+ */
 const struct sf_arch *sf_process_arch(int32_t pid);
 
 /* One line of its memory map. `path` is valid during the callback. */
@@ -84,8 +98,8 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 
 /*
  * The file behind a mapping, open for reading, as the process has it mapped: through
- * /proc/PID/map_files where allowed, else by its path below /proc/PID/root if that still is the same
- * file. -1 and errno when neither works (ESTALE: another file stands there now).
+ * /proc/PID/map_files where allowed, else by its path below /proc/PID/root if that still is the
+ * same file. -1 and errno when neither works (ESTALE: another file stands there now).
  */
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
 

@@ -14,8 +14,8 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size);
 
 /*
  * Whether a thread asleep in this call may be stopped and let go without the call failing
- * or returning early: only for calls that are known to restart. `args` decide where the kind of file
- * does (read from a pipe restarts, from a socket with a receive time-out fails).
+ * or returning early: only for calls that are known to restart. `args` decide where the kind of
+ * file does (read from a pipe restarts, from a socket with a receive time-out fails).
  */
 bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
 
@@ -25,7 +25,10 @@ bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
  */
 bool sf_syscall_mends(int32_t number);
 
-/* What a blocked thread waits for, for people: "futex 0x7f.. (a lock or condition)", "fd 5 (pipe:[123])". */
+/*
+ * What a blocked thread waits for, for people: "futex 0x7f.. (a lock or condition)", "fd 5
+ * (pipe:[123])".
+ */
 void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,
 			 size_t size);
 

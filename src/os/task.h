@@ -59,7 +59,10 @@ char sf_task_letter(int32_t pid, int32_t tid, int *cpu_ret);
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 
-/* The thread's id in the innermost pid namespace that it is in; `tid` when the kernel does not tell. */
+/*
+ * The thread's id in the innermost pid namespace that it is in; `tid` when the kernel does not
+ * tell.
+ */
 int32_t sf_task_inner_id(int32_t pid, int32_t tid);
 
 /* The process that traces this thread, 0 if none. */

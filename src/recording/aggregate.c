@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums that need one look at each sample; function_totals.c and call_tree.c do what needs stacks. */
+/*
+ * The sums that need one look at each sample; function_totals.c and call_tree.c do what needs
+ * stacks.
+ */
 #include "recording/aggregate.h"
 
 #include <stdlib.h>

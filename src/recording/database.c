@@ -139,7 +139,9 @@ static bool open_hostile(const char *path, int flags, sqlite3 **ret, struct sf_e
 			       "BEGIN; SELECT count(*) FROM sqlite_schema", err);
 }
 
-/* Asked by name: closing a descriptor of a file would drop the locks of a writer in this process. */
+/*
+ * Asked by name: closing a descriptor of a file would drop the locks of a writer in this process.
+ */
 static bool check_file(const char *path, struct sf_error *err)
 {
 	struct stat status;

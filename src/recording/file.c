@@ -2,8 +2,8 @@
 /*
  * The file behind a recording that is being written.
  *
- * One writer at a time: a flock on the file says so for as long as the writer lives, and ends with it
- * however it ends. The descriptor stays open until SQLite has closed its own, because closing
+ * One writer at a time: a flock on the file says so for as long as the writer lives, and ends with
+ * it however it ends. The descriptor stays open until SQLite has closed its own, because closing
  * any descriptor of a file drops all of SQLite's (POSIX) locks on it in this process.
  *
  * The journal is a rollback journal, deleted after each transaction. A write-ahead log was the

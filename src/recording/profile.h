@@ -41,7 +41,9 @@ struct sf_profile_frame {
 	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in several */
 };
 
-/* A stack is a node: its innermost frame, and the node of its caller. A parent's number is smaller. */
+/*
+ * A stack is a node: its innermost frame, and the node of its caller. A parent's number is smaller.
+ */
 struct sf_profile_node {
 	uint32_t parent;   /* 0: the root */
 	uint32_t frame;
@@ -153,8 +155,8 @@ bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filte
 		       struct sf_error *err);
 
 /*
- * Java functions are one whatever they were found as. Afterwards they are one for each kind of frame, "name [c2]",
- * "name [inlined]", and have that kind.
+ * Java functions are one whatever they were found as. Afterwards they are one for each kind of
+ * frame, "name [c2]", "name [inlined]", and have that kind.
  */
 bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
 

@@ -65,9 +65,9 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);
 /*
- * A thread's number. The same tid again is the same thread until it has ended, then a new one; but a process's
- * first thread (its tid is the pid) stays the same when it comes again, as it does with an exec. Tell
- * of its process first; one that is not known is added without a name.
+ * A thread's number. The same tid again is the same thread until it has ended, then a new one; but
+ * a process's first thread (its tid is the pid) stays the same when it comes again, as it does with
+ * an exec. Tell of its process first; one that is not known is added without a name.
  */
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
 			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err);
@@ -80,9 +80,9 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
 			 struct sf_error *err);
 
 /*
- * A place in code that a virtual machine made, by what is there: its functions, innermost first. They are told at
- * once, as nobody can tell them later. A managed frame of a stack (sf_kind_is_managed) has the number that
- * comes back in its `address`.
+ * A place in code that a virtual machine made, by what is there: its functions, innermost first.
+ * They are told at once, as nobody can tell them later. A managed frame of a stack
+ * (sf_kind_is_managed) has the number that comes back in its `address`.
  */
 struct sf_recording_name;
 bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,

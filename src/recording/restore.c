@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading back what a reopened recording needs to be named and finished: modules, frames,
- * functions, which frames have names already, and the totals. Numbers are given in the order in which
- * they were interned, so adding the rows by id gives each its old number again; a file where that does
- * not come out is damaged.
+ * functions, which frames have names already, and the totals. Numbers are given in the order in
+ * which they were interned, so adding the rows by id gives each its old number again; a file where
+ * that does not come out is damaged.
  */
 #include <stdlib.h>
 #include <string.h>

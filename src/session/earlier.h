@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completing the stack of a thread that sleeps and was not interrupted. Its walk may need a register
- * that only the thread knows. If an earlier, complete walk of the same thread passed through a
- * frame at the place in which this one ended, and every return address from there on still stands in
- * the copied stack where that walk found it, then the callers are the same: they are taken over, and
- * marked (SF_VIA_EARLIER).
+ * Completing the stack of a thread that sleeps and was not interrupted. Its walk may need a
+ * register that only the thread knows. If an earlier, complete walk of the same thread passed
+ * through a frame at the place in which this one ended, and every return address from there on
+ * still stands in the copied stack where that walk found it, then the callers are the same: they
+ * are taken over, and marked (SF_VIA_EARLIER).
  */
 #ifndef SF_SESSION_EARLIER_H
 #define SF_SESSION_EARLIER_H

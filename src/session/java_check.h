@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be shown of Java in a process, found out without touching it: for `stillframe doctor`. */
+/*
+ * What can be shown of Java in a process, found out without touching it: for `stillframe doctor`.
+ */
 #ifndef SF_SESSION_JAVA_CHECK_H
 #define SF_SESSION_JAVA_CHECK_H
 

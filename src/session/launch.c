@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * What goes through the pipe: this, and so many bytes of "NAME=value" texts, each with its zero. Less than a
- * pipe holds, so that writing never waits for the child.
+ * What goes through the pipe: this, and so many bytes of "NAME=value" texts, each with its zero.
+ * Less than a pipe holds, so that writing never waits for the child.
  */
 struct word {
 	uint32_t size;
@@ -89,7 +89,10 @@ bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 	return true;
 }
 
-/* The message for take_word(); the caller frees it. NULL: it would be too long, or there is no memory. */
+/*
+ * The message for take_word(); the caller frees it. NULL: it would be too long, or there is no
+ * memory.
+ */
 static char *make_word(const char *const *environment, size_t *size_ret)
 {
 	char *message = calloc(1, sizeof(struct word) + MAX_ENVIRONMENT);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launching the command that is to be recorded. It keeps our terminal, process group, environment (and what the
- * engine adds to it) and signal dispositions; it starts to run when we are ready to watch.
+ * Launching the command that is to be recorded. It keeps our terminal, process group, environment
+ * (and what the engine adds to it) and signal dispositions; it starts to run when we are ready to
+ * watch.
  */
 #ifndef SF_SESSION_LAUNCH_H
 #define SF_SESSION_LAUNCH_H
@@ -19,8 +20,8 @@ struct sf_launched {
 bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err);
 
 /*
- * Lets it exec, with these "NAME=value" texts (NULL at the end; or NULL) in its environment besides what it inherits;
- * false when it could not (no such command), and then it has ended.
+ * Lets it exec, with these "NAME=value" texts (NULL at the end; or NULL) in its environment besides
+ * what it inherits; false when it could not (no such command), and then it has ended.
  */
 bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
 		  struct sf_error *err);

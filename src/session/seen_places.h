@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in managed code as engines on the inside name them: by a key of the process's own, which is
- * described some time after the first frame that has it, or never. Here keys become the recording's
- * places. Ordinary code, one thread at a time.
+ * Places in managed code as engines on the inside name them: by a key of the process's own, which
+ * is described some time after the first frame that has it, or never. Here keys become the
+ * recording's places. Ordinary code, one thread at a time.
  */
 #ifndef SF_SESSION_SEEN_PLACES_H
 #define SF_SESSION_SEEN_PLACES_H
@@ -25,7 +25,9 @@ struct sf_seen_places {
 bool sf_seen_places_init(struct sf_seen_places *seen);
 void sf_seen_places_deinit(struct sf_seen_places *seen);
 
-/* The functions at the place that process `pid` calls `key`. Of the same key the first ones hold. */
+/*
+ * The functions at the place that process `pid` calls `key`. Of the same key the first ones hold.
+ */
 bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
 			 uint64_t key, const struct sf_recording_name *names, size_t n,
 			 struct sf_error *err);

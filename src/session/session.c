@@ -28,7 +28,10 @@ void sf_session_stop(void)
 		atomic_load(&running_engine)->stop(capture);
 }
 
-/* Opens the engine, and lets the command go: what the engine needs in its environment is known then. */
+/*
+ * Opens the engine, and lets the command go: what the engine needs in its environment is known
+ * then.
+ */
 static bool start(const struct sf_session_options *options, struct sf_capture **ret,
 		  struct sf_error *err)
 {

@@ -2,8 +2,8 @@
 /*
  * The one place where target, engine, unwind tables, symbols and recording meet.
  *
- * A session records: it runs an engine, walks the stills that come, and writes the recording; at the
- * end it names the addresses. Or it dumps: every thread's stack, once.
+ * A session records: it runs an engine, walks the stills that come, and writes the recording; at
+ * the end it names the addresses. Or it dumps: every thread's stack, once.
  */
 #ifndef SF_SESSION_SESSION_H
 #define SF_SESSION_SESSION_H
@@ -36,8 +36,9 @@ struct sf_session_result {
 };
 
 /*
- * Records until the target ends, the time is over, or sf_session_stop. False when nothing was recorded, or
- * when the recording was cut short (then result->cut_short, the rest is filled in all the same).
+ * Records until the target ends, the time is over, or sf_session_stop. False when nothing was
+ * recorded, or when the recording was cut short (then result->cut_short, the rest is filled in all
+ * the same).
  */
 bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
 		       struct sf_error *err);
@@ -47,8 +48,8 @@ void sf_session_stop(void);
 
 /*
  * Reads a recording for a view. One whose stillframe was killed is finished first, where it can
- * be written: its addresses are named from the files that still are what was mapped then. A stream file
- * (stream/file.h) is imported on the way (session/import.h).
+ * be written: its addresses are named from the files that still are what was mapped then. A stream
+ * file (stream/file.h) is imported on the way (session/import.h).
  */
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 

@@ -103,8 +103,8 @@ static bool may_be_stale(const struct sf_trace *trace)
 }
 
 /*
- * What a virtual machine knows of its thread is of this moment, the stack of the one in which it was taken: the two
- * belong together only if the thread has slept throughout.
+ * What a virtual machine knows of its thread is of this moment, the stack of the one in which it
+ * was taken: the two belong together only if the thread has slept throughout.
  */
 static bool slept_on(const struct sf_still *still)
 {
@@ -112,7 +112,10 @@ static bool slept_on(const struct sf_still *still)
 	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
 }
 
-/* Again, with what the virtual machine knows of its thread. That costs some reads, and is rarely needed. */
+/*
+ * Again, with what the virtual machine knows of its thread. That costs some reads, and is rarely
+ * needed.
+ */
 static void walk_as_known(struct sf_walker *walker, struct sf_java *java, struct sf_still *still)
 {
 	walker->lacks_registers = walker->trace.end == SF_END_REGISTER;

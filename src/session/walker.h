@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking the stills of a session: knows the processes' code maps, renews them when an address is in
- * none, and holds the buffer for the trace.
+ * Walking the stills of a session: knows the processes' code maps, renews them when an address is
+ * in none, and holds the buffer for the trace.
  */
 #ifndef SF_SESSION_WALKER_H
 #define SF_SESSION_WALKER_H
@@ -39,12 +39,15 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
 struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid);
 
 /*
- * What the user should read about the virtual machine of a process: why its frames are not shown, what is missing.
- * Once: NULL when there is nothing (new) to say.
+ * What the user should read about the virtual machine of a process: why its frames are not shown,
+ * what is missing. Once: NULL when there is nothing (new) to say.
  */
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid);
 
-/* "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it runs. */
+/*
+ * "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it
+ * runs.
+ */
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size);
 
 #endif

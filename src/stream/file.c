@@ -3,8 +3,8 @@
  * Used inside any program (by the agent's keeper) as well as by stillframe: only libc, plain
  * descriptors, and one buffer, which grows to the largest record that is read.
  *
- * A file is created under its own name, not renamed at the end: what a program wrote before it crashed is
- * what one wants to read.
+ * A file is created under its own name, not renamed at the end: what a program wrote before it
+ * crashed is what one wants to read.
  */
 #include "stream/file.h"
 
@@ -122,7 +122,10 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size)
 	return true;
 }
 
-/* The program has closed our descriptor, or put another file under its number: the file is opened anew. */
+/*
+ * The program has closed our descriptor, or put another file under its number: the file is opened
+ * anew.
+ */
 static bool reopen(struct sf_stream_file *file, struct sf_error *err)
 {
 	struct sf_own_fd again = sf_own_fd_make(open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));

@@ -15,13 +15,16 @@ struct sf_stream_file;
 /* Whether the file at this path begins as a stream does; false also when it cannot be read. */
 bool sf_stream_is(const char *path);
 
-/* Creates (mode 0600, replaced if it exists) or opens a file. sf_stream_file_close in any case but failure. */
+/*
+ * Creates (mode 0600, replaced if it exists) or opens a file. sf_stream_file_close in any case but
+ * failure.
+ */
 bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
 /*
- * Goes on behind the last whole record of a stream that another program of this process wrote (before an exec). What is no
- * stream of this user's, or not there, is created anew.
+ * Goes on behind the last whole record of a stream that another program of this process wrote
+ * (before an exec). What is no stream of this user's, or not there, is created anew.
  */
 bool sf_stream_file_continue(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
@@ -31,8 +34,8 @@ bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_head
 bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err);
 
 /*
- * The next record, checked; valid until the next call. NULL with err->code SF_OK at the end; a file that
- * was cut off in the middle of a record ends there. Else NULL and an error.
+ * The next record, checked; valid until the next call. NULL with err->code SF_OK at the end; a file
+ * that was cut off in the middle of a record ends there. Else NULL and an error.
  */
 const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err);
 
@@ -42,14 +45,15 @@ bool sf_stream_file_is_cut(const struct sf_stream_file *file);
 void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, errors are lost */
 
 /*
- * In a forked child: only the descriptor is closed. What waits in the buffer is the parent's to write, and
- * the memory is left alone, as another thread may have been changing it when the process was copied.
+ * In a forked child: only the descriptor is closed. What waits in the buffer is the parent's to
+ * write, and the memory is left alone, as another thread may have been changing it when the process
+ * was copied.
  */
 void sf_stream_file_abandon(struct sf_stream_file *file);
 
 /*
- * Its descriptor, and: another thread's table has that, too (os/own_fd.h); here it is closed, and the file is
- * that thread's.
+ * Its descriptor, and: another thread's table has that, too (os/own_fd.h); here it is closed, and
+ * the file is that thread's.
  */
 int sf_stream_file_fd(const struct sf_stream_file *file);
 void sf_stream_file_leave(const struct sf_stream_file *file);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that leave a process with the agent inside: through shared memory (frozen/outbox.h) to
- * stillframe, or into a stream file, which every command takes in the place of a recording.
+ * The records that leave a process with the agent inside: through shared memory (frozen/outbox.h)
+ * to stillframe, or into a stream file, which every command takes in the place of a recording.
  *
- * Little-endian, 8-byte aligned, each begins with a sf_record_header whose size is a multiple of 8. Text
- * is not zero-terminated: its length is given, zeros fill up to the record's size. Numbers (serials,
- * images, labels) are the sender's, from 1, and never used again. What refers to a number comes after what
- * introduces it, except where many threads write: a reader keeps no such promise for granted.
+ * Little-endian, 8-byte aligned, each begins with a sf_record_header whose size is a multiple of 8.
+ * Text is not zero-terminated: its length is given, zeros fill up to the record's size. Numbers
+ * (serials, images, labels) are the sender's, from 1, and never used again. What refers to a number
+ * comes after what introduces it, except where many threads write: a reader keeps no such promise
+ * for granted.
  *
- * To add a record: a line in SF_STREAM_TYPES (frozen/record.h), a struct, its check in check.c, its line in
- * docs/stream.md. A reader passes over types that it does not know. What changes the meaning of an
- * old one needs a new SF_STREAM_VERSION.
+ * To add a record: a line in SF_STREAM_TYPES (frozen/record.h), a struct, its check in check.c, its
+ * line in docs/stream.md. A reader passes over types that it does not know. What changes the
+ * meaning of an old one needs a new SF_STREAM_VERSION.
  */
 #ifndef SF_STREAM_RECORD_H
 #define SF_STREAM_RECORD_H

@@ -4,12 +4,11 @@
  * files and lines. Through elfutils; demangled by libiberty (C++ and Rust).
  *
  * Sources, best first: DWARF in the file, in its separate debug file (by build id under
- * /usr/lib/debug/.build-id, by .gnu_debuglink beside the file, in .debug and under /usr/lib/debug; also
- * .gnu_debugaltlink), ELF .symtab, the one in .gnu_debugdata, .dynsym.
- * Stubs that call other modules are named after what they call (memcpy@plt). Where no symbol says
- * what a function is called, its call frame information still says where it starts; its name is then
- * that address in the image, "0x5fcff0 in python3.11", the same for all its addresses.
- * All of it is hostile input.
+ * /usr/lib/debug/.build-id, by .gnu_debuglink beside the file, in .debug and under /usr/lib/debug;
+ * also .gnu_debugaltlink), ELF .symtab, the one in .gnu_debugdata, .dynsym. Stubs that call other
+ * modules are named after what they call (memcpy@plt). Where no symbol says what a function is
+ * called, its call frame information still says where it starts; its name is then that address in
+ * the image, "0x5fcff0 in python3.11", the same for all its addresses. All of it is hostile input.
  */
 #ifndef SF_SYMBOLS_SYMBOLS_H
 #define SF_SYMBOLS_SYMBOLS_H
@@ -48,13 +47,17 @@ void sf_symbols_close(struct sf_symbols *symbols); /* takes NULL */
 
 /*
  * Resolves `n` addresses (unrelocated, as in the file; for a return address pass pc - 1), in any
- * order, duplicates allowed. Grouped by compilation unit, so that each is read once: 10,000 addresses in 100 MB
- * of debug data take seconds. Calls `fn` once for each address of which something is known.
+ * order, duplicates allowed. Grouped by compilation unit, so that each is read once: 10,000
+ * addresses in 100 MB of debug data take seconds. Calls `fn` once for each address of which
+ * something is known.
  */
 bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, size_t n,
 			sf_location_fn *fn, void *arg, struct sf_error *err);
 
-/* A C++ or Rust name made readable, from malloc; a copy of `name` if it is neither. NULL: no memory. */
+/*
+ * A C++ or Rust name made readable, from malloc; a copy of `name` if it is neither. NULL: no
+ * memory.
+ */
 char *sf_demangle(const char *name);
 
 #endif

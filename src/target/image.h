@@ -35,12 +35,15 @@ struct sf_image {
 	char     note[200];     /* why the file or the table is missing; "" if nothing is */
 };
 
-/* Where the file's headers want the byte at `offset` of it to be; false when no segment holds it. */
+/*
+ * Where the file's headers want the byte at `offset` of it to be; false when no segment holds it.
+ */
 bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret);
 
 /*
- * Closes the file, keeps what code maps need of it: for an agent, which must not hold descriptors in a process
- * that is not its own. A table that is missing by then stays so, unless the caller opens the file anew.
+ * Closes the file, keeps what code maps need of it: for an agent, which must not hold descriptors
+ * in a process that is not its own. A table that is missing by then stays so, unless the caller
+ * opens the file anew.
  */
 void sf_image_close(struct sf_image *image);
 

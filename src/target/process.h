@@ -23,16 +23,16 @@ void sf_process_init(struct sf_process *process, int32_t pid);
 void sf_process_deinit(struct sf_process *process);
 
 /*
- * Reads the memory map anew, opens and loads images that are new, and replaces process->map (the old
- * one is freed: no walk may be using it). On failure the old map stays.
+ * Reads the memory map anew, opens and loads images that are new, and replaces process->map (the
+ * old one is freed: no walk may be using it). On failure the old map stays.
  */
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * The same, for a pc that no region holds, but at most as often as keeps its cost below a twentieth of
- * the time; a third in a process's first second, when the loader maps its libraries. True
- * when the map was renewed.
+ * The same, for a pc that no region holds, but at most as often as keeps its cost below a twentieth
+ * of the time; a third in a process's first second, when the loader maps its libraries. True when
+ * the map was renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stretches of addresses, each with the rows of the function that it was cut from: what overlaps, what
- * is on top, what fills a hole. Zeroed memory is an empty list; sf_vec_deinit frees it.
+ * Stretches of addresses, each with the rows of the function that it was cut from: what overlaps,
+ * what is on top, what fills a hole. Zeroed memory is an empty list; sf_vec_deinit frees it.
  */
 #ifndef SF_UNWIND_SPANS_H
 #define SF_UNWIND_SPANS_H
@@ -27,12 +27,14 @@ bool sf_spans_cover(const struct sf_spans *settled, uint32_t start, uint32_t end
 void sf_spans_sort(struct sf_spans *spans);
 
 /*
- * Sorted spans that may overlap, to disjoint ones: the one that comes later is on top. *ret is empty before. False
- * when memory ran out: *ret is to be freed all the same.
+ * Sorted spans that may overlap, to disjoint ones: the one that comes later is on top. *ret is
+ * empty before. False when memory ran out: *ret is to be freed all the same.
  */
 bool sf_spans_flatten(const struct sf_spans *sorted, struct sf_spans *ret);
 
-/* All of `first`, and of `second` what lies in the holes. Both are sorted and disjoint. As above. */
+/*
+ * All of `first`, and of `second` what lies in the holes. Both are sorted and disjoint. As above.
+ */
 bool sf_spans_merge(const struct sf_spans *first, const struct sf_spans *second,
 		    struct sf_spans *ret);
 

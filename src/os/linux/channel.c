@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unix sockets of type SOCK_SEQPACKET (unix(7)). Nothing here waits for the other end but
- * sf_channel_connect (a full queue of callers, at most CALL_S) and sf_channel_receive (the caller's time-out).
+ * sf_channel_connect (a full queue of callers, at most CALL_S) and sf_channel_receive (the caller's
+ * time-out).
  */
 #include "os/channel.h"
 

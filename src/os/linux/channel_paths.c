@@ -89,7 +89,10 @@ static bool find_place(int32_t pid, struct place *ret)
 	return true;
 }
 
-/* Where another process's folder may be, best first. To add one: a line, and what is put in for %d and %u. */
+/*
+ * Where another process's folder may be, best first. To add one: a line, and what is put in for %d
+ * and %u.
+ */
 static bool guess_folder(unsigned i, const struct place *place, char *ret, size_t size)
 {
 	switch (i) {

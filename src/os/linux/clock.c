@@ -21,7 +21,9 @@
 static timer_t alarm_timer;
 static bool alarm_open;
 
-/* Where sf_alarm_bound is to be left to, while it is in its call. Of the one thread with an alarm. */
+/*
+ * Where sf_alarm_bound is to be left to, while it is in its call. Of the one thread with an alarm.
+ */
 static sigjmp_buf bound_end;
 static volatile sig_atomic_t is_bound;
 

@@ -89,9 +89,9 @@ static enum sf_hold why_refused(int32_t tid, int error)
  * ones included, and those wake its system calls. The round trip costs the same either way
  * (docs/benchmarks.md, "Holding a thread").
  *
- * Why it is bound by the alarm: an exec holds a mutex that SEIZE wants (cred_guard_mutex), and waits for
- * its process's other threads to end; one that we hold or asked for ends only when we take note of it. SEIZE
- * waits for ever then, as a signal makes it start again (ERESTARTNOINTR).
+ * Why it is bound by the alarm: an exec holds a mutex that SEIZE wants (cred_guard_mutex), and
+ * waits for its process's other threads to end; one that we hold or asked for ends only when we
+ * take note of it. SEIZE waits for ever then, as a signal makes it start again (ERESTARTNOINTR).
  */
 enum sf_hold sf_hold_ask(int32_t tid)
 {
@@ -99,7 +99,10 @@ enum sf_hold sf_hold_ask(int32_t tid)
 
 	if (sf_alarm_bound(seize, &call) && call.result != 0)
 		return why_refused(tid, call.error);
-	/* Fails when the thread ended meanwhile, and the wait will say so; or when it was not seized. */
+	/*
+	 * Fails when the thread ended meanwhile, and the wait will say so; or when it was not
+	 * seized.
+	 */
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 && !is_ours(tid))
 		return SF_HOLD_BARRED;
 	return SF_HOLD_ASKED;
@@ -116,7 +119,10 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	if (!ret->stopped)
 		return true;
 	event = status >> 16;
-	/* A thread in a job control stop shows its signal instead of SIGTRAP, and stays in that stop. */
+	/*
+	 * A thread in a job control stop shows its signal instead of SIGTRAP, and stays in that
+	 * stop.
+	 */
 	ret->ours = event == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
 	ret->signal = event ? 0 : WSTOPSIG(status);
 	return true;
@@ -130,9 +136,10 @@ static bool get_registers(const struct sf_held *held, struct user_regs_struct *r
 }
 
 /*
- * A thread that was running when we asked may have entered a system call before it stopped, one that
- * answers an interruption with EINTR and not by restarting (sf_syscall_mends). No signal came, so
- * nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler runs".
+ * A thread that was running when we asked may have entered a system call before it stopped, one
+ * that answers an interruption with EINTR and not by restarting (sf_syscall_mends). No signal came,
+ * so nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler
+ * runs".
  */
 static void mend_system_call(const struct sf_held *held)
 {
@@ -183,9 +190,10 @@ void sf_cpu_move(int cpu)
 }
 
 /*
- * Two means. A nice value below that of everyone else (root or CAP_SYS_NICE). And a short slice, which
- * gives an early deadline at each wake-up and needs no right: since Linux 6.12 sched_runtime of an
- * ordinary thread asks for one (kernel: Documentation/scheduler/sched-eevdf.rst); older kernels ignore it.
+ * Two means. A nice value below that of everyone else (root or CAP_SYS_NICE). And a short slice,
+ * which gives an early deadline at each wake-up and needs no right: since Linux 6.12 sched_runtime
+ * of an ordinary thread asks for one (kernel: Documentation/scheduler/sched-eevdf.rst); older
+ * kernels ignore it.
  */
 void sf_cpu_prefer(void)
 {
@@ -206,7 +214,10 @@ void sf_cpu_prefer(void)
 }
 
 /* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
-/* A container's filter answers in the kernel's place, which would say that this is no tracee of ours. */
+/*
+ * A container's filter answers in the kernel's place, which would say that this is no tracee of
+ * ours.
+ */
 static bool is_filtered(int32_t pid)
 {
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0 && errno != ESRCH;

@@ -74,7 +74,10 @@ static bool add_new(struct sf_ids *ids, int32_t id)
 	return id <= 0 || has(ids, id) || sf_vec_push(&ids->ids, id);
 }
 
-/* Looks at every process of the machine. Usually two rounds: children mostly stand behind their parents. */
+/*
+ * Looks at every process of the machine. Usually two rounds: children mostly stand behind their
+ * parents.
+ */
 static bool add_by_parent(struct sf_ids *parents)
 {
 	struct sf_ids all = { 0 };
@@ -202,7 +205,9 @@ void sf_process_command(int32_t pid, char *ret, size_t size)
 	}
 }
 
-/* A process's CPU clock, from its pid (kernel: include/linux/posix-timers_types.h, CPUCLOCK_SCHED). */
+/*
+ * A process's CPU clock, from its pid (kernel: include/linux/posix-timers_types.h, CPUCLOCK_SCHED).
+ */
 bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
 {
 	struct timespec time;
@@ -214,10 +219,10 @@ bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
 }
 
 /*
- * Fields of proc_pid_stat(5): 3 state, 20 threads, 22 start time, 26 start of code, 28 of the stack.
- * A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap it. No
- * threads at all: at this moment another thread takes over the pid (exec, de_thread() in the kernel's
- * fs/exec.c), or the process is being reaped.
+ * Fields of proc_pid_stat(5): 3 state, 20 threads, 22 start time, 26 start of code, 28 of the
+ * stack. A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap
+ * it. No threads at all: at this moment another thread takes over the pid (exec, de_thread() in the
+ * kernel's fs/exec.c), or the process is being reaped.
  */
 bool sf_process_program(int32_t pid, struct sf_program *ret)
 {

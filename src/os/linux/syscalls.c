@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table says of each system call in which threads use to sleep whether an interruption by
- * ptrace leaves it whole. Measured (docs/engines.md, "System calls and interruptions") and read from the
- * kernel's sources: calls that return ERESTARTSYS, ERESTARTNOHAND or ERESTART_RESTARTBLOCK go on; those
- * that return EINTR fail. What is not in the table is never interrupted.
+ * ptrace leaves it whole. Measured (docs/engines.md, "System calls and interruptions") and read
+ * from the kernel's sources: calls that return ERESTARTSYS, ERESTARTNOHAND or ERESTART_RESTARTBLOCK
+ * go on; those that return EINTR fail. What is not in the table is never interrupted.
  *
  * To add one: add a line, and a thread to tests/programs/eintr_table.c.
  */

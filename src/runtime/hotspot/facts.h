@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Java virtual machine says about itself, for `stillframe doctor`; only its memory is read. */
+/*
+ * What a Java virtual machine says about itself, for `stillframe doctor`; only its memory is read.
+ */
 #ifndef SF_RUNTIME_HOTSPOT_FACTS_H
 #define SF_RUNTIME_HOTSPOT_FACTS_H
 

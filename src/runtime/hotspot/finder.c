@@ -9,8 +9,8 @@
 #include "os/task.h"
 
 /*
- * A virtual machine that is just starting is tried again, often at first: its library is mapped before
- * its tables are filled in, and these before it makes code.
+ * A virtual machine that is just starting is tried again, often at first: its library is mapped
+ * before its tables are filled in, and these before it makes code.
  */
 #define TRY_PAUSE_NS 20000000
 #define MAX_DOUBLINGS 6

@@ -14,8 +14,8 @@ struct sf_load_library {
 };
 
 /*
- * `fd` is open on `path`. Where the target sees the same file, that; else a new file in its /tmp that only it
- * may read.
+ * `fd` is open on `path`. Where the target sees the same file, that; else a new file in its /tmp
+ * that only it may read.
  */
 bool sf_load_library_show(const struct sf_load_target *target, const char *path, int fd,
 			  struct sf_load_library *ret, struct sf_error *err);

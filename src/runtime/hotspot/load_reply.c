@@ -131,7 +131,9 @@ static bool refuse(const char *words, int pid, struct sf_error *err)
 		       pid, *words ? words : "it does not say why");
 }
 
-/* JDK 8 answers with the agent's own number alone. JDK 24 and later answer 0 to what failed, too. */
+/*
+ * JDK 8 answers with the agent's own number alone. JDK 24 and later answer 0 to what failed, too.
+ */
 bool sf_load_judge(const char *reply, size_t size, int pid, struct sf_error *err)
 {
 	char words[WORDS_SIZE];

@@ -3,8 +3,8 @@
  * The texts of HotSpot's attach protocol (HotSpot: os/posix/attachListener_posix.cpp, since 24
  * services/attachListener.cpp). Version 1: "1", a command and always three arguments, each with a
  * zero behind it, and each of up to 1024 bytes. Version 2: "2", the number of bytes that follow,
- * a command and any number of arguments. A reply is a number, a line end, and a text up to the end of the
- * connection; replies are hostile.
+ * a command and any number of arguments. A reply is a number, a line end, and a text up to the end
+ * of the connection; replies are hostile.
  */
 #ifndef SF_RUNTIME_HOTSPOT_LOAD_REPLY_H
 #define SF_RUNTIME_HOTSPOT_LOAD_REPLY_H
@@ -29,8 +29,8 @@ bool sf_load_fits_v1(const char *const arguments[SF_LOAD_ARGUMENTS]);
 bool sf_load_knows_v2(const char *reply, size_t size);
 
 /*
- * Whether the reply to "load" says that the agent was loaded and took its options; if not, err says what it
- * says, on one line, cut to size, with nothing in it that a terminal would obey.
+ * Whether the reply to "load" says that the agent was loaded and took its options; if not, err says
+ * what it says, on one line, cut to size, with nothing in it that a terminal would obey.
  */
 bool sf_load_judge(const char *reply, size_t size, int pid, struct sf_error *err);
 

@@ -82,7 +82,9 @@ static int try_connect(const struct sf_load_target *target)
 
 /* --- the trigger --- */
 
-/* The machine obeys it only where its own user, or root, owns it; some file systems change owners. */
+/*
+ * The machine obeys it only where its own user, or root, owns it; some file systems change owners.
+ */
 static bool make_trigger_in(const struct sf_load_target *target, int folder, const char *name,
 			    bool *made_ret)
 {

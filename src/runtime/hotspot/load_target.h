@@ -24,8 +24,8 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 void sf_load_target_close(struct sf_load_target *target);
 
 /*
- * The path, as it sees it, of a library that it has mapped already and whose file name begins so, "" if it
- * has none; *deleted_ret: nothing stands there any more.
+ * The path, as it sees it, of a library that it has mapped already and whose file name begins so,
+ * "" if it has none; *deleted_ret: nothing stands there any more.
  */
 void sf_load_target_mapped(const struct sf_load_target *target, const char *name, char *ret,
 			   unsigned long size, bool *deleted_ret);

@@ -18,8 +18,8 @@
 #define INJECTED 0x400       /* access flag, up to JDK 20: the name is not in the pool */
 
 /*
- * The references of the generational ZGC are shifted, with colours below; it is an option in 21 and 22, and the
- * only ZGC from 24 on (HotSpot: gc/z/zAddress.hpp).
+ * The references of the generational ZGC are shifted, with colours below; it is an option in 21 and
+ * 22, and the only ZGC from 24 on (HotSpot: gc/z/zAddress.hpp).
  */
 static void find_colours(struct sf_java_objects *ret, const struct sf_hotspot *hotspot,
 			 const struct sf_reader *memory)
@@ -80,7 +80,10 @@ static bool class_of(const struct heap *heap, uint64_t object, uint64_t *ret)
 	return true;
 }
 
-/* A reference of full width. One with stale colours may lead to where an object was: it is not followed. */
+/*
+ * A reference of full width. One with stale colours may lead to where an object was: it is not
+ * followed.
+ */
 static bool wide_reference(const struct heap *heap, uint64_t address, uint64_t *ret)
 {
 	uint64_t shift, bad;
@@ -295,7 +298,10 @@ static bool read_string(const struct heap *heap, uint64_t string, char *ret, siz
 		return false;
 	if (n > sizeof(bytes))
 		n = sizeof(bytes);
-	/* Without compressed classes the elements started at the next multiple of eight, up to JDK 22 (JDK-8139457). */
+	/*
+	 * Without compressed classes the elements started at the next multiple of eight, up to JDK
+	 * 22 (JDK-8139457).
+	 */
 	length_at += !objects->compact_headers && !objects->compressed_classes &&
 		     heap->hotspot->version < 23 ? 8 : 4;
 	if (!sf_read(heap->memory, bytes, array + length_at, n))
@@ -317,7 +323,10 @@ static bool is_object_of(const struct heap *heap, uint64_t object, uint64_t thre
 	       points_back(heap, object, thread);
 }
 
-/* The field is a handle, which points to a slot with the reference; up to JDK 13 the reference itself. */
+/*
+ * The field is a handle, which points to a slot with the reference; up to JDK 13 the reference
+ * itself.
+ */
 static bool find_object(const struct heap *heap, uint64_t thread, uint64_t *ret)
 {
 	uint64_t handle;
