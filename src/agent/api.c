@@ -82,7 +82,8 @@ static int pause_or_resume(bool pause)
 	int saved_errno = errno;
 	struct sf_error err = { 0 };
 	bool ok = sf_agent_running() ||
-		  sf_fail(&err, SF_E_INPUT, "nothing is being sampled: sf_profile_start() comes first");
+		  sf_fail(&err, SF_E_INPUT,
+			  "nothing is being sampled: sf_profile_start() comes first");
 
 	if (ok) {
 		sf_visit_begin();

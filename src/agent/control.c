@@ -35,7 +35,8 @@ static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_e
 }
 
 /* How the start went. The channel is the keeper's on success, and closed on failure. */
-static bool answer(bool ok, int channel, struct sf_agent_options *options, const struct sf_error *err)
+static bool answer(bool ok, int channel, struct sf_agent_options *options,
+		   const struct sf_error *err)
 {
 	if (!ok) {
 		sf_control_send(channel, SF_CONTROL_REFUSED, err->text, -1, NULL);
@@ -74,7 +75,8 @@ static struct {
 	struct sf_own_fd own;
 	char path[SF_CHANNEL_PATH];
 	_Atomic bool quit;
-	_Atomic int waiting;     /* the channel of a caller who has not said anything yet; -1: none */
+	_Atomic int waiting;     /* the channel of a caller who has not said anything yet; -1:
+				  * none */
 	int32_t tid;
 } listener = { .mutex = PTHREAD_MUTEX_INITIALIZER, .own = SF_NO_OWN_FD, .waiting = -1 };
 

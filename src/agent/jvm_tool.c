@@ -25,7 +25,8 @@
 #define WANTS_TO_ASK 2u              /* java-walk=agct or both */
 
 static struct {
-	struct sf_jni_vm *_Atomic vm; /* NULL: no machine has loaded us, or was met; set when all else is */
+	struct sf_jni_vm *_Atomic vm; /* NULL: no machine has loaded us, or was met; set when all
+				       * else is */
 	struct sf_jvmti *jvmti;
 	int version;                 /* of the JDK, 0: unknown */
 	_Atomic bool meeting;        /* once */
@@ -404,7 +405,8 @@ static bool look_for_machine(struct sf_error *err)
 			      ".../libstillframe-agent.so=listen, or record -p PID once it runs", err);
 	if (!send(vm, only_meet, PATIENCE_S))
 		return refuse("the Java virtual machine does not answer", err);
-	return atomic_load(&tool.vm) || refuse("the Java virtual machine has no tool interface for us", err);
+	return atomic_load(&tool.vm) ||
+	       refuse("the Java virtual machine has no tool interface for us", err);
 }
 
 static bool may_ask(const struct sf_agent_options *options, struct sf_error *err)

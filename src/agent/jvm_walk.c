@@ -31,10 +31,13 @@ static _Atomic uint64_t distance;    /* 0: not measured yet */
 bool sf_jvm_walk_find(int version, struct sf_error *err)
 {
 	if (version < 1 || version > LAST_VERSION)
-		return sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: what AsyncGetCallTrace of JDK %d answers "
-			       "is not known, of up to %d it is", version, LAST_VERSION);
+		return sf_fail(err, SF_E_UNSUPPORTED,
+			       "java-walk=agct: what AsyncGetCallTrace of JDK %d answers "
+			       "is not known, of up to %d it is",
+			       version, LAST_VERSION);
 	walk = (walk_fn *)(uintptr_t)dlsym(RTLD_DEFAULT, "AsyncGetCallTrace");
-	return walk || sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: this Java virtual machine has no "
+	return walk || sf_fail(err, SF_E_UNSUPPORTED,
+			       "java-walk=agct: this Java virtual machine has no "
 			       "AsyncGetCallTrace");
 }
 
@@ -88,7 +91,8 @@ static uint64_t method_of(uint64_t id)
  * The machine's own handler must get the faults that it provokes on purpose (SafeFetch) where it
  * looks at what may not be there: a fault that is blocked ends the process.
  */
-static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread, void *ucontext)
+static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
+		   void *ucontext)
 {
 	const uint64_t faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1) |
 				UINT64_C(1) << (SIGILL - 1) | UINT64_C(1) << (SIGFPE - 1);

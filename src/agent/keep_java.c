@@ -86,7 +86,8 @@ static bool tell_place(struct sf_keep *keep, uint64_t key, const struct sf_java_
 		add_function(telling, &functions[i], &telling->functions[i]);
 	record.n_functions = (uint32_t)n;
 	record.text_size = (uint32_t)telling->text_size;
-	pieces[1] = (struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
+	pieces[1] =
+		(struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
 	pieces[2] = (struct sf_outbox_piece){ telling->text, telling->text_size };
 	return sf_keep_out_put(keep, SF_STREAM_PLACE, pieces, 3);
 }

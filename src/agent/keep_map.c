@@ -25,7 +25,8 @@
 #define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
 #define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
 #define YOUNG_SHARE 3                 /* so many */
-#define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for tables */
+#define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
+				       * tables */
 #define RETRY_NS 100000000u
 #define YOUNG_RETRY_NS 10000000u
 #define PATIENCE_NS 3000000000u       /* for a stillframe that builds tables */

@@ -55,7 +55,8 @@ uint64_t sf_keep_out_drain(struct sf_keep *keep)
 
 	if (!keep->file)
 		return 0;
-	while ((got = sf_outbox_get(outbox, outbox->size, keep->record, SF_STREAM_MAX_RECORD)) > 0) {
+	while ((got = sf_outbox_get(outbox, outbox->size, keep->record,
+				    SF_STREAM_MAX_RECORD)) > 0) {
 		bytes += record->size;
 		if (!sf_stream_file_put(keep->file, record, &err))
 			note_failure(keep, &err);

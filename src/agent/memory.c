@@ -104,7 +104,8 @@ static bool map_outbox(int flags, int fd, struct sf_error *err)
 /* Its size is sealed: the other end must not trust a file that might shrink under its eyes. */
 static int make_file(struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = memfd_create("stillframe-outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	SF_CLEANUP(close) int fd =
+		memfd_create("stillframe-outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, (off_t)OUTBOX_SIZE) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

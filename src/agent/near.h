@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 struct sf_near {
-	cpu_set_t allowed;   /* without us: kept up to date, as the program may change it for all its threads */
+	cpu_set_t allowed;   /* without us: kept up to date, as the program may change it for all
+			      * its threads */
 	cpu_set_t set;       /* by us, as the kernel gave it back */
 	int      cpu;        /* where it was put; -1: wherever the kernel puts it */
 	uint64_t due_ns;     /* when it wanted to wake */

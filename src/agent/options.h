@@ -21,25 +21,31 @@ enum sf_agent_only { SF_AGENT_ALL, SF_AGENT_REGISTERED, SF_AGENT_MAIN };
 
 struct sf_agent_options {
 	bool        start;            /* anything but an empty text, `listen` alone, or `off` */
-	bool        listen;           /* wait on a socket for stillframe record -p; needs a thread */
+	bool        listen;           /* wait on a socket for stillframe record -p; needs a
+				       * thread */
 	bool        children;         /* forked children and what they exec are sampled, too */
 	const char *connect;          /* the channel of a stillframe that waits; NULL: none */
-	const char *out;              /* the stream file; %p is the process id; default SF_AGENT_OUT */
+	const char *out;              /* the stream file; %p is the process id; default
+				       * SF_AGENT_OUT */
 	int32_t     pid;              /* only this process (connect without children); 0: any */
-	int32_t     first;            /* whose stream is `out` itself, set by lifecycle.c; others append .PID */
+	int32_t     first;            /* whose stream is `out` itself, set by lifecycle.c; others
+				       * append .PID */
 	uint64_t    rate_mhz;         /* as sf_capture_options; default 199 Hz */
 	uint64_t    blocked_rate_mhz; /* default 20 Hz */
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
 	int         java_walk;        /* enum sf_agent_java_walk */
-	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in sf_agent_clocks */
+	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in
+				       * sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */
 	int         only;             /* enum sf_agent_only */
 	const char *threads;          /* POSIX extended regex on thread names, or NULL */
-	uint32_t    per_tick;         /* threads asked at one tick of the sampler's own clock; 0: all. Default 8 */
+	uint32_t    per_tick;         /* threads asked at one tick of the sampler's own clock; 0:
+				       * all. Default 8 */
 	uint32_t    max_depth;        /* default SF_DEFAULT_DEPTH */
 	uint64_t    duration_ns;      /* 0: until stopped */
-	bool        again;            /* after an exec: `out` is gone on with; set by lifecycle.c, no key */
+	bool        again;            /* after an exec: `out` is gone on with; set by lifecycle.c,
+				       * no key */
 	char       *text;             /* what the strings point into; owned */
 };
 

@@ -92,8 +92,8 @@ bool sf_output_is_own(const char *path)
 	started_ns = started_unix_ns();
 	record = sf_stream_file_next(file, &err);
 	process = (const struct sf_stream_process *)(const void *)record;
-	own = record && record->type == SF_STREAM_PROCESS && process->pid == getpid() && started_ns &&
-	      process->unix_ns + SLACK_NS >= started_ns;
+	own = record && record->type == SF_STREAM_PROCESS && process->pid == getpid() &&
+	      started_ns && process->unix_ns + SLACK_NS >= started_ns;
 	sf_stream_file_close(file);
 	return own;
 }

@@ -13,7 +13,8 @@
 #include "frozen/weight.h"
 
 #define TIMEOUT_NS 50000000
-#define DEAF_NS 1000000      /* CPU time in which it blocked us; less, and it is leaving a handler */
+#define DEAF_NS 1000000      /* CPU time in which it blocked us; less, and it is leaving a
+			      * handler */
 
 bool sf_requests_init(struct sf_requests *requests, struct sf_error *err)
 {

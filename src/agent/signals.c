@@ -109,7 +109,8 @@ bool sf_agent_signal_install(int wanted, struct sf_error *err)
 	int number = wanted ? wanted : choose();
 
 	if (!number) {
-		sf_fail(err, SF_E_UNSUPPORTED, "the program uses SIGPROF and all real-time signals");
+		sf_fail(err, SF_E_UNSUPPORTED,
+			"the program uses SIGPROF and all real-time signals");
 		return sf_fail_hint(err, "Name one that may be shared: signal=PROF.");
 	}
 	if (!install(number, err))

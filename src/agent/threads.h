@@ -68,8 +68,10 @@ struct sf_agent_threads {
 	bool     has_names;
 	uint32_t last_serial;
 	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
-	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as were */
-	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan ... */
+	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as
+					       * were */
+	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan
+					       * ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
 	uint64_t n_seatless;                  /* threads that found no seat, at the last scan */

@@ -85,7 +85,8 @@ static bool same(const struct entry *entry, uint64_t hash, const void *bytes, si
 }
 
 /* The slot that holds these bytes, or the empty one where they belong. */
-static uint32_t *find_slot(const struct sf_intern *intern, uint64_t hash, const void *bytes, size_t size)
+static uint32_t *find_slot(const struct sf_intern *intern, uint64_t hash, const void *bytes,
+			   size_t size)
 {
 	size_t mask = intern->n_slots - 1;
 

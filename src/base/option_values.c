@@ -101,7 +101,8 @@ static bool parse_with_unit(const char *text, const struct unit *units, uint64_t
 bool sf_parse_time(const char *text, uint64_t *ns_ret, struct sf_error *err)
 {
 	if (!parse_with_unit(text, time_units, ns_ret))
-		return sf_fail(err, SF_E_INPUT, "'%s' is not a time, such as 10ms, 30s or 2m", text);
+		return sf_fail(err, SF_E_INPUT, "'%s' is not a time, such as 10ms, 30s or 2m",
+			       text);
 	return true;
 }
 

@@ -8,7 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum sf_colour { SF_PLAIN, SF_BOLD, SF_DIM, SF_RED, SF_GREEN, SF_YELLOW, SF_BLUE, SF_MAGENTA, SF_CYAN };
+enum sf_colour {
+	SF_PLAIN, SF_BOLD, SF_DIM, SF_RED, SF_GREEN, SF_YELLOW, SF_BLUE, SF_MAGENTA, SF_CYAN
+};
 
 struct sf_output {
 	FILE *file;

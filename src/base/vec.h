@@ -18,7 +18,8 @@
 
 /* Room for `n` more elements; false when memory ran out, and then nothing has changed. */
 #define sf_vec_reserve(vec, more)                                                                  \
-	sf_vec_grow((void **)&(vec)->items, &(vec)->capacity, (vec)->n, (more), sizeof(*(vec)->items))
+	sf_vec_grow((void **)&(vec)->items, &(vec)->capacity, (vec)->n, (more),                    \
+		    sizeof(*(vec)->items))
 
 /* Appends one element; false when memory ran out. */
 #define sf_vec_push(vec, ...)                                                                      \

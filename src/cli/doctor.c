@@ -88,7 +88,8 @@ static void check_proc(const struct sf_output *output)
 			      "This kernel lacks CONFIG_SCHED_INFO; CPU time cannot be counted.");
 		return;
 	}
-	sf_doctor_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
+	sf_doctor_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran",
+			  "");
 	sf_doctor_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
 		      "/proc tells where threads sleep",
 		      "This kernel lacks CONFIG_HAVE_ARCH_TRACEHOOK: blocked threads have no stack.");
@@ -114,8 +115,9 @@ static void check_cache(const struct sf_output *output)
 	else
 		snprintf(path, sizeof(path), "%s/.cache", home ? home : "");
 	snprintf(text, sizeof(text), "unwind tables are kept in %.3000s/stillframe", path);
-	sf_doctor_finding(output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
-		      "It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
+	sf_doctor_finding(
+		output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
+		"It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
 }
 
 static void check_engines(const struct sf_output *output, int32_t pid)
@@ -138,7 +140,8 @@ static void check_clocks(const struct sf_output *output)
 	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
 	bool fine = sf_perf_clock_works(&perf);
 
-	sf_doctor_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
+	sf_doctor_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)",
+			  perf.text);
 	if (fine && geteuid() == 0)
 		sf_doctor_finding(output, sf_perf_clock_works_unprivileged(&users),
 			      "they do so for other users, too", users.text);

@@ -51,14 +51,17 @@ void sf_doctor_java(const struct sf_output *output, int32_t pid)
 		print_flags(output, &java.facts);
 		return;
 	case SF_JAVA_STARTING:
-		sf_doctor_finding(output, false, "Java: its virtual machine has started", java.note);
+		sf_doctor_finding(output, false, "Java: its virtual machine has started",
+				  java.note);
 		return;
 	case SF_JAVA_REFUSED:
 		sf_doctor_finding(output, false, "Java: its frames can be shown", java.note);
 		return;
 	case SF_JAVA_NATIVE_IMAGE:
-		sf_doctor_finding(output, true, "Java compiled by GraalVM native-image: there is no virtual "
-				  "machine; its methods are native frames", "");
+		sf_doctor_finding(output, true,
+				  "Java compiled by GraalVM native-image: there is no virtual "
+				  "machine; its methods are native frames",
+				  "");
 		return;
 	}
 }

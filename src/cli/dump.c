@@ -61,8 +61,8 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 	if (!given->pid)
 		return sf_fail(err, SF_E_INPUT, "which process? give -p PID");
 	if (given->pid == getpid())
-		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
-			       given->pid);
+		return sf_fail(err, SF_E_INPUT,
+			       "pid %d is stillframe itself, which never holds itself", given->pid);
 	return true;
 }
 

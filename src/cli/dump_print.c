@@ -247,7 +247,8 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 	if (dump->note)
 		json_object_object_add(json, "note", json_text(dump->note));
 	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
-	json_object_object_add(json, "looking_ns", json_object_new_int64((int64_t)dump->looking_ns));
+	json_object_object_add(json, "looking_ns",
+			       json_object_new_int64((int64_t)dump->looking_ns));
 	json_object_object_add(json, "longest_hold_ns",
 			       json_object_new_int64((int64_t)dump->longest_hold_ns));
 	json_object_object_add(json, "threads", threads);

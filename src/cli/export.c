@@ -215,7 +215,8 @@ static int run_export(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (wanted.format < 0)
-		return bad_usage("export: --format is missing: collapsed, pprof, speedscope or html");
+		return bad_usage(
+			"export: --format is missing: collapsed, pprof, speedscope or html");
 	if (argc - rest != 1)
 		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed");
 	if (!export_profile(&wanted, argv[rest], &err))

@@ -63,8 +63,9 @@ static const struct sf_command *find_command(const char *name)
 
 static void print_help(FILE *out)
 {
-	fprintf(out, "stillframe shows where a running program spends its time, and does it no harm.\n\n"
-		     "Usage: stillframe COMMAND [OPTIONS]\n\n");
+	fprintf(out,
+		"stillframe shows where a running program spends its time, and does it no harm.\n\n"
+		"Usage: stillframe COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command, in man(7) form");

@@ -63,7 +63,8 @@ static void default_output(const char *name, int32_t pid, char *ret, size_t size
 	size_t n = 0;
 
 	for (; name[n] && n < sizeof(clean) - 1; n++)
-		clean[n] = isalnum((unsigned char)name[n]) || strchr("._+-", name[n]) ? name[n] : '_';
+		clean[n] =
+			isalnum((unsigned char)name[n]) || strchr("._+-", name[n]) ? name[n] : '_';
 	clean[n] = 0;
 	if (clean[0] == '.' || clean[0] == '-')
 		clean[0] = '_';

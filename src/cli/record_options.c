@@ -106,7 +106,8 @@ static bool check_regex(const char *text, struct sf_error *err)
 		return true;
 	}
 	regerror(error, &regex, why, sizeof(why));
-	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text, why);
+	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text,
+		       why);
 }
 
 const struct sf_engine *sf_record_named_engine(const struct sf_record_options *given)
@@ -138,14 +139,17 @@ bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
 	if (given->pid && rest < argc)
 		return sf_fail(err, SF_E_INPUT, "either -p PID or a command, not both");
 	if (!given->pid && rest >= argc)
-		return sf_fail(err, SF_E_INPUT, "nothing to record: give -p PID, or a command after --");
+		return sf_fail(err, SF_E_INPUT,
+			       "nothing to record: give -p PID, or a command after --");
 	if (given->pid == getpid())
-		return sf_fail(err, SF_E_INPUT, "pid %d is stillframe itself, which never holds itself",
-			       given->pid);
+		return sf_fail(err, SF_E_INPUT,
+			       "pid %d is stillframe itself, which never holds itself", given->pid);
 	/* Anything but the first is asked in handlers. */
 	if (given->java_walk > 0 && (given->walk < 0 || strcmp(walks[given->walk], "handler") != 0))
-		return sf_fail(err, SF_E_INPUT, "--java-walk %s needs --walk handler: AsyncGetCallTrace only "
-			       "walks the thread that calls it", java_walks[given->java_walk]);
+		return sf_fail(err, SF_E_INPUT,
+			       "--java-walk %s needs --walk handler: AsyncGetCallTrace only "
+			       "walks the thread that calls it",
+			       java_walks[given->java_walk]);
 	return check_inside(given, err) && (!given->threads || check_regex(given->threads, err));
 }
 

@@ -121,7 +121,9 @@ static bool report_file(const char *path, const struct report_options *chosen,
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
-	struct sf_filter filter = { .java_kinds = chosen->java_kinds, .threads = chosen->threads, .label = chosen->label };
+	struct sf_filter filter = { .java_kinds = chosen->java_kinds,
+				    .threads = chosen->threads,
+				    .label = chosen->label };
 	struct sf_report report = {
 		.path = path,
 		.only = chosen->by - 1,

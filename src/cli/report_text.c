@@ -93,7 +93,8 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 			sf_report_percent(row->total_ns, sums->total_ns),
 			sf_format_time(time, row->self_ns));
 		print_name(output, sf_aggregate_name(report->profile, row->function),
-			   sf_report_mark(row->approximate_ns), module_of(report->profile, row->function), 30);
+			   sf_report_mark(row->approximate_ns),
+			   module_of(report->profile, row->function), 30);
 	}
 	print_more(output, sums->n_functions, n);
 }
@@ -158,7 +159,8 @@ static void print_waits(const struct sf_report *report, const struct sf_output *
 
 	if (waits->n == 0 && report->only < 0)
 		return;
-	print_title(output, "WAITS, by elapsed time", "       %       time    samples  waiting for");
+	print_title(output, "WAITS, by elapsed time",
+		    "       %       time    samples  waiting for");
 	for (size_t i = 0; i < n; i++)
 		print_elapsed(report, output, &waits->items[i],
 			      sf_aggregate_name(report->profile, waits->items[i].key), "");
@@ -262,7 +264,8 @@ static void print_approximate(const struct sf_aggregate *sums, const struct sf_o
 
 	if (!sums->approximate_ns)
 		return;
-	snprintf(text, sizeof(text), "calls that the compiler inlined there may be missing (%s, %.1f %%); Java "
+	snprintf(text, sizeof(text),
+		 "calls that the compiler inlined there may be missing (%s, %.1f %%); Java "
 		 "started with " SF_REPORT_EXACT_FLAGS " says them exactly.",
 		 sf_format_time(time, sums->approximate_ns),
 		 sf_report_percent(sums->approximate_ns, sums->total_ns));
@@ -281,7 +284,8 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 		if (report->only < 0 || (unsigned)report->only == section)
 			sections[section](report, &bounded);
 	}
-	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS || report->only == SF_SECTION_TREE)
+	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS ||
+	    report->only == SF_SECTION_TREE)
 		print_approximate(report->aggregate, &bounded);
 	print_notes(report->profile, &bounded);
 }

@@ -119,8 +119,8 @@ static void print_cut_here(const struct printer *printer, uint32_t levels)
 {
 	fprintf(printer->output->file, "%*s", FIGURE_COLUMNS, "");
 	print_lines(printer, levels, false);
-	fprintf(printer->output->file, "%s… deeper: --depth%s\n", sf_colour(printer->output, SF_DIM),
-		sf_colour(printer->output, SF_PLAIN));
+	fprintf(printer->output->file, "%s… deeper: --depth%s\n",
+		sf_colour(printer->output, SF_DIM), sf_colour(printer->output, SF_PLAIN));
 }
 
 static void print_branches(struct printer *printer, uint32_t first, uint32_t levels,

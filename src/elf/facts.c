@@ -64,8 +64,9 @@ void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret)
 		if (segment.p_type != PT_NOTE)
 			continue;
 		n = pread(fd, notes, size, (off_t)segment.p_offset);
-		if (n > 0 && sf_elf_note_build_id((struct sf_bytes){ .at = notes, .end = notes + n },
-						  segment.p_align, ret, size_ret))
+		if (n > 0 &&
+		    sf_elf_note_build_id((struct sf_bytes){ .at = notes, .end = notes + n },
+					 segment.p_align, ret, size_ret))
 			return;
 	}
 }

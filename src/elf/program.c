@@ -99,7 +99,8 @@ static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 	for (size_t i = 0; i < n; i++)
 		ret->has_loader |= gelf_getphdr(elf, (int)i, &segment) &&
 				   segment.p_type == PT_INTERP;
-	for (Elf_Scn *section = elf_nextscn(elf, NULL); section; section = elf_nextscn(elf, section)) {
+	for (Elf_Scn *section = elf_nextscn(elf, NULL); section;
+	     section = elf_nextscn(elf, section)) {
 		if (gelf_getshdr(section, &section_header) && section_header.sh_type == SHT_DYNAMIC)
 			look_at_libraries(elf, section, &section_header, ret);
 	}

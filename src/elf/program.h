@@ -20,7 +20,8 @@ struct sf_program_file {
 	bool has_loader;        /* PT_INTERP; else it is static */
 	bool gains_rights;      /* setuid, setgid or capabilities: the loader ignores who asks */
 	char interpreter[256];  /* of a script */
-	char sanitizer[64];     /* the library of a compiler's sanitizer that it needs first, or "" */
+	char sanitizer[64];     /* the library of a compiler's sanitizer that it needs first, or
+				 * "" */
 };
 
 /*

@@ -75,7 +75,8 @@ static bool add_frames(struct folding *folding, uint32_t node)
 
 		/* Of the innermost one only: it would split its callers' time. */
 		if (!add_name(folding, sf_profile_frame_name(profile, frame),
-			      i == 0 && profile->frames[frame].approximate ? SF_APPROXIMATE_MARK : ""))
+			      i == 0 && profile->frames[frame].approximate ? SF_APPROXIMATE_MARK
+									   : ""))
 			return false;
 	}
 	return true;

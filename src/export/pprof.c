@@ -66,7 +66,8 @@ static bool is_approximate(const struct sf_profile *profile, uint32_t node)
 	return profile->frames[profile->nodes[node].frame].approximate;
 }
 
-static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const struct sf_tally_row *row)
+static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample,
+		       const struct sf_tally_row *row)
 {
 	const struct sf_profile_thread *thread = &builder->profile->threads[row->thread];
 
@@ -86,11 +87,13 @@ static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample, const
 				   sf_profile_string(builder->profile, label->value));
 	}
 	if (row->node && is_approximate(builder->profile, row->node))
-		sample->label[sample->n_label++] = text_label(builder, "approximate", "inlined calls");
+		sample->label[sample->n_label++] =
+			text_label(builder, "approximate", "inlined calls");
 	return !builder->no_memory;
 }
 
-static bool add_values(struct sf_pprof_builder *builder, sample_t *sample, const struct sf_tally_row *row)
+static bool add_values(struct sf_pprof_builder *builder, sample_t *sample,
+		       const struct sf_tally_row *row)
 {
 	sample->value = take_array(builder, int64_t, N_VALUES);
 	if (!sample->value)
@@ -131,7 +134,8 @@ static bool add_samples(struct sf_pprof_builder *builder, const struct sf_tally 
 	return true;
 }
 
-static value_type_t *value_type(struct sf_pprof_builder *builder, const char *name, const char *unit)
+static value_type_t *value_type(struct sf_pprof_builder *builder, const char *name,
+				const char *unit)
 {
 	value_type_t *type =
 		take_message(builder, value_type_t, perftools__profiles__value_type__init);
@@ -192,7 +196,8 @@ static bool add_strings(struct sf_pprof_builder *builder)
 	return true;
 }
 
-static bool build(struct sf_pprof_builder *builder, const struct sf_tally *tally, enum sf_clock clock)
+static bool build(struct sf_pprof_builder *builder, const struct sf_tally *tally,
+		  enum sf_clock clock)
 {
 	perftools__profiles__profile__init(&builder->message);
 	builder->function_used = take_array(builder, bool, no_stack_function(builder) + 1);

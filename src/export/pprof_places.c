@@ -105,7 +105,8 @@ bool sf_pprof_stack(struct sf_pprof_builder *builder, uint32_t node)
 
 static bool add_function(struct sf_pprof_builder *builder, uint32_t number, const char *name)
 {
-	function_t *message = take_message(builder, function_t, perftools__profiles__function__init);
+	function_t *message =
+		take_message(builder, function_t, perftools__profiles__function__init);
 
 	if (!message)
 		return false;
@@ -148,7 +149,8 @@ static bool add_mapping(struct sf_pprof_builder *builder, uint32_t module)
 	if (!message)
 		return false;
 	message->id = module + 1;
-	message->memory_limit = (builder->module_end[module] + FILE_PAGE - 1) / FILE_PAGE * FILE_PAGE;
+	message->memory_limit =
+		(builder->module_end[module] + FILE_PAGE - 1) / FILE_PAGE * FILE_PAGE;
 	message->filename = profile_string(builder, m->path);
 	message->build_id = profile_string(builder, m->build_id);
 	message->has_functions = true;

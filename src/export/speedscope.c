@@ -28,7 +28,8 @@ struct scope {
 	const struct sf_profile *profile;
 	stretches_t *threads;   /* by thread */
 	SF_VEC(uint32_t) path;
-	uint32_t *marked;       /* by function: its number as an approximate innermost frame; 0: none */
+	uint32_t *marked;       /* by function: its number as an approximate innermost frame; 0:
+				 * none */
 	FILE *out;
 };
 
@@ -136,8 +137,8 @@ static bool print_thread(struct scope *scope, uint32_t thread)
 	fputs("{\"type\":\"sampled\",\"name\":", scope->out);
 	if (!sf_json_string(scope->out, name))
 		return false;
-	fprintf(scope->out, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n",
-		total_ns);
+	fprintf(scope->out,
+		",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n", total_ns);
 	if (!print_samples(scope, stretches))
 		return false;
 	putc('}', scope->out);
@@ -165,7 +166,8 @@ static bool print_scope(struct scope *scope)
 {
 	const struct sf_profile *profile = scope->profile;
 
-	fputs("{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"stillframe " SF_VERSION "\",\n\"name\":",
+	fputs("{\"$schema\":\"" SCHEMA "\",\n\"exporter\":\"stillframe " SF_VERSION
+	      "\",\n\"name\":",
 	      scope->out);
 	if (!sf_json_string(scope->out, profile->command ? profile->command : ""))
 		return false;
@@ -212,7 +214,9 @@ static bool write_speedscope(const struct sf_profile *profile, const struct sf_f
 	SF_CLEANUP(free) bool *chosen = NULL;
 	SF_CLEANUP(free) stretches_t *threads = calloc(profile->n_threads + 1, sizeof(*threads));
 	SF_CLEANUP(free) uint32_t *marked = calloc(profile->n_functions + 1, sizeof(*marked));
-	struct scope scope = { .profile = profile, .threads = threads, .marked = marked, .out = out };
+	struct scope scope = {
+		.profile = profile, .threads = threads, .marked = marked, .out = out
+	};
 	bool done;
 
 	if (!threads || !marked)

@@ -22,8 +22,10 @@ struct sf_reader;
 /* How a function that keeps a frame pointer begins, from its code. */
 struct sf_prologue {
 	uint64_t start;    /* its first instruction: what a call of it names */
-	uint32_t size;     /* bytes that it takes off sp after the frame pointer was set, at least */
-	bool     is_fixed; /* these are all, and nothing up to pc looks as if it took more (alloca) */
+	uint32_t size;     /* bytes that it takes off sp after the frame pointer was set, at
+			    * least */
+	bool     is_fixed; /* these are all, and nothing up to pc looks as if it took more
+			    * (alloca) */
 };
 
 /*

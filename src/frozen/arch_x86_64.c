@@ -156,7 +156,8 @@ static unsigned plain_size(const uint8_t code[MAX_PLAIN])
 {
 	const unsigned rex = (code[0] & 0xf0) == 0x40;
 	const uint8_t op = code[rex], *operand = code + rex + 1;
-	const bool rm_is_sp = operand[0] >> 6 == 3 && (operand[0] & 7) == 4 && !(rex && code[0] & 1);
+	const bool rm_is_sp =
+		operand[0] >> 6 == 3 && (operand[0] & 7) == 4 && !(rex && code[0] & 1);
 	const bool reg_is_sp = (operand[0] >> 3 & 7) == 4 && !(rex && code[0] & 4);
 
 	switch (op) {

@@ -156,8 +156,8 @@ void sf_context_give_way(void *ucontext)
 	greg_t *gregs = context->uc_mcontext.gregs;
 	uint64_t pending = 0, blocked;
 
-	if (gregs[REG_RCX] != gregs[REG_RIP] + 2 || gregs[REG_RAX] < 0 || gregs[REG_RAX] > INT16_MAX ||
-	    !sf_call_mends((int32_t)gregs[REG_RAX]))
+	if (gregs[REG_RCX] != gregs[REG_RIP] + 2 || gregs[REG_RAX] < 0 ||
+	    gregs[REG_RAX] > INT16_MAX || !sf_call_mends((int32_t)gregs[REG_RAX]))
 		return;
 	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
 	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
@@ -194,7 +194,8 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 	if (sf_call_waits_for_signal(number, args) && sf_actions_any(SF_ACTIONS_INTERRUPTING))
 		return false;
 	if (sf_actions_ours_restarts() && sf_call_restarts(number, args))
-		return false; /* not from a signal of ours: a handler of the program's has just returned */
+		return false; /* not from a signal of ours: a handler of the program's has just
+			       * returned */
 	gregs[REG_RAX] = number;
 	gregs[REG_RIP] -= 2;
 	return true;

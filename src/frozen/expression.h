@@ -16,7 +16,8 @@
 struct sf_expression {
 	const uint8_t *bytes;
 	size_t size;
-	bool has_initial;   /* register rules start with the CFA on the stack; a CFA rule does not */
+	bool has_initial;   /* register rules start with the CFA on the stack; a CFA rule does
+			     * not */
 	uint64_t initial;
 };
 

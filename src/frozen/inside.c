@@ -36,7 +36,8 @@ static void count(_Atomic uint64_t *counter)
 
 /* --- whose signal is it --- */
 
-#define COOKIE_SHIFT 48 /* above every address: a program's si_value that is a pointer is never ours */
+#define COOKIE_SHIFT 48 /* above every address: a program's si_value that is a pointer is never
+			 * ours */
 #define SLOT_SHIFT 32
 
 uint64_t sf_inside_value(uint16_t cookie, uint32_t slot, uint32_t generation)
@@ -194,7 +195,8 @@ static void rearm(const struct tick *tick)
 	if (present_ns < asked_ns)
 		present_ns = asked_ns;
 	next_ns = sf_rearm_period(present_ns, asked_ns, cost_ns,
-				  tick->weight.cpu_ns > present_ns ? tick->weight.cpu_ns : present_ns);
+				  tick->weight.cpu_ns > present_ns ? tick->weight.cpu_ns
+								   : present_ns);
 	atomic_store_explicit(&seat->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
 		count(&sf_inside.n_backed_off);

@@ -48,14 +48,18 @@ struct sf_inside {
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;
 	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
-	_Atomic uint64_t met_on;           /* the CPU of the last tick, and how many in a row were there */
+	_Atomic uint64_t met_on;           /* the CPU of the last tick, and how many in a row were
+					    * there */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
-	sf_ask_fn *_Atomic ask;            /* --java-walk=agct, in mode HANDLER; NULL: nobody is asked */
-	bool     ask_too;                  /* each sample is taken twice, the second time by asking */
+	sf_ask_fn *_Atomic ask;            /* --java-walk=agct, in mode HANDLER; NULL: nobody is
+					    * asked */
+	bool     ask_too;                  /* each sample is taken twice, the second time by
+					    * asking */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
-	bool     clocks_apart;             /* perf descriptors are in the sampler's own table: no handler sets them */
+	bool     clocks_apart;             /* perf descriptors are in the sampler's own table: no
+					    * handler sets them */
 
 	/*
 	 * Behind the instruction of the agent's syscall(2), which leaves the number at the stack

@@ -112,7 +112,8 @@ bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64
 		.ticks = ticks,
 	};
 	const size_t header = sizeof(struct sf_record_header);
-	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header, sizeof(loss) - header };
+	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header,
+					       sizeof(loss) - header };
 
 	return sf_inside_tell(SF_STREAM_LOSS, &piece, 1);
 }
@@ -123,7 +124,8 @@ bool sf_inside_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64
  */
 static void lose_sample(struct sf_seat *seat, const struct sf_slot *slot)
 {
-	if (sf_inside_lose(seat->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns, slot->ticks))
+	if (sf_inside_lose(seat->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns,
+			   slot->ticks))
 		return;
 	atomic_fetch_sub_explicit(&seat->spoken_ns, slot->cpu_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&seat->waited_ns, slot->wall_ns - slot->cpu_ns,

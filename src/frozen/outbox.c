@@ -91,8 +91,8 @@ static void fill(uint8_t *record, uint16_t type, const struct sf_outbox_piece *p
 	}
 }
 
-bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type, const struct sf_outbox_piece *pieces,
-		   unsigned n)
+bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
+		   const struct sf_outbox_piece *pieces, unsigned n)
 {
 	uint64_t size = HEADER, start, filler;
 
@@ -130,7 +130,8 @@ static int64_t look(struct sf_outbox_header *box, uint64_t ring_size, uint64_t t
 }
 
 /* Pairs with the acquire in reserve. */
-static void give_back(struct sf_outbox_header *box, uint64_t ring_size, uint64_t tail, uint64_t size)
+static void give_back(struct sf_outbox_header *box, uint64_t ring_size, uint64_t tail,
+		      uint64_t size)
 {
 	memset(at(box, ring_size, tail), 0, size);
 	atomic_store_explicit(&box->tail, tail + size, memory_order_release);

@@ -41,8 +41,8 @@ struct sf_outbox_header *sf_outbox_init(void *memory, uint64_t ring_size, uint32
  * `n` pieces. False when there was no room: counted in `lost`. Signal-safe, any thread.
  */
 struct sf_outbox_piece { const void *bytes; size_t size; };
-bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type, const struct sf_outbox_piece *pieces,
-		   unsigned n);
+bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
+		   const struct sf_outbox_piece *pieces, unsigned n);
 
 /*
  * The reader's side. `ring_size` is what the reader itself measured, not what the header says.

@@ -28,7 +28,8 @@ struct sf_reader {
 	 */
 	bool (*read)(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size);
 	void  *arg;                  /* for `read` */
-	bool   scattered;            /* a hint: what is read lies here and there, not in one stack */
+	bool   scattered;            /* a hint: what is read lies here and there, not in one
+				      * stack */
 };
 
 /* All `size` bytes, from the window or through read(). Signal-safe. */

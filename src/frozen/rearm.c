@@ -36,7 +36,8 @@ static uint64_t with_jitter(struct sf_seat *seat, uint64_t period_ns)
 
 static struct timespec to_timespec(uint64_t ns)
 {
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+				   .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
 static bool is_perf(const struct sf_seat *seat)

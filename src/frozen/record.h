@@ -33,7 +33,8 @@ enum sf_stream_type {
 };
 
 struct sf_stream_frame {
-	uint64_t address;          /* in the file; the pc itself when image is 0; managed: the key */
+	uint64_t address;          /* in the file; the pc itself when image is 0; managed: the
+				    * key */
 	uint32_t image;            /* managed: 0 */
 	uint8_t  via;              /* enum sf_via */
 	uint8_t  flags;            /* enum sf_frame_flags */

@@ -20,8 +20,10 @@ struct sf_ring {
 	uint8_t *bytes;             /* not owned; 8-byte aligned */
 	size_t   size;              /* a power of two, at least 4096 */
 	size_t   reserved;          /* the writer's: bytes of the reservation under way */
-	_Alignas(64) _Atomic uint64_t head; /* the writer's; release pairs with the reader's acquire */
-	_Alignas(64) _Atomic uint64_t tail; /* the reader's; release pairs with the writer's acquire */
+	_Alignas(64) _Atomic uint64_t head; /* the writer's; release pairs with the reader's
+					     * acquire */
+	_Alignas(64) _Atomic uint64_t tail; /* the reader's; release pairs with the writer's
+					     * acquire */
 };
 
 /* Every record starts so. `size` includes this header and is a multiple of 8. */

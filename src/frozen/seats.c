@@ -17,7 +17,8 @@
 
 #include "frozen/frozen.h"
 
-#define WINDOW 64        /* ids of one process are close together: the first place is nearly always it */
+#define WINDOW 64        /* ids of one process are close together: the first place is nearly always
+			  * it */
 #define MAX_TRIES 64     /* for two that strike each other out again and again */
 #define UNUSED 0
 #define LEFT INT32_MIN   /* no thread's id, negated */

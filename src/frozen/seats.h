@@ -36,24 +36,31 @@ struct sf_seat {
 	_Atomic uint32_t label;        /* number, 0: none */
 	_Atomic uint64_t spoken_ns;    /* thread CPU time up to which samples and losses spoke */
 	_Atomic uint64_t waited_ns;    /* ready without a CPU, for the next sample's wall time */
-	_Atomic uint64_t period_ns;    /* of its clock now: longer than asked for when it backs off */
-	_Atomic uint64_t set_ns;       /* ... as the sampler set it last, where it does that (clocks_apart) */
+	_Atomic uint64_t period_ns;    /* of its clock now: longer than asked for when it backs
+					* off */
+	_Atomic uint64_t set_ns;       /* ... as the sampler set it last, where it does that
+					* (clocks_apart) */
 	_Atomic uint64_t n_samples;
 	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
 	_Atomic uint64_t asked_ns;     /* ... by a sampler that woke then (CLOCK_MONOTONIC) */
 	_Atomic uint64_t asked_wait_ns; /* ... when it had waited for a CPU for so long in all */
-	_Atomic uint64_t judge_ns;     /* it answered then, and wants to know how to weigh (weight.h); 0: no */
+	_Atomic uint64_t judge_ns;     /* it answered then, and wants to know how to weigh
+					* (weight.h); 0: no */
 	_Atomic uint32_t judged;       /* ... and this is how */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
 	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept when that is closed: a signal may
 					* be under way still, and it is ours. 0: it never had one */
-	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still ours? */
-	_Atomic uint64_t visit_since_ns; /* it is in a call of ours, no place to sample it; 0: it is not */
-	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its account */
+	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID): is it still
+					* ours? */
+	_Atomic uint64_t visit_since_ns; /* it is in a call of ours, no place to sample it; 0: it is
+					  * not */
+	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its
+					* account */
 	_Atomic uint64_t java_thread;  /* its JavaThread, which may be out of date; SF_SEAT_NO_JAVA; 0:
 					* not looked for yet */
 	uint64_t random;               /* the handler's: for jitter */
-	int64_t  over_ns;              /* the handler's, or who holds it: CPU time beyond the ticks of its samples */
+	int64_t  over_ns;              /* the handler's, or who holds it: CPU time beyond the ticks
+					* of its samples */
 };
 
 /* Zeroed memory for SF_SEATS seats is the caller's. All signal-safe, any thread. */

@@ -58,7 +58,8 @@ static bool read_bare(const struct sf_cursor *cursor, unsigned pushed, struct ca
 }
 
 /* The frame record that fp points at, if it can; whether it leads to code is not looked at. */
-static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *ret, enum sf_end *why)
+static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *ret,
+				enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
 	const uint64_t fp = cursor->regs.r[arch->fp];

@@ -53,8 +53,8 @@ static bool is_at_cfa(const struct sf_rule *rule, int32_t offset)
 /* The CFA is `reg` + offset, the return address just below it. */
 static bool is_cfa(const struct sf_rules *rules, unsigned reg, int32_t offset)
 {
-	return rules->flags == 0 && rules->cfa.how == SF_HOW_REGISTER_PLUS && rules->cfa.reg == reg &&
-	       rules->cfa.value == offset && is_at_cfa(&rules->ra, -8);
+	return rules->flags == 0 && rules->cfa.how == SF_HOW_REGISTER_PLUS &&
+	       rules->cfa.reg == reg && rules->cfa.value == offset && is_at_cfa(&rules->ra, -8);
 }
 
 static bool keeps_all(const struct sf_rules *rules, const struct sf_arch *arch)
@@ -144,8 +144,8 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||
 	    !find_framed(region->table, arch, address, &pushed, &framed) ||
-	    !arch->prologue(&cursor->still->memory, pushed + region->bias, framed + region->bias, pc,
-			    &search->prologue))
+	    !arch->prologue(&cursor->still->memory, pushed + region->bias, framed + region->bias,
+			    pc, &search->prologue))
 		return false;
 	find_first_cfa(search);
 	return search->first_cfa > cursor->regs.r[arch->sp];

@@ -55,7 +55,8 @@ static enum outcome get_expression(const struct frame *frame, const struct sf_ru
 	    rule->size > blob_size - (uint32_t)rule->value)
 		return FAILED;
 	expression.bytes = frame->table->blob + rule->value;
-	return sf_expression_eval(&expression, frame->regs, frame->memory, ret, why) ? VALUE : FAILED;
+	return sf_expression_eval(&expression, frame->regs, frame->memory, ret, why) ? VALUE
+										     : FAILED;
 }
 
 /* Applies a rule; `same` is the register that SF_HOW_SAME means. */
@@ -224,7 +225,8 @@ static bool is_trampoline(const struct sf_cursor *cursor, const struct sf_region
 	       cursor->still->arch->is_sigreturn(&cursor->still->memory, cursor->regs.pc);
 }
 
-enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
+			  enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
 	const struct sf_rules *rules;

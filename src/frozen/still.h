@@ -51,7 +51,8 @@ struct sf_still {
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
 	uint64_t time_ns;               /* CLOCK_MONOTONIC, when it was looked at */
-	uint64_t switches;              /* times that an unheld one had been put on a CPU; 0: unknown */
+	uint64_t switches;              /* times that an unheld one had been put on a CPU; 0:
+					 * unknown */
 };
 
 #endif

@@ -53,7 +53,8 @@ static const struct sf_row *find_row(const struct sf_table *table, uint64_t addr
 	const struct sf_row *rows = table->rows;
 	uint32_t n = table->header->n_rows;
 
-	if (address < table->header->base || offset > UINT32_MAX || n == 0 || rows[0].offset > offset)
+	if (address < table->header->base || offset > UINT32_MAX || n == 0 ||
+	    rows[0].offset > offset)
 		return NULL;
 	/* The last row whose offset is not above: it is always in rows[0 .. n - 1]. */
 	while (n > 1) {
@@ -91,7 +92,8 @@ bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_ro
 		return false;
 	ret->rules = &table->rules[row->rules];
 	ret->start = header->base + row->offset;
-	ret->end = row + 1 < table->rows + header->n_rows ? header->base + row[1].offset : UINT64_MAX;
+	ret->end =
+		row + 1 < table->rows + header->n_rows ? header->base + row[1].offset : UINT64_MAX;
 	return true;
 }
 

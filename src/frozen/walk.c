@@ -62,7 +62,8 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	enum sf_step step = SF_STEP_NOT_MINE;
 
 	*why = SF_END_NO_RULE;
-	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]); i++)
+	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]);
+	     i++)
 		step = steppers[i](cursor, region, why);
 	if (step == SF_STEP_FAILED && *why == SF_END_REGISTER)
 		step = sf_step_inferred(cursor, region, why);

@@ -116,7 +116,8 @@ struct sf_cursor {
 	struct sf_regs regs;
 	bool exact;       /* pc is not a return address */
 	uint8_t via;
-	struct sf_trace *trace; /* its last frame is the one to step from: a stepper may say what it is */
+	struct sf_trace *trace; /* its last frame is the one to step from: a stepper may say what it
+				 * is */
 };
 
 enum sf_step {

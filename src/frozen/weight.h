@@ -24,7 +24,8 @@
 
 struct sf_weight_taken {
 	uint64_t cpu_ns, wall_ns;
-	uint32_t ticks;            /* those that were asked for, also of a clock that backs off; at least 1 */
+	uint32_t ticks;            /* those that were asked for, also of a clock that backs off; at
+				    * least 1 */
 };
 
 /*

@@ -149,7 +149,8 @@ static bool check_file(const char *path, struct sf_error *err)
 	if (stat(path, &status) != 0)
 		return sf_fail_os(err, "cannot read %s", path);
 	if (!S_ISREG(status.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a recording: it is no regular file", path);
+		return sf_fail(err, SF_E_INPUT, "%s is not a recording: it is no regular file",
+			       path);
 	return true;
 }
 

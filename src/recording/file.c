@@ -91,8 +91,8 @@ static bool open_locked(const char *path, bool create, int *fd_ret, struct sf_er
 	if (fstat(fd, &status) != 0)
 		return sf_fail_os(err, "cannot look at %s", path);
 	if (!S_ISREG(status.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a regular file: a recording has to be one",
-			       path);
+		return sf_fail(err, SF_E_INPUT,
+			       "%s is not a regular file: a recording has to be one", path);
 	if (!lock(fd, path, err))
 		return false;
 	if (create && (!may_replace(fd, path, err) || !empty(fd, path, err)))

@@ -23,7 +23,8 @@
 #include "frozen/walk.h"
 
 struct sf_profile_function {
-	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is known */
+	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is
+			    * known */
 	uint32_t linkage;  /* string */
 	uint32_t file;     /* string: source file, or 0 */
 	uint32_t module;   /* index of modules + 1; 0: none */
@@ -34,11 +35,13 @@ struct sf_profile_function {
 struct sf_profile_frame {
 	uint32_t function;
 	uint32_t line;     /* 0: unknown */
-	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and cuts */
+	uint64_t address;  /* in the module's file, inside the call for callers; 0 for waits and
+			    * cuts */
 	bool     inlined;  /* into its parent frame */
 	bool     approximate; /* calls that are inlined here may be missing */
 	uint8_t  via;      /* enum sf_via: how the frame was found */
-	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in several */
+	uint8_t  kind;     /* enum sf_frame_kind: of this frame; its function may be found in
+			    * several */
 };
 
 /*
@@ -109,7 +112,8 @@ struct sf_profile {
 				   * sf_recording_reopen */
 
 	char   **strings;         uint32_t n_strings;
-	char    *more_strings;    /* a block of its own for those that were added later; NULL: none */
+	char    *more_strings;    /* a block of its own for those that were added later; NULL:
+				   * none */
 	struct sf_profile_function *functions; uint32_t n_functions;
 	struct sf_profile_frame    *frames;    uint32_t n_frames;
 	struct sf_profile_node     *nodes;     uint32_t n_nodes;

@@ -189,8 +189,10 @@ static bool restore(struct sf_recording *recording, const struct restorer *resto
 		return false;
 	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
 		if (!restorer->add(recording, row))
-			return sf_fail(err, SF_E_INPUT, "%s is damaged: rows are not in the order in "
-				       "which stillframe writes them", recording->path);
+			return sf_fail(err, SF_E_INPUT,
+				       "%s is damaged: rows are not in the order in "
+				       "which stillframe writes them",
+				       recording->path);
 	}
 	return code == SQLITE_DONE || sf_database_fail(recording->db, err);
 }

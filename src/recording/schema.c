@@ -323,8 +323,10 @@ static bool check_version(int64_t version, const char *path, struct sf_error *er
 {
 	if (version >= SF_SCHEMA_OLDEST && version <= SF_SCHEMA_VERSION)
 		return true;
-	sf_fail(err, SF_E_INPUT, "%s is a recording of version %lld; this stillframe reads versions "
-		"%d to %d", path, (long long)version, SF_SCHEMA_OLDEST, SF_SCHEMA_VERSION);
+	sf_fail(err, SF_E_INPUT,
+		"%s is a recording of version %lld; this stillframe reads versions "
+		"%d to %d",
+		path, (long long)version, SF_SCHEMA_OLDEST, SF_SCHEMA_VERSION);
 	return sf_fail_hint(err, "Open it with the stillframe that wrote it.");
 }
 

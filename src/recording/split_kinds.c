@@ -21,7 +21,8 @@ struct split_key {
 
 struct splitting {
 	struct sf_profile *profile;
-	struct sf_intern *keys;      /* number - 1 = place of the new function behind the old ones */
+	struct sf_intern *keys;      /* number - 1 = place of the new function behind the old
+				      * ones */
 	SF_VEC(char) text;           /* of the new strings */
 };
 
@@ -66,8 +67,8 @@ static bool split_frames(struct splitting *splitting)
 
 static bool grow(struct sf_profile *profile, uint32_t n)
 {
-	struct sf_profile_function *functions =
-		realloc(profile->functions, (profile->n_functions + (size_t)n) * sizeof(*functions));
+	struct sf_profile_function *functions = realloc(
+		profile->functions, (profile->n_functions + (size_t)n) * sizeof(*functions));
 	char **strings;
 
 	if (!functions)

@@ -32,7 +32,8 @@ static bool keep_trace(struct taking *taking, struct sf_dump_thread *thread)
 	if (!sf_vec_reserve(&thread->trace, trace->n_frames))
 		return false;
 	if (trace->n_frames)
-		memcpy(thread->trace.items, trace->frames, trace->n_frames * sizeof(*trace->frames));
+		memcpy(thread->trace.items, trace->frames,
+		       trace->n_frames * sizeof(*trace->frames));
 	thread->trace.n = trace->n_frames;
 	thread->end = (uint8_t)trace->end;
 	return true;
@@ -240,9 +241,9 @@ static bool explain_nothing(const struct sf_dump *dump, struct sf_error *err)
 	}
 	if (first->loss == SF_LOSS_LATE || first->loss == SF_LOSS_MOVED)
 		return true; /* worth showing: the threads are there */
-	return sf_hold_explain(dump->pid, first->tid,
-			       first->loss == SF_LOSS_DENIED ? SF_HOLD_DENIED : results[first->loss],
-			       err);
+	return sf_hold_explain(
+		dump->pid, first->tid,
+		first->loss == SF_LOSS_DENIED ? SF_HOLD_DENIED : results[first->loss], err);
 }
 
 /* The part of a dump in which threads may be held. */

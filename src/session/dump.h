@@ -46,12 +46,14 @@ struct sf_dump_thread {
 struct sf_dump {
 	int32_t pid;
 	char    name[64];
-	int32_t tracer;                   /* the process that traces it already (a debugger), 0: none */
+	int32_t tracer;                   /* the process that traces it already (a debugger), 0:
+					   * none */
 	char    tracer_name[64];
 	SF_VEC(struct sf_dump_thread) threads;
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;
-	const char *note;                 /* what to say of its Java virtual machine, or NULL; the walker's */
+	const char *note;                 /* what to say of its Java virtual machine, or NULL; the
+					   * walker's */
 	uint64_t looking_ns;              /* from the first look at a thread to the last */
 	uint64_t longest_hold_ns;
 };

@@ -102,7 +102,8 @@ static void resolve_image(struct naming *naming, size_t first, size_t n)
 	naming->of_image = &naming->places.items[first];
 	for (size_t i = 0; addresses && i < n; i++)
 		addresses[i] = naming->of_image[i].address;
-	if (addresses && image->fd >= 0 && sf_symbols_open(image->fd, image->path, &symbols, NULL)) {
+	if (addresses && image->fd >= 0 &&
+	    sf_symbols_open(image->fd, image->path, &symbols, NULL)) {
 		sf_symbols_resolve(symbols, addresses, n, on_location, naming, NULL);
 		sf_symbols_close(symbols);
 	}

@@ -56,7 +56,8 @@ bool sf_earlier_complete(const struct sf_earlier *earlier, const struct sf_still
 	if (!n_before || at >= earlier->n_frames)
 		return false;
 	for (uint32_t i = at + 1; i < earlier->n_frames; i++) {
-		if (trace->n_frames >= trace->capacity || !still_stands(still, &earlier->frames[i])) {
+		if (trace->n_frames >= trace->capacity ||
+		    !still_stands(still, &earlier->frames[i])) {
 			trace->n_frames = n_before;
 			return false;
 		}

@@ -12,7 +12,8 @@ enum sf_java_kind {
 	SF_JAVA_NONE,
 	SF_JAVA_HOTSPOT,       /* its frames are shown; the note says what is missing */
 	SF_JAVA_STARTING,      /* a HotSpot that has not started yet */
-	SF_JAVA_REFUSED,       /* a virtual machine whose frames cannot be shown; the note says why */
+	SF_JAVA_REFUSED,       /* a virtual machine whose frames cannot be shown; the note says
+				* why */
 	SF_JAVA_NATIVE_IMAGE,  /* compiled by GraalVM: an ordinary program */
 };
 

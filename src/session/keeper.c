@@ -63,8 +63,8 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
 	sf_walker_prepare(&keeper->walker, pid, NULL);
-	return sf_recording_process(keeper->recording, pid, parent, name, command, keeper->flushed_ns,
-				    err);
+	return sf_recording_process(keeper->recording, pid, parent, name, command,
+				    keeper->flushed_ns, err);
 }
 
 /* What /proc said is kept where the process does not say it better. */
@@ -96,7 +96,8 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 		return true; /* the system's name is this one, cut, or will be asked for again */
 	if (thread->number)
 		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
-	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number, err);
+	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number,
+				   err);
 }
 
 static bool flush_all(struct sf_keeper *keeper, uint64_t now_ns, struct sf_error *err)

@@ -17,10 +17,12 @@
 
 struct sf_kept_thread {
 	uint32_t number;                    /* in the recording; 0: ended */
-	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be written */
+	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
+					     * written */
 	bool has_last;
 	int32_t pid, tid;
-	bool java_named;                    /* the virtual machine's name for it is in the recording */
+	bool java_named;                    /* the virtual machine's name for it is in the
+					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
 	struct sf_outer outer;              /* of samples that are walked here */
@@ -29,7 +31,8 @@ struct sf_kept_thread {
 void sf_kept_thread_deinit(struct sf_kept_thread *thread);
 
 /* `sample` was written: ticks that come now stand where it did. Nothing may wait. */
-void sf_kept_thread_sampled(struct sf_kept_thread *thread, const struct sf_recording_sample *sample);
+void sf_kept_thread_sampled(struct sf_kept_thread *thread,
+			    const struct sf_recording_sample *sample);
 
 /* One more tick of it, where its last sample was. */
 void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,

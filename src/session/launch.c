@@ -34,7 +34,8 @@ static bool read_all(int fd, void *ret, size_t size)
 /* In the child: takes the word and what comes into the environment with it. */
 static bool take_word(int go_fd)
 {
-	static char texts[MAX_ENVIRONMENT + 1]; /* zero behind the last, and part of the environment from now on */
+	static char texts[MAX_ENVIRONMENT + 1]; /* zero behind the last, and part of the environment
+						 * from now on */
 	struct word word;
 
 	if (!read_all(go_fd, &word, sizeof(word)) || word.size > MAX_ENVIRONMENT ||
@@ -150,11 +151,14 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const char *co
 		return true;
 	sf_launch_wait(launched);
 	if (!told)
-		return sf_fail(err, SF_E_INPUT, "cannot start '%s': its environment would be too long, or it "
-			       "was killed before it began", name);
+		return sf_fail(err, SF_E_INPUT,
+			       "cannot start '%s': its environment would be too long, or it "
+			       "was killed before it began",
+			       name);
 	sf_fail(err, SF_E_INPUT, "cannot start '%s': %s", name, sf_os_error(error));
-	return error == ENOENT ? sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name)
-			       : false;
+	return error == ENOENT
+		       ? sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name)
+		       : false;
 }
 
 void sf_launch_cancel(struct sf_launched *launched)

@@ -93,8 +93,9 @@ static void measure_self(struct sf_session_result *result)
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	result->own_cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
-			     (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+	result->own_cpu_ns =
+		(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+		(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 	result->own_memory = (uint64_t)usage.ru_maxrss * 1024;
 }
 
@@ -148,7 +149,8 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	result->duration_ns = sf_now_ns() - start_ns;
 	result->cut_short = !fine;
 	measure_self(result);
-	_Static_assert(sizeof(result->notes) == sizeof(keeper.notes), "one is copied into the other");
+	_Static_assert(sizeof(result->notes) == sizeof(keeper.notes),
+		       "one is copied into the other");
 	memcpy(result->notes, keeper.notes, sizeof(result->notes));
 	if (!finish(&keeper, recording, result, fine ? err : NULL))
 		fine = false;

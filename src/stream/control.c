@@ -35,13 +35,14 @@ static bool check(const struct sf_control *message, size_t size, bool has_fd, st
 		return sf_fail(err, SF_E_INPUT, "the other end is of another version of stillframe "
 			       "(%u, this is %d)", message->version, SF_STREAM_VERSION);
 	if (message->kind < SF_CONTROL_START || message->kind > SF_CONTROL_DONE)
-		return sf_fail(err, SF_E_INPUT, "the other end sent a message of no known kind (%u)",
-			       message->kind);
+		return sf_fail(err, SF_E_INPUT,
+			       "the other end sent a message of no known kind (%u)", message->kind);
 	if (message->size >= SF_CONTROL_TEXT || message->size != size - HEADER ||
 	    memchr(message->text, 0, message->size))
 		return sf_fail(err, SF_E_INPUT, "the other end sent a damaged message");
 	if (has_fd && message->kind != SF_CONTROL_READY)
-		return sf_fail(err, SF_E_INPUT, "the other end sent a descriptor that nobody wants");
+		return sf_fail(err, SF_E_INPUT,
+			       "the other end sent a descriptor that nobody wants");
 	return true;
 }
 

@@ -26,7 +26,8 @@ struct sf_stream_file {
 	bool writing;
 	bool cut;                /* reading: the last record is not whole */
 	uint64_t offset;         /* of what comes after the buffer */
-	size_t start, end;       /* bytes [start, end) of the buffer wait to be read; writing: start is 0 */
+	size_t start, end;       /* bytes [start, end) of the buffer wait to be read; writing: start
+				  * is 0 */
 	size_t capacity;
 	uint8_t *buffer;
 	char path[];
@@ -73,8 +74,8 @@ static bool remove_old(const char *path, struct sf_error *err)
 	struct stat status;
 
 	if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
-		return sf_fail(err, SF_E_INPUT, "cannot write a stream to %s: it is no regular file",
-			       path);
+		return sf_fail(err, SF_E_INPUT,
+			       "cannot write a stream to %s: it is no regular file", path);
 	if (unlink(path) != 0 && errno != ENOENT)
 		return sf_fail_os(err, "cannot replace %s", path);
 	return true;
@@ -128,7 +129,8 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size)
  */
 static bool reopen(struct sf_stream_file *file, struct sf_error *err)
 {
-	struct sf_own_fd again = sf_own_fd_make(open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+	struct sf_own_fd again =
+		sf_own_fd_make(open(file->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
 
 	if (again.fd >= 0 && again.device == file->own.device && again.inode == file->own.inode &&
 	    lseek(again.fd, (off_t)file->offset, SEEK_SET) >= 0) {
@@ -196,7 +198,8 @@ static bool fill(struct sf_stream_file *file, size_t size, struct sf_error *err)
 		file->start = 0;
 	}
 	while (file->end - file->start < size) {
-		ssize_t n = read(file->own.fd, file->buffer + file->end, file->capacity - file->end);
+		ssize_t n =
+			read(file->own.fd, file->buffer + file->end, file->capacity - file->end);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -279,7 +282,8 @@ static uint32_t next_size(struct sf_stream_file *file, struct sf_error *err)
 	return header.size;
 }
 
-const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err)
+const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file,
+						   struct sf_error *err)
 {
 	const struct sf_record_header *record;
 	struct sf_error ignored;

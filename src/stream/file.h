@@ -37,7 +37,8 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err);
  * The next record, checked; valid until the next call. NULL with err->code SF_OK at the end; a file
  * that was cut off in the middle of a record ends there. Else NULL and an error.
  */
-const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file, struct sf_error *err);
+const struct sf_record_header *sf_stream_file_next(struct sf_stream_file *file,
+						   struct sf_error *err);
 
 /* After sf_stream_file_next found the end: whether the last record was not whole. */
 bool sf_stream_file_is_cut(const struct sf_stream_file *file);

@@ -41,7 +41,8 @@ struct sf_stream_thread {
 	int32_t  tid;
 	uint64_t time_ns;
 	uint32_t name_size;
-	uint32_t is_full;          /* 1: the whole name, as a virtual machine knows it; 0: the system's */
+	uint32_t is_full;          /* 1: the whole name, as a virtual machine knows it; 0: the
+				    * system's */
 	char     name[];
 };
 

@@ -27,7 +27,8 @@ struct sf_image {
 	uint64_t inode, device;
 	uint8_t  build_id[SF_MAX_BUILD_ID];
 	size_t   build_id_size; /* 0: none */
-	size_t   n_code;        /* when fd was closed early (sf_image_close): what maps need of it */
+	size_t   n_code;        /* when fd was closed early (sf_image_close): what maps need of
+				 * it */
 	struct sf_elf_code code[SF_MAX_IMAGE_CODE];
 	struct sf_table table;  /* table.header is NULL: none could be made */
 	void    *table_block;   /* what table points into; the loader's, see images.h */

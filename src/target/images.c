@@ -78,7 +78,8 @@ static void copy_mapping(int fd, int32_t pid, const struct sf_mapping *mapping)
 		uint64_t left = mapping->end - at;
 		size_t n = sf_process_read(pid, buffer, at, left < piece ? (size_t)left : piece);
 
-		if (!n || pwrite(fd, buffer, n, (off_t)(mapping->offset + (at - mapping->start))) < 0)
+		if (!n ||
+		    pwrite(fd, buffer, n, (off_t)(mapping->offset + (at - mapping->start))) < 0)
 			break;
 		at += n;
 	}

@@ -208,7 +208,8 @@ static int take_descriptor(struct msghdr *message, bool *too_many_ret)
 	int taken = -1;
 
 	*too_many_ret = (message->msg_flags & MSG_CTRUNC) != 0;
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
+	     part = CMSG_NXTHDR(message, part)) {
 		size_t n = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)

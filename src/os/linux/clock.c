@@ -87,7 +87,8 @@ bool sf_alarm_open(struct sf_error *err)
 	event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
-	if (sigaction(SIGRTMIN, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0 ||
+	if (sigaction(SIGRTMIN, &action, NULL) != 0 ||
+	    pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0 ||
 	    timer_create(CLOCK_MONOTONIC, &event, &alarm_timer) != 0)
 		return sf_fail_os(err, "cannot create a timer");
 	alarm_open = true;

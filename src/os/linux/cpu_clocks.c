@@ -42,8 +42,9 @@ bool sf_perf_clock_works(struct sf_error *err)
 		return true;
 	}
 	sf_fail_os(err, "perf events cannot be opened");
-	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d (2 is enough), or a container forbids it.",
-			    read_paranoid());
+	return sf_fail_hint(
+		err, "kernel.perf_event_paranoid is %d (2 is enough), or a container forbids it.",
+		read_paranoid());
 }
 
 bool sf_perf_clock_works_unprivileged(struct sf_error *err)

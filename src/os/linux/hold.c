@@ -262,14 +262,15 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 		return sf_fail_hint(err, "A debugger or strace holds it; a thread has one tracer. "
 					 "End that one first.");
 	}
-	sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): Operation not permitted", tid,
-		pid, name);
+	sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): Operation not permitted",
+		tid, pid, name);
 	if (geteuid() == 0)
 		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a "
 					 "container?): add that capability.");
 	if (yama_refuses())
-		return sf_fail_hint(err, "kernel.yama.ptrace_scope is above 0: start the program with "
-					 "`stillframe record -- COMMAND`, or run as root.");
+		return sf_fail_hint(err,
+				    "kernel.yama.ptrace_scope is above 0: start the program with "
+				    "`stillframe record -- COMMAND`, or run as root.");
 	return sf_fail_hint(err, "The process belongs to another user or may not be traced: run as "
 				 "root (sudo).");
 }

@@ -23,9 +23,10 @@ static bool parse_line(char *line, struct sf_mapping *ret)
 	int path_at = 0;
 	size_t length;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start,
-		   &ret->end, permissions, &ret->offset, &major_number, &minor_number, &ret->inode,
-		   &path_at) < 7 || !path_at || ret->start >= ret->end)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &ret->start, &ret->end, permissions, &ret->offset, &major_number, &minor_number,
+		   &ret->inode, &path_at) < 7 ||
+	    !path_at || ret->start >= ret->end)
 		return false;
 	ret->device = makedev(major_number, minor_number);
 	ret->readable = permissions[0] == 'r';

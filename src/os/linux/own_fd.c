@@ -95,7 +95,8 @@ bool sf_own_table(const int *keep, unsigned n_keep)
 	do {
 		kept = lowest_from(keep, n_keep, from);
 		if (kept > from) {
-			if (syscall(SYS_close_range, from, kept == ~0u ? kept : kept - 1, flags) != 0)
+			if (syscall(SYS_close_range, from, kept == ~0u ? kept : kept - 1,
+				    flags) != 0)
 				return false;
 			flags = 0;
 		}

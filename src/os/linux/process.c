@@ -138,7 +138,8 @@ bool sf_process_descendants(struct sf_ids *parents)
 		threads.ids.n = 0;
 		sf_process_threads(parents->ids.items[i], &threads);
 		for (size_t j = 0; fine && j < threads.ids.n; j++)
-			fine = add_children_of(parents->ids.items[i], threads.ids.items[j], parents);
+			fine = add_children_of(parents->ids.items[i], threads.ids.items[j],
+					       parents);
 	}
 	sf_vec_deinit(&threads.ids);
 	return fine;
@@ -155,7 +156,8 @@ bool sf_process_check(int32_t pid, struct sf_error *err)
 		return sf_fail_hint(err, "`ps -e` lists the processes that run now.");
 	}
 	if (!sf_process_program(pid, &program))
-		return sf_fail(err, SF_E_GONE, "cannot look at pid %d: it has ended (a zombie)", pid);
+		return sf_fail(err, SF_E_GONE, "cannot look at pid %d: it has ended (a zombie)",
+			       pid);
 	if (letter == 'Z')
 		return true; /* its first thread has ended, others run */
 	if (sf_proc_read(pid, 0, "status", text, sizeof(text)) && !strstr(text, "\nVmSize:"))

@@ -151,7 +151,8 @@ static void describe_fd(int32_t pid, const uint64_t args[6], char *ret, size_t s
 		snprintf(ret, size, "fd %d", (int)args[0]);
 }
 
-void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret, size_t size)
+void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,
+			 size_t size)
 {
 	const struct call *call = find_call(number);
 

@@ -9,7 +9,8 @@
 
 struct sf_jvm_facts {
 	char release[96];          /* "17.0.15+6"; of JDK 8, HotSpot's own number; "" */
-	int  describes_all;        /* DebugNonSafepoints; the flags are 1 or 0, -1: it does not say */
+	int  describes_all;        /* DebugNonSafepoints; the flags are 1 or 0, -1: it does not
+				    * say */
 	int  attach_disabled;      /* DisableAttachMechanism */
 	int  signals_reduced;      /* ReduceSignalUsage (-Xrs): no attaching either */
 	int  agents_allowed;       /* EnableDynamicAgentLoading, since JDK 9 */

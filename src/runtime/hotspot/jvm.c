@@ -221,8 +221,9 @@ static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 
 	if (frame->token && frame->token == jvm->hotspot.call_stub_return)
 		add_named(jvm, "call_stub");
-	else if (frame->token && sf_hotspot_blob(&jvm->hotspot, &jvm->memory,
-						 frame->pc - !(frame->flags & SF_FRAME_EXACT), &blob))
+	else if (frame->token &&
+		 sf_hotspot_blob(&jvm->hotspot, &jvm->memory,
+				 frame->pc - !(frame->flags & SF_FRAME_EXACT), &blob))
 		/* Of a method's code, only the ways to methods that are not compiled are stubs. */
 		add_named(jvm, blob.class == SF_BLOB_COMPILED ? "static call stub" : blob.name);
 	else if (frame->pc >= jvm->hotspot.interpreter_start &&
@@ -344,6 +345,6 @@ bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size)
 	if (!jvm->has_objects)
 		sf_java_objects_init(&jvm->objects, &jvm->hotspot, &jvm->memory);
 	jvm->has_objects = true;
-	return thread && sf_java_thread_name(&jvm->hotspot, &jvm->memory, &jvm->objects, thread, ret,
-					     size);
+	return thread &&
+	       sf_java_thread_name(&jvm->hotspot, &jvm->memory, &jvm->objects, thread, ret, size);
 }

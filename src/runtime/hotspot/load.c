@@ -63,8 +63,10 @@ static bool choose_version(const struct sf_load_target *target,
 	if (size < 0)
 		return false;
 	return sf_load_knows_v2(reply, (size_t)size) ||
-	       sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: its Java virtual machine "
-		       "takes paths and options of up to %d bytes", target->pid, SF_LOAD_MAX_V1);
+	       sf_fail(err, SF_E_UNSUPPORTED,
+		       "no agent can be loaded into pid %d: its Java virtual machine "
+		       "takes paths and options of up to %d bytes",
+		       target->pid, SF_LOAD_MAX_V1);
 }
 
 static bool load(const struct sf_load_target *target, const char *path, const char *options,
@@ -162,15 +164,18 @@ bool sf_hotspot_loadable(int32_t pid, struct sf_error *err)
 }
 
 /* One that is there already is asked again and not loaded twice. */
-static bool find_earlier(const struct sf_load_target *target, char *ret, size_t size, struct sf_error *err)
+static bool find_earlier(const struct sf_load_target *target, char *ret, size_t size,
+			 struct sf_error *err)
 {
 	bool deleted;
 
 	sf_load_target_mapped(target, "libstillframe-agent", ret, size, &deleted);
 	if (!*ret || !deleted)
 		return true;
-	return sf_fail(err, SF_E_UNSUPPORTED, "an agent is in pid %d already, and does not listen; its "
-		       "file, %.200s, is gone", target->pid, ret);
+	return sf_fail(err, SF_E_UNSUPPORTED,
+		       "an agent is in pid %d already, and does not listen; its "
+		       "file, %.200s, is gone",
+		       target->pid, ret);
 }
 
 static bool load_new(const struct sf_load_target *target, const char *library, const char *options,

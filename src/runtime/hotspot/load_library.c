@@ -42,7 +42,8 @@ static bool copy_bytes(int from, int to, struct sf_error *err)
 			if (m < 0 && errno == EINTR)
 				m = 0;
 			else if (m < 0)
-				return sf_fail_os(err, "cannot copy the agent into the target's /tmp");
+				return sf_fail_os(err,
+						  "cannot copy the agent into the target's /tmp");
 		}
 		at += n;
 	}
@@ -62,7 +63,8 @@ static bool copy(const struct sf_load_target *target, int from, struct sf_load_l
 		    0500);
 	if (to < 0) {
 		ret->copy[0] = 0;
-		return sf_fail_os(err, "cannot copy the agent into the /tmp of pid %d", target->pid);
+		return sf_fail_os(err, "cannot copy the agent into the /tmp of pid %d",
+				  target->pid);
 	}
 	snprintf(ret->path, sizeof(ret->path), "/tmp/%s", ret->copy);
 	if (copy_bytes(from, to, err))
@@ -83,7 +85,8 @@ bool sf_load_library_show(const struct sf_load_target *target, const char *path,
 	return true;
 }
 
-void sf_load_library_hide(const struct sf_load_target *target, const struct sf_load_library *library)
+void sf_load_library_hide(const struct sf_load_target *target,
+			  const struct sf_load_library *library)
 {
 	if (library->copy[0])
 		unlinkat(target->tmp, library->copy, 0);

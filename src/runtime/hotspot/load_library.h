@@ -21,6 +21,7 @@ bool sf_load_library_show(const struct sf_load_target *target, const char *path,
 			  struct sf_load_library *ret, struct sf_error *err);
 
 /* Removes the copy, if there is one: what is mapped stays. */
-void sf_load_library_hide(const struct sf_load_target *target, const struct sf_load_library *library);
+void sf_load_library_hide(const struct sf_load_target *target,
+			  const struct sf_load_library *library);
 
 #endif

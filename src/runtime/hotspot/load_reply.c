@@ -77,7 +77,8 @@ static bool is_line(const char *text, size_t size, const char *line)
 {
 	size_t n = strlen(line);
 
-	return size >= n && memcmp(text, line, n) == 0 && (size == n || text[n] == '\n' || text[n] == '\r');
+	return size >= n && memcmp(text, line, n) == 0 &&
+	       (size == n || text[n] == '\n' || text[n] == '\r');
 }
 
 /* One line, of what can be printed. */
@@ -127,8 +128,9 @@ static bool refuse(const char *words, int pid, struct sf_error *err)
 			refusals[i].meaning);
 		return sf_fail_hint(err, "%s", refusals[i].hint);
 	}
-	return sf_fail(err, SF_E_UNSUPPORTED, "the Java virtual machine in pid %d did not load the agent: %s",
-		       pid, *words ? words : "it does not say why");
+	return sf_fail(err, SF_E_UNSUPPORTED,
+		       "the Java virtual machine in pid %d did not load the agent: %s", pid,
+		       *words ? words : "it does not say why");
 }
 
 /*

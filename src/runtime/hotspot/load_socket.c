@@ -118,9 +118,10 @@ static int wait_for_socket(const struct sf_load_target *target, struct sf_error 
 		pause_ns = pause_ns < LOOK_MAX_NS ? pause_ns * 5 / 4 : LOOK_MAX_NS;
 	}
 	if (fd < 0) {
-		sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: its Java virtual "
-			"machine did not begin to listen in %u s", target->pid,
-			(unsigned)(LISTEN_NS / 1000000000));
+		sf_fail(err, SF_E_UNSUPPORTED,
+			"no agent can be loaded into pid %d: its Java virtual "
+			"machine did not begin to listen in %u s",
+			target->pid, (unsigned)(LISTEN_NS / 1000000000));
 		sf_fail_hint(err, "Is it stopped, or its CPU quota used up? Its socket would be "
 				  "/tmp/.java_pid%d, as it sees /tmp.", target->inner_pid);
 	}
@@ -141,8 +142,10 @@ static int trigger(const struct sf_load_target *target, struct sf_error *err)
 		ready = make_trigger_in(target, folder, name, &made);
 	}
 	if (!ready)
-		sf_fail_os(err, "no agent can be loaded into pid %d: cannot make the file %s in its "
-				"/tmp", target->pid, name);
+		sf_fail_os(err,
+			   "no agent can be loaded into pid %d: cannot make the file %s in its "
+			   "/tmp",
+			   target->pid, name);
 	else if (!sf_process_signal(target->process, target->pid, SIGQUIT))
 		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid);
 	else
@@ -163,17 +166,23 @@ int sf_load_connect(const struct sf_load_target *target, struct sf_error *err)
 	case ECONNREFUSED: /* a machine with the same id left it behind. The new one replaces it */
 		return trigger(target, err);
 	case EPERM:
-		sf_fail(err, SF_E_DENIED, "no agent can be loaded into pid %d: /tmp/.java_pid%d, as it sees "
-			"/tmp, is not its own", target->pid, target->inner_pid);
+		sf_fail(err, SF_E_DENIED,
+			"no agent can be loaded into pid %d: /tmp/.java_pid%d, as it sees "
+			"/tmp, is not its own",
+			target->pid, target->inner_pid);
 		return -1;
 	case EAGAIN: /* it listens: SIGQUIT would print a thread dump */
-		sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: too many wait already for "
-			"its Java virtual machine to take up their requests", target->pid);
+		sf_fail(err, SF_E_UNSUPPORTED,
+			"no agent can be loaded into pid %d: too many wait already for "
+			"its Java virtual machine to take up their requests",
+			target->pid);
 		sf_fail_hint(err, BUSY);
 		return -1;
 	default:
-		sf_fail_os(err, "no agent can be loaded into pid %d: cannot connect to its /tmp/.java_pid%d",
-			   target->pid, target->inner_pid);
+		sf_fail_os(
+			err,
+			"no agent can be loaded into pid %d: cannot connect to its /tmp/.java_pid%d",
+			target->pid, target->inner_pid);
 		return -1;
 	}
 }
@@ -219,14 +228,16 @@ static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 		sf_fail_os(err, "the Java virtual machine does not answer");
 		return -1;
 	}
-	sf_fail(err, SF_E_UNSUPPORTED, "no agent was loaded into pid %d: its Java virtual machine has a request for "
-		"it, and does not answer", target->pid);
+	sf_fail(err, SF_E_UNSUPPORTED,
+		"no agent was loaded into pid %d: its Java virtual machine has a request for "
+		"it, and does not answer",
+		target->pid);
 	sf_fail_hint(err, BUSY);
 	return -1;
 }
 
-long sf_load_ask(const struct sf_load_target *target, int fd, const char *request, size_t request_size,
-		 char *ret, size_t size, struct sf_error *err)
+long sf_load_ask(const struct sf_load_target *target, int fd, const char *request,
+		 size_t request_size, char *ret, size_t size, struct sf_error *err)
 {
 	size_t used = 0;
 	ssize_t n;

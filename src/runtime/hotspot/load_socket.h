@@ -18,7 +18,7 @@ int sf_load_connect(const struct sf_load_target *target, struct sf_error *err);
  * Sends a request on a connection and reads the reply up to its end: the number of bytes, -1 when
  * there is none in time (target->until_ns) or it does not fit.
  */
-long sf_load_ask(const struct sf_load_target *target, int fd, const char *request, size_t request_size,
-		 char *ret, size_t size, struct sf_error *err);
+long sf_load_ask(const struct sf_load_target *target, int fd, const char *request,
+		 size_t request_size, char *ret, size_t size, struct sf_error *err);
 
 #endif

@@ -17,7 +17,8 @@
 #include "runtime/hotspot/load.h"
 #include "runtime/hotspot/threads.h"
 
-#define START_NS UINT64_C(2000000000) /* a machine that just starts has no handler for SIGQUIT yet */
+#define START_NS UINT64_C(2000000000) /* a machine that just starts has no handler for SIGQUIT
+				       * yet */
 #define ALL_NS UINT64_C(30000000000)  /* for everything */
 #define LOOK_NS 20000000
 #define MAX_TEXT (128u << 10)
@@ -220,9 +221,13 @@ static bool check_signal(int32_t pid, struct sf_error *err)
 			break;
 		sf_sleep_until(sf_now_ns() + LOOK_NS);
 	}
-	sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: its Java virtual machine "
-		"does not listen to SIGQUIT (-Xrs, or it is starting or ending)", pid);
-	return sf_fail_hint(err, "Start it with -agentpath:.../libstillframe-agent.so=listen, or without -Xrs.");
+	sf_fail(err, SF_E_UNSUPPORTED,
+		"no agent can be loaded into pid %d: its Java virtual machine "
+		"does not listen to SIGQUIT (-Xrs, or it is starting or ending)",
+		pid);
+	return sf_fail_hint(
+		err,
+		"Start it with -agentpath:.../libstillframe-agent.so=listen, or without -Xrs.");
 }
 
 /* It would do nothing of what it is asked for, and all of it when it goes on. */
@@ -233,8 +238,9 @@ static bool check_running(int32_t pid, const char *status, struct sf_error *err)
 	if (!state || (state[8] != 'T' && state[8] != 't'))
 		return true;
 	sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: it is stopped", pid);
-	return sf_fail_hint(err, "Let it go on (kill -CONT %d), or see where it stands: stillframe dump -p %d",
-			    pid, pid);
+	return sf_fail_hint(
+		err, "Let it go on (kill -CONT %d), or see where it stands: stillframe dump -p %d",
+		pid, pid);
 }
 
 static bool read_user(struct sf_load_target *target, struct sf_error *err)
@@ -290,9 +296,12 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 		return false;
 	if (!refuses_attach(pid))
 		return true;
-	sf_fail(err, SF_E_UNSUPPORTED, "no agent can be loaded into pid %d: its Java virtual machine was "
-		"started with -XX:+DisableAttachMechanism", pid);
-	return sf_fail_hint(err, "Start it without, or with -agentpath:.../libstillframe-agent.so=listen.");
+	sf_fail(err, SF_E_UNSUPPORTED,
+		"no agent can be loaded into pid %d: its Java virtual machine was "
+		"started with -XX:+DisableAttachMechanism",
+		pid);
+	return sf_fail_hint(
+		err, "Start it without, or with -agentpath:.../libstillframe-agent.so=listen.");
 }
 
 void sf_load_target_close(struct sf_load_target *target)

@@ -12,7 +12,8 @@ struct sf_load_target {
 	int32_t  pid, inner_pid;     /* here, and in its own pid namespace */
 	uint32_t uid, gid;           /* effective */
 	int      root, tmp, folder;  /* O_PATH: its root folder, its /tmp, where it is; -1: none */
-	int      process;            /* stands for it, taken before anything else; -1: not to be had here */
+	int      process;            /* stands for it, taken before anything else; -1: not to be had
+				      * here */
 	uint64_t until_ns;           /* CLOCK_MONOTONIC, when it is given up */
 };
 

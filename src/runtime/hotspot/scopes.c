@@ -72,8 +72,8 @@ static bool pc_at(const struct arrays *arrays, uint64_t i, int64_t *ret)
 {
 	uint64_t value;
 
-	if (!get(arrays, SF_HS_PC_OFFSET, arrays->pcs + i * arrays->hotspot->sizes[SF_HS_SIZE_PC_DESC],
-		 &value))
+	if (!get(arrays, SF_HS_PC_OFFSET,
+		 arrays->pcs + i * arrays->hotspot->sizes[SF_HS_SIZE_PC_DESC], &value))
 		return false;
 	*ret = (int64_t)value;
 	return true;
@@ -114,7 +114,8 @@ static void read_chain(const struct arrays *arrays, uint64_t i, struct sf_java_s
 		sf_unsigned5_start(&in, arrays->hotspot, arrays->memory, arrays->data + offset);
 		if (!sf_unsigned5_next(&in, &sender) || !sf_unsigned5_next(&in, &index) ||
 		    !sf_unsigned5_next(&in, &bci) || index == 0 || index > MAX_METADATA ||
-		    !sf_read_u64(arrays->memory, arrays->methods + 8 * ((uint64_t)index - 1), &method))
+		    !sf_read_u64(arrays->memory, arrays->methods + 8 * ((uint64_t)index - 1),
+				 &method))
 			break;
 		ret->items[ret->n++] = (struct sf_java_scope){ method, (int32_t)(bci - 1) };
 		if (sender >= offset)

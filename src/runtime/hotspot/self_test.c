@@ -22,7 +22,8 @@ static void give_up(struct sf_hotspot *hotspot, enum sf_hotspot_field_name field
 	snprintf(note + n, size - n, "%s%s", n ? "; " : "without ", what);
 }
 
-static bool is_in_code(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc)
+static bool is_in_code(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		       uint64_t pc)
 {
 	struct sf_blob blob;
 
@@ -35,8 +36,8 @@ struct seen {
 	bool runs;           /* "run" is one of them */
 };
 
-static void look_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t method,
-		    struct seen *seen)
+static void look_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		    uint64_t method, struct seen *seen)
 {
 	struct sf_java_method read;
 	uint64_t flags = 0;
@@ -88,8 +89,8 @@ bool sf_hotspot_self_test(struct sf_hotspot *hotspot, const struct sf_reader *me
 		give_up(hotspot, SF_HS_CONST_NAME, "the names of methods (self-test: those of "
 			"java.lang.Thread do not read as such)", note, size);
 	else if (seen.lined < seen.with_lines)
-		give_up(hotspot, SF_HS_CONST_FLAGS, "lines (self-test: those of java.lang.Thread cannot be)",
-			note, size);
+		give_up(hotspot, SF_HS_CONST_FLAGS,
+			"lines (self-test: those of java.lang.Thread cannot be)", note, size);
 	return true;
 }
 
@@ -104,8 +105,10 @@ void sf_hotspot_self_test_threads(struct sf_hotspot *hotspot, const struct sf_re
 	for (size_t i = 0; i < threads.items.n; i++)
 		known += is_thread(arg, threads.items.items[i].tid);
 	if (threads.items.n && !known)
-		give_up(hotspot, SF_HS_THREAD_OS, "the full names of threads, and Java frames below native "
+		give_up(hotspot, SF_HS_THREAD_OS,
+			"the full names of threads, and Java frames below native "
 			"ones that cannot be walked (self-test: its list of threads names none of this "
-			"process)", note, size);
+			"process)",
+			note, size);
 	sf_vec_deinit(&threads.items);
 }

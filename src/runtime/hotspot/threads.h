@@ -28,7 +28,8 @@ bool sf_java_thread_is(const struct sf_hotspot *hotspot, const struct sf_reader 
 /* How objects are laid out, found once. */
 struct sf_java_objects {
 	bool compressed_oops, compressed_classes, compact_headers;
-	uint64_t z_shift, z_bad;             /* where the generational ZGC keeps them; 0: another collector */
+	uint64_t z_shift, z_bad;             /* where the generational ZGC keeps them; 0: another
+					      * collector */
 	uint64_t oop_base, class_base;
 	uint32_t oop_shift, class_shift;
 	uint64_t thread_class, string_class; /* of which the offsets below are known; 0: not yet */
