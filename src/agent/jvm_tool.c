@@ -3,15 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "agent/jvm_errand.h"
 #include "agent/jvm_walk.h"
 #include "agent/seats.h"
 #include "agent/threads.h"
@@ -369,8 +366,13 @@ static bool send(struct sf_jni_vm *vm, void (*run)(struct sf_jni *jni, void *thr
 
 /* --- a profile --- */
 
-static void settle_on_thread(struct sf_jni *jni, void *thread)
+static void settle_on_thread(struct sf_jni_vm *vm, struct sf_jni *jni)
 {
+	void *thread = NULL;
+
+	(void)vm;
+	if (sf_jvmti_current_thread(tool.jvmti, &thread) != 0)
+		return;
 	settle();
 	be_ready_to_ask(jni, thread);
 }
@@ -381,10 +383,10 @@ static bool refuse(const char *why, struct sf_error *err)
 	return sf_fail(err, SF_E_UNSUPPORTED, "java-walk=agct: %s", why);
 }
 
-static void only_meet(struct sf_jni *jni, void *thread)
+static void meet(struct sf_jni_vm *vm, struct sf_jni *jni)
 {
 	(void)jni;
-	(void)thread;
+	sf_jvm_tool_meet(vm, true);
 }
 
 /*
@@ -403,7 +405,7 @@ static bool look_for_machine(struct sf_error *err)
 	if (!find || find(&vm, 1, &n) != 0 || n < 1 || !vm)
 		return refuse("there is no Java virtual machine here, or not yet: start it with -agentpath:"
 			      ".../libstillframe-agent.so=listen, or record -p PID once it runs", err);
-	if (!send(vm, only_meet, PATIENCE_S))
+	if (!sf_jvm_errand(vm, meet, PATIENCE_S))
 		return refuse("the Java virtual machine does not answer", err);
 	return atomic_load(&tool.vm) ||
 	       refuse("the Java virtual machine has no tool interface for us", err);
@@ -432,7 +434,7 @@ bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *
 		settle();
 		return true;
 	}
-	if (!send(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
+	if (!sf_jvm_errand(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
 		return refuse("the Java virtual machine does not answer", err);
 	return !asks || atomic_load(&sf_inside.ask) ||
 	       refuse("the Java virtual machine's threads are not laid out as expected", err);
@@ -444,5 +446,5 @@ void sf_jvm_tool_end(void)
 
 	sf_jvm_walk_off();
 	if (wanted && atomic_load(&tool.started))
-		send(atomic_load(&tool.vm), settle_on_thread, PATIENCE_S);
+		sf_jvm_errand(atomic_load(&tool.vm), settle_on_thread, PATIENCE_S);
 }
