@@ -45,10 +45,11 @@ static bool wait_for(struct errand *errand, int seconds)
 	struct timespec until;
 	int failed;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	/* The time of day may be set back meanwhile. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += seconds;
 	do
-		failed = sem_timedwait(&errand->done, &until);
+		failed = sem_clockwait(&errand->done, CLOCK_MONOTONIC, &until);
 	while (failed && errno == EINTR);
 	return !failed;
 }

@@ -279,91 +279,6 @@ void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started)
 	atomic_store(&tool.vm, vm);
 }
 
-/* --- calling the machine --- */
-
-/* Shared by who waits and who is waited for; the last one frees it. */
-struct errand {
-	struct sf_jni_vm *vm;
-	void (*run)(struct sf_jni *jni, void *thread);
-	sem_t done;
-	_Atomic int owners;
-};
-
-static void leave(struct errand *errand)
-{
-	if (atomic_fetch_sub(&errand->owners, 1) > 1)
-		return;
-	sem_destroy(&errand->done);
-	free(errand);
-}
-
-static void *run_errand(void *arg)
-{
-	struct errand *errand = arg;
-	struct sf_jni_attach how = { .version = SF_JNI_1_6, .name = "stillframe" };
-	void *jni = NULL, *thread = NULL;
-
-	if (sf_vm_attach_daemon(errand->vm, &jni, &how) == 0) {
-		sf_jvm_tool_meet(errand->vm, true);
-		if (atomic_load(&tool.vm) && sf_jvmti_current_thread(tool.jvmti, &thread) == 0)
-			errand->run(jni, thread);
-		sf_vm_detach(errand->vm);
-	}
-	sem_post(&errand->done);
-	leave(errand);
-	return NULL;
-}
-
-static bool wait_for(struct errand *errand, int seconds)
-{
-	struct timespec until;
-	int failed;
-
-	/* The time of day may be set back meanwhile. */
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
-	do
-		failed = sem_clockwait(&errand->done, CLOCK_MONOTONIC, &until);
-	while (failed && errno == EINTR);
-	return !failed;
-}
-
-/* Every signal is blocked in it: the program's are not for our thread. */
-static bool start_errand(struct errand *errand)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	bool ok;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ok = pthread_create(&thread, NULL, run_errand, errand) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ok)
-		pthread_detach(thread);
-	return ok;
-}
-
-/* By a thread of its own, which the machine knows for so long. False: it did not come back in time. */
-static bool send(struct sf_jni_vm *vm, void (*run)(struct sf_jni *jni, void *thread), int seconds)
-{
-	struct errand *errand = calloc(1, sizeof(*errand));
-	bool ok;
-
-	if (!errand)
-		return false;
-	errand->vm = vm;
-	errand->run = run;
-	sem_init(&errand->done, 0, 0);
-	atomic_store(&errand->owners, 2);
-	ok = start_errand(errand);
-	if (!ok)
-		leave(errand);
-	ok = ok && wait_for(errand, seconds);
-	leave(errand);
-	return ok;
-}
-
 /* --- a profile --- */
 
 static void settle_on_thread(struct sf_jni_vm *vm, struct sf_jni *jni)
@@ -371,7 +286,8 @@ static void settle_on_thread(struct sf_jni_vm *vm, struct sf_jni *jni)
 	void *thread = NULL;
 
 	(void)vm;
-	if (sf_jvmti_current_thread(tool.jvmti, &thread) != 0)
+	/* The machine may be about to end. */
+	if (!atomic_load(&tool.vm) || sf_jvmti_current_thread(tool.jvmti, &thread) != 0)
 		return;
 	settle();
 	be_ready_to_ask(jni, thread);
