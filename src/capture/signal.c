@@ -73,6 +73,7 @@ static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 
 	if (!capture->record)
 		return sf_fail_memory(err);
+	sf_channel_sweep();
 	if (options->child || options->children) {
 		if (!sf_channel_collector_path(getpid(), capture->path, err))
 			return false;

@@ -33,6 +33,11 @@ bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf
  */
 int sf_channel_listen(const char *path, struct sf_error *err);
 /*
+ * Removes the user's sockets on which nobody has listened for a minute: those of processes that were killed. What is
+ * just being made is left alone.
+ */
+void sf_channel_sweep(void);
+/*
  * -1 and SF_E_NONE when a caller was turned away (another user's), or none is there. Non-blocking.
  */
 int sf_channel_accept(int listener, struct sf_error *err);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -69,6 +70,59 @@ static void make_pair(int ends[2])
 	assert_true(ends[1] >= 0);
 	close(listener);
 	unlink(path);
+}
+
+static bool is_there(const char *path)
+{
+	struct stat about;
+
+	return lstat(path, &about) == 0;
+}
+
+static void make_old(const char *path, time_t age)
+{
+	const struct timespec then = { .tv_sec = time(NULL) - age }, times[2] = { then, then };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+/* A socket at folder/stillframe/NAME, so many seconds old, with somebody who listens or nobody. */
+static int leave(char path[SF_CHANNEL_PATH], const char *name, time_t age, bool listens)
+{
+	struct sf_error err = { 0 };
+	int fd;
+
+	snprintf(path, SF_CHANNEL_PATH, "%s/stillframe/%s", folder, name);
+	fd = sf_channel_listen(path, &err);
+	assert_true(fd >= 0);
+	make_old(path, age);
+	if (listens)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void sockets_of_the_dead_are_swept(void **state)
+{
+	char dead[SF_CHANNEL_PATH], young[SF_CHANNEL_PATH], alive[SF_CHANNEL_PATH];
+	char own[SF_CHANNEL_PATH], file[SF_CHANNEL_PATH + 8];
+	int fd;
+	(void)state;
+
+	assert_true(sf_channel_collector_path(getpid(), own, NULL)); /* makes the folder */
+	leave(dead, "agent-1.sock", 100, false);
+	leave(young, "agent-2.sock", 0, false);
+	fd = leave(alive, "agent-3.sock", 100, true);
+	snprintf(file, sizeof(file), "%s/stillframe/agent-4.sock", folder);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	make_old(file, 100);
+	sf_channel_sweep();
+	assert_false(is_there(dead));
+	assert_true(is_there(young));
+	assert_true(is_there(alive));
+	assert_true(is_there(file));
+	close(fd);
+	assert_int_equal(unlink(young) | unlink(alive) | unlink(file), 0);
 }
 
 static void close_pair(int ends[2])
@@ -379,6 +433,7 @@ static void nobody_listens(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sockets_of_the_dead_are_swept),
 		cmocka_unit_test(messages_arrive_whole),
 		cmocka_unit_test(waiting_ends),
 		cmocka_unit_test(damaged_messages_are_refused),

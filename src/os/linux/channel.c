@@ -6,8 +6,10 @@
  */
 #include "os/channel.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -23,6 +26,7 @@
 
 #define CALL_S 5
 #define QUEUE 64
+#define LEFT_S 60           /* who binds a socket listens on it at once */
 #define MAX_DESCRIPTORS 16 /* of a message, that are closed if they are not wanted */
 
 /* --- who is at the other end --- */
@@ -131,6 +135,35 @@ int sf_channel_listen(const char *path, struct sf_error *err)
 		return -1;
 	}
 	return sf_steal_fd(&fd);
+}
+
+/* Its end was never told: the process was killed, or became another program. */
+static bool is_left_behind(int folder, const char *name, const struct sockaddr_un *address)
+{
+	struct stat about;
+
+	return fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(about.st_mode) &&
+	       about.st_uid == geteuid() && about.st_mtime + LEFT_S < time(NULL) &&
+	       !somebody_listens(address);
+}
+
+void sf_channel_sweep(void)
+{
+	char folder[SF_CHANNEL_PATH - 32], path[PATH_MAX];
+	struct sockaddr_un address;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (!sf_channel_own_folder(folder, sizeof(folder)) ||
+	    !sf_channel_check_folder(folder, geteuid(), NULL) || !(dir = opendir(folder)))
+		return;
+	while ((entry = readdir(dir)) != NULL) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (set_address(path, &address, NULL) &&
+		    is_left_behind(dirfd(dir), entry->d_name, &address))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	closedir(dir);
 }
 
 int sf_channel_accept(int listener, struct sf_error *err)

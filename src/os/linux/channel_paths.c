@@ -12,8 +12,7 @@
 #include "os/channel.h"
 #include "os/linux/proc.h"
 
-/* Where the user's sockets stand: the folder's own path. False: no room for it. */
-static bool own_folder(char *ret, size_t size)
+bool sf_channel_own_folder(char *ret, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
@@ -41,7 +40,7 @@ bool sf_channel_check_folder(const char *path, uid_t owner, struct sf_error *err
 
 static bool make_folder(char *ret, size_t size, struct sf_error *err)
 {
-	if (!own_folder(ret, size))
+	if (!sf_channel_own_folder(ret, size))
 		return sf_fail(err, SF_E_INPUT, "XDG_RUNTIME_DIR is too long for a socket's path");
 	if (mkdir(ret, 0700) != 0 && errno != EEXIST)
 		return sf_fail_os(err, "cannot make the folder %s", ret);
@@ -97,7 +96,7 @@ static bool guess_folder(unsigned i, const struct place *place, char *ret, size_
 {
 	switch (i) {
 	case 0:
-		if (!own_folder(ret, size))
+		if (!sf_channel_own_folder(ret, size))
 			*ret = 0;
 		return true;
 	case 1:
