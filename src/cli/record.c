@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/record_options.h"
 #include "cli/summary.h"
+#include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
 #include "session/session.h"
@@ -48,10 +49,9 @@ static void end_recording(int signal_number)
 static void catch_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	struct sigaction action = { .sa_handler = end_recording, .sa_flags = (int)SA_RESETHAND };
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		sigaction(ends[i], &action, NULL);
+		sf_alarm_handle_once(ends[i], end_recording);
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 }

@@ -29,4 +29,10 @@ bool sf_alarm_bound(void (*fn)(void *arg), void *arg);
 void sf_alarm_set(uint64_t time_ns);
 void sf_alarm_close(void);
 
+/*
+ * A handler, once, for a signal that may reach a thread with an alarm: the alarm waits until it has returned, as a call
+ * that is given up would take it along in its midst, and the signal would be lost.
+ */
+void sf_alarm_handle_once(int signal_number, void (*handler)(int signal_number));
+
 #endif

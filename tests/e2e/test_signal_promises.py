@@ -133,7 +133,7 @@ def test_fork_storm(inside, walk, children):
 
 
 @by_both_walks
-def test_children_of_a_thread_that_had_a_lock(stillframe, tmp_path, walk):
+def test_locks_that_a_child_finds_taken(stillframe, tmp_path, walk):
     """Libc's locks for translations stay locked in a child: the agent in it does not wait for them."""
     done = stillframe("record", "-e", "signal", "--walk", walk, "--children", "-o", tmp_path / "r.sfr", "--",
                       program("in_translates"), timeout=120)
@@ -344,7 +344,7 @@ def test_ticks_cannot_be_dodged(inside, clock):
 @pytest.mark.parametrize("depth", [512, 5000])
 def test_deep_stacks(inside, walk, depth):
     """Complete, by the rows alone: the program has no frame pointers."""
-    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,walk=" + walk)
+    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,walk=" + walk, cpu=1)
     report = ran.report
     assert report.samples > 20, report.json["samples"]
     assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended

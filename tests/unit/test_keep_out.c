@@ -37,7 +37,7 @@ void __wrap_sf_raw_futex_wait(const void *word, uint32_t value, uint64_t timeout
 static int make_outbox(void **state)
 {
 	(void)state;
-	box = aligned_alloc(4096, sizeof(*box) + RING);
+	box = aligned_alloc(64, sizeof(*box) + RING);
 	memset(box, 0, sizeof(*box) + RING);
 	sf_inside.outbox = sf_outbox_init(box, RING, SF_STREAM_VERSION);
 	keep = (struct sf_keep){ .channel = SF_NO_OWN_FD };

@@ -302,7 +302,7 @@ static void help_says_everything(void **state)
 	assert_ptr_equal(strstr(text, "Usage: stillframe record [-p PID | -- COMMAND...]\n"), text);
 	assert_non_null(strstr(text, "\n  -p, --pid PID           The process.\n"));
 	assert_non_null(strstr(text, "\n      --json              JSON.\n"));
-	assert_non_null(strstr(text, "\n  -h, --help              Show"));
+	assert_non_null(strstr(text, "\n  -h, --help              show"));
 	assert_non_null(strstr(text, "\n\nAnother.\n  kept   as it is\n"));
 	assert_non_null(strstr(text, "\nExamples:\n  stillframe record -p 42\n"));
 }

@@ -108,6 +108,14 @@ void sf_alarm_set(uint64_t time_ns)
 	timer_settime(alarm_timer, TIMER_ABSTIME, &when, NULL);
 }
 
+void sf_alarm_handle_once(int signal_number, void (*handler)(int signal_number))
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND };
+
+	sigfillset(&action.sa_mask);
+	sigaction(signal_number, &action, NULL);
+}
+
 void sf_alarm_close(void)
 {
 	if (!alarm_open)
