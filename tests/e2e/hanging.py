@@ -55,34 +55,39 @@ def descendants(pid):
     return found
 
 
+def end_all(process):
+    """Kills it and what it started; what all that looked like before."""
+    pids = sorted({process.pid, *descendants(process.pid), *holders((process.stdout, process.stderr))})
+    seen = "\n".join(map(seen_of, pids))
+    for pid in pids:
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            pass
+    return seen
+
+
 def finish(process, seconds):
     """What it wrote, as communicate() gives it; or AssertionError, and nothing is left of it."""
     try:
         return process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        pids = sorted({process.pid, *descendants(process.pid), *holders((process.stdout, process.stderr))})
-        seen = "\n".join(map(seen_of, pids))
-        for pid in pids:
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
+        seen = end_all(process)
         said = "\n".join(text if isinstance(text, str) else text.decode(errors="replace")
                          for text in process.communicate() if text)
         raise AssertionError("hangs: %s did not end in %s s\n%s\n%s" % (
             " ".join(map(str, process.args)), seconds, seen, said[-3000:])) from None
+    except BaseException:   # the limit of the test itself
+        end_all(process)
+        process.wait(60)
+        raise
 
 
 def run(command, seconds=120, **how):
     """subprocess.run(), which gives its output as text; in so many seconds, however busy the machine."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                errors="replace", **{"stdin": subprocess.DEVNULL, **how})
-    try:
-        out, err = finish(process, seconds)
-    except BaseException:   # the limit of the test itself, too
-        process.kill()
-        process.wait(60)
-        raise
+    out, err = finish(process, seconds)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests' own waits: what does not come is told, and what hangs is ended with what it started."""
 import os
+import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -30,6 +32,27 @@ def test_what_hangs_is_ended_with_what_it_started(tmp_path):
     with pytest.raises(AssertionError, match=r"^hangs: (.|\n)* did not end in 0.1 s\n(.|\n)*started") as told:
         hanging.finish(process, 0.1)
     assert all("process %d: " % pid in str(told.value) for pid in family), told.value
+    until(lambda: not any(map(is_there, family)), "nothing of it is left", 60)
+
+
+def test_the_limit_of_a_test_leaves_nothing(tmp_path):
+    """It comes as an exception out of the wait, as any signal's handler can raise one."""
+    class Late(BaseException):
+        pass
+
+    def late(*_):
+        raise Late
+    path = str(tmp_path / "pid")
+    process = subprocess.Popen(["/bin/sh", "-c", FAMILY, path], stdout=subprocess.PIPE, text=True)
+    until(lambda: os.path.exists(path), "all have been started", 60)
+    family = [process.pid, *hanging.descendants(process.pid)]
+    before = signal.signal(signal.SIGUSR1, late)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        with pytest.raises(Late):
+            hanging.finish(process, 60)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     until(lambda: not any(map(is_there, family)), "nothing of it is left", 60)
 
 
