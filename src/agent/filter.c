@@ -17,8 +17,10 @@
 #include "frozen/raw.h"
 #include "os/clock.h"
 
-#define PATIENCE_NS UINT64_C(2000000000) /* for a child that wants a CPU */
+#define PATIENCE_NS UINT64_C(2000000000) /* for a child, which takes some milliseconds */
 #define LOOK_NS 200000u
+
+#define UNKNOWN "cannot find out what the system-call filter (seccomp) of this process allows"
 
 #define ALL (SF_FILTER_SAMPLING | SF_FILTER_PERF | SF_FILTER_CHANNEL)
 
@@ -93,7 +95,10 @@ static void try_all(const struct trial *trial, uint32_t from)
 		sf_raw3(calls[i].number, calls[i].a, calls[i].b, calls[i].c);
 		atomic_store(trial->tried, i + 1);
 	}
-	sf_raw1(SYS_exit_group, 0);
+	for (;;) { /* a filter may refuse one of them: nothing may go on as the program */
+		sf_raw1(SYS_exit_group, 0);
+		sf_raw1(SYS_exit, 0);
+	}
 }
 
 /* Without an exit signal: only who asks for such children (__WALL) meets it. */
@@ -113,34 +118,52 @@ static long spawn(const struct trial *trial, uint32_t from)
 
 /* --- what became of it --- */
 
-/* If it is this thread, too, that would be ended for a wait. */
-static bool can_wait(const struct trial *trial)
+enum outcome { ENDED, NOT_TO_BE_WAITED_FOR, STUCK };
+
+/* Until then it has made the first call, or this thread would be ended for a wait, too. */
+static bool can_wait(const struct trial *trial, uint64_t until_ns)
+{
+	while (!trial->first && !atomic_load(trial->tried) && sf_now_ns() < until_ns)
+		sf_sleep_until(sf_now_ns() + LOOK_NS);
+	return trial->first || atomic_load(trial->tried);
+}
+
+/* Not for ever: what a filter hands to another process (SECCOMP_RET_USER_NOTIF) may never return. */
+static enum outcome wait_for(const struct trial *trial, long pid)
 {
 	const uint64_t until_ns = sf_now_ns() + PATIENCE_NS;
 
-	if (trial->first)
-		return true;
-	while (!atomic_load(trial->tried) && sf_now_ns() < until_ns)
+	if (!can_wait(trial, until_ns))
+		return NOT_TO_BE_WAITED_FOR; /* it stays as it is: nobody can take it away */
+	while (sf_raw4(SYS_wait4, pid, 0, __WALL | WNOHANG, 0) == 0) {
+		if (sf_now_ns() >= until_ns) {
+			sf_raw3(SYS_tgkill, pid, pid, SIGKILL);
+			sf_raw4(SYS_wait4, pid, 0, __WALL, 0);
+			return STUCK;
+		}
 		sf_sleep_until(sf_now_ns() + LOOK_NS);
-	return atomic_load(trial->tried);
+	}
+	return ENDED;
 }
 
-/* Goes on behind each call that has ended a child. False: no child could be made. */
-static bool try_in_children(struct trial *trial)
+/* Goes on behind each call that has ended a child. False: it could not be found out. */
+static bool try_in_children(struct trial *trial, struct sf_error *err)
 {
 	while (atomic_load(trial->tried) < N_CALLS) {
 		long pid = spawn(trial, atomic_load(trial->tried));
+		enum outcome outcome;
 
 		if (pid < 0) {
 			errno = (int)-pid;
-			return false;
+			return sf_fail_os(err, UNKNOWN);
 		}
-		if (!can_wait(trial)) {
-			trial->forbidden |= 1; /* it stays as it is: nobody can take it away */
+		outcome = wait_for(trial, pid);
+		if (outcome == STUCK)
+			return sf_fail(err, SF_E_DENIED, UNKNOWN ": a call does not return");
+		if (outcome == NOT_TO_BE_WAITED_FOR) {
+			trial->forbidden |= 1;
 			return true;
 		}
-		while (sf_raw4(SYS_wait4, pid, 0, __WALL, 0) == -EINTR)
-			;
 		if (atomic_load(trial->tried) < N_CALLS)
 			trial->forbidden |= UINT64_C(1) << atomic_fetch_add(trial->tried, 1);
 	}
@@ -168,8 +191,7 @@ static bool look(const struct sf_filter_call *first, struct sf_error *err)
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (trial.tried == MAP_FAILED)
 		return sf_fail_memory(err);
-	ok = try_in_children(&trial) ||
-	     sf_fail_os(err, "cannot find out what the system-call filter of this process allows");
+	ok = try_in_children(&trial, err);
 	munmap(trial.tried, sizeof(*trial.tried));
 	atomic_store(&forbidden, trial.forbidden);
 	return ok;
@@ -195,6 +217,7 @@ bool sf_filter_allows(unsigned uses, struct sf_error *err)
 
 bool sf_filter_check(unsigned uses, struct sf_error *err)
 {
+	atomic_store(&forbidden, 0);
 	return !is_filtered() || (look(NULL, err) && sf_filter_allows(uses, err));
 }
 

@@ -35,16 +35,12 @@ SF_INTERPOSED int prctl(int option, ...)
 	struct sf_filter_call call = { SYS_prctl, { option } };
 	const long *args = call.args;
 	va_list list;
-	long result;
 
 	va_start(list, option);
 	for (int i = 1; i < 5; i++)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
-	result = sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0);
-	if (result >= 0)
-		return (int)result;
-	errno = (int)-result;
-	return -1;
+	return (int)sf_interpose_result(
+		sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0));
 }

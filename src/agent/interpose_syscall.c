@@ -52,18 +52,14 @@ SF_INTERPOSED long syscall(long number, ...)
 	struct sf_filter_call call = { .number = number };
 	const long *args = call.args;
 	va_list list;
-	long result;
 
 	va_start(list, number);
 	for (int i = 0; i < 6; i++)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
-	result = sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
-	if ((unsigned long)result < -4095ul)
-		return result;
-	errno = (int)-result;
-	return -1;
+	return sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3],
+						     args[4], args[5]));
 }
 #else
 void sf_interpose_syscall_init(void)

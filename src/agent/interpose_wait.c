@@ -37,15 +37,11 @@ void sf_interpose_wait_init(void)
 static int wait_once(const sigset_t *set, siginfo_t *info, const struct timespec *time)
 {
 	timedwait_fn *next = atomic_load(&next_timedwait);
-	long result;
 
 	if (next)
 		return next(set, info, time);
-	result = sf_raw4(SYS_rt_sigtimedwait, set, info, time, sizeof(uint64_t));
-	if (result >= 0)
-		return (int)result;
-	errno = (int)-result;
-	return -1;
+	return (int)sf_interpose_result(
+		sf_raw4(SYS_rt_sigtimedwait, set, info, time, sizeof(uint64_t)));
 }
 
 static struct timespec left_until(uint64_t until_ns)

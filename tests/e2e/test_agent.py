@@ -283,6 +283,13 @@ def test_a_filter_that_kills(stillframe, inside, tmp_path, forbidden, begins):
         assert not out.exists()
 
 
+def test_a_filter_that_asks_somebody(inside):
+    """Nobody answers the child that tries: the program goes on all the same, without a profile."""
+    ran = inside([os.path.join(PROGRAMS, "in_filter"), "?getcpu", os.path.join(PROGRAMS, "busy_split"), "0.3", "1"],
+                 environment={"STILLFRAME_VERBOSE": "1"}).ok()
+    assert "total_seconds" in ran.said and "a call does not return" in ran.said, ran
+
+
 def test_why_a_filter_ended_it_is_told(stillframe, tmp_path):
     done, recording = stillframe.record(tmp_path / "a.sfr", "-e", "signal", "--", os.path.join(PROGRAMS, "in_filter"), "getcpu",
                                         os.path.join(PROGRAMS, "busy_split"), "0.3", "1")

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a program that may not make some system call, as systemd's SystemCallFilter= does: it is ended if it makes it.
+ * Starts a program that may not make some system call, as systemd's SystemCallFilter= does: it
+ * is ended if it makes it. ?SYSCALL: it waits for somebody who decides, as container runtimes
+ * have it, until nobody can any more, which is so behind the exec.
  *
- * in_filter SYSCALL[,SYSCALL...] PROGRAM [ARGUMENT...]
+ * in_filter [?]SYSCALL[,[?]SYSCALL...] PROGRAM [ARGUMENT...]
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,16 +37,19 @@ static int number_of(const char *name)
 	return -1;
 }
 
-static int forbid(unsigned number)
+static int forbid(unsigned number, bool asks)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, asks ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
 
+	if (asks)
+		return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			       SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter) < 0 ? -1 : 0;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
@@ -52,9 +58,10 @@ int main(int argc, char **argv)
 	if (argc < 3 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return 2;
 	for (char *name = strtok(argv[1], ","); name; name = strtok(NULL, ",")) {
-		int number = number_of(name);
+		bool asks = *name == '?';
+		int number = number_of(name + asks);
 
-		if (number < 0 || forbid((unsigned)number) != 0) {
+		if (number < 0 || forbid((unsigned)number, asks) != 0) {
 			fprintf(stderr, "in_filter: cannot forbid %s\n", name);
 			return 2;
 		}
