@@ -184,6 +184,10 @@ static void fill_compiled(const struct header *header, struct sf_blob *blob)
 	blob->level = (uint8_t)take(header, SF_HS_NM_LEVEL, 0);
 	if (blob->entry < blob->code_start || blob->entry >= blob->code_end)
 		blob->entry = blob->code_start;
+	/* Code that is not for a loop says its start. */
+	blob->loop_entry = take(header, SF_HS_NM_LOOP_ENTRY, 0);
+	if (blob->loop_entry <= blob->entry || blob->loop_entry >= blob->code_end)
+		blob->loop_entry = 0;
 }
 
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,

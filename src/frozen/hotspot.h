@@ -58,6 +58,7 @@
 	X(NM_METHOD, "nmethod|CompiledMethod", "_method", 8)                                       \
 	X(NM_ENTRY, "nmethod", "_verified_entry_point", 8)                                         \
 	X(NM_ENTRY_OFFSET, "nmethod", "_verified_entry_offset", 2)                                 \
+	X(NM_LOOP_ENTRY, "nmethod", "_osr_entry_point", 8)                                         \
 	X(NM_COMPILE_ID, "nmethod", "_compile_id", -4)                                             \
 	X(NM_LEVEL, "nmethod", "_comp_level", 1)                                                   \
 	X(NM_DEOPT, "CompiledMethod|nmethod", "_deopt_handler_begin", 8)                           \
@@ -233,6 +234,7 @@ enum sf_blob_class {
 struct sf_blob {
 	uint64_t address, code_start, code_end;
 	uint64_t entry;            /* compiled code and wrappers: the verified entry, else 0 */
+	uint64_t loop_entry;       /* where the interpreter goes on in it, in a loop; 0: nowhere */
 	uint64_t deopt, deopt_mh;  /* the same: handlers, 0 when unknown */
 	uint64_t method;
 	int64_t  orig_pc;          /* offset from sp of the pc of a deoptimized frame; 0: unknown */

@@ -180,21 +180,33 @@ static void read_code(const struct sf_hotspot_step *step, uint64_t from, unsigne
 		ret->n = 0;
 }
 
+/*
+ * Code for a loop that the interpreter is in has an entry for that, behind the method's own, with
+ * the same prologue (HotSpot: TemplateTable::branch; c1/c1_LIRAssembler.cpp, osr_entry;
+ * opto/output.cpp, PhaseOutput::Output).
+ */
+static uint64_t last_entry(const struct sf_hotspot_step *step)
+{
+	const struct sf_blob *blob = &step->blob;
+
+	return blob->loop_entry && step->pc >= blob->loop_entry ? blob->loop_entry : blob->entry;
+}
+
 static bool in_prologue(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	const struct sf_blob *blob = &step->blob;
-	const uint64_t distance = step->pc - blob->entry;
+	const uint64_t entry = last_entry(step), distance = step->pc - entry;
 	struct prologue prologue;
 	struct code code;
 
-	if (step->pc <= blob->entry)
+	if (step->pc <= entry)
 		return sf_hotspot_bare(step, step->sp, ret);
 	if (distance >= MAX_PROLOGUE ||
 	    (distance > NEAR_ENTRY &&
 	     (blob->frame_complete < 0 ||
 	      step->pc >= blob->code_start + (uint32_t)blob->frame_complete)))
 		return false;
-	read_code(step, blob->entry, (unsigned)distance + 16, &code);
+	read_code(step, entry, (unsigned)distance + 16, &code);
 	if (code.n < distance || !simulate(&code, (unsigned)distance, &prologue))
 		return false;
 	if (!sf_hotspot_bare(step, step->sp + prologue.size - WORD, ret))

@@ -207,6 +207,7 @@ uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code)
 	set(jvm, blob, "nmethod", "_method", code->method);
 	set(jvm, blob, "nmethod", "_verified_entry_point", start + code->entry);
 	set(jvm, blob, "nmethod", "_verified_entry_offset", code->entry);
+	set(jvm, blob, "nmethod", "_osr_entry_point", start + code->loop_entry);
 	set(jvm, blob, "nmethod", "_compile_id", code->compile_id);
 	set(jvm, blob, "nmethod", "_comp_level", code->level);
 	memset(at(jvm, start, code->size), 0xcc, code->size);

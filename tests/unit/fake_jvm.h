@@ -61,6 +61,7 @@ struct fake_code {
 	int frame_size, frame_complete;
 	uint64_t method;
 	unsigned entry, compile_id, level;
+	unsigned loop_entry; /* where the interpreter goes on in it; 0: nowhere */
 	/* debug information: at `pc` the inlined method, called by `method` at bytecode 3 */
 	unsigned pc, inlined_bci;
 	uint64_t inlined;

@@ -77,6 +77,42 @@ static uint64_t make_compiled(struct fake_jvm *jvm, int frame_size)
 }
 
 /*
+ * The interpreter goes on in compiled code, in a loop: by an entry behind the method's own. C2's
+ * code for a loop has nothing but a call in that one's place.
+ */
+static void test_loop_entry(void **state)
+{
+	static const uint8_t prologue[] = { 0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55,
+					    0x48, 0x83, 0xec, 0x40, 0x66, 0x66, 0x90 };
+	static const uint8_t call[sizeof(prologue)] = { 0xe8, 0, 0, 0, 0, 0x90, 0x90, 0x90 };
+	static const struct {
+		unsigned at, pushed;
+	} places[] = { { 0, 0 }, { 7, 0 }, { 8, 8 }, { 12, 72 }, { 15, 72 } };
+	static const unsigned loop_entries[] = { 89, 16 };
+	struct fake_jvm *jvm = *state;
+	const uint64_t top = FAKE_STACK + 0x200; /* where the return address is */
+
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t code = fake_code(jvm, &(struct fake_code){
+			.name = "nmethod", .size = 256, .frame_size = 10, .frame_complete = 27,
+			.method = caller, .compile_id = 42, .level = i ? 4 : 3,
+			.loop_entry = loop_entries[i] });
+
+		fake_bytes(jvm, code, i ? call : prologue, sizeof(prologue));
+		fake_bytes(jvm, code + loop_entries[i], prologue, sizeof(prologue));
+		for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+			put(jvm, top, jvm->interpreter);
+			put(jvm, top - 8, places[k].pushed ? TOP : 0x1234);
+			start(jvm, code + loop_entries[i] + places[k].at, top - places[k].pushed, TOP);
+			sf_walk(&jvm->still, &jvm->trace);
+			assert_caller(jvm, 1);
+			assert_int_equal(jvm->frames[1].sp, top + 8);
+			assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+		}
+	}
+}
+
+/*
  * SafepointBlob for a poll in a loop: of JDK 17 and 25, and of JDK 8; the note is at 0x100 in
  * the JavaThread.
  */
@@ -373,6 +409,7 @@ static void test_unpacking_begins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_loop_entry, make, destroy),
 		cmocka_unit_test_setup_teardown(test_poll_in_a_loop, make, destroy),
 		cmocka_unit_test_setup_teardown(test_poll_noted_later, make, destroy),
 		cmocka_unit_test_setup_teardown(test_left_over_call, make, destroy),
