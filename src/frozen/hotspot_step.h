@@ -8,7 +8,7 @@
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
 enum {
-	SF_X86_RAX = 0, SF_X86_RDX = 1, SF_X86_RBX = 3, SF_X86_RSI = 4, SF_X86_RDI = 5,
+	SF_X86_RAX = 0, SF_X86_RDX = 1, SF_X86_RCX = 2, SF_X86_RBX = 3, SF_X86_RSI = 4, SF_X86_RDI = 5,
 	SF_X86_RBP = 6, SF_X86_RSP = 7, SF_X86_R11 = 11, SF_X86_R13 = 13, SF_X86_R15 = 15,
 };
 

@@ -29,10 +29,16 @@ static const struct instruction {
 	{ 1, 1, { 0x5e }, POP, SF_X86_RSI },
 	{ 1, 1, { 0x5f }, POP, SF_X86_RDI },
 	{ 1, 1, { 0x58 }, POP, SF_X86_RAX },
+	{ 1, 1, { 0x59 }, POP, SF_X86_RCX },
 	{ 3, 3, { 0x48, 0x8b, 0xe3 }, SET_SP, SF_X86_RBX },
 	{ 3, 3, { 0x48, 0x89, 0xdc }, SET_SP, SF_X86_RBX },
 	{ 3, 3, { 0x49, 0x8b, 0xe3 }, SET_SP, SF_X86_R11 }, /* behind native methods */
 	{ 3, 3, { 0x4c, 0x89, 0xdc }, SET_SP, SF_X86_R11 },
+	/* on to compiled code, in a loop: mov rsp, rdx; and rsp, -16; push rcx */
+	{ 3, 3, { 0x48, 0x8b, 0xe2 }, SET_SP, SF_X86_RDX },
+	{ 3, 3, { 0x48, 0x89, 0xd4 }, SET_SP, SF_X86_RDX },
+	{ 4, 4, { 0x48, 0x83, 0xe4, 0xf0 }, NOTHING, 0 },
+	{ 1, 1, { 0x51 }, PUSH, 0 },
 	{ 7, 3, { 0x49, 0x3b, 0xa7 }, NOTHING, 0 },      /* cmp rsp, [r15+d]; jb; movq [r15+d], 0 */
 	{ 4, 3, { 0x49, 0x3b, 0x67 }, NOTHING, 0 },
 	{ 2, 1, { 0x72 }, NOTHING, 0 },

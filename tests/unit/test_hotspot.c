@@ -15,7 +15,7 @@
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/threads.h"
 
-enum { RAX = 0, RDX = 1, RBX = 3, RBP = 6, RSP = 7, R11 = 11, R13 = 13, R15 = 15 };
+enum { RAX = 0, RDX = 1, RCX = 2, RBX = 3, RBP = 6, RSP = 7, R11 = 11, R13 = 13, R15 = 15 };
 
 static int make(void **state)
 {
@@ -283,7 +283,7 @@ static void test_static_call_stub(void **state)
 struct between {
 	unsigned pc;
 	int sp;              /* words above the callee's arguments */
-	uint64_t rax, rdx, rbx, r11, r13; /* 1: the return address, 2: the caller's sp */
+	uint64_t rax, rdx, rcx, rbx, r11, r13; /* 1: the return address, 2: the caller's sp */
 };
 
 static void assert_between(struct fake_jvm *jvm, uint64_t start_of_code, const struct between *places, size_t n)
@@ -304,6 +304,7 @@ static void assert_between(struct fake_jvm *jvm, uint64_t start_of_code, const s
 		start(jvm, start_of_code + places[i].pc, sp + (uint64_t)(int64_t)places[i].sp * 8, fp);
 		reg(jvm, RAX, values[places[i].rax]);
 		reg(jvm, RDX, values[places[i].rdx]);
+		reg(jvm, RCX, values[places[i].rcx]);
 		reg(jvm, RBX, values[places[i].rbx]);
 		reg(jvm, R11, values[places[i].r11]);
 		reg(jvm, R13, values[places[i].r13]);
@@ -356,6 +357,9 @@ static void test_leaving_interpreter(void **state)
 		0xc9, 0x5f, 0x49, 0x8b, 0xe3, 0xff, 0xe7,
 	}, throws[] = { /* leave; pop rdx; mov rsp, rbx; push rax; push rdx; call; mov rbx, rax; pop rdx; pop rax; jmp rbx */
 		0xc9, 0x5a, 0x48, 0x8b, 0xe3, 0x50, 0x52, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3,
+	}, loops[] = { /* leave; movb [r15+d], 0; pop rcx; mov rsp, rdx; and rsp, -16; push rcx; jmp [rbx+d] */
+		0xc9, 0x41, 0xc6, 0x87, 0xbe, 3, 0, 0, 0, 0x59, 0x48, 0x8b, 0xe2, 0x48, 0x83, 0xe4, 0xf0, 0x51,
+		0xff, 0xa3, 0x90, 0, 0, 0,
 	};
 	static const struct between in_returns[] = {
 		{ .pc = 1, .sp = -3, .rbx = 2 }, { .pc = 9, .sp = -3, .rbx = 2 },
@@ -367,6 +371,10 @@ static void test_leaving_interpreter(void **state)
 		{ .pc = 1, .sp = -3, .rbx = 2 }, { .pc = 2, .sp = -2, .rbx = 2, .rdx = 1 }, { .pc = 5, .rdx = 1 },
 		{ .pc = 6, .sp = -1, .rdx = 1 }, { .pc = 7, .sp = -2, .rdx = 1 }, { .pc = 12, .sp = -2 },
 		{ .pc = 16, .sp = -1, .rdx = 1 }, { .pc = 17, .rdx = 1 },
+	}, in_loops[] = {
+		{ .pc = 1, .sp = -3, .rdx = 2 }, { .pc = 9, .sp = -3, .rdx = 2 },
+		{ .pc = 10, .sp = -2, .rdx = 2, .rcx = 1 }, { .pc = 13, .rdx = 2, .rcx = 1 }, { .pc = 17, .rcx = 1 },
+		{ .pc = 18, .sp = -1, .rcx = 1 },
 	};
 	struct fake_jvm *jvm = *state;
 	uint64_t code = jvm->interpreter + 100;
@@ -377,6 +385,8 @@ static void test_leaving_interpreter(void **state)
 	assert_between(jvm, code, in_native, sizeof(in_native) / sizeof(in_native[0]));
 	fake_bytes(jvm, code, throws, sizeof(throws));
 	assert_between(jvm, code, in_throws, sizeof(in_throws) / sizeof(in_throws[0]));
+	fake_bytes(jvm, code, loops, sizeof(loops));
+	assert_between(jvm, code, in_loops, sizeof(in_loops) / sizeof(in_loops[0]));
 }
 
 /* Registers that were pushed around a call are passed over, with the return addresses that are stale in them. */
