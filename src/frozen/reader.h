@@ -60,4 +60,17 @@ static inline bool sf_read_u64(const struct sf_reader *reader, uint64_t addr, ui
 	return sf_read(reader, ret, addr, sizeof(*ret));
 }
 
+/*
+ * The same memory for what is in no stack: code, and what a program has besides. Where a stack ends
+ * is often not known, and what is mapped above it within stack_end is not refused. Signal-safe.
+ */
+static inline struct sf_reader sf_reader_outside(const struct sf_reader *reader)
+{
+	struct sf_reader outside = *reader;
+
+	outside.stack_end = 0;
+	outside.scattered = true;
+	return outside;
+}
+
 #endif

@@ -32,12 +32,13 @@ struct caller {
 static void judge(const struct sf_cursor *cursor, struct caller *caller)
 {
 	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
 
 	caller->pc &= still->arch->code_mask;
 	caller->is_code = sf_frame_region(still, caller->pc, false) != NULL;
 	caller->is_behind_call =
 		caller->is_code &&
-		still->arch->is_behind_call(&still->memory, caller->pc, &caller->target);
+		still->arch->is_behind_call(&code, caller->pc, &caller->target);
 }
 
 /* The return address with no frame made: below `pushed` bytes, or in the link register. */
@@ -139,10 +140,11 @@ static enum sf_step step_from_nowhere(struct sf_cursor *cursor, enum sf_end *why
 static bool step_at_edge(struct sf_cursor *cursor)
 {
 	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
 	struct caller bare;
 	uint8_t pushed;
 
-	if (!still->arch->is_frame_edge(&still->memory, cursor->regs.pc, &pushed) ||
+	if (!still->arch->is_frame_edge(&code, cursor->regs.pc, &pushed) ||
 	    !read_bare(cursor, pushed, &bare))
 		return false;
 	judge(cursor, &bare);

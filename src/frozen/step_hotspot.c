@@ -259,7 +259,7 @@ enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *r
 		.cursor = cursor,
 		.hotspot = still->map ? still->map->hotspot : NULL,
 		.memory = &still->memory,
-		.outside = still->memory,
+		.outside = sf_reader_outside(&still->memory),
 		.pc = cursor->regs.pc,
 		.sp = cursor->regs.r[SF_X86_RSP],
 		.fp = cursor->regs.r[SF_X86_RBP],
@@ -270,8 +270,6 @@ enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *r
 	if (!step.hotspot || !sf_hotspot_holds(step.hotspot, step.pc) || !trace->n_frames)
 		return SF_STEP_NOT_MINE;
 	*why = SF_END_RUNTIME;
-	step.outside.stack_end = 0;
-	step.outside.scattered = true;
 	step.frame = &trace->frames[trace->n_frames - 1];
 	step.frame->kind = SF_KIND_STUB;
 	step.frame->bci = -1;
@@ -293,15 +291,13 @@ bool sf_hotspot_resume(struct sf_cursor *cursor)
 	const struct sf_still *still = cursor->still;
 	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
 	const struct sf_trace *trace = cursor->trace;
-	struct sf_reader outside = still->memory;
+	const struct sf_reader outside = sf_reader_outside(&still->memory);
 	uint64_t anchor, sp, pc = 0, fp = 0;
 	uint64_t last = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
 
 	if (!hotspot || !still->java_thread || still->arch != &sf_arch_x86_64 ||
 	    !sf_hotspot_has(hotspot, SF_HS_THREAD_ANCHOR))
 		return false;
-	outside.stack_end = 0;
-	outside.scattered = true;
 	anchor = still->java_thread + hotspot->fields[SF_HS_THREAD_ANCHOR].at;
 	if (!sf_hotspot_get(hotspot, &outside, SF_HS_ANCHOR_SP, anchor, &sp) ||
 	    sp <= last || sp % WORD != 0)

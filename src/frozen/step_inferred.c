@@ -37,6 +37,7 @@
 struct search {
 	const struct sf_cursor *cursor;
 	const struct sf_region *region;
+	struct sf_reader outside;       /* for code, and the slots of a PLT */
 	const struct sf_rules *rules;   /* of the frame */
 	struct sf_prologue prologue;
 	uint64_t first_cfa;             /* the lowest that it can be */
@@ -136,7 +137,12 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	const struct sf_rules *rules = sf_table_find(region->table, address);
 	uint64_t pushed, framed;
 
-	*search = (struct search){ .cursor = cursor, .region = region, .rules = rules };
+	*search = (struct search){
+		.cursor = cursor,
+		.region = region,
+		.outside = sf_reader_outside(&cursor->still->memory),
+		.rules = rules,
+	};
 	/*
 	 * Where a thread stands in a page fault, its function may be about to return: sp is above.
 	 */
@@ -144,8 +150,8 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 		return false;
 	if (!rules || !is_cfa(rules, arch->fp, 16) ||
 	    !find_framed(region->table, arch, address, &pushed, &framed) ||
-	    !arch->prologue(&cursor->still->memory, pushed + region->bias, framed + region->bias,
-			    pc, &search->prologue))
+	    !arch->prologue(&search->outside, pushed + region->bias, framed + region->bias, pc,
+			    &search->prologue))
 		return false;
 	find_first_cfa(search);
 	return search->first_cfa > cursor->regs.r[arch->sp];
@@ -163,24 +169,24 @@ enum call {
 static enum call call_before(const struct search *search, uint64_t pc, bool certain)
 {
 	const struct sf_still *still = search->cursor->still;
+	const struct sf_reader *outside = &search->outside;
 	const uint64_t start = search->prologue.start;
 	uint64_t target, slot, value;
 
 	if (!sf_frame_region(still, pc, false))
 		return NO_CALL;
-	if (certain && still->arch->is_sigreturn(&still->memory, pc))
+	if (certain && still->arch->is_sigreturn(outside, pc))
 		return CALLS_ANY;
-	if (!still->arch->is_behind_call(&still->memory, pc, &target))
+	if (!still->arch->is_behind_call(outside, pc, &target))
 		return NO_CALL;
 	if (target == start)
 		return CALLS_IT;
 	if (target == 0)
 		return CALLS_ANY;
-	if (still->arch->jump_slot(&still->memory, target, &slot) &&
-	    sf_read_u64(&still->memory, slot, &value) && value == start)
+	if (still->arch->jump_slot(outside, target, &slot) &&
+	    sf_read_u64(outside, slot, &value) && value == start)
 		return CALLS_IT;
-	return certain && still->arch->jumps_to(&still->memory, target, start) ? CALLS_ANY
-									       : CALLS_OTHER;
+	return certain && still->arch->jumps_to(outside, target, start) ? CALLS_ANY : CALLS_OTHER;
 }
 
 /* The caller, if the CFA is this. */
@@ -199,11 +205,12 @@ enum verdict { WRONG, UNKNOWN, RIGHT };
 static bool can_be_caller(const struct sf_cursor *cursor)
 {
 	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
 	uint64_t target;
 
 	return sf_frame_region(still, cursor->regs.pc, false) &&
-	       (still->arch->is_behind_call(&still->memory, cursor->regs.pc, &target) ||
-		still->arch->is_sigreturn(&still->memory, cursor->regs.pc));
+	       (still->arch->is_behind_call(&code, cursor->regs.pc, &target) ||
+		still->arch->is_sigreturn(&code, cursor->regs.pc));
 }
 
 /* A frame pointer that the caller needs, and that is none of a frame above. */
@@ -237,7 +244,7 @@ static enum verdict judge(const struct sf_cursor *caller)
 	struct sf_cursor next = *caller;
 	enum sf_end why;
 
-	if (caller->still->arch->is_sigreturn(&caller->still->memory, caller->regs.pc))
+	if (sf_is_sigreturn(caller->still, caller->regs.pc))
 		return judge_trampoline(caller, region);
 	if (!rules)
 		return UNKNOWN;

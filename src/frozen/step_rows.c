@@ -222,7 +222,7 @@ static bool is_trampoline(const struct sf_cursor *cursor, const struct sf_region
 {
 	return !cursor->exact &&
 	       sf_table_starts_row(region->table, cursor->regs.pc - region->bias) &&
-	       cursor->still->arch->is_sigreturn(&cursor->still->memory, cursor->regs.pc);
+	       sf_is_sigreturn(cursor->still, cursor->regs.pc);
 }
 
 enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
@@ -238,8 +238,7 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	if (!rules)
 		return SF_STEP_NOT_MINE;
 	/* The kernel's own frame has every register; rules keep only the callee-saved ones. */
-	if (rules->flags & SF_RULES_SIGNAL &&
-	    arch->is_sigreturn(&cursor->still->memory, cursor->regs.pc))
+	if (rules->flags & SF_RULES_SIGNAL && sf_is_sigreturn(cursor->still, cursor->regs.pc))
 		return SF_STEP_NOT_MINE;
 	/* Expressions may ask for pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)

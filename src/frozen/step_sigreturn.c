@@ -15,7 +15,7 @@ enum sf_step sf_step_sigreturn(struct sf_cursor *cursor, const struct sf_region 
 	const struct sf_reader *memory = &cursor->still->memory;
 	const uint64_t sp = cursor->regs.r[arch->sp];
 
-	if (!region || !arch->is_sigreturn(memory, cursor->regs.pc))
+	if (!region || !sf_is_sigreturn(cursor->still, cursor->regs.pc))
 		return SF_STEP_NOT_MINE;
 	if (!sf_reg_known(&cursor->regs, arch->sp)) {
 		*why = SF_END_REGISTER;

@@ -133,6 +133,9 @@ enum sf_step {
  */
 const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact);
 
+/* Whether the code at pc is a signal's trampoline. Signal-safe. */
+bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
+
 /*
  * A stepper: one way to get from a frame to its caller. To add one: write step_NAME.c, add it
  * to `steppers` in walk.c in the order in which they are tried, and to meson.build.

@@ -298,6 +298,25 @@ static void unreadable_and_uncopied_are_told_apart(void **state)
 	assert_frames(SF_END_MEMORY, { APP + 0x120, 0x1000, LEAF });
 }
 
+/* Where a copied stack ends is not known; libraries are often not far above it. */
+static void code_above_a_copied_stack_can_be_read(void **state)
+{
+	static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
+	(void)state;
+
+	recorded_region(&r, ALTSTACK, ALTSTACK + SIZE, NULL, 0);
+	recorded_bytes(&r, ALTSTACK + 0x50, push_mov, sizeof(push_mov));
+	recorded_window(&r, STACK, 0x200, ALTSTACK + SIZE);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	r.still.regs.pc = ALTSTACK + 0x50;
+	assert_frames(SF_END_ROOT,
+		      { ALTSTACK + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
 static void the_window_needs_no_calls(void **state)
 {
 	(void)state;
@@ -779,6 +798,7 @@ int main(void)
 		TEST(caller_saved_registers_are_lost),
 		TEST(a_stack_that_moves_down_is_stuck),
 		TEST(unreadable_and_uncopied_are_told_apart),
+		TEST(code_above_a_copied_stack_can_be_read),
 		TEST(the_window_needs_no_calls),
 		TEST(depth_is_only_cut_when_there_is_more),
 		TEST(nothing_known_is_empty),
