@@ -52,6 +52,15 @@ static bool serves(const struct sf_memory *memory, const struct line *line, uint
 	       line->pid == memory->pid;
 }
 
+/* A thread that was held may have ended before its still is walked. */
+static size_t read_process(const struct sf_memory *memory, void *ret, uint64_t addr, size_t size)
+{
+	const size_t n = sf_process_read(memory->tid, ret, addr, size);
+
+	return n != 0 || memory->tid == memory->pid ? n :
+						      sf_process_read(memory->pid, ret, addr, size);
+}
+
 /* The line that starts there, NULL when it cannot be read. */
 static const struct line *get_line(struct sf_memory *memory, uint64_t start)
 {
@@ -62,7 +71,7 @@ static const struct line *get_line(struct sf_memory *memory, uint64_t start)
 		return line;
 	now_ns = sf_now_ns();
 	line->read_ns = 0;
-	if (sf_process_read(memory->tid, line->bytes, start, LINE) != LINE)
+	if (read_process(memory, line->bytes, start, LINE) != LINE)
 		return NULL;
 	line->start = start;
 	line->pid = memory->pid;
@@ -75,7 +84,7 @@ bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t s
 	uint8_t *to = ret;
 
 	if (size > LINE)
-		return sf_process_read(memory->tid, ret, addr, size) == size;
+		return read_process(memory, ret, addr, size) == size;
 	while (size > 0) {
 		const uint64_t offset = addr % LINE;
 		const size_t n = size < LINE - offset ? size : LINE - offset;

@@ -23,7 +23,8 @@ void sf_memory_destroy(struct sf_memory *memory); /* takes NULL */
 
 /*
  * What is read from now on is of this process, through its thread `tid` (the process's own id is of
- * no use once its first thread has ended), and no older than since_ns.
+ * no use once its first thread has ended), or through the process when that thread is no more, and
+ * no older than since_ns.
  */
 void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns);
 

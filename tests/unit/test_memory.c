@@ -17,6 +17,7 @@
 
 #define LINE SF_MEMORY_LINE
 #define HOLE UINT64_C(0x900000)   /* nothing is there, a page long */
+#define ENDED 99                  /* a thread through which nothing can be read */
 
 static struct sf_memory *memory;
 static uint64_t now_ns;
@@ -37,6 +38,8 @@ size_t __wrap_sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size
 
 	n_reads++;
 	memset(bytes, 0xee, size); /* what is left behind where reading fails */
+	if (pid == ENDED)
+		return 0;
 	for (size_t i = 0; i < size; i++) {
 		if (addr + i >= HOLE && addr + i < HOLE + 4096)
 			return i;
@@ -119,6 +122,21 @@ static void test_each_process_has_its_own(void **state)
 	assert_int_equal(n_reads, 2);
 }
 
+static void test_a_thread_that_ended(void **state)
+{
+	uint8_t byte;
+
+	(void)state;
+	sf_memory_turn(memory, 1, ENDED, 500);
+	check(0x5000, 8, 7);
+	check(0x5001, 3 * LINE - 1, 7);
+	assert_int_equal(n_reads, 4);
+	/* It was the first one: there is no other that is known. */
+	sf_memory_turn(memory, ENDED, ENDED, 500);
+	assert_false(sf_memory_read(memory, &byte, 0x5000, 1));
+	assert_int_equal(n_reads, 5);
+}
+
 static void test_where_nothing_is(void **state)
 {
 	uint8_t bytes[16] = { 0 };
@@ -158,6 +176,7 @@ int main(void)
 		TEST(test_what_is_near_is_read_once),
 		TEST(test_never_older_than_the_still),
 		TEST(test_each_process_has_its_own),
+		TEST(test_a_thread_that_ended),
 		TEST(test_where_nothing_is),
 		TEST(test_many_lines),
 	};
