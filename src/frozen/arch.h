@@ -47,6 +47,7 @@ struct sf_arch {
 	uint8_t     n_regs;
 	uint8_t     sp, fp;     /* DWARF numbers */
 	uint8_t     lr;         /* link register, or SF_NO_REG */
+	uint8_t     result;     /* of a system call */
 	uint8_t     return_column; /* the usual return address column of CIEs */
 	uint8_t     red_zone;   /* bytes below sp that may still hold saved registers */
 	uint8_t     n_saved;    /* callee-saved registers that rules keep, without sp */
@@ -59,6 +60,9 @@ struct sf_arch {
 	/* Replaces `regs`, which stand in the trampoline, by those that the signal interrupted. */
 	bool (*sigreturn)(const struct sf_reader *reader, struct sf_regs *regs);
 	uint16_t sigframe_size; /* bytes from sp that sigreturn needs */
+
+	/* Whether the instruction at pc is a system call. */
+	bool (*is_system_call)(const struct sf_reader *reader, uint64_t pc);
 
 	/*
 	 * For code without unwind rules. Whether the instruction before pc is a call, as it is

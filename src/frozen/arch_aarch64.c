@@ -8,7 +8,7 @@
 
 #include "frozen/frozen.h"
 
-enum { X19 = 19, X29 = 29, X30 = 30, SP = 31, N_REGS = 32 };
+enum { X0, X19 = 19, X29 = 29, X30 = 30, SP = 31, N_REGS = 32 };
 
 static bool read_instruction(const struct sf_reader *reader, uint64_t addr, uint32_t *ret)
 {
@@ -50,6 +50,13 @@ static bool sigreturn(const struct sf_reader *reader, struct sf_regs *regs)
 	regs->known = (UINT64_C(1) << N_REGS) - 1;
 	regs->pc = saved[N_REGS];
 	return true;
+}
+
+static bool is_system_call(const struct sf_reader *reader, uint64_t pc)
+{
+	uint32_t code;
+
+	return read_instruction(reader, pc, &code) && code == SVC_0;
 }
 
 /* Arm ARM C6.2: bl has 0b100101 on top; blr, blraa and blrab differ in the bits that are masked. */
@@ -103,6 +110,7 @@ const struct sf_arch sf_arch_aarch64 = {
 	.sp = SP,
 	.fp = X29,
 	.lr = X30,
+	.result = X0,
 	.return_column = X30,
 	.red_zone = 0,
 	.n_saved = 11,
@@ -115,6 +123,7 @@ const struct sf_arch sf_arch_aarch64 = {
 	.is_sigreturn = is_sigreturn,
 	.sigreturn = sigreturn,
 	.sigframe_size = SIGCONTEXT_REGS + (N_REGS + 1) * 8,
+	.is_system_call = is_system_call,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
 };

@@ -68,6 +68,13 @@ static bool sigreturn(const struct sf_reader *reader, struct sf_regs *regs)
 	return true;
 }
 
+static bool is_system_call(const struct sf_reader *reader, uint64_t pc)
+{
+	static const struct pattern syscall = { 2, 0, { 0x0f, 0x05 } };
+
+	return matches(reader, pc, &syscall);
+}
+
 /* The bytes of an indirect call (ff /2) with this ModRM byte, or 0 if it is another instruction. */
 static unsigned indirect_call_size(uint8_t modrm)
 {
@@ -333,6 +340,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.sp = RSP,
 	.fp = RBP,
 	.lr = SF_NO_REG,
+	.result = RAX,
 	.return_column = RIP,
 	.red_zone = 128,
 	.n_saved = 6,
@@ -341,6 +349,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.is_sigreturn = is_sigreturn,
 	.sigreturn = sigreturn,
 	.sigframe_size = UC_MCONTEXT + sizeof(sigcontext_order) * 8,
+	.is_system_call = is_system_call,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
 	.prologue = prologue,

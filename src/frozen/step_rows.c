@@ -186,8 +186,8 @@ static uint8_t via_of(const struct sf_rules *rules)
 	return rules->flags & SF_RULES_GUESS ? SF_VIA_GUESS : SF_VIA_ROWS;
 }
 
-static enum sf_step apply_rules(struct sf_cursor *cursor, const struct sf_table *table,
-				const struct sf_rules *rules, enum sf_end *why)
+enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
+			      const struct sf_rules *rules, enum sf_end *why)
 {
 	struct frame frame = {
 		.arch = cursor->still->arch,
@@ -243,5 +243,5 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	/* Expressions may ask for pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)
 		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
-	return apply_rules(cursor, region->table, rules, why);
+	return sf_step_by_rules(cursor, region->table, rules, why);
 }

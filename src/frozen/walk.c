@@ -15,6 +15,7 @@
 static sf_step_fn *const steppers[] = {
 	sf_step_hotspot,
 	sf_step_rows,
+	sf_step_clone,
 	sf_step_sigreturn,
 	sf_step_first,
 	sf_step_frame_pointer,

@@ -143,7 +143,15 @@ bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
 
-sf_step_fn sf_step_hotspot, sf_step_rows, sf_step_sigreturn, sf_step_first, sf_step_frame_pointer;
+sf_step_fn sf_step_hotspot, sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first,
+	sf_step_frame_pointer;
+
+/*
+ * One step by these rules of the table, whatever the pc is: for steppers that know which rules hold
+ * where the table has none. Signal-safe.
+ */
+enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
+			      const struct sf_rules *rules, enum sf_end *why);
 
 /* Asked only where the others end with SF_END_REGISTER; it fails with that, too. */
 sf_step_fn sf_step_inferred;

@@ -11,7 +11,7 @@
 
 #include "recorded.h"
 
-enum { RBX = 3, RBP = 6, RSP = 7 };
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7 };
 
 /* Two images with rows, code without (a JIT's), the C library's trampoline, two stacks. */
 #define APP 0x400000
@@ -382,6 +382,59 @@ static void a_gap_between_functions_too(void **state)
 	assert_frames(SF_END_ROOT,
 		      { APP + 0x450, STACK + 0x100, LEAF },
 		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+/*
+ * A gap that begins with a system call, as glibc leaves one where clone returns: to the caller, and
+ * in the new thread, whose frame pointer is still the caller's.
+ */
+static void a_thread_that_was_just_made_has_no_caller(void **state)
+{
+	static const uint8_t code[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0 }; /* syscall; test %rax, %rax */
+	(void)state;
+
+	recorded_bytes(&r, APP + 0x400, code, sizeof(code));
+	put_call(LIBC + 0x20);
+	r.still.regs.pc = APP + 0x402;
+	recorded_reg(&r, RAX, 0);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x148, LIBC + 0x20);
+	assert_frames(SF_END_ROOT, { APP + 0x402, STACK + 0x100, LEAF });
+	/* Too far behind the call to be its gap. */
+	r.still.regs.pc = APP + 0x440;
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x440, STACK + 0x100, LEAF },
+		      { LIBC + 0x20, STACK + 0x150, CHAIN });
+}
+
+/* The row before the gap (CFA = rsp + 8) holds for who made it, before the call and after. */
+static void who_makes_a_thread_is_where_it_was(void **state)
+{
+	static const uint8_t code[] = { 0x0f, 0x05, 0x48, 0x85, 0xc0 };
+	const struct sf_rules bare = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	table_row(&app, 0x700, &bare);
+	table_row(&app, 0x780, NULL);
+	table_row(&app, 0x790, &bare);
+	table_finish(&app);
+	recorded_bytes(&r, APP + 0x780, code, sizeof(code));
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	recorded_reg(&r, RAX, 1234);
+	r.still.regs.pc = APP + 0x782;
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x782, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x108, ROWS });
+	/* A caller that sleeps until the new process has its program: its result is not known. */
+	r.still.regs.known = UINT64_C(1) << RSP;
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x782, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x108, ROWS });
+	recorded_reg(&r, RAX, 0);
+	r.still.regs.pc = APP + 0x780;
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x780, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x108, ROWS });
 }
 
 static void a_zero_frame_pointer_is_the_root(void **state)
@@ -804,6 +857,8 @@ int main(void)
 		TEST(nothing_known_is_empty),
 		TEST(frame_pointers_where_no_row_covers),
 		TEST(a_gap_between_functions_too),
+		TEST(a_thread_that_was_just_made_has_no_caller),
+		TEST(who_makes_a_thread_is_where_it_was),
 		TEST(a_zero_frame_pointer_is_the_root),
 		TEST(frame_pointers_that_lead_nowhere),
 		TEST(a_broken_chain_above_a_call),

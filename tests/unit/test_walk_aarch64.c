@@ -11,7 +11,7 @@
 
 #include "recorded.h"
 
-enum { X19 = 19, FP = 29, LR = 30, SP = 31 };
+enum { X0, X19 = 19, FP = 29, LR = 30, SP = 31 };
 
 #define APP UINT64_C(0xaaaaaaaa0000)
 #define JIT UINT64_C(0xaaaaaaab0000)
@@ -33,7 +33,8 @@ static struct table_builder app, vdso;
 
 /*
  * APP: 0x000 a leaf without a frame (CFA = sp, return address in lr), 0x100 32 bytes with the record
- * at the bottom and x19 at CFA - 16, 0x200 a thread's first function.
+ * at the bottom and x19 at CFA - 16, 0x200 a thread's first function,
+ * 0x300 another leaf, 0x310 a gap.
  */
 static void build_app(void)
 {
@@ -49,6 +50,8 @@ static void build_app(void)
 	table_row(&app, 0, &leaf);
 	table_row(&app, 0x100, &framed);
 	table_row(&app, 0x200, &first);
+	table_row(&app, 0x300, &leaf);
+	table_row(&app, 0x310, NULL);
 	table_finish(&app);
 }
 
@@ -232,6 +235,21 @@ static void a_leaf_without_rows(void **state)
 		      { APP + 0x210, STACK + 0x150, CHAIN });
 }
 
+/* A gap that begins with a system call, where clone returns: to its caller and in the new thread. */
+static void clone_returns_twice(void **state)
+{
+	(void)state;
+	recorded_put32(&r, APP + 0x310, 0xd4000001); /* svc #0 */
+	r.still.regs.pc = APP + 0x314;
+	recorded_reg(&r, LR, APP + 0x210);
+	recorded_reg(&r, X0, 1234);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x314, STACK + 0x100, LEAF },
+		      { APP + 0x210, STACK + 0x100, ROWS });
+	recorded_reg(&r, X0, 0);
+	assert_frames(SF_END_ROOT, { APP + 0x314, STACK + 0x100, LEAF });
+}
+
 static void a_jump_to_nowhere_has_a_caller(void **state)
 {
 	(void)state;
@@ -293,6 +311,7 @@ int main(void)
 		TEST(rows_above_a_chain_do_not_trust_sp),
 		TEST(edges_of_a_function_without_rows),
 		TEST(a_leaf_without_rows),
+		TEST(clone_returns_twice),
 		TEST(a_jump_to_nowhere_has_a_caller),
 		TEST(a_signal_interrupts_a_leaf),
 		TEST(a_signal_frame_behind_a_chain),
