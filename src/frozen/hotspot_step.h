@@ -37,6 +37,13 @@ bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);
 /* The same, for routines that native code may call, too. */
 bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc);
 
+/*
+ * Whether a caller that was found by looking has a caller itself: stale words look like return
+ * addresses, too.
+ */
+bool sf_hotspot_leads_on(const struct sf_hotspot_step *step,
+			 const struct sf_hotspot_caller *caller);
+
 /* The JavaThread: all of its code keeps it in r15. 0: unknown. */
 static inline uint64_t sf_hotspot_java_thread(const struct sf_hotspot_step *step)
 {
@@ -68,6 +75,9 @@ bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotsp
 
 /* Whether it was interrupted between a call and the interpreter's entry: [sp] is where the call returns. */
 bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step);
+
+/* Whether the call before pc is one of this Method, in a way that leads to the interpreter. */
+bool sf_hotspot_calls_by_stub(const struct sf_hotspot_step *step, uint64_t pc, uint64_t method);
 
 /* The interpreter (step_hotspot_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);

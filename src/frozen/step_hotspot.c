@@ -135,8 +135,7 @@ static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		(step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc)));
 }
 
-/* Whether a caller that was found by looking has a caller itself: stale words look like return addresses, too. */
-static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
 {
 	uint64_t word;
 	int32_t bci;
@@ -175,7 +174,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 		return unread(step, top - 2 * WORD, 2 * WORD, why);
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
 		if (sf_hotspot_record(step, top + (i - 2) * WORD, &caller) &&
-		    sf_hotspot_is_return(step, caller.pc) && leads_on(step, &caller))
+		    sf_hotspot_is_return(step, caller.pc) && sf_hotspot_leads_on(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	}
 	return SF_STEP_FAILED;

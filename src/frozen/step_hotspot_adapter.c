@@ -11,6 +11,7 @@
 
 #define MAX_ADAPTER_BYTES 4096
 #define BEFORE 512           /* bytes of stores of arguments */
+#define MAX_PUSHED 1024      /* bytes of registers around calls of the collector, twice */
 #define BEHIND 16            /* from taking the return address off the stack to putting it back */
 #define LEA_SIZE 5
 #define WORD 8
@@ -102,6 +103,28 @@ static bool to_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot
 	       sf_hotspot_is_return(step, ret->pc);
 }
 
+/*
+ * Before the move some collectors are asked whether the Method may still be called, with registers
+ * pushed first (HotSpot: BarrierSetAssembler::c2i_entry_barrier; Shenandoah's load barrier). Among
+ * what is stale there the return address is the one behind a call of this very Method, in rbx, and
+ * a caller's frame is above it: the last such call has left a copy below its arguments.
+ */
+static bool by_method(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
+{
+	const struct sf_regs *regs = &step->cursor->regs;
+
+	if (!sf_reg_known(regs, SF_X86_RBX))
+		return false;
+	for (uint64_t at = step->sp; at - step->sp < MAX_PUSHED; at += WORD) {
+		if (!sf_hotspot_bare(step, at, ret))
+			return false;
+		if (sf_hotspot_calls_by_stub(step, ret->pc, regs->r[SF_X86_RBX]) &&
+		    sf_hotspot_leads_on(step, ret))
+			return true;
+	}
+	return false;
+}
+
 /* By what registers and stack look like: before the move, on the way to compiled code, while the machine is called. */
 static bool by_looks(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
@@ -121,7 +144,7 @@ enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *
 {
 	struct sf_hotspot_caller caller;
 
-	if (to_interpreter(step, &caller) || by_looks(step, &caller))
+	if (to_interpreter(step, &caller) || by_method(step, &caller) || by_looks(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	return sf_hotspot_step_runtime(step, why);
 }

@@ -153,21 +153,38 @@ static bool simulate(struct code *code, unsigned distance, struct prologue *ret)
  */
 #define STUB_MOVE 10
 
+static bool is_static_call_stub(const struct sf_hotspot_step *step, uint64_t at,
+				uint64_t *method_ret)
+{
+	uint8_t code[STUB_MOVE + 1];
+
+	if (!sf_read(&step->outside, code, at, sizeof(code)) || code[0] != 0x48 ||
+	    code[1] != 0xbb || code[STUB_MOVE] != 0xe9)
+		return false;
+	memcpy(method_ret, code + 2, sizeof(*method_ret));
+	return true;
+}
+
 bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step)
 {
-	const struct sf_blob *blob = &step->blob;
-	uint8_t code[STUB_MOVE + 1];
 	uint64_t at = step->pc, method;
 	int32_t bci;
+	uint8_t first;
 
-	if (!sf_read(&step->outside, code, at, 1))
+	if (!sf_read(&step->outside, &first, at, 1))
 		return false;
-	at -= code[0] == 0xe9 ? STUB_MOVE : 0;
-	if (at < blob->code_start || !sf_read(&step->outside, code, at, sizeof(code)) ||
-	    code[0] != 0x48 || code[1] != 0xbb || code[STUB_MOVE] != 0xe9)
-		return false;
-	memcpy(&method, code + 2, sizeof(method));
-	return sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci, NULL);
+	at -= first == 0xe9 ? STUB_MOVE : 0;
+	return at >= step->blob.code_start && is_static_call_stub(step, at, &method) &&
+	       sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci, NULL);
+}
+
+bool sf_hotspot_calls_by_stub(const struct sf_hotspot_step *step, uint64_t pc, uint64_t method)
+{
+	uint64_t target, there;
+
+	return sf_hotspot_holds(step->hotspot, pc) &&
+	       step->cursor->still->arch->is_behind_call(&step->outside, pc, &target) && target &&
+	       is_static_call_stub(step, target, &there) && there == method;
 }
 
 static void read_code(const struct sf_hotspot_step *step, uint64_t from, unsigned want,

@@ -347,6 +347,47 @@ static void test_adapter(void **state)
 	assert_between(jvm, blob, in_newer, sizeof(in_newer) / sizeof(in_newer[0]));
 }
 
+/*
+ * A collector is asked before the arguments are moved, with registers pushed: the caller is the one
+ * whose call is of this Method, not one of those whose return addresses are stale below it.
+ */
+static void test_adapter_asks_the_collector(void **state)
+{
+	static const unsigned pushed[] = { 8, 0x80, 0xc8, 0x180, 0x1e8 };
+	struct fake_jvm *jvm = *state;
+	const uint64_t sp = FAKE_STACK + 0x400, fp = sp + 0x100;
+	uint64_t called = fake_method(jvm, "a/B", "called", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t blob = fake_code(jvm, &(struct fake_code){ .name = "I2C/C2I adapters", .size = 128 });
+	uint64_t other = make_compiled(jvm, caller, 0), code = make_compiled(jvm, caller, 0);
+
+	fake_bytes(jvm, code + 43, "\xe8\x30", 2); /* to the stub */
+	fake_bytes(jvm, code + 96, "\x48\xbb", 2);
+	put(jvm, code + 98, called);
+	fake_bytes(jvm, code + 106, "\xe9\0\0\0\0", 5);
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	for (uint64_t at = sp - 0x200; at < sp - 8; at += 8)
+		put(jvm, at, other + 48);
+	put(jvm, sp - 0x20, code + 48); /* the same call, when it was made before */
+	put(jvm, sp, 0x1235);
+	put(jvm, sp - 8, code + 48);
+	put(jvm, sp + 16, fp);
+	put(jvm, sp + 24, jvm->interpreter);
+	for (size_t i = 0; i < sizeof(pushed) / sizeof(pushed[0]); i++) {
+		start(jvm, blob + 32, sp - pushed[i], fp);
+		reg(jvm, RBX, called);
+		reg(jvm, R13, sp - 0x18);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[0].kind, SF_KIND_STUB);
+		assert_int_equal(jvm->frames[1].pc, code + 48);
+		assert_int_equal(jvm->frames[1].sp, sp);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_RUNTIME);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	}
+}
+
 static void test_leaving_interpreter(void **state)
 {
 	/* leave; movb [r15+d], 0; pop r13; mov rsp, rbx; cmp rsp, [r15+d]; jb; movq [r15+d], 0; jmp r13 */
@@ -814,6 +855,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
+		cmocka_unit_test_setup_teardown(test_adapter_asks_the_collector, make, destroy),
 		cmocka_unit_test_setup_teardown(test_leaving_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
 		cmocka_unit_test(test_continuation),
