@@ -17,6 +17,7 @@ void sf_interpose_signal_init(void);
 void sf_interpose_exec_init(void);
 void sf_interpose_wait_init(void);
 void sf_interpose_syscall_init(void);
+void sf_interpose_thread_init(void);
 
 /* As libc returns what the kernel gives. */
 static inline long sf_interpose_result(long result)

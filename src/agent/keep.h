@@ -62,7 +62,6 @@ struct sf_keep {
 	_Atomic bool quit;
 	_Atomic uint32_t began;   /* it has its own table of descriptors, or cannot have one */
 	bool apart;               /* it has */
-	_Atomic uint32_t wake;    /* it sleeps on this */
 	_Atomic uint32_t flush_asked, flushed;
 	uint64_t started_ns, signal_checked_ns;
 
@@ -73,6 +72,7 @@ struct sf_keep {
 	SF_VEC(struct sf_kept_miss) missing;
 	uint32_t n_told;          /* images up to this number were told */
 	uint64_t missing_tried_ns;
+	uint64_t stale_pause_ns;  /* until unknown code makes it look again */
 	bool renew;               /* a table has come since the map was made */
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
@@ -95,8 +95,11 @@ struct sf_keep {
 bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err);
 /* No walk may be under way. */
 void sf_keep_maps_deinit(struct sf_keep *keep);
-/* Looks for new code if it is time, tries for missing tables, frees what nobody uses. */
-void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
+/*
+ * Looks for new code if it is time, tries for missing tables, frees what nobody uses. When it wants
+ * its next turn, which may have passed.
+ */
+uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
 
 /* --- keep_java.c --- */
 

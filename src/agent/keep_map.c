@@ -21,7 +21,8 @@
 #include "unwind/unwind.h"
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code */
-#define STALE_MIN_NS 10000000u
+#define STALE_MIN_NS 10000000u        /* ... but not sooner than so long after the last time; */
+#define STALE_MAX_NS 200000000u       /* where that code stays unknown, so long */
 #define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
 #define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
 #define YOUNG_SHARE 3                 /* so many */
@@ -233,21 +234,34 @@ static void free_retired(struct sf_keep *keep)
 	keep->retired.n = n;
 }
 
-static bool is_due(struct sf_keep *keep, uint64_t now_ns)
+static uint64_t longer(uint64_t a, uint64_t b)
 {
-	bool young = now_ns - keep->process.since_ns < YOUNG_NS;
-	uint64_t passed_ns = now_ns - keep->process.refreshed_ns;
-	uint64_t least_ns = keep->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE);
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool is_stale(void)
+{
+	return atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) != 0;
+}
+
+/* When the map is to be renewed. */
+static uint64_t due_ns(const struct sf_keep *keep, uint64_t now_ns)
+{
+	const bool young = now_ns - keep->process.since_ns < YOUNG_NS;
+	uint64_t pause_ns = keep->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE);
 
 	if (keep->urgent)
-		return true;
-	if (!young && least_ns < STALE_MIN_NS)
-		least_ns = STALE_MIN_NS;
-	if (passed_ns < least_ns)
-		return false;
-	if (keep->renew || passed_ns >= RENEW_NS)
-		return true;
-	return atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) != 0;
+		return now_ns;
+	if (!young)
+		pause_ns = longer(pause_ns, STALE_MIN_NS);
+	if (!keep->renew)
+		pause_ns = longer(pause_ns, !is_stale() ? RENEW_NS : young ? 0 : keep->stale_pause_ns);
+	return keep->process.refreshed_ns + pause_ns;
 }
 
 static void say_whether_complete(struct sf_keep *keep)
@@ -255,22 +269,45 @@ static void say_whether_complete(struct sf_keep *keep)
 	atomic_store(&keep->incomplete, keep->missing.n > 0 || keep->renew);
 }
 
-void sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
+/*
+ * Code that no file maps is met again and again where a program makes its own: looking for it more
+ * and more seldom is all that can be done.
+ */
+static void renew_now(struct sf_keep *keep)
 {
-	uint64_t retry_ns = now_ns - keep->started_ns < YOUNG_NS ? YOUNG_RETRY_NS : RETRY_NS;
+	const struct sf_code_map *before = keep->process.map;
+	/* First: code that is met while the map is read is looked for again. */
+	const bool stale = atomic_exchange(&sf_inside.map_stale, 0);
 
-	if (keep->missing.n && now_ns - keep->missing_tried_ns >= retry_ns)
+	keep->renew = keep->urgent = false;
+	renew(keep, NULL);
+	if (stale && keep->process.map == before)
+		keep->stale_pause_ns =
+			longer(STALE_MIN_NS, earlier(2 * keep->stale_pause_ns, STALE_MAX_NS));
+	else
+		keep->stale_pause_ns = 0;
+}
+
+static uint64_t retry_due_ns(const struct sf_keep *keep, uint64_t now_ns)
+{
+	const bool young = now_ns - keep->started_ns < YOUNG_NS;
+
+	if (!keep->missing.n)
+		return UINT64_MAX;
+	return keep->missing_tried_ns + (young ? YOUNG_RETRY_NS : RETRY_NS);
+}
+
+uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
+{
+	if (now_ns >= retry_due_ns(keep, now_ns))
 		try_missing(keep, now_ns);
-	if (is_due(keep, now_ns)) {
-		/* First: code that is met while the map is read is looked for again. */
-		atomic_store(&sf_inside.map_stale, 0);
-		keep->renew = keep->urgent = false;
-		renew(keep, NULL);
-	}
+	if (now_ns >= due_ns(keep, now_ns))
+		renew_now(keep);
 	sf_keep_java_look(keep);
 	if (keep->retired.n)
 		free_retired(keep);
 	say_whether_complete(keep);
+	return earlier(due_ns(keep, now_ns), retry_due_ns(keep, now_ns));
 }
 
 bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)

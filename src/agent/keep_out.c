@@ -9,6 +9,7 @@
 
 #define PATIENCE_NS 2000000000u  /* for a reader that makes no room */
 #define PAUSE_NS 2000000
+#define FULL_SHARE 4             /* of the ring, that is emptied at once */
 
 bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *err)
 {
@@ -26,11 +27,13 @@ bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *e
 		sf_keep_out_deinit(keep);
 		return false;
 	}
+	sf_inside.outbox_full = sf_inside.outbox->size / FULL_SHARE;
 	return true;
 }
 
 void sf_keep_out_deinit(struct sf_keep *keep)
 {
+	sf_inside.outbox_full = 0;
 	sf_stream_file_close(keep->file);
 	keep->file = NULL;
 	if (keep->record)
@@ -97,8 +100,8 @@ bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox
 			continue;
 		if (!is_waited_for(keep, until_ns))
 			return false;
-		sf_raw_futex_wait(&keep->wake, atomic_load_explicit(&keep->wake, memory_order_relaxed),
-				  PAUSE_NS);
+		sf_bell_wait(&sf_inside.keeper_bell, sf_bell_rings(&sf_inside.keeper_bell),
+			     sf_now_ns() + PAUSE_NS);
 	}
 	return true;
 }

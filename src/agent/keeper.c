@@ -15,21 +15,15 @@
 #include "os/clock.h"
 #include "stream/control.h"
 
-#define TURN_NS 50000000u            /* between two looks at the outbox and the channel */
+#define TURN_NS 100000000u           /* between two looks at the channel, if nobody rings */
+#define JAVA_TURN_NS 50000000u       /* ... and at places in Java to describe */
 #define SHORT_TURN_NS 10000000u      /* while much happens */
-#define BUSY_BYTES (256u << 10)      /* in one turn: a quarter of the ring */
 #define YOUNG_NS 1000000000u
 #define SIGNAL_CHECK_NS 100000000u
 #define FLUSH_PIECE_NS 100000000u
 #define LOOK_NS 1000000u
 
 static struct sf_keep the_keep; /* one profile at a time; never freed, so a late flush() finds it */
-
-static void wake_keeper(struct sf_keep *keep)
-{
-	atomic_fetch_add(&keep->wake, 1);
-	sf_raw_futex_wake(&keep->wake, 1);
-}
 
 /* --- a turn --- */
 
@@ -57,22 +51,38 @@ static bool is_over(struct sf_keep *keep, uint64_t now_ns)
 	return is_told_to_stop(keep);
 }
 
+/* Until when it sleeps, if nobody rings; `want_ns`: when the map wants its turn. */
+static uint64_t until_ns(const struct sf_keep *keep, uint64_t now_ns, bool busy, uint64_t want_ns)
+{
+	const uint64_t soon_ns = now_ns + SHORT_TURN_NS;
+	const uint64_t late_ns = now_ns + (keep->java.finder.jvm ? JAVA_TURN_NS : TURN_NS);
+	const uint64_t duration_ns = keep->agent->options.duration_ns;
+
+	if (duration_ns && want_ns > keep->started_ns + duration_ns)
+		want_ns = keep->started_ns + duration_ns;
+	if (busy || want_ns < soon_ns)
+		return soon_ns;
+	return want_ns < late_ns ? want_ns : late_ns;
+}
+
+/* Until when it sleeps. */
 static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
 {
 	uint32_t asked = atomic_load(&keep->flush_asked);
-	uint64_t bytes = sf_keep_out_drain(keep);
+	uint64_t want_ns;
 	bool busy;
 
+	sf_keep_out_drain(keep);
 	if (atomic_exchange(&keep->flushed, asked) != asked)
 		sf_raw_futex_wake(&keep->flushed, INT_MAX);
-	sf_keep_maps_turn(keep, now_ns);
-	busy = sf_keep_java_turn(keep, now_ns) || keep->urgent || bytes > BUSY_BYTES ||
+	want_ns = sf_keep_maps_turn(keep, now_ns);
+	busy = sf_keep_java_turn(keep, now_ns) || keep->urgent ||
 	       now_ns - keep->started_ns < YOUNG_NS;
 	if (now_ns - keep->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		keep->signal_checked_ns = now_ns;
 		sf_agent_signal_check();
 	}
-	return busy ? SHORT_TURN_NS : TURN_NS;
+	return until_ns(keep, now_ns, busy, want_ns);
 }
 
 /* The last that the thread does: nothing is sampled any more. */
@@ -107,16 +117,16 @@ static void *run(void *arg)
 	move_out(keep);
 	sf_near_init(&near);
 	while (!atomic_load(&keep->quit)) {
-		uint32_t wake = atomic_load(&keep->wake);
-		uint64_t now_ns = sf_now_ns(), pause_ns;
+		uint32_t heard = sf_bell_rings(&sf_inside.keeper_bell);
+		uint64_t now_ns = sf_now_ns(), wake_ns;
 
 		if (is_over(keep, now_ns) && sf_agent_stop_from_keeper())
 			return NULL; /* nothing here is ours any more */
 		sf_near_woke(&near, now_ns);
-		pause_ns = turn(keep, now_ns);
-		sf_near_move(&near, now_ns, now_ns + pause_ns);
+		wake_ns = turn(keep, now_ns);
+		sf_near_move(&near, now_ns, wake_ns);
 		if (!atomic_load(&keep->quit))
-			sf_raw_futex_wait(&keep->wake, wake, pause_ns);
+			sf_bell_wait(&sf_inside.keeper_bell, heard, wake_ns);
 	}
 	finish(keep);
 	return NULL;
@@ -186,7 +196,7 @@ static void end_thread(struct sf_keep *keep)
 		finish(keep);
 		return;
 	}
-	wake_keeper(keep);
+	sf_bell_ring(&sf_inside.keeper_bell);
 	pthread_join(keep->thread, NULL);
 }
 
@@ -228,7 +238,7 @@ bool sf_keep_flush(uint64_t timeout_ns, struct sf_error *err)
 	uint64_t until_ns = sf_now_ns() + timeout_ns, now_ns;
 	uint32_t flushed;
 
-	wake_keeper(keep);
+	sf_bell_ring(&sf_inside.keeper_bell);
 	while ((int32_t)((flushed = atomic_load(&keep->flushed)) - wanted) < 0) {
 		now_ns = sf_now_ns();
 		if (atomic_load(&keep->quit) || now_ns >= until_ns)

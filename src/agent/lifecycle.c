@@ -247,7 +247,7 @@ static void after_fork_in_child(void)
 
 /*
  * exit() and the return of main(): everything is written. _exit() and a crash leave what was
- * written up to then, at most a twentieth of a second ago.
+ * written up to then, at most a tenth of a second ago.
  */
 static void finish(void)
 {
@@ -276,6 +276,7 @@ __attribute__((constructor)) static void loaded(void)
 	sf_interpose_exec_init();
 	sf_interpose_wait_init();
 	sf_interpose_syscall_init();
+	sf_interpose_thread_init();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");

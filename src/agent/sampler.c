@@ -20,7 +20,7 @@
 
 #define STACK_SIZE (128u << 10)
 #define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
-#define IDLE_NS 100000000        /* the longest pause between two looks */
+#define IDLE_NS 100000000        /* between two looks, where only clocks are looked after */
 #define SETTLE_NS 5000000        /* while requests are under way */
 #define END_NS 200000000         /* for threads that stand when it ends */
 
@@ -162,18 +162,17 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static uint64_t wake_time(const struct sf_sampler *sampler, uint64_t now_ns)
 {
-	const struct sf_agent_threads *threads = sampler->agent->threads;
-	uint64_t time_ns = earlier(sampler->next_look_ns, threads->next_scan_ns);
+	struct sf_agent_threads *threads = sampler->agent->threads;
+	const uint64_t look_ns = sampler->paused ? UINT64_MAX : sampler->next_look_ns;
+	uint64_t time_ns = earlier(look_ns, sf_agent_threads_scan_ns(threads, look_ns));
 
-	if (sampler->paused)
-		time_ns = threads->next_scan_ns;
-	else if (sampler->looked < threads->n)
+	if (!sampler->paused && sampler->looked < threads->n)
 		time_ns = now_ns;
-	if (sampler->tick_period_ns && !sampler->paused)
+	if (!sampler->paused && sampler->tick_period_ns)
 		time_ns = earlier(time_ns, sampler->next_tick_ns);
 	if (sampler->requests.n)
 		time_ns = earlier(time_ns, now_ns + SETTLE_NS);
-	return earlier(time_ns, now_ns + IDLE_NS);
+	return time_ns;
 }
 
 static void turn(struct sf_sampler *sampler)

@@ -14,7 +14,9 @@
 #define STEADY_SHARE 1000               /* ... where there are as many threads as at the last one */
 #define ADD_SHARE 10                    /* ... and taking in new ones a tenth */
 #define SCAN_MIN_NS 2000000         /* where threads come and go */
-#define SCAN_MAX_NS 50000000        /* where none does; what a new one does until then is unseen */
+#define SCAN_MAX_NS 100000000       /* where none does, and half as long again where a look comes by
+				     * then; what one that nobody told of does until then is unseen
+				     */
 
 /* --- the clock of the process --- */
 
@@ -164,6 +166,7 @@ static void set_pause(struct sf_agent_threads *threads, const struct scan *scan)
 		pause_ns = least_ns;
 	threads->pause_ns = pause_ns;
 	threads->next_scan_ns = scan->now_ns + pause_ns;
+	threads->least_scan_ns = scan->now_ns + least_ns;
 	threads->full_scan_ns = scan->now_ns + looking_ns * STEADY_SHARE;
 }
 
@@ -180,19 +183,38 @@ static bool is_steady(struct sf_agent_threads *threads, uint64_t now_ns)
 	return steady;
 }
 
+/* Of new threads that it was told of it waits no longer than for what scans may cost. */
+static bool expects(struct sf_agent_threads *threads)
+{
+	if (!sf_agent_threads_expected())
+		return false;
+	if (threads->next_scan_ns > threads->least_scan_ns)
+		threads->next_scan_ns = threads->least_scan_ns;
+	return true;
+}
+
+uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns)
+{
+	const bool waits = !expects(threads) && look_ns > threads->next_scan_ns &&
+			   look_ns <= threads->next_scan_ns + threads->pause_ns / 2;
+
+	return waits ? look_ns : threads->next_scan_ns;
+}
+
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 {
 	struct scan scan = { .threads = threads, .now_ns = now_ns };
-
-	bool hurried = sf_agent_threads_hurried();
+	const bool hurried = sf_agent_threads_hurried(), expected = expects(threads);
 
 	/* Whoever is awake anyhow does not wake again for a scan that is due soon. */
 	if (now_ns + threads->pause_ns / 2 < threads->next_scan_ns && !hurried)
 		return;
-	if (!hurried && is_steady(threads, now_ns)) {
+	if (!hurried && !expected && is_steady(threads, now_ns)) {
 		threads->next_scan_ns = now_ns + threads->pause_ns;
 		return;
 	}
+	/* First: who is made meanwhile is looked for again. */
+	sf_agent_threads_met();
 	if (threads->n_scans++ == 0)
 		threads->others_cpu_ns = sf_agent_threads_others_cpu_ns(threads);
 	threads->n_seatless = 0;

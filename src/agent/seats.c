@@ -27,7 +27,7 @@ struct names {
 static struct sf_seat *_Atomic all_seats;
 static struct names *_Atomic all_names;
 static _Atomic uint32_t n_claimed;
-static _Atomic bool hurry;
+static _Atomic bool hurry, expected;
 static _Atomic int32_t forking_tid;
 
 static int32_t own_tid(void)
@@ -145,6 +145,24 @@ void sf_agent_threads_hurry(void)
 bool sf_agent_threads_hurried(void)
 {
 	return atomic_load_explicit(&hurry, memory_order_relaxed) && atomic_exchange(&hurry, false);
+}
+
+/* One ring for all that are made before the scan. */
+void sf_agent_threads_expect(void)
+{
+	if (!atomic_load_explicit(&expected, memory_order_relaxed) &&
+	    !atomic_exchange(&expected, true))
+		sf_bell_ring(&sf_inside.bell);
+}
+
+bool sf_agent_threads_expected(void)
+{
+	return atomic_load_explicit(&expected, memory_order_relaxed);
+}
+
+void sf_agent_threads_met(void)
+{
+	atomic_store(&expected, false);
 }
 
 /* --- names --- */

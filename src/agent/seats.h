@@ -41,6 +41,16 @@ void sf_agent_threads_hurry(void);
 /* Whether somebody called that since the last call of this. */
 bool sf_agent_threads_hurried(void);
 
+/*
+ * A thread has been made: the sampler scans as soon as what scans may cost allows. Any thread; the
+ * first call rings its bell.
+ */
+void sf_agent_threads_expect(void);
+/* Whether one is to be looked for, ... */
+bool sf_agent_threads_expected(void);
+/* ... and that it is about to be. */
+void sf_agent_threads_met(void);
+
 /* What a thread calls itself, if it does (SF_SEAT_NAMED); zeros behind it up to the end. */
 void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
 void sf_agent_seat_set_name(struct sf_seat *seat, const char name[SF_AGENT_NAME]);

@@ -68,6 +68,7 @@ struct sf_agent_threads {
 	bool     has_names;
 	uint32_t last_serial;
 	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
+	uint64_t least_scan_ns;               /* what scans may cost allows none before */
 	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as
 					       * were */
 	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan
@@ -87,6 +88,12 @@ void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; 
  * first look happens at once): tells the outbox, arms and disarms clocks.
  */
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns);
+
+/*
+ * When the next one is due, for who looks at threads at look_ns: a scan waits a little for a look,
+ * so that the sampler wakes once for both.
+ */
+uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns);
 
 /* Nothing rings any more. */
 void sf_agent_threads_disarm(struct sf_agent_threads *threads);

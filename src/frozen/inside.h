@@ -43,7 +43,10 @@ struct sf_inside {
 	struct sf_self_access access;
 	struct sf_slot *slots;
 	uint32_t n_slots;
-	struct sf_bell bell;
+	struct sf_bell bell;               /* the sampler sleeps on it */
+	struct sf_bell keeper_bell;        /* the keeper does */
+	uint64_t outbox_full;              /* bytes in the outbox for which the keeper is rung; 0:
+					    * somebody else empties it */
 	struct sf_seat *seats;
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;

@@ -81,7 +81,22 @@ bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigne
 	struct sf_outbox_header *outbox =
 		atomic_load_explicit(&sf_inside.outbox, memory_order_acquire);
 
-	return !outbox || sf_outbox_put(outbox, type, pieces, n);
+	bool put;
+
+	if (!outbox)
+		return true;
+	put = sf_outbox_put(outbox, type, pieces, n);
+	if (sf_inside.outbox_full && sf_outbox_used(outbox) >= sf_inside.outbox_full)
+		sf_bell_ring(&sf_inside.keeper_bell);
+	return put;
+}
+
+/* Who looks for new code takes the word away first: one ring for all walks that meet some. */
+static void note_stale_map(void)
+{
+	if (!atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) &&
+	    !atomic_exchange(&sf_inside.map_stale, 1))
+		sf_bell_ring(&sf_inside.keeper_bell);
 }
 
 bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)
@@ -96,7 +111,7 @@ bool sf_inside_put(struct sf_workspace *workspace, struct sf_stream_sample *samp
 	sample->n_frames = trace->n_frames;
 	sample->end = (uint8_t)trace->end;
 	if (is_map_stale(trace))
-		atomic_store_explicit(&sf_inside.map_stale, 1, memory_order_relaxed);
+		note_stale_map();
 	pack_frames(workspace);
 	return sf_inside_tell(SF_STREAM_SAMPLE, pieces, 2);
 }

@@ -110,6 +110,14 @@ bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
 	return true;
 }
 
+uint64_t sf_outbox_used(const struct sf_outbox_header *box)
+{
+	/* In this order: a reader that comes in between makes it more, never less than nothing. */
+	const uint64_t tail = atomic_load_explicit(&box->tail, memory_order_acquire);
+
+	return atomic_load_explicit(&box->head, memory_order_relaxed) - tail;
+}
+
 /*
  * --- the reader's side: what stands in the memory may be anything, and may change while we look
  * ---

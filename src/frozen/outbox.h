@@ -44,6 +44,9 @@ struct sf_outbox_piece { const void *bytes; size_t size; };
 bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
 		   const struct sf_outbox_piece *pieces, unsigned n);
 
+/* Bytes that wait to be read. Signal-safe. */
+uint64_t sf_outbox_used(const struct sf_outbox_header *box);
+
 /*
  * The reader's side. `ring_size` is what the reader itself measured, not what the header says.
  * Copies the oldest record to `ret` (capacity bytes) and frees its room. 1: there was one; 0: none

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent samples, by which clock and of which threads: seen through whole profiles of whole programs."""
+import re
 import resource
 
 import pytest
@@ -27,6 +28,14 @@ def test_more_busy_threads_than_cpus(inside, walk, clock):
     report = inside("busy_split", 5 if LONG else 0.5, 5, options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock)).ok().report
     assert seen_share(report) >= 0.99, report.json
     report.assert_accounts(tolerance=0.01)
+
+
+def test_a_thread_of_a_quiet_program_is_met_from_its_start(inside):
+    """A few short-lived threads: they are looked for when they are made, not at the next scan."""
+    ran = inside("threads_churn", 3, 4, 5, options="rate=999hz").ok()
+    unseen = sum(loss["cpu_ns"] for loss in ran.report.losses if loss["cause"] == "unseen") / 1e9
+    made = int(re.search(r"made (\d+)", ran.said).group(1))
+    assert made >= 5 and unseen < 0.6 * made * 0.005, (made, unseen)
 
 
 def test_one_that_waits_for_a_cpu_says_nothing_of_its_cpu_time(inside):

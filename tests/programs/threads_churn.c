@@ -4,11 +4,13 @@
  * anyone can look at them; each that was due and could not be held must be a counted loss. Says
  * how many it made, and fails if one could not be made or did not do its work.
  *
- * threads_churn [SECONDS [PER_SECOND]]
+ * threads_churn [SECONDS [PER_SECOND [MS]]]      MS: CPU time that each uses besides
  */
 #include <pthread.h>
 
-#include "program.h"
+#include "in_program.h"
+
+static int64_t life_ns;
 
 static NOINLINE void *short_life(void *arg)
 {
@@ -16,6 +18,8 @@ static NOINLINE void *short_life(void *arg)
 
 	for (volatile unsigned i = 0; i < 500; i++)
 		;
+	if (life_ns)
+		burn_ns(life_ns);
 	(*done)++;
 	return NULL;
 }
@@ -27,6 +31,7 @@ int main(int argc, char **argv)
 	int64_t start = now_ns(), end = start + seconds * NS_PER_S;
 	unsigned made = 0, done = 0;
 
+	life_ns = argument(argc, argv, 3, 0) * 1e6;
 	bounded(30 + 10 * seconds);
 	ready();
 	while (now_ns() < end) {

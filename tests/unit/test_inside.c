@@ -397,10 +397,12 @@ static void test_nobody_comes(void **state)
 
 /* --- maps --- */
 
+/* The keeper is rung for once, until it has taken the word away. */
 static void test_a_stale_map(void **state)
 {
 	static const struct sf_code_map nothing;
 	const struct sf_code_map *map = sf_inside.map;
+	const uint32_t rings = sf_bell_rings(&sf_inside.keeper_bell);
 
 	(void)state;
 	sf_rig_enter(1, 0);
@@ -408,9 +410,35 @@ static void test_a_stale_map(void **state)
 	sf_inside.map = &nothing;
 	tick();
 	assert_int_equal(sf_inside.map_stale, 1);
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings + 1);
+	tick();
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings + 1);
+	sf_inside.map_stale = 0;
+	tick();
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings + 2);
 	sf_inside.map = map;
 	sf_rig_drain();
-	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+	assert_int_equal(sf_rig_sums[1].n_samples, 3);
+}
+
+/* The keeper is rung for when the ring that it empties fills up, and not for one that it does not. */
+static void test_a_full_outbox_rings(void **state)
+{
+	const uint32_t rings = sf_bell_rings(&sf_inside.keeper_bell);
+
+	(void)state;
+	sf_inside.map_stale = 1; /* nor for that */
+	sf_rig_enter(1, 0);
+	tick();
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings);
+	sf_inside.outbox_full = sf_outbox_used(sf_inside.outbox) + 1;
+	tick();
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings + 1);
+	sf_rig_drain();
+	tick();
+	assert_int_equal(sf_bell_rings(&sf_inside.keeper_bell), rings + 1);
+	sf_inside.outbox_full = 0;
+	sf_rig_drain();
 }
 
 /* --- system calls --- */
@@ -653,6 +681,7 @@ int main(void)
 		HANDLER(test_no_slot),
 		SAMPLER(test_nobody_comes),
 		HANDLER(test_a_stale_map),
+		HANDLER(test_a_full_outbox_rings),
 		HANDLER(test_calls_are_mended),
 		HANDLER(test_periods),
 		HANDLER(test_jitter),

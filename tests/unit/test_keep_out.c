@@ -20,9 +20,15 @@ static struct sf_keep keep;
 static struct sf_outbox_header *box;
 
 uint64_t __wrap_sf_now_ns(void);
+uint64_t __wrap_sf_raw_now_ns(void);
 void __wrap_sf_raw_futex_wait(const void *word, uint32_t value, uint64_t timeout_ns);
 
 uint64_t __wrap_sf_now_ns(void)
+{
+	return now_ns;
+}
+
+uint64_t __wrap_sf_raw_now_ns(void)
 {
 	return now_ns;
 }
