@@ -10,9 +10,12 @@
  * is a sleeping thread interrupted, once for each sleep, and never in a system call that would
  * not go on afterwards.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "capture/ptrace.h"
+#include "frozen/raw.h"
 #include "os/clock.h"
 
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often */
@@ -179,16 +182,22 @@ static void sample_until_over(struct sf_capture *capture)
 {
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
 	uint64_t start_ns = sf_now_ns(), next_ns = start_ns;
+	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, start_ns,
+		      sf_raw_thread_cpu_ns());
 	for (;;) {
 		uint64_t now_ns = sf_now_ns();
 
+		capture->sampled_ns = now_ns - start_ns;
 		if (over(capture, start_ns, now_ns) || !sf_watch_scan(&capture->watch, now_ns))
 			return;
 		tick(capture, now_ns);
 		next_ns += jitter(capture, period_ns);
 		if (next_ns < sf_now_ns())
 			next_ns = sf_now_ns(); /* late: the ticks that were missed are in the weights */
+		next_ns = sf_pace_next(&capture->pace, sf_now_ns(), sf_raw_thread_cpu_ns(),
+				       next_ns);
 		rest(capture, next_ns);
 	}
 }
@@ -217,6 +226,24 @@ static void hold_until_over(void *arg)
 	sf_alarm_close();
 }
 
+/* Told where it is more than a tick in ten. */
+static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
+		      struct sf_error *err)
+{
+	const struct sf_pace *pace = &capture->pace;
+	char text[240];
+
+	if (!sink->note || !capture->period_ns || !capture->sampled_ns ||
+	    pace->n_late <= pace->n_ticks / 10)
+		return true;
+	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: "
+		 "more often would take over %d %% of this machine's CPUs (the times are right all "
+		 "the same; --engine signal costs less)",
+		 (double)pace->n_ticks * 1e9 / (double)capture->sampled_ns,
+		 1e9 / (double)capture->period_ns, 100 / SF_PACE_SHARE);
+	return sink->note(sink->arg, capture->options.pid, text, err);
+}
+
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	struct holding holding = { .capture = capture, .err = err };
@@ -227,6 +254,7 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 	capture->watch.relay = capture->relay;
 	fine = sf_hold_run(hold_until_over, &holding, err) && holding.fine;
 	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+	fine = fine && tell_pace(capture, sink, err);
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
 		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,
 				       err);

@@ -10,6 +10,7 @@
 
 #include "capture/engine.h"
 #include "capture/hold_time.h"
+#include "capture/pace.h"
 #include "capture/watch.h"
 #include "os/hold.h"
 
@@ -18,6 +19,8 @@ struct sf_capture {
 	struct sf_watch watch;
 	struct sf_relay *relay;
 	struct sf_hold_time hold_time;
+	struct sf_pace pace;
+	uint64_t sampled_ns;        /* how long, in all */
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
 	int n_asked;

@@ -65,6 +65,16 @@ def test_two_threads_are_seen_equally(stillframe, tmp_path):
     assert max(ratios) / min(ratios) <= 1.05, ratios
 
 
+def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
+    """Many busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "8khz", "--clock", "cpu", "--", path_of("busy_split"), 1, 16)
+    assert done.status == 0, done
+    assert "each busy thread was held" in " ".join(done.err.split()), done
+    seen, counted, samples = recording.rows("SELECT sum(cpu_ns), sum(cpu_counted_ns), (SELECT count(*) FROM samples) FROM thread_times")[0]
+    assert seen > 0.8 * counted, (seen, counted)
+    assert samples < counted / 125000, (samples, counted)
+
+
 def test_attach_for_a_time(stillframe, target, tmp_path):
     t = target("deep", 30, "spin")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "199hz")
