@@ -72,7 +72,8 @@ struct sf_keep {
 	SF_VEC(struct sf_kept_miss) missing;
 	uint32_t n_told;          /* images up to this number were told */
 	uint64_t missing_tried_ns;
-	uint64_t stale_pause_ns;  /* until unknown code makes it look again */
+	uint64_t renew_pause_ns;  /* until the map is read again, ... */
+	uint64_t stale_pause_ns;  /* ... and where unknown code was met */
 	bool renew;               /* a table has come since the map was made */
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */

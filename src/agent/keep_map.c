@@ -20,7 +20,8 @@
 #include "unwind/image_table.h"
 #include "unwind/unwind.h"
 
-#define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code */
+#define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
+#define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
 #define STALE_MIN_NS 10000000u        /* ... but not sooner than so long after the last time; */
 #define STALE_MAX_NS 200000000u       /* where that code stays unknown, so long */
 #define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
@@ -249,6 +250,15 @@ static bool is_stale(void)
 	return atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) != 0;
 }
 
+static uint64_t wanted_pause_ns(const struct sf_keep *keep, bool young)
+{
+	const bool stale = is_stale();
+
+	if (keep->renew || (stale && young))
+		return 0;
+	return stale ? keep->stale_pause_ns : keep->renew_pause_ns;
+}
+
 /* When the map is to be renewed. */
 static uint64_t due_ns(const struct sf_keep *keep, uint64_t now_ns)
 {
@@ -259,8 +269,7 @@ static uint64_t due_ns(const struct sf_keep *keep, uint64_t now_ns)
 		return now_ns;
 	if (!young)
 		pause_ns = longer(pause_ns, STALE_MIN_NS);
-	if (!keep->renew)
-		pause_ns = longer(pause_ns, !is_stale() ? RENEW_NS : young ? 0 : keep->stale_pause_ns);
+	pause_ns = longer(pause_ns, wanted_pause_ns(keep, young));
 	return keep->process.refreshed_ns + pause_ns;
 }
 
@@ -270,8 +279,8 @@ static void say_whether_complete(struct sf_keep *keep)
 }
 
 /*
- * Code that no file maps is met again and again where a program makes its own: looking for it more
- * and more seldom is all that can be done.
+ * A map that stays the same is looked at more and more seldom: also where code is met again and
+ * again that no file maps, as a program makes it for itself.
  */
 static void renew_now(struct sf_keep *keep)
 {
@@ -281,11 +290,16 @@ static void renew_now(struct sf_keep *keep)
 
 	keep->renew = keep->urgent = false;
 	renew(keep, NULL);
-	if (stale && keep->process.map == before)
+	if (keep->process.map != before) {
+		keep->stale_pause_ns = 0;
+		keep->renew_pause_ns = RENEW_NS;
+	} else if (stale) {
 		keep->stale_pause_ns =
 			longer(STALE_MIN_NS, earlier(2 * keep->stale_pause_ns, STALE_MAX_NS));
-	else
+	} else {
 		keep->stale_pause_ns = 0;
+		keep->renew_pause_ns = earlier(2 * keep->renew_pause_ns, RENEW_MAX_NS);
+	}
 }
 
 static uint64_t retry_due_ns(const struct sf_keep *keep, uint64_t now_ns)
@@ -327,6 +341,7 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	if (ok && keep->urgent)
 		ok = renew(keep, err);
 	keep->renew = keep->urgent = false;
+	keep->renew_pause_ns = RENEW_NS;
 	loading.build_until_ns = 0;
 	say_whether_complete(keep);
 	if (!ok)

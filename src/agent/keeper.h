@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent's thread for everything that may wait, while nothing is held by it: the code map (renewed when
- * a walk met unknown code, and once a second), unwind tables (from the disk cache; made here only if nobody
+ * a walk met unknown code, and now and then), unwind tables (from the disk cache; made here only if nobody
  * else makes them in time), IMAGE and NOTE records, the stream's file, the channel to stillframe, the
  * listening socket, the time-out of a profile. It blocks all signals.
  *

@@ -247,7 +247,7 @@ static void after_fork_in_child(void)
 
 /*
  * exit() and the return of main(): everything is written. _exit() and a crash leave what was
- * written up to then, at most a tenth of a second ago.
+ * written up to then, at most a fifth of a second ago.
  */
 static void finish(void)
 {

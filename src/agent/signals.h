@@ -15,7 +15,7 @@
 
 /* Chooses and installs; the number is in sf_inside.signal. `wanted` 0: choose. */
 bool sf_agent_signal_install(int wanted, struct sf_error *err);
-/* Ours is still in front? Called by the keeper about ten times a second. */
+/* Ours is still in front? Called by the keeper about five times a second. */
 void sf_agent_signal_check(void);
 /*
  * Sampling is over, and no clock is armed any more. Our handler stays in front of the program's own
