@@ -24,7 +24,7 @@ def main():
     lines = subprocess.run(["nm", "--dynamic", "--undefined-only", "--portability", sys.argv[1]], check=True,
                            capture_output=True, text=True).stdout.splitlines()
     wanted = {line.split()[0].split("@")[0] for line in lines}
-    if "pthread_create" not in wanted:
+    if "pthread_join" not in wanted:
         sys.exit(f"{sys.argv[1]} makes no threads: is this the agent?")
     locking = sorted(name for name in wanted if LOCKING.fullmatch(name))
     for name in locking:
