@@ -27,13 +27,13 @@ bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *e
 		sf_keep_out_deinit(keep);
 		return false;
 	}
-	sf_inside.outbox_full = sf_inside.outbox->size / FULL_SHARE;
+	atomic_store(&sf_inside.outbox_full, sf_inside.outbox->size / FULL_SHARE);
 	return true;
 }
 
 void sf_keep_out_deinit(struct sf_keep *keep)
 {
-	sf_inside.outbox_full = 0;
+	atomic_store(&sf_inside.outbox_full, 0);
 	sf_stream_file_close(keep->file);
 	keep->file = NULL;
 	if (keep->record)

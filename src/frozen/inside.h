@@ -45,7 +45,7 @@ struct sf_inside {
 	uint32_t n_slots;
 	struct sf_bell bell;               /* the sampler sleeps on it */
 	struct sf_bell keeper_bell;        /* the keeper does */
-	uint64_t outbox_full;              /* bytes in the outbox for which the keeper is rung; 0:
+	_Atomic uint64_t outbox_full;      /* bytes in the outbox for which the keeper is rung; 0:
 					    * somebody else empties it */
 	struct sf_seat *seats;
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */

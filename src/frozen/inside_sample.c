@@ -81,12 +81,14 @@ bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigne
 	struct sf_outbox_header *outbox =
 		atomic_load_explicit(&sf_inside.outbox, memory_order_acquire);
 
+	const uint64_t full =
+		atomic_load_explicit(&sf_inside.outbox_full, memory_order_relaxed);
 	bool put;
 
 	if (!outbox)
 		return true;
 	put = sf_outbox_put(outbox, type, pieces, n);
-	if (sf_inside.outbox_full && sf_outbox_used(outbox) >= sf_inside.outbox_full)
+	if (full && sf_outbox_used(outbox) >= full)
 		sf_bell_ring(&sf_inside.keeper_bell);
 	return put;
 }
