@@ -31,11 +31,12 @@ def test_more_busy_threads_than_cpus(inside, walk, clock):
 
 
 def test_a_thread_of_a_quiet_program_is_met_from_its_start(inside):
-    """A few short-lived threads: they are looked for when they are made, not at the next scan."""
-    ran = inside("threads_churn", 3, 4, 5, options="rate=999hz").ok()
+    """A few short-lived threads: they are looked for when they are made, not at the next scan. What they use between their last
+    tick and their end stays unseen, some 2 ms of 30."""
+    ran = inside("threads_churn", 3, 4, 30, options="rate=999hz").ok()
     unseen = sum(loss["cpu_ns"] for loss in ran.report.losses if loss["cause"] == "unseen") / 1e9
     made = int(re.search(r"made (\d+)", ran.said).group(1))
-    assert made >= 5 and unseen < 0.6 * made * 0.005, (made, unseen)
+    assert made >= 5 and unseen < 0.3 * made * 0.030, (made, unseen)
 
 
 def test_one_that_waits_for_a_cpu_says_nothing_of_its_cpu_time(inside):

@@ -67,6 +67,8 @@ def test_two_threads_are_seen_equally(stillframe, tmp_path):
 
 def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
     """Many busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
+    if os.cpu_count() >= 20:
+        pytest.skip("one thread cannot take a twentieth of so many CPUs")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "8khz", "--clock", "cpu", "--", path_of("busy_split"), 1, 16)
     assert done.status == 0, done
     assert "each busy thread was held" in " ".join(done.err.split()), done
