@@ -4,7 +4,6 @@
  * again: an EINTR of ours could not be mended (frozen/context.h). This one leaves it on the stack,
  * right where the context stands after the call. Signal-safe.
  */
-#include <errno.h>
 #include <stdarg.h>
 
 #include "agent/interpose.h"

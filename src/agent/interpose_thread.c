@@ -6,6 +6,7 @@
  * came by dlopen and the program's calls go to libc's) are found then.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 

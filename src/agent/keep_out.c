@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include "agent/keep.h"
-#include "frozen/raw.h"
 #include "os/clock.h"
 #include "stream/record.h"
 
@@ -13,6 +12,8 @@
 
 bool sf_keep_out_init(struct sf_keep *keep, const char *path, struct sf_error *err)
 {
+	/* Of a process that was forked it may still be the parent's. */
+	atomic_store(&sf_inside.outbox_full, 0);
 	if (!path)
 		return true;
 	/* Touched as far as records are large, which most are not. */

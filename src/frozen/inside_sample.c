@@ -80,7 +80,6 @@ bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigne
 {
 	struct sf_outbox_header *outbox =
 		atomic_load_explicit(&sf_inside.outbox, memory_order_acquire);
-
 	const uint64_t full =
 		atomic_load_explicit(&sf_inside.outbox_full, memory_order_relaxed);
 	bool put;

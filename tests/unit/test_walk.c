@@ -298,23 +298,35 @@ static void unreadable_and_uncopied_are_told_apart(void **state)
 	assert_frames(SF_END_MEMORY, { APP + 0x120, 0x1000, LEAF });
 }
 
-/* Where a copied stack ends is not known; libraries are often not far above it. */
-static void code_above_a_copied_stack_can_be_read(void **state)
+/* At the first instruction of a function without rows, called from one: fp is still the caller's. */
+static void enter_without_rows(uint64_t entry)
 {
 	static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
-	(void)state;
 
-	recorded_region(&r, ALTSTACK, ALTSTACK + SIZE, NULL, 0);
-	recorded_bytes(&r, ALTSTACK + 0x50, push_mov, sizeof(push_mov));
-	recorded_window(&r, STACK, 0x200, ALTSTACK + SIZE);
+	recorded_bytes(&r, entry, push_mov, sizeof(push_mov));
 	recorded_reg(&r, RBP, STACK + 0x140);
 	recorded_put(&r, STACK + 0x100, JIT + 0x80);
 	recorded_put(&r, STACK + 0x148, APP + 0x310);
-	r.still.regs.pc = ALTSTACK + 0x50;
+	r.still.regs.pc = entry;
+}
+
+static void assert_entered(uint64_t entry)
+{
 	assert_frames(SF_END_ROOT,
-		      { ALTSTACK + 0x50, STACK + 0x100, LEAF },
+		      { entry, STACK + 0x100, LEAF },
 		      { JIT + 0x80, STACK + 0x108, GUESS },
 		      { APP + 0x310, STACK + 0x150, CHAIN });
+}
+
+/* Where a copied stack ends is not known; libraries are often not far above it. */
+static void code_above_a_copied_stack_can_be_read(void **state)
+{
+	(void)state;
+
+	recorded_region(&r, ALTSTACK, ALTSTACK + SIZE, NULL, 0);
+	recorded_window(&r, STACK, 0x200, ALTSTACK + SIZE);
+	enter_without_rows(ALTSTACK + 0x50);
+	assert_entered(ALTSTACK + 0x50);
 }
 
 static void the_window_needs_no_calls(void **state)
@@ -487,20 +499,12 @@ static void a_broken_chain_above_a_call(void **state)
 /* The function's first and last instructions: the frame on fp is the caller's. */
 static void edges_of_a_function_without_rows(void **state)
 {
-	static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
 	static const uint8_t ret[] = { 0xc3 };
 	(void)state;
 
-	recorded_bytes(&r, JIT + 0x50, push_mov, sizeof(push_mov));
+	enter_without_rows(JIT + 0x50);
 	recorded_bytes(&r, JIT + 0x60, ret, sizeof(ret));
-	recorded_reg(&r, RBP, STACK + 0x140);
-	recorded_put(&r, STACK + 0x100, JIT + 0x80);
-	recorded_put(&r, STACK + 0x148, APP + 0x310);
-	r.still.regs.pc = JIT + 0x50;
-	assert_frames(SF_END_ROOT,
-		      { JIT + 0x50, STACK + 0x100, LEAF },
-		      { JIT + 0x80, STACK + 0x108, GUESS },
-		      { APP + 0x310, STACK + 0x150, CHAIN });
+	assert_entered(JIT + 0x50);
 	r.still.regs.pc = JIT + 0x60;
 	assert_frames(SF_END_ROOT,
 		      { JIT + 0x60, STACK + 0x100, LEAF },
