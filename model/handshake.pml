@@ -4,9 +4,10 @@
  * that answer, claim, fill in, stand, give up and leave. model/run checks it, and that each mutation
  * below breaks it; docs/model.md says what is in it and what is not.
  *
- * Sizes: SLOTS, THREADS, SAMPLERS, GENERATIONS (they wrap). MAY_DIE: a sampler may end anywhere but while it
- * walks. A read of a word followed by a compare-and-swap from the value read is one step here:
- * only whether it succeeds matters. Names with a `g_` are the judge's, not the protocol's.
+ * Sizes: SLOTS, THREADS, SAMPLERS, GENERATIONS (they wrap). MAY_DIE: a sampler may end anywhere but between the
+ * first walk of a round and the last wake. UNASKED: threads come by themselves only. A read of a word
+ * followed by a compare-and-swap from the value read is one step here: only whether it succeeds matters.
+ * Names with a `g_` are the judge's, not the protocol's.
  *
  * To add a mutation: an #ifdef here and a line in the list in model/run.
  */
@@ -258,10 +259,34 @@ inline walk(s)
 	assert(g_writers[s] == 0 && g_stands[g_filled_by[s]] == s + 1)
 }
 
+/* Who stands may leave, if it does not sleep; else it is owed a wake. */
 inline let_go(s)
 {
-	d_step { state[s] = FREE; g_filled_by[s] = 0 };
-	wake(s)
+	d_step {
+		state[s] = FREE;
+		g_filled_by[s] = 0;
+#ifdef OWES_ONE
+		owed = 1 << s
+#else
+		owed = owed | (1 << s)
+#endif
+	}
+}
+
+/* All who were let go, when all who stand are walked. */
+inline pay()
+{
+	s = 0;
+	do
+	:: s < SLOTS ->
+		if
+		:: owed >> s & 1 -> wake(s)
+		:: else
+		fi;
+		s++
+	:: else -> break
+	od;
+	owed = 0
 }
 
 inline request(s, t)
@@ -347,7 +372,7 @@ inline serve(s)
 proctype sampler(byte me)
 {
 	byte asked[SLOTS]; /* the generation asked for, plus one */
-	byte s, w;
+	byte s, w, owed;
 	bool taken;
 
 round:
@@ -356,8 +381,10 @@ round:
 	:: s < SLOTS ->
 		if
 		:: skip
+#ifndef UNASKED
 		:: true -> request(s, 0)
 		:: true -> request(s, 1)
+#endif
 #if THREADS > 2
 		:: true -> request(s, 2)
 #endif
@@ -376,15 +403,16 @@ round:
 		:: asked[s] -> cancel(s) /* as late as the sampler is slow */
 		:: else
 		fi;
-#ifdef MAY_DIE
-		if
-		:: skip
-		:: goto end
-		fi;
-#endif
 		s++
 	:: else -> break
 	od;
+	pay();
+#ifdef MAY_DIE
+	if
+	:: skip
+	:: goto end
+	fi;
+#endif
 	goto round;
 end:
 	skip

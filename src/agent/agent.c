@@ -363,6 +363,7 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 	atomic_store(&sf_inside.map, NULL);
 	sf_agent_leave_outbox();
 	sf_agent_empty_slots();
+	atomic_store(&sf_inside.bell.sleeper, 0); /* a thread of the parent's */
 	sf_agent_signal_remove();
 	sf_keep_forget();
 	sf_self_close(&sf_inside.access);

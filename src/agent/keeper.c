@@ -115,7 +115,7 @@ static void *run(void *arg)
 	struct sf_near near;
 
 	move_out(keep);
-	sf_near_init(&near);
+	sf_near_init(&near, NULL);
 	while (!atomic_load(&keep->quit)) {
 		uint32_t heard = sf_bell_rings(&sf_inside.keeper_bell);
 		uint64_t now_ns = sf_now_ns(), wake_ns;

@@ -20,6 +20,8 @@
 #define WAIT_NS 2000000000u
 #define LOOK_NS 200000u
 
+_Static_assert(N_SLOTS <= SF_MAX_SLOTS, "the sampler has a bit for each");
+
 static void *outbox_memory; /* its place */
 
 static bool map_slots(struct sf_error *err)

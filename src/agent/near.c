@@ -20,11 +20,21 @@ static void get(cpu_set_t *ret)
 	sf_raw3(SYS_sched_getaffinity, 0, sizeof(*ret), ret);
 }
 
-void sf_near_init(struct sf_near *near)
+void sf_near_init(struct sf_near *near, struct sf_bell *bell)
 {
-	*near = (struct sf_near){ .cpu = -1, .due_ns = UINT64_MAX };
+	*near = (struct sf_near){ .bell = bell, .cpu = -1, .due_ns = UINT64_MAX };
 	get(&near->allowed);
 	near->set = near->allowed;
+	if (bell) {
+		atomic_store(&bell->sleeper, 0);
+		atomic_store(&bell->brought_to, 0);
+	}
+}
+
+void sf_near_end(struct sf_near *near)
+{
+	if (near->bell)
+		atomic_store(&near->bell->sleeper, 0);
 }
 
 static void set(struct sf_near *near, const cpu_set_t *cpus)
@@ -33,14 +43,55 @@ static void set(struct sf_near *near, const cpu_set_t *cpus)
 	get(&near->set);
 }
 
-static void go(struct sf_near *near, int cpu)
+static cpu_set_t only(uint32_t cpu)
 {
 	cpu_set_t one;
 
 	CPU_ZERO(&one);
 	CPU_SET((size_t)cpu, &one);
-	set(near, &one);
+	return one;
 }
+
+/* What the kernel says now, if it is not what it was set to: then somebody else has set it. */
+static void take_over(struct sf_near *near, const cpu_set_t *ours)
+{
+	cpu_set_t now;
+
+	get(&now);
+	if (!CPU_EQUAL(&now, ours))
+		near->allowed = now;
+}
+
+/* --- brought along --- */
+
+static void leave(struct sf_near *near)
+{
+	const uint32_t to = atomic_load(&near->bell->brought_to);
+	cpu_set_t there;
+
+	if (!to)
+		return;
+	there = only(to - 1);
+	take_over(near, &there);
+	set(near, &near->allowed);
+}
+
+/* Who rings at this moment may still bring it along: then it is late there again, or it is not. */
+static void be_brought(struct sf_near *near, uint64_t now_ns)
+{
+	struct sf_bell *bell = near->bell;
+
+	if (near->late) {
+		near->late = false;
+		atomic_store(&bell->sleeper, 0);
+		leave(near);
+		atomic_store(&bell->brought_to, 0);
+	} else if (now_ns >= near->away_ns && !atomic_load(&bell->sleeper)) {
+		atomic_store(&bell->sleeper, (int32_t)sf_raw0(SYS_gettid));
+	}
+}
+
+/* --- by itself --- */
 
 static int wanted(const struct sf_near *near, uint64_t now_ns)
 {
@@ -50,26 +101,38 @@ static int wanted(const struct sf_near *near, uint64_t now_ns)
 }
 
 /* Where nothing changes it costs no system call, also if it could not be put there. */
-void sf_near_move(struct sf_near *near, uint64_t now_ns, uint64_t due_ns)
+static void go(struct sf_near *near, uint64_t now_ns)
 {
 	const int cpu = wanted(near, now_ns);
-	cpu_set_t now;
+	cpu_set_t there;
 
-	near->due_ns = due_ns;
 	if (cpu == near->cpu)
 		return;
 	near->cpu = cpu;
-	get(&now);
-	if (!CPU_EQUAL(&now, &near->set))
-		near->allowed = now; /* somebody else has set it */
-	if (cpu >= 0 && CPU_ISSET((size_t)cpu, &near->allowed))
-		go(near, cpu);
-	else
+	take_over(near, &near->set);
+	if (cpu >= 0 && CPU_ISSET((size_t)cpu, &near->allowed)) {
+		there = only((uint32_t)cpu);
+		set(near, &there);
+	} else {
 		set(near, &near->allowed);
+	}
+}
+
+void sf_near_move(struct sf_near *near, uint64_t now_ns, uint64_t due_ns)
+{
+	near->due_ns = due_ns;
+	if (near->bell)
+		be_brought(near, now_ns);
+	else
+		go(near, now_ns);
 }
 
 void sf_near_woke(struct sf_near *near, uint64_t now_ns)
 {
-	if (near->cpu >= 0 && now_ns > near->due_ns + LATE_NS)
-		near->away_ns = now_ns + AWAY_NS;
+	const bool is_put = near->bell ? atomic_load(&near->bell->brought_to) != 0 : near->cpu >= 0;
+
+	if (!is_put || now_ns <= near->due_ns + LATE_NS)
+		return;
+	near->late = true;
+	near->away_ns = now_ns + AWAY_NS;
 }

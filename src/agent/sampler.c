@@ -71,24 +71,6 @@ static void set_periods(struct sf_sampler *sampler)
 		sampler->tick_period_ns = period_of(agent->options.rate_mhz);
 }
 
-/* --- slots --- */
-
-/* From here to the release nothing but frozen code. */
-static bool serve(struct sf_agent *agent, struct sf_slot *slot)
-{
-	if (!sf_slot_take(slot))
-		return false;
-	sf_inside_sample(agent->workspace, slot);
-	sf_slot_release(slot);
-	return true;
-}
-
-static void serve_all(struct sf_agent *agent)
-{
-	for (uint32_t i = 0; i < sf_inside.n_slots; i++)
-		serve(agent, &sf_inside.slots[i]);
-}
-
 /* --- asking --- */
 
 static void ask_all(struct sf_sampler *sampler)
@@ -103,7 +85,7 @@ static void ask_all(struct sf_sampler *sampler)
 		if (sf_is_awake(thread) &&
 		    !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
 			break;
-		serve_all(agent);
+		sf_inside_serve(agent->workspace);
 	}
 }
 
@@ -181,7 +163,7 @@ static void turn(struct sf_sampler *sampler)
 	uint32_t heard = sf_bell_rings(&sf_inside.bell);
 	uint64_t now_ns, wake_ns;
 
-	serve_all(agent);
+	sf_inside_serve(agent->workspace);
 	now_ns = sf_raw_now_ns();
 	sf_requests_settle(&sampler->requests, now_ns);
 	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
@@ -195,6 +177,12 @@ static void turn(struct sf_sampler *sampler)
 }
 
 /* --- the thread --- */
+
+/* With the walk in the handler only few ticks ring. */
+static bool is_rung_by_all(const struct sf_agent *agent)
+{
+	return agent->options.walk == SF_AGENT_SAMPLER;
+}
 
 /*
  * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice
@@ -240,7 +228,7 @@ static void wind_up(struct sf_sampler *sampler)
 	while (now_ns < until_ns) {
 		uint32_t heard = sf_bell_rings(&sf_inside.bell);
 
-		serve_all(agent);
+		sf_inside_serve(agent->workspace);
 		sf_requests_settle(&sampler->requests, now_ns);
 		if (all_free() && !sampler->requests.n)
 			break;
@@ -260,13 +248,14 @@ static void *run(void *arg)
 	sf_inside.clocks_apart = sf_own_table(&sf_inside.access.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
-	sf_near_init(&sampler->near);
+	sf_near_init(&sampler->near, is_rung_by_all(sampler->agent) ? &sf_inside.bell : NULL);
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);
 	while (!atomic_load(&sampler->stop))
 		turn(sampler);
 	wind_up(sampler);
+	sf_near_end(&sampler->near);
 	sampler->cpu_ns = sf_raw_thread_cpu_ns();
 	return NULL;
 }

@@ -34,6 +34,8 @@ enum sf_inside_mode {
 /* si_value of our signals: 16 bits of cookie, 16 of slot (timers: SF_NO_SLOT), 32 of generation. */
 #define SF_NO_SLOT 0xffffu
 
+#define SF_MAX_SLOTS 64
+
 struct sf_inside {
 	_Atomic uint32_t mode;
 	int32_t  pid;
@@ -107,6 +109,12 @@ void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
  * first (weight.h). Signal-safe.
  */
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
+
+/*
+ * The sampler's turn: walks those who stand, in whichever slot, and lets them go. How many. Who
+ * comes meanwhile may be left to the next turn; the bell says so. Signal-safe.
+ */
+unsigned sf_inside_serve(struct sf_workspace *workspace);
 
 /*
  * sf_workspace_walk of a thread that has a seat (NULL: none is known): where native code cannot be

@@ -78,40 +78,18 @@ bool sf_slot_take(struct sf_slot *slot)
 	       move(slot, word, sf_slot_word(sf_slot_generation(word), SF_SLOT_WALKING));
 }
 
+void sf_slot_release(struct sf_slot *slot)
+{
+	hand_over(slot, SF_SLOT_FREE);
+}
+
 /*
  * All are woken: by now the next thread may wait on the same word, and a wake for one could go to
  * it. It looks, and waits on.
  */
-void sf_slot_release(struct sf_slot *slot)
+void sf_slot_wake(struct sf_slot *slot)
 {
-	hand_over(slot, SF_SLOT_FREE);
 	sf_raw_futex_wake(&slot->word, INT_MAX);
-}
-
-uint32_t sf_bell_rings(const struct sf_bell *bell)
-{
-	return atomic_load_explicit(&bell->rings, memory_order_acquire);
-}
-
-/*
- * `asleep` and `rings` are stored by one side and then loaded by the other, each in the opposite
- * order; sequential consistency makes sure that at least one side sees the other's store: the
- * thread that we sleep, or we that it rang.
- */
-void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns)
-{
-	uint64_t now_ns = sf_raw_now_ns();
-
-	while (now_ns < until_ns) {
-		atomic_store(&bell->asleep, 1);
-		if (atomic_load(&bell->rings) != heard)
-			break;
-		sf_raw_futex_wait(&bell->rings, heard, until_ns - now_ns);
-		if (atomic_load(&bell->rings) != heard)
-			break;
-		now_ns = sf_raw_now_ns();
-	}
-	atomic_store(&bell->asleep, 0);
 }
 
 /* --- the thread's side --- */
@@ -144,13 +122,6 @@ struct sf_slot *sf_slot_claim(struct sf_slot *slots, uint32_t n, uint32_t hint)
 void sf_slot_leave(struct sf_slot *slot)
 {
 	hand_over(slot, SF_SLOT_FREE);
-}
-
-void sf_bell_ring(struct sf_bell *bell)
-{
-	atomic_fetch_add(&bell->rings, 1);
-	if (atomic_load(&bell->asleep) && atomic_exchange(&bell->asleep, 0))
-		sf_raw_futex_wake(&bell->rings, 1);
 }
 
 /*

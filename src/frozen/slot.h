@@ -14,7 +14,7 @@
  *                          <----------    HELD(g), ring the bell
  *     HELD(g) -> WALKING(g)               wait while HELD(g) or WALKING(g)
  *     walk
- *     FREE(g), wake        ---------->    the word is anything else: leave
+ *     FREE(g), and in the end wake  ->    the word is anything else: leave
  *
  *     too late: REQUESTED(g) -> FREE(g)   too long: HELD(g) -> FREE(g), leave
  *
@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "frozen/arch.h"
+#include "frozen/bell.h"
 #include "frozen/code_map.h"
 
 enum sf_slot_state {
@@ -73,12 +74,6 @@ struct sf_slot {
 	struct sf_workspace *workspace;
 };
 
-/* The sampler sleeps on it until a slot is HELD. */
-struct sf_bell {
-	_Alignas(64) _Atomic uint32_t rings;
-	_Atomic uint32_t asleep;
-};
-
 static inline uint32_t sf_slot_word(uint32_t generation, enum sf_slot_state state)
 {
 	return generation << SF_SLOT_STATE_BITS | (uint32_t)state;
@@ -104,15 +99,12 @@ bool sf_slot_request(struct sf_slot *slot, uint32_t *generation_ret);
 bool sf_slot_cancel(struct sf_slot *slot, uint32_t generation);
 /* HELD -> WALKING: the fields are the sampler's until sf_slot_release. */
 bool sf_slot_take(struct sf_slot *slot);
-/* WALKING -> FREE, and lets the thread go. */
-void sf_slot_release(struct sf_slot *slot);
-
 /*
- * Sleeps until the bell rings, at most until `until_ns`. `heard`: the count of rings that were
- * served.
+ * WALKING -> FREE: the thread may go, and does if it does not sleep yet. sf_slot_wake is owed to it,
+ * soon.
  */
-uint32_t sf_bell_rings(const struct sf_bell *bell);
-void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns);
+void sf_slot_release(struct sf_slot *slot);
+void sf_slot_wake(struct sf_slot *slot);
 
 /* --- the thread's side. All signal-safe. --- */
 
@@ -127,10 +119,4 @@ void sf_slot_leave(struct sf_slot *slot);
  * patience_ns: it has let itself go, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience_ns);
-/*
- * Wakes the sampler: a system call only where it sleeps, and only by the first who rings. Any
- * thread.
- */
-void sf_bell_ring(struct sf_bell *bell);
-
 #endif

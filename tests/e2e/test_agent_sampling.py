@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent samples, by which clock and of which threads: seen through whole profiles of whole programs."""
+import os
 import re
 import resource
 
 import pytest
 
-from conftest import LONG
+from conftest import AGENT, LONG
+from processes import read, status_of, tids_of, until
 
 WALKS = ["sampler", "handler"]
 CLOCKS = ["perf", "timer", "itimer", "tick"]
@@ -28,6 +30,27 @@ def test_more_busy_threads_than_cpus(inside, walk, clock):
     report = inside("busy_split", 5 if LONG else 0.5, 5, options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock)).ok().report
     assert seen_share(report) >= 0.99, report.json
     report.assert_accounts(tolerance=0.01)
+
+
+def cpus_of_the_sampler(pid):
+    for tid in tids_of(pid):
+        if (read("/proc/%d/task/%d/comm" % (pid, tid)) or "").strip() == "sf-sampler":
+            return (status_of(pid, tid) or {}).get("Cpus_allowed_list", "").strip()
+    return None
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_who_stands_brings_the_sampler_along(target, tmp_path):
+    """It is on the CPU of whoever rang last: in the course of time on one and on another."""
+    options = "rate=997hz,walk=sampler,out=%s" % (tmp_path / "s.sfs")
+    t = target("busy_split", 60, 5, env={**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": options})
+    cpus = set()
+
+    def both():
+        cpus.add(cpus_of_the_sampler(t.pid))
+        return len({cpu for cpu in cpus if cpu and cpu.isdigit()}) >= 2
+    until(both, "it was brought to two CPUs", 20)
+    t.assert_moves()
 
 
 def test_a_thread_of_a_quiet_program_is_met_from_its_start(inside):

@@ -135,29 +135,17 @@ static bool ask(int32_t tid, uint32_t slot, uint32_t generation)
 	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_inside.pid, tid, SF_RIG_SIGNAL, &info) == 0;
 }
 
-static bool walk(struct sf_slot *slot)
-{
-	if (!sf_slot_take(slot))
-		return false;
-	frozen = 1;
-	sf_inside_sample(sf_rig_workspace(), slot);
-	sf_slot_release(slot);
-	frozen = 0;
-	return true;
-}
-
 /* Until the slot is free again: by ourselves, or by a thread that has walked itself. */
 static void serve(const struct sf_slot *slot)
 {
 	while (sf_slot_state(atomic_load(&slot->word)) != SF_SLOT_FREE) {
 		const uint32_t heard = sf_bell_rings(&sf_inside.bell);
-		unsigned n = 0;
+		unsigned n;
 
 		frozen = 1;
 		sf_rig_judge();
+		n = sf_inside_serve(sf_rig_workspace());
 		frozen = 0;
-		for (unsigned i = 0; i < SF_RIG_SLOTS; i++)
-			n += walk(&sf_inside.slots[i]);
 		if (n == 0 && sf_inside.mode == SF_INSIDE_SAMPLER)
 			sf_bell_wait(&sf_inside.bell, heard, sf_raw_now_ns() + MS);
 		else if (n == 0)

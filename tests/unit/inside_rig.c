@@ -167,18 +167,10 @@ void sf_rig_judge(void)
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns)
 {
 	const uint32_t heard = sf_bell_rings(&sf_inside.bell);
-	unsigned n = 0;
+	unsigned n;
 
 	sf_rig_judge();
-	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
-		struct sf_slot *slot = &sf_inside.slots[i];
-
-		if (!sf_slot_take(slot))
-			continue;
-		sf_inside_sample(workspace, slot);
-		sf_slot_release(slot);
-		n++;
-	}
+	n = sf_inside_serve(workspace);
 	if (n == 0 && wait_ns)
 		sf_bell_wait(&sf_inside.bell, heard, sf_raw_now_ns() + wait_ns);
 }

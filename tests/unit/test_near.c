@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPUs that a thread of the agent's may run on, by where ticks were met (agent/near.h). */
+/* The CPUs that a thread of the agent's may run on, by where ticks were met and by who rings for it (agent/near.h). */
 #include "agent/near.h"
 
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	met(0, 0);
-	sf_near_init(&near_us);
+	sf_near_init(&near_us, NULL);
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static void is_not_where_it_may_not_be(void **state)
 	if (other < 0)
 		skip();
 	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
-	sf_near_init(&near_us);
+	sf_near_init(&near_us, NULL);
 	met(cpu, 16);
 	sf_near_move(&near_us, NOW, NOW);
 	assert_cpus(theirs);
@@ -146,6 +146,96 @@ static void stays_away_from_where_it_is_not_let_in(void **state)
 	assert_cpus(only(cpu));
 }
 
+/* --- brought along --- */
+
+static struct sf_bell bell;
+
+static int set_up_bell(void **state)
+{
+	(void)state;
+	bell = (struct sf_bell){ 0 };
+	sf_near_init(&near_us, &bell);
+	sf_near_move(&near_us, NOW, NOW + 50 * MS);
+	return 0;
+}
+
+/* As if we slept. The CPU on which it rang, -1: nobody was brought there. */
+static int ring(void)
+{
+	atomic_store(&bell.asleep, 1);
+	sf_bell_ring(&bell);
+	return (int)atomic_load(&bell.brought_to) - 1;
+}
+
+static void is_brought_where_it_rings(void **state)
+{
+	const int cpu = one_of(&all, -1), other = one_of(&all, cpu);
+	const cpu_set_t here = only(cpu), there = only(other);
+
+	(void)state;
+	met(other, 1000); /* says nothing to who is rung for */
+	sf_near_move(&near_us, NOW, NOW + 50 * MS);
+	assert_cpus(all);
+	if (other < 0)
+		skip();
+	assert_int_equal(sched_setaffinity(0, sizeof(here), &here), 0);
+	assert_int_equal(ring(), cpu);
+	assert_int_equal(sched_setaffinity(0, sizeof(there), &there), 0);
+	assert_int_equal(ring(), other);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	atomic_store(&bell.brought_to, 0);
+	assert_cpus(only(ring()));
+}
+
+static void stays_where_it_is_when_awake(void **state)
+{
+	(void)state;
+	sf_bell_ring(&bell);
+	assert_cpus(all);
+}
+
+static void nobody_brings_it_where_it_is_not_let_in(void **state)
+{
+	(void)state;
+	assert_cpus(only(ring()));
+	sf_near_woke(&near_us, NOW + 60 * MS);
+	sf_near_move(&near_us, NOW + 60 * MS, NOW + 100 * MS);
+	assert_cpus(only(ring()));
+	sf_near_woke(&near_us, NOW + 121 * MS);
+	sf_near_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	assert_cpus(all);
+	assert_int_equal(ring(), -1);
+	assert_cpus(all);
+	sf_near_move(&near_us, NOW + 9000 * MS, NOW + 9050 * MS);
+	assert_int_equal(ring(), -1);
+	sf_near_move(&near_us, NOW + 10200 * MS, NOW + 10250 * MS);
+	assert_cpus(only(ring()));
+}
+
+static void leaves_it_as_the_program_has_set_it(void **state)
+{
+	cpu_set_t theirs;
+	int other;
+
+	(void)state;
+	other = one_of(&all, ring());
+	if (other < 0)
+		skip();
+	theirs = only(other);
+	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
+	sf_near_woke(&near_us, NOW + 121 * MS);
+	sf_near_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	assert_cpus(theirs);
+}
+
+static void nobody_brings_what_has_ended(void **state)
+{
+	(void)state;
+	sf_near_end(&near_us);
+	assert_int_equal(ring(), -1);
+	assert_cpus(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +244,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(is_not_where_it_may_not_be, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(keeps_what_the_program_sets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stays_away_from_where_it_is_not_let_in, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_brought_where_it_rings, set_up_bell, tear_down),
+		cmocka_unit_test_setup_teardown(stays_where_it_is_when_awake, set_up_bell, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_brings_it_where_it_is_not_let_in, set_up_bell, tear_down),
+		cmocka_unit_test_setup_teardown(leaves_it_as_the_program_has_set_it, set_up_bell, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_brings_what_has_ended, set_up_bell, tear_down),
 	};
 
 	all = cpus_now();

@@ -168,7 +168,12 @@ static void test_a_walk_is_waited_for(void **state)
 		assert_int_equal(state_of(&slot), SF_SLOT_WALKING);
 		assert_true(stands[1]);
 	}
+	/* It may go, and sleeps until it is told. */
 	sf_slot_release(&slot);
+	nanosleep(&a_moment, NULL);
+	assert_int_equal(state_of(&slot), SF_SLOT_FREE);
+	assert_true(stands[1]);
+	sf_slot_wake(&slot);
 	assert_int_equal(pthread_join(thread, &walked), 0);
 	assert_non_null(walked);
 }
@@ -241,6 +246,7 @@ static void walk(struct sf_slot *which)
 	if (!is_whole(which))
 		atomic_fetch_add(&n_wrong, 1);
 	sf_slot_release(which);
+	sf_slot_wake(which);
 }
 
 /* Two of these by mistake must do no harm: they do not even wait, so that they often want the same slot. */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sampler's turn at the slots: part of inside.h. */
+#include "frozen/inside.h"
+
+#include "frozen/frozen.h"
+
+/*
+ * Threads walked before those are woken that were let go. One that is woken may take the sampler's
+ * CPU at once, and then all who stand do so for a turn of the scheduler; or the CPU of a thread that
+ * is about to stand. On two busy CPUs one of a hundred holds lasted 4 to 20 ms when each was woken
+ * by itself, and 0.1 ms since (docs/benchmarks.md). Threads may come as fast as they are walked, so
+ * there is a limit.
+ */
+#define AT_ONCE 16
+
+_Static_assert(SF_MAX_SLOTS <= 64, "a bit for each");
+
+static bool serve(struct sf_workspace *workspace, struct sf_slot *slot)
+{
+	if (!sf_slot_take(slot))
+		return false;
+	sf_inside_sample(workspace, slot);
+	sf_slot_release(slot);
+	return true;
+}
+
+/* Each slot once. Whom it has let go is added to *owed. */
+static unsigned pass(struct sf_workspace *workspace, uint64_t *owed)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (!serve(workspace, &sf_inside.slots[i]))
+			continue;
+		*owed |= UINT64_C(1) << i;
+		n++;
+	}
+	return n;
+}
+
+static void wake(uint64_t owed)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (owed >> i & 1)
+			sf_slot_wake(&sf_inside.slots[i]);
+	}
+}
+
+unsigned sf_inside_serve(struct sf_workspace *workspace)
+{
+	uint64_t owed = 0;
+	unsigned n = 0, last;
+
+	do {
+		last = pass(workspace, &owed);
+		n += last;
+	} while (last && n < AT_ONCE);
+	wake(owed);
+	return n;
+}
