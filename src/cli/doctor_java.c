@@ -60,7 +60,8 @@ void sf_doctor_java(const struct sf_output *output, int32_t pid)
 	case SF_JAVA_NATIVE_IMAGE:
 		sf_doctor_finding(output, true,
 				  "Java compiled by GraalVM native-image: there is no virtual "
-				  "machine; its methods are native frames",
+				  "machine; its methods are native frames, with names and whole "
+				  "stacks if it was built with -g -H:+PreserveFramePointer",
 				  "");
 		return;
 	}

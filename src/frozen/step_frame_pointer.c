@@ -58,6 +58,16 @@ static bool read_bare(const struct sf_cursor *cursor, unsigned pushed, struct ca
 	return sf_read_u64(&cursor->still->memory, sp + pushed, &ret->pc);
 }
 
+/*
+ * The psABIs ask for 0 in a thread's first frame; musl's _start and clone rely on it. It says so
+ * only where something led to it: in code without rules that keeps no frame pointer (musl itself,
+ * GraalVM's native images) the register holds anything, and a 0 as often as not.
+ */
+static bool is_fp_led_to(const struct sf_cursor *cursor)
+{
+	return !cursor->exact && cursor->via != SF_VIA_GUESS;
+}
+
 /* The frame record that fp points at, if it can; whether it leads to code is not looked at. */
 static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *ret,
 				enum sf_end *why)
@@ -69,10 +79,9 @@ static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *r
 	*why = SF_END_REGISTER;
 	if (!sf_reg_known(&cursor->regs, arch->fp))
 		return SF_STEP_FAILED;
-	/* The psABIs ask for 0 in a thread's first frame; musl's _start and clone rely on it. */
-	if (fp == 0)
-		return SF_STEP_ROOT;
 	*why = SF_END_NO_RULE;
+	if (fp == 0)
+		return is_fp_led_to(cursor) ? SF_STEP_ROOT : SF_STEP_FAILED;
 	if (fp % 8 != 0 || fp < cursor->regs.r[arch->sp] || fp > UINT64_MAX - sizeof(record))
 		return SF_STEP_FAILED;
 	*why = sf_why_unread(&cursor->still->memory, fp, sizeof(record));

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import hanging
-from conftest import LONG
+from conftest import HERE, LONG
 from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, untold, wrong_chains)
@@ -193,3 +193,25 @@ def test_native_images_are_told(stillframe, target, tmp_path):
     hanging.run_well(["gcc", "-o", tmp_path / "image", source])
     t = target([str(tmp_path / "image")])
     assert "GraalVM native-image" in doctors_word(stillframe, t.pid)
+
+
+CLOSURE_COMPILER = os.path.join(HERE, "../browser/node_modules/google-closure-compiler-linux/compiler")
+
+
+@pytest.mark.skipif(not os.path.exists(CLOSURE_COMPILER), reason="`npm ci` in tests/browser brings the Closure compiler")
+def test_a_real_native_image(stillframe, tmp_path):
+    """One as it is handed out, static and without unwind data: all its CPU time is accounted for, and what is not whole says so."""
+    source = tmp_path / "in.js"
+    source.write_text("".join("function f%d(a) { var c = []; for (var i = 0; i < a; i++) c.push(i * f%d(a - 1)); return c; }\n"
+                              % (i, i * 7 % 2000) for i in range(2000)))
+    work = [CLOSURE_COMPILER, "-O", "SIMPLE", "--js", source, "--js_output_file", tmp_path / "out.js"]
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", *work)
+    assert done.status == 0 and os.path.getsize(tmp_path / "out.js") > 10000, done
+    recording.assert_accounts()
+    seen, _, counted = recording.cpu()
+    assert seen >= 0.8 * counted > 0, (seen, counted)
+    running = dict(recording.rows(
+        "SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE s.cpu_ns > 0 GROUP BY e.word"))
+    assert running.get("root", 0) <= 0.1 * sum(running.values()) and running["no-rule"] > 100, running
+    done = stillframe("record", "-e", "signal", "-o", tmp_path / "s.sfr", "--", *work)
+    assert done.status == 1 and "linked statically" in done.err, done

@@ -453,8 +453,27 @@ static void a_zero_frame_pointer_is_the_root(void **state)
 {
 	(void)state;
 	r.still.regs.pc = JIT + 0x50;
+	put_call(JIT + 0x80);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x140, 0);
+	recorded_put(&r, STACK + 0x148, JIT + 0x80);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x150, CHAIN });
+}
+
+/* Code without frame pointers keeps whatever it likes in that register, also for its callee's leaf. */
+static void a_zero_is_no_root_where_no_frame_was_made(void **state)
+{
+	(void)state;
+	r.still.regs.pc = JIT + 0x50;
 	recorded_reg(&r, RBP, 0);
-	assert_frames(SF_END_ROOT, { JIT + 0x50, STACK + 0x100, LEAF });
+	assert_frames(SF_END_NO_RULE, { JIT + 0x50, STACK + 0x100, LEAF });
+	put_direct_call(JIT + 0x80, JIT + 0x40);
+	recorded_put(&r, STACK + 0x100, JIT + 0x80);
+	assert_frames(SF_END_NO_RULE,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x108, GUESS });
 }
 
 struct bad_chain {
@@ -864,6 +883,7 @@ int main(void)
 		TEST(a_thread_that_was_just_made_has_no_caller),
 		TEST(who_makes_a_thread_is_where_it_was),
 		TEST(a_zero_frame_pointer_is_the_root),
+		TEST(a_zero_is_no_root_where_no_frame_was_made),
 		TEST(frame_pointers_that_lead_nowhere),
 		TEST(a_broken_chain_above_a_call),
 		TEST(edges_of_a_function_without_rows),
