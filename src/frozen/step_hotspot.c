@@ -20,6 +20,11 @@
 #define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
 #define WORD 8
 
+/* x86: "pop" of a register, and what comes before it for r8 to r15. */
+#define POP 0x58
+#define POP_RBP 0x5d
+#define REX_B 0x41
+
 static bool is_interpreter(const struct sf_hotspot *hotspot, uint64_t pc)
 {
 	return pc >= hotspot->interpreter_start && pc < hotspot->interpreter_end;
@@ -156,18 +161,46 @@ bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hot
 						sf_hotspot_is_return(step, word));
 }
 
+/* Bytes of the "pop" of a register there, 0: it is none; of rbp it belongs to the end of a frame. */
+static unsigned pop_length(const uint8_t *code)
+{
+	if (code[0] == REX_B)
+		return (code[1] & ~7) == POP ? 2 : 0;
+	return (code[0] & ~7) == POP && code[0] != POP_RBP ? 1 : 0;
+}
+
+/*
+ * C1 pushes two words for the routine that looks whether a class extends another, and pops them
+ * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). What stands two words
+ * below the return address may by chance be an older one. That routine has no frame of known size,
+ * so who called it was found by looking.
+ */
+static unsigned pushed_words(const struct sf_hotspot_step *step)
+{
+	uint8_t code[4];
+	unsigned first;
+
+	if (step->cursor->exact || step->cursor->via != SF_VIA_GUESS ||
+	    step->blob.class != SF_BLOB_COMPILED || step->blob.level >= 4 ||
+	    !sf_read(&step->outside, code, step->pc, sizeof(code)))
+		return 0;
+	first = pop_length(code);
+	return first && pop_length(code + first) ? 2 : 0;
+}
+
 /*
  * The frame has its full size: the return address is its last word, the caller's fp the one
  * before.
  */
 enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
 {
-	const uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
+	uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
 	struct sf_hotspot_caller caller;
 
 	*why = SF_END_RUNTIME;
 	if (step->blob.frame_size < 2)
 		return SF_STEP_NOT_MINE;
+	top += pushed_words(step) * WORD;
 	if (frame_fits(step, top, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))

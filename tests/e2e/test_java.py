@@ -114,7 +114,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     assert cut <= total * 0.001 + 3 and unknown <= total * 0.01, stacks.ends()
     assert untold(stacks) <= total * 0.001 + 3
     bad = wrong_chains(jdk, stacks, busy)
-    assert not bad, bad[:3]
+    assert not bad, "\n".join(map(str, [line for fault, name, stack in bad[:3] for line in (fault, name, *stack)]))
     # The tests above must have had something to look at.
     deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
     assert deep > 20, "the deep chain was hardly seen"

@@ -43,7 +43,7 @@ def judge(stacks, jdk, what, since_start=False):
     assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.002 + 5, (ends, cut[:10])
     assert untold(stacks) <= total * 0.001 + 3
     bad = wrong_chains(jdk, stacks, busy)
-    assert not bad, bad[:3]
+    assert not bad, "\n".join(map(str, [line for fault, name, stack in bad[:3] for line in (fault, name, *stack)]))
     return total
 
 

@@ -133,7 +133,8 @@ struct sf_seat *sf_rig_enter(uint32_t serial, uint64_t period_ns)
 	if (!seat || !is_new || serial >= SF_RIG_MAX_SERIAL)
 		abort();
 	seats[serial] = seat;
-	sf_inside.period_ns = period_ns;
+	if (sf_inside.period_ns != period_ns)
+		sf_inside.period_ns = period_ns;
 	atomic_store(&seat->period_ns, period_ns);
 	atomic_store(&seat->serial, serial);
 	if (period_ns)

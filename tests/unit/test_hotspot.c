@@ -454,6 +454,38 @@ static void test_pushed_registers(void **state)
 	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
 }
 
+/* C1 pushes two words for its test for subtypes: where the return address would be without them an older one may stand. */
+static void test_pushed_arguments(void **state)
+{
+	static const uint8_t call_pops[] = { 0xe8, 0, 0, 0, 0, 0x41, 0x58, 0x5b };
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t stub = fake_code(jvm, &(struct fake_code){
+		.name = "C1 Runtime slow_subtype_check_blob", .size = 64, .frame_size = -1,
+		.frame_complete = -1 });
+	uint64_t code = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = 4, .frame_complete = 28, .entry = 16,
+		.method = method, .compile_id = 42, .level = 3 });
+	uint64_t sp = FAKE_STACK + 0x200, called = sp + 8 * 5, top = called + 8 * (2 + 4), fp = top + 0x100;
+
+	fake_bytes(jvm, code + 43, call_pops, sizeof(call_pops));
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, called - 8, code + 48);             /* below it the routine's four */
+	put(jvm, top - 24, jvm->call_stub_return);   /* stale */
+	put(jvm, top - 16, fp);
+	put(jvm, top - 8, jvm->interpreter);
+	start(jvm, stub + 32, sp, 0x1234);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 4);
+	assert_int_equal(jvm->frames[1].kind, SF_KIND_C1);
+	assert_int_equal(jvm->frames[1].via, SF_VIA_GUESS);
+	assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+	assert_int_equal(jvm->frames[2].sp, top);
+	assert_int_equal(jvm->frames[2].via, SF_VIA_RUNTIME);
+}
+
 /* What looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
 static void test_stale_native_callers(void **state)
 {
@@ -853,6 +885,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
+		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter_asks_the_collector, make, destroy),
