@@ -7,7 +7,7 @@
 /*
  * Threads walked before those are woken that were let go. One that is woken may take the sampler's
  * CPU at once, and then all who stand do so for a turn of the scheduler; or the CPU of a thread that
- * is about to stand. On two busy CPUs one of a hundred holds lasted 4 to 20 ms when each was woken
+ * is about to stand. On two busy CPUs one of a hundred holds lasted 4 ms and more when each was woken
  * by itself, and 0.1 ms since (docs/benchmarks.md). Threads may come as fast as they are walked, so
  * there is a limit.
  */

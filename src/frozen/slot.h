@@ -119,4 +119,5 @@ void sf_slot_leave(struct sf_slot *slot);
  * patience_ns: it has let itself go, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience_ns);
+
 #endif

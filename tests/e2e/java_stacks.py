@@ -217,6 +217,11 @@ def wrong_chains(jdk, stacks, threads):
     return [each for each in faults if each[0]]
 
 
+def told(faults):
+    """The first of what wrong_chains() found, a frame a line: whole, which an assertion's own message is not."""
+    return "\n".join(str(line) for fault, name, stack in faults[:3] for line in (fault, name, *stack))
+
+
 # name: (since which JDK, of which JDKs in the short suite, options). None: of all.
 LOADS = {
     "default": (8, None, []),

@@ -15,7 +15,7 @@ import hanging
 from conftest import HERE, LONG
 from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, untold, wrong_chains)
+    ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, told, untold, wrong_chains)
 
 
 # Which JDKs take a mode in the short suite; others that are given take all.
@@ -114,7 +114,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     assert cut <= total * 0.001 + 3 and unknown <= total * 0.01, stacks.ends()
     assert untold(stacks) <= total * 0.001 + 3
     bad = wrong_chains(jdk, stacks, busy)
-    assert not bad, "\n".join(map(str, [line for fault, name, stack in bad[:3] for line in (fault, name, *stack)]))
+    assert not bad, told(bad)
     # The tests above must have had something to look at.
     deep = stacks.ticks(lambda name, stack, end: any(frame[0] == "Demo.c7" for frame in stack))
     assert deep > 20, "the deep chain was hardly seen"

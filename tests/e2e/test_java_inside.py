@@ -11,7 +11,8 @@ import hanging
 from conftest import AGENT, LONG
 from processes import until
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
-    ASLEEP, BUSY, JAVA, LOADS, QUIET, UNTOLD, Stacks, jdk, jstack_asleep, modes, pairs, plain, untold, wrong_chains)
+    ASLEEP, BUSY, JAVA, LOADS, QUIET, UNTOLD, Stacks, jdk, jstack_asleep, modes, pairs, plain, told, untold,
+    wrong_chains)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 NAME = "worker-with-a-long-name-"
@@ -43,7 +44,7 @@ def judge(stacks, jdk, what, since_start=False):
     assert lost <= total * 0.001 + (20 if since_start else 3) and unknown <= total * 0.002 + 5, (ends, cut[:10])
     assert untold(stacks) <= total * 0.001 + 3
     bad = wrong_chains(jdk, stacks, busy)
-    assert not bad, "\n".join(map(str, [line for fault, name, stack in bad[:3] for line in (fault, name, *stack)]))
+    assert not bad, told(bad)
     return total
 
 
