@@ -131,13 +131,22 @@ static enum sf_step step_entry(struct sf_hotspot_step *step, enum sf_end *why)
 	return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 }
 
-/* Java methods are called by the machine's code only: native code comes in by the call stub. */
+/*
+ * Java methods are called by the machine's code only: native code comes in by the call stub. Where
+ * the caller's fp should be, the address of code stands when the method is not to be entered
+ * (HotSpot: BarrierSetNMethod::deoptimize); its entry barrier has the caller's fp back already.
+ */
 static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 		       struct sf_hotspot_caller *ret)
 {
-	return sf_hotspot_record(step, top - 2 * WORD, ret) &&
-	       (sf_hotspot_holds(step->hotspot, ret->pc) ||
-		(step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc)));
+	if (!sf_hotspot_record(step, top - 2 * WORD, ret))
+		return false;
+	if (sf_hotspot_holds(step->hotspot, ret->fp)) {
+		ret->fp = step->fp;
+		ret->fp_known = step->fp_known;
+	}
+	return sf_hotspot_holds(step->hotspot, ret->pc) ||
+	       (step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc));
 }
 
 bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)

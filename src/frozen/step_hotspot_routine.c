@@ -21,21 +21,39 @@ static bool is_frame_pointer(const struct sf_hotspot_step *step)
 }
 
 /*
- * The stub that runs at the entry of methods keeps a word of -1 below its return address (JDK
- * 25).
+ * The routine at the entry of methods (HotSpot: StubGenerator::generate_method_entry_barrier) keeps
+ * a word below its return address: -1, or, when the method is not to be entered
+ * (BarrierSetNMethod::deoptimize), where the method's own return address stands.
  */
+static bool behind_entry_word(const struct sf_hotspot_step *step, uint64_t at,
+			      struct sf_hotspot_caller *ret)
+{
+	struct sf_blob blob;
+	uint64_t word;
+
+	if (!sf_read_u64(step->memory, at, &word) || !sf_hotspot_bare(step, at + WORD, ret) ||
+	    !sf_hotspot_is_return(step, ret->pc))
+		return false;
+	return word == UINT64_MAX ||
+	       (sf_hotspot_blob(step->hotspot, &step->outside, ret->pc - 1, &blob) &&
+		blob.frame_size >= 2 &&
+		word == at + WORD + (uint64_t)(uint32_t)blob.frame_size * WORD);
+}
+
 static bool by_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
-	uint64_t fp = step->fp;
+	uint64_t callers_fp;
 
-	if (!is_frame_pointer(step) || !sf_hotspot_record(step, fp, ret))
+	if (!is_frame_pointer(step) || !sf_hotspot_record(step, step->fp, ret))
 		return false;
-	if (ret->pc == UINT64_MAX) {
-		if (!sf_read_u64(step->memory, fp + 2 * WORD, &ret->pc))
-			return false;
-		ret->sp = fp + 3 * WORD;
-	}
-	return sf_hotspot_is_any_return(step, ret->pc);
+	if (sf_hotspot_is_any_return(step, ret->pc))
+		return true;
+	callers_fp = ret->fp;
+	if (!behind_entry_word(step, step->fp + WORD, ret))
+		return false;
+	ret->fp = callers_fp;
+	ret->fp_known = true;
+	return true;
 }
 
 static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
@@ -100,6 +118,9 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 
 	if (sf_hotspot_bare(step, step->sp, ret) && leads_on(step, ret) &&
 	    !is_left_over(step, ret->pc))
+		return true;
+	if (behind_entry_word(step, step->sp, ret) ||
+	    (step->fp != step->sp && behind_entry_word(step, step->sp + WORD, ret)))
 		return true;
 	return sf_read(&step->outside, &byte, step->pc, 1) && byte == POP_RBP &&
 	       sf_hotspot_record(step, step->sp, ret) && sf_hotspot_is_any_return(step, ret->pc);

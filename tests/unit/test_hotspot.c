@@ -486,6 +486,49 @@ static void test_pushed_arguments(void **state)
 	assert_int_equal(jvm->frames[2].via, SF_VIA_RUNTIME);
 }
 
+/*
+ * At the entry of methods a routine may look whether they are to be entered at all (StubGenerator::
+ * generate_method_entry_barrier). It keeps a word below its return address; if the method is not
+ * entered, that is where the method's caller is, and the method's frame has lost its caller's fp.
+ */
+static void test_entry_barrier(void **state)
+{
+	static const struct {
+		int sp, fp;          /* bytes from the word that it keeps; fp 0: not its own */
+		bool refused;
+	} places[] = {
+		{ 8, 0, false }, { 0, 0, false }, { -8, 0, false }, { -8, -8, false }, { -0x110, -8, false },
+		{ -0x110, -8, true }, { 0, 0, true },
+	};
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t stub = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (final stubs)", .size = 512, .frame_complete = -1 });
+	uint64_t code = make_compiled(jvm, method, 0);
+	uint64_t top = FAKE_STACK + 0x300, word = top - 48, fp = top + 0x100;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+	put_entry(jvm, fp + 0x100);
+	put(jvm, top - 8, jvm->interpreter);
+	put(jvm, word + 8, code + 48);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		const bool refused = places[i].refused;
+
+		put(jvm, top - 16, refused ? jvm->interpreter + 8 : fp);
+		put(jvm, word, refused ? top - 8 : UINT64_MAX);
+		put(jvm, word - 8, refused ? fp : 0x1234);
+		start(jvm, stub + 64, word + (uint64_t)(int64_t)places[i].sp,
+		      places[i].fp ? word + (uint64_t)(int64_t)places[i].fp : refused ? fp : 0x1234);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 4);
+		assert_int_equal(jvm->frames[1].pc, code + 48);
+		assert_int_equal(jvm->frames[1].sp, word + 16);
+		assert_frame(jvm, 2, SF_KIND_INTERPRETED, caller);
+		assert_int_equal(jvm->frames[2].sp, top);
+	}
+}
+
 /* What looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
 static void test_stale_native_callers(void **state)
 {
@@ -886,6 +929,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
+		cmocka_unit_test_setup_teardown(test_entry_barrier, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_adapter_asks_the_collector, make, destroy),
