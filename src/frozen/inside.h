@@ -111,9 +111,12 @@ void sf_inside_handler(int signal, siginfo_t *info, void *ucontext);
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot);
 
 /*
- * The sampler's turn: walks those who stand, in whichever slot, and lets them go. How many. Who
- * comes meanwhile may be left to the next turn; the bell says so. Signal-safe.
+ * The sampler's turn: walks those who stand, in whichever slot, and lets them go. How many. They are
+ * woken when nobody stands any more, or when this many have been walked and the pass over the slots
+ * is done, as threads may come as fast as they are walked. Who comes meanwhile may be left to the
+ * next turn; the bell says so. Signal-safe.
  */
+#define SF_SERVED_AT_ONCE 16
 unsigned sf_inside_serve(struct sf_workspace *workspace);
 
 /*

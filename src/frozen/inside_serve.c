@@ -4,15 +4,6 @@
 
 #include "frozen/frozen.h"
 
-/*
- * Threads walked before those are woken that were let go. One that is woken may take the sampler's
- * CPU at once, and then all who stand do so for a turn of the scheduler; or the CPU of a thread that
- * is about to stand. On two busy CPUs one of a hundred holds lasted 4 ms and more when each was woken
- * by itself, and 0.1 ms since (docs/benchmarks.md). Threads may come as fast as they are walked, so
- * there is a limit.
- */
-#define AT_ONCE 16
-
 _Static_assert(SF_MAX_SLOTS <= 64, "a bit for each");
 
 static bool serve(struct sf_workspace *workspace, struct sf_slot *slot)
@@ -46,6 +37,11 @@ static void wake(uint64_t owed)
 	}
 }
 
+/*
+ * Who is woken may take the sampler's CPU at once, and then all who stand do so for a turn of the
+ * scheduler; or the CPU of a thread that is about to stand. On two busy CPUs one of a hundred holds
+ * lasted 4 ms and more when each was woken by itself, and 0.1 ms since (docs/benchmarks.md).
+ */
 unsigned sf_inside_serve(struct sf_workspace *workspace)
 {
 	uint64_t owed = 0;
@@ -54,7 +50,7 @@ unsigned sf_inside_serve(struct sf_workspace *workspace)
 	do {
 		last = pass(workspace, &owed);
 		n += last;
-	} while (last && n < AT_ONCE);
+	} while (last && n < SF_SERVED_AT_ONCE);
 	wake(owed);
 	return n;
 }

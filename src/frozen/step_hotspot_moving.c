@@ -3,11 +3,15 @@
  * Stepping over frames that are on the move: those of a method that is being deoptimized, and
  * those of a virtual thread, some of which are in the heap.
  */
+#include <string.h>
+
 #include "frozen/hotspot_step.h"
 
 #include "frozen/frozen.h"
 
 #define MAX_VFRAMES 256
+#define MIN_ENTRY_WORDS 3    /* of a ContinuationEntry: its pointers */
+#define MAX_ENTRY_WORDS 16
 #define WORD 8
 
 /*
@@ -176,6 +180,52 @@ static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64
 }
 
 /*
+ * JDK 21 tells neither where a thread keeps the entry of its continuation nor how large that is. What
+ * the oldest frame returns to begins with: mov rsp, [r15 + n] (HotSpot: StubGenerator::
+ * generate_cont_thaw), which is the one.
+ */
+static uint64_t untold_entry(const struct sf_hotspot_step *step)
+{
+	uint64_t entry = 0, thread = sf_hotspot_java_thread(step);
+	uint8_t code[7];
+	int32_t field;
+
+	if (!thread || !sf_read(&step->outside, code, step->pc, sizeof(code)) || code[0] != 0x49 ||
+	    code[1] != 0x8b || code[2] != 0xa7)
+		return 0;
+	memcpy(&field, code + 3, sizeof(field));
+	return sf_read_u64(&step->outside, thread + (uint64_t)(int64_t)field, &entry) ? entry : 0;
+}
+
+/* No word of an entry is an address of code: the frame of who runs it is where the first one is. */
+static bool behind_entry(const struct sf_hotspot_step *step, uint64_t entry, unsigned *n_words,
+			 struct sf_hotspot_caller *ret)
+{
+	for (*n_words = MIN_ENTRY_WORDS; *n_words <= MAX_ENTRY_WORDS; ++*n_words) {
+		if (sf_hotspot_record(step, entry + *n_words * WORD, ret) &&
+		    sf_hotspot_is_return(step, ret->pc))
+			return sf_hotspot_leads_on(step, ret);
+	}
+	return false;
+}
+
+/* The code between the entry and who runs it is not named: nothing says where it is. */
+static enum sf_step step_untold(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	const uint64_t entry = untold_entry(step);
+	struct sf_hotspot_caller caller;
+	unsigned n_words;
+
+	step->frame->kind = SF_KIND_HEAP;
+	if (entry != step->sp && behind_entry(step, entry, &n_words, &caller) &&
+	    is_entry(step, entry, n_words * WORD))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	if (behind_entry(step, step->sp, &n_words, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+	return sf_hotspot_step_runtime(step, why);
+}
+
+/*
  * A virtual thread that was resumed has only its youngest frames on the stack; the oldest of them
  * returns to a stub that would fetch more. Below it is the entry of the continuation
  * (ContinuationEntry), then the frame of the code that runs it.
@@ -190,10 +240,12 @@ enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_
 	};
 	uint64_t entry = 0;
 
-	if (step->cursor->exact || !size || size > 4096 ||
+	if (step->cursor->exact)
+		return sf_hotspot_step_runtime(step, why);
+	if (!size || size > 4096 ||
 	    !sf_hotspot_get(hotspot, &step->outside, SF_HS_CONTINUATION_RETURN, 0, &caller.pc) ||
 	    !sf_hotspot_holds(hotspot, caller.pc))
-		return sf_hotspot_step_runtime(step, why);
+		return step_untold(step, why);
 	sf_hotspot_get(hotspot, &step->outside, SF_HS_THREAD_CONTINUATION, sf_hotspot_java_thread(step),
 		       &entry);
 	/* While frames are being fetched, those between here and the entry are half made. */

@@ -148,10 +148,12 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
         names = [frame[0] for frame in stack]
         if end != "root":
             continue
-        assert "jdk.internal.vm.Continuation.enterSpecial" in names, names
-        below = names[names.index("jdk.internal.vm.Continuation.enterSpecial"):]
-        assert "java.lang.VirtualThread.runContinuation" in below, names
         kinds = [frame[1] for frame in stack]
+        # JDK 21 does not tell where that code is: it is missing below frames in the heap.
+        entry = "jdk.internal.vm.Continuation.enterSpecial"
+        assert entry in names or jdk.version == 21 and "heap" in kinds, names
+        below = names[names.index(entry) if entry in names else kinds.index("heap"):]
+        assert "java.lang.VirtualThread.runContinuation" in below, names
         whole = names.count("Virtual.v0") == 21
         assert whole or "heap" in kinds, names
         marked += ticks if "heap" in kinds else 0

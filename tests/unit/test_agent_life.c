@@ -260,8 +260,11 @@ static int be_a_child(const char *own)
 
 	if (!has_open("/a.sfs"))
 		return 10; /* it proves nothing */
+	atomic_store(&sf_inside.bell.sleeper, 1); /* as if its parent's sampler slept */
 	if (!sf_agent_after_fork_in_child(&options) || sf_agent_running())
 		return 11;
+	if (atomic_load(&sf_inside.bell.sleeper))
+		return 15;
 	if (!all_slots_are_free())
 		return 12;
 	if (has_open("/a.sfs"))

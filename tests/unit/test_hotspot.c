@@ -658,6 +658,56 @@ static void test_continuation(void **state)
 	free(jvm);
 }
 
+/* The same with JDK 21, whose tables do not know what a continuation's entry is. */
+static void test_untold_continuation(void **state)
+{
+	enum { FIELD = 0x320, ENTRY = 64 };
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 }, fetches[] = { 0x49, 0x8b, 0xa7, 0x20, 3, 0, 0 };
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	char note[SF_HOTSPOT_NOTE];
+	uint64_t top = FAKE_STACK + 0x100, far = top + 0x400, spin, run, stub, caller;
+	(void)state;
+
+	assert_non_null(jvm);
+	jvm->version = 21;
+	assert_true(fake_jvm_make(jvm, note, NULL));
+	assert_int_equal(jvm->hotspot.sizes[SF_HS_SIZE_CONTINUATION], 0);
+	spin = make_compiled(jvm, fake_method(jvm, "a/B", "spin", "()V", NULL, 8), 0);
+	run = make_compiled(jvm, fake_method(jvm, "a/B", "run", "()V", NULL, 8), 0);
+	caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	stub = fake_code(jvm, &(struct fake_code){
+		.name = "StubRoutines (continuation stubs)", .size = 128, .frame_complete = -1 });
+	fake_bytes(jvm, stub + 3, call, sizeof(call));
+	fake_bytes(jvm, stub + 8, fetches, sizeof(fetches));
+	put(jvm, top - 8, stub + 8);
+	for (uint64_t at = top; at <= far; at += far - top) {
+		put(jvm, at, at + 0x300);        /* of the entry: another one, and an object */
+		put(jvm, at + 8, 0x1234);
+		put(jvm, at + ENTRY, 0x1234);
+		put(jvm, at + ENTRY + 8, run + 48);
+		put(jvm, at + ENTRY + 16 + 8 * 2, at + 0x100);
+		put(jvm, at + ENTRY + 16 + 8 * 3, jvm->interpreter);
+		put_interpreted(jvm, at + 0x100, caller, 2, jvm->call_stub_return, at + 0x110, at + 0x180);
+		put_entry(jvm, at + 0x180);
+	}
+	start(jvm, spin + 40, top - 32, 0x1234);
+	reg(jvm, R15, jvm->thread);
+	for (unsigned i = 0; i < 3; i++) {
+		/* Noted as right below; while frames are fetched, further down; not noted. */
+		const uint64_t noted = i == 0 ? top : i == 1 ? far : 0, at = i == 1 ? far : top;
+
+		put(jvm, jvm->thread + FIELD, noted);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 5);
+		assert_int_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+		assert_int_equal(jvm->frames[2].pc, run + 48);
+		assert_int_equal(jvm->frames[2].sp, at + ENTRY + 16);
+		assert_int_equal(jvm->frames[2].via, i == 1 ? SF_VIA_RUNTIME : SF_VIA_GUESS);
+		assert_frame(jvm, 3, SF_KIND_INTERPRETED, caller);
+	}
+	free(jvm);
+}
+
 static void test_scopes(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -936,6 +986,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leaving_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_static_call_stub, make, destroy),
 		cmocka_unit_test(test_continuation),
+		cmocka_unit_test(test_untold_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),

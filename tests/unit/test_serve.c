@@ -50,6 +50,15 @@ static bool is_one_in_use(void)
 	return false;
 }
 
+static void fill(struct sf_slot *slot, const struct sf_seat *seat)
+{
+	slot->tid = (int32_t)syscall(SYS_gettid);
+	slot->seat = (uint32_t)(seat - sf_inside.seats);
+	slot->entered_ns = slot->tick_ns = sf_raw_now_ns();
+	slot->cpu_ns = slot->wall_ns = slot->ticks = 1;
+	slot->regs = (struct sf_regs){ 0 };
+}
+
 static void *stand_each_round(void *arg)
 {
 	const unsigned number = (unsigned)(uintptr_t)arg;
@@ -60,11 +69,7 @@ static void *stand_each_round(void *arg)
 
 		pthread_barrier_wait(&begin);
 		slot = sf_slot_claim(sf_inside.slots, SF_RIG_SLOTS, number);
-		slot->tid = (int32_t)syscall(SYS_gettid);
-		slot->seat = (uint32_t)(seat - sf_inside.seats);
-		slot->entered_ns = slot->tick_ns = sf_raw_now_ns();
-		slot->cpu_ns = slot->wall_ns = slot->ticks = 1;
-		slot->regs = (struct sf_regs){ 0 };
+		fill(slot, seat);
 		atomic_store(&tids[number], slot->tid);
 		atomic_fetch_add(&n_walked, sf_slot_stand(slot, &sf_inside.bell, LONG));
 		atomic_fetch_add(&n_too_early, is_one_in_use());
@@ -103,6 +108,51 @@ static void wait_until_all_sleep(void)
 	}
 }
 
+/* Threads that come as fast as they are walked: of each slot that is free, HELD again at once. */
+static void *stand_without_end(void *arg)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 0);
+
+	for (uint32_t i = 0; !atomic_load((_Atomic bool *)arg); i++) {
+		struct sf_slot *slot = sf_slot_claim(sf_inside.slots, SF_RIG_SLOTS, i);
+
+		if (slot) {
+			fill(slot, seat);
+			atomic_store(&slot->word, sf_slot_word(sf_slot_generation(slot->word), SF_SLOT_HELD));
+		}
+	}
+	sf_rig_leave(seat);
+	return NULL;
+}
+
+/* Who was walked is woken soon, also then. */
+static void there_is_an_end_to_those_who_come(void **state)
+{
+	static _Atomic bool enough;
+	const uint64_t until_ns = sf_raw_now_ns() + LONG;
+	pthread_t thread;
+	unsigned most = 0;
+
+	(void)state;
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		print_message("they cannot come while others are walked: there is one CPU\n");
+		skip();
+	}
+	atomic_store(&enough, false);
+	assert_int_equal(pthread_create(&thread, NULL, stand_without_end, &enough), 0);
+	while (most < SF_SERVED_AT_ONCE && sf_raw_now_ns() < until_ns) {
+		const unsigned n = sf_inside_serve(sf_rig_workspace());
+
+		most = n > most ? n : most;
+		sf_rig_drain();
+	}
+	atomic_store(&enough, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	while (sf_inside_serve(sf_rig_workspace()))
+		;
+	assert_in_range(most, SF_SERVED_AT_ONCE, SF_SERVED_AT_ONCE + SF_RIG_SLOTS - 1);
+}
+
 static void who_is_woken_finds_all_walked(void **state)
 {
 	pthread_t threads[SF_RIG_SLOTS];
@@ -130,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_is_woken_finds_all_walked, start, stop),
+		cmocka_unit_test_setup_teardown(there_is_an_end_to_those_who_come, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
