@@ -263,7 +263,8 @@ static uint64_t wanted_pause_ns(const struct sf_keep *keep, bool young)
 static uint64_t due_ns(const struct sf_keep *keep, uint64_t now_ns)
 {
 	const bool young = now_ns - keep->process.since_ns < YOUNG_NS;
-	uint64_t pause_ns = keep->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE);
+	uint64_t pause_ns = (keep->process.refresh_cost_ns + keep->process.load_cost_ns) *
+			    (young ? YOUNG_SHARE : COST_SHARE);
 
 	if (keep->urgent)
 		return now_ns;

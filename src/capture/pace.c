@@ -3,28 +3,39 @@
 
 #define BURST_NS 50000000 /* of CPU time, that may be saved up */
 
-void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, uint64_t now_ns, uint64_t cpu_ns)
+void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, const struct sf_pace_clocks *clocks)
 {
-	*pace = (struct sf_pace){ .n_cpus = n_cpus ? n_cpus : 1, .before_ns = now_ns,
-				  .before_cpu_ns = cpu_ns,
+	*pace = (struct sf_pace){ .n_cpus = n_cpus ? n_cpus : 1, .start = *clocks,
+				  .before_ns = clocks->now_ns,
 				  .debt_ns = -(int64_t)BURST_NS * SF_PACE_SHARE };
 }
 
-static void account(struct sf_pace *pace, uint64_t now_ns, uint64_t cpu_ns)
+/* CPU time that is counted, since the beginning. */
+static uint64_t taken(const struct sf_pace *pace, const struct sf_pace_clocks *clocks)
 {
-	pace->debt_ns += (int64_t)((cpu_ns - pace->before_cpu_ns) * SF_PACE_SHARE);
-	pace->debt_ns -= (int64_t)((now_ns - pace->before_ns) * pace->n_cpus);
-	if (pace->debt_ns < -(int64_t)BURST_NS * SF_PACE_SHARE)
-		pace->debt_ns = -(int64_t)BURST_NS * SF_PACE_SHARE;
-	pace->before_ns = now_ns;
-	pace->before_cpu_ns = cpu_ns;
+	const uint64_t holding_ns = clocks->holding_ns - pace->start.holding_ns;
+	const uint64_t all_ns = clocks->all_ns - pace->start.all_ns;
+
+	return all_ns < 2 * holding_ns ? all_ns : 2 * holding_ns;
 }
 
-uint64_t sf_pace_next(struct sf_pace *pace, uint64_t now_ns, uint64_t cpu_ns, uint64_t next_ns)
+static void account(struct sf_pace *pace, const struct sf_pace_clocks *clocks)
 {
-	uint64_t paid_ns = now_ns;
+	const uint64_t taken_ns = taken(pace, clocks);
 
-	account(pace, now_ns, cpu_ns);
+	pace->debt_ns += (int64_t)((taken_ns - pace->taken_ns) * SF_PACE_SHARE);
+	pace->debt_ns -= (int64_t)((clocks->now_ns - pace->before_ns) * pace->n_cpus);
+	if (pace->debt_ns < -(int64_t)BURST_NS * SF_PACE_SHARE)
+		pace->debt_ns = -(int64_t)BURST_NS * SF_PACE_SHARE;
+	pace->before_ns = clocks->now_ns;
+	pace->taken_ns = taken_ns;
+}
+
+uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, uint64_t next_ns)
+{
+	uint64_t paid_ns = clocks->now_ns;
+
+	account(pace, clocks);
 	if (pace->debt_ns > 0)
 		paid_ns += (uint64_t)pace->debt_ns / pace->n_cpus;
 	pace->n_ticks++;

@@ -178,14 +178,22 @@ static bool over(const struct sf_capture *capture, uint64_t start_ns, uint64_t n
 	       (capture->options.duration_ns && now_ns - start_ns >= capture->options.duration_ns);
 }
 
+static struct sf_pace_clocks read_clocks(void)
+{
+	return (struct sf_pace_clocks){
+		.now_ns = sf_now_ns(), .holding_ns = sf_raw_thread_cpu_ns(),
+		.all_ns = sf_raw_process_cpu_ns(),
+	};
+}
+
 static void sample_until_over(struct sf_capture *capture)
 {
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
-	uint64_t start_ns = sf_now_ns(), next_ns = start_ns;
+	struct sf_pace_clocks clocks = read_clocks();
+	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, start_ns,
-		      sf_raw_thread_cpu_ns());
+	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, &clocks);
 	for (;;) {
 		uint64_t now_ns = sf_now_ns();
 
@@ -194,10 +202,10 @@ static void sample_until_over(struct sf_capture *capture)
 			return;
 		tick(capture, now_ns);
 		next_ns += jitter(capture, period_ns);
-		if (next_ns < sf_now_ns())
-			next_ns = sf_now_ns(); /* late: the ticks that were missed are in the weights */
-		next_ns = sf_pace_next(&capture->pace, sf_now_ns(), sf_raw_thread_cpu_ns(),
-				       next_ns);
+		clocks = read_clocks();
+		if (next_ns < clocks.now_ns)
+			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
+		next_ns = sf_pace_next(&capture->pace, &clocks, next_ns);
 		rest(capture, next_ns);
 	}
 }

@@ -30,6 +30,11 @@ uint64_t sf_raw_thread_cpu_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t sf_raw_process_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 #define FOLDER "/proc/self/task/"
 #define FILE_NAME "/schedstat"
 

@@ -62,6 +62,7 @@ static inline long sf_raw6(long number, long a, long b, long c, long d, long e, 
 
 uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
+uint64_t sf_raw_process_cpu_ns(void); /* CPU time of all threads of the process */
 
 /*
  * How long this thread of the process was ready without a CPU, in all, from

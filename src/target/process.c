@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "frozen/raw.h"
 #include "os/clock.h"
 
 #define MAX_REGIONS 1000000
@@ -100,16 +101,19 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		.images = images,
 	};
 	struct sf_code_map *map = NULL;
-	uint64_t start_ns = sf_now_ns();
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), load_ns = 0;
 	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
 
 	if (read) {
+		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);
+		load_ns = sf_raw_thread_cpu_ns() - load_ns;
 		map = make_map(&collecting, process->hotspot);
 	}
 	sf_vec_deinit(&collecting.regions);
 	process->refreshed_ns = sf_now_ns();
-	process->refresh_cost_ns = process->refreshed_ns - start_ns;
+	process->load_cost_ns = load_ns;
+	process->refresh_cost_ns = sf_raw_thread_cpu_ns() - start_ns - load_ns;
 	if (collecting.no_memory || (read && !map))
 		return sf_fail_memory(err);
 	if (!read)
@@ -122,7 +126,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
 {
 	bool young = sf_now_ns() - process->since_ns < YOUNG_NS;
-	uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE);
+	uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) +
+			    process->load_cost_ns;
 
 	if (!young && pause_ns < REFRESH_MIN_NS)
 		pause_ns = REFRESH_MIN_NS;

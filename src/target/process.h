@@ -16,7 +16,8 @@ struct sf_process {
 	const struct sf_hotspot *hotspot; /* not owned; NULL: none. Every new map gets it */
 	uint64_t since_ns;            /* CLOCK_MONOTONIC, when it came into sight */
 	uint64_t refreshed_ns;        /* the end of the last refresh */
-	uint64_t refresh_cost_ns;
+	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
+	uint64_t load_cost_ns;        /* and of loading the images that were new */
 };
 
 void sf_process_init(struct sf_process *process, int32_t pid);
@@ -31,8 +32,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 
 /*
  * The same, for a pc that no region holds, but at most as often as keeps its cost below a twentieth
- * of the time; a third in a process's first second, when the loader maps its libraries. True when
- * the map was renewed.
+ * of the time; a third in a process's first second, when the loader maps its libraries; and half
+ * where images are loaded, as each is loaded once. True when the map was renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

@@ -962,8 +962,18 @@ static void test_not_started(void **state)
 	struct sf_hotspot hotspot;
 	char note[SF_HOTSPOT_NOTE];
 	struct sf_error err = { 0 };
+	uint64_t list = 0;
+
+	/* Its first thread comes when the interpreter is made. */
+	assert_true(sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_THREADS, 0, &list));
+	fake_put(jvm, list + jvm->hotspot.fields[SF_HS_THREADS_LENGTH].at, 0, 4);
+	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_int_equal(err.code, SF_E_GONE);
+	fake_put(jvm, list + jvm->hotspot.fields[SF_HS_THREADS_LENGTH].at, 1, 4);
+	assert_true(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
 
 	put(jvm, jvm->hotspot.fields[SF_HS_CALL_STUB].at, 0);
+	err.code = SF_E_NONE;
 	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
 	assert_int_equal(err.code, SF_E_GONE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often the ptrace engine may hold threads: never for more of the machine than its share. */
+/* How often the ptrace engine may hold threads: holding and walking never take more of the machine than their share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,39 +13,38 @@
 #define SECOND (1000 * MS)
 
 static struct sf_pace pace;
-static uint64_t now_ns, cpu_ns, start_ns, start_cpu_ns;
+static struct sf_pace_clocks clocks, mark;
 
 static void begin(unsigned n_cpus)
 {
-	now_ns = start_ns = 5 * SECOND;
-	cpu_ns = start_cpu_ns = 3 * SECOND;
-	sf_pace_begin(&pace, n_cpus, now_ns, cpu_ns);
+	clocks = mark = (struct sf_pace_clocks){ 5 * SECOND, 3 * SECOND, 11 * SECOND };
+	sf_pace_begin(&pace, n_cpus, &clocks);
 }
 
-/* Ticks of this cost, each wanted a period after the last, for so long. */
-static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t length_ns)
+/* Ticks that cost the holding thread so much, and others so much, each wanted a period after the last, for so long. */
+static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t walk_ns, uint64_t length_ns)
 {
-	const uint64_t end_ns = now_ns + length_ns;
-	uint64_t next_ns = now_ns;
+	const uint64_t end_ns = clocks.now_ns + length_ns;
+	uint64_t next_ns = clocks.now_ns;
 
-	while (now_ns < end_ns) {
-		now_ns += cost_ns;
-		cpu_ns += cost_ns;
-		next_ns = next_ns + period_ns > now_ns ? next_ns + period_ns : now_ns;
-		next_ns = sf_pace_next(&pace, now_ns, cpu_ns, next_ns);
-		assert_true(next_ns >= now_ns);
-		now_ns = next_ns;
+	while (clocks.now_ns < end_ns) {
+		clocks.now_ns += cost_ns;
+		clocks.holding_ns += cost_ns;
+		clocks.all_ns += cost_ns + walk_ns;
+		next_ns = next_ns + period_ns > clocks.now_ns ? next_ns + period_ns : clocks.now_ns;
+		next_ns = sf_pace_next(&pace, &clocks, next_ns);
+		assert_true(next_ns >= clocks.now_ns);
+		clocks.now_ns = next_ns;
 	}
 }
 
 /* Of all CPUs, since the last mark. */
 static double share(void)
 {
-	const double taken = (double)(cpu_ns - start_cpu_ns);
-	const double machine = (double)(now_ns - start_ns) * pace.n_cpus;
+	const double taken = (double)(clocks.all_ns - mark.all_ns);
+	const double machine = (double)(clocks.now_ns - mark.now_ns) * pace.n_cpus;
 
-	start_ns = now_ns;
-	start_cpu_ns = cpu_ns;
+	mark = clocks;
 	return taken / machine;
 }
 
@@ -53,7 +52,7 @@ static void cheap_ticks_come_when_they_are_wanted(void **state)
 {
 	(void)state;
 	begin(2);
-	go_on(MS, MS / 20, 10 * SECOND);
+	go_on(MS, MS / 20, 0, 10 * SECOND);
 	assert_int_equal(pace.n_late, 0);
 	assert_in_range(pace.n_ticks, 9999, 10001);
 }
@@ -65,18 +64,40 @@ static void dear_ticks_take_their_share_and_no_more(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		begin(counts[i]);
-		go_on(MS, 4 * MS, 10 * SECOND);
+		go_on(MS, 4 * MS, 0, 10 * SECOND);
 		share();
-		go_on(MS, 4 * MS, 10 * SECOND);
+		go_on(MS, 4 * MS, 0, 10 * SECOND);
 		assert_float_equal(share(), counts[i] < 64 ? 0.05 : 1. / 64, 0.002);
 	}
+}
+
+static void walking_is_in_the_share(void **state)
+{
+	(void)state;
+	begin(2);
+	go_on(MS, 4 * MS, 3 * MS, 10 * SECOND);
+	share();
+	go_on(MS, 4 * MS, 3 * MS, 10 * SECOND);
+	assert_float_equal(share(), 0.05, 0.002);
+}
+
+/* A large program's tables are read: ten seconds of another thread. */
+static void reading_does_not_stop_it(void **state)
+{
+	(void)state;
+	begin(2);
+	clocks.all_ns += 10 * SECOND;
+	go_on(10 * MS, MS / 20, 0, 10 * SECOND);
+	assert_int_equal(pace.n_late, 0);
+	go_on(MS, MS / 4, 0, 10 * SECOND);
+	assert_in_range(pace.n_ticks, 1000 + 2000, 1000 + 2150); /* as if walking cost as much again */
 }
 
 static void a_burst_is_let_through(void **state)
 {
 	(void)state;
 	begin(2);
-	go_on(MS, MS / 2, 50 * MS);
+	go_on(MS, MS / 2, 0, 50 * MS);
 	assert_int_equal(pace.n_late, 0);
 }
 
@@ -85,9 +106,9 @@ static void what_is_saved_up_is_bounded(void **state)
 {
 	(void)state;
 	begin(2);
-	go_on(100 * MS, 0, 3600 * SECOND);
+	go_on(100 * MS, 0, 0, 3600 * SECOND);
 	share();
-	go_on(MS, 4 * MS, 10 * SECOND);
+	go_on(MS, 4 * MS, 0, 10 * SECOND);
 	assert_true(share() < 0.054);
 }
 
@@ -96,6 +117,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cheap_ticks_come_when_they_are_wanted),
 		cmocka_unit_test(dear_ticks_take_their_share_and_no_more),
+		cmocka_unit_test(walking_is_in_the_share),
+		cmocka_unit_test(reading_does_not_stop_it),
 		cmocka_unit_test(a_burst_is_let_through),
 		cmocka_unit_test(what_is_saved_up_is_bounded),
 	};

@@ -6,6 +6,7 @@
 
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/tables.h"
+#include "runtime/hotspot/threads.h"
 
 #define MAX_CODELETS 4096
 #define MAX_ENTRY_SIZE 16384
@@ -240,6 +241,20 @@ static bool find_interpreter(const struct attaching *attaching)
 	return true;
 }
 
+/*
+ * The interpreter is being made until its first thread is listed (HotSpot: Threads::create_vm); until
+ * then the end of what is set aside for it is the end of what others get later.
+ */
+static bool has_threads(const struct attaching *attaching)
+{
+	struct sf_java_threads threads = { 0 };
+	bool ret = !sf_java_threads_list(attaching->hotspot, attaching->memory, &threads) ||
+		   threads.items.n > 0;
+
+	sf_vec_deinit(&threads.items);
+	return ret;
+}
+
 static void find_version(const struct attaching *attaching)
 {
 	uint64_t version;
@@ -264,7 +279,7 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 	find_version(&attaching);
 	if (!find_heaps(&attaching) ||
 	    !get(&attaching, SF_HS_CALL_STUB, 0, &ret->call_stub_return) ||
-	    !ret->call_stub_return || !find_interpreter(&attaching))
+	    !ret->call_stub_return || !has_threads(&attaching) || !find_interpreter(&attaching))
 		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
 	find_bounds(ret);
 	return sf_hotspot_self_test(ret, memory, note_ret, SF_HOTSPOT_NOTE, err);
