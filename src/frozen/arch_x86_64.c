@@ -88,6 +88,28 @@ static unsigned indirect_call_size(uint8_t modrm)
 	return 2 + has_sib + (is_rip_relative ? 4 : displacement[mode]);
 }
 
+/*
+ * Where a call through a register goes, if the instruction before it loads that register with a
+ * number: mov $n, %r; call *%r. As code is made whose calls may go further than 2 GB. 0: it does not.
+ */
+static uint64_t loaded_target(const struct sf_reader *reader, uint64_t pc)
+{
+	uint8_t code[13];
+	uint64_t target;
+	const uint8_t *mov;
+	bool has_rex;
+
+	if (!sf_read(reader, code, pc - sizeof(code), sizeof(code)))
+		return 0;
+	has_rex = code[10] == 0x41;
+	mov = has_rex ? code : code + 1;
+	if (code[12] >> 3 != 0xd0 >> 3 ||
+	    mov[0] != (has_rex ? 0x49 : 0x48) || mov[1] != (0xb8 | (code[12] & 7)))
+		return 0;
+	memcpy(&target, mov + 2, sizeof(target));
+	return target;
+}
+
 static bool is_behind_call(const struct sf_reader *reader, uint64_t pc, uint64_t *target_ret)
 {
 	uint8_t code[7];
@@ -104,8 +126,10 @@ static bool is_behind_call(const struct sf_reader *reader, uint64_t pc, uint64_t
 	for (unsigned size = 2; size <= sizeof(code); size++) {
 		const uint8_t *call = code + sizeof(code) - size;
 
-		if (call[0] == 0xff && indirect_call_size(call[1]) == size)
+		if (call[0] == 0xff && indirect_call_size(call[1]) == size) {
+			*target_ret = size == 2 ? loaded_target(reader, pc) : 0;
 			return true;
+		}
 	}
 	return false;
 }

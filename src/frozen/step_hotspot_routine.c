@@ -87,24 +87,28 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 	       sf_hotspot_holds(step->hotspot, next.pc);
 }
 
-/* Where the routine begins whose call returns there; false where that is not known. */
-static bool begin_of(const struct sf_hotspot_step *step, uint64_t behind, uint64_t *ret)
+/* Where the call goes behind which this is; 0: not known. */
+static uint64_t called_from(const struct sf_hotspot_step *step, uint64_t behind)
 {
-	return step->cursor->still->arch->is_behind_call(&step->outside, behind, ret) &&
-	       *ret >= step->blob.code_start && *ret < step->blob.code_end;
+	uint64_t target;
+
+	return step->cursor->still->arch->is_behind_call(&step->outside, behind, &target) ? target : 0;
 }
 
 /*
- * What stands on top of the stack is left over from a call of another routine, if the one that
- * fp leads to called a routine that begins nearer before pc.
+ * What stands on top of the stack is left over from another call, if the one that fp leads to called
+ * a routine of this blob that begins before pc, and nearer than what was called from there.
  */
 static bool is_left_over(const struct sf_hotspot_step *step, uint64_t on_top)
 {
 	struct sf_hotspot_caller by_fp;
 	uint64_t theirs, ours;
 
-	return by_frame_pointer(step, &by_fp) && begin_of(step, by_fp.pc, &ours) &&
-	       ours <= step->pc && begin_of(step, on_top, &theirs) &&
+	if (!by_frame_pointer(step, &by_fp))
+		return false;
+	ours = called_from(step, by_fp.pc);
+	theirs = called_from(step, on_top);
+	return ours >= step->blob.code_start && ours <= step->pc && theirs &&
 	       (theirs < ours || theirs > step->pc);
 }
 

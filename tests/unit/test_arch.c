@@ -111,8 +111,11 @@ static void x86_64_trampolines(void **state)
 struct call {
 	bool is_call;
 	uint64_t target;
-	uint8_t size, bytes[8];
+	uint8_t size, bytes[13];
 };
+
+#define LOADED 0x1122334455667788
+#define LOADED_BYTES 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11
 
 /* They end at CODE + 16. */
 static const struct call x86_64_calls[] = {
@@ -126,6 +129,11 @@ static const struct call x86_64_calls[] = {
 	{ true, 0, 6, { 0xff, 0x15, 1, 2, 3, 4 } },             /* call *x(%rip) */
 	{ true, 0, 6, { 0xff, 0x90, 0, 1, 0, 0 } },             /* call *256(%rax) */
 	{ true, 0, 7, { 0xff, 0x94, 0xc0, 0, 1, 0, 0 } },       /* call *256(%rax,%rax,8) */
+	{ true, LOADED, 13, { 0x49, 0xba, LOADED_BYTES, 0x41, 0xff, 0xd2 } }, /* mov $n, %r10; call *%r10 */
+	{ true, LOADED, 12, { 0x48, 0xb8, LOADED_BYTES, 0xff, 0xd0 } },       /* mov $n, %rax; call *%rax */
+	{ true, 0, 13, { 0x49, 0xbb, LOADED_BYTES, 0x41, 0xff, 0xd2 } },      /* mov $n, %r11; call *%r10 */
+	{ true, 0, 13, { 0x48, 0xba, LOADED_BYTES, 0x41, 0xff, 0xd2 } },      /* mov $n, %rdx; call *%r10 */
+	{ true, 0, 12, { 0x49, 0xb8, LOADED_BYTES, 0xff, 0xd0 } },            /* mov $n, %r8; call *%rax */
 	{ false, 0, 2, { 0xff, 0xe0 } },                        /* jmp *%rax */
 	{ false, 0, 5, { 0xe9, 0, 0, 0, 0 } },                  /* jmp rel32 */
 	{ false, 0, 2, { 0xff, 0x15 } },                        /* cut short */

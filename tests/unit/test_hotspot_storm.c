@@ -199,8 +199,9 @@ static void test_poll_noted_later(void **state)
 }
 
 /*
- * Sine is called where power was called before: behind sine's locals stands power's return
- * address. Both are called by the interpreter, and begin with push rbp; mov rbp, rsp.
+ * Sine is called where power, or the machine, was called before: behind sine's locals stands that
+ * call's return address. All are called by the interpreter; the routines begin with push rbp; mov rbp,
+ * rsp.
  */
 static void test_left_over_call(void **state)
 {
@@ -210,7 +211,7 @@ static void test_left_over_call(void **state)
 	const uint64_t sine = stubs + 0x80, sp = FAKE_STACK + 0x200, fp = sp + 24;
 	const uint64_t to_power = jvm->interpreter, to_sine = jvm->interpreter + 16;
 	const int32_t power_by = (int32_t)(stubs + 0x10 - to_power);
-	const int32_t sine_by = (int32_t)(sine - to_sine);
+	const int32_t sine_by = (int32_t)(sine - to_sine), machine_by = -0x100000;
 
 	fake_bytes(jvm, to_power - 5, "\xe8", 1);
 	fake_bytes(jvm, to_power - 4, &power_by, 4);
@@ -224,7 +225,11 @@ static void test_left_over_call(void **state)
 	sf_walk(&jvm->still, &jvm->trace);
 	assert_caller(jvm, 1);
 	assert_int_equal(jvm->frames[1].pc, to_sine);
+	fake_bytes(jvm, to_power - 4, &machine_by, 4);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->frames[1].pc, to_sine);
 	/* At sine's first instruction it is the other way round: fp is the caller's. */
+	fake_bytes(jvm, to_power - 4, &power_by, 4);
 	put(jvm, sp, to_sine);
 	start(jvm, sine, sp, TOP);
 	sf_walk(&jvm->still, &jvm->trace);
