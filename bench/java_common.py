@@ -73,6 +73,48 @@ def javac(words, *machine):
             "-d", new_file("classes"), *words]   # a new folder: what is there already would not be compiled
 
 
+AGAIN = """
+import java.io.File;
+import javax.tools.ToolProvider;
+public class Again {
+    static void remove(File file) {
+        File[] inside = file.listFiles();
+        for (int i = 0; inside != null && i < inside.length; i++)
+            remove(inside[i]);
+        file.delete();
+    }
+
+    public static void main(String[] words) {
+        com.sun.management.OperatingSystemMXBean system =
+            (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
+        for (int i = 0;; i++) {
+            File classes = new File(words[1] + "/" + i % 2);
+            remove(classes);    // what is there already is not compiled
+            String[] next = words.clone();
+            next[1] = classes.getPath();
+            long cpu = system.getProcessCpuTime(), wall = System.nanoTime();
+            if (ToolProvider.getSystemJavaCompiler().run(null, null, null, next) != 0)
+                System.exit(1);
+            System.out.println(wall + " " + (system.getProcessCpuTime() - cpu) + " " + (System.nanoTime() - wall));
+        }
+    }
+}
+"""
+
+
+def again_and_again(words):
+    """javac, as javac() runs it, again and again in one JVM, which says after each when it began (as time.monotonic_ns) and what it
+    took: ns of user + system, of elapsed time."""
+    folder, classes = new_file("again"), new_file("classes")
+    os.makedirs(folder)
+    os.makedirs(classes)
+    with open(os.path.join(folder, "Again.java"), "w") as out:
+        out.write(AGAIN)
+    run(os.path.join(JDK, "bin", "javac"), "-d", folder, os.path.join(folder, "Again.java"))
+    dynamic = ["-XX:+EnableDynamicAgentLoading"] if VERSION >= 9 else []
+    return [os.path.join(JDK, "bin", "java"), *dynamic, "-cp", folder, "Again", "-d", classes, "-nowarn", "-proc:none", *words]
+
+
 # --- running ------------------------------------------------------------------------------------------------------
 
 

@@ -15,23 +15,6 @@ PROGRAMS_COMPARED = sys.argv[3:] or [STILLFRAME]
 WARM = 20       # seconds, until most of javac is compiled
 CALLS = ["process_vm_readv", "pread64", "ptrace", "wait4"]
 EVENTS = ["syscalls:sys_enter_" + call for call in CALLS] + ["raw_syscalls:sys_enter", "context-switches"]
-AGAIN = """
-import javax.tools.ToolProvider;
-public class Again {
-    public static void main(String[] words) {
-        while (ToolProvider.getSystemJavaCompiler().run(null, null, null, words) >= 0);
-    }
-}
-"""
-
-
-def again_and_again(words):
-    folder = new_file("again")
-    os.makedirs(folder)
-    with open(os.path.join(folder, "Again.java"), "w") as out:
-        out.write(AGAIN)
-    run(os.path.join(JDK, "bin", "javac"), "-d", folder, os.path.join(folder, "Again.java"))
-    return [os.path.join(JDK, "bin", "java"), "-cp", folder, "Again", "-nowarn", "-proc:none", "-d", new_file("classes"), *words]
 
 
 def cpu_of(pid):
