@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-/* What the clocks show now: of the time, of the CPU time of the holding thread and of the whole process. */
+/* What the clocks show now: the time, the CPU time of the holding thread and of the process. */
 struct sf_pace_clocks {
 	uint64_t now_ns, holding_ns, all_ns;
 };

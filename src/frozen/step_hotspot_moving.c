@@ -217,7 +217,7 @@ static enum sf_step step_untold(struct sf_hotspot_step *step, enum sf_end *why)
 	unsigned n_words;
 
 	step->frame->kind = SF_KIND_HEAP;
-	if (entry != step->sp && behind_entry(step, entry, &n_words, &caller) &&
+	if (entry > step->sp && behind_entry(step, entry, &n_words, &caller) &&
 	    is_entry(step, entry, n_words * WORD))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	if (behind_entry(step, step->sp, &n_words, &caller))
