@@ -215,7 +215,7 @@ enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *
 	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))
 		return unread(step, top - 2 * WORD, 2 * WORD, why);
 	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
-		if (sf_hotspot_record(step, top + (i - 2) * WORD, &caller) &&
+		if (sf_hotspot_record(step, top + (uint64_t)i * WORD - 2 * WORD, &caller) &&
 		    sf_hotspot_is_return(step, caller.pc) && sf_hotspot_leads_on(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	}

@@ -454,6 +454,29 @@ static void test_pushed_registers(void **state)
 	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
 }
 
+/* One word, as C2 of JDK 8 makes room for in its pow(): not the frame above. */
+static void test_pushed_word(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
+	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
+	uint64_t top = sp + 8 * (4 + 1), fp = top + 0x100;
+
+	put_interpreted(jvm, fp, caller, 2, jvm->interpreter, fp + 16, fp + 0x100);
+	put_interpreted(jvm, fp + 0x100, method, 2, jvm->call_stub_return, fp + 0x110, fp + 0x200);
+	put_entry(jvm, fp + 0x200);
+	put(jvm, top - 24, 0x1234);
+	put(jvm, top - 16, fp);
+	put(jvm, top - 8, jvm->interpreter);
+	start(jvm, code + 48, sp, 0x1234);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->trace.n_frames, 4);
+	assert_int_equal(jvm->frames[1].sp, top);
+	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	assert_frame(jvm, 2, SF_KIND_INTERPRETED, method);
+}
+
 /* C1 pushes two words for its test for subtypes: where the return address would be without them an older one may stand. */
 static void test_pushed_arguments(void **state)
 {
@@ -988,6 +1011,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
+		cmocka_unit_test_setup_teardown(test_pushed_word, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
 		cmocka_unit_test_setup_teardown(test_entry_barrier, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
