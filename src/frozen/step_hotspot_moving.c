@@ -12,6 +12,9 @@
 #define MAX_VFRAMES 256
 #define MIN_ENTRY_WORDS 3    /* of a ContinuationEntry: its pointers */
 #define MAX_ENTRY_WORDS 16
+#define FETCH_SIZE 7         /* bytes of mov rsp, [r15 + n] */
+#define PIECE 128
+#define MAX_PIECES 64
 #define WORD 8
 
 /*
@@ -182,19 +185,38 @@ static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64
 /*
  * JDK 21 tells neither where a thread keeps the entry of its continuation nor how large that is. What
  * the oldest frame returns to begins with: mov rsp, [r15 + n] (HotSpot: StubGenerator::
- * generate_cont_thaw), which is the one.
+ * generate_cont_thaw), which is the one; while frames are being fetched the thread is further on in
+ * that code, or in a copy of it beside. -1: not found.
  */
+static int32_t entry_field(const struct sf_hotspot_step *step)
+{
+	static const uint8_t fetch[] = { 0x49, 0x8b, 0xa7 };
+	uint8_t code[PIECE];
+	int32_t field;
+	uint64_t at = step->pc;
+
+	for (unsigned n = 0; n < MAX_PIECES; n++) {
+		if (!sf_read(&step->outside, code, at, sizeof(code)))
+			return -1;
+		for (unsigned i = 0; i + FETCH_SIZE <= PIECE; i++) {
+			memcpy(&field, code + i + sizeof(fetch), sizeof(field));
+			if (memcmp(code + i, fetch, sizeof(fetch)) == 0)
+				return field;
+		}
+		at = n == 0 ? step->blob.code_start : at + PIECE - FETCH_SIZE + 1;
+		if (at + PIECE > step->blob.code_end)
+			return -1;
+	}
+	return -1;
+}
+
 static uint64_t untold_entry(const struct sf_hotspot_step *step)
 {
-	uint64_t entry = 0, thread = sf_hotspot_java_thread(step);
-	uint8_t code[7];
-	int32_t field;
+	const uint64_t thread = sf_hotspot_java_thread(step);
+	const int32_t field = thread ? entry_field(step) : -1;
+	uint64_t entry;
 
-	if (!thread || !sf_read(&step->outside, code, step->pc, sizeof(code)) || code[0] != 0x49 ||
-	    code[1] != 0x8b || code[2] != 0xa7)
-		return 0;
-	memcpy(&field, code + 3, sizeof(field));
-	return sf_read_u64(&step->outside, thread + (uint64_t)(int64_t)field, &entry) ? entry : 0;
+	return field > 0 && sf_read_u64(&step->outside, thread + (uint64_t)field, &entry) ? entry : 0;
 }
 
 /* No word of an entry is an address of code: the frame of who runs it is where the first one is. */

@@ -728,6 +728,14 @@ static void test_untold_continuation(void **state)
 		assert_int_equal(jvm->frames[2].via, i == 1 ? SF_VIA_RUNTIME : SF_VIA_GUESS);
 		assert_frame(jvm, 3, SF_KIND_INTERPRETED, caller);
 	}
+
+	/* It has come further in that code, and calls the machine. */
+	fake_bytes(jvm, stub + 35, call, sizeof(call));
+	put(jvm, top - 8, stub + 40);
+	put(jvm, jvm->thread + FIELD, far);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_int_equal(jvm->frames[1].kind, SF_KIND_HEAP);
+	assert_int_equal(jvm->frames[2].sp, far + ENTRY + 16);
 	free(jvm);
 }
 
