@@ -190,7 +190,6 @@ static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64
  */
 static int32_t entry_field(const struct sf_hotspot_step *step)
 {
-	static const uint8_t fetch[] = { 0x49, 0x8b, 0xa7 };
 	uint8_t code[PIECE];
 	int32_t field;
 	uint64_t at = step->pc;
@@ -199,8 +198,8 @@ static int32_t entry_field(const struct sf_hotspot_step *step)
 		if (!sf_read(&step->outside, code, at, sizeof(code)))
 			return -1;
 		for (unsigned i = 0; i + FETCH_SIZE <= PIECE; i++) {
-			memcpy(&field, code + i + sizeof(fetch), sizeof(field));
-			if (memcmp(code + i, fetch, sizeof(fetch)) == 0)
+			memcpy(&field, code + i + 3, sizeof(field));
+			if (code[i] == 0x49 && code[i + 1] == 0x8b && code[i + 2] == 0xa7)
 				return field;
 		}
 		at = n == 0 ? step->blob.code_start : at + PIECE - FETCH_SIZE + 1;
