@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What it costs a warm JVM to be watched: javac compiles the same tree again and again in one JVM, and each profiler is
-started and stopped in it while it runs, always between two stretches of nothing. One compilation differs from the next by far
-less than one JVM from the next (java_cost.py), so a percent can be told. User + system is the JVM's own; elapsed time has in it
+started and stopped in it while it runs, always between two stretches of nothing. So all meet the same compiled code (java_cost.py starts a JVM
+for each); what the garbage collector does still differs from one compilation to the next by several percent. User + system is the JVM's own; elapsed time has in it
 what a profiler beside it takes of the same CPUs.
 
 java_warm.py [ROUNDS [HZ [COMPILATIONS]]]: a round takes about two minutes. JDK names a JDK, else the newest here."""
@@ -14,6 +14,8 @@ ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 RATE = float(sys.argv[2]) if len(sys.argv) > 2 else 1000
 EACH = int(sys.argv[3]) if len(sys.argv) > 3 else 3
 WARM = 60       # seconds, until javac is compiled
+
+
 class Ours:
     def __init__(self, *words):
         self.words = words

@@ -88,7 +88,7 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 }
 
 /* Where the call goes behind which this is; 0: not known. */
-static uint64_t called_from(const struct sf_hotspot_step *step, uint64_t behind)
+static uint64_t call_target(const struct sf_hotspot_step *step, uint64_t behind)
 {
 	uint64_t target;
 
@@ -106,8 +106,8 @@ static bool is_left_over(const struct sf_hotspot_step *step, uint64_t on_top)
 
 	if (!by_frame_pointer(step, &by_fp))
 		return false;
-	ours = called_from(step, by_fp.pc);
-	theirs = called_from(step, on_top);
+	ours = call_target(step, by_fp.pc);
+	theirs = call_target(step, on_top);
 	return ours >= step->blob.code_start && ours <= step->pc && theirs &&
 	       (theirs < ours || theirs > step->pc);
 }
