@@ -430,51 +430,35 @@ static void test_leaving_interpreter(void **state)
 	assert_between(jvm, code, in_loops, sizeof(in_loops) / sizeof(in_loops[0]));
 }
 
-/* Registers that were pushed around a call are passed over, with the return addresses that are stale in them. */
+/*
+ * Registers that were pushed around a call are passed over, with the return addresses that are stale in them; and the one
+ * word that C2 of JDK 8 makes room for in its pow().
+ */
 static void test_pushed_registers(void **state)
 {
+	static const unsigned numbers[] = { 83, 1 };
 	struct fake_jvm *jvm = *state;
 	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
 	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
 	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
-	uint64_t top = sp + 8 * (4 + 83), fp = top + 0x100;
 
-	put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
-	put_entry(jvm, fp + 0x100);
-	put(jvm, top - 8, jvm->interpreter);
-	put(jvm, top - 16, fp);
-	put(jvm, sp + 8 * 20, jvm->interpreter);
-	put(jvm, sp + 8 * 30, jvm->call_stub_return);
-	put(jvm, sp + 8 * 40, code + 48);
-	start(jvm, code + 48, sp, fp);
-	sf_walk(&jvm->still, &jvm->trace);
-	assert_int_equal(jvm->trace.n_frames, 3);
-	assert_int_equal(jvm->frames[1].sp, top);
-	assert_int_equal(jvm->frames[1].via, SF_VIA_GUESS);
-	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
-}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const uint64_t top = sp + 8 * (4 + numbers[i]), fp = top + 0x100;
 
-/* One word, as C2 of JDK 8 makes room for in its pow(): not the frame above. */
-static void test_pushed_word(void **state)
-{
-	struct fake_jvm *jvm = *state;
-	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
-	uint64_t caller = fake_method(jvm, "a/B", "caller", "()V", NULL, 8);
-	uint64_t code = make_compiled(jvm, method, 0), sp = FAKE_STACK + 0x200;
-	uint64_t top = sp + 8 * (4 + 1), fp = top + 0x100;
-
-	put_interpreted(jvm, fp, caller, 2, jvm->interpreter, fp + 16, fp + 0x100);
-	put_interpreted(jvm, fp + 0x100, method, 2, jvm->call_stub_return, fp + 0x110, fp + 0x200);
-	put_entry(jvm, fp + 0x200);
-	put(jvm, top - 24, 0x1234);
-	put(jvm, top - 16, fp);
-	put(jvm, top - 8, jvm->interpreter);
-	start(jvm, code + 48, sp, 0x1234);
-	sf_walk(&jvm->still, &jvm->trace);
-	assert_int_equal(jvm->trace.n_frames, 4);
-	assert_int_equal(jvm->frames[1].sp, top);
-	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
-	assert_frame(jvm, 2, SF_KIND_INTERPRETED, method);
+		put(jvm, sp + 8 * 20, jvm->interpreter);
+		put(jvm, sp + 8 * 30, jvm->call_stub_return);
+		put(jvm, sp + 8 * 40, code + 48);
+		put_interpreted(jvm, fp, caller, 2, jvm->call_stub_return, fp + 16, fp + 0x100);
+		put_entry(jvm, fp + 0x100);
+		put(jvm, top - 8, jvm->interpreter);
+		put(jvm, top - 16, fp);
+		start(jvm, code + 48, sp, fp);
+		sf_walk(&jvm->still, &jvm->trace);
+		assert_int_equal(jvm->trace.n_frames, 3);
+		assert_int_equal(jvm->frames[1].sp, top);
+		assert_int_equal(jvm->frames[1].via, SF_VIA_GUESS);
+		assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);
+	}
 }
 
 /* C1 pushes two words for its test for subtypes: where the return address would be without them an older one may stand. */
@@ -1019,7 +1003,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exception, make, destroy),
 		cmocka_unit_test_setup_teardown(test_rethrow, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_registers, make, destroy),
-		cmocka_unit_test_setup_teardown(test_pushed_word, make, destroy),
 		cmocka_unit_test_setup_teardown(test_pushed_arguments, make, destroy),
 		cmocka_unit_test_setup_teardown(test_entry_barrier, make, destroy),
 		cmocka_unit_test_setup_teardown(test_stale_native_callers, make, destroy),
