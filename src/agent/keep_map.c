@@ -5,15 +5,14 @@
  *
  * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
  * makes that one build it, and we look again for a while. Without one, or when it takes too long,
- * or where that one's cache is none that we see (it is in another container, or we have no folder
- * for one), it is built here, between two other things that the keeper does.
+ * or where that one's cache is not ours (it is in another container, below another root, another user's, or
+ * there is no folder for one), it is built here, between two other things that the keeper does.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/keep.h"
 #include "frozen/slot.h"
-#include "os/channel.h"
 #include "os/clock.h"
 #include "stream/record.h"
 #include "unwind/cache.h"
@@ -90,16 +89,13 @@ static void build_anew(struct sf_image *image)
 	sf_image_close(image);
 }
 
-/* Whether what a stillframe at the other end puts into its cache may appear in ours. */
+/* Whether what a stillframe at the other end puts into its cache appears in ours. */
 static bool shares_cache(const struct sf_keep *keep)
 {
-	int32_t peer = 0;
-	int folder = keep->channel.fd >= 0 ? sf_cache_open() : -1;
+	const char *theirs = keep->agent->options.cache;
+	char ours[SF_CACHE_ID];
 
-	if (folder < 0)
-		return false;
-	close(folder);
-	return sf_channel_peer(keep->channel.fd, &peer) && peer != 0;
+	return keep->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
 }
 
 /* One table at a time is built: other things wait meanwhile. */

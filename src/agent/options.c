@@ -75,6 +75,8 @@ static const struct sf_option keys[] = {
 	  "Also what the program starts; each with a stream of its own." },
 	{ "connect", 0, SF_OPTION_STRING, AT(connect), "SOCKET",
 	  "Call a stillframe that waits there; it says what to do." },
+	{ "cache", 0, SF_OPTION_STRING, AT(cache), "ID",
+	  "The cache folder of that stillframe, which puts tables there." },
 	{ "pid", 0, SF_OPTION_PID, AT(pid), "PID", "Only in this process." },
 	{ "first", 0, SF_OPTION_PID, AT(first), "PID",
 	  "The process that `out` is for; set by the agent for what the program starts." },

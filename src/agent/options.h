@@ -27,6 +27,8 @@ struct sf_agent_options {
 	const char *connect;          /* the channel of a stillframe that waits; NULL: none */
 	const char *out;              /* the stream file; %p is the process id; default
 				       * SF_AGENT_OUT */
+	const char *cache;            /* sf_cache_id() of the stillframe that the channel leads to; NULL: it
+				       * has none */
 	int32_t     pid;              /* only this process (connect without children); 0: any */
 	int32_t     first;            /* whose stream is `out` itself, set by lifecycle.c; others
 				       * append .PID */

@@ -11,6 +11,7 @@
 
 #include "capture/signal_engine.h"
 #include "elf/program.h"
+#include "unwind/cache.h"
 
 #define NAME "libstillframe-agent.so"
 #define MAX_SCRIPTS 4 /* interpreters that are scripts themselves */
@@ -177,6 +178,7 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err)
 {
 	const struct sf_inside_options *inside = &options->inside;
+	char cache[SF_CACHE_ID];
 
 	if (options->threads && strlen(options->threads) > SF_CONTROL_TEXT / 4)
 		return sf_fail(err, SF_E_INPUT, "--threads: the expression is too long (up to %d bytes)",
@@ -195,6 +197,7 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 	add_text(ret, "threads", options->threads);
 	add_number(ret, "per-tick", inside->per_tick);
 	add_number(ret, "max-depth", options->max_depth);
+	add_text(ret, "cache", sf_cache_id(cache) ? cache : NULL);
 	if (!options->children)
 		return true;
 	add_text(ret, "connect", socket);

@@ -101,6 +101,18 @@ int sf_cache_open(void)
 	return sf_steal_fd(&folder);
 }
 
+bool sf_cache_id(char ret[SF_CACHE_ID])
+{
+	SF_CLEANUP(close) int folder = sf_cache_open();
+	struct stat status;
+
+	if (folder < 0 || fstat(folder, &status) != 0)
+		return false;
+	snprintf(ret, SF_CACHE_ID, "%llx:%llx", (unsigned long long)status.st_dev,
+		 (unsigned long long)status.st_ino);
+	return true;
+}
+
 static void format_name(const struct sf_cache_key *key, char ret[NAME_SIZE])
 {
 	size_t n = 0;

@@ -35,6 +35,10 @@ void sf_cache_settle(void);
 /* The folder's descriptor, made if it is missing; -1 if it cannot be had or is not safe. */
 int sf_cache_open(void);
 
+/* Which folder that is, the same in every process that sees it. False: none can be had. */
+#define SF_CACHE_ID 40
+bool sf_cache_id(char ret[SF_CACHE_ID]);
+
 /* Maps a table, read-only; munmap it. False: not there, or not to be trusted. */
 bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret);
 

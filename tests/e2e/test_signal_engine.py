@@ -60,6 +60,20 @@ def test_a_command(stillframe, tmp_path, walk):
     assert recording.value("SELECT engine FROM session") == "signal"
 
 
+def test_a_command_with_another_cache(stillframe, tmp_path):
+    """The tables that stillframe makes go where this program's agent does not look (another home, another root): it makes its
+    own, and does not wait for them with its samples."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--", "/usr/bin/env", "XDG_CACHE_HOME=%s" % cache,
+                                        sys.executable, "-c", "import time; time.sleep(1.5)")
+    assert done.status == 0, done
+    ends = dict(recording.rows("SELECT word, sum(ticks) FROM samples, ends WHERE ends.id = samples.end GROUP BY word"))
+    asleep = sum(ends.values())
+    assert asleep > 15 and ends.get("root", 0) > 0.9 * asleep, ends
+    assert any(files for _, _, files in os.walk(cache)), "it has made its own"
+
+
 def test_its_status_is_passed_on(stillframe, tmp_path):
     done = stillframe("record", "-q", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "sh", "-c", "exit 7")
     assert done.status == 7, done

@@ -66,7 +66,7 @@ static void every_key(void **state)
 	struct sf_agent_options options =
 		parse("out=a b.sfs,rate=1khz,blocked-rate=5,clock=wall,walk=handler,cpu-clock=itimer,"
 		      "signal=USR2,only=main,threads=^w,per-tick=0,max-depth=16384,duration=30s,"
-		      "children,listen,connect=/s,pid=7,first=9");
+		      "children,listen,connect=/s,cache=1:2,pid=7,first=9");
 
 	(void)state;
 	assert_true(options.start && options.listen && options.children);
@@ -83,6 +83,7 @@ static void every_key(void **state)
 	assert_int_equal(options.max_depth, 16384);
 	assert_int_equal(options.duration_ns, 30000000000u);
 	assert_string_equal(options.connect, "/s");
+	assert_string_equal(options.cache, "1:2");
 	assert_int_equal(options.pid, 7);
 	assert_int_equal(options.first, 9);
 	sf_agent_options_deinit(&options);
@@ -211,7 +212,7 @@ static void readme_lists_them(void **state)
 		size_t size = strcspn(line, " ");
 
 		if (strncmp(line, "first=", 6) == 0 || strncmp(line, "pid=", 4) == 0 ||
-		    strncmp(line, "connect=", 8) == 0)
+		    strncmp(line, "connect=", 8) == 0 || strncmp(line, "cache=", 6) == 0)
 			continue;
 		snprintf(key, sizeof(key), "| `%.*s` |", (int)size, line);
 		if (!strstr(readme, key))
