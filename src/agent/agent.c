@@ -149,6 +149,14 @@ static void free_all(void)
 	channel = SF_NO_OWN_FD;
 }
 
+static bool install_signal(struct sf_error *err)
+{
+	const int clock = agent.options.cpu_clock;
+	const bool for_perf = clock && sf_agent_clocks[clock - 1]->is_perf;
+
+	return sf_agent_signal_install(agent.options.signal, for_perf, err);
+}
+
 /* Everything up to the threads. */
 static bool make_all(int *outbox_fd_ret, struct sf_error *err)
 {
@@ -158,8 +166,7 @@ static bool make_all(int *outbox_fd_ret, struct sf_error *err)
 	if (!agent.workspace)
 		return sf_fail_memory(err);
 	agent.threads = sf_agent_threads_create(&agent.options, err);
-	return agent.threads && sf_agent_signal_install(agent.options.signal, err) &&
-	       choose_clock(err);
+	return agent.threads && install_signal(err) && choose_clock(err);
 }
 
 /* options.out is a place in options.text, which stays the caller's when this fails. */

@@ -34,6 +34,8 @@ void sf_interpose_signal_init(void)
 	sigaction_fn *found = (sigaction_fn *)dlsym(RTLD_NEXT, "sigaction");
 
 	atomic_store_explicit(&next_sigaction, found, memory_order_release);
+	/* Loaded late, or by somebody's dlopen(): the program calls the one that is before us. */
+	sf_agent_signal_set_seen((sigaction_fn *)dlsym(RTLD_DEFAULT, "sigaction") != found);
 }
 
 static int call_next(int number, const struct sigaction *action, struct sigaction *old)

@@ -19,6 +19,12 @@
 /* The signal whose handler is ours; 0: none yet. It stays so until another one is wanted. */
 static _Atomic int ours;
 static _Atomic bool installed;
+static bool seen = true;      /* what the program does to signals; set when the agent is loaded */
+
+void sf_agent_signal_set_seen(bool is_seen)
+{
+	seen = is_seen;
+}
 
 bool sf_agent_signal_is_ours(int number)
 {
@@ -44,29 +50,33 @@ static bool is_let_in(int number)
 	return !sf_own_blocks((int32_t)getpid(), number);
 }
 
-static int choose_of(bool (*fits)(int number))
+static bool fits_well(int number)
 {
-	if (is_free(SIGPROF) && fits(SIGPROF))
-		return SIGPROF;
+	return is_free(number) && is_let_in(number);
+}
+
+static int real_time_of(bool (*fits)(int number))
+{
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
-		if (is_free(number) && fits(number))
+		if (fits(number))
 			return number;
 	}
 	return 0;
 }
 
-static bool any(int number)
+static int choose_of(bool (*fits)(int number), bool prof_first)
 {
-	(void)number;
-	return true;
+	int number = prof_first && fits(SIGPROF) ? SIGPROF : real_time_of(fits);
+
+	return !number && fits(SIGPROF) ? SIGPROF : number;
 }
 
 /* None is let in while libc makes a process or a thread, for as long as system() takes to begin a program (vfork(2)). */
-static int choose(void)
+static int choose(bool prof_first)
 {
-	int number = choose_of(is_let_in);
+	int number = choose_of(fits_well, prof_first);
 
-	return number ? number : choose_of(any);
+	return number ? number : choose_of(is_free, prof_first);
 }
 
 /* Another signal than the last time: that one gets the program's own action back. */
@@ -104,9 +114,9 @@ static bool install(int number, struct sf_error *err)
 	return true;
 }
 
-bool sf_agent_signal_install(int wanted, struct sf_error *err)
+bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err)
 {
-	int number = wanted ? wanted : choose();
+	int number = wanted ? wanted : choose(seen || for_perf);
 
 	if (!number) {
 		sf_fail(err, SF_E_UNSUPPORTED,

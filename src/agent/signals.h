@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the
- * highest real-time signal that it has left alone. The program's own handler, installed before or
+ * highest real-time signal that it has left alone. Where sigaction() of the program's is not ours (we were loaded into
+ * it while it ran, or by a virtual machine), the other way round: our handler stays, the program sees it there, and who wants
+ * SIGPROF later, as the Java virtual machine's own recorder does, refuses to take it. The program's own handler, installed before or
  * after, keeps its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it
  * sees and changes its own action and not ours; where the interposition does not reach (a static
  * call, libc's own), the keeper notices the change and puts ours back in front.
@@ -13,8 +15,14 @@
 
 #include "base/error.h"
 
-/* Chooses and installs; the number is in sf_inside.signal. `wanted` 0: choose. */
-bool sf_agent_signal_install(int wanted, struct sf_error *err);
+/* Whether the program's calls of sigaction() come to us. True until this says otherwise. */
+void sf_agent_signal_set_seen(bool seen);
+
+/*
+ * Chooses and installs; the number is in sf_inside.signal. `wanted` 0: choose, SIGPROF if it can be had and
+ * `for_perf`, as perf clocks take no real-time signal.
+ */
+bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);
 /* Ours is still in front? Called by the keeper about five times a second. */
 void sf_agent_signal_check(void);
 /*

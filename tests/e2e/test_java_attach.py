@@ -78,6 +78,24 @@ def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
     assert what_it_said(t, jdk) == ([], jdk.version >= 21)
 
 
+def test_the_machines_own_recorder_afterwards(stillframe, target, jdk, tmp_path):
+    """Our handler stays in the machine; its recorder's CPU-time sampler, which wants SIGPROF and refuses it where there is a
+    handler, works all the same."""
+    if jdk.version < 25:
+        pytest.skip("the sampler came with JDK 25")
+    t = target(jdk.java(["-Xlog:jfr*=off"], "Demo", "chain"), env=PLAIN)
+    recorded(stillframe, t.pid, tmp_path / "r.sfr")
+    file = tmp_path / "own.jfr"
+    own = [jdk.folder + "/bin/jcmd", t.pid]
+    hanging.run_well([*own, "JFR.start", "name=own", "settings=none", "+jdk.CPUTimeSample#enabled=true", "+jdk.CPUTimeSample#throttle=5ms"])
+    recorded(stillframe, t.pid, tmp_path / "beside.sfr")
+    hanging.run_well([*own, "JFR.stop", "name=own", "filename=%s" % file])
+    summary = hanging.run_well([jdk.folder + "/bin/jfr", "summary", file])
+    assert int(re.search(r"jdk\.CPUTimeSample +(\d+)", summary)[1]) > 20, summary
+    assert Recording(tmp_path / "beside.sfr").samples > 20
+    t.assert_moves()
+
+
 REFUSALS = {
     "no attaching": (["-XX:+DisableAttachMechanism"], r"-XX:\+DisableAttachMechanism"),
     "by the environment": ([], r"-XX:\+DisableAttachMechanism"),
