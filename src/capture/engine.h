@@ -33,6 +33,7 @@ struct sf_capture_options {
 	uint64_t duration_ns;      /* 0: until the target ends or stop() */
 	bool     children;         /* follow the descendants too */
 	bool     no_interrupt;     /* never interrupt a blocked thread */
+	uint32_t max_cost;         /* percent of all CPUs that it may take; 0: its own limit */
 	const char *threads;       /* POSIX extended regex on thread names, or NULL */
 	uint32_t max_depth;        /* frames; 0: SF_DEFAULT_DEPTH */
 	const char *clock;         /* cpu, wall, both: what the rates above were made from; NULL: both */

@@ -2,12 +2,30 @@
 #include "capture/pace.h"
 
 #define BURST_NS 50000000 /* of CPU time, that may be saved up */
+#define IDLE_PERCENT 12   /* of all CPUs: from here on some are idle */
 
-void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, const struct sf_pace_clocks *clocks)
+void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, unsigned percent,
+		   const struct sf_pace_clocks *clocks)
 {
-	*pace = (struct sf_pace){ .n_cpus = n_cpus ? n_cpus : 1, .start = *clocks,
-				  .before_ns = clocks->now_ns,
-				  .debt_ns = -(int64_t)BURST_NS * SF_PACE_SHARE };
+	*pace = (struct sf_pace){
+		.n_cpus = n_cpus ? n_cpus : 1,
+		.wanted = percent,
+		.share = percent ? percent : SF_PACE_BUSY_PERCENT,
+		.start = *clocks,
+		.before_ns = clocks->now_ns,
+		.debt_ns = -(int64_t)BURST_NS,
+	};
+}
+
+void sf_pace_look(struct sf_pace *pace, uint64_t now_ns, uint64_t idle_ns)
+{
+	const uint64_t all_ns = (now_ns - pace->looked_ns) * pace->n_cpus;
+
+	if (pace->looked_ns && !pace->wanted)
+		pace->share = (idle_ns - pace->idle_ns) * 100 >= all_ns * IDLE_PERCENT ?
+				      SF_PACE_PERCENT : SF_PACE_BUSY_PERCENT;
+	pace->looked_ns = now_ns;
+	pace->idle_ns = idle_ns;
 }
 
 /* CPU time that is counted, since the beginning. */
@@ -22,11 +40,12 @@ static uint64_t taken(const struct sf_pace *pace, const struct sf_pace_clocks *c
 static void account(struct sf_pace *pace, const struct sf_pace_clocks *clocks)
 {
 	const uint64_t taken_ns = taken(pace, clocks);
+	const uint64_t passed_ns = clocks->now_ns - pace->before_ns;
 
-	pace->debt_ns += (int64_t)((taken_ns - pace->taken_ns) * SF_PACE_SHARE);
-	pace->debt_ns -= (int64_t)((clocks->now_ns - pace->before_ns) * pace->n_cpus);
-	if (pace->debt_ns < -(int64_t)BURST_NS * SF_PACE_SHARE)
-		pace->debt_ns = -(int64_t)BURST_NS * SF_PACE_SHARE;
+	pace->debt_ns += (int64_t)(taken_ns - pace->taken_ns);
+	pace->debt_ns -= (int64_t)(passed_ns * pace->n_cpus * pace->share / 100);
+	if (pace->debt_ns < -(int64_t)BURST_NS)
+		pace->debt_ns = -(int64_t)BURST_NS;
 	pace->before_ns = clocks->now_ns;
 	pace->taken_ns = taken_ns;
 }
@@ -37,10 +56,11 @@ uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks,
 
 	account(pace, clocks);
 	if (pace->debt_ns > 0)
-		paid_ns += (uint64_t)pace->debt_ns / pace->n_cpus;
+		paid_ns += (uint64_t)pace->debt_ns * 100 / (pace->n_cpus * pace->share);
 	pace->n_ticks++;
 	if (paid_ns <= next_ns)
 		return next_ns;
 	pace->n_late++;
+	pace->late_share = pace->share;
 	return paid_ns;
 }

@@ -2,9 +2,12 @@
 /*
  * How much of the machine holding threads may take. Each hold is work on the CPUs that the program
  * runs on, and so is the walk that follows it: with several busy threads at a high rate they would
- * slow the program down by a third. So both together take at most a twentieth of what all CPUs
+ * slow the program down by a third. So both together take no more than a share of what all CPUs
  * together have; beyond that ticks come later, and what they miss is in the weights. Short bursts are
  * let through.
+ *
+ * While CPUs are idle, what we take is mostly taken from nobody, and the share is a twentieth. While none is, the
+ * program waits for as long as we run, and it is a fiftieth.
  *
  * What is not holding is counted as far as it costs no more than holding: the rest is mostly the
  * reading of files, once, and no reason to stop for seconds.
@@ -23,15 +26,26 @@ struct sf_pace_clocks {
 
 struct sf_pace {
 	unsigned n_cpus;
+	unsigned wanted;         /* percent of all CPUs, 0: as said above */
+	unsigned share;          /* that it may take now, percent */
 	struct sf_pace_clocks start;
 	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what was counted */
-	int64_t  debt_ns;        /* of CPU time, times SF_PACE_SHARE; below 0: saved up */
+	uint64_t looked_ns, idle_ns;   /* at the last look at the machine: the time, and how long CPUs had been idle */
+	int64_t  debt_ns;        /* of CPU time; below 0: saved up */
 	uint64_t n_ticks, n_late;
+	unsigned late_share;     /* the share that the last late tick waited for */
 };
 
-#define SF_PACE_SHARE 20
+#define SF_PACE_PERCENT 5       /* of all CPUs, while some are idle ... */
+#define SF_PACE_BUSY_PERCENT 2  /* ... and while none is */
+#define SF_PACE_LOOK_NS 250000000
 
-void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, const struct sf_pace_clocks *clocks);
+/* `percent` 0: the two above. */
+void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, unsigned percent,
+		   const struct sf_pace_clocks *clocks);
+
+/* Every SF_PACE_LOOK_NS: how long all CPUs together have been idle, ever (sf_idle_ns). */
+void sf_pace_look(struct sf_pace *pace, uint64_t now_ns, uint64_t idle_ns);
 
 /* After a tick: when the next one may come that is wanted at next_ns. */
 uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, uint64_t next_ns);

@@ -18,7 +18,8 @@
 #include "frozen/raw.h"
 #include "os/clock.h"
 
-#define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often */
+#define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
+#define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 
 static bool check(int32_t pid, struct sf_error *err)
 {
@@ -101,18 +102,18 @@ static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
 	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
 }
 
-/* Threads that have slept for long are looked at as often as they are sampled. */
+/* Threads that have slept for long are looked at as often as they are sampled, or when somebody has run. */
 static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread,
 			       uint64_t now_ns)
 {
-	return thread->n_same >= LONG_ASLEEP && now_ns < thread->asleep_due_ns &&
-	       now_ns - thread->seen_ns < 50000000 && capture->blocked_period_ns;
+	return thread->n_same >= LONG_ASLEEP && now_ns - thread->seen_ns < PASSED_OVER_NS &&
+	       (!capture->blocked_period_ns || now_ns < thread->asleep_due_ns);
 }
 
 /* False when the thread is gone. */
 static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	if (thread->asked || !thread->watched || may_be_passed_over(capture, thread, now_ns))
+	if (thread->asked || !thread->watched)
 		return true;
 	if (!sf_thread_look(thread, now_ns))
 		return false;
@@ -137,6 +138,26 @@ static int count_asked(const struct sf_capture *capture)
 	return n;
 }
 
+/* All that may not be passed over, or all that were. How many are. */
+static size_t tick_threads(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
+{
+	size_t n_passed_over = 0;
+
+	for (size_t i = capture->watch.threads.n; i-- > 0;) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+		const bool passes = may_be_passed_over(capture, thread, now_ns);
+
+		n_passed_over += passes;
+		if (passes != passed_over)
+			continue;
+		if (!tick_thread(capture, thread, now_ns))
+			sf_watch_end_thread(&capture->watch, i, now_ns);
+		while (capture->n_asked && sf_ptrace_answer(capture, false))
+			;
+	}
+	return n_passed_over;
+}
+
 static void tick(struct sf_capture *capture, uint64_t now_ns)
 {
 	capture->n_awake_before = capture->n_awake;
@@ -148,17 +169,18 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	while (sf_ptrace_answer(capture, false))
 		;
 	capture->n_asked = count_asked(capture);
-	for (size_t i = capture->watch.threads.n; i-- > 0;) {
-		if (!tick_thread(capture, capture->watch.threads.items[i], now_ns))
-			sf_watch_end_thread(&capture->watch, i, now_ns);
-		while (capture->n_asked && sf_ptrace_answer(capture, false))
-			;
+	if (tick_threads(capture, false, now_ns) == 0)
+		return;
+	if (sf_watch_others_ran(&capture->watch)) {
+		tick_threads(capture, true, now_ns);
+		sf_watch_looked_at_all(&capture->watch);
 	}
 }
 
 /* Until the next tick, or as long as threads that were asked for answer late. */
 static void rest(struct sf_capture *capture, uint64_t until_ns)
 {
+	sf_relay_rest(capture->relay, until_ns);
 	if (!capture->n_asked) {
 		sf_alarm_set(0);
 		sf_sleep_until(until_ns);
@@ -166,7 +188,7 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 	}
 	sf_alarm_set(until_ns);
 	while (capture->n_asked && sf_now_ns() < until_ns && sf_ptrace_answer(capture, true))
-		;
+		sf_relay_rest(capture->relay, until_ns);
 	if (sf_now_ns() < until_ns)
 		sf_sleep_until(until_ns);
 }
@@ -193,7 +215,8 @@ static void sample_until_over(struct sf_capture *capture)
 	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, &clocks);
+	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, capture->options.max_cost,
+		      &clocks);
 	for (;;) {
 		uint64_t now_ns = sf_now_ns();
 
@@ -203,6 +226,8 @@ static void sample_until_over(struct sf_capture *capture)
 		tick(capture, now_ns);
 		next_ns += jitter(capture, period_ns);
 		clocks = read_clocks();
+		if (clocks.now_ns - capture->pace.looked_ns >= SF_PACE_LOOK_NS)
+			sf_pace_look(&capture->pace, clocks.now_ns, sf_idle_ns());
 		if (next_ns < clocks.now_ns)
 			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
 		next_ns = sf_pace_next(&capture->pace, &clocks, next_ns);
@@ -245,10 +270,10 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 	    pace->n_late <= pace->n_ticks / 10)
 		return true;
 	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: "
-		 "more often would take over %d %% of this machine's CPUs (the times are right all "
-		 "the same; --engine signal costs less)",
+		 "more often would take over %u %% of this machine's CPUs (the times are right all "
+		 "the same; --max-cost allows more, --engine signal costs less)",
 		 (double)pace->n_ticks * 1e9 / (double)capture->sampled_ns,
-		 1e9 / (double)capture->period_ns, 100 / SF_PACE_SHARE);
+		 1e9 / (double)capture->period_ns, pace->late_share);
 	return sink->note(sink->arg, capture->options.pid, text, err);
 }
 

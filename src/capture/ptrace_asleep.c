@@ -19,7 +19,7 @@ static bool was_held(const struct sf_thread *thread)
 /* In a job control stop (and not in a debugger's). */
 static bool is_stopped(const struct sf_thread *thread)
 {
-	return sf_task_letter(thread->task.pid, thread->task.tid, NULL) == 'T';
+	return sf_task_letter(thread->task.pid, thread->task.tid) == 'T';
 }
 
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)

@@ -22,7 +22,7 @@ void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum s
 
 uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
 {
-	char letter = sf_task_letter(thread->task.pid, thread->task.tid, NULL);
+	char letter = sf_task_letter(thread->task.pid, thread->task.tid);
 
 	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 }
@@ -146,16 +146,14 @@ static void wait_for_answers(struct sf_capture *capture, int n_pending)
  */
 static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 {
-	int cpu = thread->cpu;
-
 	if (capture->n_awake_before <= 1) {
 		sf_cpu_move(-1);
 		return;
 	}
-	if (cpu < 0 && sf_task_letter(thread->task.pid, thread->task.tid, &cpu))
-		thread->cpu = (int16_t)cpu;
-	if (cpu >= 0)
-		sf_cpu_move(cpu);
+	if (thread->cpu < 0)
+		thread->cpu = (int16_t)sf_task_cpu(&thread->task);
+	if (thread->cpu >= 0)
+		sf_cpu_move(thread->cpu);
 }
 
 void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)

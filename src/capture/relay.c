@@ -7,11 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "frozen/raw.h"
 #include "frozen/ring.h"
 #include "os/clock.h"
 
 #define RING_SIZE ((size_t)16 << 20)
-#define PAUSE_NS 2000000
+#define PAUSE_NS 2000000     /* of a thread that has to wait for the other one */
+#define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
 #define IDLE_NS 100000000
 #define MAX_CARRIED 4
 
@@ -21,6 +23,8 @@ struct sf_relay {
 	pthread_t walker;
 	struct sf_memory *memory;        /* the walker's */
 	struct record_still *still;      /* the reservation under way */
+	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
+	_Atomic uint32_t calls;          /* of the walking thread, which sleeps while this is what it was */
 	_Atomic bool done;               /* the holding thread writes no more */
 	_Atomic bool failed;             /* the sink failed; error is set */
 	struct sf_error error;           /* the walker's, until it was joined */
@@ -207,12 +211,27 @@ static void handle(struct sf_relay *relay, const struct sf_record_header *record
 		atomic_store_explicit(&relay->failed, true, memory_order_release);
 }
 
+/*
+ * How long the walking thread sleeps: until the next tick's stills are there. A call for each tick
+ * would cost the holding thread more than all else that it does, where the other thread sleeps on another CPU.
+ */
+static uint64_t pause_of(const struct sf_relay *relay, uint64_t now_ns)
+{
+	const uint64_t ready_ns =
+		atomic_load_explicit(&relay->due_ns, memory_order_relaxed) + SETTLE_NS;
+
+	if (ready_ns <= now_ns)
+		return PAUSE_NS;
+	return ready_ns - now_ns < IDLE_NS ? ready_ns - now_ns : IDLE_NS;
+}
+
 static void *walk_stills(void *arg)
 {
 	struct sf_relay *relay = arg;
 	uint64_t idle_ns = 0;
 
 	for (;;) {
+		uint32_t calls = atomic_load_explicit(&relay->calls, memory_order_acquire);
 		bool done = atomic_load_explicit(&relay->done, memory_order_acquire);
 		const struct sf_record_header *record;
 
@@ -227,8 +246,14 @@ static void *walk_stills(void *arg)
 			if (!relay->sink.idle(relay->sink.arg, idle_ns, &relay->error))
 				atomic_store_explicit(&relay->failed, true, memory_order_release);
 		}
-		sf_sleep_until(sf_now_ns() + PAUSE_NS);
+		sf_raw_futex_wait(&relay->calls, calls, pause_of(relay, sf_now_ns()));
 	}
+}
+
+static void call_walker(struct sf_relay *relay)
+{
+	atomic_fetch_add_explicit(&relay->calls, 1, memory_order_release);
+	sf_raw_futex_wake(&relay->calls, 1);
 }
 
 /* The walking thread takes no signals: those are for the holding thread. */
@@ -283,6 +308,7 @@ bool sf_relay_close(struct sf_relay *relay, struct sf_error *err)
 	bool failed;
 
 	atomic_store_explicit(&relay->done, true, memory_order_release);
+	call_walker(relay);
 	pthread_join(relay->walker, NULL);
 	failed = sf_relay_failed(relay);
 	if (failed && err)
@@ -302,8 +328,10 @@ static void *reserve_waiting(struct sf_relay *relay, size_t size)
 {
 	void *room;
 
-	while (!(room = sf_ring_reserve(&relay->ring, size)))
+	while (!(room = sf_ring_reserve(&relay->ring, size))) {
+		call_walker(relay);
 		sf_sleep_until(sf_now_ns() + PAUSE_NS);
+	}
 	return room;
 }
 
@@ -400,4 +428,9 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 	record->hold_ns = hold_ns;
 	record->taken.taken_ns = sf_now_ns();
 	sf_ring_commit(&relay->ring, size);
+}
+
+void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns)
+{
+	atomic_store_explicit(&relay->due_ns, until_ns, memory_order_relaxed);
 }

@@ -40,4 +40,10 @@ void sf_relay_drop(struct sf_relay *relay);
 void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
 		   uint64_t hold_ns);
 
+/*
+ * The holding thread rests until then: there will hardly be anything to walk before. What is written all the
+ * same is walked a little later.
+ */
+void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
+
 #endif

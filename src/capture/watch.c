@@ -9,6 +9,8 @@
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
 #define SCAN_MIN_NS 10000000
+#define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
+#define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
 #define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
@@ -253,23 +255,30 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		return false;
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
-	if (memcmp(&program, &process->program, sizeof(program)) != 0) {
+	if (!sf_program_is(&program, &process->program)) {
 		if (!process->program.started)
 			process->cpu_ns = process->last_cpu_ns;
-		process->program = program;
+		watch->next_list_ns = 0;
 		sf_relay_process(watch->relay, process->pid, process->parent);
 	}
+	process->program = program;
 	return true;
 }
 
 static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
 {
 	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (!watch->threads.items[i]->listed)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
+static void renew_names(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = 0; i < watch->threads.n; i++) {
 		struct sf_thread *thread = watch->threads.items[i];
 
-		if (!thread->listed)
-			sf_watch_end_thread(watch, i, now_ns);
-		else if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
+		if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
 			renew_name(watch, thread, now_ns);
 	}
 }
@@ -284,6 +293,17 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 		list_threads(watch, watch->processes.items[i].pid, n_known, now_ns);
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
+	end_unlisted(watch, now_ns);
+	watch->next_list_ns = now_ns + LIST_NS;
+}
+
+static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_threads = 0;
+
+	for (size_t i = 0; i < watch->processes.n; i++)
+		n_threads += watch->processes.items[i].program.n_threads;
+	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
 }
 
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
@@ -299,11 +319,41 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 		if (!look_at_process(watch, &watch->processes.items[i]))
 			end_process(watch, i, now_ns);
 	}
-	list_all(watch, now_ns);
-	end_unlisted(watch, now_ns);
+	if (is_to_list(watch, now_ns))
+		list_all(watch, now_ns);
+	renew_names(watch, now_ns);
 	pause_ns = (sf_now_ns() - now_ns) * SCAN_SHARE;
 	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
 	return watch->processes.n > 0;
+}
+
+static int64_t count_others(const struct sf_watch *watch)
+{
+	int64_t others_ns = 0;
+	uint64_t cpu_ns;
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (sf_process_cpu(watch->processes.items[i].pid, &cpu_ns))
+			others_ns += (int64_t)cpu_ns;
+	}
+	for (size_t i = 0; i < watch->threads.n; i++)
+		others_ns -= (int64_t)watch->threads.items[i]->run.cpu_ns;
+	return others_ns;
+}
+
+/* A process's clock is read after its threads', so it only ever shows more. */
+bool sf_watch_others_ran(struct sf_watch *watch)
+{
+	const int64_t others_ns = count_others(watch);
+
+	if (others_ns < watch->others_ns)
+		watch->others_ns = others_ns;
+	return others_ns - watch->others_ns > OTHERS_RAN_NS;
+}
+
+void sf_watch_looked_at_all(struct sf_watch *watch)
+{
+	watch->others_ns = count_others(watch);
 }
 
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns)

@@ -2,7 +2,7 @@
 /*
  * The processes and threads that an engine on the outside watches, found by looking again and
  * again: nothing is attached to the target to learn of its clones, forks and execs. Looking
- * takes at most 1 % of a CPU.
+ * takes at most 1 % of a CPU. Threads are listed when there are more or fewer of them, and every 50 ms.
  */
 #ifndef SF_CAPTURE_WATCH_H
 #define SF_CAPTURE_WATCH_H
@@ -33,7 +33,8 @@ struct sf_watch {
 	regex_t  names;
 	bool     has_names;
 	uint32_t last_serial, n_scans;
-	uint64_t next_scan_ns, next_children_ns;
+	uint64_t next_scan_ns, next_list_ns, next_children_ns;
+	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */
 	uint64_t children_cpu_ns; /* of the first process's children before we watched */
 	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
 };
@@ -44,6 +45,13 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
 
 /* Looks for what came and went, if it is time, and tells the relay. False when everything is gone. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
+
+/*
+ * Whether threads that have not been looked at lately have run: the processes' own CPU clocks show more than the
+ * looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
+ */
+bool sf_watch_others_ran(struct sf_watch *watch);
+void sf_watch_looked_at_all(struct sf_watch *watch);
 
 /* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);

@@ -76,6 +76,9 @@ const struct sf_option sf_record_option_table[] = {
 		  "(default 8)", .minimum = 1, .maximum = 16384 },
 	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = AT(no_interrupt),
 	  .help = "never interrupt a blocked thread, even where its system call would go on" },
+	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .offset = AT(max_cost), .argument = "PERCENT",
+	  .help = "ptrace engine: of all CPUs together, what holding and walking threads may take "
+		  "(default 5, and 2 while no CPU is idle)", .minimum = 1, .maximum = 100 },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
 	  .help = "no summary" },
 	{ .name = NULL },
@@ -115,7 +118,7 @@ const struct sf_engine *sf_record_named_engine(const struct sf_record_options *g
 	return given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
 }
 
-/* Options that would say nothing to an engine that looks from outside. */
+/* Options that would say nothing to an engine that looks from outside, or from inside. */
 static bool check_inside(const struct sf_record_options *given, struct sf_error *err)
 {
 	const struct sf_engine *engine = sf_record_named_engine(given);
@@ -127,6 +130,9 @@ static bool check_inside(const struct sf_record_options *given, struct sf_error 
 			   : given->per_tick	   ? "per-tick"
 						   : NULL;
 
+	if (given->max_cost && engine && engine->inside)
+		return sf_fail(err, SF_E_INPUT, "--max-cost is for --engine ptrace, not %s",
+			       engine->name);
 	if (!name || (engine && engine->inside))
 		return true;
 	return sf_fail(err, SF_E_INPUT, "--%s is for --engine signal%s%s", name,
@@ -171,6 +177,7 @@ struct sf_session_options sf_record_session(const struct sf_record_options *give
 			.duration_ns = given->duration_ns,
 			.children = given->children,
 			.no_interrupt = given->no_interrupt,
+			.max_cost = given->max_cost,
 			.threads = given->threads,
 			.max_depth = given->max_depth,
 			.clock = clocks[given->clock],

@@ -18,7 +18,7 @@ struct sf_record_options {
 	uint64_t duration_ns;
 	uint64_t rate_mhz, blocked_rate_mhz;
 	const char *output, *threads;
-	uint32_t max_depth, per_tick;
+	uint32_t max_depth, per_tick, max_cost;
 	int clock, engine;
 	int walk, java_walk, cpu_clock, only;   /* -1: not given */
 	const char *signal;

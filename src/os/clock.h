@@ -11,6 +11,9 @@
 uint64_t sf_now_ns(void);      /* CLOCK_MONOTONIC. Signal-safe. */
 uint64_t sf_unix_now_ns(void); /* CLOCK_REALTIME. Signal-safe. */
 
+/* How long this machine's CPUs have been idle, all together, in steps of 10 ms; 0: unknown. */
+uint64_t sf_idle_ns(void);
+
 void sf_sleep_until(uint64_t time_ns); /* or until a signal */
 
 /*

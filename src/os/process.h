@@ -70,12 +70,19 @@ uint64_t sf_process_children_cpu(int32_t pid);
 
 /*
  * Numbers that tell a process and the program in it from the next: when it started, and where
- * its code and its first stack were laid at exec. False when it is gone.
+ * its code and its first stack were laid at exec. And how many threads it has now, a first one that has ended
+ * included. False when it is gone.
  */
 struct sf_program {
 	uint64_t started, code, stack;
+	uint32_t n_threads;
 };
 bool sf_process_program(int32_t pid, struct sf_program *ret);
+
+static inline bool sf_program_is(const struct sf_program *a, const struct sf_program *b)
+{
+	return a->started == b->started && a->code == b->code && a->stack == b->stack;
+}
 
 /* The parent's pid, 0 when unknown. */
 int32_t sf_process_parent(int32_t pid);

@@ -20,6 +20,7 @@ struct sf_task {
 	int32_t pid, tid;
 	int run_fd;      /* kept open: read at every tick */
 	int look_fd;     /* kept open; -1 when the kernel or its policy refuses */
+	int stat_fd;     /* kept open from the first sf_task_cpu on; -1 before */
 };
 
 /* How much it ran: it has not run between two looks in which `switches` is equal. */
@@ -38,7 +39,7 @@ struct sf_task_look {
 	uint64_t sp, pc;
 };
 
-/* Raises this process's limit of open files as far as it may: each task takes two. */
+/* Raises this process's limit of open files as far as it may: each task takes two or three. */
 void sf_task_raise_limit(void);
 
 /* False when the thread is gone. */
@@ -54,8 +55,11 @@ uint64_t sf_task_switches(int32_t pid, int32_t tid);
 /* The registers that a look gives: pc, sp and the arguments of the call. `look` must be placed. */
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
 
-/* The state letter of /proc/.../stat (R S D T t Z X I), 0 when gone; and the CPU it last ran on. */
-char sf_task_letter(int32_t pid, int32_t tid, int *cpu_ret);
+/* The state letter of /proc/.../stat (R S D T t Z X I), 0 when gone. */
+char sf_task_letter(int32_t pid, int32_t tid);
+
+/* The CPU that it last ran on; -1 when unknown. */
+int sf_task_cpu(struct sf_task *task);
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
 

@@ -134,7 +134,7 @@ static enum sf_take take_asleep(struct taking *taking, struct sf_dump_thread *th
 static void describe_wait(const struct sf_dump *dump, struct sf_dump_thread *thread,
 			  const struct sf_task_look *look)
 {
-	char letter = sf_task_letter(dump->pid, thread->tid, NULL);
+	char letter = sf_task_letter(dump->pid, thread->tid);
 
 	thread->state = letter == 'T' || letter == 't' ? SF_STATE_STOPPED : look->state;
 	thread->syscall = look->syscall;
@@ -203,7 +203,7 @@ static bool list_threads(struct sf_dump *dump, struct sf_error *err)
 	for (size_t i = 0; fine && i < ids.ids.n; i++) {
 		struct sf_dump_thread thread = { .tid = ids.ids.items[i], .end = SF_END_EMPTY };
 
-		if (sf_task_letter(dump->pid, thread.tid, NULL) == 'Z')
+		if (sf_task_letter(dump->pid, thread.tid) == 'Z')
 			continue; /* the first thread, which has ended before the others */
 		fine = sf_vec_push(&dump->threads, thread);
 	}

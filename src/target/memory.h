@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SF_MEMORY_LINE 1024u
+#define SF_MEMORY_LINE 4096u
 
 struct sf_memory;
 

@@ -76,12 +76,27 @@ static void a_signal_is_not_lost_with_the_call(void **state)
 	assert_int_equal(handled, 1);
 }
 
+/* All CPUs together are never idle for longer than time goes by on each; and one sleeps a while here. */
+static void idle_time_is_told(void **state)
+{
+	const uint64_t n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	const uint64_t idle_ns = sf_idle_ns(), now_ns = sf_now_ns();
+	uint64_t more_ns;
+
+	(void)state;
+	assert_true(idle_ns > 0);
+	sf_sleep_until(now_ns + 300000000);
+	more_ns = sf_idle_ns() - idle_ns;
+	assert_true(more_ns <= (sf_now_ns() - now_ns + 20000000) * n_cpus);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_call_is_given_up, open_alarm, close_alarm),
 		cmocka_unit_test_setup_teardown(a_signal_is_not_lost_with_the_call, open_alarm,
 						close_alarm),
+		cmocka_unit_test(idle_time_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,7 @@ static void test_where_nothing_is(void **state)
 	for (unsigned i = 0; i < 2000; i++)
 		check(0x100000 + i * LINE, 8, 7);
 	for (unsigned i = 0; i < 4; i++)
-		assert_false(sf_memory_read(memory, bytes, HOLE + i * LINE, 8));
+		assert_false(sf_memory_read(memory, bytes, HOLE + i * 1024, 8));
 	for (unsigned i = 2000; i-- > 0;)
 		check(0x100000 + i * LINE, 8, 7);
 	assert_false(sf_memory_read(memory, bytes, HOLE - 8, 16));

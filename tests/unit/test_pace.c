@@ -15,10 +15,27 @@
 static struct sf_pace pace;
 static struct sf_pace_clocks clocks, mark;
 
-static void begin(unsigned n_cpus)
+static uint64_t idle_ns;
+static double idle_share;   /* of all CPUs, as the next ticks find it */
+
+static void begin_with(unsigned n_cpus, unsigned percent)
 {
 	clocks = mark = (struct sf_pace_clocks){ 5 * SECOND, 3 * SECOND, 11 * SECOND };
-	sf_pace_begin(&pace, n_cpus, &clocks);
+	idle_ns = 100 * SECOND;
+	idle_share = 0;
+	sf_pace_begin(&pace, n_cpus, percent, &clocks);
+}
+
+static void begin(unsigned n_cpus)
+{
+	begin_with(n_cpus, 5);
+}
+
+static void look(void)
+{
+	if (pace.looked_ns)
+		idle_ns += (uint64_t)((double)(clocks.now_ns - pace.looked_ns) * pace.n_cpus * idle_share);
+	sf_pace_look(&pace, clocks.now_ns, idle_ns);
 }
 
 /* Ticks that cost the holding thread so much, and others so much, each wanted a period after the last, for so long. */
@@ -32,6 +49,8 @@ static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t walk_ns, uint64
 		clocks.holding_ns += cost_ns;
 		clocks.all_ns += cost_ns + walk_ns;
 		next_ns = next_ns + period_ns > clocks.now_ns ? next_ns + period_ns : clocks.now_ns;
+		if (clocks.now_ns - pace.looked_ns >= SF_PACE_LOOK_NS)
+			look();
 		next_ns = sf_pace_next(&pace, &clocks, next_ns);
 		assert_true(next_ns >= clocks.now_ns);
 		clocks.now_ns = next_ns;
@@ -112,6 +131,36 @@ static void what_is_saved_up_is_bounded(void **state)
 	assert_true(share() < 0.054);
 }
 
+/* What it takes while so much of the machine is idle. */
+static double share_beside(double idle)
+{
+	idle_share = idle;
+	go_on(MS, 4 * MS, 0, 10 * SECOND);
+	share();
+	go_on(MS, 4 * MS, 0, 10 * SECOND);
+	return share();
+}
+
+/* By turns: what counts is how it is now. */
+static void a_busy_machine_is_spared(void **state)
+{
+	(void)state;
+	begin_with(4, 0);
+	assert_float_equal(share_beside(0), 0.02, 0.001);
+	assert_int_equal(pace.late_share, 2);
+	assert_float_equal(share_beside(0.5), 0.05, 0.002);
+	assert_int_equal(pace.late_share, 5);
+	assert_float_equal(share_beside(0.05), 0.02, 0.001);
+}
+
+static void what_is_asked_for_holds_whatever_is_idle(void **state)
+{
+	(void)state;
+	begin_with(4, 10);
+	assert_float_equal(share_beside(0), 0.1, 0.004);
+	assert_float_equal(share_beside(0.9), 0.1, 0.004);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +170,8 @@ int main(void)
 		cmocka_unit_test(reading_does_not_stop_it),
 		cmocka_unit_test(a_burst_is_let_through),
 		cmocka_unit_test(what_is_saved_up_is_bounded),
+		cmocka_unit_test(a_busy_machine_is_spared),
+		cmocka_unit_test(what_is_asked_for_holds_whatever_is_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

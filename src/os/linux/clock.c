@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -43,6 +44,19 @@ uint64_t sf_now_ns(void)
 uint64_t sf_unix_now_ns(void)
 {
 	return read_clock(CLOCK_REALTIME);
+}
+
+/* The second number of /proc/uptime, seconds (proc_uptime(5)). */
+uint64_t sf_idle_ns(void)
+{
+	FILE *file = fopen("/proc/uptime", "re");
+	double idle = 0;
+
+	if (file && fscanf(file, "%*f %lf", &idle) != 1)
+		idle = 0;
+	if (file)
+		fclose(file);
+	return (uint64_t)(idle * 1e9);
 }
 
 static struct timespec as_timespec(uint64_t ns)

@@ -76,7 +76,7 @@ static bool is_ours(int32_t tid)
 
 static enum sf_hold why_refused(int32_t tid, int error)
 {
-	char letter = sf_task_letter(tid, tid, NULL);
+	char letter = sf_task_letter(tid, tid);
 
 	/* A thread on its way out is refused like somebody else's (ptrace_attach, exit_state). */
 	if (error == ESRCH || !letter || letter == 'Z' || letter == 'X')

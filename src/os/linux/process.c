@@ -147,7 +147,7 @@ bool sf_process_descendants(struct sf_ids *parents)
 
 bool sf_process_check(int32_t pid, struct sf_error *err)
 {
-	char letter = sf_task_letter(pid, pid, NULL);
+	char letter = sf_task_letter(pid, pid);
 	struct sf_program program;
 	char text[4096];
 
@@ -171,11 +171,11 @@ int32_t sf_process_live_id(int32_t pid)
 	struct sf_ids ids = { 0 };
 	int32_t live = pid;
 
-	if (sf_task_letter(pid, pid, NULL) != 'Z')
+	if (sf_task_letter(pid, pid) != 'Z')
 		return pid;
 	sf_process_threads(pid, &ids);
 	for (size_t i = 0; i < ids.ids.n && live == pid; i++) {
-		if (sf_task_letter(pid, ids.ids.items[i], NULL) != 'Z')
+		if (sf_task_letter(pid, ids.ids.items[i]) != 'Z')
 			live = ids.ids.items[i];
 	}
 	sf_vec_deinit(&ids.ids);
@@ -224,7 +224,8 @@ bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
  * Fields of proc_pid_stat(5): 3 state, 20 threads, 22 start time, 26 start of code, 28 of the
  * stack. A zombie without other threads is gone, though its parent (us, perhaps) has yet to reap
  * it. No threads at all: at this moment another thread takes over the pid (exec, de_thread() in the
- * kernel's fs/exec.c), or the process is being reaped.
+ * kernel's fs/exec.c), or the process is being reaped. By the first thread's own file: for the process's the
+ * kernel adds up the times of all threads.
  */
 bool sf_process_program(int32_t pid, struct sf_program *ret)
 {
@@ -233,7 +234,7 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 	int tries = 10;
 
 	do {
-		if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
+		if (!sf_proc_read(pid, pid, "stat", text, sizeof(text)))
 			return false;
 		p = strrchr(text, ')');
 	} while (p && field_at(p, 20) == 0 && --tries > 0);
@@ -243,6 +244,7 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 		.started = field_at(p, 22),
 		.code = field_at(p, 26),
 		.stack = field_at(p, 28),
+		.n_threads = (uint32_t)field_at(p, 20),
 	};
 	return ret->started != 0;
 }

@@ -35,6 +35,7 @@ bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
 		.tid = tid,
 		.run_fd = run_fd,
 		.look_fd = sf_proc_open(pid, tid, "syscall"),
+		.stat_fd = -1,
 	};
 	return true;
 }
@@ -45,7 +46,9 @@ void sf_task_close(struct sf_task *task)
 		close(task->run_fd);
 	if (task->look_fd >= 0)
 		close(task->look_fd);
-	task->run_fd = task->look_fd = -1;
+	if (task->stat_fd >= 0)
+		close(task->stat_fd);
+	task->run_fd = task->look_fd = task->stat_fd = -1;
 }
 
 /* "cpu_ns wait_ns switches" (kernel: fs/proc/base.c, proc_pid_schedstat). */
@@ -111,7 +114,7 @@ static bool parse_look(char *text, struct sf_task_look *ret)
 /* Without /proc/.../syscall (not in this kernel, or not allowed) only the state is known. */
 static bool look_at_letter(const struct sf_task *task, struct sf_task_look *ret)
 {
-	char letter = sf_task_letter(task->pid, task->tid, NULL);
+	char letter = sf_task_letter(task->pid, task->tid);
 
 	*ret = (struct sf_task_look){ .syscall = SF_SYSCALL_NONE };
 	switch (letter) {
@@ -162,24 +165,44 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 	sf_user_regs_asleep(look->syscall, look->args, look->sp, look->pc, ret);
 }
 
-char sf_task_letter(int32_t pid, int32_t tid, int *cpu_ret)
+/* The third field, the state, behind a name that may hold anything (proc_pid_stat(5)); or NULL. */
+static const char *find_state(const char *text)
 {
-	char text[1024], letter;
+	const char *p = strrchr(text, ')');
+
+	return p && strlen(p) >= 3 ? p + 2 : NULL;
+}
+
+char sf_task_letter(int32_t pid, int32_t tid)
+{
+	char text[1024];
 	const char *p;
 
 	if (!sf_proc_read(pid, tid, "stat", text, sizeof(text)))
 		return 0;
-	p = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!p || strlen(p) < 3)
-		return 0;
-	letter = p[2];
-	if (cpu_ret) {
-		/* Field 3 is the letter; 39 is the CPU. */
-		for (int field = 3; field < 39 && p; field++)
-			p = strchr(p + 2, ' ') ? strchr(p + 2, ' ') - 1 : NULL;
-		*cpu_ret = p ? atoi(p + 2) : -1;
+	p = find_state(text);
+	return p ? *p : 0;
+}
+
+/* Field 39. */
+int sf_task_cpu(struct sf_task *task)
+{
+	char text[1024];
+	const char *p;
+	ssize_t n;
+
+	if (task->stat_fd < 0)
+		task->stat_fd = sf_proc_open(task->pid, task->tid, "stat");
+	n = task->stat_fd < 0 ? -1 : pread(task->stat_fd, text, sizeof(text) - 1, 0);
+	if (n <= 0)
+		return -1;
+	text[n] = 0;
+	p = find_state(text);
+	for (int field = 3; p && field < 39; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
 	}
-	return letter;
+	return p ? atoi(p) : -1;
 }
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
