@@ -59,10 +59,9 @@ def compilations(target):
     return [sum(line[i] for line in lines) / 1e9 for i in (0, 1)]
 
 
-# CPUTimeSample wants SIGPROF for itself, and our handler stays.
 ways = {"stillframe, ptrace": Ours("-e", "ptrace"),
-        "stillframe, signal, walk=sampler": Ours("-e", "signal", "--walk", "sampler", "--signal", "RTMIN+5"),
-        "stillframe, signal, walk=handler": Ours("-e", "signal", "--walk", "handler", "--signal", "RTMIN+5"),
+        "stillframe, signal, walk=sampler": Ours("-e", "signal", "--walk", "sampler"),
+        "stillframe, signal, walk=handler": Ours("-e", "signal", "--walk", "handler"),
         "JFR, ExecutionSample": FlightRecorder("jdk.ExecutionSample", "period")}
 if VERSION >= 25:
     ways["JFR, CPUTimeSample"] = FlightRecorder("jdk.CPUTimeSample", "throttle")

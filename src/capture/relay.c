@@ -212,8 +212,8 @@ static void handle(struct sf_relay *relay, const struct sf_record_header *record
 }
 
 /*
- * How long the walking thread sleeps: until the next tick's stills are there. A call for each tick
- * would cost the holding thread more than all else that it does, where the other thread sleeps on another CPU.
+ * How long the walking thread sleeps: until the next tick's stills are there, by its own timer. It is called only
+ * where it must not sleep on: a call for each tick would have the holding thread interrupt another CPU.
  */
 static uint64_t pause_of(const struct sf_relay *relay, uint64_t now_ns)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ten thousand stops of Java threads for each load, JDK and walk of the signal engine: how many stacks are whole, and
-whether any chain is wrong. For the long suite; the short one takes fewer stops (test_java_inside.py).
+"""Ten thousand stops of Java threads for each load, JDK and engine, the signal engine with both walks: how many stacks are
+whole, and whether any chain is wrong. For the long suite; the short one takes fewer stops (test_java.py, test_java_inside.py).
 
 STILLFRAME_JAVA_STOPS: another number of stops.   STILLFRAME_JAVA_TABLE=FILE: each row of the table goes there, too.
 """
@@ -19,6 +19,9 @@ STOPS = int(os.environ.get("STILLFRAME_JAVA_STOPS", "10000"))
 WORKER = "worker-with-a-l"  # as far as the system keeps their names
 PIECE = 10                  # seconds of a recording
 MOST = 100                  # recordings
+WAYS = {"sampler": ["-e", "signal", "--walk", "sampler", "--cpu-clock", "perf"],
+        "handler": ["-e", "signal", "--walk", "handler", "--cpu-clock", "perf"],
+        "ptrace": ["-e", "ptrace", "--max-cost", "100"]}
 
 
 def all_pairs():
@@ -28,9 +31,9 @@ def all_pairs():
         [(version, "virtual-threads") for version in sorted(JDKS) if version >= 21] or [(None, "default")]
 
 
-def start(target, jdk, load):
-    """A JVM under this load, in which an agent listens."""
-    environment = {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"}
+def start(target, jdk, load, inside):
+    """A JVM under this load, in which an agent listens if it is to be seen from `inside`."""
+    environment = {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"} if inside else None
     if load == "virtual-threads":
         return target(jdk.java([], "Virtual"), env=environment)
     options, threads = [*QUIET, *LOADS[load][2]], BUSY
@@ -88,10 +91,10 @@ class Seen:
             self.ends[end] += held
             self.asleep[end] += samples - held
 
-    def row(self, load, jdk, walk):
-        cut = {end: n for end, n in self.ends.items() if end != "root"}
+    def row(self, load, jdk, way):
+        cut = not_root(self.ends)
         return "| %s | %d | %s | %d | %.3f %% | %d | %s | %d, %s | %d, %s | %d |" % (
-            load, jdk.version, walk, self.stops, 100 * self.ends["root"] / self.stops, sum(each[0] for each in self.wrong),
+            load, jdk.version, way, self.stops, 100 * self.ends["root"] / self.stops, sum(each[0] for each in self.wrong),
             words(cut), sum(self.asleep.values()), words(not_root(self.asleep)), sum(self.others.values()),
             words(not_root(self.others)), self.all)
 
@@ -113,9 +116,9 @@ def tell(row, seen):
                 file.write("    %s\n" % (each,))
 
 
-@pytest.mark.parametrize("walk", ["sampler", "handler"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("jdk, load", all_pairs(), indirect=["jdk"], ids=lambda each: str(each))
-def test_every_stop_is_a_whole_stack(stillframe, target, jdk, load, walk, tmp_path):
+def test_every_stop_is_a_whole_stack(stillframe, target, jdk, load, way, tmp_path):
     """At least 99.99 % of the stacks of Java threads that were interrupted are whole; of all, none is wrong."""
     seen, t, path = Seen(jdk), None, str(tmp_path / "java.sfr")
     for piece in range(MOST):
@@ -124,13 +127,12 @@ def test_every_stop_is_a_whole_stack(stillframe, target, jdk, load, walk, tmp_pa
         if t is None or load == "start-up":
             if t:
                 t.end()
-            t = start(target, jdk, load)
+            t = start(target, jdk, load, way != "ptrace")
             time.sleep(0 if load == "start-up" else 1)
-        stillframe("record", "-p", t.pid, "-e", "signal", "--walk", walk, "--cpu-clock", "perf", "-F", "5000hz",
-                   "-d", "%ds" % PIECE, "-o", path, timeout=300).ok()
+        stillframe("record", "-p", t.pid, *WAYS[way], "-F", "5000hz", "-d", "%ds" % PIECE, "-o", path, timeout=300).ok()
         assert t.runs(), t.said
         seen.add(path)
-    tell(seen.row(load, jdk, walk), seen)
+    tell(seen.row(load, jdk, way), seen)
     assert seen.stops >= STOPS
     assert not seen.wrong, seen.wrong[:3]
     assert seen.stops - seen.ends["root"] <= seen.stops // 10000, seen.cut[:5]
