@@ -72,15 +72,16 @@ static bool is_sampled_process(void)
 }
 
 /*
- * Its clock is a descriptor in the sampler's table: the sampler takes it off. If that is not there
- * any more, it has done so for all.
+ * A perf clock that is a descriptor in the sampler's table, or that the sampler is taking off just now: it is asked to. If
+ * it is not there any more, it has done so for all. That seat->clock is gone says only that somebody has begun: the
+ * clock rings until it is closed, and the flag goes after that.
  */
-static void take_off_from_afar(struct sf_seat *seat)
+static void wait_until_off(struct sf_seat *seat)
 {
 	uint64_t until_ns = sf_raw_now_ns() + PATIENCE_NS;
 	uint32_t none = 0;
 
-	while (atomic_load(&seat->clock) >= 0 && sf_raw_now_ns() < until_ns) {
+	while ((atomic_load(&seat->flags) & SF_SEAT_PERF) && sf_raw_now_ns() < until_ns) {
 		atomic_compare_exchange_strong(&seat->asked, &none, SF_ASKED_LEAVE);
 		none = 0;
 		sf_agent_threads_hurry();
@@ -117,10 +118,9 @@ static void take_leave(struct sf_seat *seat)
 		return;
 	atomic_fetch_or(&seat->flags, SF_SEAT_LEAVING);
 	wait_until_done(seat);
-	if (sf_rearm_is_remote(seat))
-		take_off_from_afar(seat);
-	else
+	if (!sf_rearm_is_remote(seat))
 		sf_agent_clock_disarm(seat);
+	wait_until_off(seat);
 }
 
 /*
