@@ -37,10 +37,13 @@ void sf_thread_destroy(struct sf_thread *thread)
 	free(thread);
 }
 
+/* Less than before: another thread has executed a program, and has this one's id and its own count since. */
 static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
 {
 	if (run->cpu_ns > thread->run.cpu_ns)
 		thread->cpu_ns += run->cpu_ns - thread->run.cpu_ns;
+	else
+		thread->first_cpu_ns -= thread->run.cpu_ns - run->cpu_ns;
 	thread->run = *run;
 }
 

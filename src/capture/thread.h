@@ -34,7 +34,7 @@ struct sf_thread {
 	struct sf_task task;
 	struct sf_task_run run;
 	struct sf_task_look look;
-	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight */
+	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight; what has been counted is the difference */
 	uint64_t seen_ns;        /* time of the last look */
 	uint64_t asleep_due_ns;  /* when it is to be sampled next, if it sleeps */
 	uint64_t tick_ns, asked_ns; /* of the hold under way */

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frozen/raw.h"
 #include "os/clock.h"
 #include "os/process.h"
 
-#define SCAN_SHARE 100              /* a scan is followed by this many times its cost of pause */
+#define SCAN_SHARE 100              /* a scan is followed by this many times its CPU time of pause */
 #define SCAN_MIN_NS 10000000
 #define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
 #define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
@@ -171,7 +172,7 @@ static void list_threads(struct sf_watch *watch, int32_t pid, size_t n_known, ui
 static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_before = watch->processes.n;
-	uint64_t start_ns = sf_now_ns(), pause_ns;
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
 	struct sf_ids ids = { 0 };
 
 	for (size_t i = 0; i < watch->processes.n; i++) {
@@ -190,7 +191,7 @@ static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 			break;
 	}
 	sf_vec_deinit(&ids.ids);
-	pause_ns = (sf_now_ns() - start_ns) * SCAN_SHARE;
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
 	return watch->processes.n > n_before;
 }
@@ -308,7 +309,7 @@ static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
-	uint64_t pause_ns;
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
 
 	if (watch->options->children && now_ns >= watch->next_children_ns && add_children(watch, now_ns))
 		watch->next_scan_ns = 0;
@@ -322,7 +323,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (is_to_list(watch, now_ns))
 		list_all(watch, now_ns);
 	renew_names(watch, now_ns);
-	pause_ns = (sf_now_ns() - now_ns) * SCAN_SHARE;
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
 	return watch->processes.n > 0;
 }
