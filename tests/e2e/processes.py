@@ -75,7 +75,7 @@ def until(condition, what, seconds=10, pause=0.005):
 class Target:
     """A program to look at: started, ready, and ended by its pid in any case."""
 
-    def __init__(self, command, wait_ready=True, **how):
+    def __init__(self, command, wait_ready=True, ready_seconds=120, **how):
         self.command = [str(word) for word in command]
         how = {"stdin": subprocess.DEVNULL, **how}
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
@@ -84,7 +84,15 @@ class Target:
         self.may_be_stopped = False   # a test that stops it itself says so
         self.said = ""
         if wait_ready:
-            self.line("ready")
+            self.wait_until_ready(ready_seconds)
+
+    def wait_until_ready(self, seconds):
+        """Who does not get ready is not left behind: nobody else knows of it yet."""
+        try:
+            self.line("ready", seconds)
+        except BaseException:
+            self.end()
+            raise
 
     def line(self, start, seconds=120):
         """Its next line that starts so."""

@@ -66,6 +66,14 @@ def test_a_line_that_does_not_come_is_told(target):
         t.end()
 
 
+def test_who_does_not_get_ready_is_ended(tmp_path):
+    path = str(tmp_path / "pid")
+    with pytest.raises(AssertionError, match="hangs: it did not say 'ready' in 1 s"):
+        Target(["/bin/sh", "-c", "echo $$ > %s; exec sleep 1000" % path], ready_seconds=1)
+    pid = int(open(path).read())
+    until(lambda: not is_there(pid), "it is ended", 60)
+
+
 def test_all_that_was_said_is_there(target):
     """Lines that came with the one that was waited for are not lost, nor is one that has no end."""
     t = target(["/bin/sh", "-c", "printf 'ready\\nsecond\\nthird'"])

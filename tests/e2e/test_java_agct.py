@@ -179,7 +179,9 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, load, tmp_path):
     found, others = count(path)
     asked = sum(found.values()) - found["before it was known"]
     print("%s jdk%d: %d moments %s" % (load, jdk.version, asked, dict(found)), file=sys.stderr)
-    assert asked > ticks // 20 and found["same"] > 0.2 * asked, found
+    # A virtual thread mostly stands in code that others are inlined into: 15 to 30 % are the same there to the last call.
+    assert asked > ticks // 20 and found["same"] > (0.05 if load == "virtual" else 0.2) * asked, found
+    assert load != "virtual" or found["same"] + found["innermost"] > 0.6 * asked, found
     answered = sum(found[how] for how in ("same", "innermost", "bytecode", "caller", "lost", "entry", "skipped", "ended",
                                           "unmounting", "other"))
     assert answered > 0.4 * asked, found

