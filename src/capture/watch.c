@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "frozen/raw.h"
-#include "os/clock.h"
 #include "os/process.h"
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its CPU time of pause */
