@@ -56,7 +56,7 @@ static const struct sf_option keys[] = {
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
 	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",
 	  "PROF, USR2, RTMIN+3 (default: PROF if the program has no use for it, else a real-time "
-	  "one)." },
+	  "one; loaded by a Java virtual machine, a real-time one first)." },
 	{ "only", 0, SF_OPTION_CHOICE, AT(only), "THREADS",
 	  "all (default); registered: those that called sf_thread_register(); main.", only },
 	{ "threads", 0, SF_OPTION_STRING, AT(threads), "REGEX",

@@ -121,12 +121,13 @@ def compare(ours, its):
 
 
 # name: (since which JDK, of which JDKs in the short suite, options, ticks). None: of all.
+# A virtual thread mostly stands in code that others are inlined into, which is exact with these flags.
 TWIN_LOADS = {
     "default": (8, None, [], 4000),
     "deoptimization-storm": (17, [17], LOADS["deoptimization-storm"][2], 3000),
     "zgc": (15, [25], ["-XX:+UseZGC"], 3000),
     "start-up": (8, [17], [], 2000),
-    "virtual": (21, [25], [], 3000),
+    "virtual": (21, [25], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"], 3000),
 }
 PAIRS = [(version, load) for load, (since, short, _, _) in TWIN_LOADS.items() for version in sorted(JDKS)
          if version >= since and (LONG or short is None or version in short)] or [(None, "default")]
@@ -179,9 +180,7 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, load, tmp_path):
     found, others = count(path)
     asked = sum(found.values()) - found["before it was known"]
     print("%s jdk%d: %d moments %s" % (load, jdk.version, asked, dict(found)), file=sys.stderr)
-    # A virtual thread mostly stands in code that others are inlined into: 15 to 30 % are the same there to the last call.
-    assert asked > ticks // 20 and found["same"] > (0.05 if load == "virtual" else 0.2) * asked, found
-    assert load != "virtual" or found["same"] + found["innermost"] > 0.6 * asked, found
+    assert asked > ticks // 20 and found["same"] > 0.2 * asked, found
     answered = sum(found[how] for how in ("same", "innermost", "bytecode", "caller", "lost", "entry", "skipped", "ended",
                                           "unmounting", "other"))
     assert answered > 0.4 * asked, found

@@ -7,11 +7,12 @@
 
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "os/linux/proc.h"
 
 #define REPEAT_NS 2000000
 
@@ -46,17 +47,13 @@ uint64_t sf_unix_now_ns(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
-/* The second number of /proc/uptime, seconds (proc_uptime(5)). */
+/* The second number of /proc/uptime, seconds with two decimals (proc_uptime(5)). */
 uint64_t sf_idle_ns(void)
 {
-	FILE *file = fopen("/proc/uptime", "re");
-	double idle = 0;
+	unsigned long long seconds = 0, hundredths = 0;
 
-	if (file && fscanf(file, "%*f %lf", &idle) != 1)
-		idle = 0;
-	if (file)
-		fclose(file);
-	return (uint64_t)(idle * 1e9);
+	sf_proc_scan("/proc/uptime", "%*u.%*u %llu.%llu", &seconds, &hundredths);
+	return seconds * 1000000000 + hundredths * 10000000;
 }
 
 static struct timespec as_timespec(uint64_t ns)

@@ -3,24 +3,21 @@
 
 #include <linux/perf_event.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "os/linux/proc.h"
 
 /* Upstream's kernel knows up to 2; Debian's and Android's have 3: nobody without privileges. */
 #define PARANOID_FOR_USERS 2
 
 static int read_paranoid(void)
 {
-	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 	int value = 0;
 
-	if (file && fscanf(file, "%d", &value) != 1)
-		value = 0;
-	if (file)
-		fclose(file);
+	sf_proc_scan("/proc/sys/kernel/perf_event_paranoid", "%d", &value);
 	return value;
 }
 

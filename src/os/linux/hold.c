@@ -237,13 +237,10 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 
 static bool yama_refuses(void)
 {
-	char text[16];
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-	bool refuses = file && fgets(text, sizeof(text), file) && atoi(text) > 0;
+	int scope = 0;
 
-	if (file)
-		fclose(file);
-	return refuses;
+	sf_proc_scan("/proc/sys/kernel/yama/ptrace_scope", "%d", &scope);
+	return scope > 0;
 }
 
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err)

@@ -2,7 +2,10 @@
 #include "os/linux/proc.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int sf_proc_open(int32_t pid, int32_t tid, const char *name)
@@ -29,4 +32,24 @@ bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t 
 	close(fd);
 	ret[used] = 0;
 	return n >= 0;
+}
+
+uint64_t sf_proc_stat_field(const char *p, int number)
+{
+	for (int field = 2; p && field < number; field++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+void sf_proc_scan(const char *path, const char *format, ...)
+{
+	FILE *file = fopen(path, "re");
+	va_list values;
+
+	if (!file)
+		return;
+	va_start(values, format);
+	(void)!vfscanf(file, format, values);
+	va_end(values);
+	fclose(file);
 }

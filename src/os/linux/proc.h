@@ -13,4 +13,10 @@ int sf_proc_open(int32_t pid, int32_t tid, const char *name);
 /* Its text, cut to size - 1 bytes, with a zero behind; false and errno. */
 bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size);
 
+/* A field of .../stat as a number, from the ')' behind the name on (3 is the state letter); 0: it is not there. */
+uint64_t sf_proc_stat_field(const char *p, int number);
+
+/* As fscanf(3), of a file with a few numbers. What cannot be read stays as it was. */
+__attribute__((format(scanf, 2, 3))) void sf_proc_scan(const char *path, const char *format, ...);
+
 #endif

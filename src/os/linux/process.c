@@ -42,14 +42,6 @@ bool sf_process_threads(int32_t pid, struct sf_ids *ret)
 	return add_numbers(path, ret);
 }
 
-/* A field of /proc/PID/stat, from the ')' behind the name on; 3 is the state letter. */
-static uint64_t field_at(const char *p, int number)
-{
-	for (int field = 2; p && field < number; field++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
-}
-
 /* 0 when the process is gone. */
 static uint64_t stat_field(int32_t pid, int number)
 {
@@ -57,7 +49,7 @@ static uint64_t stat_field(int32_t pid, int number)
 
 	if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
 		return 0;
-	return field_at(strrchr(text, ')'), number);
+	return sf_proc_stat_field(strrchr(text, ')'), number);
 }
 
 static bool has(const struct sf_ids *ids, int32_t id)
@@ -237,14 +229,14 @@ bool sf_process_program(int32_t pid, struct sf_program *ret)
 		if (!sf_proc_read(pid, pid, "stat", text, sizeof(text)))
 			return false;
 		p = strrchr(text, ')');
-	} while (p && field_at(p, 20) == 0 && --tries > 0);
-	if (!p || !p[1] || (strchr("ZX", p[2]) && field_at(p, 20) <= 1))
+	} while (p && sf_proc_stat_field(p, 20) == 0 && --tries > 0);
+	if (!p || !p[1] || (strchr("ZX", p[2]) && sf_proc_stat_field(p, 20) <= 1))
 		return false;
 	*ret = (struct sf_program){
-		.started = field_at(p, 22),
-		.code = field_at(p, 26),
-		.stack = field_at(p, 28),
-		.n_threads = (uint32_t)field_at(p, 20),
+		.started = sf_proc_stat_field(p, 22),
+		.code = sf_proc_stat_field(p, 26),
+		.stack = sf_proc_stat_field(p, 28),
+		.n_threads = (uint32_t)sf_proc_stat_field(p, 20),
 	};
 	return ret->started != 0;
 }

@@ -165,14 +165,6 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 	sf_user_regs_asleep(look->syscall, look->args, look->sp, look->pc, ret);
 }
 
-/* The third field, the state, behind a name that may hold anything (proc_pid_stat(5)); or NULL. */
-static const char *find_state(const char *text)
-{
-	const char *p = strrchr(text, ')');
-
-	return p && strlen(p) >= 3 ? p + 2 : NULL;
-}
-
 char sf_task_letter(int32_t pid, int32_t tid)
 {
 	char text[1024];
@@ -180,8 +172,8 @@ char sf_task_letter(int32_t pid, int32_t tid)
 
 	if (!sf_proc_read(pid, tid, "stat", text, sizeof(text)))
 		return 0;
-	p = find_state(text);
-	return p ? *p : 0;
+	p = strrchr(text, ')'); /* the name before it may hold anything */
+	return p && strlen(p) >= 3 ? p[2] : 0;
 }
 
 /* Field 39. */
@@ -197,12 +189,8 @@ int sf_task_cpu(struct sf_task *task)
 	if (n <= 0)
 		return -1;
 	text[n] = 0;
-	p = find_state(text);
-	for (int field = 3; p && field < 39; field++) {
-		p = strchr(p, ' ');
-		p = p ? p + 1 : NULL;
-	}
-	return p ? atoi(p) : -1;
+	p = strrchr(text, ')');
+	return p ? (int)sf_proc_stat_field(p, 39) : -1;
 }
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
