@@ -3,6 +3,7 @@
 
 #define BURST_NS 50000000 /* of CPU time, that may be saved up */
 #define IDLE_PERCENT 12   /* of all CPUs: from here on some are idle */
+#define LOOK_NS_MAX 2000000 /* of CPU time, that is counted for one thread at one tick */
 
 void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, unsigned percent,
 		   const struct sf_pace_clocks *clocks)
@@ -37,12 +38,14 @@ static uint64_t taken(const struct sf_pace *pace, const struct sf_pace_clocks *c
 	return all_ns < 2 * holding_ns ? all_ns : 2 * holding_ns;
 }
 
-static void account(struct sf_pace *pace, const struct sf_pace_clocks *clocks)
+static void account(struct sf_pace *pace, const struct sf_pace_clocks *clocks, unsigned n_looked)
 {
 	const uint64_t taken_ns = taken(pace, clocks);
 	const uint64_t passed_ns = clocks->now_ns - pace->before_ns;
+	const uint64_t most_ns = (1 + (uint64_t)n_looked) * LOOK_NS_MAX;
+	const uint64_t cost_ns = taken_ns - pace->taken_ns;
 
-	pace->debt_ns += (int64_t)(taken_ns - pace->taken_ns);
+	pace->debt_ns += (int64_t)(cost_ns < most_ns ? cost_ns : most_ns);
 	pace->debt_ns -= (int64_t)(passed_ns * pace->n_cpus * pace->share / 100);
 	if (pace->debt_ns < -(int64_t)BURST_NS)
 		pace->debt_ns = -(int64_t)BURST_NS;
@@ -50,11 +53,12 @@ static void account(struct sf_pace *pace, const struct sf_pace_clocks *clocks)
 	pace->taken_ns = taken_ns;
 }
 
-uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, uint64_t next_ns)
+uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, unsigned n_looked,
+		      uint64_t next_ns)
 {
 	uint64_t paid_ns = clocks->now_ns;
 
-	account(pace, clocks);
+	account(pace, clocks, n_looked);
 	if (pace->debt_ns > 0)
 		paid_ns += (uint64_t)pace->debt_ns * 100 / (pace->n_cpus * pace->share);
 	pace->n_ticks++;

@@ -10,7 +10,9 @@
  * program waits for as long as we run, and it is a fiftieth.
  *
  * What is not holding is counted as far as it costs no more than holding: the rest is mostly the
- * reading of files, once, and no reason to stop for seconds.
+ * reading of files, once, and no reason to stop for seconds. Nor is a tick that costs far more than
+ * holding can, as where the machine below a virtual one has to find memory: it counts as two
+ * milliseconds for each thread that was looked at.
  *
  * One per holding thread.
  */
@@ -29,7 +31,7 @@ struct sf_pace {
 	unsigned wanted;         /* percent of all CPUs, 0: as said above */
 	unsigned share;          /* that it may take now, percent */
 	struct sf_pace_clocks start;
-	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what was counted */
+	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what had been taken */
 	uint64_t looked_ns, idle_ns;   /* at the last look at the machine: the time, and how long CPUs had been idle */
 	int64_t  debt_ns;        /* of CPU time; below 0: saved up */
 	uint64_t n_ticks, n_late;
@@ -47,7 +49,8 @@ void sf_pace_begin(struct sf_pace *pace, unsigned n_cpus, unsigned percent,
 /* Every SF_PACE_LOOK_NS: how long all CPUs together have been idle, ever (sf_idle_ns). */
 void sf_pace_look(struct sf_pace *pace, uint64_t now_ns, uint64_t idle_ns);
 
-/* After a tick: when the next one may come that is wanted at next_ns. */
-uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, uint64_t next_ns);
+/* After a tick that looked at so many threads: when the next one may come that is wanted at next_ns. */
+uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks, unsigned n_looked,
+		      uint64_t next_ns);
 
 #endif

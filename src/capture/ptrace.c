@@ -115,6 +115,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 {
 	if (thread->asked || !thread->watched)
 		return true;
+	capture->n_looked++;
 	if (!sf_thread_look(thread, now_ns))
 		return false;
 	if (sf_thread_awake(thread)) {
@@ -162,6 +163,7 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 {
 	capture->n_awake_before = capture->n_awake;
 	capture->n_awake = 0;
+	capture->n_looked = 0;
 	/*
 	 * Also when nobody is asked for: a thread that was killed while it stood cannot be let go, it
 	 * ends, and its process can neither exec nor be waited for until we have taken note.
@@ -230,7 +232,7 @@ static void sample_until_over(struct sf_capture *capture)
 			sf_pace_look(&capture->pace, clocks.now_ns, sf_idle_ns());
 		if (next_ns < clocks.now_ns)
 			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
-		next_ns = sf_pace_next(&capture->pace, &clocks, next_ns);
+		next_ns = sf_pace_next(&capture->pace, &clocks, capture->n_looked, next_ns);
 		rest(capture, next_ns);
 	}
 }

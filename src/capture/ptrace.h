@@ -24,6 +24,7 @@ struct sf_capture {
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
 	int n_asked;
+	unsigned n_looked;          /* threads, at this tick */
 	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
 	int child_status;
 	bool child_ended;

@@ -211,7 +211,7 @@ def test_a_real_native_image(stillframe, tmp_path):
     assert done.status == 0 and os.path.getsize(tmp_path / "out.js") > 10000, done
     recording.assert_accounts()
     seen, _, counted = recording.cpu()
-    assert seen >= 0.8 * counted > 0, (seen, counted)
+    assert seen >= 0.8 * counted > 0, (seen, counted, recording.losses(), done)
     running = dict(recording.rows(
         "SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE s.cpu_ns > 0 GROUP BY e.word"))
     assert running.get("root", 0) <= 0.1 * sum(running.values()) and running["no-rule"] > 100, running

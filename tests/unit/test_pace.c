@@ -17,12 +17,14 @@ static struct sf_pace_clocks clocks, mark;
 
 static uint64_t idle_ns;
 static double idle_share;   /* of all CPUs, as the next ticks find it */
+static unsigned n_looked;   /* threads, at each tick */
 
 static void begin_with(unsigned n_cpus, unsigned percent)
 {
 	clocks = mark = (struct sf_pace_clocks){ 5 * SECOND, 3 * SECOND, 11 * SECOND };
 	idle_ns = 100 * SECOND;
 	idle_share = 0;
+	n_looked = 4;
 	sf_pace_begin(&pace, n_cpus, percent, &clocks);
 }
 
@@ -51,7 +53,7 @@ static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t walk_ns, uint64
 		next_ns = next_ns + period_ns > clocks.now_ns ? next_ns + period_ns : clocks.now_ns;
 		if (clocks.now_ns - pace.looked_ns >= SF_PACE_LOOK_NS)
 			look();
-		next_ns = sf_pace_next(&pace, &clocks, next_ns);
+		next_ns = sf_pace_next(&pace, &clocks, n_looked, next_ns);
 		assert_true(next_ns >= clocks.now_ns);
 		clocks.now_ns = next_ns;
 	}
@@ -112,6 +114,22 @@ static void reading_does_not_stop_it(void **state)
 	assert_in_range(pace.n_ticks, 1000 + 2000, 1000 + 2150); /* as if walking cost as much again */
 }
 
+/* Half a second in one tick that looked at two threads; in one that looked at a thousand it is what holding costs. */
+static void one_dear_tick_does_not_stop_it(void **state)
+{
+	(void)state;
+	begin_with(2, 2);
+	n_looked = 2;
+	go_on(10 * MS, MS / 20, 0, SECOND);
+	go_on(10 * MS, 500 * MS, 0, 10 * MS);
+	mark = clocks;
+	go_on(10 * MS, MS / 20, 0, SECOND);
+	assert_in_range(pace.n_ticks, 195, 205);
+	n_looked = 1000;
+	go_on(10 * MS, 500 * MS, 0, 10 * MS);
+	assert_true(clocks.now_ns - mark.now_ns > 10 * SECOND);
+}
+
 static void a_burst_is_let_through(void **state)
 {
 	(void)state;
@@ -168,6 +186,7 @@ int main(void)
 		cmocka_unit_test(dear_ticks_take_their_share_and_no_more),
 		cmocka_unit_test(walking_is_in_the_share),
 		cmocka_unit_test(reading_does_not_stop_it),
+		cmocka_unit_test(one_dear_tick_does_not_stop_it),
 		cmocka_unit_test(a_burst_is_let_through),
 		cmocka_unit_test(what_is_saved_up_is_bounded),
 		cmocka_unit_test(a_busy_machine_is_spared),
