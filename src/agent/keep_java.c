@@ -19,10 +19,11 @@
 #define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
 #define THREADS_SHARE 100      /* ... at least so many times what it costs */
 #define NAMES_NS 1000000000u   /* until a thread is asked for its name again */
+#define PLACES_AT_ONCE 64
 
-static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+static bool read_lines(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
-	return sf_self_read(reader->arg, ret, addr, size) == size;
+	return sf_self_lines_read(reader->arg, &sf_inside.access, ret, addr, size);
 }
 
 /* --- telling --- */
@@ -39,8 +40,10 @@ static void tell_note(struct sf_keep *keep, const char *text)
 	sf_keep_out_put(keep, SF_STREAM_NOTE, pieces, 2);
 }
 
-/* A record under way: the texts go behind the functions. */
+/* A record under way: the texts go behind the functions. And what it is made from. */
 struct telling {
+	struct sf_self_lines lines; /* of the machine's memory, as it was just now */
+	struct sf_place_wanted wanted[PLACES_AT_ONCE];
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
 	char text[SF_STREAM_MAX_RECORD / 2];
@@ -105,18 +108,29 @@ static void describe(struct sf_keep *keep, const struct sf_place_wanted *wanted)
 		keep->java.n_untold++;
 }
 
+static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && sf_outbox_get(places->queue, places->queue->size, &ret[n], sizeof(*ret)) > 0)
+		n += ret[n].header.type == SF_PLACE_WANTED;
+	return n;
+}
+
+/* Some at once, which were wanted before anything is read that tells of them. */
 bool sf_keep_java_describe(struct sf_keep *keep)
 {
 	struct sf_places *places = atomic_load(&sf_inside.places);
-	struct sf_place_wanted wanted;
+	struct telling *telling = keep->java.telling;
 	bool any = false;
+	size_t n;
 
 	if (!places || !keep->java.finder.jvm)
 		return false;
-	while (sf_outbox_get(places->queue, places->queue->size, &wanted, sizeof(wanted)) > 0) {
-		if (wanted.header.type != SF_PLACE_WANTED)
-			continue;
-		describe(keep, &wanted);
+	while ((n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
+		sf_self_lines_forget(&telling->lines);
+		for (size_t i = 0; i < n; i++)
+			describe(keep, &telling->wanted[i]);
 		any = true;
 	}
 	return any;
@@ -173,6 +187,7 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 	bool any = false;
 
+	sf_self_lines_forget(&keep->java.telling->lines);
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
 		struct sf_seat *seat = &sf_inside.seats[i];
 		int32_t tid = atomic_load(&seat->tid);
@@ -206,14 +221,20 @@ static bool start(struct sf_keep *keep)
 	return keep->java.telling && sf_agent_make_places(&err);
 }
 
+static bool attach(struct sf_keep *keep)
+{
+	const struct sf_reader memory = { .read = read_lines, .arg = &keep->java.telling->lines };
+
+	sf_self_lines_forget(&keep->java.telling->lines);
+	return sf_jvm_finder_attach(&keep->java.finder, &keep->process, keep->images, &memory);
+}
+
 void sf_keep_java_look(struct sf_keep *keep)
 {
 	struct sf_jvm_finder *finder = &keep->java.finder;
-	struct sf_reader memory = { .read = read_self, .arg = &sf_inside.access };
 	const char *news;
 
-	if (sf_jvm_finder_look(finder, &keep->process, keep->images) && start(keep) &&
-	    sf_jvm_finder_attach(finder, &keep->process, keep->images, &memory))
+	if (sf_jvm_finder_look(finder, &keep->process, keep->images) && start(keep) && attach(keep))
 		keep->renew = keep->urgent = true;
 	news = sf_jvm_finder_news(finder);
 	if (news)

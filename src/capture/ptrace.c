@@ -20,6 +20,7 @@
 
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
+#define TELLING_S 0.5               /* sampled for less, how often that was is not told */
 
 static bool check(int32_t pid, struct sf_error *err)
 {
@@ -261,21 +262,26 @@ static void hold_until_over(void *arg)
 	sf_alarm_close();
 }
 
-/* Told where it is more than a tick in ten. */
+/* Told where it is more than a tick in ten, or half of them for want of a CPU. */
 static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
 		      struct sf_error *err)
 {
 	const struct sf_pace *pace = &capture->pace;
-	char text[240];
+	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)pace->n_ticks / seconds;
+	char text[300], why[160];
 
-	if (!sink->note || !capture->period_ns || !capture->sampled_ns ||
-	    pace->n_late <= pace->n_ticks / 10)
+	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
 		return true;
-	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: "
-		 "more often would take over %u %% of this machine's CPUs (the times are right all "
-		 "the same; --max-cost allows more, --engine signal costs less)",
-		 (double)pace->n_ticks * 1e9 / (double)capture->sampled_ns,
-		 1e9 / (double)capture->period_ns, pace->late_share);
+	if (pace->n_late > pace->n_ticks / 10)
+		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (the "
+			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
+			 pace->late_share);
+	else if (held * (double)capture->period_ns < 0.5e9)
+		snprintf(why, sizeof(why), "stillframe had to wait for a CPU (the times are right all the same)");
+	else
+		return true;
+	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: %s", held,
+		 1e9 / (double)capture->period_ns, why);
 	return sink->note(sink->arg, capture->options.pid, text, err);
 }
 

@@ -3,7 +3,7 @@
  * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece
  * starts just below the address that is asked for: a read that comes a little lower (the frame
  * pointer lies under the return address) finds it in the same piece. Code, and what else is read
- * here and there, goes through short lines, and never displaces the piece.
+ * here and there, goes through lines, and never displaces the piece.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -16,8 +16,12 @@
 #include "frozen/frozen.h"
 
 #define PAGE 4096u       /* the smallest there is: reads that stay inside one never fail half-way */
-#define LINE_ALIGN 64u    /* structs begin with one, mostly */
+#define LINE SF_SELF_LINE /* a power of two, at most a page: it can be read whole or not at all */
+#define LOG2_LINES 5
+#define NO_LINE 1u        /* where none can start */
 #define PIECE_BELOW 128u /* bytes of a piece below the address that it was read for */
+
+_Static_assert(SF_SELF_LINES == 1u << LOG2_LINES, "a place for each value of the hash");
 
 /* --- asking the kernel --- */
 
@@ -84,6 +88,51 @@ void sf_self_close(struct sf_self_access *access)
 	if (access->mem_fd >= 0)
 		sf_raw1(SYS_close, access->mem_fd);
 	access->mem_fd = -1;
+}
+
+/* --- lines --- */
+
+void sf_self_lines_forget(struct sf_self_lines *lines)
+{
+	for (unsigned i = 0; i < SF_SELF_LINES; i++)
+		lines->starts[i] = NO_LINE;
+}
+
+/* The line that starts there, in the one place where it can be; NULL when it cannot be read. */
+static const uint8_t *get_line(struct sf_self_lines *lines, const struct sf_self_access *access,
+			       uint64_t start)
+{
+	const uint64_t i = start / LINE * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LOG2_LINES);
+
+	if (lines->starts[i] == start)
+		return lines->bytes[i];
+	lines->starts[i] = NO_LINE;
+	if (sf_self_read(access, lines->bytes[i], start, LINE) != LINE)
+		return NULL;
+	lines->starts[i] = start;
+	return lines->bytes[i];
+}
+
+bool sf_self_lines_read(struct sf_self_lines *lines, const struct sf_self_access *access, void *ret,
+			uint64_t addr, size_t size)
+{
+	uint8_t *to = ret;
+
+	if (size > LINE)
+		return sf_self_read(access, ret, addr, size) == size;
+	while (size > 0) {
+		const uint64_t offset = addr % LINE;
+		const size_t n = size < LINE - offset ? size : LINE - offset;
+		const uint8_t *line = get_line(lines, access, addr - offset);
+
+		if (!line)
+			return false;
+		memcpy(to, line + offset, n);
+		to += n;
+		addr += n;
+		size -= n;
+	}
+	return true;
 }
 
 /* --- workspaces --- */
@@ -153,39 +202,6 @@ static void read_piece(struct sf_workspace *workspace, uint64_t addr)
 					     workspace->piece_capacity);
 }
 
-static bool in_lines(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
-{
-	for (unsigned i = 0; i < SF_SELF_LINES; i++) {
-		const struct sf_self_line *line = &workspace->lines[i];
-		const uint64_t offset = addr - line->start;
-
-		if (size > line->size || offset > line->size - size)
-			continue;
-		memcpy(ret, line->bytes + offset, size);
-		return true;
-	}
-	return false;
-}
-
-/* A line never goes on into the next page, which may not be there. */
-static bool read_line(struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
-{
-	struct sf_self_line *line = &workspace->lines[workspace->next_line];
-	const uint64_t start = addr & ~(uint64_t)(LINE_ALIGN - 1);
-	const uint64_t to_page_end = PAGE - (start & (PAGE - 1));
-
-	if (size + LINE_ALIGN > SF_SELF_LINE)
-		return sf_self_read(workspace->access, ret, addr, size) == size;
-	if (in_lines(workspace, ret, addr, size))
-		return true;
-	workspace->next_line = (workspace->next_line + 1) % SF_SELF_LINES;
-	line->start = start;
-	line->size = sf_self_read(workspace->access, line->bytes, start,
-				  to_page_end < SF_SELF_LINE ? to_page_end : SF_SELF_LINE);
-	return in_lines(workspace, ret, addr, size) ||
-	       sf_self_read(workspace->access, ret, addr, size) == size;
-}
-
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct sf_workspace *workspace = reader->arg;
@@ -193,7 +209,7 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	if (in_piece(workspace, ret, addr, size))
 		return true;
 	if (reader->scattered || sf_code_map_find(workspace->map, addr))
-		return read_line(workspace, ret, addr, size);
+		return sf_self_lines_read(&workspace->lines, workspace->access, ret, addr, size);
 	if (size + PIECE_BELOW > workspace->piece_capacity)
 		return sf_self_read(workspace->access, ret, addr, size) == size;
 	read_piece(workspace, addr);
@@ -204,8 +220,7 @@ enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *s
 {
 	workspace->map = still->map;
 	workspace->piece_size = 0;
-	for (unsigned i = 0; i < SF_SELF_LINES; i++)
-		workspace->lines[i].size = 0;
+	sf_self_lines_forget(&workspace->lines);
 	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
 	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
 	return sf_walk(still, &workspace->trace);

@@ -31,14 +31,24 @@ void sf_self_close(struct sf_self_access *access);
 /* Up to `size` bytes at addr, those before the first that cannot be read. Signal-safe. */
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size);
 
-#define SF_SELF_LINES 8
-#define SF_SELF_LINE 512
+#define SF_SELF_LINES 32
+#define SF_SELF_LINE 1024
 
-/* Bytes that were read a moment ago. */
-struct sf_self_line {
-	uint64_t start, size;
-	uint8_t bytes[SF_SELF_LINE];
+/*
+ * What was read a moment ago of what lies here and there, as code and a virtual machine's tables do. A walk of
+ * 30 Java frames looks at some 18 different lines, and comes back to most of them. Whoever owns it says when
+ * what it holds is too old. Large: not for a stack.
+ */
+struct sf_self_lines {
+	uint64_t starts[SF_SELF_LINES];
+	uint8_t  bytes[SF_SELF_LINES][SF_SELF_LINE];
 };
+
+void sf_self_lines_forget(struct sf_self_lines *lines); /* also makes a new one good. Signal-safe. */
+
+/* All `size` bytes at addr, or false. Signal-safe; one reader at a time. */
+bool sf_self_lines_read(struct sf_self_lines *lines, const struct sf_self_access *access, void *ret,
+			uint64_t addr, size_t size);
 
 /*
  * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is
@@ -54,9 +64,8 @@ struct sf_workspace {
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
-	struct sf_self_line lines[SF_SELF_LINES]; /* of what lies here and there */
-	uint32_t next_line;                  /* to be replaced */
 	size_t   mapped_size;                /* of all of this */
+	struct sf_self_lines lines;          /* of the walk under way, too */
 };
 
 /* piece_size: a multiple of 4096. NULL: no memory. By mmap, so the target's heap is not used. */

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import LONG, PROGRAMS, need, need_root
-from processes import Target, until
+from processes import Target, in_one_of, until
 from recordings import Recording, ticks_so_far
 
 
@@ -70,16 +70,18 @@ def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
     """Many busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
     if os.cpu_count() >= 16:
         pytest.skip("some of so many CPUs stay idle, and one thread cannot take a twentieth of them")
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "8khz", "--clock", "cpu", "--", path_of("busy_split"), 1, 16)
-    assert done.status == 0, done
-    assert "each busy thread was held" in " ".join(done.err.split()), done
-    seen, counted, samples = recording.rows("SELECT sum(cpu_ns), sum(cpu_counted_ns), (SELECT count(*) FROM samples) FROM thread_times")[0]
-    assert seen > 0.8 * counted, (seen, counted, recording.losses(), done)
-    assert samples < counted / 125000, (samples, counted)
-    more, dear = stillframe.record(tmp_path / "dear.sfr", "-F", "8khz", "--clock", "cpu", "--max-cost", "40", "--",
-                                   path_of("busy_split"), 1, 16)
-    assert more.status == 0, more
-    assert dear.samples > 3 * samples, (dear.samples, samples)
+    def held(name, *more):
+        done, recording = stillframe.record(tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 1, 16)
+        assert done.status == 0, done
+        assert "each busy thread was held" in " ".join(done.err.split()), done
+        seen, _, counted = recording.cpu()
+        assert seen > 0.8 * counted, (seen, counted, recording.losses(), done)
+        return recording.value("SELECT count(*) FROM samples") / (8000 * counted), done
+
+    def is_limited():
+        few, many = held("few.sfr"), held("many.sfr", "--max-cost", "40")
+        return few[0] < 1 and many[0] > 3 * few[0], (few, many)
+    in_one_of(3, is_limited)
 
 
 BURSTS = """

@@ -277,9 +277,8 @@ def test_no_call_fails(inside, walk, rate):
     assert "bad rows 0" in ran.said, ran
     if rate == "1khz":
         assert_few_partial(ran.said)
-    report = ran.report
-    # It has used half a second of CPU time at least.
-    assert report.samples > 300, report.samples
+    seen, _, counted = ran.report.cpu()
+    assert seen > 0.8 * counted and ran.report.samples > 50, (seen, counted, ran.report.samples)
 
 
 def assert_few_partial(said):
