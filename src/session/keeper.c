@@ -54,11 +54,11 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 
 	if (!sf_seen_images_forget(&keeper->seen_images, pid))
 		return sf_fail_memory(err);
+	forget_stacks(keeper, pid);
 	if (keeper->offline) /* process_name() says the rest */
 		return true;
 	sf_process_name(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
-	forget_stacks(keeper, pid);
 	if (!sf_walker_forget(&keeper->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
@@ -232,12 +232,9 @@ static bool keep_walked(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 
 	if (!sf_outer_match(outer, trace))
 		return sf_fail_memory(err);
-	if (!sf_keep_java_places(&keeper->walker, keeper->recording, still->pid,
-				 trace->n_frames - outer->n_same, err) ||
-	    !keep(keeper, thread, still, weight, 0, err))
-		return false;
-	sf_outer_keep(outer, trace);
-	return true;
+	return sf_keep_java_places(&keeper->walker, keeper->recording, still->pid,
+				   trace->n_frames - outer->n_same, err) &&
+	       keep(keeper, thread, still, weight, 0, err);
 }
 
 static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
@@ -334,8 +331,11 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 						   seen->label_value, &label, err))
 		return false;
 	take_trace(keeper, thread->pid, trace);
+	if (!sf_outer_match(&thread->outer, &keeper->walker.trace))
+		return sf_fail_memory(err);
 	return sf_seen_places_take(&keeper->seen_places, keeper->recording, thread->pid,
-				   &keeper->walker.trace, err) &&
+				   keeper->walker.trace.frames,
+				   keeper->walker.trace.n_frames - thread->outer.n_same, err) &&
 	       keep(keeper, thread, &still, weight, label, err);
 }
 

@@ -25,7 +25,7 @@ struct sf_kept_thread {
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
-	struct sf_outer outer;              /* of samples that are walked here */
+	struct sf_outer outer;
 };
 
 void sf_kept_thread_deinit(struct sf_kept_thread *thread);

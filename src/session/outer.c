@@ -34,27 +34,21 @@ static bool same(const struct sf_frame *a, const struct sf_frame *b)
 {
 	return a->pc == b->pc && a->sp == b->sp && a->token == b->token && a->id == b->id &&
 	       a->bci == b->bci && a->kind == b->kind && a->via == b->via && a->flags == b->flags &&
-	       a->image == b->image && (sf_kind_is_managed(a->kind) || a->address == b->address);
+	       a->image == b->image && a->address == b->address;
 }
 
 bool sf_outer_match(struct sf_outer *outer, const struct sf_trace *trace)
 {
-	uint32_t n = trace->n_frames;
+	const uint32_t n = trace->end == SF_END_ROOT ? trace->n_frames : 0;
 
 	outer->n_same = 0;
-	if (!make_room(outer, n))
+	if (!make_room(outer, trace->n_frames))
 		return false;
-	if (trace->end != SF_END_ROOT)
-		return true;
 	while (outer->n_same < n && outer->n_same < outer->n &&
 	       same(&outer->frames[outer->n_same], &trace->frames[n - 1 - outer->n_same]))
 		outer->n_same++;
+	outer->n = n;
+	for (uint32_t i = outer->n_same; i < n; i++)
+		outer->frames[i] = trace->frames[n - 1 - i];
 	return true;
-}
-
-void sf_outer_keep(struct sf_outer *outer, const struct sf_trace *trace)
-{
-	outer->n = trace->end == SF_END_ROOT ? trace->n_frames : 0;
-	for (uint32_t i = outer->n_same; i < outer->n; i++)
-		outer->frames[i] = trace->frames[trace->n_frames - 1 - i];
 }

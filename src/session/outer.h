@@ -19,12 +19,9 @@ void sf_outer_deinit(struct sf_outer *outer);
 
 /*
  * Looks how many of a trace's outermost frames are those of the last one that was kept: that many of
- * `stacks` are right, and there is room for the rest. A managed frame's address may have been replaced since
- * it was walked, and does not count. False: no memory.
+ * `stacks` are right, and there is room for the rest, which are to be put there. The trace, as it was walked or as
+ * it came, is kept in its place; not one that did not end at the root. False: no memory.
  */
 bool sf_outer_match(struct sf_outer *outer, const struct sf_trace *trace);
-
-/* Keeps the trace that was matched last; its `stacks` are complete. One that did not end at the root is not kept. */
-void sf_outer_keep(struct sf_outer *outer, const struct sf_trace *trace);
 
 #endif

@@ -50,10 +50,10 @@ bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recor
 }
 
 bool sf_seen_places_take(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
-			 struct sf_trace *trace, struct sf_error *err)
+			 struct sf_frame *frames, uint32_t n_frames, struct sf_error *err)
 {
-	for (uint32_t i = 0; i < trace->n_frames; i++) {
-		struct sf_frame *frame = &trace->frames[i];
+	for (uint32_t i = 0; i < n_frames; i++) {
+		struct sf_frame *frame = &frames[i];
 		struct sf_seen_place *place;
 
 		if (!sf_kind_is_managed(frame->kind))

@@ -32,8 +32,8 @@ bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recor
 			 uint64_t key, const struct sf_recording_name *names, size_t n,
 			 struct sf_error *err);
 
-/* The addresses of managed frames, which are keys, become the recording's numbers. */
+/* The addresses of managed ones among these frames, which are keys, become the recording's numbers. */
 bool sf_seen_places_take(struct sf_seen_places *seen, struct sf_recording *recording, int32_t pid,
-			 struct sf_trace *trace, struct sf_error *err);
+			 struct sf_frame *frames, uint32_t n_frames, struct sf_error *err);
 
 #endif
