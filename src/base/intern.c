@@ -24,9 +24,15 @@ struct chunk {
 	_Alignas(8) unsigned char bytes[];
 };
 
+/* What is elsewhere in memory is looked at only where the tag fits. */
+struct slot {
+	uint32_t number;    /* of an entry, 0: empty */
+	uint32_t tag;       /* the upper half of its hash */
+};
+
 struct sf_intern {
 	SF_VEC(struct entry) entries;
-	uint32_t *slots;    /* entry number, 0: empty */
+	struct slot *slots;
 	size_t n_slots;     /* a power of two */
 	struct chunk *chunks;
 };
@@ -79,38 +85,45 @@ static uint64_t hash_bytes(const void *bytes, size_t size)
 	return hash ^ hash >> 29;
 }
 
+static uint32_t tag_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 32);
+}
+
 static bool same(const struct entry *entry, uint64_t hash, const void *bytes, size_t size)
 {
 	return entry->hash == hash && entry->size == size && memcmp(entry->bytes, bytes, size) == 0;
 }
 
 /* The slot that holds these bytes, or the empty one where they belong. */
-static uint32_t *find_slot(const struct sf_intern *intern, uint64_t hash, const void *bytes,
-			   size_t size)
+static struct slot *find_slot(const struct sf_intern *intern, uint64_t hash, const void *bytes,
+			      size_t size)
 {
 	size_t mask = intern->n_slots - 1;
 
 	for (size_t i = hash & mask;; i = (i + 1) & mask) {
-		uint32_t number = intern->slots[i];
+		struct slot *slot = &intern->slots[i];
 
-		if (!number || same(&intern->entries.items[number - 1], hash, bytes, size))
-			return &intern->slots[i];
+		if (!slot->number || (slot->tag == tag_of(hash) &&
+				      same(&intern->entries.items[slot->number - 1], hash, bytes, size)))
+			return slot;
 	}
 }
 
 static bool grow_slots(struct sf_intern *intern)
 {
 	size_t n_slots = intern->n_slots * 2;
-	uint32_t *slots = calloc(n_slots, sizeof(*slots));
+	struct slot *slots = calloc(n_slots, sizeof(*slots));
 
 	if (!slots)
 		return false;
 	for (size_t number = 1; number <= intern->entries.n; number++) {
-		size_t i = intern->entries.items[number - 1].hash & (n_slots - 1);
+		const uint64_t hash = intern->entries.items[number - 1].hash;
+		size_t i = hash & (n_slots - 1);
 
-		while (slots[i])
+		while (slots[i].number)
 			i = (i + 1) & (n_slots - 1);
-		slots[i] = (uint32_t)number;
+		slots[i] = (struct slot){ (uint32_t)number, tag_of(hash) };
 	}
 	free(intern->slots);
 	intern->slots = slots;
@@ -141,13 +154,13 @@ static void *take_bytes(struct sf_intern *intern, size_t size)
 uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size, bool *is_new)
 {
 	uint64_t hash = hash_bytes(bytes, size);
-	uint32_t *slot = find_slot(intern, hash, bytes, size);
+	struct slot *slot = find_slot(intern, hash, bytes, size);
 	unsigned char *copy;
 
 	if (is_new)
-		*is_new = !*slot;
-	if (*slot)
-		return *slot;
+		*is_new = !slot->number;
+	if (slot->number)
+		return slot->number;
 	if (intern->entries.n >= UINT32_MAX - 1)
 		return 0;
 	if ((intern->entries.n + 1) * 2 > intern->n_slots) {
@@ -164,13 +177,13 @@ uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size,
 	if (!sf_vec_push(&intern->entries,
 			 (struct entry){ .bytes = copy, .size = size, .hash = hash }))
 		return 0;
-	*slot = (uint32_t)intern->entries.n;
-	return *slot;
+	*slot = (struct slot){ (uint32_t)intern->entries.n, tag_of(hash) };
+	return slot->number;
 }
 
 uint32_t sf_intern_find(const struct sf_intern *intern, const void *bytes, size_t size)
 {
-	return *find_slot(intern, hash_bytes(bytes, size), bytes, size);
+	return find_slot(intern, hash_bytes(bytes, size), bytes, size)->number;
 }
 
 uint32_t sf_intern_string(struct sf_intern *intern, const char *string)

@@ -16,7 +16,9 @@
 #include "os/process.h"
 #include "runtime/hotspot/load.h"
 
-#define DRAIN_MS 10
+#define DRAIN_MS 20          /* between two looks, ... */
+#define CROWDED_MS 5         /* ... and while outboxes fill faster */
+#define CROWDED 8            /* part of its ring that fills between two looks */
 #define IDLE_NS 100000000u
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
 
@@ -96,6 +98,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		return sf_fail_memory(err);
 	capture->options = *options;
 	capture->listener = -1;
+	capture->knocked = true;
 	capture->child_status = -1;
 	capture->record = malloc(SF_STREAM_MAX_RECORD);
 	if (!open_parts(capture, err)) {
@@ -160,20 +163,30 @@ static bool idle(struct sf_capture *capture, uint64_t now_ns, struct sf_error *e
 	return capture->sink->idle(capture->sink->arg, now_ns, err);
 }
 
+static bool is_crowded(const struct sf_signal_agent *agent)
+{
+	return agent->outbox && sf_outbox_used(agent->outbox) > agent->ring_size / CROWDED;
+}
+
+static bool look_at(struct sf_capture *capture, struct sf_signal_agent *agent, bool *more_ret,
+		    struct sf_error *err)
+{
+	capture->crowded |= is_crowded(agent);
+	return (!agent->spoke || sf_signal_agent_hear(capture, agent, err)) &&
+	       sf_signal_agent_drain(capture, agent, more_ret, err);
+}
+
 /* One look at everybody. The child is asked first: what it wrote before its end is read after that. */
 static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *err)
 {
 	uint64_t now_ns = sf_now_ns();
 	bool fine, more;
 
-	*more_ret = false;
+	*more_ret = capture->crowded = false;
 	reap_child(capture);
 	fine = sf_signal_answer_all(capture, now_ns, err);
 	for (size_t i = 0; fine && i < capture->agents.n; i++) {
-		struct sf_signal_agent *agent = capture->agents.items[i];
-
-		fine = sf_signal_agent_hear(capture, agent, err) &&
-		       sf_signal_agent_drain(capture, agent, &more, err);
+		fine = look_at(capture, capture->agents.items[i], &more, err);
 		*more_ret |= fine && more;
 	}
 	fine = fine && sf_signal_end_gone(capture, now_ns, err);
@@ -181,21 +194,33 @@ static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *er
 	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
 }
 
+/* A place for each, whether it is open or not: -1 is waited for, and says nothing. */
 static bool poll_for(struct sf_capture *capture, int fd)
 {
-	return fd < 0 || sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
+	return sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
 }
 
-/* Until somebody calls or says something, and no longer than outboxes can wait. */
-static void rest(struct sf_capture *capture)
+/* Until somebody calls or says something, and no longer than outboxes can wait. False: who did is not known. */
+static bool wait_for_any(struct sf_capture *capture)
 {
 	bool fine;
 
 	capture->polled.n = 0;
-	fine = capture->pause || poll_for(capture, capture->listener);
+	fine = poll_for(capture, capture->pause ? -1 : capture->listener);
 	for (size_t i = 0; fine && i < capture->agents.n; i++)
 		fine = poll_for(capture, capture->agents.items[i]->channel);
-	poll(capture->polled.items, (nfds_t)capture->polled.n, DRAIN_MS);
+	return poll(capture->polled.items, (nfds_t)capture->polled.n,
+		    capture->crowded ? CROWDED_MS : DRAIN_MS) >= 0 && fine;
+}
+
+/* Who is heard at the next look: those who said something meanwhile; without a rest, everybody. */
+static void rest(struct sf_capture *capture, bool skip)
+{
+	const bool known = !skip && wait_for_any(capture);
+
+	capture->knocked = !known || capture->pause || capture->polled.items[0].revents;
+	for (size_t i = 0; i < capture->agents.n; i++)
+		capture->agents.items[i]->spoke = !known || capture->polled.items[i + 1].revents;
 }
 
 /* --- from the beginning to the end --- */
@@ -221,8 +246,7 @@ static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
 	while (!over(capture)) {
 		if (!look(capture, &more, err))
 			return false;
-		if (!more)
-			rest(capture);
+		rest(capture, more);
 	}
 	return true;
 }
@@ -248,8 +272,8 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 	sf_signal_forget_ended(capture);
 	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
 		fine = look(capture, &more, err);
-		if (fine && !more && capture->agents.n)
-			rest(capture);
+		if (fine && capture->agents.n)
+			rest(capture, more);
 	}
 	for (size_t i = 0; fine && i < capture->agents.n; i++)
 		fine = sf_signal_agent_end(capture, capture->agents.items[i],

@@ -32,6 +32,7 @@ bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, u
 	agent->pid = pid;
 	agent->first = pid == capture->options.pid;
 	agent->called_ns = now_ns;
+	agent->spoke = true;
 	if (!sf_vec_push(&capture->agents, agent)) {
 		sf_signal_agent_free(agent);
 		return sf_fail_memory(err);

@@ -65,7 +65,7 @@ bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf
 	struct sf_error failed = { 0 };
 
 	capture->pause = false;
-	for (int i = 0; capture->listener >= 0 && i < CALLS_AT_ONCE; i++) {
+	for (int i = 0; capture->knocked && capture->listener >= 0 && i < CALLS_AT_ONCE; i++) {
 		int channel = sf_channel_accept(capture->listener, &failed);
 
 		if (channel < 0 && failed.code == SF_E_NONE)

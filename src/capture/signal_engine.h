@@ -39,6 +39,7 @@ struct sf_signal_agent {
 	bool first;                      /* it is the process that is recorded, not a descendant */
 	bool sampled;                    /* it said READY */
 	bool spoiled;                    /* its outbox cannot be read on */
+	bool spoke;                      /* it may have something to say */
 	uint64_t called_ns;
 	struct sf_outbox_header *outbox; /* NULL: none yet */
 	uint64_t ring_size, mapped_size;
@@ -64,6 +65,8 @@ struct sf_capture {
 	uint64_t alone_ns;               /* since when the first process has no agent; 0: it has one */
 	bool any_sampled, told_alone, told_crowd;
 	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
+	bool knocked;                    /* somebody may be calling */
+	bool crowded;                    /* an outbox had little room left at the last look */
 	char refusal[256];               /* why the first process's agent did not begin */
 	int child_status;
 	bool child_ended;
