@@ -3,11 +3,14 @@
  * Looking things up in an unwind table. The block may come from a hostile file: sizes are checked
  * once, by sf_table_init; the numbers inside rows and rules each time that they are used.
  */
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "frozen/table.h"
 
 #include "frozen/frozen.h"
+
+#define LOG2_GUESSES 12
 
 static bool is_ours(const struct sf_table_header *header, size_t size)
 {
@@ -47,23 +50,57 @@ bool sf_table_init(struct sf_table *ret, const void *block, size_t size)
 	return true;
 }
 
+/*
+ * The number of the row that was found for an address: a guess, looked at before it is believed, so it does not matter whose
+ * it is. The same addresses are asked for again and again, and a search misses the processor's cache at nearly each
+ * step: in the 200,000 rows of a JVM it was a fifth of what walking in the handler costs beside a javac, now a tenth.
+ */
+static _Atomic uint32_t guesses[1u << LOG2_GUESSES];
+
+static _Atomic uint32_t *guess_for(const struct sf_table *table, uint64_t offset)
+{
+	return &guesses[((uintptr_t)table->rows ^ offset << 8) * UINT64_C(0x9e3779b97f4a7c15) >>
+			(64 - LOG2_GUESSES)];
+}
+
+static bool is_row_of(const struct sf_table *table, uint32_t i, uint64_t offset)
+{
+	const uint32_t n = table->header->n_rows;
+
+	return i < n && table->rows[i].offset <= offset &&
+	       (i + 1 == n || offset < table->rows[i + 1].offset);
+}
+
+/* The last row whose offset is not above: it is always in rows[0 .. n - 1]. */
+static uint32_t search(const struct sf_table *table, uint64_t offset)
+{
+	uint32_t i = 0;
+
+	for (uint32_t n = table->header->n_rows; n > 1;) {
+		const uint32_t half = n / 2;
+
+		i += table->rows[i + half].offset <= offset ? half : 0;
+		n -= half;
+	}
+	return i;
+}
+
 static const struct sf_row *find_row(const struct sf_table *table, uint64_t address)
 {
 	const uint64_t offset = address - table->header->base;
-	const struct sf_row *rows = table->rows;
-	uint32_t n = table->header->n_rows;
+	_Atomic uint32_t *guess;
+	uint32_t i;
 
-	if (address < table->header->base || offset > UINT32_MAX || n == 0 ||
-	    rows[0].offset > offset)
+	if (address < table->header->base || offset > UINT32_MAX || table->header->n_rows == 0 ||
+	    table->rows[0].offset > offset)
 		return NULL;
-	/* The last row whose offset is not above: it is always in rows[0 .. n - 1]. */
-	while (n > 1) {
-		const uint32_t half = n / 2;
-
-		rows += rows[half].offset <= offset ? half : 0;
-		n -= half;
+	guess = guess_for(table, offset);
+	i = atomic_load_explicit(guess, memory_order_relaxed);
+	if (!is_row_of(table, i, offset)) {
+		i = search(table, offset);
+		atomic_store_explicit(guess, i, memory_order_relaxed);
 	}
-	return rows;
+	return &table->rows[i];
 }
 
 static const struct sf_rules *rules_of(const struct sf_table *table, const struct sf_row *row)
