@@ -141,10 +141,13 @@ def record(engine, *more):
     return start
 
 
-def flight_recorder(event, setting):
+def flight_recorder(event=None, setting=None):
+    """With one kind of event, or with none: what the recorder does to a JVM without sampling it."""
     def start(make, rate):
         file = new_file("jfr")
-        words = "settings=none,filename=%s,+%s#enabled=true,+%s#%s=%gms" % (file, event, event, setting, 1000 / rate)
+        words = "settings=none,filename=%s" % file
+        if event:
+            words += ",+%s#enabled=true,+%s#%s=%gms" % (event, event, setting, 1000 / rate)
         if event == "jdk.ExecutionSample":
             words += ",+jdk.NativeMethodSample#enabled=true,+jdk.NativeMethodSample#period=%gms" % (1000 / rate)
         return JavaRun(make("-XX:StartFlightRecording=" + words), {}, file)
@@ -195,6 +198,7 @@ def java_profilers():
     if VERSION >= 17:
         found += [("JFR, ExecutionSample", flight_recorder("jdk.ExecutionSample", "period"),
                    seen_by_flight_recorder("jdk.ExecutionSample", "jdk.NativeMethodSample"))]
+        found += [("JFR, nothing sampled", flight_recorder(), lambda ran: (0, None))]
     if VERSION >= 25:
         found += [("JFR, CPUTimeSample", flight_recorder("jdk.CPUTimeSample", "throttle"),
                    seen_by_flight_recorder("jdk.CPUTimeSample"))]
