@@ -4,8 +4,8 @@
 stillframe, with the JDK's own recorder and with the peers, in turns. Times are the JVM's own; stillframe's beside it are
 not in them. How many samples each got, and how many of its stacks are broken.
 
-java_cost.py [ROUNDS [REGEX]]: one round takes about two minutes; only those whose name the expression finds, else
-all. One JVM differs from the next by several percent, so few rounds tell little. JDK names a JDK, else the newest here."""
+java_cost.py [ROUNDS [REGEX]]: one round takes about two minutes; only those whose period and name ("1 ms, JFR, CPUTimeSample") the
+expression finds, else all. One JVM differs from the next by several percent, so few rounds tell little. JDK names a JDK, else the newest here."""
 from java_common import *
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
@@ -29,8 +29,9 @@ def rows(words):
     make = lambda *machine: javac(words, *machine)
     ways = {("", "nothing", None): lambda: JavaRun(make(), {}, None)}
     for rate in (100, 1000):
-        for name, start, saw in (each for each in java_profilers() if re.search(WANTED, each[0])):
-            ways["%g ms" % (1000 / rate), name, rate, saw] = lambda start=start, rate=rate: start(make, rate)
+        period = "%g ms" % (1000 / rate)
+        for name, start, saw in (each for each in java_profilers() if re.search(WANTED, period + ", " + each[0])):
+            ways[period, name, rate, saw] = lambda start=start, rate=rate: start(make, rate)
     runs = in_turns(ROUNDS, ways)
     bare = next(iter(runs.values()))
     for (period, name, rate, *saw), each in runs.items():

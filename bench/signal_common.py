@@ -7,6 +7,7 @@ import functools
 import glob
 import itertools
 import json
+import random
 import struct
 
 from common import *
@@ -131,11 +132,12 @@ def profilers(**more):
 
 
 def in_turns(rounds, ways):
-    """{name: [Run]}: each way once a round, so that what changes on the machine meets all of them."""
+    """{name: [Run]}: each way once a round, so that what changes on the machine meets all of them, and in an order that changes,
+    so that none always comes after the same other one."""
     runs = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            runs[name].append(way())
+    for number in range(rounds):
+        for name in random.Random(number).sample(list(ways), len(ways)):
+            runs[name].append(ways[name]())
     return runs
 
 

@@ -7,7 +7,16 @@
 
 #include "agent/clock_perf.h"
 #include "frozen/inside.h"
+#include "frozen/raw.h"
 #include "frozen/rearm.h"
+
+/*
+ * The kernel sets a perf clock on the CPU of its thread, and whoever asks spins until that CPU has answered. Where that is a virtual
+ * one that does not run just then it takes milliseconds: in one javac it was 5 % of all CPU time. So where only jitter
+ * asks for it, it takes one part of so many; what it may have taken is saved up for so long.
+ */
+#define JITTER_SHARE 400
+#define JITTER_BURST_NS UINT64_C(200000000)
 
 const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 	&sf_agent_clock_perf,
@@ -99,12 +108,27 @@ bool sf_agent_clock_lives(struct sf_seat *seat)
 	return false;
 }
 
-void sf_agent_clock_tune(struct sf_seat *seat)
-{
-	uint64_t period_ns = atomic_load(&seat->period_ns);
+/* The sampler's alone: until when no clock is set for jitter, where that is not in the past. */
+static uint64_t jitter_ns;
 
-	if (!sf_rearm_is_remote(seat) || atomic_load(&seat->clock) < 0)
+static void pay_for_jitter(uint64_t now_ns, uint64_t cost_ns)
+{
+	if (now_ns > JITTER_BURST_NS && jitter_ns < now_ns - JITTER_BURST_NS)
+		jitter_ns = now_ns - JITTER_BURST_NS;
+	jitter_ns += cost_ns * JITTER_SHARE;
+}
+
+void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns)
+{
+	const uint64_t period_ns = atomic_load(&seat->period_ns);
+	const bool changed = atomic_load(&seat->set_ns) != period_ns;
+	uint64_t before_ns;
+
+	if (!sf_rearm_is_remote(seat) || atomic_load(&seat->clock) < 0 ||
+	    (!changed && (!sf_inside.jitter || now_ns < jitter_ns)))
 		return;
+	before_ns = sf_raw_thread_cpu_ns();
 	sf_rearm(seat, period_ns);
+	pay_for_jitter(now_ns, sf_raw_thread_cpu_ns() - before_ns);
 	atomic_store(&seat->set_ns, period_ns);
 }

@@ -51,9 +51,10 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *
 void sf_agent_clock_disarm(struct sf_seat *seat);
 /*
  * For the sampler, now and then, while a thread runs: where handlers cannot set its clock
- * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for.
+ * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for; for jitter
+ * alone as often as that is cheap.
  */
-void sf_agent_clock_tune(struct sf_seat *seat);
+void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns);
 /*
  * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
  * clock.

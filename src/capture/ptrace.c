@@ -262,7 +262,7 @@ static void hold_until_over(void *arg)
 	sf_alarm_close();
 }
 
-/* Told where it is more than a tick in ten, or half of them for want of a CPU. */
+/* Told where the limit delayed more than a tick in ten, or half of them are missing for want of a CPU. */
 static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
 		      struct sf_error *err)
 {
@@ -277,7 +277,7 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
 			 pace->late_share);
 	else if (held * (double)capture->period_ns < 0.5e9)
-		snprintf(why, sizeof(why), "stillframe had to wait for a CPU (the times are right all the same)");
+		snprintf(why, sizeof(why), "the CPUs were too busy for more (the times are right all the same)");
 	else
 		return true;
 	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: %s", held,

@@ -215,6 +215,36 @@ static void test_code_is_no_piece(void **state)
 	assert_int_equal(workspace->piece_start, start);
 }
 
+/* What lies here and there: near things are read once, across two lines too; nothing is there where nothing is mapped. */
+static void test_lines(void **state)
+{
+	static struct sf_self_lines lines;
+	uint8_t bytes[2 * SF_SELF_LINE];
+	const uint8_t before = pages[PAGE + 100];
+
+	(void)state;
+	sf_self_lines_forget(&lines);
+	assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(PAGE + 100), 8));
+	pages[PAGE + 100] = (uint8_t)(before + 1);
+	assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(PAGE + 90), 50));
+	assert_int_equal(bytes[10], before); /* as it was */
+	sf_self_lines_forget(&lines);
+	assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(PAGE + 90), 50));
+	assert_int_equal(bytes[10], (uint8_t)(before + 1));
+	pages[PAGE + 100] = before;
+	sf_self_lines_forget(&lines);
+	for (unsigned i = PAGE; i <= 3 * PAGE - 300; i += 100) {
+		assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(i), 300));
+		assert_memory_equal(bytes, pages + i, 300);
+	}
+	assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(PAGE + 1), sizeof(bytes))); /* longer than a line */
+	assert_memory_equal(bytes, pages + PAGE + 1, sizeof(bytes));
+	assert_false(sf_self_lines_read(&lines, &by_call, bytes, at(3 * PAGE - 4), 8));
+	assert_false(sf_self_lines_read(&lines, &by_call, bytes, at(3 * PAGE), 8));
+	assert_true(sf_self_lines_read(&lines, &by_call, bytes, at(3 * PAGE - 8), 8));
+	assert_memory_equal(bytes, pages + 3 * PAGE - 8, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +256,7 @@ int main(void)
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_code_is_no_piece),
+		cmocka_unit_test(test_lines),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often the sampler sets the perf clocks of others: at once where the handler asked for another period, for jitter as it costs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/clocks.h"
+#include "frozen/inside.h"
+#include "frozen/rearm.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define PERIOD_NS MS
+#define N_SEATS 4
+
+static struct sf_seat seats[N_SEATS];
+static unsigned n_set[N_SEATS];
+static uint64_t now_ns = 1000 * MS, cpu_ns, cost_ns;
+
+void __wrap_sf_rearm(struct sf_seat *seat, uint64_t period_ns);
+uint64_t __wrap_sf_raw_thread_cpu_ns(void);
+
+void __wrap_sf_rearm(struct sf_seat *seat, uint64_t period_ns)
+{
+	assert_int_equal(period_ns, atomic_load(&seat->period_ns));
+	n_set[seat - seats]++;
+	cpu_ns += cost_ns;
+}
+
+uint64_t __wrap_sf_raw_thread_cpu_ns(void)
+{
+	return cpu_ns;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	sf_inside.clocks_apart = sf_inside.jitter = true;
+	for (unsigned i = 0; i < N_SEATS; i++) {
+		seats[i] = (struct sf_seat){ 0 };
+		atomic_store(&seats[i].flags, SF_SEAT_PERF);
+		atomic_store(&seats[i].clock, 7);
+		atomic_store(&seats[i].period_ns, PERIOD_NS);
+		atomic_store(&seats[i].set_ns, PERIOD_NS);
+		n_set[i] = 0;
+	}
+	now_ns += 3600 * 1000 * MS; /* what was paid for before is long ago */
+	return 0;
+}
+
+/* So many looks, ten a second, at all. */
+static void look(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		now_ns += 100 * MS;
+		for (unsigned k = 0; k < N_SEATS; k++)
+			sf_agent_clock_tune(&seats[k], now_ns);
+	}
+}
+
+static void cheap_ones_are_set_at_each_look(void **state)
+{
+	(void)state;
+	cost_ns = 10 * US;
+	look(100);
+	for (unsigned i = 0; i < N_SEATS; i++)
+		assert_int_equal(n_set[i], 100);
+}
+
+static void dear_ones_have_their_share(void **state)
+{
+	unsigned sum = 0;
+
+	(void)state;
+	cost_ns = 3 * MS;
+	look(1000);
+	for (unsigned i = 0; i < N_SEATS; i++)
+		sum += n_set[i];
+	assert_in_range(sum * cost_ns, 100000 * MS / 400 - 2 * cost_ns, 100000 * MS / 400 + 2 * cost_ns);
+}
+
+static void another_period_is_set_at_once(void **state)
+{
+	(void)state;
+	cost_ns = 3 * MS;
+	look(1);
+	for (unsigned i = 0; i < N_SEATS; i++)
+		n_set[i] = 0;
+	atomic_store(&seats[2].period_ns, 2 * PERIOD_NS);
+	look(1);
+	assert_int_equal(n_set[2], 1);
+	assert_int_equal(atomic_load(&seats[2].set_ns), 2 * PERIOD_NS);
+	assert_int_equal(n_set[0] + n_set[1] + n_set[3], 0);
+}
+
+static void without_jitter_only_that(void **state)
+{
+	(void)state;
+	sf_inside.jitter = false;
+	cost_ns = 10 * US;
+	look(10);
+	for (unsigned i = 0; i < N_SEATS; i++)
+		assert_int_equal(n_set[i], 0);
+	atomic_store(&seats[1].period_ns, 2 * PERIOD_NS);
+	look(10);
+	assert_int_equal(n_set[1], 1);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup(fn, set_up)
+	const struct CMUnitTest tests[] = {
+		TEST(cheap_ones_are_set_at_each_look),
+		TEST(dear_ones_have_their_share),
+		TEST(another_period_is_set_at_once),
+		TEST(without_jitter_only_that),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
