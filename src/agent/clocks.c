@@ -12,11 +12,10 @@
 
 /*
  * The kernel sets a perf clock on the CPU of its thread, and whoever asks spins until that CPU has answered. Where that is a virtual
- * one that does not run just then it takes milliseconds: in one javac it was 5 % of all CPU time. So where only jitter
- * asks for it, it takes one part of so many; what it may have taken is saved up for so long.
+ * one that does not run just then it takes milliseconds: in one javac it was 5 % of all CPU time. So each clock may take one
+ * part of so many of the sampler's time. Only one that is to ring less often does not wait.
  */
-#define JITTER_SHARE 400
-#define JITTER_BURST_NS UINT64_C(200000000)
+#define SHARE 1000
 
 const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 	&sf_agent_clock_perf,
@@ -108,27 +107,17 @@ bool sf_agent_clock_lives(struct sf_seat *seat)
 	return false;
 }
 
-/* The sampler's alone: until when no clock is set for jitter, where that is not in the past. */
-static uint64_t jitter_ns;
-
-static void pay_for_jitter(uint64_t now_ns, uint64_t cost_ns)
-{
-	if (now_ns > JITTER_BURST_NS && jitter_ns < now_ns - JITTER_BURST_NS)
-		jitter_ns = now_ns - JITTER_BURST_NS;
-	jitter_ns += cost_ns * JITTER_SHARE;
-}
-
-void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns)
+void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns, uint64_t *spared_ns)
 {
 	const uint64_t period_ns = atomic_load(&seat->period_ns);
-	const bool changed = atomic_load(&seat->set_ns) != period_ns;
+	const uint64_t set_ns = atomic_load(&seat->set_ns);
 	uint64_t before_ns;
 
 	if (!sf_rearm_is_remote(seat) || atomic_load(&seat->clock) < 0 ||
-	    (!changed && (!sf_inside.jitter || now_ns < jitter_ns)))
+	    (period_ns == set_ns && !sf_inside.jitter) || (period_ns <= set_ns && now_ns < *spared_ns))
 		return;
 	before_ns = sf_raw_thread_cpu_ns();
 	sf_rearm(seat, period_ns);
-	pay_for_jitter(now_ns, sf_raw_thread_cpu_ns() - before_ns);
+	*spared_ns = now_ns + (sf_raw_thread_cpu_ns() - before_ns) * SHARE;
 	atomic_store(&seat->set_ns, period_ns);
 }

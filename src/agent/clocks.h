@@ -51,10 +51,10 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *
 void sf_agent_clock_disarm(struct sf_seat *seat);
 /*
  * For the sampler, now and then, while a thread runs: where handlers cannot set its clock
- * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for; for jitter
- * alone as often as that is cheap.
+ * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for; unless it
+ * is to ring less often, as often as that is cheap: *spared_ns, 0 at first, says when again.
  */
-void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns);
+void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns, uint64_t *spared_ns);
 /*
  * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
  * clock.

@@ -154,7 +154,7 @@ static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread
 	thread->sampled_asleep = false;
 	thread->cpu_ns = cpu_ns;
 	look_at_clock(agent, thread, cpu_ns);
-	sf_agent_clock_tune(thread->seat, now_ns);
+	sf_agent_clock_tune(thread->seat, now_ns, &thread->clock_spared_ns);
 	if (wants_wall(agent))
 		sf_asleep_sample(agent, thread, now_ns);
 }
