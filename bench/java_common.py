@@ -118,12 +118,15 @@ def again_and_again(words):
 # --- running ------------------------------------------------------------------------------------------------------
 
 
+around = []     # words in front of each command
+
+
 class JavaRun(Run):
     """A Run of which the times are those of the JVM, not of a profiler around it."""
 
     def __init__(self, command, environment, file):
         self.said_usage = new_file("usage")
-        super().__init__(command, {"LD_PRELOAD": USAGE, "SF_BENCH_USAGE": self.said_usage, **environment}, file)
+        super().__init__([*around, *command], {"LD_PRELOAD": USAGE, "SF_BENCH_USAGE": self.said_usage, **environment}, file)
         lines = [line.split() for line in open(self.said_usage)]
         user, system, self.wall = max(([float(word) for word in line[1:]] for line in lines if line[0] in ("javac", "java")))
         self.seconds = user + system
