@@ -218,7 +218,7 @@ static void rest(struct sf_capture *capture, bool skip)
 {
 	const bool known = !skip && wait_for_any(capture);
 
-	capture->knocked = !known || capture->pause || capture->polled.items[0].revents;
+	capture->knocked = !known || capture->polled.items[0].revents;
 	for (size_t i = 0; i < capture->agents.n; i++)
 		capture->agents.items[i]->spoke = !known || capture->polled.items[i + 1].revents;
 }
