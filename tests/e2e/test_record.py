@@ -71,7 +71,8 @@ def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
     if os.cpu_count() >= 16:
         pytest.skip("some of so many CPUs stay idle, and one thread cannot take a twentieth of them")
     def held(name, *more):
-        done, recording = stillframe.record(tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 1, 16)
+        done = stillframe("record", "-o", tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 1, 16)
+        recording = Recording(tmp_path / name)
         assert done.status == 0, done
         said = re.search(r"each busy thread was held \d+ times a second, not 8000: ([^(]*)", " ".join(done.err.split()))
         assert said, done
@@ -324,8 +325,10 @@ def test_musl(stillframe, target, tmp_path):
     ("alloca_vla", ["spin"]), ("altstack_signal", ["spin"]), ("ucontext_coroutines", ["spin"]), ("tailcalls", ["spin"]),
     ("cpp_throw", ["spin"]), ("vdso_clock", []), ("plt_lazy", ["PLUGIN"])])
 def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arguments):
+    """Some 1 % of cpp_throw's are not: libgcc puts the registers of where it goes on to where its own frame has saved its caller's (gcc:
+    libgcc/unwind-dw2.c, uw_install_context_1)."""
     t = target(name, *[path_of("plugin.so") if word == "PLUGIN" else word for word in arguments])
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", "-F", "499")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "3s" if name == "cpp_throw" else "1s", "-F", "499")
     assert done.status == 0, done
     # Samples, not their ticks: where it waits for a CPU, one place stands for many.
     ends = dict(recording.rows("SELECT e.word, count(*) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
