@@ -101,6 +101,7 @@ class Stillframe:
     """Runs it; each run has a time limit, and a run that does not end is a failure."""
 
     path = STILLFRAME
+    usual = ("--max-cost", "50")   # for record()
 
     def __init__(self, cwd):
         self.cwd = cwd
@@ -123,20 +124,21 @@ class Stillframe:
                     (err or b"").decode(errors="replace"))
 
     def record(self, output, *arguments, **how):
-        """Records, checks the recording, returns (Done, Recording). What ptrace may take of a busy machine, which these tests run
-        on, has tests of its own, which say so: with 2 % of it others would have too few samples."""
+        """Records, checks the recording, returns (Done, Recording). ptrace may take half of a busy machine, which these tests run
+        on: with 2 % of it many would have too few samples. Those of what it may take, and of the promises, leave it at that."""
         own = list(arguments[:arguments.index("--")] if "--" in arguments else arguments)
         if not {"-e", "--engine", "--max-cost"} & set(own):
-            arguments = ("--max-cost", "50", *arguments)
+            arguments = (*self.usual, *arguments)
         done = self("record", "-o", output, *arguments, **how)
         return done, Recording(output)
 
     def record_until(self, output, ticks, *arguments, seconds=120, **how):
-        """Records, and ends it by SIGINT when so many ticks are samples: as many on a busy machine as on an idle one."""
+        """Records, and ends it by SIGINT when so many ticks are samples: as many on a busy machine as on an idle one. Or when what
+        stands for them says so, a function of the recording's path."""
         process = self.start("record", "-o", output, *arguments, **how)
 
         def enough():
-            return process.poll() is not None or ticks_so_far(output) >= ticks
+            return process.poll() is not None or (ticks(output) if callable(ticks) else ticks_so_far(output) >= ticks)
         until(enough, "%s ticks are samples" % ticks, seconds, 0.1)
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

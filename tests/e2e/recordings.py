@@ -15,6 +15,13 @@ def ticks_so_far(path):
         return 0
 
 
+def of_the_three(shares):
+    """busy_split's three functions, of what they took together: starting and calibrating are none of theirs."""
+    three = {name: shares.get(name, 0) for name in ("spin_sixty", "spin_thirty", "spin_ten")}
+    total = sum(three.values()) or 1
+    return {name: share / total for name, share in three.items()}
+
+
 class Recording:
     """A recording, read by plain SQL as docs/recording.md describes it."""
 
@@ -106,7 +113,7 @@ class Report:
 
     def __init__(self, stillframe, path):
         assert os.path.exists(path), "no recording was written: %s" % path
-        self.path = path
+        self.stillframe, self.path = stillframe, path
         self.json = json.loads(stillframe("report", "--json", path).ok().out)
         self.check()
 
@@ -139,6 +146,13 @@ class Report:
 
     def total_shares(self):
         return self.shares("total_ns")
+
+    def worth(self):
+        """As how many samples of one weight these tell (Kish's effective sample size): where a machine was too busy to sample for
+        a while, one sample speaks for much."""
+        told = json.loads(self.stillframe("export", self.path, "-f", "speedscope", "--clock", "cpu", "-o", "-").ok().out)
+        weights = [weight for profile in told["profiles"] for weight in profile["weights"]]
+        return sum(weights) ** 2 / sum(weight * weight for weight in weights)
 
     def shares(self, which):
         sums = {}

@@ -429,13 +429,32 @@ def java_in(pid):
     return None
 
 
-def late_ends(path):
-    """How the stacks of the second half of a recording ended."""
-    found = collections.Counter()
-    for word, ticks in sqlite3.connect(path).execute(
-            'SELECT word, ticks FROM samples JOIN ends ON ends.id = "end" WHERE time_ns > (SELECT max(time_ns) / 2 FROM samples)'):
-        found[word] += ticks
-    return found
+def ends_since(path, time_ns=None):
+    """How its stacks ended since then, or in its last tenth of a second; and when the last sample was taken."""
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        last_ns = db.execute("SELECT coalesce(max(time_ns), 0) FROM samples").fetchone()[0]
+        rows = db.execute('SELECT word, sum(ticks) FROM samples JOIN ends ON ends.id = "end" WHERE time_ns > ? GROUP BY word',
+                          (last_ns - 100_000_000 if time_ns is None else time_ns,))
+        return collections.Counter(dict(rows.fetchall())), last_ns
+
+
+class ManyWhole:
+    """Enough is when stacks have become whole, as where the agent sees nobody's tables and has to build its own, and as many
+    ticks as asked for have come since."""
+
+    def __init__(self, ticks):
+        self.ticks, self.since_ns = ticks, None
+
+    def __call__(self, path):
+        try:
+            ends, last_ns = ends_since(path, self.since_ns)
+        except sqlite3.OperationalError:   # not there yet, or just being written
+            return False
+        if self.since_ns is not None:
+            return sum(ends.values()) >= self.ticks
+        if set(ends) == {"root"} and sum(ends.values()) > 10:
+            self.since_ns = last_ns
+        return False
 
 
 @pytest.mark.skipif(not ROOT, reason="needs root, for a container")
@@ -453,11 +472,11 @@ def test_a_container(stillframe, target, jdk, engine, tmp_path):
         assert pid and re.search(r"^NSpid:\t%d\t1$" % pid, open("/proc/%d/status" % pid).read(), re.M)
         before = set(os.listdir("/tmp"))   # also what a JVM left behind that was killed, of the same id by chance
         path = str(tmp_path / "r.sfr")
-        stillframe.record_until(path, 1500, "-p", pid, "-e", engine, "-F", "200hz")
+        enough = ManyWhole(400)
+        stillframe.record_until(path, enough, "-p", pid, "-e", engine, "-F", "200hz")
         stacks = Stacks(path)
-        # The agent sees nobody's tables and builds its own, which on a busy machine takes some of the first half.
-        late = late_ends(path)
-        assert sum(late.values()) > 100 and late["root"] >= 0.99 * sum(late.values()) - 3, (late, stacks.ends())
+        ends, _ = ends_since(path, enough.since_ns)
+        assert sum(ends.values()) >= 400 and ends["root"] >= 0.99 * sum(ends.values()) - 3, (ends, stacks.ends())
         chain = stacks.ticks(lambda name, stack, end: name == "worker-with-a-long-name-chain" and
                              "Demo.chain" in [frame[0] for frame in stack])
         assert chain > 20, chain

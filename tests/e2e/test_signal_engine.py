@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AGENT, PROGRAMS, STILLFRAME, need_root
 from processes import Target, cpu_of, read, until
-from recordings import Recording
+from recordings import Recording, of_the_three
 
 BUSY = os.path.join(PROGRAMS, "busy_split")
 
@@ -49,10 +49,10 @@ def sockets(pid):
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_a_command(stillframe, tmp_path, walk):
     """Its CPU time, where it was spent, and whole stacks; and its own status and output are left alone."""
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "--", BUSY, 1)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--walk", walk, "-F", "499", "--", BUSY, 1)
     assert done.status == 0, done
     assert "total_seconds" in done.out and "by signal (%s walk)" % walk in done.err, done
-    shares = recording.self_shares()
+    shares = of_the_three(recording.self_shares())
     assert abs(shares["spin_sixty"] - 0.6) < 0.15 and abs(shares["spin_ten"] - 0.1) < 0.1, shares
     recording.assert_accounts()
     whole = recording.stacks_of("main")

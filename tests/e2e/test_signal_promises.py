@@ -12,7 +12,7 @@ import pytest
 
 from conftest import AGENT, HERE, LONG, PROGRAMS, need, need_root
 from processes import in_one_of
-from recordings import Recording, Report
+from recordings import Recording, Report, of_the_three
 
 WALKS = ("sampler", "handler")
 PATIENCE = 3600 if LONG else 240   # for the storms, whose length depends on the machine
@@ -317,12 +317,12 @@ def test_sleepers_all_wake_as_they_should(inside):
 
 @pytest.mark.parametrize("walk, clock", chosen(WALKS, ["perf", "timer", "tick"]) + ([] if LONG else [("sampler", "timer")]))
 def test_a_known_split(inside, walk, clock):
-    """60, 30 and 10 % by the program's own clock, within four standard deviations of so many samples."""
+    """60, 30 and 10 % by the program's own clock, within four standard deviations of what so many samples are worth."""
     ran = inside("busy_split", seconds(2, 30), options="rate=999hz,walk=%s,cpu-clock=%s" % (walk, clock), timeout=120).ok()
-    truth, shares = numbers(ran.said), ran.report.self_shares()
-    for name in ("spin_sixty", "spin_thirty", "spin_ten"):
-        error = 4 * (truth[name] * (1 - truth[name]) / ran.report.samples) ** 0.5
-        assert abs(shares.get(name, 0) - truth[name]) < error, (name, error, truth, shares)
+    truth, shares, worth = numbers(ran.said), of_the_three(ran.report.self_shares()), ran.report.worth()
+    for name, share in shares.items():
+        error = 4 * (truth[name] * (1 - truth[name]) / worth) ** 0.5
+        assert abs(share - truth[name]) < error, (name, error, worth, truth, shares)
     assert ran.report.samples > 250
     ran.report.assert_accounts()
 
