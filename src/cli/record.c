@@ -42,16 +42,26 @@ static void end_recording(int signal_number)
 	sf_session_stop();
 }
 
+static bool is_ignored(int signal_number)
+{
+	struct sigaction action;
+
+	return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /*
  * The end of a terminal and a disk quota are ends of the recording too. After the first, the
- * default action is back, so that a second Ctrl-C ends stillframe itself.
+ * default action is back, so that a second Ctrl-C ends stillframe itself. With nohup(1) the end of a
+ * terminal is none; a script's "&" means nothing of the kind, though it ignores SIGINT and SIGQUIT.
  */
 static void catch_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		sf_alarm_handle_once(ends[i], end_recording);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		if (ends[i] != SIGHUP || !is_ignored(SIGHUP))
+			sf_alarm_handle_once(ends[i], end_recording);
+	}
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 }

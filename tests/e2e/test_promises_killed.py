@@ -20,6 +20,11 @@ from recordings import Recording
 DEATHS = 1000 if LONG else 60
 
 
+def hears_hangups():
+    """Also where the tests were started with nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def has_begun(path):
     """It has been written to its file once. Who dies in the midst of that first time leaves none."""
     return path.exists() and path.stat().st_size > 0 and not os.path.exists(str(path) + "-journal")
@@ -28,7 +33,7 @@ def has_begun(path):
 def die(stillframe, target, output, how, begun, seconds):
     """One recording that ends badly, `seconds` after its start, or after its file has begun."""
     process = stillframe.start("record", "-p", target.pid, "-F", "1khz", "--blocked-rate", "100", "-o", output,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=hears_hangups)
     if begun:
         until(lambda: process.poll() is not None or has_begun(output), "the recording begins", 30)
     time.sleep(seconds)
@@ -90,6 +95,7 @@ def test_terminal_closed(stillframe, target, tmp_path):
         output = tmp_path / ("r%d.sfr" % turn)
         child, terminal = pty.fork()
         if child == 0:
+            hears_hangups()
             os.execv(stillframe.path, [stillframe.path, "record", "-p", str(t.pid), "-o", str(output)])
         until(lambda: has_begun(output), "the recording begins", 30)
         time.sleep(random.Random(turn).uniform(0, 0.5))

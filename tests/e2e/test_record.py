@@ -82,8 +82,9 @@ def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
 
     def is_limited():
         few, many = held("few.sfr"), held("many.sfr", "--max-cost", "100")
+        # Where others take the CPUs away there is not much more to be had without the limit.
         return (few[0] < 8000 and few[1].startswith("more often would take over 2 %") and
-                many[0] > 3 * few[0] and many[1] == "the CPUs were too busy for more"), (few, many)
+                many[0] > 1.3 * few[0] and many[1] == "the CPUs were too busy for more"), (few, many)
     in_one_of(3, is_limited)
 
 
@@ -262,6 +263,23 @@ def test_interrupt_ends_the_recording_not_the_target(stillframe, target, tmp_pat
     recording = Recording(tmp_path / "r.sfr")
     assert recording.value("SELECT complete FROM session") == 1
     assert recording.ticks > 50
+
+
+def test_with_nohup_the_end_of_the_terminal_is_none(stillframe, target, tmp_path):
+    """A SIGHUP that was ignored at the start stays so; a SIGINT is heard also by what a script starts with &, as it is by perf."""
+    def started_so():
+        for each in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)
+
+    t = target("deep", 10, "spin")
+    process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "r.sfr", preexec_fn=started_so)
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > 50, "it is sampled", 60)
+    process.send_signal(signal.SIGHUP)
+    before = ticks_so_far(tmp_path / "r.sfr")
+    until(lambda: ticks_so_far(tmp_path / "r.sfr") > before + 200, "it goes on", 60)
+    process.send_signal(signal.SIGINT)
+    assert stillframe.wait(process, 20).status == 0
+    assert Recording(tmp_path / "r.sfr").value("SELECT complete FROM session") == 1
 
 
 def test_interrupt_from_the_terminal_reaches_the_command_once(stillframe, tmp_path):
