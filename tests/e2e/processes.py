@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What /proc says of processes, waiting for what must come about, and targets: programs to look at."""
+import contextlib
 import os
 import subprocess
 import time
@@ -151,4 +152,6 @@ class Target:
             self.process.kill()
         self.process.wait(60)
         self.process.stdout.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink("/tmp/.java_pid%d" % self.pid)   # a JVM that is killed leaves the socket that it could be attached to by
         return held
