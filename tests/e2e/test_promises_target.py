@@ -284,9 +284,9 @@ def assert_few_partial(said):
     test_the_table_can_fail); the rare case must stay rare."""
     rows = re.findall(r"^(.*\S) +short +(\d+) calls.* (\d+) partial", said, re.M)
     assert len(rows) == 3, said
-    shares = [int(partial) / max(int(calls), 1) for _, calls, partial in rows]
-    # Each row has few calls, and on a busy machine one that is woken often waits for a CPU before it sleeps again.
-    assert max(shares) < 3 / 4 and sum(shares) / 3 < 1 / 2, told(said)
+    for name, calls, partial in rows:
+        assert int(partial) < int(calls) / 2, told(said)
+
 
 
 def test_no_call_fails(stillframe, target, tmp_path):

@@ -71,7 +71,7 @@ def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
     if os.cpu_count() >= 16:
         pytest.skip("some of so many CPUs stay idle, and one thread cannot take a twentieth of them")
     def held(name, *more):
-        done = stillframe("record", "-o", tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 1, 16)
+        done = stillframe("record", "-o", tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 0.6, 16)
         recording = Recording(tmp_path / name)
         assert done.status == 0, done
         said = re.search(r"each busy thread was held \d+ times a second, not 8000: ([^(]*)", " ".join(done.err.split()))
@@ -81,10 +81,10 @@ def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
         return recording.value("SELECT count(*) FROM samples") / counted, said[1].strip()
 
     def is_limited():
-        few, many = held("few.sfr"), held("many.sfr", "--max-cost", "100")
-        # Where others take the CPUs away there is not much more to be had without the limit.
-        return (few[0] < 8000 and few[1].startswith("more often would take over 2 %") and
-                many[0] > 1.3 * few[0] and many[1] == "the CPUs were too busy for more"), (few, many)
+        # 1 %, the least: where others take the CPUs away, three times what 2 % allow is not to be had without a limit either.
+        usual, few, many = held("usual.sfr"), held("few.sfr", "--max-cost", "1"), held("many.sfr", "--max-cost", "100")
+        return (usual[0] < 8000 and usual[1].startswith("more often would take over 2 %") and
+                many[0] > 3 * few[0] and many[1] == "the CPUs were too busy for more"), (usual, few, many)
     in_one_of(3, is_limited)
 
 

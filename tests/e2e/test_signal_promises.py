@@ -47,15 +47,17 @@ def test_ten_thousand_threads_a_second(inside, walk):
     """Threads of a few microseconds: the program keeps its pace, and what was due is accounted for."""
     length = seconds(1.5, 120)
 
-    def keeps_pace():
+    def paces():
         alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
         ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
         ran.report.assert_accounts(0.1, 0.1)
-        # Where it does not keep its pace even alone, others want the CPUs: each time that our threads wake there it may lose its
-        # turn to them, and it was seen to make a quarter. Then only a crawl can be told.
-        bound = 0.5 if alone["made"] > 0.95 * length * 10000 else 0.1
-        return numbers(ran.said)["made"] > alone["made"] * bound, (alone["made"], numbers(ran.said)["made"])
-    in_one_of(3, keeps_pace)
+        return alone["made"], numbers(ran.said)["made"]
+    rounds = []
+    while len(rounds) < 3 and not any(beside > 0.5 * alone for alone, beside in rounds):
+        rounds.append(paces())
+    # Where it never kept its pace even alone, others wanted the CPUs: so it was seen to make a quarter beside us. Only a crawl can be told then.
+    busy = all(alone < 0.95 * length * 10000 for alone, _ in rounds)
+    assert any(beside > (0.1 if busy else 0.5) * alone for alone, beside in rounds), rounds
 
 
 @by_both_walks
