@@ -37,6 +37,7 @@
 #define FORK_LOOK_NS 1000000u
 #define TURN_WAIT_NS 500000000u
 #define LOOK_NS 100000u
+#define PATIENCE_NS 50000000u   /* more than a sampler takes to come, and not yet a hang */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool running;
@@ -108,6 +109,7 @@ static bool prepare_inside(struct sf_error *err)
 	sf_inside.arch = sf_arch_host();
 	sf_inside.jitter = true;
 	sf_inside.kernel_tick_ns = sf_agent_clock_tick_ns();
+	sf_inside.patience_ns = PATIENCE_NS;
 	sf_inside.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
 			      1000000000000u / agent.options.rate_mhz;
 	return sf_inside.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");

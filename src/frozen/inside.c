@@ -21,7 +21,6 @@
 
 struct sf_inside sf_inside;
 
-#define PATIENCE_NS UINT64_C(50000000) /* that a thread stands for a sampler that does not come */
 /*
  * What a tick costs its thread besides our handler: the interrupt, the kernel's frame, the way
  * back. It cannot be measured from inside. On a small virtual machine it was 2 us for a bare signal
@@ -160,7 +159,7 @@ static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucon
 
 static void stand(struct sf_slot *slot, const struct tick *tick)
 {
-	if (!sf_slot_stand(slot, &sf_inside.bell, PATIENCE_NS))
+	if (!sf_slot_stand(slot, &sf_inside.bell, sf_inside.patience_ns))
 		lose_tick(tick, SF_LOSS_LATE);
 }
 
@@ -218,7 +217,7 @@ static bool is_wanted(const struct tick *tick)
 static void sample_judged(struct sf_slot *slot, struct tick *tick, const void *ucontext)
 {
 	const enum sf_judged judged =
-		sf_weight_ask(tick->seat, tick->entered_ns, &sf_inside.bell, PATIENCE_NS);
+		sf_weight_ask(tick->seat, tick->entered_ns, &sf_inside.bell, sf_inside.patience_ns);
 
 	if (judged == SF_JUDGED_NOT) {
 		sf_slot_leave(slot);

@@ -63,6 +63,7 @@ struct sf_inside {
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
+	uint64_t patience_ns;              /* that a thread stands for a sampler that does not come */
 	bool     clocks_apart;             /* perf descriptors are in the sampler's own table: no
 					    * handler sets them */
 

@@ -3,7 +3,7 @@
  * A program that knows which number its next descriptor gets: the lowest that is free (open(2)), as those do that
  * close 0 and open their input. Threads come and go, run and sleep meanwhile.
  *
- * in_lowest SECONDS          status 0: it always was that number
+ * in_lowest CPU-SECONDS      status 0: it always was that number
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,8 +41,7 @@ static void *start_others(void *arg)
 
 int main(int argc, char **argv)
 {
-	double seconds = argument(argc, argv, 1, 2);
-	int64_t start = now_ns();
+	double cpu_seconds = argument(argc, argv, 1, 2);
 	unsigned long turns = 0, others = 0;
 	pthread_t threads[2];
 	int fd, expected;
@@ -51,7 +50,7 @@ int main(int argc, char **argv)
 	pthread_create(&threads[1], NULL, start_others, NULL);
 	expected = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	close(expected);
-	for (; lasts(start, seconds); turns++) {
+	for (; works(cpu_seconds); turns++) {
 		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		others += fd != expected;
 		close(fd);

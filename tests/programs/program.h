@@ -72,6 +72,12 @@ static inline bool lasts(int64_t start_ns, double seconds)
 	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) < (int64_t)(seconds * NS_PER_S / 4);
 }
 
+/* Whether a process that is to use so much CPU time goes on: a busy machine makes that longer, and no less of it. */
+static inline bool works(double cpu_seconds)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) < (int64_t)(cpu_seconds * NS_PER_S);
+}
+
 /* argv[index] as a number, or `otherwise`. */
 static inline double argument(int argc, char **argv, int index, double otherwise)
 {

@@ -80,6 +80,7 @@ bool sf_rig_start(enum sf_inside_mode mode, uint64_t ring_size)
 	sf_inside.signal = SF_RIG_SIGNAL;
 	sf_inside.arch = sf_arch_host();
 	sf_inside.jitter = true;
+	sf_inside.patience_ns = SF_RIG_PATIENCE_NS;
 	sf_inside.seats = pages(SF_SEATS * sizeof(struct sf_seat));
 	sf_inside.map = read_maps();
 	if (!sf_self_probe(&sf_inside.access) || !make_slots() || !sf_inside.seats)

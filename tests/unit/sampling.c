@@ -83,6 +83,7 @@ static void fill_inside(const struct sf_agent_options *options,
 	sf_inside.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
 	sf_inside.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
 	sf_inside.jitter = true;
+	sf_inside.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
 	sf_inside.n_foreign = sf_inside.n_late = sf_inside.n_no_slot = sf_inside.n_backed_off = 0;
 }
 

@@ -23,6 +23,7 @@
 #include "inside_rig.h"
 
 #define MS UINT64_C(1000000)
+#define S (1000 * MS)
 #define RING (1u << 20)
 
 static volatile sig_atomic_t n_foreign_calls;
@@ -261,10 +262,13 @@ static void test_weights(void **state)
 			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
 }
 
-/* As a sampler asks it that woke 5 ms ago, when the thread had waited for a CPU for so much less than by now. */
+/*
+ * As a sampler asks it that woke 50 s ago, when the thread had waited for a CPU for so much less than by now. On a busy
+ * machine it does wait, and a while goes by until somebody looks: seconds are more than that.
+ */
 static void ask(struct sf_seat *seat, uint64_t waited_ns)
 {
-	uint64_t asked_ns = sf_raw_now_ns() - 5 * MS, wait_ns = 0;
+	uint64_t asked_ns = sf_raw_now_ns() - 50 * S, wait_ns = 0;
 	uint32_t generation;
 
 	assert_true(sf_raw_wait_ns((int32_t)sf_raw0(SYS_gettid), &wait_ns));
@@ -289,7 +293,7 @@ static void test_who_waited_is_weighed_so(void **state)
 	assert_true(burnt_ns > 0);
 	burn(3 * MS);
 	atomic_store(&seat->waited_ns, 7 * MS);
-	ask(seat, 1000 * MS);
+	ask(seat, 1000 * S);
 	assert_int_equal(sf_rig_sums[1].n_samples, 2);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, burnt_ns);
 	assert_int_equal(seat->spoken_ns, burnt_ns);
@@ -302,7 +306,7 @@ static void test_who_waited_is_weighed_so(void **state)
 	/* A wait that began when the sampler woke is the sampler's doing. */
 	burn(3 * MS);
 	burnt_ns = seat->spoken_ns;
-	ask(seat, 2 * MS);
+	ask(seat, 2 * S);
 	assert_true(seat->spoken_ns >= burnt_ns + 3 * MS);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
 	stop_asking(sampler);
@@ -315,6 +319,7 @@ static void test_nobody_weighs(void **state)
 	struct sf_seat *seat = sf_rig_enter(1, 0);
 
 	(void)state;
+	sf_inside.patience_ns = 10 * MS;
 	burn(MS);
 	atomic_store(&seat->waited_ns, 77);
 	ask(seat, 0);
@@ -387,6 +392,7 @@ static void test_nobody_comes(void **state)
 	struct sf_seat *seat = sf_rig_enter(1, 0);
 
 	(void)state;
+	sf_inside.patience_ns = 10 * MS;
 	tick();
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_LATE], 1);
