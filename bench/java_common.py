@@ -193,11 +193,17 @@ def seen_by_async_profiler(ran):
     return total, broken / max(total, 1)
 
 
+# JFR's samplers look at threads that run Java code; of a javac's those of the compilers use more CPU time. A row of the same threads.
+JAVA_ONLY = ("--threads", "^main$")
+
+
 def java_profilers():
     """[(name, how to run under it, what it saw)], those that are here."""
     found = [("stillframe, ptrace", record("ptrace"), seen_by_us),
              ("stillframe, signal, walk=sampler", record("signal", "--walk", "sampler"), seen_by_us),
-             ("stillframe, signal, walk=handler", record("signal", "--walk", "handler"), seen_by_us)]
+             ("stillframe, signal, walk=handler", record("signal", "--walk", "handler"), seen_by_us),
+             ("stillframe, signal, walk=sampler, Java's threads", record("signal", "--walk", "sampler", *JAVA_ONLY), seen_by_us),
+             ("stillframe, signal, walk=handler, Java's threads", record("signal", "--walk", "handler", *JAVA_ONLY), seen_by_us)]
     if VERSION >= 17:
         found += [("JFR, ExecutionSample", flight_recorder("jdk.ExecutionSample", "period"),
                    seen_by_flight_recorder("jdk.ExecutionSample", "jdk.NativeMethodSample"))]
