@@ -64,7 +64,7 @@ uint64_t sf_pace_next(struct sf_pace *pace, const struct sf_pace_clocks *clocks,
 	pace->n_ticks++;
 	if (paid_ns <= next_ns)
 		return next_ns;
-	pace->n_late++;
+	pace->late_ns += paid_ns - next_ns;
 	pace->late_share = pace->share;
 	return paid_ns;
 }

@@ -34,8 +34,9 @@ struct sf_pace {
 	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what had been taken */
 	uint64_t looked_ns, idle_ns;   /* at the last look at the machine: the time, and how long CPUs had been idle */
 	int64_t  debt_ns;        /* of CPU time; below 0: saved up */
-	uint64_t n_ticks, n_late;
-	unsigned late_share;     /* the share that the last late tick waited for */
+	uint64_t n_ticks;
+	uint64_t late_ns;        /* by how much ticks were put off, all together ... */
+	unsigned late_share;     /* ... and the share that the last one of these waited for */
 };
 
 #define SF_PACE_PERCENT 5       /* of all CPUs, while some are idle ... */

@@ -262,7 +262,10 @@ static void hold_until_over(void *arg)
 	sf_alarm_close();
 }
 
-/* Told where the limit delayed more than a tick in ten, or half of them are missing for want of a CPU. */
+/*
+ * Told where the limit put ticks off for a tenth of the time: on a busy machine these may be few, each for long. Or where
+ * half of all are missing for want of a CPU.
+ */
 static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
 		      struct sf_error *err)
 {
@@ -272,7 +275,7 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 
 	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
 		return true;
-	if (pace->n_late > pace->n_ticks / 10)
+	if (pace->late_ns > capture->sampled_ns / 10)
 		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (the "
 			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
 			 pace->late_share);

@@ -22,6 +22,12 @@ def of_the_three(shares):
     return {name: share / total for name, share in three.items()}
 
 
+def worth_of(weights):
+    """As how many samples of one weight these tell (Kish's effective sample size): where a machine was too busy to sample for
+    a while, one sample speaks for much."""
+    return sum(weights) ** 2 / (sum(weight * weight for weight in weights) or 1)
+
+
 class Recording:
     """A recording, read by plain SQL as docs/recording.md describes it."""
 
@@ -94,6 +100,9 @@ class Recording:
         total = self.value("SELECT sum(%s) FROM samples" % clock) or 1
         return {name: weight / total for name, weight in rows}
 
+    def worth(self):
+        return worth_of([weight for weight, in self.rows("SELECT cpu_ns FROM samples")])
+
     def stacks_of(self, function):
         """The stacks (lists of names, innermost first) on which this function is, with their sample counts."""
         stacks = {}
@@ -148,11 +157,8 @@ class Report:
         return self.shares("total_ns")
 
     def worth(self):
-        """As how many samples of one weight these tell (Kish's effective sample size): where a machine was too busy to sample for
-        a while, one sample speaks for much."""
         told = json.loads(self.stillframe("export", self.path, "-f", "speedscope", "--clock", "cpu", "-o", "-").ok().out)
-        weights = [weight for profile in told["profiles"] for weight in profile["weights"]]
-        return sum(weights) ** 2 / sum(weight * weight for weight in weights)
+        return worth_of([weight for profile in told["profiles"] for weight in profile["weights"]])
 
     def shares(self, which):
         sums = {}

@@ -30,12 +30,12 @@ def test_known_split(stillframe, tmp_path):
     assert done.status == 0, done
     true = split_of(done.out)
     shares = recording.total_shares()
-    samples = recording.samples
-    assert samples > (10 if LONG else 4) * 499 * 0.9, "only %d samples" % samples
+    worth = recording.worth()
+    assert recording.samples > (10 if LONG else 4) * 499 * 0.9 and worth > 100, (recording.samples, worth)
     for name in ("spin_sixty", "spin_thirty", "spin_ten"):
         error = abs(shares.get(name, 0) - true[name])
-        statistical = 3 * (true[name] * (1 - true[name]) / samples) ** 0.5
-        assert error <= 0.01 + statistical, "%s: %.4f is %.4f (%d samples)" % (name, true[name], shares[name], samples)
+        statistical = 3 * (true[name] * (1 - true[name]) / worth) ** 0.5
+        assert error <= 0.01 + statistical, "%s: %.4f is %.4f (worth %d)" % (name, true[name], shares[name], worth)
     recording.assert_accounts()
     seen, lost, counted = recording.cpu()
     assert abs(seen + lost - true["total_seconds"]) < 0.05 * true["total_seconds"] + 0.1
@@ -66,24 +66,28 @@ def test_two_threads_are_seen_equally(stillframe, tmp_path):
     assert max(ratios) / min(ratios) <= 1.05, ratios
 
 
-def test_holding_takes_no_more_than_its_share(stillframe, tmp_path):
-    """Many busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
+def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
+    """Busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
     if os.cpu_count() >= 16:
         pytest.skip("some of so many CPUs stay idle, and one thread cannot take a twentieth of them")
+    # Deep stacks, which take a while to walk, and few threads, which leave a turn of the CPUs to who holds them: without a limit it
+    # takes forty times as much, and several times where others take the CPUs away.
+    t = target("deep", 300, "spin", os.cpu_count())
+
     def held(name, *more):
-        done = stillframe("record", "-o", tmp_path / name, "-F", "8khz", "--clock", "cpu", *more, "--", path_of("busy_split"), 0.6, 16)
+        done = stillframe("record", "-o", tmp_path / name, "-F", "8khz", "--clock", "cpu", "-d", "4s", *more, "-p", t.pid)
         recording = Recording(tmp_path / name)
         assert done.status == 0, done
+        recording.assert_accounts()
         said = re.search(r"each busy thread was held \d+ times a second, not 8000: ([^(]*)", " ".join(done.err.split()))
         assert said, done
-        seen, _, counted = recording.cpu()
-        assert seen > 0.8 * counted, (seen, counted, recording.losses(), done)
-        return recording.value("SELECT count(*) FROM samples") / counted, said[1].strip()
+        seen, _, counted = recording.cpu()   # what threads used since they were last held is lost
+        return recording.value("SELECT count(*) FROM samples") / counted, said[1].strip(), seen / counted
 
     def is_limited():
-        # 1 %, the least: where others take the CPUs away, three times what 2 % allow is not to be had without a limit either.
+        # 1 %, the least: the further from what can be had without a limit.
         usual, few, many = held("usual.sfr"), held("few.sfr", "--max-cost", "1"), held("many.sfr", "--max-cost", "100")
-        return (usual[0] < 8000 and usual[1].startswith("more often would take over 2 %") and
+        return (min(usual[2], few[2], many[2]) > 0.8 and usual[0] < 8000 and usual[1].startswith("more often would take over 2 %") and
                 many[0] > 3 * few[0] and many[1] == "the CPUs were too busy for more"), (usual, few, many)
     in_one_of(3, is_limited)
 

@@ -431,16 +431,17 @@ def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
     done, recording = stillframe.record(tmp_path / "p.sfr", "--engine", "ptrace", "-F", "999", "--", *command, timeout=120)
     assert done.status == 0, done
     outside = recording.self_shares()
+    top = {function: share for function, share in outside.items() if share > 0.15}
+    assert top, outside
     for walk in WALKS:
         ran = inside(command, options="rate=999hz,cpu-clock=perf,walk=" + walk, timeout=120).ok()
         shares = ran.report.self_shares()
         assert ran.report.samples > 50, ran.report.samples
-        # Two runs of one program differ by ten points in a function (its layout is another each time), so it is the same
-        # functions that must be on top; how exact shares are is for programs whose split is known.
-        top = [function for function, share in outside.items() if share > 0.15 * sum(outside.values())]
-        assert top, outside
-        found = sorted(shares, key=shares.get, reverse=True)[:5]
-        assert set(top) <= set(found), (walk, top, {function: round(shares[function], 3) for function in found})
+        # Two runs of one program differ by ten points in a function (its layout is another each time), so what takes most must take
+        # half as much here at least, but for what chance does; how exact shares are is for programs whose split is known.
+        for function, share in top.items():
+            chance = 3 * sum(share * (1 - share) / each.worth() for each in (recording, ran.report)) ** 0.5
+            assert shares.get(function, 0) > share / 2 - chance, (walk, function, share, chance, shares)
         root = ran.report.ended.get("root", 0) / ran.report.sample_ticks
         assert root > 0.97, (walk, ran.report.ended, ran.report.states, ran.report.waits)
 
