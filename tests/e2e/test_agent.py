@@ -234,9 +234,9 @@ def test_a_program_that_profiles_itself(stillframe, tmp_path):
     first.assert_accounts(0.05, 0.02)
     assert abs(first.cpu()[0] - 0.5) < 0.1, first.cpu()
     assert copy.cpu()[0] <= first.cpu()[0]
-    # only=registered: the second thread alone.
+    # only=registered: the second thread alone, five times; each is met when it registers, as soon as somebody has a CPU for that.
     assert "main" not in second.total_shares() and "second_thread" in second.total_shares()
-    assert abs(second.cpu()[0] - 0.2) < 0.05, second.cpu()
+    assert abs(second.cpu()[0] - 1) < 0.25, second.cpu()
     assert "the second" in str(second.json), second.json.keys()
 
 

@@ -138,7 +138,8 @@ static void sample_again(const char *second)
 	snprintf(options, sizeof(options), "out=%s,rate=499hz,only=registered,walk=handler", second);
 	CHECK(sf_profile_start(options) == 0);
 	spin_while_sampled(200000000);
-	run_second_thread();
+	for (int i = 0; i < 5; i++)
+		run_second_thread();
 	CHECK(sf_profile_stop() == 0);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that give their CPU away after each piece of work, to each other if there are more of them than CPUs: most of the time
- * each is ready and stands behind sched_yield(), which itself takes hardly any CPU time.
+ * Threads that give their CPU away after each piece of work, by sched_yield() or by a very short sleep. Where more want CPUs than
+ * there are, each is ready most of the time and stands behind that call, which itself takes hardly any CPU time.
  *
- * yields CPU-SECONDS THREADS
+ * yields CPU-SECONDS THREADS [nap]
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,8 +11,9 @@
 #include "program.h"
 
 static double cpu_seconds;
+static bool naps;
 
-static NOINLINE void spin_between_yields(void)
+static NOINLINE void spin_between(void)
 {
 	for (volatile int i = 0; i < 600000; i++)
 		;
@@ -21,8 +22,11 @@ static NOINLINE void spin_between_yields(void)
 static void *work(void *arg)
 {
 	while (works(cpu_seconds)) {
-		spin_between_yields();
-		sched_yield();
+		spin_between();
+		if (naps)
+			sleep_ns(50000);
+		else
+			sched_yield();
 	}
 	return arg;
 }
@@ -33,6 +37,7 @@ int main(int argc, char **argv)
 	pthread_t threads[16];
 
 	cpu_seconds = argument(argc, argv, 1, 2);
+	naps = argument_is(argc, argv, 3, "nap");
 	if (n > 16)
 		return 2;
 	for (unsigned i = 0; i < n; i++)
