@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "capture/take.h"
+#include "os/clock.h"
 
 /* From the timer's interrupt, which displaces a thread, until we look at the clock. */
 #define WAKE_NS 20000
@@ -58,6 +59,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	uint64_t elapsed_ns = now_ns - thread->seen_ns;
 	struct sf_task_run run;
 
+	thread->looked_ns = sf_now_ns();
 	if (!sf_task_run(&thread->task, &run))
 		return false;
 	thread->seen_ns = now_ns;
@@ -80,9 +82,18 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 }
 
 /*
- * The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. A
- * wait that began with the tick is of our making.
+ * A wait that began with the tick is of our making, or after the thread was looked at: then we came to its CPU. Any other was
+ * under way when it was looked at, also of one that woke, or gave its CPU away, since the tick.
  */
+static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64_t waited_ns)
+{
+	const uint64_t began_ns = stood_ns - waited_ns;
+
+	return began_ns >= thread->looked_ns ||
+	       (began_ns + WAKE_NS >= thread->tick_ns && began_ns <= thread->tick_ns + WAKE_NS);
+}
+
+/* The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. */
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
 {
 	struct sf_task_run run;
@@ -92,7 +103,7 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
 		return true;
 	waited_ns = run.wait_ns - thread->run.wait_ns;
 	count_run(thread, &run);
-	return waited_ns <= stood_ns - thread->tick_ns + WAKE_NS;
+	return was_on_cpu(thread, stood_ns, waited_ns);
 }
 
 static uint32_t count_ticks(uint64_t elapsed_ns, uint64_t period_ns)

@@ -35,7 +35,8 @@ struct sf_thread {
 	struct sf_task_run run;
 	struct sf_task_look look;
 	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight; what has been counted is the difference */
-	uint64_t seen_ns;        /* time of the last look */
+	uint64_t seen_ns;        /* time of the last tick that looked */
+	uint64_t looked_ns;      /* ... and when its turn came */
 	uint64_t asleep_due_ns;  /* when it is to be sampled next, if it sleeps */
 	uint64_t tick_ns, asked_ns; /* of the hold under way */
 	uint64_t cpu_ns;
