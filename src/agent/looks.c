@@ -6,6 +6,7 @@
 #include "agent/visit.h"
 #include "agent/watch.h"
 #include "frozen/inside.h"
+#include "frozen/ticks.h"
 
 #define DEAF_PERIODS 10
 #define DEAF_NS 20000000
@@ -66,7 +67,7 @@ void sf_look_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
 	atomic_fetch_or(&thread->seat->flags, SF_SEAT_DEAF);
 	if (lost_ns)
 		sf_inside_lose(thread->serial, SF_LOSS_DEAF, lost_ns, lost_ns,
-			       sf_seat_ticks(lost_ns, sf_inside.period_ns));
+			       sf_ticks(lost_ns, sf_inside.period_ns));
 }
 
 static bool is_deaf(const struct sf_agent_thread *thread)

@@ -103,12 +103,18 @@ static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
 	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
 }
 
+/* At the end all are, so that the samples stand for all the time that there was. */
+static bool due_asleep(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
+{
+	return capture->blocked_period_ns && (capture->last_tick || now_ns >= thread->asleep_due_ns);
+}
+
 /* Threads that have slept for long are looked at as often as they are sampled, or when somebody has run. */
 static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread,
 			       uint64_t now_ns)
 {
 	return thread->n_same >= LONG_ASLEEP && now_ns - thread->seen_ns < PASSED_OVER_NS &&
-	       (!capture->blocked_period_ns || now_ns < thread->asleep_due_ns);
+	       !due_asleep(capture, thread, now_ns);
 }
 
 /* False when the thread is gone. */
@@ -123,7 +129,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 		capture->n_awake++;
 		if (capture->period_ns)
 			sf_ptrace_hold(capture, thread, now_ns);
-	} else if (capture->blocked_period_ns && now_ns >= thread->asleep_due_ns) {
+	} else if (due_asleep(capture, thread, now_ns)) {
 		thread->asleep_due_ns = now_ns + jitter(capture, capture->blocked_period_ns);
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
 	}
@@ -196,11 +202,14 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 		sf_sleep_until(until_ns);
 }
 
-static bool over(const struct sf_capture *capture, uint64_t start_ns, uint64_t now_ns)
+static bool over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
 {
-	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) ||
-	       capture->child_ended || sf_relay_failed(capture->relay) ||
-	       (capture->options.duration_ns && now_ns - start_ns >= capture->options.duration_ns);
+	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
+}
+
+static bool given_up(const struct sf_capture *capture)
+{
+	return capture->child_ended || sf_relay_failed(capture->relay);
 }
 
 static struct sf_pace_clocks read_clocks(void)
@@ -211,30 +220,40 @@ static struct sf_pace_clocks read_clocks(void)
 	};
 }
 
+/* A period after the one that was wanted for wanted_ns, and not at once after one that came late, for now_ns. */
+static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64_t now_ns, uint64_t period_ns)
+{
+	const uint64_t least_ns = now_ns - period_ns / 2;
+
+	return (wanted_ns > least_ns ? wanted_ns : least_ns) + jitter(capture, period_ns);
+}
+
 static void sample_until_over(struct sf_capture *capture)
 {
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
 	struct sf_pace_clocks clocks = read_clocks();
 	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
+	uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, capture->options.max_cost,
 		      &clocks);
-	for (;;) {
-		uint64_t now_ns = sf_now_ns();
-
+	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
-		if (over(capture, start_ns, now_ns) || !sf_watch_scan(&capture->watch, now_ns))
+		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
 			return;
+		capture->last_tick = over(capture, end_ns, now_ns);
 		tick(capture, now_ns);
-		next_ns += jitter(capture, period_ns);
+		if (capture->last_tick)
+			return;
+		next_ns = next_tick(capture, next_ns, now_ns, period_ns);
 		clocks = read_clocks();
 		if (clocks.now_ns - capture->pace.looked_ns >= SF_PACE_LOOK_NS)
 			sf_pace_look(&capture->pace, clocks.now_ns, sf_idle_ns());
 		if (next_ns < clocks.now_ns)
 			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
 		next_ns = sf_pace_next(&capture->pace, &clocks, capture->n_looked, next_ns);
-		rest(capture, next_ns);
+		rest(capture, next_ns < end_ns ? next_ns : end_ns);
 	}
 }
 

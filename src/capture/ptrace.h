@@ -27,6 +27,7 @@ struct sf_capture {
 	unsigned n_looked;          /* threads, at this tick */
 	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
 	int child_status;
+	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
 	int32_t refused_tid;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "capture/take.h"
+#include "frozen/ticks.h"
 #include "os/clock.h"
 
 /* From the timer's interrupt, which displaces a thread, until we look at the clock. */
@@ -106,13 +107,6 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
 	return was_on_cpu(thread, stood_ns, waited_ns);
 }
 
-static uint32_t count_ticks(uint64_t elapsed_ns, uint64_t period_ns)
-{
-	uint64_t ticks = (elapsed_ns + period_ns / 2) / period_ns;
-
-	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
-}
-
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
 static void borrow(struct sf_thread *thread, int64_t more_ns)
 {
@@ -131,7 +125,7 @@ struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uin
 
 	borrow(thread, cpu_ns - thread->awake_ns);
 	weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
-	weight.ticks = count_ticks(weight.wall_ns, period_ns);
+	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
 	thread->awake_ns -= (int64_t)weight.wall_ns;
 	thread->cpu_ns -= weight.cpu_ns;
 	return weight;
@@ -142,7 +136,7 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 	uint64_t asleep_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
 	struct sf_weight weight = {
 		.wall_ns = asleep_ns,
-		.ticks = count_ticks(asleep_ns, period_ns),
+		.ticks = sf_ticks_take(&thread->asleep_over_ns, asleep_ns, period_ns),
 	};
 
 	if (thread->asleep_ns > 0)

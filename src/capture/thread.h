@@ -41,6 +41,7 @@ struct sf_thread {
 	uint64_t tick_ns, asked_ns; /* of the hold under way */
 	uint64_t cpu_ns;
 	int64_t  awake_ns, asleep_ns;
+	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/ticks.h) */
 	uint64_t held_sp, held_pc; /* the sleep that it was interrupted in, 0: none */
 	int32_t  held_syscall;
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "frozen/seats.h"
+#include "frozen/ticks.h"
 
 #include "frozen/frozen.h"
 
@@ -145,13 +146,6 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store(&seat->tid, LEFT);
 }
 
-uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns)
-{
-	const uint64_t ticks = period_ns ? (cpu_ns + period_ns / 2) / period_ns : 1;
-
-	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
-}
-
 /* Relaxed: the sum is what matters, and the thread's own clock only moves on. */
 uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *ticks_ret)
 {
@@ -163,7 +157,6 @@ uint64_t sf_seat_take_cpu(struct sf_seat *seat, uint64_t cpu_now_ns, uint32_t *t
 	} while (cpu_ns && !atomic_compare_exchange_weak_explicit(
 				   &seat->spoken_ns, &spoken_ns, cpu_now_ns, memory_order_relaxed,
 				   memory_order_relaxed));
-	*ticks_ret = sf_seat_ticks(cpu_ns, atomic_load_explicit(&seat->period_ns,
-								memory_order_relaxed));
+	*ticks_ret = sf_ticks(cpu_ns, atomic_load_explicit(&seat->period_ns, memory_order_relaxed));
 	return cpu_ns;
 }

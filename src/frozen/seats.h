@@ -69,9 +69,6 @@ struct sf_seat *sf_seats_find(struct sf_seat *seats, int32_t tid);   /* NULL: ha
 struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret);
 void sf_seats_leave(struct sf_seat *seat);   /* the thread has ended */
 
-/* Ticks in this much CPU time, at least 1; period_ns 0: 1. */
-uint32_t sf_seat_ticks(uint64_t cpu_ns, uint64_t period_ns);
-
 /*
  * What a sample or loss of this thread speaks for: CPU time since the last one, and the number of
  * ticks in it (at least 1, of seat->period_ns). Taken once: two that race share it. Signal-safe.

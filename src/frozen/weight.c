@@ -3,27 +3,13 @@
 
 #include "frozen/inside.h"
 #include "frozen/raw.h"
+#include "frozen/ticks.h"
 
 #include "frozen/frozen.h"
 
 /* From the timer's interrupt, which displaces a thread, until the sampler runs. */
 #define WAKE_NS UINT64_C(20000)
 #define ON_CPU_NS UINT64_C(200000) /* in which most threads answer that were on a CPU */
-
-/* Rounded, and what that leaves over goes to the next sample: they add up to the CPU time. */
-static uint32_t count_ticks(struct sf_seat *seat, uint64_t cpu_ns, uint64_t period_ns)
-{
-	const int64_t due_ns = (int64_t)cpu_ns + seat->over_ns;
-	const uint32_t ticks = sf_seat_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
-	const int64_t over_ns = due_ns - (int64_t)(ticks * period_ns);
-
-	/*
-	 * Not more than a period ahead or behind: after a burst of short samples it does not
-	 * matter.
-	 */
-	seat->over_ns = over_ns < -(int64_t)period_ns || over_ns > (int64_t)period_ns ? 0 : over_ns;
-	return ticks;
-}
 
 static uint64_t take_waited(struct sf_seat *seat)
 {
@@ -36,7 +22,7 @@ struct sf_weight_taken sf_weigh(struct sf_seat *seat, uint64_t cpu_clock_ns)
 
 	ret.cpu_ns = sf_seat_take_cpu(seat, cpu_clock_ns, &ret.ticks);
 	if (sf_inside.period_ns)
-		ret.ticks = count_ticks(seat, ret.cpu_ns, sf_inside.period_ns);
+		ret.ticks = sf_ticks_take(&seat->over_ns, ret.cpu_ns, sf_inside.period_ns);
 	ret.wall_ns = ret.cpu_ns + take_waited(seat);
 	return ret;
 }

@@ -135,6 +135,16 @@ static bool look_at_letter(const struct sf_task *task, struct sf_task_look *ret)
 	}
 }
 
+/*
+ * One that was let go is in no run queue until its CPU has heard of it (TASK_WAKING, kernel/sched/core.c), and is shown as if
+ * it slept there: for long where the host has taken that CPU away. In a page fault, or stopped, it has another letter.
+ */
+static bool is_being_woken(const struct sf_task *task, const struct sf_task_look *look)
+{
+	return look->state == SF_STATE_BLOCKED && look->syscall == SF_SYSCALL_FAULT &&
+	       sf_task_letter(task->pid, task->tid) == 'R';
+}
+
 bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	char text[256];
@@ -150,6 +160,8 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 	text[n] = 0;
 	if (!parse_look(text, ret))
 		return false;
+	if (is_being_woken(task, ret))
+		*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
 	if (ret->placed && ret->syscall == SYS_restart_syscall) {
 		int32_t number = sf_user_regs_loaded_syscall(task->pid, ret->pc);
 
