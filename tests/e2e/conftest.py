@@ -196,14 +196,16 @@ class Inside:
         return dict(os.environ, LD_PRELOAD=AGENT,
                     STILLFRAME=",".join(filter(None, ["out=%s" % out, options])))
 
-    def sampled_and_killed(self, name, *arguments, options, cpu=0.3):
-        """Of a program that never ends by itself: until it has used so much CPU time, however long that takes. What was
-        sampled up to a twentieth of a second before is there."""
+    def sampled_and_killed(self, name, *arguments, options, cpu=0.3, samples=0):
+        """Of a program that never ends by itself: until it has used so much CPU time and gave so many samples, however long that
+        takes. What was sampled up to a twentieth of a second before is there."""
         self.runs += 1
         out = os.path.join(self.folder, "%d.sfs" % self.runs)
         target = Target([os.path.join(PROGRAMS, name), *arguments], env=self.environment(options, out), cwd=self.folder)
         try:
             until(lambda: cpu_of(target.pid) >= cpu, "%s runs" % name, 60)
+            if samples:
+                until(lambda: Report(self.stillframe, out).samples >= samples, "%d samples" % samples, 60, 0.2)
         finally:
             target.end()
         return Ran(self, target.command, options, None, target.said, out)

@@ -348,9 +348,8 @@ def test_ticks_cannot_be_dodged(inside, clock):
 @pytest.mark.parametrize("depth", [512, 5000])
 def test_deep_stacks(inside, walk, depth):
     """Complete, by the rows alone: the program has no frame pointers."""
-    ran = inside.sampled_and_killed("deep", depth, "spin", options="rate=499hz,max-depth=8192,walk=" + walk, cpu=1)
-    report = ran.report
-    assert report.samples > 20, report.json["samples"]
+    options = "rate=499hz,max-depth=8192,walk=" + walk
+    report = inside.sampled_and_killed("deep", depth, "spin", options=options, cpu=1, samples=20).report
     assert report.ended.get("root", 0) > 0.98 * report.sample_ticks, report.ended
 
 
@@ -358,9 +357,7 @@ def test_deep_stacks(inside, walk, depth):
 @by_both_walks
 def test_no_frame_pointers_no_tables(inside, walk, variant):
     """However it was built: whole stacks, or the truth about where they end."""
-    ran = inside.sampled_and_killed(variant, 60, "spin", options="rate=499hz,walk=" + walk)
-    report = ran.report
-    assert report.samples > 50, report.json["samples"]
+    report = inside.sampled_and_killed(variant, 60, "spin", options="rate=499hz,walk=" + walk, samples=50).report
     assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended
 
 

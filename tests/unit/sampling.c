@@ -46,6 +46,19 @@ void burn(uint64_t ns)
 	}
 }
 
+uint64_t burn_until_heard(uint64_t ns)
+{
+	const struct sf_seat *seat;
+	uint64_t done_ns;
+
+	burn(ns);
+	seat = sf_seats_find(sf_inside.seats, gettid());
+	done_ns = own_cpu_ns();
+	while (seat && atomic_load(&seat->spoken_ns) < done_ns && own_cpu_ns() < done_ns + 500000000)
+		burn(100000);
+	return own_cpu_ns() - done_ns;
+}
+
 struct sf_agent_options sampling_options(void)
 {
 	return (struct sf_agent_options){
@@ -139,6 +152,11 @@ void sampling_make_room(void)
 	while (atomic_load(&box->tail) < full &&
 	       sf_outbox_get(box, RING, record, sizeof(record)) == 1)
 		;
+}
+
+uint64_t sampling_told(void)
+{
+	return atomic_load(&((struct sf_outbox_header *)memory)->head);
 }
 
 static struct counted *of(struct sampling *sampling, uint32_t serial)

@@ -56,6 +56,9 @@ void sampling_start_full(struct sampling *sampling, const struct sf_agent_option
 			 const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode);
 void sampling_make_room(void);
 
+/* Bytes of records that have been told so far. */
+uint64_t sampling_told(void);
+
 /* The last thread with this id, or name; NULL: none. */
 struct counted *sampling_by_tid(struct sampling *sampling, int32_t tid);
 struct counted *sampling_by_name(struct sampling *sampling, const char *name);
@@ -64,6 +67,12 @@ uint64_t sampling_lost_ns(const struct counted *counted);
 
 /* Uses so much CPU time of the calling thread. */
 void burn(uint64_t ns);
+/*
+ * The same, and goes on until a sample has spoken for it: however late a busy machine lets anybody look, who does so loses
+ * nothing to it. How much more that took; after half a second a clock that does not ring is given up. Nothing more
+ * of a thread that has no seat.
+ */
+uint64_t burn_until_heard(uint64_t ns);
 uint64_t own_cpu_ns(void);
 
 #endif

@@ -35,21 +35,6 @@ struct busy {
 
 static pthread_barrier_t begin;
 
-/*
- * However late a busy machine lets anybody look, who goes on until then loses nothing to it. A clock that does not ring
- * any more is given up in the end.
- */
-static void work_until_heard(struct busy *busy, uint64_t *unheard_ns)
-{
-	const struct sf_seat *seat = sf_seats_find(sf_inside.seats, busy->tid);
-	const uint64_t done_ns = own_cpu_ns();
-
-	while (seat && atomic_load(&seat->spoken_ns) < done_ns &&
-	       own_cpu_ns() < done_ns + 20 * PIECE_NS)
-		burn(100000);
-	*unheard_ns = own_cpu_ns() - done_ns;
-}
-
 static void *work(void *arg)
 {
 	struct busy *busy = arg;
@@ -59,9 +44,10 @@ static void *work(void *arg)
 	pthread_barrier_wait(&begin); /* ... and are watched */
 	busy->used_ns = own_cpu_ns();
 	for (int i = 0; i < N_PIECES; i++) {
-		burn(PIECE_NS);
 		if (busy->is_heard)
-			work_until_heard(busy, &busy->unheard_ns[i]);
+			busy->unheard_ns[i] = burn_until_heard(PIECE_NS);
+		else
+			burn(PIECE_NS);
 	}
 	busy->used_ns = own_cpu_ns() - busy->used_ns;
 	pthread_barrier_wait(&begin); /* all are done ... */

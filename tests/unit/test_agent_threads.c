@@ -29,6 +29,7 @@
 #include "agent/visit.h"
 #include "frozen/raw.h"
 #include "sampling.h"
+#include "stream/record.h"
 
 static struct sampling sampling;
 
@@ -91,6 +92,23 @@ static uint64_t all_lost(const struct counted *counted)
 
 /* --- deaf --- */
 
+/* So much, and until it was told so often: the losses of what a look found. */
+static void burn_until_told(uint64_t ns, unsigned n)
+{
+	const uint64_t began_ns = own_cpu_ns();
+	uint64_t spoken_ns = 0, used_ns = 0;
+
+	while ((used_ns < ns || n) && used_ns < 10 * ns) {
+		const struct sf_seat *seat = sf_seats_find(sf_inside.seats, gettid());
+		const uint64_t now_ns = seat ? atomic_load(&seat->spoken_ns) : 0;
+
+		n -= n && now_ns != spoken_ns;
+		spoken_ns = now_ns;
+		burn(1000000);
+		used_ns = own_cpu_ns() - began_ns;
+	}
+}
+
 static void *be_deaf(void *arg)
 {
 	struct person *person = arg;
@@ -101,7 +119,7 @@ static void *be_deaf(void *arg)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_barrier_wait(person->barrier);
-	burn(400000000);
+	burn_until_told(400000000, 4);
 	pthread_barrier_wait(person->barrier); /* stopped */
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return NULL;
@@ -326,7 +344,7 @@ static void *burn_some(void *arg)
 		sf_agent_thread_register(&err);
 	pthread_barrier_wait(person->barrier); /* all are watched */
 	pthread_barrier_wait(person->barrier);
-	burn(100000000);
+	burn_until_heard(100000000);
 	pthread_barrier_wait(person->barrier); /* all have burnt */
 	if (person->registers)
 		sf_agent_thread_unregister();
@@ -432,7 +450,7 @@ static void *name_and_label(void *arg)
 	assert_true(sf_agent_thread_rename("a name of more than sixteen bytes", &err));
 	assert_true(sf_agent_thread_label("trace", "4bf92f35", &err));
 	pthread_barrier_wait(person->barrier);
-	burn(100000000);
+	burn_until_heard(100000000);
 	pthread_barrier_wait(person->barrier);
 	return NULL;
 }
@@ -499,7 +517,7 @@ static void told_again_when_there_was_no_room(void **state)
 	wait_scans(40); /* past those at which names are read anew */
 	sampling_make_room();
 	wait_scans(2);
-	burn(50000000);
+	burn_until_heard(50000000);
 	end();
 	assert_non_null(sampling_by_tid(&sampling, gettid()));
 	assert_true(sampling_by_tid(&sampling, gettid())->n_samples > 0);
@@ -675,6 +693,9 @@ static void *wait_for_pipe(void *arg)
 
 static void five_thousand_threads(void **state)
 {
+	/* At least, of each thread: it, where it sleeps, and how often it was seen there again; walks have frames besides. */
+	const size_t told = sizeof(struct sf_stream_thread) + sizeof(struct sf_stream_sample) +
+			    10 * sizeof(struct sf_stream_again);
 	struct sf_agent_options options = sampling_options();
 	static pthread_t threads[MANY];
 	int n = 0, pipes[2];
@@ -691,6 +712,9 @@ static void five_thousand_threads(void **state)
 	began_cpu_ns = sf_raw_now_ns();
 	begin(&options, &sf_agent_clock_timer);
 	usleep(1500000);
+	/* Where the CPUs are taken away that is not enough for five looks at each. */
+	for (int i = 0; i < 60000 && sampling_told() < (uint64_t)n * told; i++)
+		usleep(1000);
 	used_ns = sf_sampler_cpu_ns(sampling.agent.sampler);
 	end();
 	close(pipes[1]);
