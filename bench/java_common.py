@@ -194,7 +194,7 @@ def seen_by_async_profiler(ran):
 
 
 # JFR's samplers look at threads that run Java code; of a javac's those of the compilers use more CPU time. A row of the same threads.
-JAVA_ONLY = ("--threads", "^(main|java)$")   # before the JVM has said its name, and after
+JAVA_ONLY = ("--threads", "^(main|javac?)$")   # before the JVM has said its name, and after
 
 
 def java_profilers():
