@@ -120,6 +120,8 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 /* False when the thread is gone. */
 static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
+	if (thread->asked && capture->last_tick)
+		sf_thread_pass(thread, now_ns); /* what it gives when it stands is its last */
 	if (thread->asked || !thread->watched)
 		return true;
 	capture->n_looked++;

@@ -55,17 +55,24 @@ static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *r
 	       run->cpu_ns == thread->run.cpu_ns;
 }
 
+void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns)
+{
+	if (sf_thread_awake(thread))
+		thread->awake_ns += (int64_t)(now_ns - thread->seen_ns);
+	else
+		thread->asleep_ns += (int64_t)(now_ns - thread->seen_ns);
+	thread->seen_ns = now_ns;
+}
+
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 {
-	uint64_t elapsed_ns = now_ns - thread->seen_ns;
 	struct sf_task_run run;
 
 	thread->looked_ns = sf_now_ns();
 	if (!sf_task_run(&thread->task, &run))
 		return false;
-	thread->seen_ns = now_ns;
 	if (slept_on(thread, &run)) {
-		thread->asleep_ns += (int64_t)elapsed_ns;
+		sf_thread_pass(thread, now_ns);
 		if (thread->n_same < UINT8_MAX)
 			thread->n_same++;
 		return true;
@@ -75,10 +82,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	thread->sampled = false;
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
-	if (sf_thread_awake(thread))
-		thread->awake_ns += (int64_t)elapsed_ns;
-	else
-		thread->asleep_ns += (int64_t)elapsed_ns;
+	sf_thread_pass(thread, now_ns);
 	return true;
 }
 

@@ -59,6 +59,9 @@ void sf_thread_destroy(struct sf_thread *thread);
 /* Looks at the thread and keeps the accounts. False when it is gone. */
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 
+/* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
+void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
+
 /*
  * Reads its run counts again, after it was held and stood at `stood_ns`. Whether it was on a CPU at
  * the tick: if it had been waiting for one since before the tick, where it stands is where it was

@@ -167,9 +167,11 @@ def test_all_the_time_that_there_was_is_in_samples(stillframe, target, tmp_path,
                            "ON s.thread = t.id JOIN thread_names n ON n.thread = t.id GROUP BY t.id")
     assert len(lives) == 7, lives
     for name, life, told, ticks, samples in lives:
-        assert 0.3 <= told < life + 0.001, lives
+        assert told >= 0.3, lives
+        # Who runs may have borrowed of what would come next: CPU time is measured, being awake is only seen (capture/thread.h).
+        assert name == "spinner" or told < life + 0.001, lives
         assert samples >= 2, lives   # its first tick, and its last
-        assert name != "spinner" or abs(ticks - max(told * hz, 2)) <= 3, lives   # also where many come late
+        assert name != "spinner" or ticks >= told * hz - 3, lives   # also where many come late; each sample is one at least
 
 
 def test_summary_says_what_the_file_says(stillframe, target, tmp_path):
