@@ -162,15 +162,14 @@ def test_all_the_time_that_there_was_is_in_samples(stillframe, target, tmp_path,
     t = target("many_threads", 5, 30)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "300ms", "-F", "%dhz" % hz)
     assert done.status == 0, done
-    lives = recording.rows("SELECT n.name, (end_ns - start_ns) / 1e9, sum(s.wall_ns) / 1e9, sum(s.ticks), count(*) FROM threads t "
+    lives = recording.rows("SELECT n.name, (end_ns - start_ns) / 1e9, sum(s.wall_ns) / 1e9, sum(s.ticks) FROM threads t "
                            "JOIN (SELECT thread, ticks, wall_ns FROM samples UNION ALL SELECT thread, ticks, wall_ns FROM losses) s "
                            "ON s.thread = t.id JOIN thread_names n ON n.thread = t.id GROUP BY t.id")
     assert len(lives) == 7, lives
-    for name, life, told, ticks, samples in lives:
+    for name, life, told, ticks in lives:
         assert told >= 0.3, lives
         # Who runs may have borrowed of what would come next: CPU time is measured, being awake is only seen (capture/thread.h).
         assert name == "spinner" or told < life + 0.001, lives
-        assert samples >= 2, lives   # its first tick, and its last
         assert name != "spinner" or ticks >= told * hz - 3, lives   # also where many come late; each sample is one at least
 
 
