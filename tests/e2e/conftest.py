@@ -205,7 +205,7 @@ class Inside:
         try:
             until(lambda: cpu_of(target.pid) >= cpu, "%s runs" % name, 60)
             if samples:
-                until(lambda: Report(self.stillframe, out).samples >= samples, "%d samples" % samples, 60, 0.2)
+                until(lambda: Report(self.stillframe, out).samples > samples, "more than %d samples" % samples, 60, 0.2)
         finally:
             target.end()
         return Ran(self, target.command, options, None, target.said, out)

@@ -80,9 +80,9 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     recording = Recording(output)
     assert recording.value("SELECT complete FROM session") == 0
     lived = (died - recording.value("SELECT start_monotonic_ns FROM session")) / 1e9
-    first, last = (ns / 1e9 for ns in recording.rows("SELECT min(time_ns), max(time_ns) FROM samples")[0])
+    last = recording.value("SELECT max(time_ns) FROM samples") / 1e9
     assert last > lived - 1.5, "the last sample is of second %.2f; it lived for %.2f" % (last, lived)
-    assert recording.ticks > 200 * 0.8 * (last - first), recording.ticks
+    assert recording.ticks > 200 * 0.8 * last, recording.ticks
     # It has no names yet; reading it finds them.
     done = stillframe("report", output).ok()
     assert "bottom" in done.out, done

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@
 
 #include "os/task.h"
 
-/* What a look says of a thread, of this process, of which the kernel says so. */
+/* What a look says of a thread of this process, if these are the words of its `syscall` file. */
 static struct sf_task_look look_at(int32_t tid, const char *words)
 {
 	struct sf_task task = { .pid = getpid(), .tid = tid, .run_fd = -1, .stat_fd = -1 };
@@ -56,13 +57,13 @@ static void test_being_woken(void **state)
 }
 
 static int ends[2];
-static int32_t sleeper;
+static _Atomic int32_t sleeper;
 
 static void *sleep_on(void *arg)
 {
 	char byte;
 
-	__atomic_store_n(&sleeper, gettid(), __ATOMIC_RELEASE);
+	atomic_store(&sleeper, gettid());
 	return read(ends[0], &byte, 1) == 0 ? arg : NULL;
 }
 
@@ -76,7 +77,7 @@ static void test_page_fault(void **state)
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	assert_int_equal(pthread_create(&thread, NULL, sleep_on, NULL), 0);
-	while (!(tid = __atomic_load_n(&sleeper, __ATOMIC_ACQUIRE)) || sf_task_letter(getpid(), tid) != 'S')
+	while (!(tid = atomic_load(&sleeper)) || sf_task_letter(getpid(), tid) != 'S')
 		usleep(1000);
 	look = look_at(tid, NOWHERE);
 	close(ends[1]);
