@@ -218,30 +218,33 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
  * its rules, if it has any, may be ordinary ones (Go). Where a row starts exactly at a return
  * address, ask the bytes.
  */
-static bool is_trampoline(const struct sf_cursor *cursor, const struct sf_region *region)
+static bool is_trampoline(const struct sf_cursor *cursor, bool starts_row)
 {
-	return !cursor->exact &&
-	       sf_table_starts_row(region->table, cursor->regs.pc - region->bias) &&
-	       sf_is_sigreturn(cursor->still, cursor->regs.pc);
+	return !cursor->exact && starts_row && sf_is_sigreturn(cursor->still, cursor->regs.pc);
 }
 
 enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
 			  enum sf_end *why)
 {
 	const struct sf_arch *arch = cursor->still->arch;
-	const struct sf_rules *rules;
+	struct sf_row_range row;
+	uint64_t address;
+	bool found;
 
-	if (!region || !region->table || is_trampoline(cursor, region))
+	if (!region || !region->table)
 		return SF_STEP_NOT_MINE;
 	/* A return address belongs to the call before it. */
-	rules = sf_table_find(region->table, cursor->regs.pc - region->bias - !cursor->exact);
-	if (!rules)
+	address = cursor->regs.pc - region->bias;
+	found = sf_table_range(region->table, address - !cursor->exact, &row);
+	if (is_trampoline(cursor, found ? row.end == address
+					: sf_table_starts_row(region->table, address)) ||
+	    !found || row.rules->flags & SF_RULES_NONE)
 		return SF_STEP_NOT_MINE;
 	/* The kernel's own frame has every register; rules keep only the callee-saved ones. */
-	if (rules->flags & SF_RULES_SIGNAL && sf_is_sigreturn(cursor->still, cursor->regs.pc))
+	if (row.rules->flags & SF_RULES_SIGNAL && sf_is_sigreturn(cursor->still, cursor->regs.pc))
 		return SF_STEP_NOT_MINE;
 	/* Expressions may ask for pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)
 		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
-	return sf_step_by_rules(cursor, region->table, rules, why);
+	return sf_step_by_rules(cursor, region->table, row.rules, why);
 }
