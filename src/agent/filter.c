@@ -36,6 +36,7 @@ static const struct {
 } calls[] = {
 	{ "wait4", SYS_wait4, ALL, -1, 0, WNOHANG },
 	{ "process_vm_readv", SYS_process_vm_readv, SF_FILTER_SAMPLING, 0, 0, 0 },
+	{ "process_vm_writev", SYS_process_vm_writev, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "close_range", SYS_close_range, SF_FILTER_SAMPLING, -1, -1, 0 },
 	{ "getcpu", SYS_getcpu, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "getdents64", SYS_getdents64, SF_FILTER_SAMPLING, -1, 0, 0 },

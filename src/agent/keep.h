@@ -48,6 +48,7 @@ struct sf_keep_java {
 	struct telling *telling;
 	SF_VEC(struct sf_kept_java_thread) threads;
 	uint64_t next_look_ns;    /* at them */
+	uint64_t asked_all_ns;    /* when those were asked for, too, that were not Java's before */
 	uint64_t n_untold;        /* places that could not be described */
 };
 
@@ -106,9 +107,10 @@ uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
 
 /* Attaches to a virtual machine if it is time: with the next map its frames are known. */
 void sf_keep_java_look(struct sf_keep *keep);
-/* Describes the places that are wanted; true: there were some. */
-bool sf_keep_java_describe(struct sf_keep *keep);
-/* The same; looks for new threads and names now and then. */
+/*
+ * Describes the places that are wanted, looks for new threads and names now and then. True: so many were wanted that
+ * the next should not wait long.
+ */
 bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns);
 /* Tells what is still to be told. Nothing walks any more. */
 void sf_keep_java_end(struct sf_keep *keep);

@@ -19,12 +19,10 @@
 #define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
 #define THREADS_SHARE 100      /* ... at least so many times what it costs */
 #define NAMES_NS 1000000000u   /* until a thread is asked for its name again */
+#define STRANGERS_NS 500000000u /* until one that was not Java's is looked for again: each time all are listed anew */
 #define PLACES_AT_ONCE 64
-
-static bool read_lines(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
-{
-	return sf_self_lines_read(reader->arg, &sf_inside.access, ret, addr, size);
-}
+#define FETCHED 384            /* bytes of a piece of code, or of a Method, that say what and where the rest is, ... */
+#define FETCHED_BEFORE 16      /* ... and of them before its address, where the block's header is */
 
 /* --- telling --- */
 
@@ -44,10 +42,42 @@ static void tell_note(struct sf_keep *keep, const char *text)
 struct telling {
 	struct sf_self_lines lines; /* of the machine's memory, as it was just now */
 	struct sf_place_wanted wanted[PLACES_AT_ONCE];
+	struct iovec sources[PLACES_AT_ONCE]; /* of each that is wanted, what was read at once */
+	uint8_t fetched[PLACES_AT_ONCE][FETCHED];
+	size_t n_fetched;
+	size_t under_way;           /* which of them is told */
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
 	char text[SF_STREAM_MAX_RECORD / 2];
 };
+
+static bool read_fetched(const struct telling *telling, void *ret, uint64_t addr, size_t size)
+{
+	uint64_t offset;
+
+	if (telling->under_way >= telling->n_fetched)
+		return false;
+	offset = addr - (uint64_t)(uintptr_t)telling->sources[telling->under_way].iov_base;
+	if (size > FETCHED || offset > FETCHED - size)
+		return false;
+	memcpy(ret, telling->fetched[telling->under_way] + offset, size);
+	return true;
+}
+
+static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	struct telling *telling = reader->arg;
+
+	return read_fetched(telling, ret, addr, size) ||
+	       sf_self_lines_read(&telling->lines, &sf_inside.access, ret, addr, size);
+}
+
+/* All that was read before is too old now. */
+static void forget(struct telling *telling)
+{
+	telling->n_fetched = 0;
+	sf_self_lines_forget(&telling->lines);
+}
 
 static uint16_t add_text(struct telling *telling, const char *text)
 {
@@ -117,23 +147,37 @@ static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret,
 	return n;
 }
 
-/* Some at once, which were wanted before anything is read that tells of them. */
-bool sf_keep_java_describe(struct sf_keep *keep)
+/* The first that is read of each, in one request. What has no token gets anything that can be read. */
+static void fetch(struct telling *telling, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t token = telling->wanted[i].frame.token;
+
+		telling->sources[i] = (struct iovec){ telling->wanted, FETCHED };
+		if (token)
+			telling->sources[i].iov_base = (void *)(uintptr_t)(token - FETCHED_BEFORE);
+	}
+	if (sf_self_gather(&sf_inside.access, telling->fetched, n * FETCHED, telling->sources,
+			   (unsigned)n))
+		telling->n_fetched = n;
+}
+
+/* Some at once, which were wanted before anything is read that tells of them. True: there were many. */
+static bool describe_wanted(struct sf_keep *keep)
 {
 	struct sf_places *places = atomic_load(&sf_inside.places);
 	struct telling *telling = keep->java.telling;
-	bool any = false;
+	bool many = false;
 	size_t n;
 
-	if (!places || !keep->java.finder.jvm)
-		return false;
-	while ((n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
-		sf_self_lines_forget(&telling->lines);
-		for (size_t i = 0; i < n; i++)
-			describe(keep, &telling->wanted[i]);
-		any = true;
+	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
+		forget(telling);
+		fetch(telling, n);
+		for (telling->under_way = 0; telling->under_way < n; telling->under_way++)
+			describe(keep, &telling->wanted[telling->under_way]);
+		many = many || n == PLACES_AT_ONCE;
 	}
-	return any;
+	return many;
 }
 
 /* --- threads --- */
@@ -184,10 +228,13 @@ static bool is_name_due(const struct sf_kept_java_thread *thread, uint64_t now_n
 static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
 	struct sf_jvm *jvm = keep->java.finder.jvm;
+	const bool asks_all = now_ns - keep->java.asked_all_ns >= STRANGERS_NS;
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 	bool any = false;
 
-	sf_self_lines_forget(&keep->java.telling->lines);
+	if (asks_all)
+		keep->java.asked_all_ns = now_ns;
+	forget(keep->java.telling);
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
 		struct sf_seat *seat = &sf_inside.seats[i];
 		int32_t tid = atomic_load(&seat->tid);
@@ -196,9 +243,11 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 
 		if (tid <= 0 || !atomic_load(&seat->serial))
 			continue;
+		any = true;
+		if (!asks_all && atomic_load(&seat->java_thread) == SF_SEAT_NO_JAVA)
+			continue;
 		java = sf_jvm_thread(jvm, tid);
 		atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
-		any = true;
 		thread = java ? find_thread(keep, seat) : NULL;
 		if (thread && is_name_due(thread, now_ns))
 			name_thread(keep, thread, tid, now_ns);
@@ -218,14 +267,14 @@ static bool start(struct sf_keep *keep)
 
 	if (!keep->java.telling)
 		keep->java.telling = malloc(sizeof(*keep->java.telling));
-	return keep->java.telling && sf_agent_make_places(&err);
+	return keep->java.telling && sf_agent_make_places(&err) && sf_agent_make_known(&err);
 }
 
 static bool attach(struct sf_keep *keep)
 {
-	const struct sf_reader memory = { .read = read_lines, .arg = &keep->java.telling->lines };
+	const struct sf_reader memory = { .read = read_memory, .arg = keep->java.telling };
 
-	sf_self_lines_forget(&keep->java.telling->lines);
+	forget(keep->java.telling);
 	return sf_jvm_finder_attach(&keep->java.finder, &keep->process, keep->images, &memory);
 }
 
@@ -243,14 +292,14 @@ void sf_keep_java_look(struct sf_keep *keep)
 
 bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns)
 {
-	bool any;
+	bool many;
 
 	if (!keep->java.finder.jvm)
 		return false;
-	any = sf_keep_java_describe(keep);
+	many = describe_wanted(keep);
 	if (now_ns >= keep->java.next_look_ns)
 		look_at_threads(keep, now_ns);
-	return any;
+	return many;
 }
 
 static void tell_untold(struct sf_keep *keep)
@@ -270,7 +319,7 @@ void sf_keep_java_end(struct sf_keep *keep)
 {
 	if (!keep->java.finder.jvm)
 		return;
-	sf_keep_java_describe(keep);
+	describe_wanted(keep);
 	look_at_threads(keep, sf_now_ns());
 	tell_untold(keep);
 }

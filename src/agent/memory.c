@@ -158,6 +158,20 @@ bool sf_agent_make_places(struct sf_error *err)
 	return true;
 }
 
+bool sf_agent_make_known(struct sf_error *err)
+{
+	void *memory;
+
+	if (atomic_load(&sf_inside.known))
+		return true;
+	memory = mmap(NULL, sizeof(struct sf_known), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return sf_fail_memory(err);
+	atomic_store(&sf_inside.known, memory);
+	return true;
+}
+
 void sf_agent_leave_outbox(void)
 {
 	sf_inside.outbox = NULL;

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "frozen/code_map.h"
 #include "frozen/reader.h"
@@ -187,7 +188,8 @@ struct sf_hotspot_field {
 
 #define SF_HOTSPOT_HEAPS 16
 #define SF_HOTSPOT_ENTRIES 64
-#define SF_HOTSPOT_MAX_HEADER 512
+#define SF_HOTSPOT_MAX_HEADER 400 /* 345 in JDK 21 */
+#define SF_HOTSPOT_MAX_CONST 96   /* of a ConstMethod, before the bytecodes */
 
 struct sf_hotspot_heap {
 	uint64_t low, high;  /* reserved: what is in use grows */
@@ -208,7 +210,7 @@ struct sf_hotspot {
 	struct sf_hotspot_entry entries[SF_HOTSPOT_ENTRIES];
 	uint64_t call_stub_return;
 	uint64_t interpreter_start, interpreter_end;
-	uint32_t header_size;            /* bytes of a CodeBlob that hold what is read */
+	uint32_t header_size;            /* bytes that hold what is read of a block and its CodeBlob */
 	uint8_t  version;                /* of the JDK; 0: unknown */
 	bool     describes_all;          /* all compiled code: DebugNonSafepoints */
 	struct sf_hotspot_field fields[SF_HS_N_FIELDS];
@@ -229,7 +231,7 @@ enum sf_blob_class {
 	SF_BLOB_RUNTIME,      /* calls into the virtual machine; any other */
 };
 
-#define SF_BLOB_NAME 48
+#define SF_BLOB_NAME 48 /* bytes of a name that tell all classes apart */
 
 struct sf_blob {
 	uint64_t address, code_start, code_end;
@@ -238,13 +240,16 @@ struct sf_blob {
 	uint64_t deopt, deopt_mh;  /* the same: handlers, 0 when unknown */
 	uint64_t method;
 	int64_t  orig_pc;          /* offset from sp of the pc of a deoptimized frame; 0: unknown */
+	uint64_t name;             /* where the string is that tells its class */
 	uint32_t compile_id;
 	int32_t  frame_size;       /* in words, with return address; <= 0: has none */
 	int32_t  frame_complete;   /* offset from code_start; -1: never */
 	uint8_t  level;
 	uint8_t  class;            /* enum sf_blob_class */
-	char     name[SF_BLOB_NAME]; /* cut to size */
+	uint16_t reserved;         /* 0: there is no padding */
 };
+
+#define SF_BLOB_WORDS (sizeof(struct sf_blob) / sizeof(uint64_t)) /* it can be had in words */
 
 /*
  * The field of the struct at `base` (of a static one, itself); false when it is missing or
@@ -252,6 +257,17 @@ struct sf_blob {
  */
 bool sf_hotspot_get(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		    enum sf_hotspot_field_name field, uint64_t base, uint64_t *ret);
+
+/* The value of a field, by 8 bytes from where it is: as many as it is wide are its own. */
+static inline uint64_t sf_hotspot_widen(const struct sf_hotspot_field *field, const uint8_t *bytes)
+{
+	const unsigned unused = 64 - 8u * field->width;
+	uint64_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	value <<= unused;
+	return field->is_signed ? (uint64_t)((int64_t)value >> unused) : value >> unused;
+}
 
 static inline bool sf_hotspot_has(const struct sf_hotspot *hotspot,
 				  enum sf_hotspot_field_name field)
@@ -267,14 +283,45 @@ static inline bool sf_hotspot_holds(const struct sf_hotspot *hotspot, uint64_t p
 /* The piece of code that holds pc; false when there is none. Signal-safe. */
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
 		     struct sf_blob *ret);
+/* The same where it is known where the piece, if it is still there, begins: sf_blob.address. */
+bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			uint64_t address, uint64_t pc, struct sf_blob *ret);
 
-/*
- * Whether `method` looks like a Method; *bci_ret is then the index of the bytecode at `bcp`, or -1
- * when that is in none of its bytecodes. *id_ret (may be NULL) tells it from what is put into its
- * place when its class is unloaded: a part of the address of its ConstMethod. Signal-safe.
- */
+/* Where its header begins: that and hotspot->header_size bytes is all that is read of it. */
+static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot,
+					 const struct sf_blob *blob)
+{
+	return blob->address - hotspot->sizes[SF_HS_SIZE_BLOCK];
+}
+
+/* What these bytes, of its header, say of a piece of this class; false: there is none. Signal-safe. */
+bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, uint8_t class,
+			  const uint8_t *header, struct sf_blob *ret);
+
+/* What a walk needs to know of a Method. */
+struct sf_method {
+	uint64_t address, constant; /* of the Method and its ConstMethod */
+	uint64_t pool, code_size;
+};
+
+#define SF_METHOD_WORDS (sizeof(struct sf_method) / sizeof(uint64_t))
+
+/* Whether what is at `address` looks like a Method. Signal-safe. */
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		       uint64_t method, uint64_t bcp, int32_t *bci_ret, uint32_t *id_ret);
+		       uint64_t address, struct sf_method *ret);
+/* The same by the address that it has of its ConstMethod, and the bytes of that. */
+bool sf_hotspot_method_from(const struct sf_hotspot *hotspot, uint64_t address, uint64_t constant,
+			    const uint8_t *bytes, struct sf_method *ret);
+
+/* The index of the bytecode at `bcp`, -1 when it is none of the method's. Signal-safe. */
+int32_t sf_hotspot_bci(const struct sf_hotspot *hotspot, const struct sf_method *method,
+		       uint64_t bcp);
+
+/* Tells it from what is put into its place when its class is unloaded. */
+static inline uint32_t sf_method_id(const struct sf_method *method)
+{
+	return (uint32_t)(method->constant >> 3);
+}
 
 /*
  * Whether `thread` is (still) the JavaThread of this thread, as its own pid namespace numbers it.

@@ -4,6 +4,7 @@
 #define SF_FROZEN_HOTSPOT_STEP_H
 
 #include "frozen/hotspot.h"
+#include "frozen/trust.h"
 #include "frozen/walk.h"
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
@@ -31,6 +32,21 @@ struct sf_hotspot_caller {
 	uint64_t pc, sp, fp;
 	bool fp_known;
 };
+
+/* The piece of code that holds pc. */
+static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t pc,
+				   struct sf_blob *ret)
+{
+	return sf_trust_blob(step->cursor->still->trust, step->hotspot, &step->outside, pc, ret);
+}
+
+/* Whether what is there looks like a Method. */
+static inline bool sf_hotspot_find_method(const struct sf_hotspot_step *step, uint64_t address,
+					  struct sf_method *ret)
+{
+	return sf_trust_method(step->cursor->still->trust, step->hotspot, &step->outside, address,
+			       ret);
+}
 
 /* Whether code of the machine can return to pc: there is code, and a call stands before it. */
 bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);

@@ -53,6 +53,7 @@ struct sf_inside {
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;
 	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
+	struct sf_known *_Atomic known;    /* the same; what it holds outlives a profile */
 	_Atomic uint64_t met_on;           /* the CPU of the last tick, and how many in a row were
 					    * there */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */

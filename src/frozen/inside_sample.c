@@ -200,6 +200,7 @@ enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *stil
 	enum sf_end end;
 	uint64_t thread;
 
+	workspace->trust.known = atomic_load_explicit(&sf_inside.known, memory_order_acquire);
 	still->java_thread = 0;
 	end = sf_workspace_walk(workspace, still);
 	if (!hotspot || !seat || !may_lead_on(end))

@@ -56,6 +56,28 @@ size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t add
 	return n;
 }
 
+/*
+ * By writing into our own memory: the kernel pins the pages that it writes to, once for each piece, and copies
+ * from the other side as any system call does (mm/process_vm_access.c). To read so would pin each piece's page.
+ */
+bool sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
+		    const struct iovec *pieces, unsigned n)
+{
+	struct iovec there = { ret, size };
+	uint8_t *to = ret;
+
+	if (access->gathers)
+		return sf_raw6(SYS_process_vm_writev, access->pid, (long)pieces, n, (long)&there, 1,
+			       0) == (long)size;
+	for (unsigned i = 0; i < n; to += pieces[i++].iov_len) {
+		const uint64_t from = (uint64_t)(uintptr_t)pieces[i].iov_base;
+
+		if (sf_self_read(access, to, from, pieces[i].iov_len) != pieces[i].iov_len)
+			return false;
+	}
+	return true;
+}
+
 static bool works(const struct sf_self_access *access)
 {
 	const uint64_t wanted = UINT64_C(0x5f3759df5f3759df);
@@ -63,6 +85,16 @@ static bool works(const struct sf_self_access *access)
 
 	return sf_self_read(access, &seen, (uint64_t)(uintptr_t)&wanted, sizeof(seen)) ==
 		       sizeof(seen) && seen == wanted;
+}
+
+static bool can_gather(const struct sf_self_access *access)
+{
+	struct sf_self_access with = *access;
+	uint64_t wanted = UINT64_C(0x5f3759df5f3759df), seen = 0;
+	const struct iovec piece = { &wanted, sizeof(wanted) };
+
+	with.gathers = true;
+	return sf_self_gather(&with, &seen, sizeof(seen), &piece, 1) && seen == wanted;
 }
 
 bool sf_self_probe(struct sf_self_access *ret)
@@ -79,6 +111,7 @@ bool sf_self_probe(struct sf_self_access *ret)
 			return false;
 		}
 	}
+	access.gathers = can_gather(&access);
 	*ret = access;
 	return true;
 }
@@ -216,12 +249,40 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	return in_piece(workspace, ret, addr, size);
 }
 
-enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still)
+static enum sf_end walk(struct sf_workspace *workspace, struct sf_still *still)
 {
 	workspace->map = still->map;
 	workspace->piece_size = 0;
 	sf_self_lines_forget(&workspace->lines);
 	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
 	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
+	still->trust = &workspace->trust;
 	return sf_walk(still, &workspace->trace);
+}
+
+_Static_assert(SF_TRUST_BYTES <= SF_SELF_LINES * LINE, "room for all that a walk can trust in");
+
+/* When the walk is over the lines' room is free. */
+static bool stands(struct sf_workspace *workspace, const struct sf_still *still)
+{
+	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
+	struct sf_trust *trust = &workspace->trust;
+	uint8_t *room = workspace->lines.bytes[0];
+	size_t size;
+	unsigned n = hotspot ? sf_trust_pieces(trust, hotspot, &size) : 0;
+
+	return !n || (sf_self_gather(workspace->access, room, size, trust->pieces, n) &&
+		      sf_trust_stands(trust, hotspot, room));
+}
+
+enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still)
+{
+	enum sf_end end;
+
+	sf_trust_begin(&workspace->trust);
+	end = walk(workspace, still);
+	if (stands(workspace, still))
+		return end;
+	sf_trust_end(&workspace->trust);
+	return walk(workspace, still);
 }

@@ -16,12 +16,14 @@
 #include "frozen/reader.h"
 #include "frozen/record.h"
 #include "frozen/still.h"
+#include "frozen/trust.h"
 #include "frozen/walk.h"
 
 /* How to ask the kernel: chosen once by sf_self_probe, never changed while handlers may run. */
 struct sf_self_access {
 	int32_t pid;
 	int     mem_fd;   /* /proc/self/mem where process_vm_readv is refused; else -1 */
+	bool    gathers;  /* process_vm_writev is not refused */
 };
 
 /* Finds out what works here. False when nothing does. Ordinary code. */
@@ -30,6 +32,13 @@ void sf_self_close(struct sf_self_access *access);
 
 /* Up to `size` bytes at addr, those before the first that cannot be read. Signal-safe. */
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size);
+
+/*
+ * Many small pieces at once, behind one another: much cheaper than one after the other. All of them, which are
+ * `size` bytes together, or false. Signal-safe.
+ */
+bool sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
+		    const struct iovec *pieces, unsigned n);
 
 #define SF_SELF_LINES 32
 #define SF_SELF_LINE 1024
@@ -65,7 +74,8 @@ struct sf_workspace {
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
 	size_t   mapped_size;                /* of all of this */
-	struct sf_self_lines lines;          /* of the walk under way, too */
+	struct sf_trust trust;               /* of the walk under way, too */
+	struct sf_self_lines lines;          /* the same */
 };
 
 /* piece_size: a multiple of 4096. NULL: no memory. By mmap, so the target's heap is not used. */
@@ -76,7 +86,8 @@ void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 /*
  * Walks a thread of this process that stands (or the calling one, from its signal context) into
  * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may
- * be workspace->still. Signal-safe.
+ * be workspace->still. What is in workspace->trust.known, if anything, need not be read.
+ * Signal-safe.
  */
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still);
 

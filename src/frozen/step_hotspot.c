@@ -40,7 +40,7 @@ bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc)
 		return false;
 	if (pc == hotspot->call_stub_return || is_interpreter(hotspot, pc))
 		return true;
-	if (!sf_hotspot_blob(hotspot, &step->outside, pc - 1, &blob))
+	if (!sf_hotspot_find(step, pc - 1, &blob))
 		return false;
 	/*
 	 * Return addresses that were put there by hand: of a deoptimized method, of a return
@@ -152,16 +152,16 @@ static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
 bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
 {
 	uint64_t word;
-	int32_t bci;
+	struct sf_method method;
 	struct sf_blob blob;
 
 	if (is_interpreter(step->hotspot, caller->pc))
 		return caller->fp >= caller->sp && caller->fp - caller->sp < SF_HOTSPOT_MAX_FRAME &&
 		       sf_read_u64(step->memory, caller->fp - SF_HOTSPOT_METHOD_SLOT, &word) &&
-		       sf_hotspot_method(step->hotspot, &step->outside, word, 0, &bci, NULL);
+		       sf_hotspot_find_method(step, word, &method);
 	if (caller->pc == step->hotspot->call_stub_return)
 		return caller->fp >= caller->sp && caller->fp - caller->sp < MAX_ENTRY_BYTES;
-	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
+	if (!sf_hotspot_find(step, caller->pc - 1, &blob) ||
 	    blob.frame_size < 2)
 		return true;
 	/* As frame_fits() will ask of it: native code calls none of these but the machine's routines. */
@@ -287,8 +287,8 @@ static bool find_blob(struct sf_hotspot_step *step)
 	const bool exact = step->cursor->exact;
 
 	/* A return address belongs to the call before it, or was put there by hand. */
-	return sf_hotspot_blob(step->hotspot, &step->outside, step->pc - !exact, &step->blob) ||
-	       (!exact && sf_hotspot_blob(step->hotspot, &step->outside, step->pc, &step->blob));
+	return sf_hotspot_find(step, step->pc - !exact, &step->blob) ||
+	       (!exact && sf_hotspot_find(step, step->pc, &step->blob));
 }
 
 enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *region,

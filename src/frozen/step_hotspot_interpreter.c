@@ -45,15 +45,14 @@ static uint64_t sender_sp(const struct sf_hotspot_step *step, uint64_t otherwise
 static void note_entered(struct sf_hotspot_step *step)
 {
 	const uint64_t rbx = step->cursor->regs.r[SF_X86_RBX];
-	int32_t bci;
-	uint32_t id;
+	struct sf_method method;
 
 	if (!sf_reg_known(&step->cursor->regs, SF_X86_RBX) ||
-	    !sf_hotspot_method(step->hotspot, &step->outside, rbx, 0, &bci, &id))
+	    !sf_hotspot_find_method(step, rbx, &method))
 		return;
 	step->frame->kind = SF_KIND_INTERPRETED;
 	step->frame->token = rbx;
-	step->frame->id = id;
+	step->frame->id = sf_method_id(&method);
 	step->frame->bci = 0;
 }
 
@@ -124,19 +123,19 @@ static uint64_t slot(const struct slots *slots, int number)
 static bool note_method(struct sf_hotspot_step *step, const struct slots *slots)
 {
 	const struct sf_regs *regs = &step->cursor->regs;
-	const uint64_t method = slot(slots, SLOT_METHOD);
 	const uint64_t bcp = slot(slots, bcp_slot(step->hotspot));
+	struct sf_method method;
 	int32_t bci = -1;
-	uint32_t id = 0;
 
-	if (step->cursor->exact && sf_reg_known(regs, SF_X86_R13))
-		sf_hotspot_method(step->hotspot, &step->outside, method, regs->r[SF_X86_R13], &bci,
-				  &id);
-	if (bci < 0 && !sf_hotspot_method(step->hotspot, &step->outside, method, bcp, &bci, &id))
+	if (!sf_hotspot_find_method(step, slot(slots, SLOT_METHOD), &method))
 		return false;
+	if (step->cursor->exact && sf_reg_known(regs, SF_X86_R13))
+		bci = sf_hotspot_bci(step->hotspot, &method, regs->r[SF_X86_R13]);
+	if (bci < 0)
+		bci = sf_hotspot_bci(step->hotspot, &method, bcp);
 	step->frame->kind = SF_KIND_INTERPRETED;
-	step->frame->token = method;
-	step->frame->id = id;
+	step->frame->token = method.address;
+	step->frame->id = sf_method_id(&method);
 	step->frame->bci = bci;
 	return true;
 }

@@ -86,7 +86,7 @@ static bool is_on_stack(const struct sf_hotspot_step *step, const struct unpacki
 	if (!own_record(step, &above))
 		return false;
 	if (above.pc < hotspot->interpreter_start || above.pc >= hotspot->interpreter_end)
-		return sf_hotspot_blob(hotspot, &step->outside, above.pc - 1, &blob) &&
+		return sf_hotspot_find(step, above.pc - 1, &blob) &&
 		       blob.frame_size > 0 &&
 		       above.sp + (uint64_t)(uint32_t)blob.frame_size * WORD == unpacking->caller.sp;
 	fp = above.fp;
@@ -113,19 +113,18 @@ static void note_unpacked(const struct sf_hotspot_step *step, const struct unpac
 
 	for (uint64_t i = 0; i < unpacking->n && trace->n_frames < trace->capacity; i++) {
 		uint64_t element = unpacking->first + i * hotspot->sizes[SF_HS_SIZE_VFRAME];
-		uint64_t method = 0, bci = (uint64_t)-1;
-		int32_t unused;
-		uint32_t id;
+		uint64_t address = 0, bci = (uint64_t)-1;
+		struct sf_method method;
 
 		if (!sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_METHOD, element,
-				    &method) ||
-		    !sf_hotspot_method(hotspot, &step->outside, method, 0, &unused, &id))
+				    &address) ||
+		    !sf_hotspot_find_method(step, address, &method))
 			return;
 		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
 		trace->frames[trace->n_frames++] = (struct sf_frame){
 			.pc = unpacking->caller.pc, .sp = step->sp, .address = unpacking->caller.pc,
-			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = method, .id = id,
-			.bci = (int32_t)bci,
+			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = address,
+			.id = sf_method_id(&method), .bci = (int32_t)bci,
 		};
 	}
 }
@@ -174,8 +173,8 @@ static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64
 	if (!sf_read_u64(step->memory, at, &behind) || !sf_hotspot_is_return(step, behind))
 		return false;
 	if (!step->cursor->still->arch->is_behind_call(&step->outside, behind, &target) || !target ||
-	    !sf_hotspot_blob(step->hotspot, &step->outside, target, &into) ||
-	    !sf_hotspot_blob(step->hotspot, &step->outside, behind - 1, &from))
+	    !sf_hotspot_find(step, target, &into) ||
+	    !sf_hotspot_find(step, behind - 1, &from))
 		return true;
 	return (into.class != SF_BLOB_COMPILED && into.class != SF_BLOB_WRAPPER) ||
 	       into.address == from.address ||

@@ -84,7 +84,7 @@ static bool fits(const struct sf_hotspot_step *step, const struct sf_hotspot_cal
 	uint64_t behind;
 
 	return sf_hotspot_holds(step->hotspot, caller->pc) &&
-	       sf_hotspot_blob(step->hotspot, &step->outside, caller->pc, &blob) &&
+	       sf_hotspot_find(step, caller->pc, &blob) &&
 	       blob.class == SF_BLOB_COMPILED && blob.frame_size >= 2 &&
 	       sf_read_u64(step->memory, caller->sp + (uint64_t)(blob.frame_size - 1) * WORD,
 			   &behind) &&

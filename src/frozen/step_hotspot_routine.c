@@ -35,7 +35,7 @@ static bool behind_entry_word(const struct sf_hotspot_step *step, uint64_t at,
 	    !sf_hotspot_is_return(step, ret->pc))
 		return false;
 	return word == UINT64_MAX ||
-	       (sf_hotspot_blob(step->hotspot, &step->outside, ret->pc - 1, &blob) &&
+	       (sf_hotspot_find(step, ret->pc - 1, &blob) &&
 		blob.frame_size >= 2 &&
 		word == at + WORD + (uint64_t)(uint32_t)blob.frame_size * WORD);
 }
@@ -79,7 +79,7 @@ static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot
 
 	if (!sf_hotspot_is_any_return(step, caller->pc))
 		return false;
-	if (!sf_hotspot_blob(step->hotspot, &step->outside, caller->pc - 1, &blob) ||
+	if (!sf_hotspot_find(step, caller->pc - 1, &blob) ||
 	    blob.class != SF_BLOB_COMPILED || blob.frame_size < 2)
 		return true;
 	return sf_hotspot_bare(step, caller->sp + (uint64_t)(uint32_t)(blob.frame_size - 1) * WORD,
@@ -162,7 +162,7 @@ static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_h
 	       step->fp % WORD == 0 &&
 	       step->fp - step->sp <= (uint64_t)(uint32_t)(step->blob.frame_size - 2) * WORD &&
 	       sf_hotspot_record(step, step->fp, ret) && sf_hotspot_holds(step->hotspot, ret->pc) &&
-	       sf_hotspot_blob(step->hotspot, &step->outside, ret->pc, &blob);
+	       sf_hotspot_find(step, ret->pc, &blob);
 }
 
 /*

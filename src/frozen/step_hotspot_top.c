@@ -167,15 +167,15 @@ static bool is_static_call_stub(const struct sf_hotspot_step *step, uint64_t at,
 
 bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step)
 {
-	uint64_t at = step->pc, method;
-	int32_t bci;
+	uint64_t at = step->pc, address;
+	struct sf_method method;
 	uint8_t first;
 
 	if (!sf_read(&step->outside, &first, at, 1))
 		return false;
 	at -= first == 0xe9 ? STUB_MOVE : 0;
-	return at >= step->blob.code_start && is_static_call_stub(step, at, &method) &&
-	       sf_hotspot_method(step->hotspot, &step->outside, method, 0, &bci, NULL);
+	return at >= step->blob.code_start && is_static_call_stub(step, at, &address) &&
+	       sf_hotspot_find_method(step, address, &method);
 }
 
 bool sf_hotspot_calls_by_stub(const struct sf_hotspot_step *step, uint64_t pc, uint64_t method)

@@ -39,11 +39,14 @@ enum sf_still_flags {
 	SF_STILL_TO_JAVA = 4,   /* walk no further than to where Java's code begins */
 };
 
+struct sf_trust;
+
 struct sf_still {
 	const struct sf_arch *arch;
 	struct sf_regs regs;
 	struct sf_reader memory;
 	const struct sf_code_map *map;  /* the process's code */
+	struct sf_trust *trust;         /* what its walk may take as known (trust.h); NULL: nothing */
 	int32_t  pid, tid;
 	uint32_t flags;                 /* enum sf_still_flags */
 	uint8_t  state;                 /* enum sf_state */

@@ -96,7 +96,7 @@ struct sf_frame {
 
 	/* Of a virtual machine's frames. The token: what the code is of, as the machine knows it (interpreted:
 	 * the Method; compiled, stubs: the CodeBlob). `id` tells whether a token was used again for
-	 * something else: of compiled code, its compile id; interpreted, what sf_hotspot_method() gives. */
+	 * something else: of compiled code, its compile id; interpreted, sf_method_id(). */
 	uint64_t token;
 	uint32_t id;
 	int32_t  bci;     /* interpreted: index of the bytecode, -1 unknown */

@@ -23,6 +23,7 @@ static const struct {
 	{ "getcpu", SYS_getcpu },
 	{ "perf_event_open", SYS_perf_event_open },
 	{ "process_vm_readv", SYS_process_vm_readv },
+	{ "process_vm_writev", SYS_process_vm_writev },
 	{ "sched_setaffinity", SYS_sched_setaffinity },
 	{ "timer_create", SYS_timer_create },
 	{ "wait4", SYS_wait4 },

@@ -109,6 +109,31 @@ static void test_wild_addresses(void **state)
 	}
 }
 
+/* Of two pages, and one that cannot be read. */
+static void test_gather(void **state)
+{
+	struct sf_self_access one_by_one = by_call;
+	const struct sf_self_access *ways[] = { &by_call, &one_by_one, &by_file };
+	const struct iovec pieces[] = {
+		{ pages + PAGE + 7, 5 }, { pages + 2 * PAGE - 3, 6 }, { pages + PAGE, 1 },
+		{ pages + 5 * PAGE - 2, 4 },
+	};
+	uint8_t bytes[16];
+
+	(void)state;
+	assert_true(by_call.gathers);
+	one_by_one.gathers = false;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		memset(bytes, 0, sizeof(bytes));
+		assert_true(sf_self_gather(ways[i], bytes, 12, pieces, 3));
+		assert_memory_equal(bytes, pages + PAGE + 7, 5);
+		assert_memory_equal(bytes + 5, pages + 2 * PAGE - 3, 6);
+		assert_memory_equal(bytes + 11, pages + PAGE, 1);
+		assert_int_equal(bytes[12], 0);
+		assert_false(sf_self_gather(ways[i], bytes, 16, pieces, 4));
+	}
+}
+
 static void test_close(void **state)
 {
 	struct sf_self_access access = { .pid = getpid(), .mem_fd = dup(by_file.mem_fd) };
@@ -252,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_by_file),
 		cmocka_unit_test(test_wild_addresses),
 		cmocka_unit_test(test_close),
+		cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_workspace),
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_pieces),

@@ -109,17 +109,18 @@ static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_N
 	return true;
 }
 
-/* The fields of a CodeBlob that are read with it, in one piece. */
+/* What is before a CodeBlob, and its fields that are read with it, in one piece. */
 static uint32_t header_size(const struct sf_hotspot *hotspot)
 {
 	uint64_t size = 0;
 
-	for (unsigned i = SF_HS_BLOB_NAME; i <= SF_HS_NM_DEPENDENCIES; i++) {
+	for (unsigned i = SF_HS_BLOB_NAME; i <= SF_HS_NM_ORIG_PC; i++) {
 		const struct sf_hotspot_field *field = &hotspot->fields[i];
 
 		if (field->width && field->at + 8 > size)
 			size = field->at + 8;
 	}
+	size += hotspot->sizes[SF_HS_SIZE_BLOCK];
 	return size <= SF_HOTSPOT_MAX_HEADER ? (uint32_t)size : SF_HOTSPOT_MAX_HEADER;
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/self_test.h"
+#include "runtime/hotspot/tables.h"
 #include "runtime/hotspot/threads.h"
 
 /* A thread that is not in the list is looked for in a new one at most this often. */
@@ -198,8 +199,9 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 	struct sf_java_scopes scopes;
 	struct sf_blob blob;
 
-	if (!sf_hotspot_blob(&jvm->hotspot, &jvm->memory, frame->pc - !exact, &blob) ||
-	    blob.address != frame->token || blob.compile_id != frame->id) {
+	if (!sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, frame->pc - !exact,
+				&blob) ||
+	    blob.compile_id != frame->id) {
 		add_named(jvm, "[Java code that is gone]");
 		return;
 	}
@@ -215,17 +217,31 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 		add_named(jvm, "[unknown Java method]");
 }
 
+/* Of a method's code, only the ways to methods that are not compiled are stubs. */
+static bool find_stub(const struct sf_jvm *jvm, const struct sf_frame *frame,
+		      char ret[SF_BLOB_NAME])
+{
+	const uint64_t pc = frame->pc - !(frame->flags & SF_FRAME_EXACT);
+	struct sf_blob blob;
+
+	if (!frame->token ||
+	    !sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, pc, &blob))
+		return false;
+	if (blob.class == SF_BLOB_COMPILED)
+		snprintf(ret, SF_BLOB_NAME, "static call stub");
+	else
+		sf_hotspot_read_string(&jvm->memory, blob.name, ret, SF_BLOB_NAME);
+	return true;
+}
+
 static void add_stub(struct sf_jvm *jvm, const struct sf_frame *frame)
 {
-	struct sf_blob blob;
+	char name[SF_BLOB_NAME];
 
 	if (frame->token && frame->token == jvm->hotspot.call_stub_return)
 		add_named(jvm, "call_stub");
-	else if (frame->token &&
-		 sf_hotspot_blob(&jvm->hotspot, &jvm->memory,
-				 frame->pc - !(frame->flags & SF_FRAME_EXACT), &blob))
-		/* Of a method's code, only the ways to methods that are not compiled are stubs. */
-		add_named(jvm, blob.class == SF_BLOB_COMPILED ? "static call stub" : blob.name);
+	else if (find_stub(jvm, frame, name))
+		add_named(jvm, name);
 	else if (frame->pc >= jvm->hotspot.interpreter_start &&
 		 frame->pc < jvm->hotspot.interpreter_end)
 		add_named(jvm, "Interpreter");

@@ -81,13 +81,13 @@ bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reade
 {
 	char class_name[512] = "", name[256] = "", signature[512] = "", source[256];
 	uint64_t pool, holder = 0, symbol = 0, index;
-	int32_t unused;
+	struct sf_method found;
 
 	memset(ret, 0, sizeof(*ret));
-	if (!sf_hotspot_method(hotspot, memory, method, 0, &unused, NULL) ||
-	    !sf_hotspot_get(hotspot, memory, SF_HS_METHOD_CONST, method, &ret->constant) ||
-	    !sf_hotspot_get(hotspot, memory, SF_HS_CONST_POOL, ret->constant, &pool))
+	if (!sf_hotspot_method(hotspot, memory, method, &found))
 		return false;
+	ret->constant = found.constant;
+	pool = found.pool;
 	if (sf_hotspot_get(hotspot, memory, SF_HS_POOL_HOLDER, pool, &holder) &&
 	    sf_hotspot_get(hotspot, memory, SF_HS_CLASS_NAME, holder, &symbol))
 		sf_java_symbol(hotspot, memory, symbol, class_name, sizeof(class_name));

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frozen/trust.h"
+
+#include <string.h>
+
+#include "frozen/frozen.h"
+
+/*
+ * A piece of code is known by the 64 bytes that were asked for, the least that HotSpot divides its heap into, so that
+ * all of them belong to it; and by the 4 KiB around them, where another piece may take its place.
+ */
+#define NEAR 6
+#define FAR 12
+
+_Static_assert(SF_TRUSTED < UINT8_MAX, "a mark holds any number");
+
+static uint64_t spread(uint64_t x)
+{
+	return x * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+}
+
+void sf_trust_begin(struct sf_trust *trust)
+{
+	trust->is_over = false;
+	trust->of_blobs.n = trust->of_methods.n = 0;
+	if (!trust->known)
+		return;
+	memset(trust->of_blobs.marks, 0, sizeof(trust->of_blobs.marks));
+	memset(trust->of_methods.marks, 0, sizeof(trust->of_methods.marks));
+}
+
+void sf_trust_end(struct sf_trust *trust)
+{
+	sf_trust_begin(trust);
+	trust->is_over = true;
+}
+
+/* --- what is known, in words --- */
+
+static void keep(_Atomic uint64_t *known, const uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		atomic_store_explicit(&known[i], words[i], memory_order_relaxed);
+}
+
+static void look(const _Atomic uint64_t *known, uint64_t *ret, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ret[i] = atomic_load_explicit(&known[i], memory_order_relaxed);
+}
+
+static bool is_same(const uint64_t *a, const uint64_t *b, size_t n)
+{
+	uint64_t differ = 0;
+
+	for (size_t i = 0; i < n; i++)
+		differ |= a[i] ^ b[i];
+	return !differ;
+}
+
+/* --- what is taken --- */
+
+/* Both begin with the address that they are known by. False: there is no room for one more. */
+static bool take(struct sf_taken *taken, uint64_t *items, const uint64_t *item, size_t n)
+{
+	uint8_t *mark = &taken->marks[spread(item[0] >> NEAR) % SF_TRUST_MARKS];
+
+	if (*mark && is_same(items + (*mark - 1u) * n, item, n))
+		return true;
+	if (taken->n == SF_TRUSTED)
+		return false;
+	memcpy(items + taken->n++ * n, item, n * sizeof(*item));
+	*mark = (uint8_t)taken->n;
+	return true;
+}
+
+static _Atomic uint64_t *near(struct sf_known *known, uint64_t pc)
+{
+	return known->blobs[spread(pc >> NEAR) % SF_KNOWN_BLOBS];
+}
+
+static _Atomic uint64_t *far(struct sf_known *known, uint64_t pc)
+{
+	return known->blobs[spread(pc >> FAR) % SF_KNOWN_BLOBS];
+}
+
+static bool take_blob(struct sf_trust *trust, const _Atomic uint64_t *known, uint64_t pc,
+		      struct sf_blob *ret)
+{
+	uint64_t words[SF_BLOB_WORDS];
+
+	look(known, words, SF_BLOB_WORDS);
+	memcpy(ret, words, sizeof(*ret));
+	return pc >= ret->code_start && pc < ret->code_end &&
+	       take(&trust->of_blobs, trust->blobs[0], words, SF_BLOB_WORDS);
+}
+
+static bool find_blob(struct sf_trust *trust, uint64_t pc, struct sf_blob *ret)
+{
+	uint64_t words[SF_BLOB_WORDS];
+
+	if (take_blob(trust, near(trust->known, pc), pc, ret))
+		return true;
+	if (!take_blob(trust, far(trust->known, pc), pc, ret))
+		return false;
+	memcpy(words, ret, sizeof(*ret));
+	keep(near(trust->known, pc), words, SF_BLOB_WORDS);
+	return true;
+}
+
+bool sf_trust_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
+		   const struct sf_reader *memory, uint64_t pc, struct sf_blob *ret)
+{
+	uint64_t words[SF_BLOB_WORDS];
+
+	if (!trust || !trust->known)
+		return sf_hotspot_blob(hotspot, memory, pc, ret);
+	if (!trust->is_over && find_blob(trust, pc, ret))
+		return true;
+	if (!sf_hotspot_blob(hotspot, memory, pc, ret))
+		return false;
+	memcpy(words, ret, sizeof(*ret));
+	keep(near(trust->known, pc), words, SF_BLOB_WORDS);
+	keep(far(trust->known, pc), words, SF_BLOB_WORDS);
+	return true;
+}
+
+bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
+		     const struct sf_reader *memory, uint64_t address, struct sf_method *ret)
+{
+	const uint64_t place = spread(address) % SF_KNOWN_METHODS;
+	uint64_t words[SF_METHOD_WORDS];
+
+	if (!trust || !trust->known)
+		return sf_hotspot_method(hotspot, memory, address, ret);
+	if (!trust->is_over) {
+		look(trust->known->methods[place], words, SF_METHOD_WORDS);
+		memcpy(ret, words, sizeof(*ret));
+		if (address && ret->address == address &&
+		    take(&trust->of_methods, trust->methods[0], words, SF_METHOD_WORDS))
+			return true;
+	}
+	if (!sf_hotspot_method(hotspot, memory, address, ret))
+		return false;
+	memcpy(words, ret, sizeof(*ret));
+	keep(trust->known->methods[place], words, SF_METHOD_WORDS);
+	return true;
+}
+
+/* --- whether it stands --- */
+
+static size_t add_piece(struct iovec *ret, uint64_t address, size_t size)
+{
+	*ret = (struct iovec){ .iov_base = (void *)(uintptr_t)address, .iov_len = size };
+	return size;
+}
+
+unsigned sf_trust_pieces(struct sf_trust *trust, const struct sf_hotspot *hotspot, size_t *size_ret)
+{
+	const uint64_t link = hotspot->fields[SF_HS_METHOD_CONST].at;
+	struct iovec *piece = trust->pieces;
+	struct sf_blob blob;
+	struct sf_method method;
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < trust->of_blobs.n; i++) {
+		memcpy(&blob, trust->blobs[i], sizeof(blob));
+		size += add_piece(piece++, sf_hotspot_header(hotspot, &blob), hotspot->header_size);
+	}
+	for (uint32_t i = 0; i < trust->of_methods.n; i++) {
+		memcpy(&method, trust->methods[i], sizeof(method));
+		size += add_piece(piece++, method.address + link, sizeof(uint64_t));
+		size += add_piece(piece++, method.constant, hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
+	}
+	*size_ret = size;
+	return (unsigned)(piece - trust->pieces);
+}
+
+static bool is_blob(const struct sf_hotspot *hotspot, const uint64_t *taken, const uint8_t *header)
+{
+	uint64_t words[SF_BLOB_WORDS];
+	struct sf_blob then, now;
+
+	memcpy(&then, taken, sizeof(then));
+	if (!sf_hotspot_blob_from(hotspot, then.address, then.class, header, &now))
+		return false;
+	memcpy(words, &now, sizeof(now));
+	return is_same(words, taken, SF_BLOB_WORDS);
+}
+
+static bool is_method(const struct sf_hotspot *hotspot, const uint64_t *taken, const uint8_t *bytes)
+{
+	uint64_t words[SF_METHOD_WORDS], constant;
+	struct sf_method now;
+
+	memcpy(&constant, bytes, sizeof(constant));
+	if (!sf_hotspot_method_from(hotspot, taken[0], constant, bytes + sizeof(constant), &now))
+		return false;
+	memcpy(words, &now, sizeof(now));
+	return is_same(words, taken, SF_METHOD_WORDS);
+}
+
+bool sf_trust_stands(const struct sf_trust *trust, const struct sf_hotspot *hotspot,
+		     const uint8_t *bytes)
+{
+	for (uint32_t i = 0; i < trust->of_blobs.n; i++) {
+		if (!is_blob(hotspot, trust->blobs[i], bytes))
+			return false;
+		bytes += hotspot->header_size;
+	}
+	for (uint32_t i = 0; i < trust->of_methods.n; i++) {
+		if (!is_method(hotspot, trust->methods[i], bytes))
+			return false;
+		bytes += sizeof(uint64_t) + hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+	}
+	return true;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of a virtual machine's code is not read again, and what has changed since is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake_jvm.h"
+#include "frozen/self.h"
+
+#define RSP 7
+#define DEEP 100   /* frames of each kind: more than one walk takes on trust */
+#define WORDS 4    /* of a compiled frame */
+#define FRAME 128  /* bytes of an interpreted one */
+
+/* The megabyte of a virtual machine made by hand, where its addresses say. */
+struct rig {
+	struct fake_jvm jvm;
+	uint8_t *memory;
+	struct sf_self_access access;
+	struct sf_workspace *workspace;
+	struct sf_known known;
+	uint64_t code[DEEP], methods[DEEP];
+};
+
+static uint64_t make_code(struct fake_jvm *jvm, unsigned number)
+{
+	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+	const uint64_t code = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = WORDS, .frame_complete = 28, .entry = 16,
+		.loop_entry = 20, .method = FAKE_BASE + 16 * number, .compile_id = number + 1, .level = 4 });
+
+	fake_bytes(jvm, code + 43, call, sizeof(call));
+	return code;
+}
+
+/* Compiled methods, called by as many interpreted ones, the outermost from native code. */
+static void make_stack(struct rig *rig, unsigned n)
+{
+	struct fake_jvm *jvm = &rig->jvm;
+	const uint64_t sp = FAKE_STACK + 0x100, fp = sp + 8 * WORDS * n + FRAME;
+
+	for (unsigned i = 1; i <= n; i++)
+		fake_put(jvm, sp + 8 * (WORDS * i - 1), i < n ? rig->code[i] + 48 : jvm->interpreter, 8);
+	fake_put(jvm, sp + 8 * (WORDS * n - 2), fp, 8);
+	for (unsigned i = 0; i < n; i++) {
+		const uint64_t at = fp + i * FRAME;
+
+		fake_put(jvm, at + 8, i + 1 < n ? jvm->interpreter : jvm->call_stub_return, 8);
+		fake_put(jvm, at, at + FRAME, 8);
+		fake_put(jvm, at - 8, at + 16, 8);
+		fake_put(jvm, at - 24, rig->methods[i], 8);
+		fake_put(jvm, at - 64, fake_bytecode(jvm, rig->methods[i], i % 8), 8);
+	}
+	fake_put(jvm, fp + n * FRAME, 0, 8);
+	fake_put(jvm, fp + n * FRAME + 8, 0x7f0000001000, 8); /* in no code: the walk ends there */
+	jvm->still.regs = (struct sf_regs){ .pc = rig->code[0] + 48 };
+	sf_reg_set(&jvm->still.regs, RSP, sp);
+	memcpy(rig->memory, jvm->bytes, FAKE_SIZE);
+}
+
+static int make(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	char note[SF_HOTSPOT_NOTE];
+
+	assert_non_null(rig);
+	*state = rig;
+	rig->jvm.version = 25;
+	assert_true(fake_jvm_make(&rig->jvm, note, NULL));
+	assert_true(sf_self_probe(&rig->access));
+	assert_true(rig->access.gathers);
+	rig->workspace = sf_workspace_create(&rig->access, 4 * DEEP, 16384);
+	assert_non_null(rig->workspace);
+	rig->memory = mmap((void *)(uintptr_t)FAKE_BASE, FAKE_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_equal(rig->memory, (void *)(uintptr_t)FAKE_BASE);
+	for (unsigned i = 0; i < DEEP; i++) {
+		rig->code[i] = make_code(&rig->jvm, i);
+		rig->methods[i] = fake_method(&rig->jvm, "a/B", "m", "()V", NULL, 8);
+	}
+	make_stack(rig, 3);
+	return 0;
+}
+
+static int destroy(void **state)
+{
+	struct rig *rig = *state;
+
+	munmap(rig->memory, FAKE_SIZE);
+	sf_workspace_destroy(rig->workspace);
+	sf_self_close(&rig->access);
+	free(rig);
+	return 0;
+}
+
+static enum sf_end walk(struct rig *rig, struct sf_known *known)
+{
+	rig->workspace->trust.known = known;
+	return sf_workspace_walk(rig->workspace, &rig->jvm.still);
+}
+
+/* Walks with what is known and with nothing see the same. */
+static void assert_as_read(struct rig *rig)
+{
+	const struct sf_trace *trace = &rig->workspace->trace;
+	static struct sf_frame frames[4 * DEEP];
+	const enum sf_end end = walk(rig, NULL);
+	const uint32_t n = trace->n_frames;
+
+	memcpy(frames, trace->frames, n * sizeof(frames[0]));
+	assert_int_equal(walk(rig, &rig->known), end);
+	assert_int_equal(trace->n_frames, n);
+	assert_memory_equal(trace->frames, frames, n * sizeof(frames[0]));
+}
+
+static uint8_t *header_of(const struct rig *rig, unsigned number)
+{
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_blob blob;
+
+	assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[number], &blob));
+	return rig->memory + (sf_hotspot_header(hotspot, &blob) - FAKE_BASE);
+}
+
+/* How many frames there are when all three of each kind are seen. */
+#define ALL 7
+
+/* Nothing tells any more where a piece of code begins. */
+static void lose_segments(struct rig *rig)
+{
+	memset(rig->memory + (rig->jvm.segmap - FAKE_BASE), 0xff, FAKE_CODE_SIZE / 128);
+}
+
+static void test_what_is_known_is_not_read_again(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_trust *trust = &rig->workspace->trust;
+	const struct sf_trace *trace = &rig->workspace->trace;
+
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trust->of_blobs.n + trust->of_methods.n, 0);
+	lose_segments(rig);
+	walk(rig, NULL);
+	assert_true(trace->n_frames < ALL);
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trust->of_blobs.n, 3);
+	assert_int_equal(trust->of_methods.n, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(trace->frames[i].kind, SF_KIND_C2);
+		assert_int_equal(trace->frames[i].id, i + 1);
+		assert_int_equal(trace->frames[3 + i].kind, SF_KIND_INTERPRETED);
+		assert_int_equal(trace->frames[3 + i].token, rig->methods[i]);
+		assert_int_equal(trace->frames[3 + i].bci, i);
+	}
+}
+
+static void assert_changes_are_read(struct rig *rig, uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		const uint8_t was = bytes[i];
+
+		for (unsigned bit = 0; bit < 8; bit++) {
+			assert_as_read(rig); /* and it is known again */
+			bytes[i] = (uint8_t)(was ^ 1u << bit);
+			assert_as_read(rig);
+			bytes[i] = was;
+		}
+	}
+}
+
+/* Each byte that is read of a piece of code and of a method, changed since. */
+static void test_what_has_changed_is_read(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_method method;
+
+	assert_true(hotspot->header_size > 100 && hotspot->header_size < SF_HOTSPOT_MAX_HEADER);
+	assert_changes_are_read(rig, header_of(rig, 1), hotspot->header_size);
+	assert_true(sf_hotspot_method(hotspot, &rig->jvm.memory, rig->methods[1], &method));
+	assert_changes_are_read(rig, rig->memory + (method.address - FAKE_BASE), 16);
+	assert_changes_are_read(rig, rig->memory + (method.constant - FAKE_BASE),
+				hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
+}
+
+static void test_freed_and_made_anew(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_trace *trace = &rig->workspace->trace;
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_blob blob;
+
+	walk(rig, &rig->known);
+	assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[2], &blob));
+	*(uint32_t *)(uintptr_t)(blob.address + hotspot->fields[SF_HS_NM_COMPILE_ID].at) = 4711;
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trace->frames[2].id, 4711);
+	/* The new one is known now. */
+	lose_segments(rig);
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trace->frames[2].id, 4711);
+	/* Freed, it is no code. */
+	header_of(rig, 2)[hotspot->fields[SF_HS_BLOCK_USED].at] = 0;
+	walk(rig, &rig->known);
+	assert_true(trace->n_frames < ALL);
+}
+
+/* Two threads keep something at once, so that neither is kept whole. */
+static void tear(_Atomic uint64_t *known, size_t n, size_t n_words, unsigned word, const void *other)
+{
+	uint64_t value;
+
+	memcpy(&value, (const uint8_t *)other + 8 * word, sizeof(value));
+	for (size_t i = 0; i < n; i++) {
+		if (atomic_load(&known[i * n_words]))
+			atomic_store(&known[i * n_words + word], value);
+	}
+}
+
+static void test_torn(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_blob blob;
+	struct sf_method method;
+
+	for (unsigned from = 0; from < 3; from++) {
+		assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[from], &blob));
+		assert_true(sf_hotspot_method(hotspot, &rig->jvm.memory, rig->methods[from], &method));
+		for (unsigned word = 0; word < SF_BLOB_WORDS; word++) {
+			assert_as_read(rig);
+			tear(rig->known.blobs[0], SF_KNOWN_BLOBS, SF_BLOB_WORDS, word, &blob);
+			assert_as_read(rig);
+		}
+		for (unsigned word = 0; word < SF_METHOD_WORDS; word++) {
+			assert_as_read(rig);
+			tear(rig->known.methods[0], SF_KNOWN_METHODS, SF_METHOD_WORDS, word, &method);
+			assert_as_read(rig);
+		}
+	}
+}
+
+static void test_more_than_are_taken(void **state)
+{
+	struct rig *rig = *state;
+
+	make_stack(rig, DEEP);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_as_read(rig);
+		assert_int_equal(rig->workspace->trace.n_frames, 2 * DEEP + 1);
+	}
+	assert_int_equal(rig->workspace->trust.of_blobs.n, SF_TRUSTED);
+	assert_int_equal(rig->workspace->trust.of_methods.n, SF_TRUSTED);
+}
+
+/* The kernel gives none of what is known: it is as if nothing was. */
+static void test_code_that_cannot_be_read(void **state)
+{
+	struct rig *rig = *state;
+	uint8_t *code = rig->memory + (FAKE_CODE - FAKE_BASE);
+
+	assert_as_read(rig);
+	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_NONE), 0);
+	assert_as_read(rig);
+	assert_true(rig->workspace->trace.n_frames < ALL);
+	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_READ), 0);
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
+	const struct CMUnitTest tests[] = {
+		T(test_what_is_known_is_not_read_again), T(test_what_has_changed_is_read),
+		T(test_freed_and_made_anew), T(test_torn), T(test_more_than_are_taken),
+		T(test_code_that_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
