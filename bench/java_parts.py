@@ -11,18 +11,18 @@ from java_common import *
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 WANTED = sys.argv[2] if len(sys.argv) > 2 else "^(10|1) ms, (stillframe, signal|JFR)"
 OWN_THREAD = re.compile(r"sf-|JFR ")
-OWN_FUNCTION = re.compile(r"sf_|(.*::)?Jfr|jfr_")
+OURS, JFRS = re.compile(r"sf_"), re.compile(r"(.*::)?Jfr|jfr_")   # the machine calls some of the latter in any case: not ours
 SIGNALS = re.compile(r"arch_do_signal_or_restart|get_signal|__x64_sys_rt_sigreturn|posix_cpu_timers_work|run_posix_cpu_timers|x64_setup_rt_frame")
 PARTS = ["own threads", "in the program's threads", "signals", "beside the JVM"]
 
 
-def part_of(name, functions):
+def part_of(name, functions, own):
     """None: the program's own."""
     if name.startswith("stillframe"):
         return "beside the JVM"
     if OWN_THREAD.match(name):
         return "own threads"
-    if any(OWN_FUNCTION.match(each) for each in functions):
+    if any(own.match(each) for each in functions):
         return "in the program's threads"
     return "signals" if any(SIGNALS.match(each) for each in functions) else None
 
@@ -36,14 +36,14 @@ def looks(file):
             yield name[1], [frame.split(None, 1)[-1] for frame in frames]
 
 
-def parts(start, make, rate):
+def parts(start, make, rate, own):
     file = new_file("perf")
     around[:] = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "1000", "-g", "-o", file, "--"]
     ran = start(make, rate)
     around.clear()
     counts = {part: 0 for part in [*PARTS, None]}
     for name, functions in looks(file):
-        counts[part_of(name, functions)] += 1
+        counts[part_of(name, functions, own)] += 1
     os.unlink(file)
     inside = sum(counts.values()) - counts["beside the JVM"]
     shares = {part: 100 * counts[part] / inside for part in PARTS}
@@ -56,7 +56,9 @@ def rows(words):
         period = "%g ms" % (1000 / rate)
         for name, start, saw in java_profilers():
             if re.search(WANTED, period + ", " + name):
-                ways[period, name, saw] = lambda start=start, rate=rate: parts(start, lambda *machine: javac(words, *machine), rate)
+                own = OURS if name.startswith("stillframe") else JFRS
+                ways[period, name, saw] = lambda start=start, rate=rate, own=own: parts(
+                    start, lambda *machine: javac(words, *machine), rate, own)
     for (period, name, saw), each in in_turns(ROUNDS, ways).items():
         columns = list(zip(*(shares for shares, _ in each)))
         total = "%.2f %% (%.2f … %.2f)" % (median(columns[0]), min(columns[0]), max(columns[0]))
