@@ -19,6 +19,10 @@
 #define WORDS 4    /* of a compiled frame */
 #define FRAME 128  /* bytes of an interpreted one */
 
+/* Where calls return to, in bytes from the start of the code. */
+#define FIRST_CALL 48
+#define LAST_CALL 112
+
 /* The megabyte of a virtual machine made by hand, where its addresses say. */
 struct rig {
 	struct fake_jvm jvm;
@@ -36,18 +40,19 @@ static uint64_t make_code(struct fake_jvm *jvm, unsigned number)
 		.name = "nmethod", .size = 128, .frame_size = WORDS, .frame_complete = 28, .entry = 16,
 		.loop_entry = 20, .method = FAKE_BASE + 16 * number, .compile_id = number + 1, .level = 4 });
 
-	fake_bytes(jvm, code + 43, call, sizeof(call));
+	fake_bytes(jvm, code + FIRST_CALL - 5, call, sizeof(call));
+	fake_bytes(jvm, code + LAST_CALL - 5, call, sizeof(call));
 	return code;
 }
 
 /* Compiled methods, called by as many interpreted ones, the outermost from native code. */
-static void make_stack(struct rig *rig, unsigned n)
+static void make_stack(struct rig *rig, unsigned n, unsigned call)
 {
 	struct fake_jvm *jvm = &rig->jvm;
 	const uint64_t sp = FAKE_STACK + 0x100, fp = sp + 8 * WORDS * n + FRAME;
 
 	for (unsigned i = 1; i <= n; i++)
-		fake_put(jvm, sp + 8 * (WORDS * i - 1), i < n ? rig->code[i] + 48 : jvm->interpreter, 8);
+		fake_put(jvm, sp + 8 * (WORDS * i - 1), i < n ? rig->code[i] + call : jvm->interpreter, 8);
 	fake_put(jvm, sp + 8 * (WORDS * n - 2), fp, 8);
 	for (unsigned i = 0; i < n; i++) {
 		const uint64_t at = fp + i * FRAME;
@@ -60,7 +65,7 @@ static void make_stack(struct rig *rig, unsigned n)
 	}
 	fake_put(jvm, fp + n * FRAME, 0, 8);
 	fake_put(jvm, fp + n * FRAME + 8, 0x7f0000001000, 8); /* in no code: the walk ends there */
-	jvm->still.regs = (struct sf_regs){ .pc = rig->code[0] + 48 };
+	jvm->still.regs = (struct sf_regs){ .pc = rig->code[0] + call };
 	sf_reg_set(&jvm->still.regs, RSP, sp);
 	memcpy(rig->memory, jvm->bytes, FAKE_SIZE);
 }
@@ -85,7 +90,7 @@ static int make(void **state)
 		rig->code[i] = make_code(&rig->jvm, i);
 		rig->methods[i] = fake_method(&rig->jvm, "a/B", "m", "()V", NULL, 8);
 	}
-	make_stack(rig, 3);
+	make_stack(rig, 3, FIRST_CALL);
 	return 0;
 }
 
@@ -160,6 +165,24 @@ static void test_what_is_known_is_not_read_again(void **state)
 		assert_int_equal(trace->frames[3 + i].kind, SF_KIND_INTERPRETED);
 		assert_int_equal(trace->frames[3 + i].token, rig->methods[i]);
 		assert_int_equal(trace->frames[3 + i].bci, i);
+	}
+}
+
+/* Where nobody has asked in a piece of code that is known; of those within 4 KiB it is the last one. */
+static void test_another_place_in_what_is_known(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->code[1] = rig->code[10];
+	rig->code[2] = rig->code[20];
+	make_stack(rig, 3, FIRST_CALL);
+	walk(rig, &rig->known);
+	make_stack(rig, 3, LAST_CALL);
+	lose_segments(rig);
+	for (unsigned i = 0; i < 2; i++) {
+		walk(rig, &rig->known);
+		assert_int_equal(rig->workspace->trace.n_frames, ALL);
+		assert_int_equal(rig->workspace->trace.frames[2].id, 21);
 	}
 }
 
@@ -255,13 +278,15 @@ static void test_more_than_are_taken(void **state)
 {
 	struct rig *rig = *state;
 
-	make_stack(rig, DEEP);
+	make_stack(rig, DEEP, FIRST_CALL);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_as_read(rig);
 		assert_int_equal(rig->workspace->trace.n_frames, 2 * DEEP + 1);
 	}
 	assert_int_equal(rig->workspace->trust.of_blobs.n, SF_TRUSTED);
 	assert_int_equal(rig->workspace->trust.of_methods.n, SF_TRUSTED);
+	/* Those for which there was no room. */
+	assert_changes_are_read(rig, header_of(rig, DEEP - 1), rig->jvm.hotspot.header_size);
 }
 
 /* The kernel gives none of what is known: it is as if nothing was. */
@@ -283,7 +308,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
-		T(test_what_is_known_is_not_read_again), T(test_what_has_changed_is_read),
+		T(test_what_is_known_is_not_read_again), T(test_another_place_in_what_is_known),
+		T(test_what_has_changed_is_read),
 		T(test_freed_and_made_anew), T(test_torn), T(test_more_than_are_taken),
 		T(test_code_that_cannot_be_read),
 	};
