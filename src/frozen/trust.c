@@ -13,6 +13,8 @@
 #define FAR 12
 
 _Static_assert(SF_TRUSTED < UINT8_MAX, "a mark holds any number");
+_Static_assert(sizeof(struct sf_blob) == 8 * SF_BLOB_WORDS &&
+	       sizeof(struct sf_method) == 8 * SF_METHOD_WORDS, "kept in whole words");
 
 static uint64_t spread(uint64_t x)
 {
