@@ -48,7 +48,6 @@ struct sf_keep_java {
 	struct telling *telling;
 	SF_VEC(struct sf_kept_java_thread) threads;
 	uint64_t next_look_ns;    /* at them */
-	uint64_t asked_all_ns;    /* when those were asked for, too, that were not Java's before */
 	uint64_t n_untold;        /* places that could not be described */
 };
 

@@ -19,10 +19,8 @@
 #define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
 #define THREADS_SHARE 100      /* ... at least so many times what it costs */
 #define NAMES_NS 1000000000u   /* until a thread is asked for its name again */
-#define STRANGERS_NS 500000000u /* until one that was not Java's is looked for again: each time all are listed anew */
 #define PLACES_AT_ONCE 64
-#define FETCHED 384            /* bytes of a piece of code, or of a Method, that say what and where the rest is, ... */
-#define FETCHED_BEFORE 16      /* ... and of them before its address, where the block's header is */
+#define FETCHED SF_HOTSPOT_MAX_HEADER /* bytes of a piece of code, or of a Method, that say where the rest is */
 
 /* --- telling --- */
 
@@ -148,18 +146,17 @@ static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret,
 }
 
 /* The first that is read of each, in one request. What has no token gets anything that can be read. */
-static void fetch(struct telling *telling, size_t n)
+static void fetch(const struct sf_hotspot *hotspot, struct telling *telling, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t token = telling->wanted[i].frame.token;
 
 		telling->sources[i] = (struct iovec){ telling->wanted, FETCHED };
 		if (token)
-			telling->sources[i].iov_base = (void *)(uintptr_t)(token - FETCHED_BEFORE);
+			telling->sources[i].iov_base = (void *)(uintptr_t)sf_hotspot_header(hotspot, token);
 	}
-	if (sf_self_gather(&sf_inside.access, telling->fetched, n * FETCHED, telling->sources,
-			   (unsigned)n))
-		telling->n_fetched = n;
+	telling->n_fetched = sf_self_gather(&sf_inside.access, telling->fetched, n * FETCHED,
+					    telling->sources, (unsigned)n) ? n : 0;
 }
 
 /* Some at once, which were wanted before anything is read that tells of them. True: there were many. */
@@ -172,7 +169,7 @@ static bool describe_wanted(struct sf_keep *keep)
 
 	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
 		forget(telling);
-		fetch(telling, n);
+		fetch(sf_jvm_hotspot(keep->java.finder.jvm), telling, n);
 		for (telling->under_way = 0; telling->under_way < n; telling->under_way++)
 			describe(keep, &telling->wanted[telling->under_way]);
 		many = many || n == PLACES_AT_ONCE;
@@ -228,12 +225,9 @@ static bool is_name_due(const struct sf_kept_java_thread *thread, uint64_t now_n
 static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
 	struct sf_jvm *jvm = keep->java.finder.jvm;
-	const bool asks_all = now_ns - keep->java.asked_all_ns >= STRANGERS_NS;
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 	bool any = false;
 
-	if (asks_all)
-		keep->java.asked_all_ns = now_ns;
 	forget(keep->java.telling);
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
 		struct sf_seat *seat = &sf_inside.seats[i];
@@ -243,11 +237,9 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 
 		if (tid <= 0 || !atomic_load(&seat->serial))
 			continue;
-		any = true;
-		if (!asks_all && atomic_load(&seat->java_thread) == SF_SEAT_NO_JAVA)
-			continue;
 		java = sf_jvm_thread(jvm, tid);
 		atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
+		any = true;
 		thread = java ? find_thread(keep, seat) : NULL;
 		if (thread && is_name_due(thread, now_ns))
 			name_thread(keep, thread, tid, now_ns);

@@ -63,12 +63,10 @@ static uint64_t take(const struct header *header, enum sf_hotspot_field_name nam
 		     uint64_t otherwise)
 {
 	const struct sf_hotspot *hotspot = header->hotspot;
-	const struct sf_hotspot_field *field = &hotspot->fields[name];
-	const uint64_t at = hotspot->sizes[SF_HS_SIZE_BLOCK] + field->at;
+	const uint32_t block = hotspot->sizes[SF_HS_SIZE_BLOCK];
 
-	if (!field->width || at + sizeof(uint64_t) > hotspot->header_size)
-		return otherwise;
-	return sf_hotspot_widen(field, header->bytes + at);
+	return sf_hotspot_pick(hotspot, name, header->bytes + block, hotspot->header_size - block,
+			       otherwise);
 }
 
 /*
@@ -203,8 +201,7 @@ bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader
 	const struct header header = { hotspot, address, bytes };
 	char name[SF_BLOB_NAME];
 
-	if (!sf_read(memory, bytes, address - hotspot->sizes[SF_HS_SIZE_BLOCK],
-		     hotspot->header_size) ||
+	if (!sf_read(memory, bytes, sf_hotspot_header(hotspot, address), hotspot->header_size) ||
 	    !fill(&header, ret) || pc < ret->code_start || pc >= ret->code_end ||
 	    !read_name(memory, ret->name, name))
 		return false;

@@ -22,24 +22,15 @@ static bool is_metadata(uint64_t address)
 	return address >= 4096 && address % 8 == 0;
 }
 
-/* A field of a ConstMethod of which these are the bytes. */
-static uint64_t take(const struct sf_hotspot *hotspot, enum sf_hotspot_field_name name,
-		     const uint8_t *bytes)
-{
-	const struct sf_hotspot_field *field = &hotspot->fields[name];
-	const uint32_t size = hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
-
-	return field->width && field->at + sizeof(uint64_t) <= size ?
-		sf_hotspot_widen(field, bytes + field->at) : 0;
-}
-
 bool sf_hotspot_method_from(const struct sf_hotspot *hotspot, uint64_t address, uint64_t constant,
 			    const uint8_t *bytes, struct sf_method *ret)
 {
+	const uint32_t size = hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+
 	*ret = (struct sf_method){
 		.address = address, .constant = constant,
-		.pool = take(hotspot, SF_HS_CONST_POOL, bytes),
-		.code_size = take(hotspot, SF_HS_CONST_CODE_SIZE, bytes),
+		.pool = sf_hotspot_pick(hotspot, SF_HS_CONST_POOL, bytes, size, 0),
+		.code_size = sf_hotspot_pick(hotspot, SF_HS_CONST_CODE_SIZE, bytes, size, 0),
 	};
 	return is_metadata(constant) && is_metadata(ret->pool);
 }

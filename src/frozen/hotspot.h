@@ -269,6 +269,17 @@ static inline uint64_t sf_hotspot_widen(const struct sf_hotspot_field *field, co
 	return field->is_signed ? (uint64_t)((int64_t)value >> unused) : value >> unused;
 }
 
+/* A field of the struct of which these bytes were read; `otherwise` when it is missing, or not among them. */
+static inline uint64_t sf_hotspot_pick(const struct sf_hotspot *hotspot,
+				       enum sf_hotspot_field_name name, const uint8_t *bytes,
+				       uint32_t size, uint64_t otherwise)
+{
+	const struct sf_hotspot_field *field = &hotspot->fields[name];
+
+	return field->width && size >= sizeof(uint64_t) && field->at <= size - sizeof(uint64_t) ?
+		sf_hotspot_widen(field, bytes + field->at) : otherwise;
+}
+
 static inline bool sf_hotspot_has(const struct sf_hotspot *hotspot,
 				  enum sf_hotspot_field_name field)
 {
@@ -287,11 +298,10 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			uint64_t address, uint64_t pc, struct sf_blob *ret);
 
-/* Where its header begins: that and hotspot->header_size bytes is all that is read of it. */
-static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot,
-					 const struct sf_blob *blob)
+/* Where the header of the piece at `address` begins: that and hotspot->header_size bytes is all that is read of it. */
+static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot, uint64_t address)
 {
-	return blob->address - hotspot->sizes[SF_HS_SIZE_BLOCK];
+	return address - hotspot->sizes[SF_HS_SIZE_BLOCK];
 }
 
 /* What these bytes, of its header, say of a piece of this class; false: there is none. Signal-safe. */

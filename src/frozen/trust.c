@@ -161,14 +161,12 @@ unsigned sf_trust_pieces(struct sf_trust *trust, const struct sf_hotspot *hotspo
 {
 	const uint64_t link = hotspot->fields[SF_HS_METHOD_CONST].at;
 	struct iovec *piece = trust->pieces;
-	struct sf_blob blob;
 	struct sf_method method;
 	size_t size = 0;
 
-	for (uint32_t i = 0; i < trust->of_blobs.n; i++) {
-		memcpy(&blob, trust->blobs[i], sizeof(blob));
-		size += add_piece(piece++, sf_hotspot_header(hotspot, &blob), hotspot->header_size);
-	}
+	for (uint32_t i = 0; i < trust->of_blobs.n; i++)
+		size += add_piece(piece++, sf_hotspot_header(hotspot, trust->blobs[i][0]),
+				  hotspot->header_size);
 	for (uint32_t i = 0; i < trust->of_methods.n; i++) {
 		memcpy(&method, trust->methods[i], sizeof(method));
 		size += add_piece(piece++, method.address + link, sizeof(uint64_t));

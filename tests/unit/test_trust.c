@@ -131,7 +131,7 @@ static uint8_t *header_of(const struct rig *rig, unsigned number)
 	struct sf_blob blob;
 
 	assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[number], &blob));
-	return rig->memory + (sf_hotspot_header(hotspot, &blob) - FAKE_BASE);
+	return rig->memory + (sf_hotspot_header(hotspot, blob.address) - FAKE_BASE);
 }
 
 /* How many frames there are when all three of each kind are seen. */
