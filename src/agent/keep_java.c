@@ -156,7 +156,7 @@ static void fetch(const struct sf_hotspot *hotspot, struct telling *telling, siz
 			telling->sources[i].iov_base = (void *)(uintptr_t)sf_hotspot_header(hotspot, token);
 	}
 	telling->n_fetched = sf_self_gather(&sf_inside.access, telling->fetched, n * FETCHED,
-					    telling->sources, (unsigned)n) ? n : 0;
+					    telling->sources, (unsigned)n) / FETCHED;
 }
 
 /* Some at once, which were wanted before anything is read that tells of them. True: there were many. */

@@ -27,9 +27,8 @@ static const struct sf_hotspot_heap *find_heap(const struct sf_hotspot *hotspot,
 	return NULL;
 }
 
-/* The block that holds pc, 0 if there is none. */
-static uint64_t find_block(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			   uint64_t pc)
+uint64_t sf_hotspot_blob_start(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			       uint64_t pc)
 {
 	const struct sf_hotspot_heap *heap = find_heap(hotspot, pc);
 	uint64_t segment;
@@ -43,7 +42,8 @@ static uint64_t find_block(const struct sf_hotspot *hotspot, const struct sf_rea
 		    back > segment)
 			return 0;
 		if (back == 0)
-			return heap->low + (segment << heap->log2_segment);
+			return heap->low + (segment << heap->log2_segment) +
+			       hotspot->sizes[SF_HS_SIZE_BLOCK];
 		segment -= back;
 	}
 	return 0;
@@ -195,24 +195,28 @@ bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, ui
 }
 
 bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			uint64_t address, uint64_t pc, struct sf_blob *ret)
+			uint64_t address, uint64_t pc, uint64_t compiled, struct sf_blob *ret)
 {
 	uint8_t bytes[SF_HOTSPOT_MAX_HEADER];
 	const struct header header = { hotspot, address, bytes };
+	uint8_t class = SF_BLOB_COMPILED;
 	char name[SF_BLOB_NAME];
 
 	if (!sf_read(memory, bytes, sf_hotspot_header(hotspot, address), hotspot->header_size) ||
-	    !fill(&header, ret) || pc < ret->code_start || pc >= ret->code_end ||
-	    !read_name(memory, ret->name, name))
+	    !fill(&header, ret) || pc < ret->code_start || pc >= ret->code_end)
 		return false;
-	return sf_hotspot_blob_from(hotspot, address, class_of(name), bytes, ret);
+	if (!compiled || ret->name != compiled) {
+		if (!read_name(memory, ret->name, name))
+			return false;
+		class = class_of(name);
+	}
+	return sf_hotspot_blob_from(hotspot, address, class, bytes, ret);
 }
 
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
 		     struct sf_blob *ret)
 {
-	const uint64_t block = find_block(hotspot, memory, pc);
+	const uint64_t start = sf_hotspot_blob_start(hotspot, memory, pc);
 
-	return block && sf_hotspot_blob_at(hotspot, memory, block + hotspot->sizes[SF_HS_SIZE_BLOCK],
-					   pc, ret);
+	return start && sf_hotspot_blob_at(hotspot, memory, start, pc, 0, ret);
 }

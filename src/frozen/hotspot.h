@@ -294,9 +294,15 @@ static inline bool sf_hotspot_holds(const struct sf_hotspot *hotspot, uint64_t p
 /* The piece of code that holds pc; false when there is none. Signal-safe. */
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
 		     struct sf_blob *ret);
-/* The same where it is known where the piece, if it is still there, begins: sf_blob.address. */
+/* Only where it begins, its address; 0: there is none. */
+uint64_t sf_hotspot_blob_start(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			       uint64_t pc);
+/*
+ * As sf_hotspot_blob where it is known where the piece, if it is still there, begins. `compiled`: where the name
+ * of compiled code was found before, which is not read again; or 0.
+ */
 bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			uint64_t address, uint64_t pc, struct sf_blob *ret);
+			uint64_t address, uint64_t pc, uint64_t compiled, struct sf_blob *ret);
 
 /* Where the header of the piece at `address` begins: that and hotspot->header_size bytes is all that is read of it. */
 static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot, uint64_t address)

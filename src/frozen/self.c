@@ -20,6 +20,7 @@
 #define LOG2_LINES 5
 #define NO_LINE 1u        /* where none can start */
 #define PIECE_BELOW 128u /* bytes of a piece below the address that it was read for */
+#define WALKS_ON_TRUST 2 /* what did not stand is forgotten after the first */
 
 _Static_assert(SF_SELF_LINES == 1u << LOG2_LINES, "a place for each value of the hash");
 
@@ -60,22 +61,26 @@ size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t add
  * By writing into our own memory: the kernel pins the pages that it writes to, once for each piece, and copies
  * from the other side as any system call does (mm/process_vm_access.c). To read so would pin each piece's page.
  */
-bool sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
-		    const struct iovec *pieces, unsigned n)
+size_t sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
+		      const struct iovec *pieces, unsigned n)
 {
 	struct iovec there = { ret, size };
 	uint8_t *to = ret;
+	size_t read;
+	long done;
 
-	if (access->gathers)
-		return sf_raw6(SYS_process_vm_writev, access->pid, (long)pieces, n, (long)&there, 1,
-			       0) == (long)size;
-	for (unsigned i = 0; i < n; to += pieces[i++].iov_len) {
-		const uint64_t from = (uint64_t)(uintptr_t)pieces[i].iov_base;
-
-		if (sf_self_read(access, to, from, pieces[i].iov_len) != pieces[i].iov_len)
-			return false;
+	if (access->gathers) {
+		done = sf_raw6(SYS_process_vm_writev, access->pid, (long)pieces, n, (long)&there, 1, 0);
+		return done > 0 ? (size_t)done : 0;
 	}
-	return true;
+	for (unsigned i = 0; i < n; i++) {
+		read = sf_self_read(access, to, (uint64_t)(uintptr_t)pieces[i].iov_base,
+				    pieces[i].iov_len);
+		to += read;
+		if (read != pieces[i].iov_len)
+			break;
+	}
+	return (size_t)(to - (uint8_t *)ret);
 }
 
 static bool works(const struct sf_self_access *access)
@@ -94,7 +99,8 @@ static bool can_gather(const struct sf_self_access *access)
 	const struct iovec piece = { &wanted, sizeof(wanted) };
 
 	with.gathers = true;
-	return sf_self_gather(&with, &seen, sizeof(seen), &piece, 1) && seen == wanted;
+	return sf_self_gather(&with, &seen, sizeof(seen), &piece, 1) == sizeof(seen) &&
+	       seen == wanted;
 }
 
 bool sf_self_probe(struct sf_self_access *ret)
@@ -180,8 +186,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, ui
 {
 	const size_t frames = round_up(sizeof(struct sf_workspace), 64);
 	const size_t packed = frames + max_depth * sizeof(struct sf_frame);
-	const size_t piece = round_up(packed + max_depth * sizeof(struct sf_stream_frame), 64);
-	const size_t size = round_up(piece + piece_size, PAGE);
+	const size_t around = round_up(packed + max_depth * sizeof(struct sf_stream_frame), 64);
+	const size_t size = round_up(around + SF_SELF_AROUND + piece_size, PAGE);
 	const long mapped = sf_raw6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct sf_workspace *workspace;
@@ -196,7 +202,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, ui
 		.trace = { .frames = (struct sf_frame *)(void *)(bytes + frames),
 			   .capacity = max_depth },
 		.packed = (struct sf_stream_frame *)(void *)(bytes + packed),
-		.piece = bytes + piece,
+		.around = bytes + around,
+		.piece = bytes + around + SF_SELF_AROUND,
 		.piece_capacity = piece_size,
 		.mapped_size = size,
 	};
@@ -221,18 +228,62 @@ static bool in_piece(const struct sf_workspace *workspace, void *ret, uint64_t a
 	return true;
 }
 
+static bool is_around(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
+{
+	const uint64_t offset = addr - workspace->around_start;
+
+	if (!workspace->around_start || size > SF_SELF_AROUND || offset > SF_SELF_AROUND - size)
+		return false;
+	memcpy(ret, workspace->around + offset, size);
+	return true;
+}
+
 /*
  * Never down into another page: that one may be the stack's guard. A piece cut short by one is as
  * good.
  */
-static void read_piece(struct sf_workspace *workspace, uint64_t addr)
+static uint64_t piece_start(uint64_t addr)
 {
 	const uint64_t in_page = addr & (PAGE - 1);
-	const uint64_t start = addr - (in_page < PIECE_BELOW ? in_page : PIECE_BELOW);
 
-	workspace->piece_start = start;
-	workspace->piece_size = sf_self_read(workspace->access, workspace->piece, start,
-					     workspace->piece_capacity);
+	return addr - (in_page < PIECE_BELOW ? in_page : PIECE_BELOW);
+}
+
+static void read_piece(struct sf_workspace *workspace, uint64_t addr)
+{
+	workspace->piece_start = piece_start(addr);
+	workspace->piece_size = sf_self_read(workspace->access, workspace->piece,
+					     workspace->piece_start, workspace->piece_capacity);
+}
+
+/* What a Java frame's caller is told by, the code around pc and the stack, in one request. False: it was not read. */
+static bool read_both(struct sf_workspace *workspace, uint64_t code, uint64_t stack)
+{
+	const struct iovec pieces[] = {
+		{ (void *)(uintptr_t)code, SF_SELF_AROUND },
+		{ (void *)(uintptr_t)stack, workspace->piece_capacity },
+	};
+	const size_t n = sf_self_gather(workspace->access, workspace->around,
+					SF_SELF_AROUND + workspace->piece_capacity, pieces, 2);
+
+	if (n < SF_SELF_AROUND)
+		return false;
+	workspace->around_start = code;
+	workspace->piece_start = stack;
+	workspace->piece_size = n - SF_SELF_AROUND;
+	return true;
+}
+
+static void read_first(struct sf_workspace *workspace, const struct sf_still *still)
+{
+	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
+	const uint64_t code = still->regs.pc - SF_SELF_AROUND / 2;
+
+	if (hotspot && sf_hotspot_holds(hotspot, code) && workspace->access->gathers &&
+	    read_both(workspace, code, piece_start(still->regs.r[still->arch->sp])))
+		return;
+	workspace->around_start = 0;
+	workspace->piece_size = 0;
 }
 
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
@@ -242,7 +293,8 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	if (in_piece(workspace, ret, addr, size))
 		return true;
 	if (reader->scattered || sf_code_map_find(workspace->map, addr))
-		return sf_self_lines_read(&workspace->lines, workspace->access, ret, addr, size);
+		return is_around(workspace, ret, addr, size) ||
+		       sf_self_lines_read(&workspace->lines, workspace->access, ret, addr, size);
 	if (size + PIECE_BELOW > workspace->piece_capacity)
 		return sf_self_read(workspace->access, ret, addr, size) == size;
 	read_piece(workspace, addr);
@@ -252,7 +304,7 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 static enum sf_end walk(struct sf_workspace *workspace, struct sf_still *still)
 {
 	workspace->map = still->map;
-	workspace->piece_size = 0;
+	read_first(workspace, still);
 	sf_self_lines_forget(&workspace->lines);
 	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
 	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
@@ -262,7 +314,7 @@ static enum sf_end walk(struct sf_workspace *workspace, struct sf_still *still)
 
 _Static_assert(SF_TRUST_BYTES <= SF_SELF_LINES * LINE, "room for all that a walk can trust in");
 
-/* When the walk is over the lines' room is free. */
+/* Whether all that the walk took is so. When it is over the lines' room is free. */
 static bool stands(struct sf_workspace *workspace, const struct sf_still *still)
 {
 	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
@@ -271,18 +323,21 @@ static bool stands(struct sf_workspace *workspace, const struct sf_still *still)
 	size_t size;
 	unsigned n = hotspot ? sf_trust_pieces(trust, hotspot, &size) : 0;
 
-	return !n || (sf_self_gather(workspace->access, room, size, trust->pieces, n) &&
-		      sf_trust_stands(trust, hotspot, room));
+	if (n && sf_self_gather(workspace->access, room, size, trust->pieces, n) != size)
+		room = NULL;
+	return !n || sf_trust_stands(trust, hotspot, room);
 }
 
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still)
 {
 	enum sf_end end;
 
-	sf_trust_begin(&workspace->trust);
-	end = walk(workspace, still);
-	if (stands(workspace, still))
-		return end;
+	for (unsigned i = 0; i < WALKS_ON_TRUST; i++) {
+		sf_trust_begin(&workspace->trust);
+		end = walk(workspace, still);
+		if (stands(workspace, still))
+			return end;
+	}
 	sf_trust_end(&workspace->trust);
 	return walk(workspace, still);
 }

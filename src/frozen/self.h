@@ -34,14 +34,15 @@ void sf_self_close(struct sf_self_access *access);
 size_t sf_self_read(const struct sf_self_access *access, void *ret, uint64_t addr, size_t size);
 
 /*
- * Many small pieces at once, behind one another: much cheaper than one after the other. All of them, which are
- * `size` bytes together, or false. Signal-safe.
+ * Many small pieces at once, behind one another, `size` bytes together: much cheaper than one after the other. Those
+ * bytes before the first that cannot be read. Signal-safe.
  */
-bool sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
-		    const struct iovec *pieces, unsigned n);
+size_t sf_self_gather(const struct sf_self_access *access, void *ret, size_t size,
+		      const struct iovec *pieces, unsigned n);
 
 #define SF_SELF_LINES 32
 #define SF_SELF_LINE 1024
+#define SF_SELF_AROUND 256 /* bytes of code, half of them before a pc */
 
 /*
  * What was read a moment ago of what lies here and there, as code and a virtual machine's tables do. A walk of
@@ -70,6 +71,8 @@ struct sf_workspace {
 	struct sf_stream_frame *packed;      /* room for trace.capacity: the frames of a sample */
 	struct sf_still still;               /* for whoever has none of his own */
 	const struct sf_code_map *map;       /* of the walk under way */
+	uint8_t *around;                     /* the code around its pc, if it was read; `piece` is behind it */
+	uint64_t around_start;               /* 0: it was not */
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;

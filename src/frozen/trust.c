@@ -6,8 +6,8 @@
 #include "frozen/frozen.h"
 
 /*
- * A piece of code is known by the 64 bytes that were asked for, the least that HotSpot divides its heap into, so that
- * all of them belong to it; and by the 4 KiB around them, where another piece may take its place.
+ * Where a piece of code begins is known by the 64 bytes that were asked for, the least that HotSpot divides its heap
+ * into, so that all of them belong to it; and by the 4 KiB around them, where another piece may take its place.
  */
 #define NEAR 6
 #define FAR 12
@@ -76,67 +76,95 @@ static bool take(struct sf_taken *taken, uint64_t *items, const uint64_t *item, 
 	return true;
 }
 
-static _Atomic uint64_t *near(struct sf_known *known, uint64_t pc)
+static _Atomic uint64_t *start_of(struct sf_known *known, uint64_t pc, unsigned log2_size)
 {
-	return known->blobs[spread(pc >> NEAR) % SF_KNOWN_BLOBS];
+	return &known->starts[spread(pc >> log2_size) % SF_KNOWN_PLACES];
 }
 
-static _Atomic uint64_t *far(struct sf_known *known, uint64_t pc)
+static _Atomic uint64_t *blob_of(struct sf_known *known, uint64_t address)
 {
-	return known->blobs[spread(pc >> FAR) % SF_KNOWN_BLOBS];
+	return known->blobs[spread(address) % SF_KNOWN_BLOBS];
 }
 
-static bool take_blob(struct sf_trust *trust, const _Atomic uint64_t *known, uint64_t pc,
-		      struct sf_blob *ret)
+static _Atomic uint64_t *method_of(struct sf_known *known, uint64_t address)
+{
+	return known->methods[spread(address) % SF_KNOWN_METHODS];
+}
+
+/* The piece at `address`, if it is known, and holds pc. */
+static bool take_blob(struct sf_trust *trust, uint64_t address, uint64_t pc, struct sf_blob *ret)
 {
 	uint64_t words[SF_BLOB_WORDS];
 
-	look(known, words, SF_BLOB_WORDS);
+	look(blob_of(trust->known, address), words, SF_BLOB_WORDS);
 	memcpy(ret, words, sizeof(*ret));
-	return pc >= ret->code_start && pc < ret->code_end &&
+	return address && ret->address == address && pc >= ret->code_start && pc < ret->code_end &&
 	       take(&trust->of_blobs, trust->blobs[0], words, SF_BLOB_WORDS);
 }
 
-static bool find_blob(struct sf_trust *trust, uint64_t pc, struct sf_blob *ret)
+static bool take_blob_near(struct sf_trust *trust, unsigned log2_size, uint64_t pc,
+			   struct sf_blob *ret)
 {
+	const uint64_t start = atomic_load_explicit(start_of(trust->known, pc, log2_size),
+						    memory_order_relaxed);
+
+	return take_blob(trust, start, pc, ret);
+}
+
+static void keep_start(struct sf_known *known, unsigned log2_size, uint64_t pc, uint64_t start)
+{
+	atomic_store_explicit(start_of(known, pc, log2_size), start, memory_order_relaxed);
+}
+
+/* All that is compiled has the same name, in the same place: a constant of the machine's (HotSpot: code/nmethod.cpp). */
+static bool read_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
+		      const struct sf_reader *memory, uint64_t address, uint64_t pc,
+		      struct sf_blob *ret)
+{
+	struct sf_known *known = trust->known;
+	const uint64_t compiled = trust->is_over ?
+		0 : atomic_load_explicit(&known->compiled, memory_order_relaxed);
 	uint64_t words[SF_BLOB_WORDS];
 
-	if (take_blob(trust, near(trust->known, pc), pc, ret))
-		return true;
-	if (!take_blob(trust, far(trust->known, pc), pc, ret))
+	if (!sf_hotspot_blob_at(hotspot, memory, address, pc, compiled, ret))
 		return false;
+	if (ret->class == SF_BLOB_COMPILED && ret->name != compiled)
+		atomic_store_explicit(&known->compiled, ret->name, memory_order_relaxed);
 	memcpy(words, ret, sizeof(*ret));
-	keep(near(trust->known, pc), words, SF_BLOB_WORDS);
+	keep(blob_of(known, address), words, SF_BLOB_WORDS);
 	return true;
 }
 
 bool sf_trust_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		   const struct sf_reader *memory, uint64_t pc, struct sf_blob *ret)
 {
-	uint64_t words[SF_BLOB_WORDS];
+	const bool takes = trust && trust->known && !trust->is_over;
+	uint64_t start;
 
 	if (!trust || !trust->known)
 		return sf_hotspot_blob(hotspot, memory, pc, ret);
-	if (!trust->is_over && find_blob(trust, pc, ret))
+	if (takes && take_blob_near(trust, NEAR, pc, ret))
 		return true;
-	if (!sf_hotspot_blob(hotspot, memory, pc, ret))
-		return false;
-	memcpy(words, ret, sizeof(*ret));
-	keep(near(trust->known, pc), words, SF_BLOB_WORDS);
-	keep(far(trust->known, pc), words, SF_BLOB_WORDS);
+	if (!takes || !take_blob_near(trust, FAR, pc, ret)) {
+		start = sf_hotspot_blob_start(hotspot, memory, pc);
+		if (!start || !((takes && take_blob(trust, start, pc, ret)) ||
+				read_blob(trust, hotspot, memory, start, pc, ret)))
+			return false;
+		keep_start(trust->known, FAR, pc, start);
+	}
+	keep_start(trust->known, NEAR, pc, ret->address);
 	return true;
 }
 
 bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const struct sf_reader *memory, uint64_t address, struct sf_method *ret)
 {
-	const uint64_t place = spread(address) % SF_KNOWN_METHODS;
 	uint64_t words[SF_METHOD_WORDS];
 
 	if (!trust || !trust->known)
 		return sf_hotspot_method(hotspot, memory, address, ret);
 	if (!trust->is_over) {
-		look(trust->known->methods[place], words, SF_METHOD_WORDS);
+		look(method_of(trust->known, address), words, SF_METHOD_WORDS);
 		memcpy(ret, words, sizeof(*ret));
 		if (address && ret->address == address &&
 		    take(&trust->of_methods, trust->methods[0], words, SF_METHOD_WORDS))
@@ -145,7 +173,7 @@ bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 	if (!sf_hotspot_method(hotspot, memory, address, ret))
 		return false;
 	memcpy(words, ret, sizeof(*ret));
-	keep(trust->known->methods[place], words, SF_METHOD_WORDS);
+	keep(method_of(trust->known, address), words, SF_METHOD_WORDS);
 	return true;
 }
 
@@ -200,18 +228,32 @@ static bool is_method(const struct sf_hotspot *hotspot, const uint64_t *taken, c
 	return is_same(words, taken, SF_METHOD_WORDS);
 }
 
+/* Both kinds begin with the address that they are known by. */
+static bool or_forget(bool stands, _Atomic uint64_t *known)
+{
+	if (!stands)
+		atomic_store_explicit(known, 0, memory_order_relaxed);
+	return stands;
+}
+
 bool sf_trust_stands(const struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const uint8_t *bytes)
 {
-	for (uint32_t i = 0; i < trust->of_blobs.n; i++) {
-		if (!is_blob(hotspot, trust->blobs[i], bytes))
-			return false;
-		bytes += hotspot->header_size;
+	const size_t of_method = sizeof(uint64_t) + hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+	bool stands = true;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < trust->of_blobs.n; i++, at += hotspot->header_size) {
+		const uint64_t *taken = trust->blobs[i];
+
+		stands &= or_forget(bytes && is_blob(hotspot, taken, bytes + at),
+				    blob_of(trust->known, taken[0]));
 	}
-	for (uint32_t i = 0; i < trust->of_methods.n; i++) {
-		if (!is_method(hotspot, trust->methods[i], bytes))
-			return false;
-		bytes += sizeof(uint64_t) + hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+	for (uint32_t i = 0; i < trust->of_methods.n; i++, at += of_method) {
+		const uint64_t *taken = trust->methods[i];
+
+		stands &= or_forget(bytes && is_method(hotspot, taken, bytes + at),
+				    method_of(trust->known, taken[0]));
 	}
-	return true;
+	return stands;
 }

@@ -2,8 +2,9 @@
 /*
  * What walks met before of a virtual machine, its code and its methods, so that the next one need
  * not read it again: it takes that on trust, and when it has come to its end all that it took is
- * read in one request to the kernel. Where something is not what it was, the thread is walked
- * again without trust. So a walk tells of nothing that was not there when it ended.
+ * read in one request to the kernel. What is not what it was is forgotten, and the thread walked
+ * again; if that happens once more, without trust. So a walk tells of nothing that was not there
+ * when it ended.
  *
  * What is known is shared by all threads, without a lock: what two of them write at once is not
  * true of anything, and does not stand the comparison.
@@ -18,13 +19,16 @@
 
 #include "frozen/hotspot.h"
 
-#define SF_KNOWN_BLOBS 2048    /* powers of two: 200 KB in all */
+#define SF_KNOWN_PLACES 8192   /* powers of two: 430 KB in all, of which what is used is touched */
+#define SF_KNOWN_BLOBS 4096
 #define SF_KNOWN_METHODS 1024
 
 /* All zeroes: nothing is known. Made and freed by ordinary code. */
 struct sf_known {
-	_Atomic uint64_t blobs[SF_KNOWN_BLOBS][SF_BLOB_WORDS];     /* by an address in their code */
-	_Atomic uint64_t methods[SF_KNOWN_METHODS][SF_METHOD_WORDS]; /* by their address */
+	_Atomic uint64_t starts[SF_KNOWN_PLACES];                  /* of a piece, by an address in its code */
+	_Atomic uint64_t blobs[SF_KNOWN_BLOBS][SF_BLOB_WORDS];     /* by their address, as methods */
+	_Atomic uint64_t methods[SF_KNOWN_METHODS][SF_METHOD_WORDS];
+	_Atomic uint64_t compiled;                                 /* where the name of compiled code is */
 };
 
 #define SF_TRUSTED 64          /* pieces of code that one walk may take, and as many methods */
@@ -62,7 +66,8 @@ bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 /* Fills `pieces` with what is to be read to prove what was taken; how many. 0: nothing was. */
 unsigned sf_trust_pieces(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 			 size_t *size_ret);
-/* Whether all is as it was taken, by their bytes, one behind the other. */
+/* Whether all is as it was taken, by their bytes, one behind the other, or NULL where not all can be read; forgets what
+ * is not. */
 bool sf_trust_stands(const struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const uint8_t *bytes);
 

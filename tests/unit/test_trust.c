@@ -17,6 +17,7 @@
 #define RSP 7
 #define DEEP 100   /* frames of each kind: more than one walk takes on trust */
 #define WORDS 4    /* of a compiled frame */
+#define PAGE 4096
 #define FRAME 128  /* bytes of an interpreted one */
 
 /* Where calls return to, in bytes from the start of the code. */
@@ -30,7 +31,7 @@ struct rig {
 	struct sf_self_access access;
 	struct sf_workspace *workspace;
 	struct sf_known known;
-	uint64_t code[DEEP], methods[DEEP];
+	uint64_t code[DEEP], methods[DEEP], name;
 };
 
 static uint64_t make_code(struct fake_jvm *jvm, unsigned number)
@@ -43,6 +44,20 @@ static uint64_t make_code(struct fake_jvm *jvm, unsigned number)
 	fake_bytes(jvm, code + FIRST_CALL - 5, call, sizeof(call));
 	fake_bytes(jvm, code + LAST_CALL - 5, call, sizeof(call));
 	return code;
+}
+
+/* As in HotSpot: one string for all of them. Where it is. */
+static uint64_t share_name(struct rig *rig)
+{
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_blob first, blob;
+
+	assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[0], &first));
+	for (unsigned i = 1; i < DEEP; i++) {
+		assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[i], &blob));
+		fake_put(&rig->jvm, blob.address + hotspot->fields[SF_HS_BLOB_NAME].at, first.name, 8);
+	}
+	return first.name;
 }
 
 /* Compiled methods, called by as many interpreted ones, the outermost from native code. */
@@ -90,6 +105,7 @@ static int make(void **state)
 		rig->code[i] = make_code(&rig->jvm, i);
 		rig->methods[i] = fake_method(&rig->jvm, "a/B", "m", "()V", NULL, 8);
 	}
+	rig->name = share_name(rig);
 	make_stack(rig, 3, FIRST_CALL);
 	return 0;
 }
@@ -111,15 +127,19 @@ static enum sf_end walk(struct rig *rig, struct sf_known *known)
 	return sf_workspace_walk(rig->workspace, &rig->jvm.still);
 }
 
-/* Walks with what is known and with nothing see the same. */
+/* A walk with what is known sees what one sees that reads all, piece by piece. */
 static void assert_as_read(struct rig *rig)
 {
 	const struct sf_trace *trace = &rig->workspace->trace;
 	static struct sf_frame frames[4 * DEEP];
-	const enum sf_end end = walk(rig, NULL);
-	const uint32_t n = trace->n_frames;
+	enum sf_end end;
+	uint32_t n;
 
+	rig->access.gathers = false;
+	end = walk(rig, NULL);
+	n = trace->n_frames;
 	memcpy(frames, trace->frames, n * sizeof(frames[0]));
+	rig->access.gathers = true;
 	assert_int_equal(walk(rig, &rig->known), end);
 	assert_int_equal(trace->n_frames, n);
 	assert_memory_equal(trace->frames, frames, n * sizeof(frames[0]));
@@ -168,6 +188,42 @@ static void test_what_is_known_is_not_read_again(void **state)
 	}
 }
 
+static uint8_t class_at(struct rig *rig, uint64_t pc)
+{
+	struct sf_blob blob;
+
+	assert_true(sf_trust_blob(&rig->workspace->trust, &rig->jvm.hotspot, &rig->jvm.memory, pc, &blob));
+	return blob.class;
+}
+
+/* What its name is need not be read of each, to know what is compiled: but where nothing is trusted. */
+static void test_the_name_of_what_is_compiled(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_trace *trace = &rig->workspace->trace;
+
+	walk(rig, &rig->known);
+	rig->code[1] = rig->code[10];
+	rig->code[2] = rig->code[20];
+	make_stack(rig, 3, FIRST_CALL);
+	memset(rig->memory + (rig->name - FAKE_BASE), 'x', 3);
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trace->frames[1].kind, SF_KIND_C2);
+	assert_int_equal(trace->frames[1].id, 11);
+	walk(rig, NULL);
+	assert_int_not_equal(trace->frames[1].kind, SF_KIND_C2);
+
+	rig->workspace->trust.known = &rig->known;
+	sf_trust_begin(&rig->workspace->trust);
+	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_INTERPRETER);
+	assert_int_equal(rig->known.compiled, rig->name);
+	memset(rig->jvm.bytes + (rig->name - FAKE_BASE), 'x', 3);
+	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_COMPILED);
+	sf_trust_end(&rig->workspace->trust);
+	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_RUNTIME);
+}
+
 /* Where nobody has asked in a piece of code that is known; of those within 4 KiB it is the last one. */
 static void test_another_place_in_what_is_known(void **state)
 {
@@ -184,6 +240,12 @@ static void test_another_place_in_what_is_known(void **state)
 		assert_int_equal(rig->workspace->trace.n_frames, ALL);
 		assert_int_equal(rig->workspace->trace.frames[2].id, 21);
 	}
+	/* By the segments, too: then the piece itself is not read again. */
+	make_stack(rig, 3, LAST_CALL);
+	memset(rig->known.starts, 0, sizeof(rig->known.starts));
+	walk(rig, &rig->known);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+	assert_int_equal(rig->workspace->trust.of_blobs.n, 3);
 }
 
 static void assert_changes_are_read(struct rig *rig, uint8_t *bytes, size_t size)
@@ -228,6 +290,10 @@ static void test_freed_and_made_anew(void **state)
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
 	assert_int_equal(trace->frames[2].id, 4711);
+	/* Only that one was forgotten: the others were taken once more. */
+	assert_false(rig->workspace->trust.is_over);
+	assert_int_equal(rig->workspace->trust.of_blobs.n, 2);
+	assert_int_equal(rig->workspace->trust.of_methods.n, 3);
 	/* The new one is known now. */
 	lose_segments(rig);
 	walk(rig, &rig->known);
@@ -237,6 +303,24 @@ static void test_freed_and_made_anew(void **state)
 	header_of(rig, 2)[hotspot->fields[SF_HS_BLOCK_USED].at] = 0;
 	walk(rig, &rig->known);
 	assert_true(trace->n_frames < ALL);
+}
+
+static void test_a_method_made_anew(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_method method;
+
+	walk(rig, &rig->known);
+	assert_true(sf_hotspot_method(hotspot, &rig->jvm.memory, rig->methods[1], &method));
+	*(uint16_t *)(uintptr_t)(method.constant + hotspot->fields[SF_HS_CONST_CODE_SIZE].at) = 7;
+	for (unsigned i = 0; i < 2; i++) {
+		walk(rig, &rig->known);
+		assert_int_equal(rig->workspace->trace.n_frames, ALL);
+		assert_false(rig->workspace->trust.is_over);
+		assert_int_equal(rig->workspace->trust.of_blobs.n, 3);
+		assert_int_equal(rig->workspace->trust.of_methods.n, 2 + i);
+	}
 }
 
 /* Two threads keep something at once, so that neither is kept whole. */
@@ -293,15 +377,52 @@ static void test_more_than_are_taken(void **state)
 static void test_code_that_cannot_be_read(void **state)
 {
 	struct rig *rig = *state;
-	uint8_t *code = rig->memory + (FAKE_CODE - FAKE_BASE);
+	uint8_t *code = rig->memory + (FAKE_CODE - FAKE_BASE), *code_of_some;
 
+	rig->code[2] = rig->code[50];
+	make_stack(rig, 3, FIRST_CALL);
 	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+	/* Only what is below the innermost, which alone would do for a walk. */
+	code_of_some = rig->memory + ((rig->code[50] - FAKE_BASE) & ~(PAGE - 1ul));
+	assert_int_equal(mprotect(code_of_some, 2 * PAGE, PROT_NONE), 0);
+	walk(rig, &rig->known);
+	assert_true(rig->workspace->trace.n_frames < ALL);
+	assert_false(rig->workspace->trust.is_over);
 	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_NONE), 0);
 	assert_as_read(rig);
-	assert_true(rig->workspace->trace.n_frames < ALL);
 	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_READ), 0);
 	assert_as_read(rig);
 	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+}
+
+/* Wherever in the code it stands: what is around is read with the stack. Also where neither goes on. */
+static void test_what_is_around(void **state)
+{
+	struct rig *rig = *state;
+	const uint64_t start = rig->jvm.hotspot.code.start;
+	uint8_t *behind = rig->memory + (FAKE_STACK - FAKE_BASE) + PAGE;
+
+	for (unsigned stack = 0; stack < 2; stack++) {
+		for (uint64_t pc = start; pc < rig->code[3]; pc++) {
+			rig->jvm.still.regs.pc = pc;
+			assert_as_read(rig);
+		}
+		assert_int_equal(mprotect(behind, PAGE, PROT_NONE), 0);
+	}
+	rig->jvm.still.regs.pc = rig->code[0] + FIRST_CALL;
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+	assert_int_equal(rig->workspace->around_start, rig->code[0] + FIRST_CALL - SF_SELF_AROUND / 2);
+	assert_true(rig->workspace->piece_size < PAGE);
+	/* No stack at all, and no code. */
+	rig->jvm.still.regs.r[RSP] = FAKE_BASE - 4096;
+	assert_as_read(rig);
+	rig->jvm.still.regs.pc = rig->jvm.hotspot.code.end - 1;
+	assert_as_read(rig);
+	rig->jvm.still.regs.pc = FAKE_BASE;
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->around_start, 0);
 }
 
 int main(void)
@@ -309,9 +430,10 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
 		T(test_what_is_known_is_not_read_again), T(test_another_place_in_what_is_known),
+		T(test_the_name_of_what_is_compiled),
 		T(test_what_has_changed_is_read),
-		T(test_freed_and_made_anew), T(test_torn), T(test_more_than_are_taken),
-		T(test_code_that_cannot_be_read),
+		T(test_freed_and_made_anew), T(test_a_method_made_anew), T(test_torn), T(test_more_than_are_taken),
+		T(test_code_that_cannot_be_read), T(test_what_is_around),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
