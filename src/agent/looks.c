@@ -82,36 +82,17 @@ static void hear(struct sf_agent_thread *thread)
 		atomic_fetch_and(&thread->seat->flags, ~(uint32_t)SF_SEAT_DEAF);
 }
 
-/*
- * A thread that runs between the kernel's ticks, by chance or because it is woken by them, is met by fewer
- * than its share, or by none. Judged each time it has used so much CPU time that JUDGED_RINGS were due: of 32 that come
- * at random, less than half is met once in a thousand times, and does no harm. A thread that does not run stays.
- */
-#define JUDGED_RINGS 32
-
-static bool is_met_too_seldom(const struct sf_agent *agent, struct sf_agent_thread *thread,
-			      uint64_t cpu_ns)
-{
-	uint64_t period_ns = atomic_load(&thread->seat->period_ns);
-	uint64_t n_samples = atomic_load(&thread->seat->n_samples), n;
-
-	if (period_ns < agent->threads->tick_ns)
-		period_ns = agent->threads->tick_ns;
-	if (cpu_ns - thread->judged_cpu_ns < JUDGED_RINGS * period_ns)
-		return false;
-	n = n_samples - thread->judged_samples;
-	thread->judged_cpu_ns = cpu_ns;
-	thread->judged_samples = n_samples;
-	return n < JUDGED_RINGS / 2;
-}
-
 static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
 	const struct sf_seat *seat = thread->seat;
+	uint64_t period_ns = atomic_load(&seat->period_ns);
 
 	if (!agent->threads->between || atomic_load(&seat->flags) & SF_SEAT_PERF)
 		return;
-	if (is_met_too_seldom(agent, thread, cpu_ns) && !sf_own_blocks(thread->tid, sf_inside.signal))
+	if (period_ns < agent->threads->tick_ns)
+		period_ns = agent->threads->tick_ns;
+	if (sf_dodges(&thread->dodge, cpu_ns, atomic_load(&seat->n_samples), period_ns) &&
+	    !sf_own_blocks(thread->tid, sf_inside.signal))
 		sf_watch_arm_between(agent->threads, thread);
 }
 

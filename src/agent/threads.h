@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "agent/clocks.h"
+#include "agent/dodge.h"
 #include "agent/options.h"
 #include "agent/seats.h"
 #include "base/error.h"
@@ -50,7 +51,7 @@ struct sf_agent_thread {
 	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
 	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf one's stays */
-	uint64_t judged_cpu_ns, judged_samples; /* when its timer was last judged (looks.c) */
+	struct sf_dodge dodge;       /* whether its timer meets it */
 	uint64_t clock_spared_ns;    /* until when its clock is set only if it must be */
 };
 

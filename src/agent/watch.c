@@ -128,8 +128,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	thread->serial = ++threads->last_serial;
 	thread->sampled_asleep = false;
 	thread->first_cpu_ns = thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
-	thread->judged_cpu_ns = cpu_ns;
-	thread->judged_samples = atomic_load(&seat->n_samples);
+	sf_dodge_begin(&thread->dodge, cpu_ns, atomic_load(&seat->n_samples));
 	thread->looked_ns = now_ns;
 	thread->asleep_ns = 0;
 	if (!sf_own_run(thread->tid, &thread->wait_ns, &switches))
