@@ -48,31 +48,35 @@ static bool is_map_stale(const struct sf_trace *trace)
 	return last && last->image == 0 && !sf_kind_is_managed(last->kind);
 }
 
-/* Managed code: its key leaves, and what is there is told once (places.h). */
-static void pack_managed(const struct sf_frame *frame, struct sf_stream_frame *ret)
+static struct sf_stream_frame packed(const struct sf_frame *frame, const struct sf_places *places)
 {
-	struct sf_places *places = atomic_load_explicit(&sf_inside.places, memory_order_acquire);
+	struct sf_stream_frame packed = {
+		.address = frame->address,
+		.image = frame->image,
+		.via = frame->via,
+		.flags = frame->flags,
+	};
 
-	ret->address = places ? sf_places_meet(places, frame) : 0;
-	ret->image = 0;
-	ret->kind = frame->kind;
+	if (sf_kind_is_managed(frame->kind)) {
+		packed.address = places ? sf_places_key(places, frame) : 0;
+		packed.image = 0;
+		packed.kind = frame->kind;
+	}
+	return packed;
 }
 
+/* Of managed code the key leaves, and what is there is told once (places.h). */
 static void pack_frames(struct sf_workspace *workspace)
 {
-	const struct sf_trace *trace = &workspace->trace;
+	struct sf_places *places = atomic_load_explicit(&sf_inside.places, memory_order_acquire);
+	const struct sf_frame *frames = workspace->trace.frames;
+	const uint32_t n = workspace->trace.n_frames;
 
-	for (uint32_t i = 0; i < trace->n_frames; i++) {
-		const struct sf_frame *frame = &trace->frames[i];
-
-		workspace->packed[i] = (struct sf_stream_frame){
-			.address = frame->address,
-			.image = frame->image,
-			.via = frame->via,
-			.flags = frame->flags,
-		};
-		if (sf_kind_is_managed(frame->kind))
-			pack_managed(frame, &workspace->packed[i]);
+	for (uint32_t i = 0; i < n; i++)
+		workspace->packed[i] = packed(&frames[i], places);
+	for (uint32_t i = 0; places && i < n; i++) {
+		if (sf_kind_is_managed(frames[i].kind))
+			sf_places_meet(places, &frames[i], workspace->packed[i].address);
 	}
 }
 

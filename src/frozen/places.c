@@ -49,24 +49,33 @@ static bool queue(struct sf_places *places, const struct sf_frame *frame, uint64
 	return sf_outbox_put(places->queue, SF_PLACE_WANTED, pieces, 2);
 }
 
-/* Two threads may queue the same key at once: it is described twice, which does no harm. */
-uint64_t sf_places_meet(struct sf_places *places, const struct sf_frame *frame)
+static _Atomic uint64_t *place_of(const struct sf_places *places, uint64_t key, uint32_t probe)
+{
+	return &places->keys[(uint32_t)(key + probe) & (places->n_keys - 1)];
+}
+
+uint64_t sf_places_key(const struct sf_places *places, const struct sf_frame *frame)
 {
 	const uint64_t key = sf_place_key(places->seed, frame);
 
+	__builtin_prefetch(place_of(places, key, 0));
+	return key;
+}
+
+/* Two threads may queue the same key at once: it is described twice, which does no harm. */
+void sf_places_meet(struct sf_places *places, const struct sf_frame *frame, uint64_t key)
+{
 	for (uint32_t i = 0; i < MAX_PROBES; i++) {
-		_Atomic uint64_t *at = &places->keys[(uint32_t)(key + i) & (places->n_keys - 1)];
+		_Atomic uint64_t *at = place_of(places, key, i);
 		uint64_t found = atomic_load_explicit(at, memory_order_relaxed);
 
 		if (found == key)
-			return key;
+			return;
 		if (found)
 			continue;
-		if (!queue(places, frame, key) || atomic_compare_exchange_strong(at, &found, key))
-			return key;
-		if (found == key)
-			return key;
+		if (!queue(places, frame, key) || atomic_compare_exchange_strong(at, &found, key) ||
+		    found == key)
+			return;
 	}
 	atomic_fetch_add_explicit(&places->n_untold, 1, memory_order_relaxed);
-	return key;
 }

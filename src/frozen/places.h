@@ -40,7 +40,11 @@ struct sf_place_wanted {
  */
 uint64_t sf_place_key(uint64_t seed, const struct sf_frame *frame);
 
-/* The same, and the frame is queued if its key has not been met yet. Signal-safe, any thread. */
-uint64_t sf_places_meet(struct sf_places *places, const struct sf_frame *frame);
+/*
+ * In two steps, so that the keys of a stack, which lie all over the set, are fetched side by side: the key that the frame
+ * has there; then the frame is queued, if its key has not been met yet. Signal-safe, any thread.
+ */
+uint64_t sf_places_key(const struct sf_places *places, const struct sf_frame *frame);
+void sf_places_meet(struct sf_places *places, const struct sf_frame *frame, uint64_t key);
 
 #endif

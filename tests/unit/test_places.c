@@ -57,15 +57,23 @@ static struct sf_frame compiled(uint64_t pc)
 	return (struct sf_frame){ .pc = pc, .kind = SF_KIND_C2, .token = 0x7000, .id = 3, .bci = -1 };
 }
 
+static uint64_t meet(const struct sf_frame *frame)
+{
+	const uint64_t key = sf_places_key(&places, frame);
+
+	sf_places_meet(&places, frame, key);
+	return key;
+}
+
 static void a_place_is_queued_once(void **state)
 {
 	struct sf_frame frame = compiled(0x7010);
 	struct sf_place_wanted wanted;
-	uint64_t key = sf_places_meet(&places, &frame);
+	uint64_t key = meet(&frame);
 
 	(void)state;
 	assert_int_not_equal(key, 0);
-	assert_int_equal(sf_places_meet(&places, &frame), key);
+	assert_int_equal(meet(&frame), key);
 	assert_int_equal(sf_place_key(places.seed, &frame), key);
 	assert_true(take(&wanted));
 	assert_int_equal(wanted.key, key);
@@ -113,14 +121,14 @@ static void a_full_queue_is_asked_again(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 2000; i++) {
 		frame = compiled(i);
-		sf_places_meet(&places, &frame);
+		meet(&frame);
 	}
 	while (take(&wanted))
 		n++;
 	assert_in_range(n, 100, 1999);
 	for (uint64_t i = 0; i < 2000; i++) {
 		frame = compiled(i);
-		sf_places_meet(&places, &frame);
+		meet(&frame);
 		while (take(&wanted))
 			again++;
 	}
@@ -137,7 +145,7 @@ static void a_full_set_is_counted(void **state)
 	for (uint64_t i = 0; i < 3 * KEYS; i++) {
 		struct sf_frame frame = compiled(i);
 
-		sf_places_meet(&places, &frame);
+		meet(&frame);
 		n += take(&wanted);
 	}
 	assert_int_equal(n + atomic_load(&places.n_untold), 3 * KEYS);
@@ -150,7 +158,7 @@ static void *meet_all(void *arg)
 	for (uint64_t i = 0; i < N_PLACES; i++) {
 		struct sf_frame frame = compiled(i);
 
-		sf_places_meet(&places, &frame);
+		meet(&frame);
 	}
 	return NULL;
 }
