@@ -53,7 +53,8 @@ def test_a_command(stillframe, tmp_path, walk):
     assert done.status == 0, done
     assert "total_seconds" in done.out and "by signal (%s walk)" % walk in done.err, done
     shares = of_the_three(recording.self_shares())
-    assert abs(shares["spin_sixty"] - 0.6) < 0.15 and abs(shares["spin_ten"] - 0.1) < 0.1, shares
+    truth = {word: float(value) for word, value in re.findall(r"(spin_\w+) ([\d.]+)", done.out)}
+    assert abs(shares["spin_sixty"] - truth["spin_sixty"]) < 0.15 and abs(shares["spin_ten"] - truth["spin_ten"]) < 0.1, (shares, truth)
     recording.assert_accounts()
     whole = recording.stacks_of("main")
     assert sum(count for names, count in whole if names[-1] == "_start") >= 0.95 * recording.samples, whole[:3]
