@@ -14,11 +14,11 @@ void sf_dodge_begin(struct sf_dodge *dodge, uint64_t cpu_ns, uint64_t n_samples)
 
 bool sf_dodges(struct sf_dodge *dodge, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns)
 {
-	const uint64_t due = (cpu_ns - dodge->cpu_ns) / period_ns;
+	const uint64_t used_ns = cpu_ns - dodge->cpu_ns;
 	const bool was_seldom = dodge->was_seldom;
-	const bool is_seldom = n_samples - dodge->n_samples < due / 2;
+	const bool is_seldom = 2 * period_ns * (n_samples - dodge->n_samples) < used_ns;
 
-	if (due < JUDGED_RINGS)
+	if (used_ns < JUDGED_RINGS * period_ns)
 		return false;
 	*dodge = (struct sf_dodge){ cpu_ns, n_samples, is_seldom };
 	return is_seldom && was_seldom;

@@ -98,7 +98,7 @@ static bool take_blob(struct sf_trust *trust, uint64_t address, uint64_t pc, str
 
 	look(blob_of(trust->known, address), words, SF_BLOB_WORDS);
 	memcpy(ret, words, sizeof(*ret));
-	return address && ret->address == address && pc >= ret->code_start && pc < ret->code_end &&
+	return !trust->is_over && address && ret->address == address && pc >= ret->code_start && pc < ret->code_end &&
 	       take(&trust->of_blobs, trust->blobs[0], words, SF_BLOB_WORDS);
 }
 
@@ -138,17 +138,16 @@ static bool read_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 bool sf_trust_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		   const struct sf_reader *memory, uint64_t pc, struct sf_blob *ret)
 {
-	const bool takes = trust && trust->known && !trust->is_over;
 	uint64_t start;
 
 	if (!trust || !trust->known)
 		return sf_hotspot_blob(hotspot, memory, pc, ret);
-	if (takes && take_blob_near(trust, NEAR, pc, ret))
+	if (take_blob_near(trust, NEAR, pc, ret))
 		return true;
-	if (!takes || !take_blob_near(trust, FAR, pc, ret)) {
+	if (!take_blob_near(trust, FAR, pc, ret)) {
 		start = sf_hotspot_blob_start(hotspot, memory, pc);
-		if (!start || !((takes && take_blob(trust, start, pc, ret)) ||
-				read_blob(trust, hotspot, memory, start, pc, ret)))
+		if (!start || (!take_blob(trust, start, pc, ret) &&
+			       !read_blob(trust, hotspot, memory, start, pc, ret)))
 			return false;
 		keep_start(trust->known, FAR, pc, start);
 	}

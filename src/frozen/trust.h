@@ -66,8 +66,10 @@ bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 /* Fills `pieces` with what is to be read to prove what was taken; how many. 0: nothing was. */
 unsigned sf_trust_pieces(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 			 size_t *size_ret);
-/* Whether all is as it was taken, by their bytes, one behind the other, or NULL where not all can be read; forgets what
- * is not. */
+/*
+ * Whether all is as it was taken, by their bytes, one behind the other, or NULL where not all can be read; forgets what
+ * is not.
+ */
 bool sf_trust_stands(const struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const uint8_t *bytes);
 

@@ -391,6 +391,7 @@ static void test_code_that_cannot_be_read(void **state)
 	assert_false(rig->workspace->trust.is_over);
 	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_NONE), 0);
 	assert_as_read(rig);
+	assert_true(rig->workspace->trace.n_frames < ALL);
 	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_READ), 0);
 	assert_as_read(rig);
 	assert_int_equal(rig->workspace->trace.n_frames, ALL);

@@ -61,7 +61,6 @@ struct sf_jvm {
 
 	struct sf_java_threads threads;
 	uint64_t listed_ns;
-	uint64_t compiled;                 /* where the name of compiled code is; 0: not seen yet */
 	struct sf_java_objects objects;
 	bool has_objects;
 };
@@ -194,23 +193,15 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 	});
 }
 
-static bool find_blob(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact, struct sf_blob *ret)
-{
-	if (!sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, frame->pc - !exact,
-				jvm->compiled, ret))
-		return false;
-	if (ret->class == SF_BLOB_COMPILED)
-		jvm->compiled = ret->name;
-	return true;
-}
-
 /* The code may have been thrown away, and something else put there, since the frame was walked. */
 static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
 {
 	struct sf_java_scopes scopes;
 	struct sf_blob blob;
 
-	if (!find_blob(jvm, frame, exact, &blob) || blob.compile_id != frame->id) {
+	if (!sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, frame->pc - !exact,
+				0, &blob) ||
+	    blob.compile_id != frame->id) {
 		add_named(jvm, "[Java code that is gone]");
 		return;
 	}
@@ -227,11 +218,14 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 }
 
 /* Of a method's code, only the ways to methods that are not compiled are stubs. */
-static bool find_stub(struct sf_jvm *jvm, const struct sf_frame *frame, char ret[SF_BLOB_NAME])
+static bool find_stub(const struct sf_jvm *jvm, const struct sf_frame *frame,
+		      char ret[SF_BLOB_NAME])
 {
+	const uint64_t pc = frame->pc - !(frame->flags & SF_FRAME_EXACT);
 	struct sf_blob blob;
 
-	if (!frame->token || !find_blob(jvm, frame, frame->flags & SF_FRAME_EXACT, &blob))
+	if (!frame->token ||
+	    !sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, pc, 0, &blob))
 		return false;
 	if (blob.class == SF_BLOB_COMPILED)
 		snprintf(ret, SF_BLOB_NAME, "static call stub");
