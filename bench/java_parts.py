@@ -3,7 +3,8 @@
 """Which part of a javac's CPU time is the profiler's own work, stillframe's and that of the JDK's own recorder, at 10 ms and at 1 ms. perf
 looks 1,000 times a second of CPU time at who runs: the threads that a profiler has in the JVM; in the JVM's own threads the functions
 of the profiler, and the kernel's that ring a clock and deliver a signal. What it does to caches is not in it. Where java_cost.py
-varies by ten percent from one JVM to the next, this varies by a few tenths of one.
+varies by ten percent from one JVM to the next, this varies by a few tenths of one. "For each" is what is in the JVM, by sample: how many there are
+differs from one javac to the next, as what it compiles when does.
 
 java_parts.py [ROUNDS [REGEX]]: as java_cost.py."""
 from java_common import *
@@ -47,7 +48,7 @@ def parts(start, make, rate, own):
     os.unlink(file)
     inside = sum(counts.values()) - counts["beside the JVM"]
     shares = {part: 100 * counts[part] / inside for part in PARTS}
-    return [sum(shares[part] for part in PARTS[:3]), *shares.values()], ran
+    return [sum(shares[part] for part in PARTS[:3]), *shares.values()], ran, sum(counts[part] for part in PARTS[:3])
 
 
 def rows(words):
@@ -60,9 +61,11 @@ def rows(words):
                 ways[period, name, saw] = lambda start=start, rate=rate, own=own: parts(
                     start, lambda *machine: javac(words, *machine), rate, own)
     for (period, name, saw), each in in_turns(ROUNDS, ways).items():
-        columns = list(zip(*(shares for shares, _ in each)))
+        columns = list(zip(*(shares for shares, _, _ in each)))
+        taken = [saw(ran)[0] for _, ran, _ in each]
+        each_us = median(1000 * looks / n for (_, _, looks), n in zip(each, taken))  # a look is 1 ms
         total = "%.2f %% (%.2f … %.2f)" % (median(columns[0]), min(columns[0]), max(columns[0]))
-        yield (period, name, total, *("%.2f %%" % median(column) for column in columns[1:]), saw(each[-1][1])[0])
+        yield (period, name, total, *("%.2f %%" % median(column) for column in columns[1:]), round(median(taken)), "%.0f us" % each_us)
 
 
 if not have("perf"):
@@ -70,5 +73,5 @@ if not have("perf"):
     sys.exit(0)
 what, words = source_tree()
 table("Of the CPU time of JDK %d's javac (%s) the profiler's own, medians of %d rounds (and from least to most)" % (VERSION, what, ROUNDS),
-      rows(words), ["period", "with", "in the JVM, in all", *PARTS, "samples"])
+      rows(words), ["period", "with", "in the JVM, in all", *PARTS, "samples", "for each"])
 clean()

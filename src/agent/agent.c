@@ -25,6 +25,7 @@
 #include "agent/sampler.h"
 #include "agent/signals.h"
 #include "agent/threads.h"
+#include "agent/vdso.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
 #include "os/process.h"
@@ -95,6 +96,7 @@ static bool prepare_inside(struct sf_error *err)
 {
 	struct sf_self_access access = { .mem_fd = -1 };
 
+	sf_agent_find_vdso();
 	if (!sf_self_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");

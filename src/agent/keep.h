@@ -37,7 +37,8 @@ struct sf_kept_miss {
 /* What was told of a thread, by its seat. */
 struct sf_kept_java_thread {
 	uint32_t serial;          /* of whom the rest is told */
-	uint64_t named_ns;        /* when it was last asked for its name */
+	uint32_t n_looks;         /* at it, the last one at looked_ns */
+	uint64_t looked_ns;
 	char name[SF_KEPT_JAVA_NAME];
 };
 
@@ -46,7 +47,9 @@ struct telling;                   /* keep_java.c's: a record under way */
 struct sf_keep_java {
 	struct sf_jvm_finder finder;
 	struct telling *telling;
-	SF_VEC(struct sf_kept_java_thread) threads;
+	struct sf_kept_java_thread *threads; /* SF_SEATS; 4 MB, of which what is used is touched */
+	uint16_t *seats;          /* room for SF_SEATS: those that were taken when so many had been */
+	uint32_t n_seats, n_seated;
 	uint64_t next_look_ns;    /* at them */
 	uint64_t n_untold;        /* places that could not be described */
 };

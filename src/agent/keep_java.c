@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/fetch.h"
 #include "agent/keep.h"
 #include "agent/memory.h"
 #include "frozen/inside.h"
@@ -18,9 +19,9 @@
 #define MAX_TEXT 4000          /* bytes of a name in a record */
 #define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
 #define THREADS_SHARE 100      /* ... at least so many times what it costs */
-#define NAMES_NS 1000000000u   /* until a thread is asked for its name again */
-#define PLACES_AT_ONCE 64
-#define FETCHED SF_HOTSPOT_MAX_HEADER /* bytes of a piece of code, or of a Method, that say where the rest is */
+#define NAMES_NS 1000000000u   /* until a thread is looked at again, and asked for its name, ... */
+#define MIN_LOOKS 2            /* ... after so many at once */
+#define PLACES_AT_ONCE 128
 
 /* --- telling --- */
 
@@ -38,42 +39,28 @@ static void tell_note(struct sf_keep *keep, const char *text)
 
 /* A record under way: the texts go behind the functions. And what it is made from. */
 struct telling {
+	const struct sf_hotspot *hotspot; /* NULL: not yet attached to */
 	struct sf_self_lines lines; /* of the machine's memory, as it was just now */
+	struct sf_fetch fetch;      /* of all that is wanted */
 	struct sf_place_wanted wanted[PLACES_AT_ONCE];
-	struct iovec sources[PLACES_AT_ONCE]; /* of each that is wanted, what was read at once */
-	uint8_t fetched[PLACES_AT_ONCE][FETCHED];
-	size_t n_fetched;
-	size_t under_way;           /* which of them is told */
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
 	char text[SF_STREAM_MAX_RECORD / 2];
 };
 
-static bool read_fetched(const struct telling *telling, void *ret, uint64_t addr, size_t size)
-{
-	uint64_t offset;
-
-	if (telling->under_way >= telling->n_fetched)
-		return false;
-	offset = addr - (uint64_t)(uintptr_t)telling->sources[telling->under_way].iov_base;
-	if (size > FETCHED || offset > FETCHED - size)
-		return false;
-	memcpy(ret, telling->fetched[telling->under_way] + offset, size);
-	return true;
-}
-
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct telling *telling = reader->arg;
 
-	return read_fetched(telling, ret, addr, size) ||
+	return (telling->hotspot && sf_hotspot_copy(telling->hotspot, ret, addr, size)) ||
+	       sf_fetch_read(&telling->fetch, ret, addr, size) ||
 	       sf_self_lines_read(&telling->lines, &sf_inside.access, ret, addr, size);
 }
 
 /* All that was read before is too old now. */
 static void forget(struct telling *telling)
 {
-	telling->n_fetched = 0;
+	sf_fetch_forget(&telling->fetch);
 	sf_self_lines_forget(&telling->lines);
 }
 
@@ -145,18 +132,32 @@ static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret,
 	return n;
 }
 
-/* The first that is read of each, in one request. What has no token gets anything that can be read. */
-static void fetch(const struct sf_hotspot *hotspot, struct telling *telling, size_t n)
+/* The machine's code need not be fetched. */
+static void want(void *arg, uint64_t addr, size_t size)
 {
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t token = telling->wanted[i].frame.token;
+	struct telling *telling = arg;
 
-		telling->sources[i] = (struct iovec){ telling->wanted, FETCHED };
-		if (token)
-			telling->sources[i].iov_base = (void *)(uintptr_t)sf_hotspot_header(hotspot, token);
-	}
-	telling->n_fetched = sf_self_gather(&sf_inside.access, telling->fetched, n * FETCHED,
-					    telling->sources, (unsigned)n) / FETCHED;
+	if (!telling->hotspot || !sf_hotspot_loads(telling->hotspot, addr, size))
+		sf_fetch_want(&telling->fetch, addr, size);
+}
+
+static void fetch(void *arg)
+{
+	struct telling *telling = arg;
+
+	sf_fetch_all(&telling->fetch);
+}
+
+static void expect(struct sf_keep *keep, size_t n)
+{
+	struct telling *telling = keep->java.telling;
+	const struct sf_ahead ahead = { .want = want, .fetch = fetch, .arg = telling };
+	const struct sf_frame *frames[PLACES_AT_ONCE];
+
+	for (size_t i = 0; i < n; i++)
+		frames[i] = &telling->wanted[i].frame;
+	if (sf_inside.access.gathers)
+		sf_jvm_expect(keep->java.finder.jvm, &ahead, frames, n);
 }
 
 /* Some at once, which were wanted before anything is read that tells of them. True: there were many. */
@@ -169,31 +170,15 @@ static bool describe_wanted(struct sf_keep *keep)
 
 	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
 		forget(telling);
-		fetch(sf_jvm_hotspot(keep->java.finder.jvm), telling, n);
-		for (telling->under_way = 0; telling->under_way < n; telling->under_way++)
-			describe(keep, &telling->wanted[telling->under_way]);
+		expect(keep, n);
+		for (size_t i = 0; i < n; i++)
+			describe(keep, &telling->wanted[i]);
 		many = many || n == PLACES_AT_ONCE;
 	}
 	return many;
 }
 
 /* --- threads --- */
-
-static struct sf_kept_java_thread *find_thread(struct sf_keep *keep, const struct sf_seat *seat)
-{
-	size_t place = (size_t)(seat - sf_inside.seats);
-	uint32_t serial = atomic_load(&seat->serial);
-	struct sf_kept_java_thread *thread;
-
-	while (keep->java.threads.n <= place) {
-		if (!sf_vec_push(&keep->java.threads, (struct sf_kept_java_thread){ 0 }))
-			return NULL;
-	}
-	thread = &keep->java.threads.items[place];
-	if (thread->serial != serial)
-		*thread = (struct sf_kept_java_thread){ .serial = serial };
-	return thread;
-}
 
 static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread, int32_t tid,
 			uint64_t now_ns)
@@ -206,7 +191,6 @@ static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread
 		  sizeof(record) - sizeof(record.header) },
 	};
 
-	thread->named_ns = now_ns;
 	if (!sf_jvm_thread_name(keep->java.finder.jvm, tid, name, sizeof(name)) ||
 	    strcmp(name, thread->name) == 0)
 		return;
@@ -216,35 +200,74 @@ static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread
 		memcpy(thread->name, name, sizeof(name));
 }
 
-/* A name that cannot be read now is asked for again soon: a collector may be moving it. */
-static bool is_name_due(const struct sf_kept_java_thread *thread, uint64_t now_ns)
+/*
+ * One that just begins may not be in the machine's list yet, and a name that cannot be read now, as a collector may be
+ * moving it, can be soon.
+ */
+static bool is_due(const struct sf_kept_java_thread *thread, const struct sf_seat *seat,
+		   uint64_t now_ns)
 {
-	return !thread->name[0] || now_ns - thread->named_ns >= NAMES_NS;
+	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
+	       (atomic_load(&seat->java_thread) != SF_SEAT_NO_JAVA && !thread->name[0]);
+}
+
+static void look_at(struct sf_keep *keep, struct sf_seat *seat, int32_t tid, uint64_t now_ns)
+{
+	struct sf_kept_java_thread *thread = &keep->java.threads[seat - sf_inside.seats];
+	const uint32_t serial = atomic_load(&seat->serial);
+	uint64_t java;
+
+	if (thread->serial != serial)
+		*thread = (struct sf_kept_java_thread){ .serial = serial };
+	if (!is_due(thread, seat, now_ns))
+		return;
+	thread->n_looks++;
+	thread->looked_ns = now_ns;
+	java = sf_jvm_thread(keep->java.finder.jvm, tid);
+	atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
+	if (java)
+		name_thread(keep, thread, tid, now_ns);
+}
+
+_Static_assert(SF_SEATS <= UINT16_MAX + 1, "a seat's number fits");
+
+/* Whose it is, 0: nobody's who is watched. */
+static int32_t taken_by(const struct sf_seat *seat)
+{
+	const int32_t tid = atomic_load(&seat->tid);
+
+	return tid > 0 && atomic_load(&seat->serial) ? tid : 0;
+}
+
+/* They are 3 MB, so only when somebody has come. */
+static void list_seats(struct sf_keep_java *java)
+{
+	const uint32_t n_seated = atomic_load(&sf_inside.n_seated);
+
+	if (n_seated == java->n_seated)
+		return;
+	java->n_seated = n_seated;
+	java->n_seats = 0;
+	for (uint32_t i = 0; i < SF_SEATS; i++) {
+		if (taken_by(&sf_inside.seats[i]))
+			java->seats[java->n_seats++] = (uint16_t)i;
+	}
 }
 
 static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
-	struct sf_jvm *jvm = keep->java.finder.jvm;
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
-	bool any = false;
 
 	forget(keep->java.telling);
-	for (uint32_t i = 0; i < SF_SEATS; i++) {
-		struct sf_seat *seat = &sf_inside.seats[i];
-		int32_t tid = atomic_load(&seat->tid);
-		struct sf_kept_java_thread *thread;
-		uint64_t java;
+	list_seats(&keep->java);
+	for (uint32_t i = 0; i < keep->java.n_seats; i++) {
+		struct sf_seat *seat = &sf_inside.seats[keep->java.seats[i]];
+		const int32_t tid = taken_by(seat);
 
-		if (tid <= 0 || !atomic_load(&seat->serial))
-			continue;
-		java = sf_jvm_thread(jvm, tid);
-		atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
-		any = true;
-		thread = java ? find_thread(keep, seat) : NULL;
-		if (thread && is_name_due(thread, now_ns))
-			name_thread(keep, thread, tid, now_ns);
+		if (tid)
+			look_at(keep, seat, tid, now_ns);
 	}
-	if (!any)
+	if (!keep->java.n_seats)
 		return; /* the sampler has not looked for threads yet */
 	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
 	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
@@ -258,8 +281,13 @@ static bool start(struct sf_keep *keep)
 	struct sf_error err = { 0 };
 
 	if (!keep->java.telling)
-		keep->java.telling = malloc(sizeof(*keep->java.telling));
-	return keep->java.telling && sf_agent_make_places(&err) && sf_agent_make_known(&err);
+		keep->java.telling = calloc(1, sizeof(*keep->java.telling));
+	if (!keep->java.threads)
+		keep->java.threads = calloc(SF_SEATS, sizeof(*keep->java.threads));
+	if (!keep->java.seats)
+		keep->java.seats = calloc(SF_SEATS, sizeof(*keep->java.seats));
+	return keep->java.telling && keep->java.threads && keep->java.seats && sf_agent_make_places(&err) &&
+	       sf_agent_make_known(&err);
 }
 
 static bool attach(struct sf_keep *keep)
@@ -267,7 +295,12 @@ static bool attach(struct sf_keep *keep)
 	const struct sf_reader memory = { .read = read_memory, .arg = keep->java.telling };
 
 	forget(keep->java.telling);
-	return sf_jvm_finder_attach(&keep->java.finder, &keep->process, keep->images, &memory);
+	keep->java.telling->hotspot = NULL;
+	keep->java.telling->fetch.access = &sf_inside.access;
+	if (!sf_jvm_finder_attach(&keep->java.finder, &keep->process, keep->images, &memory))
+		return false;
+	keep->java.telling->hotspot = sf_jvm_hotspot(keep->java.finder.jvm);
+	return true;
 }
 
 void sf_keep_java_look(struct sf_keep *keep)
@@ -289,8 +322,10 @@ bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns)
 	if (!keep->java.finder.jvm)
 		return false;
 	many = describe_wanted(keep);
-	if (now_ns >= keep->java.next_look_ns)
+	if (now_ns >= keep->java.next_look_ns) {
 		look_at_threads(keep, now_ns);
+		sf_jvm_lend_code(keep->java.finder.jvm);
+	}
 	return many;
 }
 
@@ -323,7 +358,8 @@ void sf_keep_java_deinit(struct sf_keep *keep)
 			atomic_store(&sf_inside.seats[i].java_thread, 0);
 	}
 	sf_jvm_finder_deinit(&keep->java.finder);
-	sf_vec_deinit(&keep->java.threads);
+	free(keep->java.threads);
+	free(keep->java.seats);
 	free(keep->java.telling);
 	keep->java = (struct sf_keep_java){ 0 };
 }

@@ -16,7 +16,7 @@
 #include "stream/control.h"
 
 #define TURN_NS 200000000u           /* between two looks at the channel, if nobody rings */
-#define JAVA_TURN_NS 50000000u       /* ... and at places in Java to describe */
+#define JAVA_TURN_NS 100000000u      /* ... and at places in Java to describe */
 #define SHORT_TURN_NS 10000000u      /* while much happens */
 #define YOUNG_NS 1000000000u
 #define SIGNAL_CHECK_NS 100000000u

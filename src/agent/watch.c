@@ -138,6 +138,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	sf_visit_restart(seat, now_ns);
 	atomic_store(&seat->period_ns, sf_inside.period_ns);
 	atomic_store(&seat->serial, thread->serial);
+	atomic_fetch_add(&sf_inside.n_seated, 1);
 	atomic_fetch_and(&seat->flags, ~(uint32_t)(SF_SEAT_UNWATCHED | SF_SEAT_DEAF));
 	sf_watch_tell_name(thread, now_ns);
 	sf_watch_arm(threads, thread);

@@ -42,7 +42,7 @@ static void bring_along(struct sf_bell *bell)
 	unsigned long set[MAX_CPUS / BITS] = { 0 };
 	uint32_t cpu;
 
-	if (!sleeper || sf_raw3(SYS_getcpu, &cpu, 0, 0) != 0 || cpu >= MAX_CPUS ||
+	if (!sleeper || !sf_raw_cpu(&cpu) || cpu >= MAX_CPUS ||
 	    cpu + 1 == atomic_load_explicit(&bell->brought_to, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&bell->brought_to, cpu + 1, memory_order_relaxed);

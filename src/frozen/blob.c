@@ -126,6 +126,13 @@ static void fill_compiled(const struct header *header, struct sf_blob *blob)
 		blob->loop_entry = 0;
 }
 
+static void classify(const struct header *header, uint8_t class, struct sf_blob *ret)
+{
+	ret->class = class;
+	if (class == SF_BLOB_COMPILED || class == SF_BLOB_WRAPPER)
+		fill_compiled(header, ret);
+}
+
 /* --- what it is --- */
 
 /* What the name says; the first that fits. To add one: add a line. */
@@ -188,29 +195,50 @@ bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, ui
 
 	if (!fill(&header, ret))
 		return false;
-	ret->class = class;
-	if (class == SF_BLOB_COMPILED || class == SF_BLOB_WRAPPER)
-		fill_compiled(&header, ret);
+	classify(&header, class, ret);
+	return true;
+}
+
+static _Atomic uint64_t *place_of(struct sf_hotspot_names *names, uint64_t address)
+{
+	return &names->known[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SF_HOTSPOT_NAMES];
+}
+
+static bool find_class(const struct sf_reader *memory, struct sf_hotspot_names *names,
+		       uint64_t address, uint8_t *ret)
+{
+	const uint64_t known = names ? atomic_load_explicit(place_of(names, address),
+							    memory_order_relaxed) : 0;
+	char name[SF_BLOB_NAME];
+
+	if (known && known >> SF_HOTSPOT_NAME_SHIFT == address) {
+		*ret = (uint8_t)(known - 1);
+		return true;
+	}
+	if (!read_name(memory, address, name))
+		return false;
+	*ret = class_of(name);
+	if (names)
+		atomic_store_explicit(place_of(names, address),
+				      address << SF_HOTSPOT_NAME_SHIFT | (*ret + 1u),
+				      memory_order_relaxed);
 	return true;
 }
 
 bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			uint64_t address, uint64_t pc, uint64_t compiled, struct sf_blob *ret)
+			uint64_t address, uint64_t pc, struct sf_hotspot_names *names,
+			struct sf_blob *ret)
 {
 	uint8_t bytes[SF_HOTSPOT_MAX_HEADER];
 	const struct header header = { hotspot, address, bytes };
-	uint8_t class = SF_BLOB_COMPILED;
-	char name[SF_BLOB_NAME];
+	uint8_t class;
 
 	if (!sf_read(memory, bytes, sf_hotspot_header(hotspot, address), hotspot->header_size) ||
-	    !fill(&header, ret) || pc < ret->code_start || pc >= ret->code_end)
+	    !fill(&header, ret) || pc < ret->code_start || pc >= ret->code_end ||
+	    !find_class(memory, names, ret->name, &class))
 		return false;
-	if (!compiled || ret->name != compiled) {
-		if (!read_name(memory, ret->name, name))
-			return false;
-		class = class_of(name);
-	}
-	return sf_hotspot_blob_from(hotspot, address, class, bytes, ret);
+	classify(&header, class, ret);
+	return true;
 }
 
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
@@ -218,5 +246,5 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 {
 	const uint64_t start = sf_hotspot_blob_start(hotspot, memory, pc);
 
-	return start && sf_hotspot_blob_at(hotspot, memory, start, pc, 0, ret);
+	return start && sf_hotspot_blob_at(hotspot, memory, start, pc, NULL, ret);
 }

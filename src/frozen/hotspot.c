@@ -17,11 +17,6 @@ bool sf_hotspot_get(const struct sf_hotspot *hotspot, const struct sf_reader *me
 	return true;
 }
 
-static bool is_metadata(uint64_t address)
-{
-	return address >= 4096 && address % 8 == 0;
-}
-
 bool sf_hotspot_method_from(const struct sf_hotspot *hotspot, uint64_t address, uint64_t constant,
 			    const uint8_t *bytes, struct sf_method *ret)
 {
@@ -32,7 +27,7 @@ bool sf_hotspot_method_from(const struct sf_hotspot *hotspot, uint64_t address, 
 		.pool = sf_hotspot_pick(hotspot, SF_HS_CONST_POOL, bytes, size, 0),
 		.code_size = sf_hotspot_pick(hotspot, SF_HS_CONST_CODE_SIZE, bytes, size, 0),
 	};
-	return is_metadata(constant) && is_metadata(ret->pool);
+	return sf_hotspot_is_metadata(constant) && sf_hotspot_is_metadata(ret->pool);
 }
 
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
@@ -42,9 +37,9 @@ bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader 
 	uint8_t bytes[SF_HOTSPOT_MAX_CONST];
 	uint64_t constant;
 
-	return is_metadata(address) && size <= sizeof(bytes) &&
+	return sf_hotspot_is_metadata(address) && size <= sizeof(bytes) &&
 	       sf_hotspot_get(hotspot, memory, SF_HS_METHOD_CONST, address, &constant) &&
-	       is_metadata(constant) && sf_read(memory, bytes, constant, size) &&
+	       sf_hotspot_is_metadata(constant) && sf_read(memory, bytes, constant, size) &&
 	       sf_hotspot_method_from(hotspot, address, constant, bytes, ret);
 }
 

@@ -12,6 +12,7 @@
 #ifndef SF_FROZEN_HOTSPOT_H
 #define SF_FROZEN_HOTSPOT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -37,6 +38,7 @@
 	X(HEAP_LOG2, "CodeHeap", "_log2_segment_size", -4)                                         \
 	X(SPACE_LOW, "VirtualSpace", "_low_boundary", 8)                                           \
 	X(SPACE_HIGH, "VirtualSpace", "_high_boundary", 8)                                         \
+	X(SPACE_COMMITTED, "VirtualSpace", "_high", 8)                                             \
 	X(BLOCK_USED, "HeapBlock::Header", "_used", 1)                                             \
 	X(CALL_STUB, "StubRoutines", "_call_stub_return_address", 8)                               \
 	X(INTERPRETER, "AbstractInterpreter", "_code", 8)                                          \
@@ -195,6 +197,13 @@ struct sf_hotspot_heap {
 	uint64_t low, high;  /* reserved: what is in use grows */
 	uint64_t segmap;
 	uint32_t log2_segment;
+	uint64_t memory_space, segmap_space; /* the VirtualSpaces that say how far it has grown */
+	/*
+	 * Of the own process's virtual machine, and only of that: up to here the code and the segment map may be loaded, as HotSpot
+	 * never gives back what it has once added to a code heap, and runs in it at any time (docs/design.md, section 14); else
+	 * 0. They grow while others read them.
+	 */
+	_Atomic uint64_t loads_to, segmap_loads_to;
 };
 
 /* Where the interpreter enters methods: there a frame is only just being made. */
@@ -291,6 +300,31 @@ static inline bool sf_hotspot_holds(const struct sf_hotspot *hotspot, uint64_t p
 	return pc >= hotspot->code.start && pc < hotspot->code.end;
 }
 
+/* Whether these bytes can be loaded: they are in what a code heap has (struct sf_hotspot_heap). Signal-safe. */
+static inline bool sf_hotspot_loads(const struct sf_hotspot *hotspot, uint64_t addr, uint64_t size)
+{
+	for (uint32_t i = 0; i < hotspot->n_heaps && i < SF_HOTSPOT_HEAPS; i++) {
+		const struct sf_hotspot_heap *heap = &hotspot->heaps[i];
+		const uint64_t end = atomic_load_explicit(&heap->loads_to, memory_order_relaxed);
+		const uint64_t map_end = atomic_load_explicit(&heap->segmap_loads_to, memory_order_relaxed);
+
+		if ((addr >= heap->low && addr < end && size <= end - addr) ||
+		    (addr >= heap->segmap && addr < map_end && size <= map_end - addr))
+			return true;
+	}
+	return false;
+}
+
+/* Copies them, if they can be. Signal-safe. */
+static inline bool sf_hotspot_copy(const struct sf_hotspot *hotspot, void *ret, uint64_t addr,
+				   uint64_t size)
+{
+	if (!sf_hotspot_loads(hotspot, addr, size))
+		return false;
+	memcpy(ret, (const void *)(uintptr_t)addr, size);
+	return true;
+}
+
 /* The piece of code that holds pc; false when there is none. Signal-safe. */
 bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *memory, uint64_t pc,
 		     struct sf_blob *ret);
@@ -298,11 +332,23 @@ bool sf_hotspot_blob(const struct sf_hotspot *hotspot, const struct sf_reader *m
 uint64_t sf_hotspot_blob_start(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			       uint64_t pc);
 /*
- * As sf_hotspot_blob where it is known where the piece, if it is still there, begins. `compiled`: where the name
- * of compiled code was found before, which is not read again; or 0.
+ * Which class a name tells (enum sf_blob_class), by where the name is: they are constants of the machine's (HotSpot: code/codeBlob.cpp,
+ * code/nmethod.cpp). All zeroes: none is known. Shared by all threads, without a lock.
+ */
+#define SF_HOTSPOT_NAMES 64
+#define SF_HOTSPOT_NAME_SHIFT 8  /* the address, the class + 1 below it */
+
+struct sf_hotspot_names {
+	_Atomic uint64_t known[SF_HOTSPOT_NAMES];
+};
+
+/*
+ * As sf_hotspot_blob where it is known where the piece, if it is still there, begins. A name that is known is not read
+ * again. `names` NULL: none is.
  */
 bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			uint64_t address, uint64_t pc, uint64_t compiled, struct sf_blob *ret);
+			uint64_t address, uint64_t pc, struct sf_hotspot_names *names,
+			struct sf_blob *ret);
 
 /* Where the header of the piece at `address` begins: that and hotspot->header_size bytes is all that is read of it. */
 static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot, uint64_t address)
@@ -313,6 +359,12 @@ static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot, uint6
 /* What these bytes, of its header, say of a piece of this class; false: there is none. Signal-safe. */
 bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, uint8_t class,
 			  const uint8_t *header, struct sf_blob *ret);
+
+/* Whether a Method, its ConstMethod or a ConstantPool can be there. */
+static inline bool sf_hotspot_is_metadata(uint64_t address)
+{
+	return address >= 4096 && address % 8 == 0;
+}
 
 /* What a walk needs to know of a Method. */
 struct sf_method {

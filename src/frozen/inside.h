@@ -74,6 +74,8 @@ struct sf_inside {
 	 */
 	uint64_t marked_syscall;
 
+	_Atomic uint32_t n_seated;         /* threads that were given a serial: counted once their seats say so */
+
 	/* Counted, for the summary and the tests. */
 	_Atomic uint64_t n_foreign;        /* signals that were not ours */
 	_Atomic uint64_t n_late;           /* answers that came too late */

@@ -2,8 +2,8 @@
 /* The clocks and the futex, asked of the kernel directly. */
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #include "frozen/raw.h"
 
@@ -11,18 +11,35 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
+struct sf_raw_vdso sf_raw_vdso;
+
+static uint64_t to_ns(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+}
+
 /* Zero when the kernel does not answer: no caller can do better. */
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now = { 0 };
 
 	sf_raw2(SYS_clock_gettime, clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return to_ns(&now);
 }
 
 uint64_t sf_raw_now_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	sf_vdso_clock_fn *const ask = atomic_load_explicit(&sf_raw_vdso.clock, memory_order_relaxed);
+	struct timespec now;
+
+	return ask && ask(CLOCK_MONOTONIC, &now) == 0 ? to_ns(&now) : clock_ns(CLOCK_MONOTONIC);
+}
+
+bool sf_raw_cpu(uint32_t *ret)
+{
+	sf_vdso_cpu_fn *const ask = atomic_load_explicit(&sf_raw_vdso.cpu, memory_order_relaxed);
+
+	return (ask && ask(ret, NULL, NULL) == 0) || sf_raw3(SYS_getcpu, ret, 0, 0) == 0;
 }
 
 uint64_t sf_raw_thread_cpu_ns(void)

@@ -10,9 +10,11 @@
 #define SF_FROZEN_RAW_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #if defined(__x86_64__)
 static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
@@ -60,6 +62,21 @@ static inline long sf_raw6(long number, long a, long b, long c, long d, long e, 
 #define sf_raw4(number, a, b, c, d)                                                                \
 	sf_raw6(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
+/*
+ * What the kernel maps into a process to be called there (vdso(7)): 20 ns, where a system call takes 1 us on some virtual
+ * machines. Found by ordinary code before a handler may run (agent/vdso.h). NULL: the kernel is asked.
+ */
+typedef int sf_vdso_clock_fn(clockid_t clock, struct timespec *ret);
+typedef long sf_vdso_cpu_fn(unsigned *cpu_ret, unsigned *node_ret, void *unused);
+
+struct sf_raw_vdso {
+	sf_vdso_clock_fn *_Atomic clock;
+	sf_vdso_cpu_fn *_Atomic cpu;
+};
+
+extern struct sf_raw_vdso sf_raw_vdso;
+
+bool sf_raw_cpu(uint32_t *ret);       /* that the calling thread is on, by now perhaps on another; false: it is not told */
 uint64_t sf_raw_now_ns(void);         /* CLOCK_MONOTONIC */
 uint64_t sf_raw_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t sf_raw_process_cpu_ns(void); /* CPU time of all threads of the process */

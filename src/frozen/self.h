@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading one's own process like any other: through the kernel, which refuses where a load would
- * crash. Nothing in a walk loads from an address of the target directly, so no handler for
- * SIGSEGV is needed and nobody's is disturbed.
+ * crash. Nothing in a walk loads from an address of the target directly, but for a Java virtual machine's code (hotspot.h), so
+ * no handler for SIGSEGV is needed and nobody's is disturbed.
  *
  * Reads are made in large pieces that are kept (a stack is walked in one or two system calls).
  */
@@ -76,12 +76,16 @@ struct sf_workspace {
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
+	uint64_t top;                        /* end of what was wanted of the stack by walks of a thread so far */
 	size_t   mapped_size;                /* of all of this */
 	struct sf_trust trust;               /* of the walk under way, too */
 	struct sf_self_lines lines;          /* the same */
 };
 
-/* piece_size: a multiple of 4096. NULL: no memory. By mmap, so the target's heap is not used. */
+/*
+ * piece_size: of what is read at once, code and stack, a multiple of 4096. NULL: no memory. By mmap, so the target's heap is
+ * not used.
+ */
 struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, uint32_t max_depth,
 					 size_t piece_size);
 void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */

@@ -91,15 +91,16 @@ static const struct sf_row *find_row(const struct sf_table *table, uint64_t addr
 	_Atomic uint32_t *guess;
 	uint32_t i;
 
-	if (address < table->header->base || offset > UINT32_MAX || table->header->n_rows == 0 ||
-	    table->rows[0].offset > offset)
+	if (address < table->header->base || offset > UINT32_MAX)
 		return NULL;
 	guess = guess_for(table, offset);
 	i = atomic_load_explicit(guess, memory_order_relaxed);
-	if (!is_row_of(table, i, offset)) {
-		i = search(table, offset);
-		atomic_store_explicit(guess, i, memory_order_relaxed);
-	}
+	if (is_row_of(table, i, offset))
+		return &table->rows[i];
+	if (table->header->n_rows == 0 || table->rows[0].offset > offset)
+		return NULL;
+	i = search(table, offset);
+	atomic_store_explicit(guess, i, memory_order_relaxed);
 	return &table->rows[i];
 }
 

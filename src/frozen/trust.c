@@ -35,6 +35,8 @@ void sf_trust_end(struct sf_trust *trust)
 {
 	sf_trust_begin(trust);
 	trust->is_over = true;
+	for (unsigned i = 0; trust->known && i < SF_HOTSPOT_NAMES; i++)
+		atomic_store_explicit(&trust->known->names.known[i], 0, memory_order_relaxed);
 }
 
 /* --- what is known, in words --- */
@@ -98,8 +100,8 @@ static bool take_blob(struct sf_trust *trust, uint64_t address, uint64_t pc, str
 
 	look(blob_of(trust->known, address), words, SF_BLOB_WORDS);
 	memcpy(ret, words, sizeof(*ret));
-	return !trust->is_over && address && ret->address == address && pc >= ret->code_start && pc < ret->code_end &&
-	       take(&trust->of_blobs, trust->blobs[0], words, SF_BLOB_WORDS);
+	return !trust->is_over && address && ret->address == address && pc >= ret->code_start &&
+	       pc < ret->code_end && take(&trust->of_blobs, trust->blobs[0], words, SF_BLOB_WORDS);
 }
 
 static bool take_blob_near(struct sf_trust *trust, unsigned log2_size, uint64_t pc,
@@ -116,22 +118,16 @@ static void keep_start(struct sf_known *known, unsigned log2_size, uint64_t pc, 
 	atomic_store_explicit(start_of(known, pc, log2_size), start, memory_order_relaxed);
 }
 
-/* All that is compiled has the same name, in the same place: a constant of the machine's (HotSpot: code/nmethod.cpp). */
 static bool read_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		      const struct sf_reader *memory, uint64_t address, uint64_t pc,
 		      struct sf_blob *ret)
 {
-	struct sf_known *known = trust->known;
-	const uint64_t compiled = trust->is_over ?
-		0 : atomic_load_explicit(&known->compiled, memory_order_relaxed);
 	uint64_t words[SF_BLOB_WORDS];
 
-	if (!sf_hotspot_blob_at(hotspot, memory, address, pc, compiled, ret))
+	if (!sf_hotspot_blob_at(hotspot, memory, address, pc, &trust->known->names, ret))
 		return false;
-	if (ret->class == SF_BLOB_COMPILED && ret->name != compiled)
-		atomic_store_explicit(&known->compiled, ret->name, memory_order_relaxed);
 	memcpy(words, ret, sizeof(*ret));
-	keep(blob_of(known, address), words, SF_BLOB_WORDS);
+	keep(blob_of(trust->known, address), words, SF_BLOB_WORDS);
 	return true;
 }
 
@@ -142,6 +138,10 @@ bool sf_trust_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 
 	if (!trust || !trust->known)
 		return sf_hotspot_blob(hotspot, memory, pc, ret);
+	if (sf_hotspot_loads(hotspot, pc, 1)) {
+		start = sf_hotspot_blob_start(hotspot, memory, pc);
+		return start && sf_hotspot_blob_at(hotspot, memory, start, pc, &trust->known->names, ret);
+	}
 	if (take_blob_near(trust, NEAR, pc, ret))
 		return true;
 	if (!take_blob_near(trust, FAR, pc, ret)) {

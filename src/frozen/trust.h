@@ -6,6 +6,8 @@
  * again; if that happens once more, without trust. So a walk tells of nothing that was not there
  * when it ended.
  *
+ * Code that can be loaded (hotspot.h) is looked at itself, each time.
+ *
  * What is known is shared by all threads, without a lock: what two of them write at once is not
  * true of anything, and does not stand the comparison.
  */
@@ -28,7 +30,7 @@ struct sf_known {
 	_Atomic uint64_t starts[SF_KNOWN_PLACES];                  /* of a piece, by an address in its code */
 	_Atomic uint64_t blobs[SF_KNOWN_BLOBS][SF_BLOB_WORDS];     /* by their address, as methods */
 	_Atomic uint64_t methods[SF_KNOWN_METHODS][SF_METHOD_WORDS];
-	_Atomic uint64_t compiled;                                 /* where the name of compiled code is */
+	struct sf_hotspot_names names;
 };
 
 #define SF_TRUSTED 64          /* pieces of code that one walk may take, and as many methods */

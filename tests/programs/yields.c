@@ -10,12 +10,32 @@
 
 #include "program.h"
 
+#define PIECE_NS 1000000 /* of work, on whatever processor: some need several times as long for the same turns as others */
+#define SOME_TURNS 100000
+
 static double cpu_seconds;
 static bool naps;
+static int turns;            /* of a piece of work */
+
+static NOINLINE void calibrate(void)
+{
+	int64_t least_ns = INT64_MAX;
+
+	for (unsigned k = 0; k < 5; k++) {
+		const int64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		int64_t ns;
+
+		for (volatile int i = 0; i < SOME_TURNS; i++)
+			;
+		ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+		least_ns = ns < least_ns ? ns : least_ns;
+	}
+	turns = (int)((int64_t)SOME_TURNS * PIECE_NS / (least_ns > 0 ? least_ns : 1));
+}
 
 static NOINLINE void spin_between(void)
 {
-	for (volatile int i = 0; i < 600000; i++)
+	for (volatile int i = 0; i < turns; i++)
 		;
 }
 
@@ -40,6 +60,7 @@ int main(int argc, char **argv)
 	naps = argument_is(argc, argv, 3, "nap");
 	if (n > 16)
 		return 2;
+	calibrate();
 	for (unsigned i = 0; i < n; i++)
 		pthread_create(&threads[i], NULL, work, NULL);
 	for (unsigned i = 0; i < n; i++)

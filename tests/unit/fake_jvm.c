@@ -166,14 +166,17 @@ uint64_t fake_bytecode(struct fake_jvm *jvm, uint64_t method, unsigned bci)
 static void add_scopes(struct fake_jvm *jvm, uint64_t blob, uint64_t tail, const struct fake_code *code)
 {
 	const uint8_t outer[] = { 0, 0, 1, 4, 1, 2, (uint8_t)(code->inlined_bci + 1) };
-	const struct { int32_t pc, scope, object, flags; } descriptors[] = {
-		{ -1, 0, 0, 0 }, { (int32_t)code->pc, code->inlined ? 4 : 1, 0, 0 },
-		{ (int32_t)code->size, 0, 0, 0 },
-	};
+	const unsigned n_descriptors = code->n_before + code->n_after + 3;
 	const bool apart = find_field(jvm, "nmethod", "_immutable_data");
-	const uint64_t base = apart ? tail : blob, data = tail + sizeof(descriptors), methods = tail + 64;
+	const uint64_t base = apart ? tail : blob, data = tail + 16 * n_descriptors, methods = data + 256;
 
-	fake_bytes(jvm, tail, descriptors, sizeof(descriptors));
+	for (unsigned i = 0; i < n_descriptors; i++) {
+		const bool is_first = i == 0, is_last = i + 1 == n_descriptors, is_it = i == code->n_before + 1;
+		const int32_t pc = (int32_t)(code->pc + i - code->n_before - 1);
+
+		fake_put(jvm, tail + 16 * i, (uint32_t)(is_first ? -1 : is_last ? (int32_t)code->size : pc), 4);
+		fake_put(jvm, tail + 16 * i + 4, !is_it ? 0 : code->inlined ? 4 : 1, 4);
+	}
 	for (unsigned i = 0; i < sizeof(outer); i++)
 		put_unsigned5(jvm, data + i, outer[i]);
 	fake_put(jvm, methods, code->method, 8);
@@ -191,7 +194,7 @@ static void add_scopes(struct fake_jvm *jvm, uint64_t blob, uint64_t tail, const
 uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code)
 {
 	uint64_t block = jvm->next_code, blob = block + value_of(jvm, "HeapBlock"), start = blob + HEADER;
-	uint64_t end = start + code->size, size = HEADER + code->size + 128;
+	uint64_t end = start + code->size, size = HEADER + code->size + 384 + 16 * (code->n_before + code->n_after);
 	unsigned segments = (unsigned)((16 + size + SEGMENT - 1) / SEGMENT);
 
 	set(jvm, block, "HeapBlock::Header", "_used", 1);
@@ -225,6 +228,7 @@ static void set_space(struct fake_jvm *jvm, uint64_t heap, const char *name, uin
 
 	set(jvm, space, "VirtualSpace", "_low_boundary", low);
 	set(jvm, space, "VirtualSpace", "_high_boundary", high);
+	set(jvm, space, "VirtualSpace", "_high", high);
 }
 
 /* One heap: in a list, up to JDK 8 alone. */

@@ -65,6 +65,7 @@ struct fake_code {
 	/* debug information: at `pc` the inlined method, called by `method` at bytecode 3 */
 	unsigned pc, inlined_bci;
 	uint64_t inlined;
+	unsigned n_before, n_after; /* records of nothing, at each address next to that one */
 };
 uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code);
 

@@ -753,6 +753,85 @@ static void test_scopes(void **state)
 	assert_false(scopes.approximate);
 }
 
+/* The record is found wherever it is among others: they need not lie evenly over the code. */
+static void test_many_scopes(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	for (unsigned i = 0; i < 64; i++) {
+		const struct fake_code wanted = {
+			.name = "nmethod", .size = 96, .frame_size = 4, .method = method, .compile_id = i + 1,
+			.level = 4, .pc = 48, .n_before = i % 8 * 5, .n_after = i / 8 * 5,
+		};
+		const uint64_t code = fake_code(jvm, &wanted);
+
+		assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code, &blob));
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 48, false, &scopes);
+		assert_int_equal(scopes.n, 1);
+		assert_int_equal(scopes.items[0].method, method);
+		assert_int_equal(scopes.items[0].bci, 3);
+		assert_false(scopes.approximate);
+		/* Of the one before nothing is said, so it is the method at no known bytecode; so of the last, behind all. */
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 49, false, &scopes);
+		assert_int_equal(scopes.items[0].bci, -1);
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 97, false, &scopes);
+		assert_int_equal(scopes.items[0].bci, -1);
+		sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code, false, &scopes);
+		assert_int_equal(scopes.items[0].bci, wanted.n_before ? -1 : 3);
+	}
+}
+
+/* Up to where the heap has grown, and no further than that can be; else not at all. */
+static void test_lend_code(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	struct sf_hotspot *hotspot = &jvm->hotspot;
+	const uint64_t field = hotspot->fields[SF_HS_SPACE_COMMITTED].at;
+	const uint64_t said = hotspot->heaps[0].memory_space + field;
+	const uint64_t map_size = FAKE_CODE_SIZE / 128;
+	static const struct {
+		uint64_t said, lent; /* bytes */
+	} cases[] = {
+		{ FAKE_CODE_SIZE, FAKE_CODE_SIZE }, { 4096, 4096 }, { FAKE_CODE_SIZE + 1, 0 }, { 0, 0 },
+		{ (uint64_t)-8, 0 },
+	};
+
+	assert_false(sf_hotspot_loads(hotspot, FAKE_CODE, 1));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t lent = cases[i].lent;
+
+		put(jvm, said, FAKE_CODE + cases[i].said);
+		sf_hotspot_lend_code(hotspot, &jvm->memory);
+		assert_int_equal(sf_hotspot_loads(hotspot, FAKE_CODE, 1), lent != 0);
+		assert_int_equal(sf_hotspot_loads(hotspot, FAKE_CODE, lent ? lent : 1), lent != 0);
+		assert_false(sf_hotspot_loads(hotspot, FAKE_CODE, lent + 1));
+		assert_false(sf_hotspot_loads(hotspot, FAKE_CODE + lent, 1));
+		assert_false(sf_hotspot_loads(hotspot, FAKE_CODE - 1, 1));
+		assert_false(sf_hotspot_loads(hotspot, FAKE_CODE + 1, UINT64_MAX));
+		assert_true(sf_hotspot_loads(hotspot, jvm->segmap, map_size));
+		assert_false(sf_hotspot_loads(hotspot, jvm->segmap + 1, map_size));
+	}
+	/* It says so, and there is nothing. */
+	put(jvm, said, FAKE_CODE + FAKE_CODE_SIZE);
+	put(jvm, hotspot->heaps[0].segmap_space + field, jvm->segmap);
+	sf_hotspot_lend_code(hotspot, &(struct sf_reader){ .read = NULL });
+	assert_false(sf_hotspot_loads(hotspot, FAKE_CODE, 1));
+	sf_hotspot_lend_code(hotspot, &jvm->memory);
+	assert_true(sf_hotspot_loads(hotspot, FAKE_CODE, 1));
+	assert_false(sf_hotspot_loads(hotspot, jvm->segmap, 1));
+	put(jvm, said, FAKE_BASE + FAKE_SIZE + 1);
+	put(jvm, hotspot->heaps[0].memory_space + hotspot->fields[SF_HS_SPACE_HIGH].at, FAKE_BASE + FAKE_SIZE + 1);
+	sf_hotspot_lend_code(hotspot, &jvm->memory);
+	assert_false(sf_hotspot_loads(hotspot, FAKE_CODE, 1));
+	put(jvm, said, FAKE_CODE + FAKE_CODE_SIZE);
+	hotspot->fields[SF_HS_SPACE_COMMITTED].width = 0;
+	sf_hotspot_lend_code(hotspot, &jvm->memory);
+	assert_false(sf_hotspot_loads(hotspot, FAKE_CODE, 1));
+}
+
 /*
  * A native method waits in code that cannot be walked: the thread's note of its last frame leads
  * on.
@@ -1013,6 +1092,8 @@ int main(void)
 		cmocka_unit_test(test_continuation),
 		cmocka_unit_test(test_untold_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_many_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_lend_code, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),
 		cmocka_unit_test(test_names),

@@ -500,6 +500,32 @@ static void test_periods(void **state)
 	assert_int_equal(sf_rearm_period(100, 100, 1, 100), 100);
 }
 
+/* What a tick costs is CPU time, not what its thread stood and waited; from what is too much it backs off, and comes back. */
+static void test_costs(void **state)
+{
+	struct sf_seat *seat = sf_rig_enter(1, 400 * MS);
+
+	(void)state;
+	sf_inside.patience_ns = 20 * MS; /* and nobody comes */
+	sf_inside.period_ns = 100 * MS;
+	atomic_store(&seat->period_ns, 100 * MS);
+	tick();
+	assert_int_equal(seat->period_ns, 100 * MS);
+	atomic_store(&seat->period_ns, 400 * MS);
+	tick();
+	assert_int_equal(seat->period_ns, 200 * MS);
+	assert_int_equal(sf_inside.n_backed_off, 0);
+
+	sf_inside.patience_ns = 0;
+	sf_inside.period_ns = 50000;
+	atomic_store(&seat->period_ns, 50000);
+	tick();
+	tick();
+	sf_rig_leave(seat);
+	assert_true(seat->period_ns > 50000);
+	assert_true(sf_inside.n_backed_off > 0);
+}
+
 static uint64_t interval_of(int32_t timer, uint64_t *next_ret)
 {
 	struct itimerspec time;
@@ -631,7 +657,16 @@ static void test_threads(void **state)
  * On an alternate stack as small as programs have: 8 KiB, less than which sysconf(_SC_SIGSTKSZ) does not
  * advise; with a page behind it that nobody may touch.
  */
+#if defined(__SANITIZE_ADDRESS__)
+#define SMALL 16384  /* around each variable that stands on a stack it puts some more */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SMALL 16384
+#endif
+#endif
+#ifndef SMALL
 #define SMALL 8192
+#endif
 
 static void *work_on_small_stack(void *arg)
 {
@@ -690,6 +725,7 @@ int main(void)
 		HANDLER(test_a_full_outbox_rings),
 		HANDLER(test_calls_are_mended),
 		HANDLER(test_periods),
+		SAMPLER(test_costs),
 		HANDLER(test_jitter),
 		HANDLER(test_jitter_where_it_pays),
 		HANDLER(test_threads),

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the own process: what is there, what is not, and the edges between; and a walk through it. */
 #include <setjmp.h>
+#include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -134,6 +141,44 @@ static void test_gather(void **state)
 	}
 }
 
+/* By a filter that came after it was found out what works here: seccomp(2). */
+static bool refuse_to_write(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void test_writing_is_refused(void **state)
+{
+	const struct iovec piece = { pages + PAGE, 8 };
+	struct sf_self_access access = by_call;
+	uint8_t bytes[8];
+	pid_t child;
+	int status;
+
+	(void)state;
+	child = fork();
+	if (child == 0) {
+		access.pid = getpid();
+		if (!refuse_to_write())
+			_exit(2);
+		_exit(sf_self_gather(&access, bytes, 8, &piece, 1) != 0 ||
+		      sf_self_read(&access, bytes, at(PAGE), 8) != 8 ||
+		      memcmp(bytes, pages + PAGE, 8) != 0);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void test_close(void **state)
 {
 	struct sf_self_access access = { .pid = getpid(), .mem_fd = dup(by_file.mem_fd) };
@@ -154,9 +199,10 @@ static void test_workspace(void **state)
 	assert_int_equal(workspace->trace.capacity, 100);
 	memset(workspace->trace.frames, 0xff, 100 * sizeof(struct sf_frame));
 	memset(workspace->packed, 0xff, 100 * sizeof(struct sf_stream_frame));
-	memset(workspace->piece, 0xff, 2 * PAGE);
+	memset(workspace->piece, 0xff, 2 * PAGE - SF_SELF_AROUND);
 	assert_ptr_equal(workspace->access, &by_call);
-	assert_int_equal(workspace->piece_capacity, 2 * PAGE);
+	assert_int_equal(workspace->piece_capacity, 2 * PAGE - SF_SELF_AROUND);
+	assert_int_equal((uintptr_t)workspace->around % PAGE, 0); /* two pages, for the kernel to pin */
 	sf_workspace_destroy(NULL);
 	assert_null(sf_workspace_create(&by_call, SF_MAX_DEPTH, (size_t)1 << 62));
 }
@@ -217,6 +263,11 @@ static void test_pieces(void **state)
 	reader = new_walk();
 	assert_true(sf_read(reader, &byte, at(PAGE + 1000), 1));
 	assert_int_equal(byte, (uint8_t)(before + 1));
+	/* More than what any walk wanted so far is there, too. */
+	workspace->top = at(PAGE + 1000);
+	reader = new_walk();
+	assert_true(sf_read_u64(reader, at(PAGE + 1016), &word));
+	assert_memory_equal(&word, pages + PAGE + 1016, 8);
 	pages[PAGE + 1000] = before;
 }
 
@@ -278,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_wild_addresses),
 		cmocka_unit_test(test_close),
 		cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_writing_is_refused),
 		cmocka_unit_test(test_workspace),
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_pieces),

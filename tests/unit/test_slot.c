@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -144,9 +145,29 @@ static bool stand_as(struct sf_slot *which, unsigned number, uint64_t patience_n
 	return walked;
 }
 
+static _Atomic int32_t standing_tid;
+
+/* However long the machine takes to let it run until it sleeps. */
+static void wait_until_asleep(void)
+{
+	const struct timespec a_moment = { 0, 1000000 };
+	char path[64], letter = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)standing_tid);
+	while (letter != 'S') {
+		FILE *file = fopen(path, "r");
+
+		assert_non_null(file);
+		assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &letter), 1);
+		fclose(file);
+		nanosleep(&a_moment, NULL);
+	}
+}
+
 static void *stand_once(void *arg)
 {
 	(void)arg;
+	standing_tid = (int32_t)sf_raw0(SYS_gettid);
 	return (void *)(uintptr_t)(sf_slot_claim(&slot, 1, 0) && stand_as(&slot, 1, LONG));
 }
 
@@ -169,6 +190,7 @@ static void test_a_walk_is_waited_for(void **state)
 		assert_true(stands[1]);
 	}
 	/* It may go, and sleeps until it is told. */
+	wait_until_asleep();
 	sf_slot_release(&slot);
 	nanosleep(&a_moment, NULL);
 	assert_int_equal(state_of(&slot), SF_SLOT_FREE);

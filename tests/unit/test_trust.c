@@ -196,11 +196,12 @@ static uint8_t class_at(struct rig *rig, uint64_t pc)
 	return blob.class;
 }
 
-/* What its name is need not be read of each, to know what is compiled: but where nothing is trusted. */
-static void test_the_name_of_what_is_compiled(void **state)
+/* A name is read once, and not again for each piece that has it: but where nothing is trusted, or no more. */
+static void test_names(void **state)
 {
 	struct rig *rig = *state;
 	const struct sf_trace *trace = &rig->workspace->trace;
+	struct sf_blob blob;
 
 	walk(rig, &rig->known);
 	rig->code[1] = rig->code[10];
@@ -217,11 +218,14 @@ static void test_the_name_of_what_is_compiled(void **state)
 	rig->workspace->trust.known = &rig->known;
 	sf_trust_begin(&rig->workspace->trust);
 	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_INTERPRETER);
-	assert_int_equal(rig->known.compiled, rig->name);
-	memset(rig->jvm.bytes + (rig->name - FAKE_BASE), 'x', 3);
+	assert_true(sf_hotspot_blob(&rig->jvm.hotspot, &rig->jvm.memory, rig->jvm.interpreter, &blob));
+	fake_bytes(&rig->jvm, rig->name, "xxx", 3);
+	fake_bytes(&rig->jvm, blob.name, "xxx", 3);
 	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_COMPILED);
+	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_INTERPRETER);
 	sf_trust_end(&rig->workspace->trust);
 	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_RUNTIME);
+	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_RUNTIME);
 }
 
 /* Where nobody has asked in a piece of code that is known; of those within 4 KiB it is the last one. */
@@ -426,15 +430,114 @@ static void test_what_is_around(void **state)
 	assert_int_equal(rig->workspace->around_start, 0);
 }
 
+/* The next walk of a thread reads as much of the stack as the last one wanted; and more when it wants more. */
+static void test_as_much_as_was_wanted(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_workspace *workspace = rig->workspace;
+	const uint64_t sp = FAKE_STACK + 0x100;
+	uint64_t top;
+
+	walk(rig, &rig->known);
+	assert_int_equal(workspace->piece_size, workspace->piece_capacity);
+	top = workspace->top;
+	assert_in_range(top, sp, sp + 0x300);
+	assert_as_read(rig);
+	assert_int_equal(workspace->piece_start + workspace->piece_size, top);
+	make_stack(rig, DEEP, FIRST_CALL);
+	assert_as_read(rig);
+	assert_true(workspace->top > top);
+	make_stack(rig, 3, LAST_CALL);
+	assert_as_read(rig);
+	/* Another thread's: far above, and below. */
+	for (unsigned i = 0; i < 2; i++) {
+		sf_reg_set(&rig->jvm.still.regs, RSP, i ? FAKE_STACK - 0x8000 : sp + 0x8000);
+		walk(rig, &rig->known);
+		assert_int_equal(workspace->piece_size, workspace->piece_capacity);
+		assert_as_read(rig);
+		assert_true(workspace->piece_size < workspace->piece_capacity);
+	}
+}
+
+/* --- what can be loaded --- */
+
+/* All of the code heap, or its first bytes. */
+static void lend(struct rig *rig, uint64_t size)
+{
+	struct sf_hotspot_heap *heap = &rig->jvm.hotspot.heaps[0];
+
+	atomic_store(&heap->loads_to, size ? FAKE_CODE + size : 0);
+	atomic_store(&heap->segmap_loads_to, size ? rig->jvm.segmap + FAKE_CODE_SIZE / 128 : 0);
+}
+
+/* With what is lent a walk sees what one sees that reads all. */
+static void assert_as_without(struct rig *rig, uint64_t size)
+{
+	const struct sf_trace *trace = &rig->workspace->trace;
+	static struct sf_frame frames[4 * DEEP];
+	enum sf_end end;
+	uint32_t n;
+
+	lend(rig, 0);
+	end = walk(rig, NULL);
+	n = trace->n_frames;
+	memcpy(frames, trace->frames, n * sizeof(frames[0]));
+	lend(rig, size);
+	assert_int_equal(walk(rig, &rig->known), end);
+	assert_int_equal(trace->n_frames, n);
+	assert_memory_equal(trace->frames, frames, n * sizeof(frames[0]));
+}
+
+/* It is looked at itself, so that nothing of it is on trust, and the code around pc is not read. */
+static void test_code_is_loaded(void **state)
+{
+	struct rig *rig = *state;
+	const struct sf_trace *trace = &rig->workspace->trace;
+
+	for (uint64_t pc = rig->jvm.hotspot.code.start; pc < rig->code[3]; pc++) {
+		rig->jvm.still.regs.pc = pc;
+		assert_as_without(rig, FAKE_CODE_SIZE);
+	}
+	rig->jvm.still.regs.pc = rig->code[1] + FIRST_CALL;
+	assert_as_without(rig, FAKE_CODE_SIZE);
+	assert_int_equal(rig->workspace->around_start, 0);
+	rig->jvm.still.regs.pc = rig->code[0] + FIRST_CALL;
+	walk(rig, &rig->known);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(rig->workspace->trust.of_blobs.n, 0);
+	assert_int_equal(rig->workspace->trust.of_methods.n, 3);
+	lose_segments(rig);
+	walk(rig, &rig->known);
+	assert_true(trace->n_frames < ALL);
+}
+
+/* What was not lent may be nowhere: also where it is in one piece with what was. */
+static void test_code_that_is_not_lent(void **state)
+{
+	struct rig *rig = *state;
+	const uint64_t last = rig->code[DEEP - 1] - FAKE_CODE, lent = last - last % PAGE;
+	uint8_t *behind = rig->memory + (FAKE_CODE - FAKE_BASE) + lent;
+
+	assert_in_range(lent, PAGE, last);
+	assert_int_equal(mprotect(behind, FAKE_CODE_SIZE - lent, PROT_NONE), 0);
+	assert_as_without(rig, lent);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+	for (uint64_t pc = FAKE_CODE + lent - 300; pc < FAKE_CODE + lent + 300; pc++) {
+		rig->jvm.still.regs.pc = pc;
+		assert_as_without(rig, lent);
+	}
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
 		T(test_what_is_known_is_not_read_again), T(test_another_place_in_what_is_known),
-		T(test_the_name_of_what_is_compiled),
+		T(test_names),
 		T(test_what_has_changed_is_read),
 		T(test_freed_and_made_anew), T(test_a_method_made_anew), T(test_torn), T(test_more_than_are_taken),
-		T(test_code_that_cannot_be_read), T(test_what_is_around),
+		T(test_code_that_cannot_be_read), T(test_what_is_around), T(test_as_much_as_was_wanted),
+		T(test_code_is_loaded), T(test_code_that_is_not_lent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,8 @@ static bool add_heap(const struct attaching *attaching, uint64_t heap)
 	    log2 > 24)
 		return false;
 	ret->log2_segment = (uint32_t)log2;
+	ret->memory_space = memory;
+	ret->segmap_space = segmap;
 	hotspot->n_heaps++;
 	return true;
 }
@@ -284,4 +286,29 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
 	find_bounds(ret);
 	return sf_hotspot_self_test(ret, memory, note_ret, SF_HOTSPOT_NOTE, err);
+}
+
+/* Up to where it has grown; 0 when that cannot be told, or what is last there cannot be read. */
+static uint64_t grown_to(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			 uint64_t space, uint64_t start)
+{
+	uint64_t end, limit;
+	uint8_t last;
+
+	if (!sf_hotspot_get(hotspot, memory, SF_HS_SPACE_COMMITTED, space, &end) ||
+	    !sf_hotspot_get(hotspot, memory, SF_HS_SPACE_HIGH, space, &limit) || end <= start ||
+	    end > limit || !sf_read(memory, &last, end - 1, 1))
+		return 0;
+	return end;
+}
+
+void sf_hotspot_lend_code(struct sf_hotspot *hotspot, const struct sf_reader *memory)
+{
+	for (uint32_t i = 0; i < hotspot->n_heaps; i++) {
+		struct sf_hotspot_heap *heap = &hotspot->heaps[i];
+
+		atomic_store(&heap->loads_to, grown_to(hotspot, memory, heap->memory_space, heap->low));
+		atomic_store(&heap->segmap_loads_to,
+			     grown_to(hotspot, memory, heap->segmap_space, heap->segmap));
+	}
 }

@@ -58,6 +58,7 @@ struct sf_jvm {
 	SF_VEC(struct method) methods;
 	SF_VEC(struct function) functions;
 	SF_VEC(struct sf_java_function) described; /* the last answer */
+	SF_VEC(struct sf_java_expected) expected;  /* the methods at places that were expected last */
 
 	struct sf_java_threads threads;
 	uint64_t listed_ns;
@@ -103,6 +104,7 @@ void sf_jvm_destroy(struct sf_jvm *jvm)
 	sf_vec_deinit(&jvm->methods);
 	sf_vec_deinit(&jvm->functions);
 	sf_vec_deinit(&jvm->described);
+	sf_vec_deinit(&jvm->expected);
 	sf_vec_deinit(&jvm->threads.items);
 	free(jvm);
 }
@@ -126,6 +128,11 @@ void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t
 const char *sf_jvm_note(const struct sf_jvm *jvm)
 {
 	return jvm->note;
+}
+
+void sf_jvm_lend_code(struct sf_jvm *jvm)
+{
+	sf_hotspot_lend_code(&jvm->hotspot, &jvm->memory);
 }
 
 static uint32_t text(struct sf_jvm *jvm, const char *string)
@@ -193,15 +200,12 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 	});
 }
 
-/* The code may have been thrown away, and something else put there, since the frame was walked. */
 static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool exact)
 {
 	struct sf_java_scopes scopes;
 	struct sf_blob blob;
 
-	if (!sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, frame->pc - !exact,
-				0, &blob) ||
-	    blob.compile_id != frame->id) {
+	if (!sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob)) {
 		add_named(jvm, "[Java code that is gone]");
 		return;
 	}
@@ -225,7 +229,7 @@ static bool find_stub(const struct sf_jvm *jvm, const struct sf_frame *frame,
 	struct sf_blob blob;
 
 	if (!frame->token ||
-	    !sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, pc, 0, &blob))
+	    !sf_hotspot_blob_at(&jvm->hotspot, &jvm->memory, frame->token, pc, NULL, &blob))
 		return false;
 	if (blob.class == SF_BLOB_COMPILED)
 		snprintf(ret, SF_BLOB_NAME, "static call stub");
@@ -297,6 +301,48 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame)
 	return number;
 }
 
+static bool is_named(void *arg, uint64_t method, uint64_t constant)
+{
+	const struct sf_jvm *jvm = arg;
+	const struct method_key key = { method, constant };
+
+	return sf_intern_find(jvm->method_keys, &key, sizeof(key)) != 0;
+}
+
+static bool has_compiled(const struct sf_frame *frame)
+{
+	return frame->kind == SF_KIND_C1 || frame->kind == SF_KIND_C2 ||
+	       frame->kind == SF_KIND_NATIVE_METHOD;
+}
+
+static void expect_methods(struct sf_jvm *jvm, const struct sf_frame *frame)
+{
+	struct sf_java_scopes scopes = { .n = 1, .items = { { frame->token, frame->bci } } };
+	struct sf_blob blob;
+
+	if (!sf_kind_is_by_method(frame->kind)) {
+		scopes.n = 0;
+		if (has_compiled(frame) &&
+		    sf_java_compiled(&jvm->hotspot, &jvm->memory, frame, &blob))
+			sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc,
+					    frame->flags & SF_FRAME_EXACT, &scopes);
+	}
+	for (unsigned i = 0; i < scopes.n; i++)
+		sf_vec_push(&jvm->expected,
+			    (struct sf_java_expected){ .method = scopes.items[i].method });
+}
+
+void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
+		   const struct sf_frame *const *frames, size_t n)
+{
+	jvm->expected.n = 0;
+	sf_java_scopes_expect(&jvm->hotspot, &jvm->memory, ahead, frames, n);
+	for (size_t i = 0; i < n; i++)
+		expect_methods(jvm, frames[i]);
+	sf_java_methods_expect(&jvm->hotspot, &jvm->memory, ahead, jvm->expected.items,
+			       jvm->expected.n, is_named, jvm);
+}
+
 size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_java_function **ret)
 {
 	const struct place *place;
@@ -323,25 +369,9 @@ size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_jav
 	return place->n;
 }
 
-static uint64_t find_listed(const struct sf_jvm *jvm, int32_t tid)
-{
-	size_t low = 0, high = jvm->threads.items.n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (jvm->threads.items.items[middle].tid < tid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < jvm->threads.items.n && jvm->threads.items.items[low].tid == tid ?
-		       jvm->threads.items.items[low].address : 0;
-}
-
 uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
 {
-	uint64_t thread = find_listed(jvm, tid), now_ns;
+	uint64_t thread = sf_java_threads_find(&jvm->threads, tid), now_ns;
 
 	if (thread && sf_java_thread_is(&jvm->hotspot, &jvm->memory, thread, tid))
 		return thread;
@@ -350,7 +380,7 @@ uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
 		return 0;
 	jvm->listed_ns = now_ns;
 	sf_java_threads_list(&jvm->hotspot, &jvm->memory, &jvm->threads);
-	return find_listed(jvm, tid);
+	return sf_java_threads_find(&jvm->threads, tid);
 }
 
 bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size)

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "frozen/hotspot.h"
 #include "frozen/walk.h"
+#include "runtime/hotspot/ahead.h"
 
 struct sf_jvm;
 
@@ -38,6 +39,12 @@ void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t
 /* What is missing and what is lost by it, "" when nothing is. */
 const char *sf_jvm_note(const struct sf_jvm *jvm);
 
+/*
+ * It is the own process's: what its code heaps have by now may be loaded from here on (frozen/hotspot.h). They grow, so it is to
+ * be said again and again.
+ */
+void sf_jvm_lend_code(struct sf_jvm *jvm);
+
 /* One Java method at one place; inlined ones come before the one that they are in. */
 struct sf_java_function {
 	const char *name, *linkage, *file; /* live as long as the jvm; "" where nothing is known */
@@ -51,6 +58,13 @@ struct sf_java_function {
  * What is there is read when it comes for the first time. 0: no memory.
  */
 uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame);
+
+/*
+ * These places will be asked for next: reads ahead what is to be read of those that are new. What `ahead` has fetched is to be
+ * in reach of the memory that the jvm reads.
+ */
+void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
+		   const struct sf_frame *const *frames, size_t n);
 
 /*
  * The functions at a place, innermost first, valid until the next call; 0 only when memory ran

@@ -14,6 +14,24 @@
 #define MAX_SYMBOL 65535
 #define MAX_LINE_TABLE 65536
 
+/* Bytes that are read ahead of what has no known size: what most have. */
+#define LINES_AHEAD 64
+#define SOURCE_AHEAD 48
+
+#define SYMBOL_HEAD 8        /* bytes of a symbol that tell its length */
+#define MAX_AHEAD 512        /* of its text, as much as is shown */
+
+static bool symbol_length(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			  uint64_t symbol, uint64_t *ret)
+{
+	if (sf_hotspot_get(hotspot, memory, SF_HS_SYMBOL_LENGTH, symbol, ret))
+		return true;
+	if (!sf_hotspot_get(hotspot, memory, SF_HS_SYMBOL_LENGTH_REFS, symbol, ret))
+		return false;
+	*ret = *ret >> 16 & 0xffff;
+	return true;
+}
+
 bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		    uint64_t symbol, char *ret, size_t size)
 {
@@ -22,12 +40,7 @@ bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *me
 	ret[0] = 0;
 	if (symbol < 4096 || !sf_hotspot_has(hotspot, SF_HS_SYMBOL_BODY))
 		return false;
-	if (!sf_hotspot_get(hotspot, memory, SF_HS_SYMBOL_LENGTH, symbol, &length)) {
-		if (!sf_hotspot_get(hotspot, memory, SF_HS_SYMBOL_LENGTH_REFS, symbol, &length))
-			return false;
-		length = length >> 16 & 0xffff;
-	}
-	if (length == 0 || length > MAX_SYMBOL)
+	if (!symbol_length(hotspot, memory, symbol, &length) || length == 0 || length > MAX_SYMBOL)
 		return false;
 	if (length > size - 1)
 		length = size - 1;
@@ -39,6 +52,21 @@ bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *me
 	return strlen(ret) == length;
 }
 
+static uint64_t slot_of(const struct sf_hotspot *hotspot, uint64_t pool, uint64_t index)
+{
+	return pool + hotspot->sizes[SF_HS_SIZE_POOL] + 8 * index;
+}
+
+/* The symbol that is in a slot of a pool. */
+static bool read_slot(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		      uint64_t pool, uint64_t index, uint64_t *ret)
+{
+	if (!sf_read_u64(memory, slot_of(hotspot, pool, index), ret))
+		return false;
+	*ret &= ~UINT64_C(1); /* some versions tag the pointer in its lowest bit */
+	return true;
+}
+
 bool sf_java_pool_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 uint64_t pool, uint64_t index, char *ret, size_t size)
 {
@@ -48,10 +76,8 @@ bool sf_java_pool_symbol(const struct sf_hotspot *hotspot, const struct sf_reade
 	if (index == 0 || (sf_hotspot_get(hotspot, memory, SF_HS_POOL_LENGTH, pool, &length) &&
 			   index >= length))
 		return false;
-	if (!sf_read_u64(memory, pool + hotspot->sizes[SF_HS_SIZE_POOL] + 8 * index, &symbol))
-		return false;
-	/* Some versions tag the pointer in its lowest bit. */
-	return sf_java_symbol(hotspot, memory, symbol & ~UINT64_C(1), ret, size);
+	return read_slot(hotspot, memory, pool, index, &symbol) &&
+	       sf_java_symbol(hotspot, memory, symbol, ret, size);
 }
 
 /* The file is in the class's package. */
@@ -156,4 +182,167 @@ uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *
 		}
 	}
 	return best < 1u << 24 ? best : 0;
+}
+
+/* --- reading ahead, a step for all of them at once --- */
+
+struct expecting {
+	const struct sf_hotspot *hotspot;
+	const struct sf_reader *memory;
+	const struct sf_ahead *ahead;
+};
+
+static bool get(const struct expecting *in, enum sf_hotspot_field_name name, uint64_t base,
+		uint64_t *ret)
+{
+	return sf_hotspot_get(in->hotspot, in->memory, name, base, ret);
+}
+
+static void want_field(const struct expecting *in, enum sf_hotspot_field_name name, uint64_t base)
+{
+	if (sf_hotspot_has(in->hotspot, name))
+		sf_ahead_want(in->ahead, base + in->hotspot->fields[name].at,
+			      in->hotspot->fields[name].width);
+}
+
+static void want_slot(const struct expecting *in, enum sf_hotspot_field_name index, uint64_t base,
+		      uint64_t pool)
+{
+	uint64_t i;
+
+	if (get(in, index, base, &i))
+		sf_ahead_want(in->ahead, slot_of(in->hotspot, pool, i), 8);
+}
+
+/* The symbol in a slot that is there. */
+static uint64_t symbol_in(const struct expecting *in, enum sf_hotspot_field_name index, uint64_t base,
+			  uint64_t pool)
+{
+	uint64_t i, symbol;
+
+	return get(in, index, base, &i) &&
+		       read_slot(in->hotspot, in->memory, pool, i, &symbol) ? symbol : 0;
+}
+
+static void want_head(const struct expecting *in, uint64_t symbol)
+{
+	if (symbol)
+		sf_ahead_want(in->ahead, symbol, SYMBOL_HEAD);
+}
+
+/* Its head is there. */
+static void want_text(const struct expecting *in, uint64_t symbol)
+{
+	uint64_t length;
+
+	if (symbol && symbol_length(in->hotspot, in->memory, symbol, &length))
+		sf_ahead_want(in->ahead, symbol + in->hotspot->fields[SF_HS_SYMBOL_BODY].at,
+			      length < MAX_AHEAD ? length : MAX_AHEAD);
+}
+
+/* False: there is none, or its names are known. */
+static bool get_pool(const struct expecting *in, const struct sf_java_expected *of, uint64_t *ret)
+{
+	return of->constant && !of->is_named && get(in, SF_HS_CONST_POOL, of->constant, ret);
+}
+
+/* Its Method is there. */
+static void want_constant(const struct expecting *in, const struct sf_java_expected *of)
+{
+	if (of->constant)
+		sf_ahead_want(in->ahead, of->constant, in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
+}
+
+/* Its ConstMethod is there. */
+static void want_pool(const struct expecting *in, const struct sf_java_expected *of)
+{
+	const uint64_t code = of->constant + in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+	uint64_t code_size, pool;
+
+	if (!of->constant || !get(in, SF_HS_CONST_CODE_SIZE, of->constant, &code_size))
+		return;
+	sf_ahead_want(in->ahead, code + code_size, LINES_AHEAD);
+	if (!get_pool(in, of, &pool))
+		return;
+	want_field(in, SF_HS_POOL_LENGTH, pool);
+	want_field(in, SF_HS_POOL_HOLDER, pool);
+	want_field(in, SF_HS_POOL_SOURCE, pool);
+	want_slot(in, SF_HS_CONST_NAME, of->constant, pool);
+	want_slot(in, SF_HS_CONST_SIGNATURE, of->constant, pool);
+}
+
+/* Its ConstantPool is there. */
+static void want_names(const struct expecting *in, const struct sf_java_expected *of)
+{
+	uint64_t pool, holder;
+
+	if (!get_pool(in, of, &pool))
+		return;
+	want_head(in, symbol_in(in, SF_HS_CONST_NAME, of->constant, pool));
+	want_head(in, symbol_in(in, SF_HS_CONST_SIGNATURE, of->constant, pool));
+	want_slot(in, SF_HS_POOL_SOURCE, pool, pool);
+	if (!get(in, SF_HS_POOL_HOLDER, pool, &holder))
+		return;
+	want_field(in, SF_HS_CLASS_NAME, holder);
+	want_field(in, SF_HS_CLASS_SOURCE, holder);
+}
+
+/* Its class is there. */
+static void want_class_names(const struct expecting *in, const struct sf_java_expected *of)
+{
+	uint64_t pool, holder, symbol;
+
+	if (!get_pool(in, of, &pool))
+		return;
+	want_text(in, symbol_in(in, SF_HS_CONST_NAME, of->constant, pool));
+	want_text(in, symbol_in(in, SF_HS_CONST_SIGNATURE, of->constant, pool));
+	want_head(in, symbol_in(in, SF_HS_POOL_SOURCE, pool, pool));
+	if (!get(in, SF_HS_POOL_HOLDER, pool, &holder))
+		return;
+	want_slot(in, SF_HS_CLASS_SOURCE, holder, pool);
+	if (get(in, SF_HS_CLASS_NAME, holder, &symbol))
+		want_head(in, symbol);
+}
+
+/* What its class is called is there, and up to JDK 14 the slot that the class names. */
+static void want_class_texts(const struct expecting *in, const struct sf_java_expected *of)
+{
+	uint64_t pool, holder, symbol;
+
+	if (!get_pool(in, of, &pool))
+		return;
+	want_text(in, symbol_in(in, SF_HS_POOL_SOURCE, pool, pool));
+	if (!get(in, SF_HS_POOL_HOLDER, pool, &holder))
+		return;
+	if (get(in, SF_HS_CLASS_NAME, holder, &symbol))
+		want_text(in, symbol);
+	symbol = symbol_in(in, SF_HS_CLASS_SOURCE, holder, pool);
+	if (symbol)
+		sf_ahead_want(in->ahead, symbol, SOURCE_AHEAD);
+}
+
+void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			    const struct sf_ahead *ahead, struct sf_java_expected *methods, size_t n,
+			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg)
+{
+	/* To add one: a step may read what those before it wanted. */
+	static void (*const steps[])(const struct expecting *in, const struct sf_java_expected *of) = {
+		want_constant, want_pool, want_names, want_class_names, want_class_texts,
+	};
+	const struct expecting in = { hotspot, memory, ahead };
+
+	for (size_t i = 0; i < n; i++)
+		want_field(&in, SF_HS_METHOD_CONST, methods[i].method);
+	sf_ahead_fetch(ahead);
+	for (size_t i = 0; i < n; i++) {
+		if (!get(&in, SF_HS_METHOD_CONST, methods[i].method, &methods[i].constant) ||
+		    !sf_hotspot_is_metadata(methods[i].constant))
+			methods[i].constant = 0;
+		methods[i].is_named = is_named(arg, methods[i].method, methods[i].constant);
+	}
+	for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++) {
+		for (size_t i = 0; i < n; i++)
+			steps[step](&in, &methods[i]);
+		sf_ahead_fetch(ahead);
+	}
 }

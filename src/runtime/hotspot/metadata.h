@@ -6,6 +6,7 @@
 #define SF_RUNTIME_HOTSPOT_METADATA_H
 
 #include "frozen/hotspot.h"
+#include "runtime/hotspot/ahead.h"
 
 struct sf_java_method {
 	char name[1024];       /* "java.util.HashMap.put(Object, Object)" */
@@ -21,6 +22,20 @@ bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reade
 /* The source line of a bytecode, 0 when unknown. `constant`: the ConstMethod. */
 uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		      uint64_t constant, int32_t bci);
+
+/* A method that is about to be described. */
+struct sf_java_expected {
+	uint64_t method, constant; /* constant: found on the way, 0 where it is none */
+	bool is_named;             /* only lines are wanted */
+};
+
+/*
+ * Reads ahead what the two calls above read of these methods. `is_named` says whether a method's names are known,
+ * by its address and its ConstMethod's.
+ */
+void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			    const struct sf_ahead *ahead, struct sf_java_expected *methods, size_t n,
+			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg);
 
 /* The text of a Symbol, cut to size and terminated; false, and "", when it cannot be one. */
 bool sf_java_symbol(const struct sf_hotspot *hotspot, const struct sf_reader *memory,

@@ -12,6 +12,12 @@
 #define MAX_PC_DESCS (1 << 20)
 #define MAX_METADATA (1 << 20)
 
+/* Bytes that are read ahead. */
+#define PCS_AHEAD 512    /* around where a record is expected */
+#define DATA_AHEAD 192   /* with those of its callers, which come before it */
+#define RECORD 64        /* ... from where it starts on; the decoder reads whole pieces of 64 */
+#define METHODS_AHEAD 128
+
 struct arrays {
 	const struct sf_hotspot *hotspot;
 	const struct sf_reader *memory;
@@ -68,46 +74,75 @@ static bool find_arrays(struct arrays *arrays, uint64_t blob)
 	return find_methods(arrays, blob);
 }
 
+static uint64_t record_at(const struct arrays *arrays, uint64_t i)
+{
+	return arrays->pcs + i * arrays->hotspot->sizes[SF_HS_SIZE_PC_DESC];
+}
+
 static bool pc_at(const struct arrays *arrays, uint64_t i, int64_t *ret)
 {
 	uint64_t value;
 
-	if (!get(arrays, SF_HS_PC_OFFSET,
-		 arrays->pcs + i * arrays->hotspot->sizes[SF_HS_SIZE_PC_DESC], &value))
+	if (!get(arrays, SF_HS_PC_OFFSET, record_at(arrays, i), &value))
 		return false;
 	*ret = (int64_t)value;
 	return true;
 }
 
-/* The first record at or behind `offset`; n_pcs when there is none or the array cannot be read. */
-static uint64_t find_pc(const struct arrays *arrays, int64_t offset)
+/* What is known of where a record is: none before `low` is, and none from `high` on is before it. */
+struct between {
+	uint64_t low, high;
+	uint64_t step;       /* how far from the last look the next one is, as long as one side is not known */
+};
+
+/* Records lie about evenly over the code: not far from where this one is expected. */
+static uint64_t look_next(struct between *between, uint64_t n)
 {
-	uint64_t low = 0, high = arrays->n_pcs;
+	const uint64_t low = between->low, high = between->high, step = between->step;
+
+	between->step = 2 * step;
+	if (low > 0 && high == n && step < n - low)
+		return low + step;
+	if (low == 0 && high < n && step < high)
+		return high - step;
+	return low + (high - low) / 2;
+}
+
+static uint64_t guess_pc(const struct arrays *arrays, int64_t offset, uint64_t size)
+{
+	const uint64_t i = size ? arrays->n_pcs * (uint64_t)offset / size : 0;
+
+	return i < arrays->n_pcs ? i : arrays->n_pcs - 1;
+}
+
+/* The first record at or behind `offset`; n_pcs when there is none or the array cannot be read. */
+static uint64_t find_pc(const struct arrays *arrays, int64_t offset, uint64_t size)
+{
+	const uint64_t n = arrays->n_pcs;
+	struct between between = { .high = n, .step = 1 };
+	uint64_t i;
 	int64_t pc;
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (!pc_at(arrays, middle, &pc))
-			return arrays->n_pcs;
+	for (i = guess_pc(arrays, offset, size); between.low < between.high; i = look_next(&between, n)) {
+		if (!pc_at(arrays, i, &pc))
+			return n;
 		if (pc < offset)
-			low = middle + 1;
+			between.low = i + 1;
 		else
-			high = middle;
+			between.high = i;
 	}
-	return low;
+	return between.low;
 }
 
 /* The chain of scopes of one record, innermost first. */
 static void read_chain(const struct arrays *arrays, uint64_t i, struct sf_java_scopes *ret)
 {
-	uint64_t descriptor = arrays->pcs + i * arrays->hotspot->sizes[SF_HS_SIZE_PC_DESC];
 	uint64_t offset, method;
 	uint32_t sender, index, bci;
 	struct sf_unsigned5 in;
 
 	ret->n = 0;
-	if (i >= arrays->n_pcs || !get(arrays, SF_HS_PC_SCOPE, descriptor, &offset))
+	if (i >= arrays->n_pcs || !get(arrays, SF_HS_PC_SCOPE, record_at(arrays, i), &offset))
 		return;
 	/* Callers' records come earlier, so this ends. */
 	while (offset != 0 && (int64_t)offset > 0 && ret->n < SF_JAVA_MAX_INLINED) {
@@ -148,7 +183,7 @@ static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, 
 		       bool exact, struct sf_java_scopes *ret)
 {
 	const int64_t offset = (int64_t)(pc - blob->code_start);
-	uint64_t i = find_pc(arrays, offset);
+	uint64_t i = find_pc(arrays, offset, blob->code_end - blob->code_start);
 	struct sf_java_scopes below;
 	int64_t found;
 
@@ -188,4 +223,68 @@ void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reade
 		ret->n = 1;
 		ret->approximate = blob->class == SF_BLOB_COMPILED;
 	}
+}
+
+bool sf_java_compiled(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		      const struct sf_frame *frame, struct sf_blob *ret)
+{
+	const uint8_t class = frame->kind == SF_KIND_NATIVE_METHOD ? SF_BLOB_WRAPPER : SF_BLOB_COMPILED;
+	const uint64_t pc = frame->pc - !(frame->flags & SF_FRAME_EXACT);
+	uint8_t header[SF_HOTSPOT_MAX_HEADER];
+
+	return sf_read(memory, header, sf_hotspot_header(hotspot, frame->token),
+		       hotspot->header_size) &&
+	       sf_hotspot_blob_from(hotspot, frame->token, class, header, ret) &&
+	       pc >= ret->code_start && pc < ret->code_end && ret->compile_id == frame->id;
+}
+
+/* --- reading ahead, a step for all of them at once --- */
+
+/* Of a frame, of which this is wanted. False: it has none. */
+static bool find_expected(struct arrays *arrays, const struct sf_frame *frame, struct sf_blob *blob)
+{
+	return (frame->kind == SF_KIND_C1 || frame->kind == SF_KIND_C2) &&
+	       sf_java_compiled(arrays->hotspot, arrays->memory, frame, blob) &&
+	       find_arrays(arrays, blob->address) && arrays->n_pcs;
+}
+
+static void want_records(struct arrays *arrays, const struct sf_ahead *ahead,
+			 const struct sf_frame *frame)
+{
+	struct sf_blob blob;
+	uint64_t i;
+
+	if (!find_expected(arrays, frame, &blob))
+		return;
+	i = guess_pc(arrays, (int64_t)(frame->pc - blob.code_start), blob.code_end - blob.code_start);
+	sf_ahead_want(ahead, record_at(arrays, i) - PCS_AHEAD / 2, PCS_AHEAD);
+	sf_ahead_want(ahead, arrays->methods, METHODS_AHEAD);
+}
+
+static void want_data(struct arrays *arrays, const struct sf_ahead *ahead,
+		      const struct sf_frame *frame)
+{
+	struct sf_blob blob;
+	uint64_t i, offset, before;
+
+	if (!find_expected(arrays, frame, &blob))
+		return;
+	i = find_pc(arrays, (int64_t)(frame->pc - blob.code_start), blob.code_end - blob.code_start);
+	if (i >= arrays->n_pcs || !get(arrays, SF_HS_PC_SCOPE, record_at(arrays, i), &offset))
+		return;
+	before = offset < DATA_AHEAD - RECORD ? offset : DATA_AHEAD - RECORD;
+	sf_ahead_want(ahead, arrays->data + offset - before, before + RECORD);
+}
+
+void sf_java_scopes_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			   const struct sf_ahead *ahead, const struct sf_frame *const *frames, size_t n)
+{
+	struct arrays arrays = { .hotspot = hotspot, .memory = memory };
+
+	for (size_t i = 0; i < n; i++)
+		want_records(&arrays, ahead, frames[i]);
+	sf_ahead_fetch(ahead);
+	for (size_t i = 0; i < n; i++)
+		want_data(&arrays, ahead, frames[i]);
+	sf_ahead_fetch(ahead);
 }

@@ -7,6 +7,8 @@
 #define SF_RUNTIME_HOTSPOT_SCOPES_H
 
 #include "frozen/hotspot.h"
+#include "frozen/walk.h"
+#include "runtime/hotspot/ahead.h"
 
 #define SF_JAVA_MAX_INLINED 128
 
@@ -29,5 +31,16 @@ struct sf_java_scopes {
 void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 const struct sf_blob *blob, uint64_t pc, bool exact,
 			 struct sf_java_scopes *ret);
+
+/*
+ * The piece of code that a compiled frame is in, or a wrapper's. False when it has been thrown away, and something else put
+ * there, since the frame was walked: its compile id tells.
+ */
+bool sf_java_compiled(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		      const struct sf_frame *frame, struct sf_blob *ret);
+
+/* Reads ahead most of what sf_java_scopes_find will read for these frames of compiled code; nothing for others. */
+void sf_java_scopes_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+			   const struct sf_ahead *ahead, const struct sf_frame *const *frames, size_t n);
 
 #endif

@@ -84,6 +84,16 @@ bool sf_java_threads_list(const struct sf_hotspot *hotspot, const struct sf_read
 	return fine;
 }
 
+uint64_t sf_java_threads_find(const struct sf_java_threads *threads, int32_t tid)
+{
+	const struct sf_java_thread wanted = { .tid = tid };
+	const struct sf_java_thread *found =
+		threads->items.n ? bsearch(&wanted, threads->items.items, threads->items.n,
+					   sizeof(wanted), compare) : NULL;
+
+	return found ? found->address : 0;
+}
+
 bool sf_java_thread_is(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		       uint64_t thread, int32_t tid)
 {
