@@ -62,7 +62,7 @@ struct sf_agent_threads {
 	uint64_t tick_ns;                     /* of the kernel */
 	struct sf_agent_thread *all;          /* SF_SEATS, by mmap; in no order */
 	uint32_t n;
-	uint32_t n_scans;
+	_Atomic uint32_t n_scans;             /* begun; others may read it */
 	uint32_t *places;                     /* by seat: place in `all` + 1, 0: none */
 	struct sf_seat *seats;
 	int32_t  own[3];                      /* unwatched: sampler, keeper, listener; 0: none */

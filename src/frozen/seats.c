@@ -9,7 +9,9 @@
  * and bids for the same thread, and then the bid is confirmed. A bid that is met is struck out; who
  * finds his own struck out begins anew. Of two bids the later one's search comes after both were
  * made, so it strikes out the earlier, or finds it confirmed and withdraws: both are never
- * confirmed.
+ * confirmed. Two that keep the same pace would strike each other out again and again: the one whose
+ * bid was further on gives the other more time each time. It waits for nobody: the other may be the
+ * thread that it interrupted.
  */
 #include <stddef.h>
 
@@ -21,6 +23,7 @@
 #define WINDOW 64        /* ids of one process are close together: the first place is nearly always
 			  * it */
 #define MAX_TRIES 64     /* for two that strike each other out again and again */
+#define MAX_DOUBLED 6    /* times that the looks of who gives way are doubled */
 #define UNUSED 0
 #define LEFT INT32_MIN   /* no thread's id, negated */
 
@@ -84,6 +87,21 @@ static void withdraw(struct sf_seat *seat, int32_t tid)
 	atomic_compare_exchange_strong(&seat->tid, &bid, LEFT);
 }
 
+/* How often to look whether another has the seat by now, before the next bid. */
+static uint32_t looks_after(uint32_t place_from_first, unsigned n_tries)
+{
+	return 1 + (place_from_first << (n_tries < MAX_DOUBLED ? n_tries : MAX_DOUBLED));
+}
+
+static struct sf_seat *find_soon(struct sf_seat *seats, int32_t tid, uint32_t n_looks)
+{
+	struct sf_seat *seat = NULL;
+
+	while (n_looks-- && !seat)
+		seat = sf_seats_find(seats, tid);
+	return seat;
+}
+
 static bool confirm(struct sf_seat *seat, int32_t tid)
 {
 	int32_t bid = -tid;
@@ -99,10 +117,11 @@ static bool confirm(struct sf_seat *seat, int32_t tid)
 struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret)
 {
 	struct sf_seat *seat, *other;
+	uint32_t n_looks = 1;
 
 	*new_ret = false;
 	for (unsigned i = 0; tid > 0 && i < MAX_TRIES; i++) {
-		seat = sf_seats_find(seats, tid);
+		seat = find_soon(seats, tid, n_looks);
 		if (seat)
 			return seat;
 		seat = bid(seats, tid);
@@ -117,6 +136,7 @@ struct sf_seat *sf_seats_claim(struct sf_seat *seats, int32_t tid, bool *new_ret
 			*new_ret = true;
 			return seat;
 		}
+		n_looks = looks_after((uint32_t)(seat - seat_at(seats, tid, 0)) & (SF_SEATS - 1), i);
 	}
 	return NULL;
 }

@@ -61,12 +61,16 @@ static int clean(void **state)
 	return 0;
 }
 
-/* Until the sampler, in a hurry, has made `n` more turns. Bounded by a minute. */
+/*
+ * Until the sampler, in a hurry, has made `n` more scans, from beginning to end: not in every turn of
+ * its does it scan, not while a round of looks is under way. Bounded by a minute.
+ */
 static void wait_scans(uint32_t n)
 {
-	uint64_t until = atomic_load(&sampling.agent.n_quiet) + n + 1;
+	_Atomic uint32_t *n_scans = &sampling.agent.threads->n_scans;
+	const uint32_t until = atomic_load(n_scans) + n + 1;
 
-	for (int i = 0; atomic_load(&sampling.agent.n_quiet) < until; i++) {
+	for (int i = 0; atomic_load(n_scans) < until; i++) {
 		assert_true(i < 60000);
 		sf_agent_threads_hurry();
 		usleep(1000);
