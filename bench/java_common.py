@@ -102,15 +102,42 @@ public class Again {
 """
 
 
+ONCE = """
+import javax.tools.ToolProvider;
+public class Once {
+    public static void main(String[] words) {
+        long began = System.nanoTime();
+        int failed = ToolProvider.getSystemJavaCompiler().run(null, null, null, words);
+        System.out.println("main " + began + " " + System.nanoTime());
+        if (failed != 0)
+            System.exit(1);
+    }
+}
+"""
+
+
+def compile_class(name, text):
+    """The folder of its class."""
+    folder = new_file(name)
+    os.makedirs(folder)
+    with open(os.path.join(folder, name + ".java"), "w") as out:
+        out.write(text)
+    run(os.path.join(JDK, "bin", "javac"), "-d", folder, os.path.join(folder, name + ".java"))
+    return folder
+
+
+def once(words):
+    """What runs javac as javac() does, and says when its main() began and ended (time.monotonic_ns), given words for the machine."""
+    folder = compile_class("Once", ONCE)
+    return lambda *machine: [os.path.join(JDK, "bin", "java"), *machine, "-cp", folder, "Once", "-nowarn", "-proc:none",
+                             "-d", new_file("classes"), *words]
+
+
 def again_and_again(words):
     """javac, as javac() runs it, again and again in one JVM, which says after each when it began (as time.monotonic_ns) and what it
     took: ns of user + system, of elapsed time."""
-    folder, classes = new_file("again"), new_file("classes")
-    os.makedirs(folder)
+    folder, classes = compile_class("Again", AGAIN), new_file("classes")
     os.makedirs(classes)
-    with open(os.path.join(folder, "Again.java"), "w") as out:
-        out.write(AGAIN)
-    run(os.path.join(JDK, "bin", "javac"), "-d", folder, os.path.join(folder, "Again.java"))
     dynamic = ["-XX:+EnableDynamicAgentLoading"] if VERSION >= 9 else []
     return [os.path.join(JDK, "bin", "java"), *dynamic, "-cp", folder, "Again", "-d", classes, "-nowarn", "-proc:none", *words]
 
