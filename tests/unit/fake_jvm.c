@@ -250,7 +250,13 @@ static void make_heaps(struct fake_jvm *jvm)
 	jvm->next_code = FAKE_CODE;
 }
 
-/* A codelet with an entry, and behind it room for return addresses. */
+static void make_codelet(struct fake_jvm *jvm, uint64_t at, const char *description)
+{
+	set(jvm, at, "InterpreterCodelet", "_description", fake_string(jvm, description));
+	set(jvm, at, "InterpreterCodelet", "_size", 256);
+}
+
+/* A codelet with an entry, and one for return addresses. */
 static void make_interpreter(struct fake_jvm *jvm)
 {
 	uint64_t queue = fake_alloc(jvm, 48);
@@ -259,10 +265,9 @@ static void make_interpreter(struct fake_jvm *jvm)
 
 	set(jvm, queue, "StubQueue", "_stub_buffer", start);
 	set(jvm, queue, "StubQueue", "_buffer_limit", 512);
-	set(jvm, queue, "StubQueue", "_queue_end", 256);
-	set(jvm, start, "InterpreterCodelet", "_description",
-	    fake_string(jvm, "method entry point (kind = zerolocals)"));
-	set(jvm, start, "InterpreterCodelet", "_size", 256);
+	set(jvm, queue, "StubQueue", "_queue_end", 512);
+	make_codelet(jvm, start, "method entry point (kind = zerolocals)");
+	make_codelet(jvm, start + 256, "return entry points");
 	jvm->entry = start + 32;
 	jvm->entry_frame = start + 64;
 	fake_bytes(jvm, jvm->entry_frame, "\x55\x48\x8b\xec", 4);
@@ -346,12 +351,13 @@ static void make_thread_object(struct fake_jvm *jvm)
 
 static void make_threads(struct fake_jvm *jvm)
 {
-	uint64_t list = fake_alloc(jvm, 64), items = fake_alloc(jvm, 8), os = fake_alloc(jvm, 256);
+	uint64_t list = fake_alloc(jvm, 64), items = fake_alloc(jvm, 16), os = fake_alloc(jvm, 256);
 
 	jvm->thread = fake_alloc(jvm, room_of(jvm, "JavaThread", "Thread"));
 	set(jvm, list, "ThreadsList", "_length", 1);
 	set(jvm, list, "ThreadsList", "_threads", items);
 	fake_put(jvm, items, jvm->thread, 8);
+	fake_put(jvm, items + 8, jvm->thread, 8); /* counts where the length says so */
 	set(jvm, jvm->thread, "JavaThread", "_osthread", os);
 	set(jvm, jvm->thread, "Thread", "_osthread", os);
 	set(jvm, os, "OSThread", "_thread_id", 77);

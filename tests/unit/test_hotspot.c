@@ -1049,27 +1049,56 @@ static void test_every_layout(void **state)
 	free(jvm);
 }
 
-/* A virtual machine that has only just been loaded is not refused for good. */
+/* Whether it can be attached to; else it is not refused for good. */
+static bool has_started(struct fake_jvm *jvm, struct sf_hotspot *ret)
+{
+	char note[SF_HOTSPOT_NOTE];
+	struct sf_error err = { 0 };
+	const bool attached = sf_hotspot_attach(&jvm->memory, &jvm->exports, ret, note, &err);
+
+	assert_int_equal(err.code, attached ? SF_E_NONE : SF_E_GONE);
+	return attached;
+}
+
 static void test_not_started(void **state)
 {
 	struct fake_jvm *jvm = *state;
 	struct sf_hotspot hotspot;
-	char note[SF_HOTSPOT_NOTE];
-	struct sf_error err = { 0 };
 	uint64_t list = 0;
 
-	/* Its first thread comes when the interpreter is made. */
 	assert_true(sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_THREADS, 0, &list));
 	fake_put(jvm, list + jvm->hotspot.fields[SF_HS_THREADS_LENGTH].at, 0, 4);
-	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
-	assert_int_equal(err.code, SF_E_GONE);
+	assert_false(has_started(jvm, &hotspot));
 	fake_put(jvm, list + jvm->hotspot.fields[SF_HS_THREADS_LENGTH].at, 1, 4);
-	assert_true(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
+	assert_true(has_started(jvm, &hotspot));
 
 	put(jvm, jvm->hotspot.fields[SF_HS_CALL_STUB].at, 0);
-	err.code = SF_E_NONE;
-	assert_false(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
-	assert_int_equal(err.code, SF_E_GONE);
+	assert_false(has_started(jvm, &hotspot));
+}
+
+/* Since JDK 21 its first thread is listed before the interpreter is made: before any of it is, and half way. */
+static void test_interpreter_half_made(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	struct sf_hotspot hotspot;
+	uint64_t queue = 0, list = 0, end;
+
+	assert_true(sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_INTERPRETER, 0, &queue));
+	assert_true(sf_hotspot_get(&jvm->hotspot, &jvm->memory, SF_HS_THREADS, 0, &list));
+	end = queue + jvm->hotspot.fields[SF_HS_QUEUE_END].at;
+	fake_put(jvm, end, 0, 4);
+	assert_false(has_started(jvm, &hotspot));
+	fake_put(jvm, end, 256, 4);
+	assert_false(has_started(jvm, &hotspot));
+	fake_put(jvm, end, 512, 4);
+	assert_true(has_started(jvm, &hotspot));
+	assert_int_equal(hotspot.n_entries, 1);
+
+	/* Where what it does not need is not given back: with the second thread. */
+	fake_put(jvm, end, 256, 4);
+	fake_put(jvm, list + jvm->hotspot.fields[SF_HS_THREADS_LENGTH].at, 2, 4);
+	assert_true(has_started(jvm, &hotspot));
+	assert_int_equal(hotspot.n_entries, 1);
 }
 
 int main(void)
@@ -1102,6 +1131,7 @@ int main(void)
 		cmocka_unit_test(test_every_layout),
 		cmocka_unit_test_setup_teardown(test_self_test, make, destroy),
 		cmocka_unit_test_setup_teardown(test_not_started, make, destroy),
+		cmocka_unit_test_setup_teardown(test_interpreter_half_made, make, destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,8 +222,26 @@ static void add_entry(const struct attaching *attaching, uint64_t codelet, uint6
 	};
 }
 
+/* SIZE_MAX: there is no telling. */
+static size_t count_threads(const struct attaching *attaching)
+{
+	struct sf_java_threads threads = { 0 };
+	const bool listed = sf_java_threads_list(attaching->hotspot, attaching->memory, &threads);
+	const size_t n = listed ? threads.items.n : SIZE_MAX;
+
+	sf_vec_deinit(&threads.items);
+	return n;
+}
+
+/*
+ * Until the interpreter is made its entries are not all there, and the end of what is set aside for it is the end of what
+ * others get later. What it did not need is given back when it is made (HotSpot: TemplateInterpreter::initialize_code); where
+ * that cannot be seen, it is made when there is a second thread. The first one is listed before, since JDK 21
+ * (Threads::create_vm: Threads::add, then init_globals2); up to then after it.
+ */
 static bool find_interpreter(const struct attaching *attaching)
 {
+	const size_t n_threads = count_threads(attaching); /* first: what is read then is of later */
 	struct sf_hotspot *hotspot = attaching->hotspot;
 	uint64_t queue, start, limit, end, size, at;
 
@@ -231,10 +249,12 @@ static bool find_interpreter(const struct attaching *attaching)
 	    !get(attaching, SF_HS_QUEUE_BUFFER, queue, &start) ||
 	    !get(attaching, SF_HS_QUEUE_LIMIT, queue, &limit) || !start || limit > 64 << 20)
 		return false;
+	if (!get(attaching, SF_HS_QUEUE_END, queue, &end) || end > limit)
+		end = 0;
+	if (!n_threads || (n_threads == 1 && end != limit))
+		return false;
 	hotspot->interpreter_start = start;
 	hotspot->interpreter_end = start + limit;
-	if (!get(attaching, SF_HS_QUEUE_END, queue, &end) || end > limit)
-		return true;
 	at = start;
 	for (unsigned i = 0; i < MAX_CODELETS && at < start + end; i++, at += size) {
 		if (!get(attaching, SF_HS_CODELET_SIZE, at, &size) || !size || size > limit)
@@ -242,20 +262,6 @@ static bool find_interpreter(const struct attaching *attaching)
 		add_entry(attaching, at, size);
 	}
 	return true;
-}
-
-/*
- * The interpreter is being made until its first thread is listed (HotSpot: Threads::create_vm); until
- * then the end of what is set aside for it is the end of what others get later.
- */
-static bool has_threads(const struct attaching *attaching)
-{
-	struct sf_java_threads threads = { 0 };
-	bool ret = !sf_java_threads_list(attaching->hotspot, attaching->memory, &threads) ||
-		   threads.items.n > 0;
-
-	sf_vec_deinit(&threads.items);
-	return ret;
 }
 
 static void find_version(const struct attaching *attaching)
@@ -282,7 +288,7 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 	find_version(&attaching);
 	if (!find_heaps(&attaching) ||
 	    !get(&attaching, SF_HS_CALL_STUB, 0, &ret->call_stub_return) ||
-	    !ret->call_stub_return || !has_threads(&attaching) || !find_interpreter(&attaching))
+	    !ret->call_stub_return || !find_interpreter(&attaching))
 		return sf_fail(err, SF_E_GONE, "its Java virtual machine has not started yet");
 	find_bounds(ret);
 	return sf_hotspot_self_test(ret, memory, note_ret, SF_HOTSPOT_NOTE, err);

@@ -256,12 +256,13 @@ static void want_constant(const struct expecting *in, const struct sf_java_expec
 /* Its ConstMethod is there. */
 static void want_pool(const struct expecting *in, const struct sf_java_expected *of)
 {
-	const uint64_t code = of->constant + in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
+	uint64_t lines = of->constant + in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD];
 	uint64_t code_size, pool;
 
 	if (!of->constant || !get(in, SF_HS_CONST_CODE_SIZE, of->constant, &code_size))
 		return;
-	sf_ahead_want(in->ahead, code + code_size, LINES_AHEAD);
+	lines += code_size;
+	sf_ahead_want(in->ahead, lines, sf_unsigned5_reads(lines, LINES_AHEAD));
 	if (!get_pool(in, of, &pool))
 		return;
 	want_field(in, SF_HS_POOL_LENGTH, pool);

@@ -15,7 +15,7 @@
 /* Bytes that are read ahead. */
 #define PCS_AHEAD 512    /* around where a record is expected */
 #define DATA_AHEAD 192   /* with those of its callers, which come before it */
-#define RECORD 64        /* ... from where it starts on; the decoder reads whole pieces of 64 */
+#define RECORD 64        /* ... from where it starts on */
 #define METHODS_AHEAD 128
 
 struct arrays {
@@ -265,7 +265,7 @@ static void want_data(struct arrays *arrays, const struct sf_ahead *ahead,
 		      const struct sf_frame *frame)
 {
 	struct sf_blob blob;
-	uint64_t i, offset, before;
+	uint64_t i, offset, before, start;
 
 	if (!find_expected(arrays, frame, &blob))
 		return;
@@ -273,7 +273,8 @@ static void want_data(struct arrays *arrays, const struct sf_ahead *ahead,
 	if (i >= arrays->n_pcs || !get(arrays, SF_HS_PC_SCOPE, record_at(arrays, i), &offset))
 		return;
 	before = offset < DATA_AHEAD - RECORD ? offset : DATA_AHEAD - RECORD;
-	sf_ahead_want(ahead, arrays->data + offset - before, before + RECORD);
+	start = arrays->data + offset - before;
+	sf_ahead_want(ahead, start, sf_unsigned5_reads(start, before + RECORD));
 }
 
 void sf_java_scopes_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,

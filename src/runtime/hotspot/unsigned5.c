@@ -13,10 +13,15 @@ void sf_unsigned5_start(struct sf_unsigned5 *in, const struct sf_hotspot *hotspo
 	};
 }
 
-/* To the end of an aligned piece, which is on one page. */
+size_t sf_unsigned5_reads(uint64_t address, size_t n)
+{
+	return n + (SF_UNSIGNED5_PIECE - (address + n) % SF_UNSIGNED5_PIECE) % SF_UNSIGNED5_PIECE;
+}
+
+/* To the end of the piece. */
 static bool refill(struct sf_unsigned5 *in)
 {
-	unsigned n = (unsigned)(sizeof(in->bytes) - in->address % sizeof(in->bytes));
+	const unsigned n = (unsigned)sf_unsigned5_reads(in->address, 1);
 
 	if (!sf_read(in->memory, in->bytes, in->address, n))
 		return false;

@@ -9,10 +9,12 @@
 
 #include "frozen/hotspot.h"
 
+#define SF_UNSIGNED5_PIECE 64    /* is read at once, aligned: it is on one page */
+
 struct sf_unsigned5 {
 	const struct sf_reader *memory;
 	uint64_t address;            /* of the next byte that is not in `bytes` */
-	uint8_t bytes[64];
+	uint8_t bytes[SF_UNSIGNED5_PIECE];
 	unsigned at, n;
 	uint8_t excluded;
 };
@@ -22,5 +24,7 @@ void sf_unsigned5_start(struct sf_unsigned5 *in, const struct sf_hotspot *hotspo
 			const struct sf_reader *memory, uint64_t address);
 bool sf_unsigned5_byte(struct sf_unsigned5 *in, uint8_t *ret);   /* false: cannot be read */
 bool sf_unsigned5_next(struct sf_unsigned5 *in, uint32_t *ret);
+/* How many bytes from there on are read when the first `n` are taken. */
+size_t sf_unsigned5_reads(uint64_t address, size_t n);
 
 #endif
