@@ -240,7 +240,8 @@ enum gone { POPPED, POP_FP, LEAVE };
 static const struct epilogue {
 	uint8_t n, at[6];
 	uint8_t before[1];   /* the byte before pc */
-	uint8_t behind, then[4], n_then; /* what stands `behind` bytes further on */
+	int8_t behind;       /* what stands `behind` bytes further on; below 0: at most BEFORE before */
+	uint8_t then[4], n_then;
 	uint8_t wrapper;     /* only in wrappers of native methods */
 	uint8_t gone;
 } epilogues[] = {
@@ -270,6 +271,9 @@ static const struct epilogue {
 	  .gone = POPPED },
 	{ .n = 2, .at = { 0x0f, 0x87 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
 	  .gone = POPPED },
+	/* a method that may use the stack's reserved zone asks whether it has: cmp rsp, [r15+d]; jb */
+	{ .n = 2, .at = { 0x0f, 0x82 }, .behind = -8, .then = { 0x5d, 0x49, 0x3b, 0xa7 }, .n_then = 4,
+	  .gone = POPPED },
 	{ .n = 3, .at = { 0x4d, 0x8b, 0x97 }, .before = { 0x5d }, .gone = POPPED },
 	{ .n = 4, .at = { 0x41, 0x85, 0x02, 0xc3 }, .gone = POPPED },
 	{ .n = 2, .at = { 0x85, 0x05 }, .behind = 6, .then = { 0xc3 }, .n_then = 1,
@@ -288,17 +292,16 @@ static const struct epilogue {
 static bool fits(const struct epilogue *epilogue, const struct code *code, bool wrapper)
 {
 	const uint8_t *at = code->bytes + BEFORE;
-	const unsigned left = code->n - BEFORE;
+	const int left = (int)code->n - BEFORE, behind = epilogue->behind;
 
 	if (epilogue->wrapper && !wrapper)
 		return false;
-	if (!starts_with(at, left, epilogue->at, epilogue->n) ||
+	if (!starts_with(at, (unsigned)left, epilogue->at, epilogue->n) ||
 	    (epilogue->before[0] && at[-1] != epilogue->before[0]))
 		return false;
 	return !epilogue->n_then ||
-	       (left >= epilogue->behind &&
-		starts_with(at + epilogue->behind, left - epilogue->behind, epilogue->then,
-			    epilogue->n_then));
+	       (left >= behind &&
+		starts_with(at + behind, (unsigned)(left - behind), epilogue->then, epilogue->n_then));
 }
 
 /* The jump behind the out-of-line part of a poll. */

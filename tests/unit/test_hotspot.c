@@ -133,7 +133,7 @@ static void test_entering_interpreter(void **state)
 static uint64_t make_compiled(struct fake_jvm *jvm, uint64_t method, uint64_t inlined)
 {
 	uint64_t code = fake_code(jvm, &(struct fake_code){
-		.name = "nmethod", .size = 128, .frame_size = 4, .frame_complete = 28, .entry = 16,
+		.name = "nmethod", .size = 192, .frame_size = 4, .frame_complete = 28, .entry = 16,
 		.method = method, .compile_id = 42, .level = 4, .pc = 48, .inlined = inlined,
 		.inlined_bci = 1 });
 	static const uint8_t prologue[] = { 0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55,
@@ -145,10 +145,15 @@ static uint64_t make_compiled(struct fake_jvm *jvm, uint64_t method, uint64_t in
 	static const uint8_t polls[] = { 0xf4, 0x49, 0x3b, 0x67, 0x28, 0x0f, 0x87, 0, 0, 0, 0, 0xc3,
 					 0xf4, 0x49, 0x3b, 0xa7, 0x40, 3, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0xc3 };
 
+	/* the end of one that may use the stack's reserved zone */
+	static const uint8_t reserved[] = { 0x48, 0x83, 0xc4, 0x10, 0x5d, 0x49, 0x3b, 0xa7, 0xb8, 5, 0, 0,
+					    0x0f, 0x82, 0x3d, 0, 0, 0 };
+
 	fake_bytes(jvm, code + 16, prologue, sizeof(prologue));
 	fake_bytes(jvm, code + 43, call, sizeof(call));
 	fake_bytes(jvm, code + 64, end, sizeof(end));
 	fake_bytes(jvm, code + 88, polls, sizeof(polls));
+	fake_bytes(jvm, code + 120, reserved, sizeof(reserved));
 	return code;
 }
 
@@ -162,6 +167,7 @@ static void test_compiled_top(void **state)
 		{ 0, 8, false }, { 16, 8, false }, { 23, 8, false }, { 24, 16, true }, { 28, 32, true },
 		{ 40, 32, true }, { 64, 32, true }, { 68, 16, true }, { 69, 8, false }, { 76, 8, false },
 		{ 82, 8, false }, { 89, 8, false }, { 93, 8, false }, { 101, 8, false },
+		{ 120, 32, true }, { 124, 16, true }, { 125, 8, false }, { 132, 8, false },
 	};
 	struct fake_jvm *jvm = *state;
 	uint64_t method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8);
