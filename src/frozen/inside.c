@@ -270,6 +270,14 @@ static void serve_request(struct tick *tick, const void *ucontext)
 		sf_slot_leave(slot);
 }
 
+/* By CPU: no more of them are touched than walk at once, not one for each thread. */
+static uint32_t slot_hint(const struct tick *tick)
+{
+	uint32_t cpu;
+
+	return sf_raw_cpu(&cpu) ? cpu : (uint32_t)tick->tid;
+}
+
 static void serve_clock(struct tick *tick, const void *ucontext)
 {
 	struct sf_slot *slot;
@@ -278,7 +286,7 @@ static void serve_clock(struct tick *tick, const void *ucontext)
 		return;
 	start(tick);
 	tick->weight = sf_weigh(tick->seat, tick->started_cpu_ns);
-	slot = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, (uint32_t)tick->tid);
+	slot = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, slot_hint(tick));
 	if (slot) {
 		fill(slot, tick, ucontext);
 		sample(slot, tick);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -130,6 +131,37 @@ static void test_what_is_swallowed(void **state)
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
 	assert_all_free();
+}
+
+static bool pin(int cpu)
+{
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	CPU_SET(cpu, &only);
+	return sched_setaffinity(0, sizeof(only), &only) == 0;
+}
+
+/* Threads that take turns on a CPU share the memory of one slot. */
+static void test_a_cpu_has_its_slot(void **state)
+{
+	uint32_t before[SF_RIG_SLOTS];
+	cpu_set_t all;
+
+	(void)state;
+	sf_rig_enter(1, 0);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all) || !pin(cpu))
+			continue;
+		for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
+			before[i] = atomic_load(&sf_inside.slots[i].word);
+		tick();
+		for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
+			assert_int_equal(atomic_load(&sf_inside.slots[i].word) != before[i],
+					 i == (uint32_t)cpu % SF_RIG_SLOTS);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 /* As the kernel queues it, in a frame of our own making. */
@@ -710,6 +742,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HANDLER(test_what_is_not_ours),
 		HANDLER(test_what_is_swallowed),
+		HANDLER(test_a_cpu_has_its_slot),
 		HANDLER(test_perf),
 		HANDLER(test_requests),
 		HANDLER(test_weights),
