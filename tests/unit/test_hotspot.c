@@ -1082,7 +1082,7 @@ static void test_not_started(void **state)
 	assert_false(has_started(jvm, &hotspot));
 }
 
-/* Since JDK 21 its first thread is listed before the interpreter is made: before any of it is, and half way. */
+/* In JDK 25 its first thread is listed before the interpreter is made: before any of it is, and half way. */
 static void test_interpreter_half_made(void **state)
 {
 	struct fake_jvm *jvm = *state;

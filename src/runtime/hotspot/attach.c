@@ -236,8 +236,8 @@ static size_t count_threads(const struct attaching *attaching)
 /*
  * Until the interpreter is made its entries are not all there, and the end of what is set aside for it is the end of what
  * others get later. What it did not need is given back when it is made (HotSpot: TemplateInterpreter::initialize_code); where
- * that cannot be seen, it is made when there is a second thread. The first one is listed before, since JDK 21
- * (Threads::create_vm: Threads::add, then init_globals2); up to then after it.
+ * that cannot be seen, it is made when there is a second thread. The first one is listed after it in JDK 17, and
+ * before it in JDK 25 (Threads::create_vm: Threads::add, then init_globals2).
  */
 static bool find_interpreter(const struct attaching *attaching)
 {
