@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "frozen/spread.h"
+
 #define LINE (uint64_t)SF_FETCH_LINE
 #define LOG2_SLOTS 13
 #define NOWHERE 1u /* where no line can start */
@@ -20,7 +22,7 @@ void sf_fetch_forget(struct sf_fetch *fetch)
 /* The slot of the line that starts there, or a free one for it. */
 static uint32_t find(const struct sf_fetch *fetch, uint64_t start)
 {
-	uint32_t i = (uint32_t)(start / LINE * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LOG2_SLOTS));
+	uint32_t i = (uint32_t)sf_spread(start / LINE, LOG2_SLOTS);
 
 	while (fetch->slots[i] && fetch->starts[fetch->slots[i] - 1] != start)
 		i = (i + 1) % SF_FETCH_SLOTS;

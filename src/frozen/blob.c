@@ -5,6 +5,7 @@
  * block's header, and behind it a CodeBlob.
  */
 #include "frozen/hotspot.h"
+#include "frozen/spread.h"
 
 #include "frozen/frozen.h"
 
@@ -201,7 +202,7 @@ bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, ui
 
 static _Atomic uint64_t *place_of(struct sf_hotspot_names *names, uint64_t address)
 {
-	return &names->known[(address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SF_HOTSPOT_NAMES];
+	return &names->known[sf_spread(address, 32) % SF_HOTSPOT_NAMES];
 }
 
 static bool find_class(const struct sf_reader *memory, struct sf_hotspot_names *names,

@@ -16,6 +16,7 @@
 #include <stddef.h>
 
 #include "frozen/seats.h"
+#include "frozen/spread.h"
 #include "frozen/ticks.h"
 
 #include "frozen/frozen.h"
@@ -110,7 +111,7 @@ static bool confirm(struct sf_seat *seat, int32_t tid)
 		return false;
 	atomic_store_explicit(&seat->clock, -1, memory_order_relaxed);
 	seat->over_ns = 0;
-	seat->random = (uint64_t)tid * UINT64_C(0x9e3779b97f4a7c15) | 1; /* never 0 */
+	seat->random = (uint64_t)tid * SF_GOLDEN | 1; /* never 0 */
 	return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "frozen/raw.h"
 #include "frozen/self.h"
+#include "frozen/spread.h"
 
 #include "frozen/frozen.h"
 
@@ -166,7 +167,7 @@ void sf_self_lines_forget(struct sf_self_lines *lines)
 static const uint8_t *get_line(struct sf_self_lines *lines, const struct sf_self_access *access,
 			       uint64_t start)
 {
-	const uint64_t i = start / LINE * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LOG2_LINES);
+	const uint64_t i = sf_spread(start / LINE, LOG2_LINES);
 
 	if (lines->starts[i] == start)
 		return lines->bytes[i];

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "frozen/spread.h"
 #include "frozen/table.h"
 
 #include "frozen/frozen.h"
@@ -59,8 +60,7 @@ static _Atomic uint32_t guesses[1u << LOG2_GUESSES];
 
 static _Atomic uint32_t *guess_for(const struct sf_table *table, uint64_t offset)
 {
-	return &guesses[((uintptr_t)table->rows ^ offset << 8) * UINT64_C(0x9e3779b97f4a7c15) >>
-			(64 - LOG2_GUESSES)];
+	return &guesses[sf_spread((uintptr_t)table->rows ^ offset << 8, LOG2_GUESSES)];
 }
 
 static bool is_row_of(const struct sf_table *table, uint32_t i, uint64_t offset)

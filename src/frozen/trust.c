@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "frozen/spread.h"
+
 #include "frozen/frozen.h"
 
 /*
@@ -15,11 +17,6 @@
 _Static_assert(SF_TRUSTED < UINT8_MAX, "a mark holds any number");
 _Static_assert(sizeof(struct sf_blob) == 8 * SF_BLOB_WORDS &&
 	       sizeof(struct sf_method) == 8 * SF_METHOD_WORDS, "kept in whole words");
-
-static uint64_t spread(uint64_t x)
-{
-	return x * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-}
 
 void sf_trust_begin(struct sf_trust *trust)
 {
@@ -67,7 +64,7 @@ static bool is_same(const uint64_t *a, const uint64_t *b, size_t n)
 /* Both begin with the address that they are known by. False: there is no room for one more. */
 static bool take(struct sf_taken *taken, uint64_t *items, const uint64_t *item, size_t n)
 {
-	uint8_t *mark = &taken->marks[spread(item[0] >> NEAR) % SF_TRUST_MARKS];
+	uint8_t *mark = &taken->marks[sf_spread(item[0] >> NEAR, 32) % SF_TRUST_MARKS];
 
 	if (*mark && is_same(items + (*mark - 1u) * n, item, n))
 		return true;
@@ -80,17 +77,17 @@ static bool take(struct sf_taken *taken, uint64_t *items, const uint64_t *item, 
 
 static _Atomic uint64_t *start_of(struct sf_known *known, uint64_t pc, unsigned log2_size)
 {
-	return &known->starts[spread(pc >> log2_size) % SF_KNOWN_PLACES];
+	return &known->starts[sf_spread(pc >> log2_size, 32) % SF_KNOWN_PLACES];
 }
 
 static _Atomic uint64_t *blob_of(struct sf_known *known, uint64_t address)
 {
-	return known->blobs[spread(address) % SF_KNOWN_BLOBS];
+	return known->blobs[sf_spread(address, 32) % SF_KNOWN_BLOBS];
 }
 
 static _Atomic uint64_t *method_of(struct sf_known *known, uint64_t address)
 {
-	return known->methods[spread(address) % SF_KNOWN_METHODS];
+	return known->methods[sf_spread(address, 32) % SF_KNOWN_METHODS];
 }
 
 /* The piece at `address`, if it is known, and holds pc. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frozen/spread.h"
 #include "os/clock.h"
 #include "os/process.h"
 
@@ -43,7 +44,7 @@ void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t
 
 static struct line *place_of(struct sf_memory *memory, uint64_t start)
 {
-	return &memory->lines[start / LINE * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LOG2_LINES)];
+	return &memory->lines[sf_spread(start / LINE, LOG2_LINES)];
 }
 
 static bool serves(const struct sf_memory *memory, const struct line *line, uint64_t start)
