@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that a user asked for: recordings, streams, exports. The folder may be one in which others
+ * can write (/tmp), so a file that stands there already may be somebody's trap: a symbolic link, a
+ * second name of a file that matters, a file that its owner will read.
+ *
+ * What is written holds names of functions, threads and files of the watched program: it is for its
+ * owner alone (mode 0600), unless the umask takes away more.
+ */
+#ifndef SF_BASE_OUTPUT_FILE_H
+#define SF_BASE_OUTPUT_FILE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/*
+ * Opens a regular file for reading and writing, without emptying it; makes it if it is missing. Refuses
+ * a symbolic link, a file of another user, one that has a second name, and whatever is no regular
+ * file. The descriptor is the caller's, and closes on exec. False leaves *ret as it was.
+ */
+bool sf_output_file_open(const char *path, int *ret, struct sf_error *err);
+
+/* Whether a new file may take the place of what stands at `path`, by the same rules; nothing may. */
+bool sf_output_file_check(const char *path, struct sf_error *err);
+
+#endif
