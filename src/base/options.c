@@ -6,7 +6,10 @@
  */
 #include "base/options.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/output.h"
 
 /* One option as it stands on the command line. */
 struct given {
@@ -16,17 +19,32 @@ struct given {
 	const char *value; /* behind '=' or the letter, or NULL */
 };
 
+/* A bound of an option, as a user would write the value: 1hz, 1ms, 16384. */
+static char *format_bound(char ret[32], enum sf_option_kind kind, uint64_t bound)
+{
+	if (kind == SF_OPTION_TIME)
+		return sf_format_time(ret, bound);
+	if (kind == SF_OPTION_RATE)
+		snprintf(ret, 32, "%g hz", (double)bound / 1000);
+	else
+		snprintf(ret, 32, "%llu", (unsigned long long)bound);
+	return ret;
+}
+
 static bool set_number(const struct given *given, uint64_t value, uint64_t *ret,
 		       struct sf_error *err)
 {
 	const struct sf_option *option = given->option;
+	char bound[32];
 
 	if (value < option->minimum)
-		return sf_fail(err, SF_E_INPUT, "%.*s %s is too small", given->spelling_size,
-			       given->spelling, given->value);
+		return sf_fail(err, SF_E_INPUT, "%.*s %s is too small: the least is %s",
+			       given->spelling_size, given->spelling, given->value,
+			       format_bound(bound, option->kind, option->minimum));
 	if (option->maximum && value > option->maximum)
-		return sf_fail(err, SF_E_INPUT, "%.*s %s is too large", given->spelling_size,
-			       given->spelling, given->value);
+		return sf_fail(err, SF_E_INPUT, "%.*s %s is too large: the most is %s",
+			       given->spelling_size, given->spelling, given->value,
+			       format_bound(bound, option->kind, option->maximum));
 	*ret = value;
 	return true;
 }

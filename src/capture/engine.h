@@ -22,7 +22,8 @@ struct sf_inside_options {
 	const char *cpu_clock;     /* auto, perf, timer, itimer, tick */
 	const char *signal;        /* a name or a number */
 	const char *only;          /* all, registered, main */
-	uint32_t per_tick;
+	uint32_t per_tick;         /* 0: all threads; counts if has_per_tick is set */
+	bool has_per_tick;
 };
 
 struct sf_capture_options {

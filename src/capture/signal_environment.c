@@ -21,6 +21,7 @@ static const char *const places[] = {
 	"%s/" NAME,
 	"%s/../lib/stillframe/" NAME,
 	"%s/../lib/" NAME,
+	SF_LIBRARIES NAME, /* where this build installs libraries: src/capture/meson.build */
 	NULL,
 };
 
@@ -68,7 +69,7 @@ bool sf_signal_library(char *ret, size_t size, struct sf_error *err)
 		}
 	}
 	sf_fail(err, SF_E_INPUT, "the agent, " NAME ", is not beside stillframe");
-	return sf_fail_hint(err, "Nor in ../lib/stillframe or ../lib. Build it, or say where it is: "
+	return sf_fail_hint(err, "Nor where libraries are installed. Build it, or say where it is: "
 				 "STILLFRAME_AGENT=/path/to/" NAME);
 }
 
@@ -160,8 +161,7 @@ static void add_number(char *ret, const char *key, uint32_t value)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", value);
-	if (value)
-		add_text(ret, key, text);
+	add_text(ret, key, text);
 }
 
 static void add_rate(char *ret, const char *key, uint64_t mhz)
@@ -195,8 +195,10 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 	add_text(ret, "signal", inside->signal);
 	add_text(ret, "only", inside->only);
 	add_text(ret, "threads", options->threads);
-	add_number(ret, "per-tick", inside->per_tick);
-	add_number(ret, "max-depth", options->max_depth);
+	if (inside->has_per_tick)
+		add_number(ret, "per-tick", inside->per_tick);
+	if (options->max_depth)
+		add_number(ret, "max-depth", options->max_depth);
 	add_text(ret, "cache", sf_cache_id(cache) ? cache : NULL);
 	if (!options->children)
 		return true;

@@ -74,10 +74,21 @@ static void print_help(FILE *out)
 		     "`stillframe COMMAND --help` says more.\n");
 }
 
+static int fail_unknown(const char *name)
+{
+	struct sf_error err;
+
+	sf_fail(&err, SF_E_INPUT, "there is no command '%.40s'", name);
+	sf_fail_hint(&err, "`stillframe --help` lists the commands.");
+	return sf_cli_fail(SF_EXIT_USAGE, &err);
+}
+
 static int print_manual(int argc, char **argv)
 {
 	const struct sf_command *command = argc > 1 ? find_command(argv[1]) : NULL;
 
+	if (!command && argc > 1)
+		return fail_unknown(argv[1]);
 	if (!command) {
 		fprintf(stderr, "stillframe: manual: which command? e.g. "
 				"stillframe manual record | man -l -\n");
@@ -95,9 +106,7 @@ static int run_command(int argc, char **argv)
 		return command->run(argc, argv);
 	if (strcmp(argv[0], "manual") == 0)
 		return print_manual(argc, argv);
-	fprintf(stderr, "stillframe: there is no command '%.40s'\n"
-			"  `stillframe --help` lists the commands.\n", argv[0]);
-	return SF_EXIT_USAGE;
+	return fail_unknown(argv[0]);
 }
 
 /*
@@ -123,7 +132,7 @@ int main(int argc, char **argv)
 		print_help(stdout);
 		return check_output(SF_EXIT_OK);
 	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
 		printf("stillframe %s\n", SF_VERSION);
 		return check_output(SF_EXIT_OK);
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe record: watch a process or a command, and write a recording. */
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@
 #include "os/process.h"
 #include "os/task.h"
 #include "session/session.h"
+
+#define MAX_SAME_NAME 1000 /* recordings of one process; the last name is then used again */
 
 static int run(int argc, char **argv);
 
@@ -66,9 +70,13 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* NAME-PID.sfr, with nothing in NAME that a shell or a file system minds. */
+/*
+ * NAME-PID.sfr, or NAME-PID-2.sfr and so on where an earlier recording has that name. Characters of NAME that
+ * have a meaning in a shell or a path become "_".
+ */
 static void default_output(const char *name, int32_t pid, char *ret, size_t size)
 {
+	struct stat status;
 	char clean[32];
 	size_t n = 0;
 
@@ -79,6 +87,16 @@ static void default_output(const char *name, int32_t pid, char *ret, size_t size
 	if (clean[0] == '.' || clean[0] == '-')
 		clean[0] = '_';
 	snprintf(ret, size, "%s-%d.sfr", n ? clean : "process", pid);
+	for (int i = 2; i < MAX_SAME_NAME && lstat(ret, &status) == 0; i++)
+		snprintf(ret, size, "%s-%d-%d.sfr", n ? clean : "process", pid, i);
+}
+
+/* The status of a shell whose command cannot be started (POSIX, Shell Command Language, 2.8.2). */
+static int status_of_failed_start(const struct sf_launched *launched)
+{
+	if (!launched || !launched->exec_error)
+		return SF_EXIT_FAILED;
+	return launched->exec_error == ENOENT ? 127 : 126;
 }
 
 /* The status to exit with: the launched command's own, as a shell would say it. */
@@ -159,7 +177,7 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 
 		return status ? status : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
 	}
-	return fine ? SF_EXIT_OK : SF_EXIT_FAILED;
+	return fine ? SF_EXIT_OK : status_of_failed_start(session->launched);
 }
 
 static void join_words(char **words, char *ret, size_t size)

@@ -7,6 +7,7 @@
 
 #define DEFAULT_RATE_MHZ 199000
 #define DEFAULT_BLOCKED_RATE_MHZ 20000
+#define NOT_GIVEN UINT32_MAX /* --per-tick, of which 0 is a value */
 
 enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
 
@@ -32,7 +33,7 @@ const struct sf_option sf_record_option_table[] = {
 	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
 	  .minimum = 1000000 },
 	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .offset = AT(output),
-	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr)" },
+	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr, then NAME-PID-2.sfr)" },
 	{ .name = "rate", .letter = 'F', .kind = SF_OPTION_RATE, .offset = AT(rate_mhz),
 	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz)",
 	  .minimum = 1000, .maximum = 100000000 },
@@ -72,8 +73,8 @@ const struct sf_option sf_record_option_table[] = {
 	  .help = "signal engine: all, main, or registered: those that asked for it (default all)",
 	  .choices = only },
 	{ .name = "per-tick", .kind = SF_OPTION_COUNT, .offset = AT(per_tick), .argument = "N",
-	  .help = "signal engine: threads without a clock of their own that are sampled at a tick "
-		  "(default 8)", .minimum = 1, .maximum = 16384 },
+	  .help = "signal engine: threads without a clock of their own that are sampled at a tick, "
+		  "0: all (default 8)", .maximum = 16384 },
 	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = AT(no_interrupt),
 	  .help = "never interrupt a blocked thread, even where its system call would go on" },
 	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .offset = AT(max_cost), .argument = "PERCENT",
@@ -95,6 +96,7 @@ struct sf_record_options sf_record_defaults(void)
 		.java_walk = -1,
 		.cpu_clock = -1,
 		.only = -1,
+		.per_tick = NOT_GIVEN,
 	};
 }
 
@@ -127,7 +129,7 @@ static bool check_inside(const struct sf_record_options *given, struct sf_error 
 			   : given->cpu_clock >= 0 ? "cpu-clock"
 			   : given->only >= 0	   ? "only"
 			   : given->signal	   ? "signal"
-			   : given->per_tick	   ? "per-tick"
+			   : given->per_tick != NOT_GIVEN ? "per-tick"
 						   : NULL;
 
 	if (given->max_cost && engine && engine->inside)
@@ -188,6 +190,7 @@ struct sf_session_options sf_record_session(const struct sf_record_options *give
 				.only = word_of(only, given->only),
 				.signal = given->signal,
 				.per_tick = given->per_tick,
+				.has_per_tick = given->per_tick != NOT_GIVEN,
 			},
 		},
 	};

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/output.h"
 #include "cli/commands.h"
+#include "cli/newest.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
@@ -146,6 +148,21 @@ static bool report_file(const char *path, const struct report_options *chosen,
 	return write_report(&report, chosen->json, err);
 }
 
+/* Of the current folder. It is named on stderr, so that JSON stays JSON. */
+static bool report_newest(const struct report_options *chosen, struct sf_error *err)
+{
+	char path[NAME_MAX + 1], shown[NAME_MAX + 1];
+
+	if (!sf_newest_recording(path, err)) {
+		sf_fail_hint(err, "Name one: stillframe report FILE");
+		return false;
+	}
+	memcpy(shown, path, sizeof(shown));
+	sf_sanitize(shown);
+	fprintf(stderr, "stillframe: %s, the newest recording here\n", shown);
+	return report_file(path, chosen, err);
+}
+
 static int run(int argc, char **argv)
 {
 	struct report_options chosen = { .depth = 64, .min_percent = 1 };
@@ -154,12 +171,12 @@ static int run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (argc - rest != 1) {
+	if (argc - rest > 1) {
 		sf_fail(&err, SF_E_INPUT, "report takes one recording, %d given", argc - rest);
 		sf_fail_hint(&err, "Usage: stillframe report %s", sf_command_report.usage);
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	}
-	if (!report_file(argv[rest], &chosen, &err))
+	if (argc == rest ? !report_newest(&chosen, &err) : !report_file(argv[rest], &chosen, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	return SF_EXIT_OK;
 }
@@ -167,7 +184,7 @@ static int run(int argc, char **argv)
 const struct sf_command sf_command_report = {
 	.name = "report",
 	.summary = "show what is in a recording: functions, call tree, threads, states, losses",
-	.usage = "[OPTIONS] FILE",
+	.usage = "[OPTIONS] [FILE]",
 	.details =
 		"Prints who spent the time: functions by the time they took themselves (self) and with "
 		"all that they called (total; recursion counts once), the call tree, threads, states, "
@@ -178,7 +195,8 @@ const struct sf_command sf_command_report = {
 		"one recording answers for CPU time (--clock cpu), elapsed time (--clock wall) and "
 		"time off the CPU (--clock offcpu).\n"
 		"\n"
-		"FILE is a recording, or a stream that the agent wrote in a program (out=FILE.sfs).\n"
+		"FILE is a recording, or a stream that the agent wrote in a program (out=FILE.sfs). Without "
+		"one, the newest of the current folder is taken.\n"
 		"\n"
 		"In the tree, a function that is called from one place only stands below its caller "
 		"without being moved to the right; lines branch where calls do.",

@@ -155,6 +155,7 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const char *co
 			       "cannot start '%s': its environment would be too long, or it "
 			       "was killed before it began",
 			       name);
+	launched->exec_error = error;
 	sf_fail(err, SF_E_INPUT, "cannot start '%s': %s", name, sf_os_error(error));
 	return error == ENOENT
 		       ? sf_fail_hint(err, "Is it in PATH? A script needs its path: ./%s", name)

@@ -15,6 +15,7 @@ struct sf_launched {
 	int32_t pid;
 	int go_fd;       /* written to when it may exec */
 	int error_fd;    /* gives errno if that failed */
+	int exec_error;  /* that errno, once sf_launch_go has failed by it; else 0 */
 };
 
 bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err);

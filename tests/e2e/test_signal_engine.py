@@ -211,7 +211,7 @@ def test_the_library_is_missing(stillframe):
 
 
 @pytest.mark.parametrize("option", [["--walk", "handler"], ["--cpu-clock", "tick"], ["--signal", "USR2"],
-                                    ["--only", "main"], ["--per-tick", "2"]], ids=lambda option: option[0])
+                                    ["--only", "main"], ["--per-tick", "2"], ["--per-tick", "0"]], ids=lambda option: option[0])
 def test_options_of_the_inside(stillframe, option):
     for engine in ([], ["-e", "ptrace"]):
         done = stillframe("record", *engine, *option, "--", "true").fails(2)

@@ -200,13 +200,13 @@ static void bad_numbers(void **state)
 	refuses(&record, ARGS("-p2147483648"), "-p: '2147483648' is not a process number");
 	refuses(&record, ARGS("--pid=12x"), "--pid: '12x' is not a process number");
 	refuses(&record, ARGS("--pid="), "--pid: '' is not a process number");
-	refuses(&record, ARGS("--max-depth=0"), "--max-depth 0 is too small");
-	refuses(&record, ARGS("--max-depth", "16385"), "--max-depth 16385 is too large");
+	refuses(&record, ARGS("--max-depth=0"), "--max-depth 0 is too small: the least is 1");
+	refuses(&record, ARGS("--max-depth", "16385"), "--max-depth 16385 is too large: the most is 16384");
 	refuses(&record, ARGS("--max-depth=99999999999999999999"),
 		"--max-depth: '99999999999999999999' is not a number from 0 to 4294967295");
-	refuses(&record, ARGS("-d", "1us"), "-d 1us is too small");
+	refuses(&record, ARGS("-d", "1us"), "-d 1us is too small: the least is 1.0 ms");
 	refuses(&record, ARGS("-d", "soon"), "-d: 'soon' is not a time, such as 10ms, 30s or 2m");
-	refuses(&record, ARGS("-F20khz"), "-F 20khz is too large");
+	refuses(&record, ARGS("-F20khz"), "-F 20khz is too large: the most is 10000 hz");
 	refuses(&record, ARGS("-F", "fast"), "-F: 'fast' is not a rate, such as 199, 199hz or 1khz");
 	refuses(&record, ARGS("--engine=bpf"), "--engine: 'bpf' is none of auto, signal, ptrace");
 }

@@ -296,7 +296,7 @@ static void json_says_the_same(void **state)
 static void mistakes_are_explained(void **state)
 {
 	(void)state;
-	free(report(SF_EXIT_USAGE, (const char *const[]){ NULL }));
+	free(REPORT(SF_EXIT_USAGE, sample_path, sample_path));
 	assert_has(last_error, "one recording");
 	free(REPORT(SF_EXIT_USAGE, "--by", "colour", sample_path));
 	free(REPORT(SF_EXIT_FAILED, "/tmp/there/is/none.sfr"));
