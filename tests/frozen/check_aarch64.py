@@ -13,7 +13,7 @@ import sys
 
 COMPILER = "aarch64-linux-gnu-gcc"
 FOLDERS = ("frozen", "base", "elf", "os/linux", "target", "unwind", "symbols", "capture", "session")
-FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", '-DSF_VERSION="0"', "-fsyntax-only", "-Wall", "-Wextra", "-Wshadow",
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", '-DSF_VERSION="0"', '-DSF_LIBRARIES=""', "-fsyntax-only", "-Wall", "-Wextra", "-Wshadow",
          "-Wno-missing-field-initializers", "-Werror", "-idirafter", "/usr/include"]
 
 top = pathlib.Path(sys.argv[1])
