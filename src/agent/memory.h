@@ -26,7 +26,7 @@ void sf_agent_empty_slots(void);
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
 /* The set and the queue of managed places, empty, with keys of their own, into sf_inside. */
 bool sf_agent_make_places(struct sf_error *err);
-/* What walks have met of a virtual machine (frozen/trust.h), into sf_inside: nothing, the first time. */
+/* What walks have met of a virtual machine (frozen/hotspot/trust.h), into sf_inside: nothing, the first time. */
 bool sf_agent_make_known(struct sf_error *err);
 
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the region of an address: a binary search in a map that never changes. */
 #include "frozen/code_map.h"
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 #include "frozen/frozen.h"
 

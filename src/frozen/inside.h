@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frozen/asked.h"
+#include "frozen/hotspot/asked.h"
 #include "frozen/ends.h"
 #include "frozen/outbox.h"
 #include "frozen/places.h"

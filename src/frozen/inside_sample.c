@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/raw.h"
 #include "frozen/weight.h"
 

@@ -16,7 +16,7 @@
 #include "frozen/reader.h"
 #include "frozen/record.h"
 #include "frozen/still.h"
-#include "frozen/trust.h"
+#include "frozen/hotspot/trust.h"
 #include "frozen/walk.h"
 
 /* How to ask the kernel: chosen once by sf_self_probe, never changed while handlers may run. */

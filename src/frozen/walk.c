@@ -6,7 +6,7 @@
  */
 #include <stddef.h>
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/walk.h"
 
 #include "frozen/frozen.h"

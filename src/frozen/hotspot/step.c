@@ -2,12 +2,12 @@
 /*
  * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
  * ones, and the way back into native code. The interpreter's frames are in
- * step_hotspot_interpreter.c and step_hotspot_leaving.c, adapters in step_hotspot_adapter.c, the
- * places at which compiled code has no frame in step_hotspot_top.c, the machine's own routines
- * in step_hotspot_routine.c, frames that are on the move in step_hotspot_moving.c, polls that
- * fault in step_hotspot_poll.c.
+ * step_interpreter.c and step_leaving.c, adapters in step_adapter.c, the
+ * places at which compiled code has no frame in step_top.c, the machine's own routines
+ * in step_routine.c, frames that are on the move in step_moving.c, polls that
+ * fault in step_poll.c.
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/jvm_errand.h"
-#include "agent/jvm_walk.h"
+#include "agent/java/jvm_errand.h"
+#include "agent/java/jvm_walk.h"
 #include "agent/seats.h"
 #include "agent/threads.h"
 #include "frozen/inside.h"

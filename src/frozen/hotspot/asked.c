@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frozen/asked.h"
+#include "frozen/hotspot/asked.h"
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/inside.h"
 
 #include "frozen/frozen.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/jvm_walk.h"
+#include "agent/java/jvm_walk.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  * It is an exception to what frozen code promises: the function that is called runs the machine's
  * code in our handler, and what that does there is not bounded by us. So it is off unless asked for
  * (--java-walk=agct), happens on the interrupted thread only (--walk=handler), and is called
- * through a pointer that agent/jvm_walk.c sets.
+ * through a pointer that agent/java/jvm_walk.c sets.
  */
 #ifndef SF_FROZEN_ASKED_H
 #define SF_FROZEN_ASKED_H
