@@ -13,8 +13,9 @@
 
 #include <stdint.h>
 
-#include "frozen/seats.h"
-#include "frozen/self.h"
+#include <stdatomic.h>
+
+#include "frozen/inside.h"
 
 /*
  * A frame as the machine gives it (ASGCT_CallFrame), with the Method itself in the place of its
@@ -35,12 +36,14 @@ struct sf_asked_frame {
 typedef int32_t sf_ask_fn(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
 			  void *ucontext);
 
+/* Set before sf_inside.own_walk is sf_asked_walk. */
+extern sf_ask_fn *_Atomic sf_asked_ask;
+
 /*
- * Walks what stands in still into workspace->trace, by `ask` where the thread is in Java; a thread
+ * Walks what stands in still into workspace->trace, by sf_asked_ask where the thread is in Java; a thread
  * that is none of the machine's as always. Only on the thread itself. The rows of workspace->packed
  * are written over.
  */
-enum sf_end sf_asked_walk(struct sf_workspace *workspace, struct sf_still *still,
-			  const struct sf_seat *seat, sf_ask_fn *ask, void *ucontext);
+sf_own_walk_fn sf_asked_walk;
 
 #endif

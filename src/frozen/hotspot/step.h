@@ -33,19 +33,24 @@ struct sf_hotspot_caller {
 	bool fp_known;
 };
 
+/* What the walk may take from a cache; NULL: nothing. */
+static inline struct sf_trust *sf_hotspot_trust(const struct sf_hotspot_step *step)
+{
+	return step->cursor->still->scratch[step->hotspot->runtime.slot];
+}
+
 /* The piece of code that holds pc. */
 static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t pc,
 				   struct sf_blob *ret)
 {
-	return sf_trust_blob(step->cursor->still->trust, step->hotspot, &step->outside, pc, ret);
+	return sf_trust_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
 }
 
 /* Whether what is there looks like a Method. */
 static inline bool sf_hotspot_find_method(const struct sf_hotspot_step *step, uint64_t address,
 					  struct sf_method *ret)
 {
-	return sf_trust_method(step->cursor->still->trust, step->hotspot, &step->outside, address,
-			       ret);
+	return sf_trust_method(sf_hotspot_trust(step), step->hotspot, &step->outside, address, ret);
 }
 
 /* Whether code of the machine can return to pc: there is code, and a call stands before it. */
@@ -66,7 +71,7 @@ static inline uint64_t sf_hotspot_java_thread(const struct sf_hotspot_step *step
 	const struct sf_cursor *cursor = step->cursor;
 
 	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
-						       : cursor->still->java_thread;
+						       : cursor->still->handles[step->hotspot->runtime.slot];
 }
 
 /* The cursor goes to the caller, if it is above. */
@@ -126,6 +131,16 @@ bool sf_hotspot_at_poll(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 
 /* step_routine.c: a call into the machine, with a frame of known size once that is made. */
 enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* A step out of any frame of the machine: sf_runtime_ops.step. */
+enum sf_step sf_hotspot_step(const struct sf_runtime *runtime, struct sf_cursor *cursor,
+			     enum sf_end *why);
+
+/*
+ * For a walk that got stuck in native code: where the thread's own note says that its last Java
+ * frame is, if that is further up. The native frames in between are missing then. sf_runtime_ops.resume.
+ */
+bool sf_hotspot_resume(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
 /* By the best evidence that the stack gives, for routines without a known frame. */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);
