@@ -113,9 +113,10 @@ static void start(struct fake_jvm *jvm, const struct fake_jvm *from)
 	jvm->still.memory.arg = jvm;
 	jvm->still.memory.window = jvm->bytes + (FAKE_STACK - FAKE_BASE);
 	jvm->still.map = (struct sf_code_map *)jvm->map_bytes;
-	((struct sf_code_map *)jvm->map_bytes)->hotspot = &jvm->hotspot;
+	((struct sf_code_map *)jvm->map_bytes)->runtimes[0] = &jvm->hotspot.runtime;
+	jvm->hotspot.code.runtime = &jvm->hotspot.runtime;
 	jvm->trace.frames = jvm->frames;
-	jvm->still.java_thread = jvm->thread;
+	jvm->still.handles[0] = jvm->thread;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

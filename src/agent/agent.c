@@ -19,7 +19,7 @@
 #include "agent/filter.h"
 #include "agent/keeper.h"
 #include "agent/control.h"
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 #include "agent/memory.h"
 #include "agent/output.h"
 #include "agent/sampler.h"

@@ -95,13 +95,34 @@ static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
 	return sf_inside_put(agent->workspace, &sample);
 }
 
-/* Its walk is cut, and what the virtual machine knows of the thread will be known in a moment. */
+/* The keeper has not looked for the thread in one of the runtimes yet. */
+static bool waits_for_handles(const struct sf_code_map *map, const struct sf_seat *seat)
+{
+	for (size_t i = 0; i < map->n_runtimes; i++) {
+		if (map->runtimes[i]->ops->is_thread &&
+		    !atomic_load(&seat->handles[map->runtimes[i]->slot]))
+			return true;
+	}
+	return false;
+}
+
+/* A sum of them, which differs when one does. */
+static uint64_t all_handles(const struct sf_seat *seat)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
+		all = all * 31 + atomic_load(&seat->handles[i]);
+	return all;
+}
+
+/* Its walk is cut, and a handle by which it may go on will be there in a moment. */
 static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
 {
 	const struct sf_workspace *workspace = agent->workspace;
 
 	if (workspace->trace.end == SF_END_ROOT || !workspace->still.map ||
-	    !workspace->still.map->hotspot || atomic_load(&thread->seat->java_thread))
+	    !waits_for_handles(workspace->still.map, thread->seat))
 		return false;
 	return ++thread->n_put_off <= MAX_PUT_OFF;
 }
@@ -128,7 +149,7 @@ bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, ui
 	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc || waits_for_us(&place))
 		return false;
 	fill(&agent->workspace->still, thread, &place, now_ns);
-	thread->asleep_java = atomic_load(&thread->seat->java_thread);
+	thread->asleep_handles = all_handles(thread->seat);
 	sf_inside_walk(agent->workspace, &agent->workspace->still, thread->seat);
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
 		return false;
@@ -178,7 +199,7 @@ bool sf_asleep_is_out_of_date(const struct sf_agent_thread *thread)
 {
 	return thread->cut_asleep &&
 	       (thread->asleep_map != atomic_load(&sf_inside.map) ||
-		thread->asleep_java != atomic_load(&thread->seat->java_thread));
+		thread->asleep_handles != all_handles(thread->seat));
 }
 
 void sf_asleep_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,

@@ -14,6 +14,7 @@
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
+#include "runtime/list.h"
 #include "stream/record.h"
 
 #define MAX_TEXT 4000          /* bytes of a name in a record */
@@ -208,7 +209,7 @@ static bool is_due(const struct sf_kept_java_thread *thread, const struct sf_sea
 		   uint64_t now_ns)
 {
 	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
-	       (atomic_load(&seat->java_thread) != SF_SEAT_NO_JAVA && !thread->name[0]);
+	       (atomic_load(&seat->handles[SF_RUNTIME_HOTSPOT]) != SF_SEAT_NO_HANDLE && !thread->name[0]);
 }
 
 static void look_at(struct sf_keep *keep, struct sf_seat *seat, int32_t tid, uint64_t now_ns)
@@ -224,7 +225,7 @@ static void look_at(struct sf_keep *keep, struct sf_seat *seat, int32_t tid, uin
 	thread->n_looks++;
 	thread->looked_ns = now_ns;
 	java = sf_jvm_thread(keep->java.finder.jvm, tid);
-	atomic_store(&seat->java_thread, java ? java : SF_SEAT_NO_JAVA);
+	atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], java ? java : SF_SEAT_NO_HANDLE);
 	if (java)
 		name_thread(keep, thread, tid, now_ns);
 }
@@ -287,7 +288,7 @@ static bool start(struct sf_keep *keep)
 	if (!keep->java.seats)
 		keep->java.seats = calloc(SF_SEATS, sizeof(*keep->java.seats));
 	return keep->java.telling && keep->java.threads && keep->java.seats && sf_agent_make_places(&err) &&
-	       sf_agent_make_known(&err);
+	       sf_agent_make_cache(SF_RUNTIME_HOTSPOT, sf_hotspot_ops.cache_size, &err);
 }
 
 static bool attach(struct sf_keep *keep)
@@ -355,7 +356,7 @@ void sf_keep_java_deinit(struct sf_keep *keep)
 {
 	if (sf_inside.seats && keep->java.finder.jvm) {
 		for (uint32_t i = 0; i < SF_SEATS; i++)
-			atomic_store(&sf_inside.seats[i].java_thread, 0);
+			atomic_store(&sf_inside.seats[i].handles[SF_RUNTIME_HOTSPOT], 0);
 	}
 	sf_jvm_finder_deinit(&keep->java.finder);
 	free(keep->java.threads);

@@ -167,7 +167,8 @@ static bool tell_images(struct sf_keep *keep)
 
 static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
 {
-	return a && b && a->hotspot == b->hotspot && a->n_regions == b->n_regions &&
+	return a && b && a->n_runtimes == b->n_runtimes &&
+	       memcmp(a->runtimes, b->runtimes, sizeof(a->runtimes)) == 0 && a->n_regions == b->n_regions &&
 	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
 }
 

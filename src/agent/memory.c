@@ -158,17 +158,17 @@ bool sf_agent_make_places(struct sf_error *err)
 	return true;
 }
 
-bool sf_agent_make_known(struct sf_error *err)
+bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err)
 {
 	void *memory;
 
-	if (atomic_load(&sf_inside.known))
+	if (!size || atomic_load(&sf_inside.caches[slot]))
 		return true;
-	memory = mmap(NULL, sizeof(struct sf_known), PROT_READ | PROT_WRITE,
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return sf_fail_memory(err);
-	atomic_store(&sf_inside.known, memory);
+	atomic_store(&sf_inside.caches[slot], memory);
 	return true;
 }
 

@@ -26,8 +26,8 @@ void sf_agent_empty_slots(void);
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
 /* The set and the queue of managed places, empty, with keys of their own, into sf_inside. */
 bool sf_agent_make_places(struct sf_error *err);
-/* What walks have met of a virtual machine (frozen/trust.h), into sf_inside: nothing, the first time. */
-bool sf_agent_make_known(struct sf_error *err);
+/* The cache of the runtime in this slot (sf_runtime_ops), into sf_inside: empty, the first time. */
+bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err);
 
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */
 void sf_agent_leave_outbox(void);

@@ -37,8 +37,8 @@ struct sf_agent_thread {
 	bool     sampled_asleep;     /* its present sleep has a sample, which AGAIN can extend */
 	bool     cut_asleep;         /* ... whose walk did not reach the root, with ... */
 	const void *asleep_map;      /* ... this code map and ... */
-	uint64_t asleep_java;        /* ... this JavaThread: with others it may */
-	uint32_t n_put_off;          /* samples that wait until its JavaThread is known */
+	uint64_t asleep_handles;     /* ... these handles: with others it may */
+	uint32_t n_put_off;          /* samples that wait until its handles are there */
 	bool     matches;            /* its name, as threads= has it */
 	bool     replaced;           /* its id is another thread's by now */
 	bool     blocked_us;         /* our signal, at the last look that found it silent */

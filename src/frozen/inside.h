@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frozen/asked.h"
 #include "frozen/ends.h"
 #include "frozen/outbox.h"
 #include "frozen/places.h"
@@ -36,6 +35,13 @@ enum sf_inside_mode {
 
 #define SF_MAX_SLOTS 64
 
+/*
+ * A walk by the functions of a runtime itself: of the calling thread, which `ucontext` interrupted, into
+ * workspace->trace.
+ */
+typedef enum sf_end sf_own_walk_fn(struct sf_workspace *workspace, struct sf_still *still,
+				   const struct sf_seat *seat, void *ucontext);
+
 struct sf_inside {
 	_Atomic uint32_t mode;
 	int32_t  pid;
@@ -52,15 +58,14 @@ struct sf_inside {
 	struct sf_seat *seats;
 	struct sf_outbox_header *_Atomic outbox; /* NULL: nobody listens; its place stays mapped */
 	const struct sf_code_map *_Atomic map;
-	struct sf_places *_Atomic places;  /* set before a map with a virtual machine; else NULL */
-	struct sf_known *_Atomic known;    /* the same; what it holds outlives a profile */
+	struct sf_places *_Atomic places;  /* set before a map with a runtime; else NULL */
+	void *_Atomic caches[SF_MAX_RUNTIMES]; /* the same; what they hold outlives a profile */
 	_Atomic uint64_t met_on;           /* the CPU of the last tick, and how many in a row were
 					    * there */
 	_Atomic uint32_t map_stale;        /* a walk met code that the map does not know */
-	sf_ask_fn *_Atomic ask;            /* --java-walk=agct, in mode HANDLER; NULL: nobody is
-					    * asked */
-	bool     ask_too;                  /* each sample is taken twice, the second time by
-					    * asking */
+	sf_own_walk_fn *_Atomic own_walk;  /* of a runtime, in mode HANDLER; NULL: threads are walked by
+					    * sf_inside_walk */
+	bool     walks_twice;              /* each sample is taken twice, the second time by own_walk */
 	uint64_t period_ns;                /* of the CPU clock; 0: none */
 	bool     jitter;
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
@@ -125,7 +130,7 @@ unsigned sf_inside_serve(struct sf_workspace *workspace);
 
 /*
  * sf_workspace_walk of a thread that has a seat (NULL: none is known): where native code cannot be
- * walked, what a virtual machine knows of its thread is taken in. Signal-safe.
+ * walked, the record that a runtime has of the thread is used. Signal-safe.
  */
 enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *still,
 			   const struct sf_seat *seat);

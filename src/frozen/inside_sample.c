@@ -3,8 +3,8 @@
 #include "frozen/inside.h"
 
 #include <stddef.h>
+#include <string.h>
 
-#include "frozen/hotspot.h"
 #include "frozen/raw.h"
 #include "frozen/weight.h"
 
@@ -197,42 +197,58 @@ static bool may_lead_on(enum sf_end end)
 	return end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_EMPTY;
 }
 
+/* The thread's handles, as far as they are not out of date. False: there is none. */
+static bool find_handles(struct sf_still *still, const struct sf_seat *seat)
+{
+	bool found = false;
+
+	for (size_t i = 0; still->map && i < still->map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = still->map->runtimes[i];
+		const uint64_t handle = atomic_load_explicit(&seat->handles[runtime->slot],
+							     memory_order_relaxed);
+
+		if (!handle || !runtime->ops->is_thread ||
+		    !runtime->ops->is_thread(runtime, &still->memory, handle, still->tid))
+			continue;
+		still->handles[runtime->slot] = handle;
+		found = true;
+	}
+	return found;
+}
+
 enum sf_end sf_inside_walk(struct sf_workspace *workspace, struct sf_still *still,
 			   const struct sf_seat *seat)
 {
-	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
 	enum sf_end end;
-	uint64_t thread;
 
-	workspace->trust.known = atomic_load_explicit(&sf_inside.known, memory_order_acquire);
-	still->java_thread = 0;
+	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
+		workspace->caches[i] = atomic_load_explicit(&sf_inside.caches[i],
+							    memory_order_acquire);
+	memset(still->handles, 0, sizeof(still->handles));
 	end = sf_workspace_walk(workspace, still);
-	if (!hotspot || !seat || !may_lead_on(end))
+	if (!seat || !may_lead_on(end) || !find_handles(still, seat))
 		return end;
-	thread = atomic_load_explicit(&seat->java_thread, memory_order_relaxed);
-	if (!thread || !sf_hotspot_is_thread(hotspot, &still->memory, thread, still->tid))
-		return end;
-	still->java_thread = thread;
 	return sf_workspace_walk(workspace, still);
 }
 
-/* Only the thread itself can ask, in its handler. */
-static sf_ask_fn *asks(const struct sf_workspace *workspace, const struct sf_slot *slot)
+/* Only the thread itself can call the runtime, in its handler. */
+static sf_own_walk_fn *own_walk_of(const struct sf_workspace *workspace, const struct sf_slot *slot)
 {
 	return workspace == slot->workspace ?
-		atomic_load_explicit(&sf_inside.ask, memory_order_acquire) : NULL;
+		atomic_load_explicit(&sf_inside.own_walk, memory_order_acquire) : NULL;
 }
 
-static enum sf_end ask(struct sf_workspace *workspace, const struct sf_slot *slot, sf_ask_fn *whom)
+static enum sf_end walk_by(sf_own_walk_fn *own_walk, struct sf_workspace *workspace,
+			   const struct sf_slot *slot)
 {
-	return sf_asked_walk(workspace, &workspace->still, &sf_inside.seats[slot->seat], whom,
-			     (void *)(uintptr_t)slot->ucontext);
+	return own_walk(workspace, &workspace->still, &sf_inside.seats[slot->seat],
+			(void *)(uintptr_t)slot->ucontext);
 }
 
 enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slot)
 {
 	struct sf_still *still = &workspace->still;
-	sf_ask_fn *whom = asks(workspace, slot);
+	sf_own_walk_fn *own_walk = own_walk_of(workspace, slot);
 	enum sf_end end;
 
 	if (slot->ticks == SF_TICKS_UNWEIGHED)
@@ -246,12 +262,12 @@ enum sf_end sf_inside_sample(struct sf_workspace *workspace, struct sf_slot *slo
 	still->state = SF_STATE_RUNNING;
 	still->syscall = SF_SYSCALL_NONE;
 	still->time_ns = slot->tick_ns;
-	end = whom && !sf_inside.ask_too ?
-		ask(workspace, slot, whom) :
+	end = own_walk && !sf_inside.walks_twice ?
+		walk_by(own_walk, workspace, slot) :
 		sf_inside_walk(workspace, still, &sf_inside.seats[slot->seat]);
 	put_sample(workspace, slot);
-	if (whom && sf_inside.ask_too) {
-		end = ask(workspace, slot, whom);
+	if (own_walk && sf_inside.walks_twice) {
+		end = walk_by(own_walk, workspace, slot);
 		put_twin(workspace, slot);
 	}
 	atomic_store_explicit(&slot->map, NULL, memory_order_release);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in code that a virtual machine made: what their names are only the process itself can
+ * Places in code that a runtime made: what their names are only the process itself can
  * tell, and only for a while. A frame of such code leaves the process as a key; the first time
  * that a key is met the frame is put into a queue for ordinary code (agent/keep_java.h), which
  * describes it soon.

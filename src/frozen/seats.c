@@ -148,7 +148,8 @@ void sf_seats_leave(struct sf_seat *seat)
 	atomic_store_explicit(&seat->flags, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->serial, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->label, 0, memory_order_relaxed);
-	atomic_store_explicit(&seat->java_thread, 0, memory_order_relaxed);
+	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
+		atomic_store_explicit(&seat->handles[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->spoken_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->waited_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&seat->period_ns, 0, memory_order_relaxed);

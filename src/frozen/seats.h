@@ -14,9 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frozen/runtime.h"
+
 #define SF_SEATS 16384          /* a power of two */
 #define SF_NO_SEAT UINT32_MAX
-#define SF_SEAT_NO_JAVA 1       /* in java_thread: it has none */
+#define SF_SEAT_NO_HANDLE 1     /* in handles: it has none */
 
 enum sf_seat_flags {
 	SF_SEAT_REGISTERED = 1,   /* by the thread itself */
@@ -26,7 +28,7 @@ enum sf_seat_flags {
 	SF_SEAT_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
 	SF_SEAT_NAMED = 32,       /* the thread gave itself a name */
 	SF_SEAT_RENAMED = 64,     /* ... which the sampler has not told yet */
-	SF_SEAT_LEFT_JAVA = 128,  /* its JavaThread has ended: java_thread may be out of date */
+	SF_SEAT_LEFT_RUNTIME = 128, /* it has left a runtime: its handles may be out of date */
 };
 
 struct sf_seat {
@@ -56,8 +58,8 @@ struct sf_seat {
 					  * not */
 	_Atomic uint64_t visited_ns;   /* length of such calls, for the sampler to take off its
 					* account */
-	_Atomic uint64_t java_thread;  /* its JavaThread, which may be out of date; SF_SEAT_NO_JAVA; 0:
-					* not looked for yet */
+	_Atomic uint64_t handles[SF_MAX_RUNTIMES]; /* the thread in each runtime, which may be out of
+					* date; SF_SEAT_NO_HANDLE; 0: not looked for yet */
 	uint64_t random;               /* the handler's: for jitter */
 	int64_t  over_ns;              /* the handler's, or who holds it: CPU time beyond the ticks
 					* of its samples */

@@ -23,7 +23,7 @@
 #define PIECE_BELOW 128u /* bytes of a piece below the address that it was read for */
 #define CACHE_LINE 64u
 #define MAX_AHEAD 1024u  /* bytes of a piece that are fetched ahead: the processor sees by itself how a long one goes on */
-#define WALKS_ON_TRUST 2 /* what did not stand is forgotten after the first */
+#define CACHED_WALKS 2 /* what was not proved is removed from the cache after the first */
 
 _Static_assert(SF_SELF_LINES == 1u << LOG2_LINES, "a place for each value of the hash");
 
@@ -212,7 +212,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, ui
 {
 	const size_t frames = round_up(sizeof(struct sf_workspace), 64);
 	const size_t packed = frames + max_depth * sizeof(struct sf_frame);
-	const size_t around = round_up(packed + max_depth * sizeof(struct sf_stream_frame), PAGE);
+	const size_t scratch = round_up(packed + max_depth * sizeof(struct sf_stream_frame), 64);
+	const size_t around = round_up(scratch + SF_MAX_RUNTIMES * SF_RUNTIME_SCRATCH, PAGE);
 	const size_t size = round_up(around + piece_size, PAGE);
 	const long mapped = sf_raw6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -233,6 +234,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, ui
 		.piece_capacity = piece_size - SF_SELF_AROUND,
 		.mapped_size = size,
 	};
+	for (size_t i = 0; i < SF_MAX_RUNTIMES; i++)
+		workspace->scratch[i] = bytes + scratch + i * SF_RUNTIME_SCRATCH;
 	return workspace;
 }
 
@@ -297,7 +300,7 @@ static void read_piece(struct sf_workspace *workspace, uint64_t addr, size_t siz
 	workspace->piece_size = sf_self_read(workspace->access, workspace->piece, addr, size);
 }
 
-/* What a Java frame's caller is told by, the code around pc and the stack, in one request, if it can be read. */
+/* The code around pc and the stack, by which a runtime finds a frame's caller, in one request, if both can be read. */
 static void read_both(struct sf_workspace *workspace, uint64_t code, uint64_t stack)
 {
 	const size_t size = wanted_size(workspace, stack);
@@ -315,30 +318,41 @@ static void read_both(struct sf_workspace *workspace, uint64_t code, uint64_t st
 	workspace->piece_size = n - SF_SELF_AROUND;
 }
 
+/* Whether these bytes may be loaded. All else is read by the kernel, which refuses where a load would crash. */
+static bool loads(const struct sf_code_map *map, uint64_t addr, uint64_t size)
+{
+	for (size_t i = 0; map && i < map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = map->runtimes[i];
+
+		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
+			return true;
+	}
+	return false;
+}
+
 static void read_first(struct sf_workspace *workspace, const struct sf_still *still)
 {
-	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
 	const uint64_t code = still->regs.pc - SF_SELF_AROUND / 2;
 	uint64_t stack;
 
 	workspace->around_start = 0;
 	workspace->piece_size = 0;
-	if (!hotspot || !sf_hotspot_holds(hotspot, code))
+	if (!sf_code_map_near_runtime(still->map, code))
 		return;
 	stack = piece_start(still->regs.r[still->arch->sp]);
-	if (sf_hotspot_loads(hotspot, code, SF_SELF_AROUND)) {
+	if (loads(still->map, code, SF_SELF_AROUND)) {
 		read_piece(workspace, stack, wanted_size(workspace, stack));
 	} else if (workspace->access->gathers) {
 		read_both(workspace, code, stack);
 	}
 }
 
-/* What HotSpot never takes away (hotspot.h). All else is read by the kernel, which refuses where a load would crash. */
 static bool load(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
 {
-	const struct sf_hotspot *hotspot = workspace->map ? workspace->map->hotspot : NULL;
-
-	return hotspot && sf_hotspot_copy(hotspot, ret, addr, size);
+	if (!loads(workspace->map, addr, size))
+		return false;
+	memcpy(ret, (const void *)(uintptr_t)addr, size);
+	return true;
 }
 
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
@@ -366,36 +380,60 @@ static enum sf_end walk(struct sf_workspace *workspace, struct sf_still *still)
 	sf_self_lines_forget(&workspace->lines);
 	/* No window: nothing is claimed to be at hand, so nothing is ever "beyond the copy". */
 	still->memory = (struct sf_reader){ .read = read_memory, .arg = workspace };
-	still->trust = &workspace->trust;
+	memcpy(still->scratch, workspace->scratch, sizeof(still->scratch));
 	return sf_walk(still, &workspace->trace);
 }
 
-_Static_assert(SF_TRUST_BYTES <= SF_SELF_LINES * LINE, "room for all that a walk can trust in");
+_Static_assert(SF_RUNTIME_PROOF <= SF_SELF_LINES * LINE, "room for all that a walk can take from a cache");
 
-/* Whether all that the walk took is so. When it is over the lines' room is free. */
-static bool stands(struct sf_workspace *workspace, const struct sf_still *still)
+static void begin(const struct sf_workspace *workspace, const struct sf_still *still, bool uses_caches)
 {
-	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
-	struct sf_trust *trust = &workspace->trust;
-	uint8_t *room = workspace->lines.bytes[0];
-	size_t size;
-	unsigned n = hotspot ? sf_trust_pieces(trust, hotspot, &size) : 0;
+	for (size_t i = 0; still->map && i < still->map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = still->map->runtimes[i];
 
-	if (n && sf_self_gather(workspace->access, room, size, trust->pieces, n) != size)
-		room = NULL;
-	return !n || sf_trust_stands(trust, hotspot, room);
+		if (runtime->ops->begin)
+			runtime->ops->begin(workspace->scratch[runtime->slot],
+					    workspace->caches[runtime->slot], uses_caches);
+	}
+}
+
+/* Whether all that the walk took from one cache is still so. When the walk is over, the lines' memory is free. */
+static bool is_proved(struct sf_workspace *workspace, const struct sf_runtime *runtime)
+{
+	void *scratch = workspace->scratch[runtime->slot];
+	uint8_t *bytes = workspace->lines.bytes[0];
+	const struct iovec *pieces;
+	unsigned n = 0;
+	size_t size;
+
+	if (runtime->ops->proof)
+		n = runtime->ops->proof(runtime, scratch, &pieces, &size);
+	if (!n)
+		return true;
+	if (sf_self_gather(workspace->access, bytes, size, pieces, n) != size)
+		bytes = NULL;
+	return runtime->ops->is_proved(runtime, scratch, bytes);
+}
+
+static bool are_proved(struct sf_workspace *workspace, const struct sf_still *still)
+{
+	bool all = true;
+
+	for (size_t i = 0; still->map && i < still->map->n_runtimes; i++)
+		all &= is_proved(workspace, still->map->runtimes[i]);
+	return all;
 }
 
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still)
 {
 	enum sf_end end;
 
-	for (unsigned i = 0; i < WALKS_ON_TRUST; i++) {
-		sf_trust_begin(&workspace->trust);
+	for (unsigned i = 0; i < CACHED_WALKS; i++) {
+		begin(workspace, still, true);
 		end = walk(workspace, still);
-		if (stands(workspace, still))
+		if (are_proved(workspace, still))
 			return end;
 	}
-	sf_trust_end(&workspace->trust);
+	begin(workspace, still, false);
 	return walk(workspace, still);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading one's own process like any other: through the kernel, which refuses where a load would
- * crash. Nothing in a walk loads from an address of the target directly, but for a Java virtual machine's code (hotspot.h), so
+ * crash. Nothing in a walk loads from an address of the target directly, but for code that a runtime never unmaps (sf_runtime_ops.loads), so
  * no handler for SIGSEGV is needed and nobody's is disturbed.
  *
  * Reads are made in large pieces that are kept (a stack is walked in one or two system calls).
@@ -16,7 +16,6 @@
 #include "frozen/reader.h"
 #include "frozen/record.h"
 #include "frozen/still.h"
-#include "frozen/trust.h"
 #include "frozen/walk.h"
 
 /* How to ask the kernel: chosen once by sf_self_probe, never changed while handlers may run. */
@@ -78,7 +77,8 @@ struct sf_workspace {
 	uint64_t piece_start, piece_size;
 	uint64_t top;                        /* end of what was wanted of the stack by walks of a thread so far */
 	size_t   mapped_size;                /* of all of this */
-	struct sf_trust trust;               /* of the walk under way, too */
+	void *caches[SF_MAX_RUNTIMES];       /* of each runtime, NULL: none; set by the caller, not owned */
+	void *scratch[SF_MAX_RUNTIMES];      /* of each runtime, SF_RUNTIME_SCRATCH bytes */
 	struct sf_self_lines lines;          /* the same */
 };
 
@@ -93,8 +93,7 @@ void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 /*
  * Walks a thread of this process that stands (or the calling one, from its signal context) into
  * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may
- * be workspace->still. What is in workspace->trust.known, if anything, need not be read.
- * Signal-safe.
+ * be workspace->still. What is in workspace->caches, if anything, need not be read. Signal-safe.
  */
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still);
 

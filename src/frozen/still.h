@@ -36,21 +36,19 @@ enum sf_still_flags {
 	SF_STILL_COPY = 1,      /* the stack is a copy; the thread already runs on */
 	SF_STILL_UNHELD = 2,    /* never interrupted: registers from /proc/PID/task/TID/syscall,
 				 * proof that it stayed asleep from its switch count */
-	SF_STILL_TO_JAVA = 4,   /* walk no further than to where Java's code begins */
+	SF_STILL_TO_RUNTIME = 4, /* walk no further than to where the code of a runtime begins */
 };
-
-struct sf_trust;
 
 struct sf_still {
 	const struct sf_arch *arch;
 	struct sf_regs regs;
 	struct sf_reader memory;
 	const struct sf_code_map *map;  /* the process's code */
-	struct sf_trust *trust;         /* what its walk may take as known (trust.h); NULL: nothing */
+	void *scratch[SF_MAX_RUNTIMES]; /* memory for each runtime during a walk (runtime.h); NULL: none */
 	int32_t  pid, tid;
 	uint32_t flags;                 /* enum sf_still_flags */
 	uint8_t  state;                 /* enum sf_state */
-	uint64_t java_thread;           /* its JavaThread, 0: unknown, or it has none */
+	uint64_t handles[SF_MAX_RUNTIMES]; /* the thread in each runtime; 0: unknown, or it has none */
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
 	uint64_t time_ns;               /* CLOCK_MONOTONIC, when it was looked at */

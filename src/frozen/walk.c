@@ -6,14 +6,22 @@
  */
 #include <stddef.h>
 
-#include "frozen/hotspot.h"
 #include "frozen/walk.h"
 
 #include "frozen/frozen.h"
 
+/* The runtime whose code this is, if it is the code of one. */
+static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_region *region,
+				 enum sf_end *why)
+{
+	const struct sf_runtime *runtime = region ? region->runtime : NULL;
+
+	return runtime ? runtime->ops->step(runtime, cursor, why) : SF_STEP_NOT_MINE;
+}
+
 /* In the order in which they are tried. */
 static sf_step_fn *const steppers[] = {
-	sf_step_hotspot,
+	step_runtime,
 	sf_step_rows,
 	sf_step_clone,
 	sf_step_sigreturn,
@@ -38,13 +46,17 @@ const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t p
 	return region && sf_is_sigreturn(still, pc) ? region : NULL;
 }
 
-/* Neighbouring frames are often in the same region, so `last` is asked before the map. */
+/*
+ * Neighbouring frames are often in the same region, so `last` is tried before the map. The code of a runtime
+ * takes precedence over the mapping that it lies in.
+ */
 static const struct sf_region *find_region(const struct sf_cursor *cursor,
 					   const struct sf_region *last)
 {
 	const uint64_t pc = cursor->regs.pc, address = cursor->exact ? pc : pc - 1;
 
-	if (last && address >= last->start && address < last->end)
+	if (last && address >= last->start && address < last->end &&
+	    (last->runtime || !sf_code_map_near_runtime(cursor->still->map, address)))
 		return last;
 	return sf_frame_region(cursor->still, pc, cursor->exact);
 }
@@ -59,6 +71,7 @@ static void note_frame(const struct sf_cursor *cursor, const struct sf_region *r
 		.sp = cursor->regs.r[cursor->still->arch->sp],
 		.via = cursor->via,
 		.flags = cursor->exact ? SF_FRAME_EXACT : 0,
+		.runtime = region && region->runtime ? (uint8_t)(region->runtime->slot + 1) : 0,
 		.image = image,
 		.address = image ? cursor->regs.pc - region->bias : cursor->regs.pc,
 	};
@@ -78,13 +91,13 @@ static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *
 	return step;
 }
 
-/* Somebody else goes on where a virtual machine's code begins (asked.h). */
+/* The walk goes on in another way where the code of a runtime begins. */
 static bool is_as_far_as_wanted(const struct sf_cursor *cursor)
 {
 	const struct sf_still *still = cursor->still;
 
-	return (still->flags & SF_STILL_TO_JAVA) && still->map->hotspot &&
-	       sf_hotspot_holds(still->map->hotspot, cursor->regs.pc);
+	return (still->flags & SF_STILL_TO_RUNTIME) &&
+	       sf_code_map_runtime(still->map, cursor->regs.pc);
 }
 
 /* One frame after the other, until none can be found. */
@@ -120,10 +133,20 @@ static enum sf_end walk_on(struct sf_cursor *cursor)
 	}
 }
 
-/*
- * Native code in which a walk can get stuck is bridged by what a virtual machine knows of the
- * thread.
- */
+static bool resume(struct sf_cursor *cursor)
+{
+	const struct sf_code_map *map = cursor->still->map;
+
+	for (size_t i = 0; map && i < map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = map->runtimes[i];
+
+		if (runtime->ops->resume && runtime->ops->resume(runtime, cursor))
+			return true;
+	}
+	return false;
+}
+
+/* Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. */
 static enum sf_end walk(struct sf_cursor *cursor)
 {
 	enum sf_end end;
@@ -131,7 +154,7 @@ static enum sf_end walk(struct sf_cursor *cursor)
 	do {
 		end = walk_on(cursor);
 	} while (end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_COPY &&
-		 sf_hotspot_resume(cursor));
+		 resume(cursor));
 	return end;
 }
 

@@ -90,7 +90,7 @@ struct sf_frame {
 	uint8_t  via;     /* enum sf_via */
 	uint8_t  flags;   /* enum sf_frame_flags */
 	uint8_t  kind;    /* enum sf_frame_kind; never WAIT or CUT */
-	uint8_t  reserved;
+	uint8_t  runtime; /* slot + 1 of the runtime whose frame it is; 0: native */
 	uint32_t image;   /* of the region that holds pc, 0 if none */
 	uint64_t address; /* pc in the file (pc - bias); pc itself when image is 0 */
 
@@ -120,13 +120,6 @@ struct sf_cursor {
 				 * is */
 };
 
-enum sf_step {
-	SF_STEP_TAKEN,    /* the cursor stands in the caller */
-	SF_STEP_ROOT,     /* there is no caller */
-	SF_STEP_FAILED,   /* `why` says why */
-	SF_STEP_NOT_MINE, /* another stepper may know */
-};
-
 /*
  * The region of a frame's code, or NULL. A return address belongs to the call before it, except
  * that a signal trampoline was not called and may be the first thing in its region. Signal-safe.
@@ -143,7 +136,7 @@ bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
 typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
 				enum sf_end *why);
 
-sf_step_fn sf_step_hotspot, sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first,
+sf_step_fn sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first,
 	sf_step_frame_pointer;
 
 /*

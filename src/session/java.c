@@ -39,7 +39,7 @@ void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_im
 	if (!sf_jvm_finder_attach(&java->finder, process, images, &memory))
 		return;
 	java->jvm = java->finder.jvm;
-	process->map->hotspot = process->hotspot;
+	sf_process_show_runtimes(process);
 }
 
 /* In a container the virtual machine knows its threads by other ids. */

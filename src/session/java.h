@@ -20,7 +20,7 @@ void sf_java_deinit(struct sf_java *java);  /* leaves it as new */
 
 /*
  * Looks for one in the process's map, when that is new, and attaches. What is found is put into
- * the map and into process->hotspot. Nothing happens when there is none, or when there is nothing
+ * the map and into the process. Nothing happens when there is none, or when there is nothing
  * new to try.
  */
 void sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images);

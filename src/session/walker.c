@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "os/clock.h"
 #include "os/syscalls.h"
 #include "os/task.h"
+#include "runtime/list.h"
 #include "session/loader.h"
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
@@ -119,13 +121,13 @@ static bool slept_on(const struct sf_still *still)
 static void walk_as_known(struct sf_walker *walker, struct sf_java *java, struct sf_still *still)
 {
 	walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
-	still->java_thread = sf_java_thread(java, still->pid, still->tid);
-	if (!still->java_thread)
+	still->handles[SF_RUNTIME_HOTSPOT] = sf_java_thread(java, still->pid, still->tid);
+	if (!still->handles[SF_RUNTIME_HOTSPOT])
 		return;
 	sf_walk(still, &walker->trace);
 	if (slept_on(still))
 		return;
-	still->java_thread = 0;
+	memset(still->handles, 0, sizeof(still->handles));
 	sf_walk(still, &walker->trace);
 }
 
@@ -148,7 +150,7 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 	sf_java_renew(walked.java);
 	still->arch = process->arch;
 	still->map = process->map;
-	still->java_thread = 0;
+	memset(still->handles, 0, sizeof(still->handles));
 	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
 	    sf_process_refresh_stale(process, walker->images)) {
 		sf_java_look(walked.java, process, walker->images);

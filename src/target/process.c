@@ -70,15 +70,33 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 	return true;
 }
 
+void sf_process_add_runtime(struct sf_process *process, const struct sf_runtime *runtime)
+{
+	if (process->n_runtimes < SF_MAX_RUNTIMES)
+		process->runtimes[process->n_runtimes++] = runtime;
+}
+
+static void show_runtimes(const struct sf_process *process, struct sf_code_map *map)
+{
+	memcpy(map->runtimes, process->runtimes, sizeof(map->runtimes));
+	map->n_runtimes = process->n_runtimes;
+}
+
+void sf_process_show_runtimes(struct sf_process *process)
+{
+	if (process->map)
+		show_runtimes(process, process->map);
+}
+
 static struct sf_code_map *make_map(const struct collecting *collecting,
-				    const struct sf_hotspot *hotspot)
+				    const struct sf_process *process)
 {
 	size_t n = collecting->regions.n;
 	struct sf_code_map *map = malloc(sizeof(*map) + n * sizeof(map->regions[0]));
 
 	if (!map)
 		return NULL;
-	map->hotspot = hotspot;
+	show_runtimes(process, map);
 	map->n_regions = n;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_region *region = &map->regions[i];
@@ -108,7 +126,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);
 		load_ns = sf_raw_thread_cpu_ns() - load_ns;
-		map = make_map(&collecting, process->hotspot);
+		map = make_map(&collecting, process);
 	}
 	sf_vec_deinit(&collecting.regions);
 	process->refreshed_ns = sf_now_ns();

@@ -13,7 +13,8 @@ struct sf_process {
 	int32_t pid;
 	const struct sf_arch *arch;
 	struct sf_code_map *map;      /* NULL until the first refresh */
-	const struct sf_hotspot *hotspot; /* not owned; NULL: none. Every new map gets it */
+	const struct sf_runtime *runtimes[SF_MAX_RUNTIMES]; /* not owned; every new map has them */
+	size_t n_runtimes;
 	uint64_t since_ns;            /* CLOCK_MONOTONIC, when it came into sight */
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
@@ -22,6 +23,11 @@ struct sf_process {
 
 void sf_process_init(struct sf_process *process, int32_t pid);
 void sf_process_deinit(struct sf_process *process);
+
+/* A runtime in the process, not owned, for every new map; there is room for all. */
+void sf_process_add_runtime(struct sf_process *process, const struct sf_runtime *runtime);
+/* The present map has them, too: no walk may be using it. */
+void sf_process_show_runtimes(struct sf_process *process);
 
 /*
  * Reads the memory map anew, opens and loads images that are new, and replaces process->map (the

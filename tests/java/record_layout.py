@@ -4,7 +4,7 @@
 
     tests/java/record_layout.py PID "where it is from" > tests/unit/fixtures/hotspot-17.txt
 
-Of the tables that its libjvm exports, what src/frozen/hotspot.h wants of any version: with tabs between them,
+Of the tables that its libjvm exports, what src/frozen/hotspot/hotspot.h wants of any version: with tabs between them,
     field   TYPE FIELD OFFSET TYPE-TEXT     (OFFSET is "static" where the table has an address)
     size    TYPE BYTES
     number  NAME VALUE
@@ -19,8 +19,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def wanted():
-    """({(type, field)}, {type}, {constant}) of the lists in src/frozen/hotspot.h."""
-    text = open(os.path.join(TOP, "src/frozen/hotspot.h")).read()
+    """({(type, field)}, {type}, {constant}) of the lists in src/frozen/hotspot/hotspot.h."""
+    text = open(os.path.join(TOP, "src/frozen/hotspot/hotspot.h")).read()
     lists = {name: re.findall(r'X\(\w+,[\s\\]*((?:"[^"]*"[,\s\\]*)+)', body.split("\n\n")[0])
              for name, body in re.findall(r"#define (SF_HOTSPOT_\w+)\(X\)(.*?)(?=#define|\nenum)", text, re.S)}
     lists = {name: [re.sub(r'"[\s\\]*"', "", row) for row in rows] for name, rows in lists.items()}

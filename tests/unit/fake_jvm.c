@@ -383,7 +383,7 @@ static void make_still(struct fake_jvm *jvm)
 {
 	struct sf_code_map *map = (struct sf_code_map *)jvm->map_bytes;
 
-	*map = (struct sf_code_map){ .hotspot = &jvm->hotspot };
+	*map = (struct sf_code_map){ .runtimes = { &jvm->hotspot.runtime }, .n_runtimes = 1 };
 	jvm->still = (struct sf_still){
 		.arch = &sf_arch_x86_64,
 		.map = map,

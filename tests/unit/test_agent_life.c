@@ -25,7 +25,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 #include "agent/threads.h"
 #include "agent/visit.h"
 #include "frozen/inside.h"

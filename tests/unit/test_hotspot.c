@@ -856,7 +856,7 @@ static void test_anchor(void **state)
 	start(jvm, 0x7f0000002000, FAKE_STACK + 0x100, 0);
 	assert_int_equal(sf_walk(&jvm->still, &jvm->trace), SF_END_NO_CODE);
 	assert_int_equal(jvm->trace.n_frames, 1);
-	jvm->still.java_thread = jvm->thread;
+	jvm->still.handles[0] = jvm->thread;
 	sf_walk(&jvm->still, &jvm->trace);
 	assert_int_equal(jvm->trace.n_frames, 3);
 	assert_frame(jvm, 1, SF_KIND_INTERPRETED, caller);

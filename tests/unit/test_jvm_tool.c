@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 #include "frozen/inside.h"
 
 #define PLACES 256

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fake_jvm.h"
+#include "frozen/hotspot/trust.h"
 #include "frozen/self.h"
 
 #define RSP 7
@@ -121,9 +122,14 @@ static int destroy(void **state)
 	return 0;
 }
 
+static struct sf_trust *trust_of(const struct rig *rig)
+{
+	return rig->workspace->scratch[rig->jvm.hotspot.runtime.slot];
+}
+
 static enum sf_end walk(struct rig *rig, struct sf_known *known)
 {
-	rig->workspace->trust.known = known;
+	rig->workspace->caches[0] = known;
 	return sf_workspace_walk(rig->workspace, &rig->jvm.still);
 }
 
@@ -166,7 +172,7 @@ static void lose_segments(struct rig *rig)
 static void test_what_is_known_is_not_read_again(void **state)
 {
 	struct rig *rig = *state;
-	const struct sf_trust *trust = &rig->workspace->trust;
+	const struct sf_trust *trust = trust_of(rig);
 	const struct sf_trace *trace = &rig->workspace->trace;
 
 	walk(rig, &rig->known);
@@ -192,7 +198,7 @@ static uint8_t class_at(struct rig *rig, uint64_t pc)
 {
 	struct sf_blob blob;
 
-	assert_true(sf_trust_blob(&rig->workspace->trust, &rig->jvm.hotspot, &rig->jvm.memory, pc, &blob));
+	assert_true(sf_trust_blob(trust_of(rig), &rig->jvm.hotspot, &rig->jvm.memory, pc, &blob));
 	return blob.class;
 }
 
@@ -215,15 +221,15 @@ static void test_names(void **state)
 	walk(rig, NULL);
 	assert_int_not_equal(trace->frames[1].kind, SF_KIND_C2);
 
-	rig->workspace->trust.known = &rig->known;
-	sf_trust_begin(&rig->workspace->trust);
+	trust_of(rig)->known = &rig->known;
+	sf_trust_begin(trust_of(rig));
 	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_INTERPRETER);
 	assert_true(sf_hotspot_blob(&rig->jvm.hotspot, &rig->jvm.memory, rig->jvm.interpreter, &blob));
 	fake_bytes(&rig->jvm, rig->name, "xxx", 3);
 	fake_bytes(&rig->jvm, blob.name, "xxx", 3);
 	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_COMPILED);
 	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_INTERPRETER);
-	sf_trust_end(&rig->workspace->trust);
+	sf_trust_end(trust_of(rig));
 	assert_int_equal(class_at(rig, rig->code[30]), SF_BLOB_RUNTIME);
 	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_RUNTIME);
 }
@@ -249,7 +255,7 @@ static void test_another_place_in_what_is_known(void **state)
 	memset(rig->known.starts, 0, sizeof(rig->known.starts));
 	walk(rig, &rig->known);
 	assert_int_equal(rig->workspace->trace.n_frames, ALL);
-	assert_int_equal(rig->workspace->trust.of_blobs.n, 3);
+	assert_int_equal(trust_of(rig)->of_blobs.n, 3);
 }
 
 static void assert_changes_are_read(struct rig *rig, uint8_t *bytes, size_t size)
@@ -295,9 +301,9 @@ static void test_freed_and_made_anew(void **state)
 	assert_int_equal(trace->n_frames, ALL);
 	assert_int_equal(trace->frames[2].id, 4711);
 	/* Only that one was forgotten: the others were taken once more. */
-	assert_false(rig->workspace->trust.is_over);
-	assert_int_equal(rig->workspace->trust.of_blobs.n, 2);
-	assert_int_equal(rig->workspace->trust.of_methods.n, 3);
+	assert_false(trust_of(rig)->is_over);
+	assert_int_equal(trust_of(rig)->of_blobs.n, 2);
+	assert_int_equal(trust_of(rig)->of_methods.n, 3);
 	/* The new one is known now. */
 	lose_segments(rig);
 	walk(rig, &rig->known);
@@ -321,9 +327,9 @@ static void test_a_method_made_anew(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		walk(rig, &rig->known);
 		assert_int_equal(rig->workspace->trace.n_frames, ALL);
-		assert_false(rig->workspace->trust.is_over);
-		assert_int_equal(rig->workspace->trust.of_blobs.n, 3);
-		assert_int_equal(rig->workspace->trust.of_methods.n, 2 + i);
+		assert_false(trust_of(rig)->is_over);
+		assert_int_equal(trust_of(rig)->of_blobs.n, 3);
+		assert_int_equal(trust_of(rig)->of_methods.n, 2 + i);
 	}
 }
 
@@ -371,8 +377,8 @@ static void test_more_than_are_taken(void **state)
 		assert_as_read(rig);
 		assert_int_equal(rig->workspace->trace.n_frames, 2 * DEEP + 1);
 	}
-	assert_int_equal(rig->workspace->trust.of_blobs.n, SF_TRUSTED);
-	assert_int_equal(rig->workspace->trust.of_methods.n, SF_TRUSTED);
+	assert_int_equal(trust_of(rig)->of_blobs.n, SF_TRUSTED);
+	assert_int_equal(trust_of(rig)->of_methods.n, SF_TRUSTED);
 	/* Those for which there was no room. */
 	assert_changes_are_read(rig, header_of(rig, DEEP - 1), rig->jvm.hotspot.header_size);
 }
@@ -392,7 +398,7 @@ static void test_code_that_cannot_be_read(void **state)
 	assert_int_equal(mprotect(code_of_some, 2 * PAGE, PROT_NONE), 0);
 	walk(rig, &rig->known);
 	assert_true(rig->workspace->trace.n_frames < ALL);
-	assert_false(rig->workspace->trust.is_over);
+	assert_false(trust_of(rig)->is_over);
 	assert_int_equal(mprotect(code, FAKE_CODE_SIZE, PROT_NONE), 0);
 	assert_as_read(rig);
 	assert_true(rig->workspace->trace.n_frames < ALL);
@@ -504,8 +510,8 @@ static void test_code_is_loaded(void **state)
 	rig->jvm.still.regs.pc = rig->code[0] + FIRST_CALL;
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
-	assert_int_equal(rig->workspace->trust.of_blobs.n, 0);
-	assert_int_equal(rig->workspace->trust.of_methods.n, 3);
+	assert_int_equal(trust_of(rig)->of_blobs.n, 0);
+	assert_int_equal(trust_of(rig)->of_methods.n, 3);
 	lose_segments(rig);
 	walk(rig, &rig->known);
 	assert_true(trace->n_frames < ALL);

@@ -31,10 +31,10 @@ uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid);
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
 {
 	n_walks++;
-	n_walks_known += still->java_thread != 0;
-	trace->n_frames = still->java_thread ? 3 : 1;
+	n_walks_known += still->handles[0] != 0;
+	trace->n_frames = still->handles[0] ? 3 : 1;
 	trace->frames[trace->n_frames - 1] = (struct sf_frame){ .pc = 1, .image = 1 };
-	trace->end = still->java_thread ? SF_END_ROOT : SF_END_REGISTER;
+	trace->end = still->handles[0] ? SF_END_ROOT : SF_END_REGISTER;
 	return trace->end;
 }
 
@@ -98,7 +98,7 @@ static void assert_known(struct sf_still *still)
 {
 	assert_int_equal(sf_walker_walk(&walker, still), SF_END_ROOT);
 	assert_int_equal(walker.trace.n_frames, 3);
-	assert_int_equal(still->java_thread, JAVA_THREAD);
+	assert_int_equal(still->handles[0], JAVA_THREAD);
 	assert_int_equal(n_walks, 2);
 	assert_true(walker.lacks_registers);
 }
@@ -107,7 +107,7 @@ static void assert_unknown(struct sf_still *still)
 {
 	assert_int_equal(sf_walker_walk(&walker, still), SF_END_REGISTER);
 	assert_int_equal(walker.trace.n_frames, 1);
-	assert_int_equal(still->java_thread, 0);
+	assert_int_equal(still->handles[0], 0);
 	assert_int_equal(n_walks, 3);
 	assert_true(walker.lacks_registers);
 }

@@ -7,6 +7,7 @@
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/tables.h"
 #include "runtime/hotspot/threads.h"
+#include "runtime/list.h"
 
 #define MAX_CODELETS 4096
 #define MAX_ENTRY_SIZE 16384
@@ -179,13 +180,15 @@ static void find_bounds(struct sf_hotspot *hotspot)
 {
 	struct sf_region *code = &hotspot->code;
 
-	*code = (struct sf_region){ .start = UINT64_MAX };
+	*code = (struct sf_region){ .start = UINT64_MAX, .runtime = &hotspot->runtime };
 	for (uint32_t i = 0; i < hotspot->n_heaps; i++) {
 		if (hotspot->heaps[i].low < code->start)
 			code->start = hotspot->heaps[i].low;
 		if (hotspot->heaps[i].high > code->end)
 			code->end = hotspot->heaps[i].high;
 	}
+	hotspot->runtime = (struct sf_runtime){ .ops = &sf_hotspot_ops, .start = code->start, .end = code->end,
+						.slot = SF_RUNTIME_HOTSPOT };
 }
 
 /* Where in an entry of the interpreter "push rbp; mov rbp, rsp" stands; `end` when it does not. */

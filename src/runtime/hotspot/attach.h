@@ -3,7 +3,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_ATTACH_H
 #define SF_RUNTIME_HOTSPOT_ATTACH_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "runtime/hotspot/exports.h"
 
 #define SF_HOTSPOT_NOTE 400

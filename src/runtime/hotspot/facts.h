@@ -5,7 +5,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_FACTS_H
 #define SF_RUNTIME_HOTSPOT_FACTS_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 struct sf_jvm_facts {
 	char release[96];          /* "17.0.15+6"; of JDK 8, HotSpot's own number; "" */

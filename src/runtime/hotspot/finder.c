@@ -101,7 +101,7 @@ static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *proce
 	if (*sf_jvm_note(finder->jvm))
 		snprintf(finder->note, sizeof(finder->note), "Java is shown %s",
 			 sf_jvm_note(finder->jvm));
-	process->hotspot = sf_jvm_hotspot(finder->jvm);
+	sf_process_add_runtime(process, &sf_jvm_hotspot(finder->jvm)->runtime);
 	return true;
 }
 

@@ -33,7 +33,7 @@ bool sf_jvm_finder_look(struct sf_jvm_finder *finder, const struct sf_process *p
 
 /*
  * Tries, reading through `memory` (whose arg must live as long as what is found). True: attached;
- * process->hotspot is set, and the next map will have it.
+ * the process has it, and the next map will.
  */
 bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory);

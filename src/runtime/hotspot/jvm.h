@@ -9,7 +9,7 @@
 #define SF_RUNTIME_HOTSPOT_JVM_H
 
 #include "base/error.h"
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/walk.h"
 #include "runtime/hotspot/ahead.h"
 
@@ -40,7 +40,7 @@ void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t
 const char *sf_jvm_note(const struct sf_jvm *jvm);
 
 /*
- * It is the own process's: what its code heaps have by now may be loaded from here on (frozen/hotspot.h). They grow, so it is to
+ * It is the own process's: what its code heaps have by now may be loaded from here on (frozen/hotspot/hotspot.h). They grow, so it is to
  * be said again and again.
  */
 void sf_jvm_lend_code(struct sf_jvm *jvm);

@@ -5,7 +5,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_METADATA_H
 #define SF_RUNTIME_HOTSPOT_METADATA_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "runtime/hotspot/ahead.h"
 
 struct sf_java_method {

@@ -6,7 +6,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_SCOPES_H
 #define SF_RUNTIME_HOTSPOT_SCOPES_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/walk.h"
 #include "runtime/hotspot/ahead.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 /*
  * Code: the call stub and the interpreter are in pieces of code. Methods: those of java.lang.Thread

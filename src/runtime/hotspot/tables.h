@@ -6,7 +6,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_TABLES_H
 #define SF_RUNTIME_HOTSPOT_TABLES_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "runtime/hotspot/exports.h"
 
 /*

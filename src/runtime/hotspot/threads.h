@@ -7,7 +7,7 @@
 #define SF_RUNTIME_HOTSPOT_THREADS_H
 
 #include "base/vec.h"
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 struct sf_java_thread {
 	int32_t tid;             /* as the virtual machine knows it: in its own pid namespace */

@@ -7,7 +7,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_UNSIGNED5_H
 #define SF_RUNTIME_HOTSPOT_UNSIGNED5_H
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 #define SF_UNSIGNED5_PIECE 64    /* is read at once, aligned: it is on one page */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/jvm_errand.h"
+#include "agent/java/jvm_errand.h"
 
 #include <errno.h>
 #include <pthread.h>

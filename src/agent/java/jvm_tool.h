@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "agent/jvm_table.h"
+#include "agent/java/jvm_table.h"
 #include "agent/options.h"
 #include "base/error.h"
 

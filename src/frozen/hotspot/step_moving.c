@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

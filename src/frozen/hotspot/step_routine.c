@@ -3,7 +3,7 @@
  * Stepping over the machine's own routines: calls into it, which have a frame of known size once it
  * is made, and hand-written ones (arraycopy, sine, ...) of which nothing is known but the stack.
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

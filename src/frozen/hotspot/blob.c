@@ -4,7 +4,7 @@
  * says how far back its piece starts (HotSpot: memory/heap.cpp, CodeHeap::find_start). There is a
  * block's header, and behind it a CodeBlob.
  */
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 #include "frozen/spread.h"
 
 #include "frozen/frozen.h"

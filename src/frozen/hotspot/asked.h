@@ -6,15 +6,16 @@
  * It is an exception to what frozen code promises: the function that is called runs the machine's
  * code in our handler, and what that does there is not bounded by us. So it is off unless asked for
  * (--java-walk=agct), happens on the interrupted thread only (--walk=handler), and is called
- * through a pointer that agent/jvm_walk.c sets.
+ * through a pointer that agent/java/jvm_walk.c sets.
  */
 #ifndef SF_FROZEN_ASKED_H
 #define SF_FROZEN_ASKED_H
 
 #include <stdint.h>
 
-#include "frozen/seats.h"
-#include "frozen/self.h"
+#include <stdatomic.h>
+
+#include "frozen/inside.h"
 
 /*
  * A frame as the machine gives it (ASGCT_CallFrame), with the Method itself in the place of its
@@ -35,12 +36,14 @@ struct sf_asked_frame {
 typedef int32_t sf_ask_fn(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
 			  void *ucontext);
 
+/* Set before sf_inside.own_walk is sf_asked_walk. */
+extern sf_ask_fn *_Atomic sf_asked_ask;
+
 /*
- * Walks what stands in still into workspace->trace, by `ask` where the thread is in Java; a thread
+ * Walks what stands in still into workspace->trace, by sf_asked_ask where the thread is in Java; a thread
  * that is none of the machine's as always. Only on the thread itself. The rows of workspace->packed
  * are written over.
  */
-enum sf_end sf_asked_walk(struct sf_workspace *workspace, struct sf_still *still,
-			  const struct sf_seat *seat, sf_ask_fn *ask, void *ucontext);
+sf_own_walk_fn sf_asked_walk;
 
 #endif

@@ -4,11 +4,11 @@
  * its start, and the attach mechanism while it runs (JVM Tool Interface, "Starting Agents"). It may
  * have been preloaded as well: the loader maps a library once, so there is one agent all the same.
  */
-#include "agent/jvm.h"
+#include "agent/java/jvm.h"
 
 #include <errno.h>
 
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 #include "agent/lifecycle.h"
 
 /* A program whose options cannot be understood runs on, as with STILLFRAME=. */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "agent/jvm_table.h"
+#include "agent/java/jvm_table.h"
 
 /*
  * On the thread that was made. It may come late, when who asked for it waits no more: it looks

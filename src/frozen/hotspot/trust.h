@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 #define SF_KNOWN_PLACES 8192   /* powers of two: 430 KB in all, of which what is used is touched */
 #define SF_KNOWN_BLOBS 4096

@@ -5,7 +5,7 @@
  * above the frame: the callee's arguments are the caller's expression stack, so the frame says
  * where it is.
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

@@ -2,12 +2,12 @@
 /*
  * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
  * ones, and the way back into native code. The interpreter's frames are in
- * step_hotspot_interpreter.c and step_hotspot_leaving.c, adapters in step_hotspot_adapter.c, the
- * places at which compiled code has no frame in step_hotspot_top.c, the machine's own routines
- * in step_hotspot_routine.c, frames that are on the move in step_hotspot_moving.c, polls that
- * fault in step_hotspot_poll.c.
+ * step_interpreter.c and step_leaving.c, adapters in step_adapter.c, the
+ * places at which compiled code has no frame in step_top.c, the machine's own routines
+ * in step_routine.c, frames that are on the move in step_moving.c, polls that
+ * fault in step_poll.c.
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 
@@ -291,14 +291,14 @@ static bool find_blob(struct sf_hotspot_step *step)
 	       (!exact && sf_hotspot_find(step, step->pc, &step->blob));
 }
 
-enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *region,
+enum sf_step sf_hotspot_step(const struct sf_runtime *runtime, struct sf_cursor *cursor,
 			     enum sf_end *why)
 {
 	const struct sf_still *still = cursor->still;
 	struct sf_trace *trace = cursor->trace;
 	struct sf_hotspot_step step = {
 		.cursor = cursor,
-		.hotspot = still->map ? still->map->hotspot : NULL,
+		.hotspot = (const struct sf_hotspot *)runtime,
 		.memory = &still->memory,
 		.outside = sf_reader_outside(&still->memory),
 		.pc = cursor->regs.pc,
@@ -307,8 +307,7 @@ enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *r
 		.fp_known = sf_reg_known(&cursor->regs, SF_X86_RBP),
 	};
 
-	(void)region;
-	if (!step.hotspot || !sf_hotspot_holds(step.hotspot, step.pc) || !trace->n_frames)
+	if (!sf_hotspot_holds(step.hotspot, step.pc) || !trace->n_frames)
 		return SF_STEP_NOT_MINE;
 	*why = SF_END_RUNTIME;
 	step.frame = &trace->frames[trace->n_frames - 1];
@@ -327,19 +326,20 @@ enum sf_step sf_step_hotspot(struct sf_cursor *cursor, const struct sf_region *r
 	return step_blob(&step, why);
 }
 
-bool sf_hotspot_resume(struct sf_cursor *cursor)
+bool sf_hotspot_resume(const struct sf_runtime *runtime, struct sf_cursor *cursor)
 {
 	const struct sf_still *still = cursor->still;
-	const struct sf_hotspot *hotspot = still->map ? still->map->hotspot : NULL;
+	const struct sf_hotspot *hotspot = (const struct sf_hotspot *)runtime;
+	const uint64_t thread = still->handles[runtime->slot];
 	const struct sf_trace *trace = cursor->trace;
 	const struct sf_reader outside = sf_reader_outside(&still->memory);
 	uint64_t anchor, sp, pc = 0, fp = 0;
 	uint64_t last = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
 
-	if (!hotspot || !still->java_thread || still->arch != &sf_arch_x86_64 ||
+	if (!thread || still->arch != &sf_arch_x86_64 ||
 	    !sf_hotspot_has(hotspot, SF_HS_THREAD_ANCHOR))
 		return false;
-	anchor = still->java_thread + hotspot->fields[SF_HS_THREAD_ANCHOR].at;
+	anchor = thread + hotspot->fields[SF_HS_THREAD_ANCHOR].at;
 	if (!sf_hotspot_get(hotspot, &outside, SF_HS_ANCHOR_SP, anchor, &sp) ||
 	    sp <= last || sp % WORD != 0)
 		return false;
@@ -350,7 +350,7 @@ bool sf_hotspot_resume(struct sf_cursor *cursor)
 	cursor->regs.known = 0;
 	cursor->regs.pc = pc;
 	sf_reg_set(&cursor->regs, SF_X86_RSP, sp);
-	sf_reg_set(&cursor->regs, SF_X86_R15, still->java_thread);
+	sf_reg_set(&cursor->regs, SF_X86_R15, thread);
 	if (fp)
 		sf_reg_set(&cursor->regs, SF_X86_RBP, fp);
 	cursor->exact = false;

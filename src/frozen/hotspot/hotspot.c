@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a virtual machine's structures: fields by their description, methods, threads. */
-#include "frozen/hotspot.h"
+#include "frozen/hotspot/hotspot.h"
 
 #include "frozen/frozen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/jvm_tool.h"
+#include "agent/java/jvm_tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/jvm_errand.h"
-#include "agent/jvm_walk.h"
+#include "agent/java/jvm_errand.h"
+#include "agent/java/jvm_walk.h"
 #include "agent/seats.h"
 #include "agent/threads.h"
 #include "frozen/inside.h"
+#include "runtime/list.h"
 
 #define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
 #define LONG_PATIENCE_S 8            /* ... and for what AsyncGetCallTrace needs */
@@ -78,8 +79,8 @@ static void on_thread_start(struct sf_jvmti *jvmti, struct sf_jni *jni, void *th
 		name_thread(jni, thread);
 		seat = sf_agent_own_seat(NULL);
 		if (seat) {
-			atomic_store(&seat->java_thread, sf_jvm_walk_thread(jni));
-			atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEFT_JAVA);
+			atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], sf_jvm_walk_thread(jni));
+			atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEFT_RUNTIME);
 		}
 	}
 	errno = error;
@@ -94,8 +95,8 @@ static void on_thread_end(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thre
 	(void)thread;
 	if (!seat)
 		return;
-	atomic_fetch_or(&seat->flags, SF_SEAT_LEFT_JAVA);
-	atomic_store(&seat->java_thread, SF_SEAT_NO_JAVA);
+	atomic_fetch_or(&seat->flags, SF_SEAT_LEFT_RUNTIME);
+	atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], SF_SEAT_NO_HANDLE);
 }
 
 /* --- ids of methods --- */
@@ -331,7 +332,7 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 {
 	if (!look_for_machine(err))
 		return false;
-	sf_inside.ask_too = options->java_walk == SF_AGENT_JAVA_BOTH;
+	sf_inside.walks_twice = options->java_walk == SF_AGENT_JAVA_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
 
@@ -352,7 +353,7 @@ bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *
 	}
 	if (!sf_jvm_errand(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
 		return refuse("the Java virtual machine does not answer", err);
-	return !asks || atomic_load(&sf_inside.ask) ||
+	return !asks || atomic_load(&sf_inside.own_walk) ||
 	       refuse("the Java virtual machine's threads are not laid out as expected", err);
 }
 

@@ -213,6 +213,7 @@ struct sf_hotspot_entry {
 };
 
 struct sf_hotspot {
+	struct sf_runtime runtime;       /* first: what the walker sees */
 	struct sf_region code;           /* all code that it makes, as one region */
 	uint32_t n_heaps, n_entries;
 	struct sf_hotspot_heap heaps[SF_HOTSPOT_HEAPS];
@@ -398,12 +399,9 @@ static inline uint32_t sf_method_id(const struct sf_method *method)
 bool sf_hotspot_is_thread(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			  uint64_t thread, int32_t tid);
 
-struct sf_cursor;
+extern const struct sf_runtime_ops sf_hotspot_ops;
 
-/*
- * For a walk that got stuck in native code: where the thread's own note says that its last Java
- * frame is, if that is further up. The native frames in between are missing then. Signal-safe.
- */
-bool sf_hotspot_resume(struct sf_cursor *cursor);
+/* The HotSpot of a process, or NULL. Signal-safe. */
+const struct sf_hotspot *sf_hotspot_of(const struct sf_code_map *map);
 
 #endif

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "frozen/trust.h"
+#include "frozen/hotspot/trust.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/jvm_walk.h"
+#include "agent/java/jvm_walk.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <ucontext.h>
 
 #include "agent/memory.h"
+#include "frozen/hotspot/asked.h"
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 
@@ -113,13 +114,15 @@ static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t th
 
 void sf_jvm_walk_on(void)
 {
-	if (walk && atomic_load(&distance))
-		atomic_store(&sf_inside.ask, ask);
+	if (walk && atomic_load(&distance)) {
+		atomic_store(&sf_asked_ask, ask);
+		atomic_store(&sf_inside.own_walk, sf_asked_walk);
+	}
 }
 
 void sf_jvm_walk_off(void)
 {
-	if (!atomic_exchange(&sf_inside.ask, NULL))
+	if (!atomic_exchange(&sf_inside.own_walk, NULL))
 		return;
 	sf_agent_wait_for_slots();
 }

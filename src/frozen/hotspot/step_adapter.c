@@ -5,7 +5,7 @@
  * arguments are put on the stack, and the return address below them once more; the caller's own sp is
  * in r13 then. (HotSpot: cpu/x86/sharedRuntime_x86_64.cpp, gen_c2i_adapter.)
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

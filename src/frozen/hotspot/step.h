@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step out of a frame of a Java virtual machine, while it is taken. For step_hotspot*.c only. */
+/* A step out of a frame of a Java virtual machine, while it is taken. For step*.c only. */
 #ifndef SF_FROZEN_HOTSPOT_STEP_H
 #define SF_FROZEN_HOTSPOT_STEP_H
 
-#include "frozen/hotspot.h"
-#include "frozen/trust.h"
+#include "frozen/hotspot/hotspot.h"
+#include "frozen/hotspot/trust.h"
 #include "frozen/walk.h"
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
@@ -33,19 +33,24 @@ struct sf_hotspot_caller {
 	bool fp_known;
 };
 
+/* What the walk may take from a cache; NULL: nothing. */
+static inline struct sf_trust *sf_hotspot_trust(const struct sf_hotspot_step *step)
+{
+	return step->cursor->still->scratch[step->hotspot->runtime.slot];
+}
+
 /* The piece of code that holds pc. */
 static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t pc,
 				   struct sf_blob *ret)
 {
-	return sf_trust_blob(step->cursor->still->trust, step->hotspot, &step->outside, pc, ret);
+	return sf_trust_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
 }
 
 /* Whether what is there looks like a Method. */
 static inline bool sf_hotspot_find_method(const struct sf_hotspot_step *step, uint64_t address,
 					  struct sf_method *ret)
 {
-	return sf_trust_method(step->cursor->still->trust, step->hotspot, &step->outside, address,
-			       ret);
+	return sf_trust_method(sf_hotspot_trust(step), step->hotspot, &step->outside, address, ret);
 }
 
 /* Whether code of the machine can return to pc: there is code, and a call stands before it. */
@@ -66,7 +71,7 @@ static inline uint64_t sf_hotspot_java_thread(const struct sf_hotspot_step *step
 	const struct sf_cursor *cursor = step->cursor;
 
 	return sf_reg_known(&cursor->regs, SF_X86_R15) ? cursor->regs.r[SF_X86_R15]
-						       : cursor->still->java_thread;
+						       : cursor->still->handles[step->hotspot->runtime.slot];
 }
 
 /* The cursor goes to the caller, if it is above. */
@@ -85,7 +90,7 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
 
 /*
  * Where compiled code was interrupted before it has made its frame or after it has taken it down
- * (step_hotspot_top.c): the caller, as the instructions show. False: the frame is there.
+ * (step_top.c): the caller, as the instructions show. False: the frame is there.
  */
 bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
@@ -95,17 +100,17 @@ bool sf_hotspot_in_static_call_stub(const struct sf_hotspot_step *step);
 /* Whether the call before pc is one of this Method, in a way that leads to the interpreter. */
 bool sf_hotspot_calls_by_stub(const struct sf_hotspot_step *step, uint64_t pc, uint64_t method);
 
-/* The interpreter (step_hotspot_interpreter.c). */
+/* The interpreter (step_interpreter.c). */
 enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_end *why);
 
 /*
  * Where the interpreter has given up a frame and is not at the caller yet
- * (step_hotspot_leaving.c): the caller. False: the frame is there.
+ * (step_leaving.c): the caller. False: the frame is there.
  */
 bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
 				    struct sf_hotspot_caller *ret);
 
-/* step_hotspot_adapter.c: between interpreted and compiled code. */
+/* step_adapter.c: between interpreted and compiled code. */
 enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);
 
 /*
@@ -114,18 +119,28 @@ enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *
  */
 enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
 
-/* step_hotspot_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
+/* step_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
 
 /*
  * The routine that the poll of a loop leads to, as long as nothing on its stack says where that was
- * (step_hotspot_poll.c): the method in the loop. False: it is another one, or says it.
+ * (step_poll.c): the method in the loop. False: it is another one, or says it.
  */
 bool sf_hotspot_at_poll(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
-/* step_hotspot_routine.c: a call into the machine, with a frame of known size once that is made. */
+/* step_routine.c: a call into the machine, with a frame of known size once that is made. */
 enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* A step out of any frame of the machine: sf_runtime_ops.step. */
+enum sf_step sf_hotspot_step(const struct sf_runtime *runtime, struct sf_cursor *cursor,
+			     enum sf_end *why);
+
+/*
+ * For a walk that got stuck in native code: where the thread's own note says that its last Java
+ * frame is, if that is further up. The native frames in between are missing then. sf_runtime_ops.resume.
+ */
+bool sf_hotspot_resume(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
 /* By the best evidence that the stack gives, for routines without a known frame. */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);

@@ -6,7 +6,7 @@
  * caller's own then, and of no use: compiled code keeps in it what it likes, also the fp of a frame
  * that is further up.
  */
-#include "frozen/hotspot_step.h"
+#include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtimes that stillframe can walk: the one list of them. To add one: add a line here, its folders in
+ * src/frozen and src/runtime, their files in the build files, and its test.
+ */
+#ifndef SF_RUNTIME_LIST_H
+#define SF_RUNTIME_LIST_H
+
+#include "frozen/runtime.h"
+
+/* X(NAME) */
+#define SF_RUNTIMES(X) X(HOTSPOT)
+
+/* The slot of each runtime: sf_runtime.slot. */
+enum sf_runtime_slot {
+#define X(name) SF_RUNTIME_##name,
+	SF_RUNTIMES(X)
+#undef X
+	SF_N_RUNTIMES
+};
+
+_Static_assert(SF_N_RUNTIMES <= SF_MAX_RUNTIMES, "a process may have all of them");
+
+#endif
