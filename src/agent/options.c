@@ -33,7 +33,7 @@ static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "ti
 
 /*
  * To add one: a field in options.h, a line here, its default in set_defaults(), its line in
- * README.md (tests/unit/test_agent_options.c compares).
+ * docs/agent.md (tests/unit/test_agent_options.c compares).
  */
 static const struct sf_option keys[] = {
 	{ "out", 0, SF_OPTION_STRING, AT(out), "FILE",

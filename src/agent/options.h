@@ -2,7 +2,7 @@
 /*
  * What the agent is to do: STILLFRAME=, sf_profile_start() and the START message all are the same
  * text, "key=value,key=value" ("\," for a comma in a value). One table (options.c) drives parsing,
- * and the list in README.md is checked against it.
+ * and the list in docs/agent.md is checked against it.
  */
 #ifndef SF_AGENT_OPTIONS_H
 #define SF_AGENT_OPTIONS_H

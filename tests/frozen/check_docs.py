@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every ending of a walk and every cause of a loss has its row in docs/endings.md. Every engine, exporter, stream record,
-command and agent option of the code is on its page. Links are checked by check_links.py.
+"""Every ending of a walk and every cause of a loss has its row in docs/endings.md. Every engine, exporter, stream record and
+command of the code is on its page. Links are checked by check_links.py.
 
     check_docs.py TOP
 """

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of STILLFRAME=: every key, its default, what is refused and how, and that README.md lists it. */
+/* The text of STILLFRAME=: every key, its default, what is refused and how, and that docs/agent.md lists it. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -189,9 +189,9 @@ static void clocks_agree(void **state)
 	}
 }
 
-static char *read_readme(void)
+static char *read_page(void)
 {
-	FILE *file = fopen(SF_SOURCE_ROOT "/README.md", "re");
+	FILE *file = fopen(SF_SOURCE_ROOT "/docs/agent.md", "re");
 	char *text = calloc(1, 200000);
 
 	assert_non_null(file);
@@ -201,10 +201,10 @@ static char *read_readme(void)
 	return text;
 }
 
-/* The README's table has a line for each key but what only stillframe itself sets: "| `rate=RATE` | ...". */
-static void readme_lists_them(void **state)
+/* The table in docs/agent.md has a line for each key that a user may set: "| `rate=RATE` | ...". */
+static void page_lists_them(void **state)
 {
-	char help[8192], key[64], *readme = read_readme(), *line, *save = NULL;
+	char help[8192], key[64], *page = read_page(), *line, *save = NULL;
 
 	(void)state;
 	sf_agent_options_help(help, sizeof(help));
@@ -215,10 +215,10 @@ static void readme_lists_them(void **state)
 		    strncmp(line, "connect=", 8) == 0 || strncmp(line, "cache=", 6) == 0)
 			continue;
 		snprintf(key, sizeof(key), "| `%.*s` |", (int)size, line);
-		if (!strstr(readme, key))
-			fail_msg("README.md has no line with %s", key);
+		if (!strstr(page, key))
+			fail_msg("docs/agent.md has no line with %s", key);
 	}
-	free(readme);
+	free(page);
 }
 
 int main(void)
@@ -232,7 +232,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(signals),
 		cmocka_unit_test(clocks_agree),
-		cmocka_unit_test(readme_lists_them),
+		cmocka_unit_test(page_lists_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
