@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every ending of a walk and every cause of a loss has its row in docs/endings.md. Every engine, exporter, stream record and
-command of the code is on its page. Links are checked by check_links.py.
+command of the code is on its page. The names of the code in docs/glossary.md are there. Links are checked by check_links.py.
 
     check_docs.py TOP
 """
@@ -11,6 +11,8 @@ import sys
 
 top = pathlib.Path(sys.argv[1])
 wrong = []
+code = "\n".join(path.read_text(errors="replace") for folder in ("src", "include")
+                 for path in (top / folder).rglob("*.[ch]"))
 
 
 def words(path, pattern):
@@ -30,5 +32,8 @@ must_say("docs/engines.md", words("src/capture/engine.h", r"(?<=\) )X\((\w+)\)")
 must_say("docs/stream.md", words("src/frozen/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
 must_say("docs/exports.md", words("src/export/export.c", r"&sf_export_(\w+)"), "%s")
 must_say("README.md", words("src/cli/main.c", r"&sf_command_(\w+)"), "| `%s` |")
+for name in re.findall(r"`(?:struct |enum )?(sf_\w+|SF_\w+)`", (top / "docs/glossary.md").read_text()):
+    if not re.search(r"\b%s\b" % name, code):
+        wrong.append("docs/glossary.md gives %s as the name in the code, which has no such name" % name)
 print("\n".join(wrong) or "docs: all there")
 sys.exit(bool(wrong))
