@@ -181,6 +181,7 @@ static void add_sample(struct sf_rig_sums *sums, const struct sf_stream_sample *
 {
 	sums->n_samples++;
 	sums->cpu_ns += sample->cpu_ns;
+	sums->wall_ns += sample->wall_ns;
 	sums->ticks += sample->ticks;
 	sums->n_frames += sample->n_frames;
 	sums->n_roots += sample->end == SF_END_ROOT;
@@ -194,6 +195,7 @@ static void add_loss(struct sf_rig_sums *sums, const struct sf_stream_loss *loss
 		abort();
 	sums->n_losses[loss->cause]++;
 	sums->cpu_ns += loss->cpu_ns;
+	sums->wall_ns += loss->wall_ns;
 	sums->ticks += loss->ticks;
 }
 

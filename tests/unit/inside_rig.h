@@ -19,7 +19,7 @@
 /* By the serial of a thread; [0] is of all. */
 struct sf_rig_sums {
 	uint64_t n_samples, n_losses[SF_N_LOSSES];
-	uint64_t cpu_ns, ticks;      /* of samples and losses */
+	uint64_t cpu_ns, wall_ns, ticks; /* of samples and losses */
 	uint64_t n_frames, n_roots, max_hold_ns;
 };
 

@@ -944,6 +944,76 @@ static void test_the_same_call(void **state)
 	assert_memory_equal(&context, &before, sizeof(before));
 }
 
+/*
+ * A signal with a handler of the program's is pending. Where the interrupted code blocks it, its handler does not run
+ * now, so the EINTR is ours; where it does not, its handler is about to run.
+ */
+static void test_pending_and_blocked(void **state)
+{
+	static const uint8_t code[] = { 0xb8, 0xe8, 0, 0, 0, 0x0f, 0x05 };
+	sigset_t usr2, before;
+	ucontext_t context;
+
+	(void)state;
+	install(SIGUSR2, handle);
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &usr2, &before), 0);
+	raise(SIGUSR2);
+	for (unsigned blocked = 0; blocked < 2; blocked++) {
+		memset(&context, 0, sizeof(context));
+		context.uc_mcontext.gregs[REG_RAX] = -EINTR;
+		context.uc_mcontext.gregs[REG_RIP] = 1000;
+		if (blocked)
+			sigaddset(&context.uc_sigmask, SIGUSR2);
+		assert_int_equal(sf_context_mend(&context, code, sizeof(code)), blocked);
+		assert_int_equal(context.uc_mcontext.gregs[REG_RIP], blocked ? 998 : 1000);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL); /* it runs */
+	signal(SIGUSR2, SIG_DFL);
+}
+
+/* Set back to a call at 1000 (rcx: behind its `syscall`), with a handler without SA_RESTART pending. */
+static bool gives_way(long rax, long rcx, bool blocked)
+{
+	ucontext_t context = { 0 };
+
+	context.uc_mcontext.gregs[REG_RAX] = rax;
+	context.uc_mcontext.gregs[REG_RIP] = 1000;
+	context.uc_mcontext.gregs[REG_RCX] = rcx;
+	if (blocked)
+		sigaddset(&context.uc_sigmask, SIGUSR2);
+	sf_context_give_way(&context);
+	assert_int_equal(context.uc_mcontext.gregs[REG_RAX] == -EINTR,
+			 context.uc_mcontext.gregs[REG_RIP] == 1002);
+	return context.uc_mcontext.gregs[REG_RIP] == 1002;
+}
+
+static void test_what_gives_way(void **state)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	sigset_t usr2, before;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	sigemptyset(&usr2);
+	sigaddset(&usr2, SIGUSR2);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &usr2, &before), 0);
+	assert_false(gives_way(SYS_read, 1002, false)); /* none is pending */
+	raise(SIGUSR2);
+	assert_true(gives_way(SYS_read, 1002, false));
+	assert_false(gives_way(SYS_read, 1002, true));
+	assert_false(gives_way(SYS_read, 1000, false));  /* no call was made there */
+	assert_false(gives_way(SYS_close, 1002, false));
+	assert_false(gives_way(-1, 1002, false));
+	assert_false(gives_way(SYS_read + (1l << 32), 1002, false)); /* no number: a result */
+	action.sa_flags = SA_RESTART;
+	assert_int_equal(sigaction(SIGUSR2, &action, NULL), 0);
+	assert_false(gives_way(SYS_read, 1002, false));
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	signal(SIGUSR2, SIG_DFL);
+}
+
 /* How long a call takes that is interrupted HITS times, from the last of them to its time-out. */
 static int64_t time_call(long (*call)(void))
 {
@@ -1038,6 +1108,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_for_the_program),
 		cmocka_unit_test(test_short_code),
 		cmocka_unit_test(test_the_same_call),
+		cmocka_unit_test(test_pending_and_blocked),
+		cmocka_unit_test(test_what_gives_way),
 		cmocka_unit_test(test_takes_no_longer),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_alone),

@@ -24,8 +24,10 @@ static struct sf_regs registers(void)
 {
 	struct sf_regs regs = { .pc = 0 };
 
+	sf_reg_set(&regs, 0, 0x100);
 	sf_reg_set(&regs, 7, 0x1000);
 	sf_reg_set(&regs, 16, 0x40000b);
+	sf_reg_set(&regs, 31, 0x3100);
 	return regs;
 }
 
@@ -87,6 +89,42 @@ static const struct good good[] = {
 	{ 7, BYTES(0x36, 0x33, 0x21) },                        /* or */
 	{ 11, BYTES(0x38, 0x33, 0x22) },                       /* plus */
 	{ 133, BYTES(0x35, 0x23, 0x80, 0x01) },                /* plus_uconst 128 */
+	/* Bit 0x40 of the last byte is the sign of a signed LEB128 number, and an ordinary bit here. */
+	{ 5 + 64, BYTES(0x35, 0x23, 0x40) },
+	{ 5 + 127, BYTES(0x35, 0x23, 0x7f) },
+	{ 5 + 0x2000, BYTES(0x35, 0x23, 0x80, 0xc0, 0x00) },
+	{ 5 + 0x3fff, BYTES(0x35, 0x23, 0xff, 0x7f) },
+	{ 64, BYTES(0x10, 0x40) }, { 127, BYTES(0x10, 0x7f) }, /* constu */
+	{ -64ull, BYTES(0x11, 0x40) }, { 63, BYTES(0x11, 0x3f) }, /* consts */
+	{ 64, BYTES(0x11, 0xc0, 0x00) },
+	{ -1ull, BYTES(0x11, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f) },
+	{ 0x7f, BYTES(0x09, 0x7f) }, { 0x7fff, BYTES(0x0b, 0xff, 0x7f) }, /* const1s, const2s */
+	{ 0x7fffffff, BYTES(0x0d, 0xff, 0xff, 0xff, 0x7f) },   /* const4s */
+	{ 0x8000, BYTES(0x0a, 0x00, 0x80) },                   /* const2u */
+	{ 0xffffffff, BYTES(0x0c, 0xff, 0xff, 0xff, 0xff) },   /* const4u */
+	{ 0x1100 - 64, BYTES(0x77, 0xc0, 0x01) },              /* breg7 192 */
+	{ 0x1000 - 64, BYTES(0x77, 0x40) },                    /* breg7 -64 */
+	{ 0x101, BYTES(0x70, 1) }, { 0x3101, BYTES(0x8f, 1) }, /* breg0 1, breg31 1 */
+	{ 0xff, BYTES(0x92, 0, 0x7f) },                        /* bregx 0 -1 */
+	{ 16, BYTES(0x40) },                                   /* lit16 */
+	{ 5, BYTES(0x35, 0x19) },                              /* abs of a positive number */
+	{ 5, BYTES(0x09, 0xfb, 0x1f) },                        /* neg of a negative one */
+	{ -3ull, BYTES(0x36, 0x09, 0xfe, 0x1b) },              /* 6 / -2 */
+	{ 5, BYTES(0x09, 0xff, 0x3a, 0x1d) },                  /* mod is unsigned */
+	{ 1ull << 63, BYTES(0x31, 0x08, 63, 0x24) },           /* the widest shifts */
+	{ 1, BYTES(0x09, 0xff, 0x08, 63, 0x25) },
+	{ 0, BYTES(0x35, 0x08, 64, 0x26) },
+	{ -1ull, BYTES(0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x08, 64, 0x26) },
+	{ -1ull, BYTES(0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x08, 63, 0x26) },
+	{ 7, BYTES(0x35, 0x36, 0x37, 0x15, 0) },               /* pick 0 */
+	{ 6, BYTES(0x35, 0x36, 0x37, 0x16) },                  /* 5 7 6: swap */
+	{ 7, BYTES(0x35, 0x36, 0x37, 0x16, 0x13) },
+	{ FIRST_WORD, BYTES(0x77, 0, 0x94, 8) },               /* deref_size 8 */
+	{ 0x55667788, BYTES(0x77, 0, 0x94, 4) },
+	{ 5, BYTES(0x35, 0x0e, 0, 0, 0, 0, 1, 0, 0, 0, 0x28, 1, 0, 0x36) }, /* bra: all 64 bits count */
+	{ 1, BYTES(0x31, 0x30, 0x2a) },                        /* 1 ge 0, 1 gt 0 */
+	{ 1, BYTES(0x31, 0x30, 0x2b) }, { 0, BYTES(0x31, 0x30, 0x2c) },
+	{ 0, BYTES(0x31, 0x30, 0x2d) },
 	{ 40, BYTES(0x35, 0x33, 0x24) },                       /* shl */
 	{ 0, BYTES(0x35, 0x08, 64, 0x24) },
 	{ 0x1fffffffffffffff, BYTES(0x09, 0xff, 0x33, 0x25) }, /* shr */
@@ -147,6 +185,12 @@ static const struct bad bad[] = {
 	{ SF_END_EXPRESSION, BYTES(0x35, 0x2f, 1, 0) },        /* jumps out, ahead and behind */
 	{ SF_END_EXPRESSION, BYTES(0x35, 0x2f, 0, 0x80) }, { SF_END_EXPRESSION, BYTES(0x35, 0x2f, 0) },
 	{ SF_END_EXPRESSION, BYTES(0x2f, 0xfd, 0xff) },        /* for ever */
+	{ SF_END_EXPRESSION, BYTES(0x35, 0x31, 0x28, 1, 0) },  /* a bra that jumps out */
+	{ SF_END_EXPRESSION, BYTES(0x28, 0, 0) },              /* a bra without a condition */
+	{ SF_END_EXPRESSION, BYTES(0x35, 0x23) },              /* plus_uconst without an operand */
+	{ SF_END_EXPRESSION, BYTES(0x23, 1) }, { SF_END_EXPRESSION, BYTES(0x92, 7) },
+	{ SF_END_EXPRESSION, BYTES(0x77, 0x80) }, { SF_END_EXPRESSION, BYTES(0x0a, 1) },
+	{ SF_END_EXPRESSION, BYTES(0x06) }, { SF_END_EXPRESSION, BYTES(0x35, 0x94) },
 	{ SF_END_EXPRESSION, BYTES(0x35, 0x2f, 0xfc, 0xff) },  /* until the stack is full */
 	{ SF_END_EXPRESSION, BYTES(0x77, 0, 0x94, 0) }, { SF_END_EXPRESSION, BYTES(0x77, 0, 0x94, 9) },
 	{ SF_END_EXPRESSION, BYTES(0x50) },                    /* reg0 */

@@ -286,9 +286,11 @@ static void test_weights(void **state)
 	before = seat->spoken_ns;
 	seat->over_ns = 0; /* the tick above was early, and would be one less here */
 	burn(9 * MS);
+	atomic_store(&seat->waited_ns, 7 * MS);
 	tick();
 	sf_rig_drain();
 	assert_true(sf_rig_sums[1].cpu_ns >= 9 * MS);
+	assert_int_equal(sf_rig_sums[1].wall_ns, sf_rig_sums[1].cpu_ns + 7 * MS);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns - before);
 	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / (2 * MS),
 			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
@@ -328,6 +330,7 @@ static void test_who_waited_is_weighed_so(void **state)
 	ask(seat, 1000 * S);
 	assert_int_equal(sf_rig_sums[1].n_samples, 2);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, burnt_ns);
+	assert_int_equal(sf_rig_sums[1].wall_ns, burnt_ns + 7 * MS);
 	assert_int_equal(seat->spoken_ns, burnt_ns);
 	assert_int_equal(seat->waited_ns, 0);
 	ask(seat, 0);
@@ -402,6 +405,7 @@ static void test_a_full_outbox(void **state)
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
 	assert_true(sf_rig_sums[1].cpu_ns >= MS);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+	assert_int_equal(sf_rig_sums[1].wall_ns, sf_rig_sums[1].cpu_ns + 77);
 }
 
 static void test_no_slot(void **state)
@@ -411,11 +415,13 @@ static void test_no_slot(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
 		assert_non_null(sf_slot_claim(sf_inside.slots, SF_RIG_SLOTS, i));
+	atomic_store(&seat->waited_ns, 77);
 	tick();
 	sf_rig_drain();
 	assert_int_equal(sf_inside.n_no_slot, 1);
 	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_NO_SLOT], 1);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, seat->spoken_ns);
+	assert_int_equal(sf_rig_sums[1].wall_ns, seat->spoken_ns + 77);
 }
 
 /* Nobody walks: the thread lets itself go, and that is a loss. */

@@ -11,7 +11,7 @@
 
 #include "recorded.h"
 
-enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7 };
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 
 /* Two images with rows, code without (a JIT's), the C library's trampoline, two stacks. */
 #define APP 0x400000
@@ -208,6 +208,123 @@ static void saved_registers_are_followed(void **state)
 		      { APP + 0x120, STACK + 0x108, ROWS },
 		      { APP + 0x620, STACK + 0x128, ROWS },
 		      { APP + 0x310, STACK + 0x208, ROWS });
+}
+
+/*
+ * Every rule of a row reads the registers of the frame that is left, also those that another rule of the row
+ * restores, before it or after it in their order (rbx, rbp, r12 ...), and its stack pointer.
+ */
+static void rules_of_a_row_do_not_see_each_other(void **state)
+{
+	static const uint8_t rbx_plus_8[] = { 0x73, 8 };
+	struct sf_rules crossed = simple_rules(RSP, 32, -8), by_r13 = simple_rules(R13, 0, -8);
+	struct sf_rules by_rbx = simple_rules(RBX, 0, -8), by_rbp = simple_rules(RBP, 0, -8);
+	struct sf_rules by_r12 = simple_rules(R12, 0, -8);
+	(void)state;
+
+	crossed.saved[0] = (struct sf_rule){ .how = SF_HOW_REGISTER, .reg = RBP };
+	crossed.saved[1] = (struct sf_rule){ .how = SF_HOW_REGISTER_PLUS, .reg = RBX, .value = 0x40 };
+	crossed.saved[2] = table_expression(&app, SF_HOW_EXPRESSION, rbx_plus_8, sizeof(rbx_plus_8));
+	crossed.saved[3] = (struct sf_rule){ .how = SF_HOW_REGISTER_PLUS, .reg = RSP, .value = 0x110 };
+	table_row(&app, 0x600, &crossed);
+	table_row(&app, 0x700, &by_rbx);
+	table_row(&app, 0x800, &by_rbp);
+	table_row(&app, 0x900, &by_r12);
+	table_row(&app, 0xa00, &by_r13);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	recorded_reg(&r, RBX, STACK + 0x300);
+	recorded_reg(&r, RBP, STACK + 0x200);
+	recorded_put(&r, STACK + 0x118, APP + 0x710);
+	recorded_put(&r, STACK + 0x1f8, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x710, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x200, ROWS }); /* rbx is what rbp was */
+	recorded_put(&r, STACK + 0x118, APP + 0x810);
+	recorded_put(&r, STACK + 0x338, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x810, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x340, ROWS }); /* rbp is what rbx was, and 0x40 */
+	recorded_put(&r, STACK + 0x118, APP + 0x910);
+	recorded_put(&r, STACK + 0x300, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x910, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x308, ROWS }); /* r12 is what rbx was, and 8 */
+	recorded_put(&r, STACK + 0x118, APP + 0xa10);
+	recorded_put(&r, STACK + 0x208, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0xa10, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x210, ROWS }); /* r13 is what rsp was, and 0x110 */
+}
+
+/* A register whose rule is "undefined", or cannot be applied, is unknown further up; that alone ends no walk. */
+static void lost_registers_are_unknown(void **state)
+{
+	const struct sf_rule lost[] = {
+		{ .how = SF_HOW_UNDEFINED },
+		{ .how = SF_HOW_REGISTER, .reg = R12 },          /* not known */
+		{ .how = SF_HOW_AT_CFA, .value = 0x100000 },     /* cannot be read */
+		{ .how = 200 },
+	};
+	struct sf_rules losing = simple_rules(RSP, 32, -8), by_rbx = simple_rules(RBX, 0, -8);
+	(void)state;
+
+	table_row(&app, 0x600, &losing);
+	table_row(&app, 0x700, &by_rbx);
+	r.still.regs.pc = APP + 0x610;
+	recorded_reg(&r, RBX, STACK + 0x300);
+	recorded_put(&r, STACK + 0x118, APP + 0x710);
+	recorded_put(&r, STACK + 0x2f8, APP + 0x310);
+	for (unsigned i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		app.rules[app.n_rules - 2].saved[0] = lost[i];
+		table_finish(&app);
+		assert_frames(SF_END_REGISTER,
+			      { APP + 0x610, STACK + 0x100, LEAF },
+			      { APP + 0x710, STACK + 0x120, ROWS });
+	}
+	app.rules[app.n_rules - 2].saved[0] = (struct sf_rule){ .how = SF_HOW_SAME };
+	table_finish(&app);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x710, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x300, ROWS });
+	app.rules[app.n_rules - 2].saved[0] = (struct sf_rule){ .how = SF_HOW_CFA_PLUS, .value = 0x40 };
+	table_finish(&app);
+	recorded_put(&r, STACK + 0x158, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x710, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x160, ROWS });
+}
+
+/* An expression may be the last bytes of the table's, and not one byte longer. */
+static void an_expression_ends_with_its_table(void **state)
+{
+	static const uint8_t rsp_plus_8[] = { 0x77, 8 };
+	struct sf_rules rules = simple_rules(RSP, 8, -8);
+	(void)state;
+
+	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, rsp_plus_8, sizeof(rsp_plus_8));
+	table_row(&app, 0x600, &rules);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x610;
+	recorded_put(&r, STACK + 0x100, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x610, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x108, ROWS });
+	app.rules[app.n_rules - 1].cfa.size++;
+	table_finish(&app);
+	app.block[app.table.header->size] = 0x96; /* what follows the table would do: nop */
+	assert_frames(SF_END_EXPRESSION, { APP + 0x610, STACK + 0x100, LEAF });
+	app.rules[app.n_rules - 1].cfa.size = sizeof(rsp_plus_8);
+	app.rules[app.n_rules - 1].cfa.value = (int32_t)app.blob_size + 1;
+	table_finish(&app);
+	memcpy(app.block + app.table.header->size + 1, rsp_plus_8, sizeof(rsp_plus_8));
+	assert_frames(SF_END_EXPRESSION, { APP + 0x610, STACK + 0x100, LEAF });
 }
 
 /* A register's expression starts with the CFA on its stack, the CFA's own with nothing. */
@@ -868,6 +985,9 @@ int main(void)
 		TEST(a_zero_return_address_is_the_root),
 		TEST(a_return_address_in_no_code_is_not_a_frame),
 		TEST(saved_registers_are_followed),
+		TEST(rules_of_a_row_do_not_see_each_other),
+		TEST(lost_registers_are_unknown),
+		TEST(an_expression_ends_with_its_table),
 		TEST(expressions_start_with_the_cfa),
 		TEST(expressions_know_the_pc),
 		TEST(an_unknown_register_ends_the_walk),
