@@ -66,6 +66,94 @@ static void clocks_and_threads_filter(void **state)
 	expect_folded(&nobody, "");
 }
 
+/* One thread whose only function has this name, for so long. */
+static char *folded_name(const char *name, uint64_t wall_ns)
+{
+	char *strings[] = { (char *)"", (char *)"worker", (char *)name };
+	struct sf_profile_function functions[] = { { 0 }, { .name = 2 } };
+	struct sf_profile_frame frames[] = { { 0 }, { .function = 1 } };
+	struct sf_profile_node nodes[] = { { 0, 0 }, { 0, 1 } };
+	struct sf_profile_thread threads[] = { { .pid = 1, .tid = 1, .name = 1 } };
+	struct sf_profile_sample samples[] = { { .node = 1, .wall_ns = wall_ns, .ticks = 1 } };
+	const struct sf_profile profile = {
+		.strings = strings, .n_strings = 3, .functions = functions, .n_functions = 2,
+		.frames = frames, .n_frames = 2, .nodes = nodes, .n_nodes = 2,
+		.threads = threads, .n_threads = 1, .samples = samples, .n_samples = 1,
+	};
+	struct sf_error err = { 0 };
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	assert_true(sf_export_collapsed.write(&profile, &wall, out, &err));
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void expect_folded_name(const char *name, const char *folded)
+{
+	char *text = folded_name(name, 1000000), expected[128];
+
+	snprintf(expected, sizeof(expected), "worker;%s 1000\n", folded);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void expect_folded_time(uint64_t wall_ns, const char *expected)
+{
+	char *text = folded_name("f", wall_ns);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void collapsed_rounds_to_microseconds(void **state)
+{
+	(void)state;
+	expect_folded_time(499, "");
+	expect_folded_time(500, "worker;f 1\n");
+	expect_folded_time(1499, "worker;f 1\n");
+	expect_folded_time(UINT64_C(10000000000500), "worker;f 10000000001\n");
+}
+
+/* A mark in the middle of a stack would make two callers of one. */
+static void collapsed_marks_the_innermost_frame_only(void **state)
+{
+	struct sf_profile_frame frames[8];
+	struct sf_profile profile = *fake_profile();
+	struct sf_error err = { 0 };
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	(void)state;
+
+	memcpy(frames, profile.frames, sizeof(frames));
+	for (size_t i = 1; i < 8; i++)
+		frames[i].approximate = true;
+	profile.frames = frames;
+	assert_int_equal(profile.n_frames, 8);
+	assert_non_null(out);
+	assert_true(sf_export_collapsed.write(&profile, &cpu, out, &err));
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, "worker;main;compute(int);inner~ 15000\n"
+				  "worker;main;evil:name x;" FAKE_SCRIPT "~ 5000\n");
+	free(text);
+}
+
+/* Only what the format cannot hold is replaced: bytes beyond ASCII are parts of characters. */
+static void collapsed_keeps_characters_beyond_ascii(void **state)
+{
+	(void)state;
+	expect_folded_name("gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x94\xa5",
+			   "gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x94\xa5");
+	expect_folded_name("\x80\xff", "\x80\xff");
+	expect_folded_name("a;b", "a:b");
+	expect_folded_name("\x01" "a\nb\tc\x1f\x7f", " a b c  ");
+	expect_folded_name(" !:<~", " !:<~");
+	expect_folded_name("", "[no name]");
+}
+
 static void speedscope_is_by_thread_and_time(void **state)
 {
 	static const char expected[] =
@@ -156,13 +244,23 @@ static void pprof_totals(void **state)
 	assert_int_equal(total(message, 3), 53000000);
 	assert_string_equal(message->string_table[message->default_sample_type], "wall");
 	assert_int_equal(message->period, 5000000);
+	assert_string_equal(message->string_table[message->period_type->type], "cpu");
+	assert_string_equal(message->string_table[message->period_type->unit], "nanoseconds");
 	assert_int_equal(message->time_nanos, 1700000000000000000);
+	assert_int_equal(message->duration_nanos, 100000000);
+	assert_int_equal(message->n_comment, 2);
+	assert_string_equal(message->string_table[message->comment[0]], "app --fast");
+	assert_string_equal(message->string_table[message->comment[1]], "stillframe " SF_VERSION);
 	perftools__profiles__profile__free_unpacked(message, NULL);
 
 	message = decode(&cpu);
 	assert_int_equal(message->n_sample, 3);
 	assert_int_equal(total(message, 1), 20000000);
 	assert_string_equal(message->string_table[message->default_sample_type], "cpu");
+	perftools__profiles__profile__free_unpacked(message, NULL);
+
+	message = decode(&offcpu);
+	assert_string_equal(message->string_table[message->default_sample_type], "offcpu");
 	perftools__profiles__profile__free_unpacked(message, NULL);
 }
 
@@ -217,7 +315,44 @@ static void pprof_stacks_and_places(void **state)
 	assert_int_equal(message->mapping[0]->id, leaf->mapping_id);
 	assert_string_equal(message->string_table[message->mapping[0]->filename], "/bin/app");
 	assert_string_equal(message->string_table[message->mapping[0]->build_id], FAKE_MAIN_BUILD_ID);
-	assert_true(message->mapping[0]->memory_limit > 0x1100);
+	assert_int_equal(message->mapping[0]->memory_limit, 0x2000);
+	assert_true(message->mapping[0]->has_functions && message->mapping[0]->has_filenames &&
+		    message->mapping[0]->has_line_numbers && message->mapping[0]->has_inline_frames);
+	assert_string_equal(message->string_table[message->mapping[1]->filename], "/lib/libevil.so");
+	assert_string_equal(message->string_table[message->mapping[1]->build_id], "99");
+	assert_int_equal(message->mapping[1]->memory_limit, 0x2000);
+	perftools__profiles__profile__free_unpacked(message, NULL);
+}
+
+static void expect_function(const Perftools__Profiles__Profile *message, const char *name,
+			    const char *system_name, const char *file)
+{
+	for (size_t i = 0; i < message->n_function; i++) {
+		const Perftools__Profiles__Function *function = message->function[i];
+
+		if (strcmp(message->string_table[function->name], name) != 0)
+			continue;
+		assert_string_equal(message->string_table[function->system_name], system_name);
+		assert_string_equal(message->string_table[function->filename], file);
+		return;
+	}
+	fail_msg("no function is called %s", name);
+}
+
+static void pprof_functions(void **state)
+{
+	Perftools__Profiles__Profile *message = decode(&wall);
+	(void)state;
+
+	assert_int_equal(message->n_function, 7); /* all, and one for stacks without a frame */
+	expect_function(message, "compute(int)", "_Z7computei", "/src/app.c");
+	expect_function(message, "main", "main", "/src/app.c");
+	expect_function(message, "[futex]", "[futex]", "");
+	expect_function(message, "[no stack]", "", "");
+	perftools__profiles__profile__free_unpacked(message, NULL);
+
+	message = decode(&cpu);
+	assert_int_equal(message->n_function, 5); /* those that the samples name */
 	perftools__profiles__profile__free_unpacked(message, NULL);
 }
 
@@ -395,9 +530,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collapsed_is_sorted_microseconds),
 		cmocka_unit_test(clocks_and_threads_filter),
+		cmocka_unit_test(collapsed_keeps_characters_beyond_ascii),
+		cmocka_unit_test(collapsed_marks_the_innermost_frame_only),
+		cmocka_unit_test(collapsed_rounds_to_microseconds),
 		cmocka_unit_test(speedscope_is_by_thread_and_time),
 		cmocka_unit_test(pprof_totals),
 		cmocka_unit_test(pprof_stacks_and_places),
+		cmocka_unit_test(pprof_functions),
 		cmocka_unit_test(pprof_labels),
 		cmocka_unit_test(html_survives_hostile_names),
 		cmocka_unit_test(html_sums_and_losses),

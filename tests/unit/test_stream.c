@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frozen/inside.h"
 #include "frozen/walk.h"
 #include "stream/check.h"
 #include "stream/file.h"
@@ -118,6 +119,12 @@ static void sizes_must_agree(void **state)
 	assert_non_null(sf_stream_check(record, record->size));
 	record->size = SF_STREAM_MAX_RECORD + 8;
 	assert_non_null(sf_stream_check(record, record->size));
+	stream_note(&built, "more text than the record needs to be large enough");
+	record = stream_last(&built);
+	((struct sf_stream_note *)record)->size = 1;
+	assert_null(check_last());
+	record->size -= 4; /* no multiple of 8 */
+	assert_non_null(sf_stream_check(record, record->size));
 }
 
 static void unknown_types_are_fine(void **state)
@@ -141,6 +148,19 @@ static void unknown_types_are_fine(void **state)
 		((struct type *)stream_last(&built))->field = (value);                             \
 		if (!check_last())                                                                 \
 			fail_msg("passes: " #type "." #field " = " #value);                        \
+	} while (0)
+
+/* The largest number that is let through, and the next one, in the last record, which was good. */
+#define BOUND(make, type, field, limit)                                                            \
+	do {                                                                                       \
+		stream_start(&built);                                                              \
+		make;                                                                              \
+		((struct type *)stream_last(&built))->field = (limit);                             \
+		if (check_last())                                                                  \
+			fail_msg("refused: " #type "." #field " = " #limit);                       \
+		((struct type *)stream_last(&built))->field++;                                     \
+		if (!check_last())                                                                 \
+			fail_msg("passes: " #type "." #field " = " #limit " + 1");                 \
 	} while (0)
 
 static void counts_and_enums_are_bounded(void **state)
@@ -198,6 +218,75 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(PLACE, sf_stream_place, text_size, UINT32_MAX);
 	SPOIL(PLACE, sf_stream_place, functions[1].file_size, 10);
 	SPOIL(PLACE, sf_stream_place, functions[0].name_size, UINT16_MAX);
+}
+
+#define MAX_NS (UINT64_C(1) << 61)
+
+/* Every time of every record: sums of a few of them must not overflow. */
+static void each_time_is_bounded(void **state)
+{
+	(void)state;
+	BOUND(PROCESS, sf_stream_process, time_ns, MAX_NS);
+	BOUND(PROCESS, sf_stream_process, unix_ns, INT64_MAX);
+	BOUND(PROCESS, sf_stream_process, rate_mhz, INT64_MAX);
+	BOUND(PROCESS, sf_stream_process, blocked_rate_mhz, INT64_MAX);
+	BOUND(THREAD, sf_stream_thread, time_ns, MAX_NS);
+	BOUND(stream_thread_end(&built, 1, 1, 1), sf_stream_thread_end, time_ns, MAX_NS);
+	BOUND(stream_thread_end(&built, 1, 1, 1), sf_stream_thread_end, cpu_ns, MAX_NS);
+	BOUND(SAMPLE, sf_stream_sample, time_ns, MAX_NS);
+	BOUND(SAMPLE, sf_stream_sample, cpu_ns, MAX_NS);
+	BOUND(SAMPLE, sf_stream_sample, wall_ns, MAX_NS);
+	BOUND(SAMPLE, sf_stream_sample, hold_ns, MAX_NS);
+#define AGAIN stream_again(&built, 1, 1, 1)
+	BOUND(AGAIN, sf_stream_again, time_ns, MAX_NS);
+	BOUND(AGAIN, sf_stream_again, cpu_ns, MAX_NS);
+	BOUND(AGAIN, sf_stream_again, wall_ns, MAX_NS);
+	SPOIL(AGAIN, sf_stream_again, serial, 0);
+#define LOSS stream_loss(&built, 0, 0, 1)
+	BOUND(LOSS, sf_stream_loss, cpu_ns, MAX_NS);
+	BOUND(LOSS, sf_stream_loss, wall_ns, MAX_NS);
+	BOUND(stream_end(&built, 1, 0), sf_stream_end, time_ns, MAX_NS);
+	BOUND(stream_end(&built, 1, 0), sf_stream_end, agent_cpu_ns, MAX_NS);
+}
+
+/* The last value of each list, and the smallest numbers there are. */
+static void each_list_is_bounded(void **state)
+{
+	(void)state;
+	BOUND(PROCESS, sf_stream_process, walk, SF_INSIDE_HANDLER);
+	BOUND(SAMPLE, sf_stream_sample, state, SF_N_STATES - 1);
+	BOUND(SAMPLE, sf_stream_sample, end, SF_N_ENDS - 1);
+	BOUND(SAMPLE, sf_stream_sample, frames[0].via, SF_N_VIAS - 1);
+	BOUND(SAMPLE, sf_stream_sample, frames[2].via, SF_N_VIAS - 1);
+	BOUND(SAMPLE, sf_stream_sample, syscall, INT16_MAX);
+	BOUND(LOSS, sf_stream_loss, cause, SF_N_LOSSES - 1);
+	BOUND(IMAGE, sf_stream_image, build_id_size, 32);
+	SPOIL(SAMPLE, sf_stream_sample, frames[0].kind, SF_KIND_WAIT);
+	SPOIL(SAMPLE, sf_stream_sample, syscall, SF_SYSCALL_FAULT - 1);
+	SPOIL(PROCESS, sf_stream_process, parent, -1);
+	SPOIL(THREAD, sf_stream_thread, tid, -1);
+	stream_start(&built);
+	SAMPLE;
+	((struct sf_stream_sample *)stream_last(&built))->syscall = SF_SYSCALL_FAULT;
+	assert_null(check_last());
+	stream_start(&built);
+	PROCESS;
+	((struct sf_stream_process *)stream_last(&built))->parent = 0;
+	assert_null(check_last());
+}
+
+/* Two texts in one record: each fits alone, both together do not. */
+static void texts_share_their_room(void **state)
+{
+	(void)state;
+	SPOIL(stream_label(&built, 1, "key", "value"), sf_stream_label, value_size, 6);
+	SPOIL(stream_label(&built, 1, "key", "value"), sf_stream_label, key_size, 4);
+	SPOIL(stream_process(&built, 1, "12345678", "12345678"), sf_stream_process, name_size, 9);
+	SPOIL(stream_process(&built, 1, "12345678", "12345678"), sf_stream_process, command_size, 9);
+	SPOIL(stream_image(&built, 1, "/2345678", "1234", 4), sf_stream_image, path_size, 9);
+	SPOIL(stream_image(&built, 1, "/2345678", "1234", 4), sf_stream_image, note_size, 1);
+	SPOIL(PLACE, sf_stream_place, functions[1].linkage_size, UINT16_MAX);
+	SPOIL(PLACE, sf_stream_place, functions[1].name_size, UINT16_MAX);
 }
 
 /* A record with room for more frames than any walk yields. */
@@ -354,6 +443,9 @@ int main(void)
 		cmocka_unit_test(sizes_must_agree),
 		cmocka_unit_test(unknown_types_are_fine),
 		cmocka_unit_test(counts_and_enums_are_bounded),
+		cmocka_unit_test(each_time_is_bounded),
+		cmocka_unit_test(each_list_is_bounded),
+		cmocka_unit_test(texts_share_their_room),
 		cmocka_unit_test(no_stack_is_deeper_than_can_be),
 		cmocka_unit_test_setup_teardown(a_file_may_be_cut_at_every_byte, make_path, remove_path),
 		cmocka_unit_test_setup_teardown(a_header_may_be_cut_or_wrong, make_path, remove_path),

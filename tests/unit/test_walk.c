@@ -308,6 +308,7 @@ static void an_expression_ends_with_its_table(void **state)
 	struct sf_rules rules = simple_rules(RSP, 8, -8);
 	(void)state;
 
+	table_expression(&app, SF_HOW_EXPRESSION, rsp_plus_8, sizeof(rsp_plus_8)); /* before it */
 	rules.cfa = table_expression(&app, SF_HOW_EXPRESSION, rsp_plus_8, sizeof(rsp_plus_8));
 	table_row(&app, 0x600, &rules);
 	table_finish(&app);

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The accounts of a thread that is watched from outside: every nanosecond of its life and of its CPU time is in one sample, once.
+ * The kernel's counts and words are replaced (--wrap), and so is the clock.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "capture/take.h"
+#include "capture/thread.h"
+#include "os/clock.h"
+
+#define MS UINT64_C(1000000)
+#define PERIOD (10 * MS)
+
+static struct sf_task_run run;
+static struct sf_task_look look;
+static bool is_gone, is_unseen;
+static uint64_t now_ns;
+static unsigned n_looks, n_closed;
+
+bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
+void __wrap_sf_task_close(struct sf_task *task);
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+uint64_t __wrap_sf_now_ns(void);
+
+bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
+{
+	*ret = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	return true;
+}
+
+void __wrap_sf_task_close(struct sf_task *task)
+{
+	(void)task;
+	n_closed++;
+}
+
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
+{
+	(void)pid, (void)tid;
+	strcpy(ret, "worker");
+	return true;
+}
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = run;
+	return !is_gone;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	n_looks++;
+	*ret = look;
+	return !is_unseen;
+}
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return now_ns;
+}
+
+static struct sf_thread *thread;
+
+/* Came into sight at 1 s with 100 ms of CPU time and 20 ms of waits behind it, asleep. */
+static int set_up(void **state)
+{
+	(void)state;
+	is_gone = is_unseen = false;
+	n_looks = n_closed = 0;
+	now_ns = 1000 * MS;
+	run = (struct sf_task_run){ .cpu_ns = 100 * MS, .wait_ns = 20 * MS, .switches = 5 };
+	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED };
+	thread = sf_thread_create(3, 40, 41, 1000 * MS);
+	return thread ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_thread_destroy(thread);
+	return 0;
+}
+
+/* The next look, so much later: the thread has used so much CPU time since, and does this. */
+static void look_after(uint64_t ms, uint64_t cpu_ms, enum sf_state state)
+{
+	now_ns += ms * MS;
+	run.cpu_ns += cpu_ms * MS;
+	run.switches += cpu_ms != 0;
+	look.state = (uint8_t)state;
+	assert_true(sf_thread_look(thread, now_ns));
+}
+
+static void expect(struct sf_weight weight, uint64_t cpu_ms, uint64_t wall_ms, uint32_t ticks)
+{
+	assert_int_equal(weight.cpu_ns, cpu_ms * MS);
+	assert_int_equal(weight.wall_ns, wall_ms * MS);
+	assert_int_equal(weight.ticks, ticks);
+}
+
+static void a_new_thread_has_empty_accounts(void **state)
+{
+	(void)state;
+	assert_int_equal(thread->serial, 3);
+	assert_int_equal(thread->task.pid, 40);
+	assert_int_equal(thread->task.tid, 41);
+	assert_string_equal(thread->name, "worker");
+	assert_int_equal(thread->cpu, -1);
+	assert_int_equal(thread->want, SF_TAKE_FIRST);
+	assert_int_equal(thread->first_cpu_ns, 100 * MS);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 0, 0, 1);
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);
+}
+
+static void one_that_is_gone_is_none(void **state)
+{
+	(void)state;
+	is_gone = true;
+	assert_null(sf_thread_create(1, 40, 41, 0));
+	assert_int_equal(n_closed, 1);
+	is_gone = false;
+	is_unseen = true;
+	assert_null(sf_thread_create(1, 40, 41, 0));
+	assert_int_equal(n_closed, 2);
+}
+
+/* The time between two looks is spent in what was seen at the second one, if it ran in between. */
+static void time_goes_to_what_was_seen(void **state)
+{
+	(void)state;
+	look_after(30, 0, SF_STATE_BLOCKED);
+	look_after(10, 10, SF_STATE_RUNNING);
+	look_after(20, 15, SF_STATE_RUNNING);
+	look_after(5, 1, SF_STATE_BLOCKED);
+	assert_int_equal(thread->asleep_ns, 35 * MS);
+	assert_int_equal(thread->awake_ns, 30 * MS);
+	assert_int_equal(thread->cpu_ns, 26 * MS);
+	assert_int_equal(thread->looked_ns, now_ns);
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 35, 4);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 26, 30, 3);
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 0, 0, 1);
+}
+
+/* One that sleeps on is not looked at again, and its sample can be extended. */
+static void a_sleep_is_looked_at_once(void **state)
+{
+	(void)state;
+	thread->sampled = true;
+	n_looks = 0;
+	for (unsigned i = 1; i <= 300; i++) {
+		look_after(1, 0, SF_STATE_RUNNING); /* which nobody sees: it has not run */
+		assert_int_equal(thread->n_same, i < UINT8_MAX ? i : UINT8_MAX);
+	}
+	assert_int_equal(n_looks, 0);
+	assert_true(thread->sampled);
+	assert_int_equal(thread->asleep_ns, 300 * MS);
+	run.switches++; /* it ran, for less than the kernel counts */
+	look_after(1, 0, SF_STATE_BLOCKED);
+	assert_int_equal(n_looks, 1);
+	assert_int_equal(thread->n_same, 0);
+	assert_false(thread->sampled);
+	thread->sampled = true;
+	run.cpu_ns += MS; /* CPU time alone says so too */
+	look_after(1, 0, SF_STATE_BLOCKED);
+	assert_int_equal(n_looks, 2);
+	assert_false(thread->sampled);
+}
+
+static void one_that_runs_is_looked_at_each_time(void **state)
+{
+	(void)state;
+	look_after(1, 1, SF_STATE_RUNNING);
+	n_looks = 0;
+	look_after(1, 0, SF_STATE_RUNNING);
+	look_after(1, 0, SF_STATE_BLOCKED);
+	assert_int_equal(n_looks, 2);
+}
+
+/*
+ * A bursty sleeper at a low rate: it was seen asleep at each look, and used CPU time in between. What its sample has of CPU
+ * time is taken from the time asleep, so that elapsed time is as long as its life.
+ */
+static void cpu_time_is_paid_from_the_time_asleep(void **state)
+{
+	struct sf_weight awake, asleep;
+	(void)state;
+
+	for (unsigned i = 0; i < 10; i++)
+		look_after(10, 4, SF_STATE_BLOCKED);
+	awake = sf_thread_take_awake(thread, true, PERIOD);
+	asleep = sf_thread_take_asleep(thread, PERIOD);
+	expect(awake, 40, 40, 4);
+	expect(asleep, 0, 60, 6);
+	assert_int_equal(thread->awake_ns, 0);
+	assert_int_equal(thread->asleep_ns, 0);
+}
+
+/* Where the time asleep has been given to a sample already, it is taken from the time awake to come. */
+static void what_is_left_is_owed(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 10; i++)
+		look_after(10, 4, SF_STATE_BLOCKED);
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 100, 10);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 40, 40, 4);
+	assert_int_equal(thread->awake_ns, -40 * (int64_t)MS);
+	look_after(60, 60, SF_STATE_RUNNING);
+	assert_int_equal(thread->awake_ns, 20 * (int64_t)MS);
+	look_after(40, 0, SF_STATE_BLOCKED);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 60, 60, 6);
+	assert_int_equal(thread->awake_ns + thread->asleep_ns, 0);
+	/* 100 and 40, 60: 200 ms of its life, which was as long. */
+	assert_int_equal(now_ns, 1000 * MS + 200 * MS);
+}
+
+/* Only as much is borrowed as there is. */
+static void a_debt_is_no_sleep(void **state)
+{
+	(void)state;
+	look_after(3, 10, SF_STATE_BLOCKED);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 10, 10, 1);
+	assert_int_equal(thread->asleep_ns, 0);
+	assert_int_equal(thread->awake_ns, -7 * (int64_t)MS);
+	thread->asleep_ns = -(int64_t)MS; /* below zero it is nothing to give, and is kept */
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);
+	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
+	thread->cpu_ns = MS;
+	sf_thread_take_awake(thread, true, PERIOD);
+	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
+}
+
+/* A sample of a thread that waits for a CPU takes its time awake, and leaves its CPU time. */
+static void a_waiting_sample_leaves_the_cpu_time(void **state)
+{
+	(void)state;
+	look_after(30, 5, SF_STATE_RUNNING);
+	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 30, 3);
+	assert_int_equal(thread->cpu_ns, 5 * MS);
+	look_after(10, 5, SF_STATE_RUNNING);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 10, 10, 1);
+}
+
+/* What rounding leaves over goes to the next sample of the same kind, each kind by itself. */
+static void ticks_add_up(void **state)
+{
+	uint32_t awake = 0, asleep = 0;
+	(void)state;
+
+	for (unsigned i = 0; i < 20; i++) {
+		look_after(14, 14, SF_STATE_RUNNING);
+		awake += sf_thread_take_awake(thread, true, PERIOD).ticks;
+		look_after(16, 1, SF_STATE_BLOCKED);
+		thread->cpu_ns = 0;
+		asleep += sf_thread_take_asleep(thread, PERIOD).ticks;
+	}
+	assert_int_equal(awake, 28);
+	assert_int_equal(asleep, 32);
+}
+
+/* Another thread has executed a program and has this one's id since: its count is its own, and nothing is negative. */
+static void a_count_that_falls_is_another_thread_s(void **state)
+{
+	(void)state;
+	look_after(10, 30, SF_STATE_RUNNING);
+	run.cpu_ns = 2 * MS;
+	look_after(10, 0, SF_STATE_RUNNING);
+	assert_int_equal(thread->cpu_ns, 30 * MS);
+	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 30 * MS);
+	look_after(10, 4, SF_STATE_RUNNING);
+	assert_int_equal(thread->cpu_ns, 34 * MS);
+	assert_int_equal(thread->run.cpu_ns - thread->first_cpu_ns, 34 * MS);
+}
+
+static void the_end_is_seen(void **state)
+{
+	(void)state;
+	is_gone = true;
+	assert_false(sf_thread_look(thread, now_ns + MS));
+	is_gone = false;
+	is_unseen = true;
+	run.switches++;
+	assert_false(sf_thread_look(thread, now_ns + MS));
+}
+
+/*
+ * Held at a tick at 2 s, looked at so long after it (before it: below zero), stood 1 ms after the tick, after a wait of so
+ * many nanoseconds. Whether it was on a CPU at the tick.
+ */
+static bool settled(int64_t looked_ns, uint64_t waited_ns)
+{
+	thread->tick_ns = 2000 * MS;
+	thread->looked_ns = thread->tick_ns + (uint64_t)looked_ns;
+	run.wait_ns += waited_ns;
+	return sf_thread_settle(thread, thread->tick_ns + MS);
+}
+
+static void a_wait_since_before_the_tick_is_no_cpu(void **state)
+{
+	(void)state;
+	assert_true(settled(0, 0));
+	assert_true(settled(0, 5));                /* it woke, or gave its CPU away, since */
+	assert_true(settled(0, MS));               /* since the tick: we came to its CPU */
+	assert_true(settled(0, MS + 20000));       /* about then */
+	assert_false(settled(0, MS + 20001));
+	assert_false(settled(0, 100 * MS));
+}
+
+/* What began after the thread was looked at is our making, too; what was under way then is not. */
+static void a_wait_since_before_the_look_is_no_cpu(void **state)
+{
+	(void)state;
+	assert_true(settled(-50000, MS + 50000));
+	assert_false(settled(-50000, MS + 50001));
+	assert_true(settled(500000, 500000));
+	assert_false(settled(500000, 500001));
+	assert_true(settled(500000, 980000));      /* about the tick */
+	assert_false(settled(500000, 979999));
+	assert_true(settled(500000, MS + 20000));
+	assert_false(settled(500000, MS + 20001));
+}
+
+/* Its counts are read again, so that its sample has all CPU time up to where it stands. */
+static void settling_counts(void **state)
+{
+	(void)state;
+	run.cpu_ns += 8 * MS;
+	settled(0, 0);
+	assert_int_equal(thread->cpu_ns, 8 * MS);
+	assert_int_equal(thread->run.cpu_ns, 108 * MS);
+	is_gone = true;
+	run.cpu_ns += 8 * MS;
+	assert_true(settled(0, 100 * MS));
+	assert_int_equal(thread->cpu_ns, 8 * MS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_new_thread_has_empty_accounts),
+		TEST(one_that_is_gone_is_none),
+		TEST(time_goes_to_what_was_seen),
+		TEST(a_sleep_is_looked_at_once),
+		TEST(one_that_runs_is_looked_at_each_time),
+		TEST(cpu_time_is_paid_from_the_time_asleep),
+		TEST(what_is_left_is_owed),
+		TEST(a_debt_is_no_sleep),
+		TEST(a_waiting_sample_leaves_the_cpu_time),
+		TEST(ticks_add_up),
+		TEST(a_count_that_falls_is_another_thread_s),
+		TEST(the_end_is_seen),
+		TEST(a_wait_since_before_the_tick_is_no_cpu),
+		TEST(a_wait_since_before_the_look_is_no_cpu),
+		TEST(settling_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
