@@ -1,0 +1,761 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes and threads that an engine watches from outside, on a system that is made up: what comes into sight and goes,
+ * and the CPU time that ends in no sample. All of /proc, our own clock and the relay are replaced (--wrap).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "capture/watch.h"
+#include "frozen/raw.h"
+
+#define MS UINT64_C(1000000)
+#define MAX 16
+
+/* --- the system --- */
+
+static struct fake_process {
+	int32_t  pid, parent;        /* pid 0: none */
+	bool     has_ended;
+	uint64_t cpu_ns, children_ns, started, code;
+	uint32_t n_threads;          /* 0: as many as there are */
+} processes[MAX];
+
+static struct fake_thread {
+	int32_t  pid, tid;           /* tid 0: none */
+	char     name[SF_TASK_NAME];
+	uint64_t cpu_ns;
+} threads[MAX];
+
+static uint64_t own_cpu_ns, scan_cost_ns;
+static char told[4096];
+
+static struct fake_process *process_of(int32_t pid)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (processes[i].pid == pid && !processes[i].has_ended)
+			return &processes[i];
+	}
+	return NULL;
+}
+
+static struct fake_thread *thread_of(int32_t tid)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (threads[i].tid == tid)
+			return &threads[i];
+	}
+	return NULL;
+}
+
+static struct fake_process *add_process(int32_t pid, int32_t parent, uint64_t cpu_ns)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (processes[i].pid)
+			continue;
+		processes[i] = (struct fake_process){ .pid = pid, .parent = parent, .cpu_ns = cpu_ns,
+						      .started = (uint64_t)pid, .code = 1 };
+		return &processes[i];
+	}
+	return NULL;
+}
+
+static struct fake_thread *add_thread(int32_t pid, int32_t tid, const char *name, uint64_t cpu_ns)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (threads[i].tid)
+			continue;
+		threads[i] = (struct fake_thread){ .pid = pid, .tid = tid, .cpu_ns = cpu_ns };
+		strcpy(threads[i].name, name);
+		return &threads[i];
+	}
+	return NULL;
+}
+
+/* A thread runs: its CPU time is its process's, too. */
+static void run(int32_t tid, uint64_t ns)
+{
+	struct fake_thread *thread = thread_of(tid);
+
+	thread->cpu_ns += ns;
+	process_of(thread->pid)->cpu_ns += ns;
+}
+
+static void end_thread(int32_t tid)
+{
+	thread_of(tid)->tid = 0;
+}
+
+static void end_process(int32_t pid)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (threads[i].pid == pid)
+			threads[i].tid = 0;
+	}
+	process_of(pid)->has_ended = true;
+}
+
+bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret);
+bool __wrap_sf_process_descendants(struct sf_ids *parents);
+bool __wrap_sf_process_cpu(int32_t pid, uint64_t *ns_ret);
+uint64_t __wrap_sf_process_children_cpu(int32_t pid);
+bool __wrap_sf_process_program(int32_t pid, struct sf_program *ret);
+int32_t __wrap_sf_process_parent(int32_t pid);
+bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
+void __wrap_sf_task_close(struct sf_task *task);
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+uint64_t __wrap_sf_raw_thread_cpu_ns(void);
+
+bool __wrap_sf_process_threads(int32_t pid, struct sf_ids *ret)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (threads[i].tid && threads[i].pid == pid)
+			assert_true(sf_vec_push(&ret->ids, threads[i].tid));
+	}
+	return process_of(pid);
+}
+
+static bool is_among(const struct sf_ids *ids, int32_t pid)
+{
+	for (size_t i = 0; i < ids->ids.n; i++) {
+		if (ids->ids.items[i] == pid)
+			return true;
+	}
+	return false;
+}
+
+bool __wrap_sf_process_descendants(struct sf_ids *parents)
+{
+	for (unsigned i = 0; i < MAX; i++) {
+		if (processes[i].pid && !processes[i].has_ended && is_among(parents, processes[i].parent) &&
+		    !is_among(parents, processes[i].pid))
+			assert_true(sf_vec_push(&parents->ids, processes[i].pid));
+	}
+	return true;
+}
+
+bool __wrap_sf_process_cpu(int32_t pid, uint64_t *ns_ret)
+{
+	const struct fake_process *process = process_of(pid);
+
+	if (process)
+		*ns_ret = process->cpu_ns;
+	return process;
+}
+
+uint64_t __wrap_sf_process_children_cpu(int32_t pid)
+{
+	const struct fake_process *process = process_of(pid);
+
+	return process ? process->children_ns : 0;
+}
+
+bool __wrap_sf_process_program(int32_t pid, struct sf_program *ret)
+{
+	const struct fake_process *process = process_of(pid);
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < MAX; i++)
+		n += threads[i].tid && threads[i].pid == pid;
+	if (process)
+		*ret = (struct sf_program){ .started = process->started, .code = process->code,
+					    .n_threads = process->n_threads ? process->n_threads : n };
+	own_cpu_ns += scan_cost_ns;
+	return process;
+}
+
+int32_t __wrap_sf_process_parent(int32_t pid)
+{
+	return process_of(pid) ? process_of(pid)->parent : 0;
+}
+
+bool __wrap_sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
+{
+	*ret = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	return thread_of(tid);
+}
+
+void __wrap_sf_task_close(struct sf_task *task)
+{
+	(void)task;
+}
+
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
+{
+	const struct fake_thread *thread = thread_of(tid);
+
+	(void)pid;
+	if (thread)
+		memcpy(ret, thread->name, SF_TASK_NAME);
+	return thread;
+}
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	const struct fake_thread *thread = thread_of(task->tid);
+
+	if (thread)
+		*ret = (struct sf_task_run){ .cpu_ns = thread->cpu_ns, .switches = thread->cpu_ns };
+	return thread;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING };
+	return thread_of(task->tid);
+}
+
+uint64_t __wrap_sf_raw_thread_cpu_ns(void)
+{
+	return own_cpu_ns;
+}
+
+/* --- the relay --- */
+
+void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
+void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight);
+
+static __attribute__((format(printf, 1, 2))) void tell(const char *format, ...)
+{
+	const size_t n = strlen(told);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(told + n, sizeof(told) - n, format, arguments);
+	va_end(arguments);
+}
+
+void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
+{
+	(void)relay;
+	tell("process %d of %d\n", pid, parent);
+}
+
+void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)
+{
+	(void)relay, (void)time_ns;
+	tell("thread %u: %d %s\n", thread->serial, thread->task.tid, thread->name);
+}
+
+void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
+{
+	(void)relay, (void)time_ns;
+	tell("end %u: %llu us\n", thread->serial,
+	     (unsigned long long)(thread->run.cpu_ns - thread->first_cpu_ns) / 1000);
+	sf_thread_destroy(thread);
+}
+
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight)
+{
+	(void)relay;
+	tell("%s %u: cpu %llu us, wall %llu us, %u ticks\n", cause == SF_LOSS_GONE ? "gone" : "unseen",
+	     thread ? thread->serial : 0, (unsigned long long)weight->cpu_ns / 1000,
+	     (unsigned long long)weight->wall_ns / 1000, weight->ticks);
+	assert_true(cause == SF_LOSS_GONE || cause == SF_LOSS_UNSEEN);
+}
+
+static void expect(const char *expected)
+{
+	assert_string_equal(told, expected);
+	told[0] = 0;
+}
+
+/* --- the watch --- */
+
+static struct sf_capture_options options;
+static struct sf_watch watch;
+static uint64_t now_ns;
+
+/* Process 40 of 1, with thread 40, 100 times a second. */
+static int set_up(void **state)
+{
+	(void)state;
+	memset(processes, 0, sizeof(processes));
+	memset(threads, 0, sizeof(threads));
+	memset(&watch, 0, sizeof(watch));
+	own_cpu_ns = scan_cost_ns = 0;
+	told[0] = 0;
+	now_ns = 1000 * MS;
+	options = (struct sf_capture_options){ .pid = 40, .rate_mhz = 100000 };
+	add_process(40, 1, 0);
+	add_thread(40, 40, "main", 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_watch_end(&watch, now_ns);
+	sf_watch_close(&watch);
+	return 0;
+}
+
+static void open_watch(void)
+{
+	struct sf_error err = { 0 };
+
+	if (!sf_watch_open(&watch, &options, &err))
+		fail_msg("%s", err.text);
+	assert_true(sf_watch_scan(&watch, now_ns));
+	told[0] = 0;
+}
+
+/* So much later; every scan is due by then. */
+static bool scan_after(uint64_t ms)
+{
+	now_ns += ms * MS;
+	return sf_watch_scan(&watch, now_ns);
+}
+
+static void look_at(int32_t tid)
+{
+	assert_true(sf_thread_look(sf_watch_find(&watch, tid), now_ns));
+}
+
+static void what_comes_and_goes_is_told(void **state)
+{
+	struct sf_error err;
+	(void)state;
+
+	assert_true(sf_watch_open(&watch, &options, &err));
+	assert_true(sf_watch_scan(&watch, now_ns));
+	expect("process 40 of 0\nthread 1: 40 main\n");
+	add_thread(40, 43, "b", 0);
+	add_thread(40, 42, "a", 0);
+	assert_true(scan_after(100));
+	expect("thread 2: 43 b\nthread 3: 42 a\n");
+	end_thread(43);
+	assert_true(scan_after(100));
+	expect("end 2: 0 us\n");
+	end_process(40);
+	assert_false(scan_after(100));
+	expect("end 3: 0 us\nend 1: 0 us\n");
+}
+
+static void threads_are_found_by_id(void **state)
+{
+	static const int32_t tids[] = { 70, 45, 60, 41, 99 };
+	(void)state;
+
+	for (unsigned i = 0; i < 5; i++)
+		add_thread(40, tids[i], "x", 0);
+	open_watch();
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(sf_watch_find(&watch, tids[i])->task.tid, tids[i]);
+	assert_int_equal(sf_watch_find(&watch, 40)->task.tid, 40);
+	assert_null(sf_watch_find(&watch, 39));
+	assert_null(sf_watch_find(&watch, 46));
+	assert_null(sf_watch_find(&watch, 100));
+	end_thread(60);
+	add_thread(40, 44, "y", 0);
+	scan_after(100);
+	assert_null(sf_watch_find(&watch, 60));
+	assert_int_equal(sf_watch_find(&watch, 44)->task.tid, 44);
+	assert_int_equal(sf_watch_find(&watch, 99)->task.tid, 99);
+}
+
+/* --- CPU time that ends in no sample --- */
+
+/* What a thread used since its last sample is lost with it, and said to be. */
+static void a_thread_that_ends_after_its_last_sample(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 70 * MS); /* used before it came into sight: no loss of ours */
+	open_watch();
+	now_ns += 20 * MS;
+	run(41, 14 * MS);
+	look_at(41);
+	sf_thread_take_awake(sf_watch_find(&watch, 41), true, 10 * MS);
+	now_ns += 30 * MS;
+	run(41, 25 * MS);
+	look_at(41);
+	end_thread(41);
+	scan_after(0);
+	scan_after(100);
+	expect("gone 2: cpu 25000 us, wall 30000 us, 3 ticks\nend 2: 39000 us\n");
+}
+
+/* Its counts are read once more, if they still are there. */
+static void the_last_counts_are_read(void **state)
+{
+	(void)state;
+	open_watch();
+	run(40, 8 * MS);
+	sf_watch_end(&watch, now_ns);
+	expect("gone 1: cpu 8000 us, wall 0 us, 1 ticks\nend 1: 8000 us\n");
+}
+
+static void less_than_a_tick_is_lost_too(void **state)
+{
+	(void)state;
+	open_watch();
+	run(40, 4 * MS);
+	look_at(40);
+	sf_watch_find(&watch, 40)->awake_ns = -5;
+	sf_watch_end(&watch, now_ns);
+	expect("gone 1: cpu 4000 us, wall 0 us, 0 ticks\nend 1: 4000 us\n");
+}
+
+/* A thread that was about to be held has a tick in any case. */
+static void a_tick_under_way_is_lost(void **state)
+{
+	(void)state;
+	open_watch();
+	run(40, 4 * MS);
+	sf_watch_find(&watch, 40)->asked = true;
+	sf_watch_end(&watch, now_ns);
+	expect("gone 1: cpu 4000 us, wall 0 us, 1 ticks\nend 1: 4000 us\n");
+	sf_watch_close(&watch);
+	memset(&watch, 0, sizeof(watch));
+	open_watch();
+	run(40, 25 * MS);
+	sf_watch_find(&watch, 40)->asked = true;
+	sf_watch_end(&watch, now_ns);
+	expect("gone 1: cpu 25000 us, wall 0 us, 3 ticks\nend 1: 25000 us\n");
+}
+
+/* CPU time before the start is none of the recording's, neither a thread's nor a process's. */
+static void time_before_the_start_does_not_count(void **state)
+{
+	(void)state;
+	process_of(40)->cpu_ns = 3600 * MS;
+	thread_of(40)->cpu_ns = 3000 * MS;
+	open_watch();
+	process_of(40)->cpu_ns += 320 * MS; /* of threads that came and went between two scans */
+	scan_after(100);
+	end_process(40);
+	scan_after(100);
+	expect("end 1: 0 us\nunseen 0: cpu 320000 us, wall 0 us, 32 ticks\n");
+}
+
+/* What watched threads used is not unseen: of those that are there, and of those that have ended. */
+static void what_was_seen_is_not_unseen(void **state)
+{
+	(void)state;
+	process_of(40)->cpu_ns = 500 * MS;
+	thread_of(40)->cpu_ns = 200 * MS;
+	add_thread(40, 41, "b", 300 * MS);
+	open_watch();
+	run(40, 50 * MS);
+	run(41, 70 * MS);
+	look_at(40);
+	look_at(41);
+	sf_watch_find(&watch, 40)->cpu_ns = sf_watch_find(&watch, 41)->cpu_ns = 0; /* in samples */
+	end_thread(41);
+	scan_after(100);
+	process_of(40)->cpu_ns += 30 * MS;
+	scan_after(100);
+	sf_watch_end(&watch, now_ns);
+	expect("end 2: 70000 us\nend 1: 50000 us\nunseen 0: cpu 30000 us, wall 0 us, 3 ticks\n");
+}
+
+static void a_millisecond_is_no_loss(void **state)
+{
+	(void)state;
+	open_watch();
+	process_of(40)->cpu_ns += MS;
+	sf_watch_end(&watch, now_ns);
+	expect("end 1: 0 us\n");
+	sf_watch_close(&watch);
+	memset(&watch, 0, sizeof(watch));
+	open_watch();
+	process_of(40)->cpu_ns += MS + 1000;
+	sf_watch_end(&watch, now_ns);
+	expect("end 1: 0 us\nunseen 0: cpu 1001 us, wall 0 us, 0 ticks\n");
+}
+
+/* A process that has ended is not there to be read: its last scan counts. */
+static void the_last_scan_of_a_process_counts(void **state)
+{
+	(void)state;
+	open_watch();
+	process_of(40)->cpu_ns += 40 * MS;
+	scan_after(20);
+	process_of(40)->cpu_ns += 40 * MS;
+	end_process(40);
+	scan_after(20);
+	expect("end 1: 0 us\nunseen 0: cpu 40000 us, wall 0 us, 4 ticks\n");
+}
+
+/* --- names --- */
+
+static void only_threads_with_the_name_are_watched(void **state)
+{
+	(void)state;
+	options.threads = "^b";
+	add_thread(40, 41, "b1", 0);
+	open_watch();
+	assert_false(sf_watch_find(&watch, 40)->watched);
+	assert_true(sf_watch_find(&watch, 41)->watched);
+	run(40, 20 * MS);
+	run(41, 30 * MS);
+	process_of(40)->cpu_ns += 500 * MS; /* nobody knows what those were called */
+	sf_watch_end(&watch, now_ns);
+	expect("gone 2: cpu 30000 us, wall 0 us, 3 ticks\nend 2: 30000 us\nend 1: 20000 us\n");
+}
+
+static void another_name_is_seen(void **state)
+{
+	(void)state;
+	options.threads = "^b";
+	open_watch();
+	strcpy(thread_of(40)->name, "both");
+	for (unsigned i = 0; i < 32; i++)
+		scan_after(20);
+	expect("thread 1: 40 both\n");
+	assert_true(sf_watch_find(&watch, 40)->watched);
+	strcpy(thread_of(40)->name, "other");
+	for (unsigned i = 0; i < 32; i++)
+		scan_after(20);
+	expect("thread 1: 40 other\n");
+	assert_false(sf_watch_find(&watch, 40)->watched);
+}
+
+static void a_bad_expression_is_refused(void **state)
+{
+	struct sf_error err = { 0 };
+	(void)state;
+
+	options.threads = "(";
+	assert_false(sf_watch_open(&watch, &options, &err));
+	assert_int_equal(err.code, SF_E_INPUT);
+	assert_non_null(strstr(err.text, "'('"));
+}
+
+/* --- processes --- */
+
+static void another_program_is_told(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	process_of(40)->cpu_ns += 60 * MS;
+	scan_after(20);
+	process_of(40)->code = 2;
+	end_thread(41); /* an exec ends all threads but one; here others came at once */
+	add_thread(40, 42, "c", 0);
+	scan_after(20);
+	expect("process 40 of 0\nthread 3: 42 c\nend 2: 0 us\n");
+	sf_watch_end(&watch, now_ns);
+	expect("end 3: 0 us\nend 1: 0 us\nunseen 0: cpu 60000 us, wall 0 us, 6 ticks\n"); /* from its first program */
+}
+
+static void a_reused_id_is_another_process(void **state)
+{
+	(void)state;
+	open_watch();
+	process_of(40)->started = 777;
+	assert_false(scan_after(20));
+	expect("end 1: 0 us\n");
+}
+
+static void children_are_followed(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	add_process(60, 50, 0);
+	add_thread(60, 60, "grandchild", 0);
+	add_process(70, 1, 0); /* nobody's of ours */
+	add_thread(70, 70, "other", 0);
+	scan_after(100);
+	expect("process 60 of 50\nprocess 50 of 40\nthread 2: 50 child\nthread 3: 60 grandchild\n");
+	end_process(50);
+	scan_after(100);
+	expect("end 2: 0 us\n");
+	end_process(40);
+	end_process(60);
+	assert_false(scan_after(100));
+}
+
+/* New children are looked for every 2 ms, and what was found is looked at in the same scan. */
+static void a_child_is_met_at_once(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	scan_after(1);
+	expect("");
+	scan_after(1);
+	expect("process 50 of 40\nthread 2: 50 child\n");
+}
+
+/* A thread's id that another process's thread has by now: the one ends, the other begins. */
+static void an_id_of_a_thread_is_used_again(void **state)
+{
+	(void)state;
+	options.children = true;
+	add_thread(40, 41, "b", 0);
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	open_watch();
+	scan_after(100);
+	told[0] = 0;
+	end_thread(41);
+	add_thread(50, 41, "again", 0);
+	scan_after(100);
+	expect("end 2: 0 us\n");
+	scan_after(100);
+	expect("thread 4: 41 again\n");
+}
+
+static void without_children_none_is_followed(void **state)
+{
+	(void)state;
+	open_watch();
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	process_of(40)->children_ns = 900 * MS;
+	scan_after(100);
+	sf_watch_end(&watch, now_ns);
+	expect("end 1: 0 us\n");
+}
+
+/* Children that came and went before anybody saw them: the first process's clock for those it waited for has their time. */
+static void unseen_children_are_counted(void **state)
+{
+	(void)state;
+	options.children = true;
+	process_of(40)->children_ns = 5000 * MS; /* before the start */
+	open_watch();
+	add_process(50, 40, 0);
+	add_thread(50, 50, "child", 0);
+	scan_after(100);
+	run(50, 300 * MS);
+	look_at(50);
+	sf_watch_find(&watch, 50)->cpu_ns = 0; /* in samples */
+	scan_after(100);
+	end_process(50);
+	scan_after(100);
+	process_of(40)->children_ns += 300 * MS + 80 * MS;
+	sf_watch_end(&watch, now_ns);
+	expect("process 50 of 40\nthread 2: 50 child\nend 2: 300000 us\nend 1: 0 us\n"
+	       "unseen 0: cpu 80000 us, wall 0 us, 8 ticks\n");
+}
+
+static void that_clock_s_steps_are_no_loss(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	process_of(40)->children_ns = 20 * MS;
+	sf_watch_end(&watch, now_ns);
+	expect("end 1: 0 us\n");
+	sf_watch_close(&watch);
+	memset(&watch, 0, sizeof(watch));
+	process_of(40)->children_ns = 0;
+	open_watch();
+	process_of(40)->children_ns = 20 * MS + 1;
+	sf_watch_end(&watch, now_ns);
+	expect("end 1: 0 us\nunseen 0: cpu 20000 us, wall 0 us, 2 ticks\n");
+}
+
+/* --- when --- */
+
+/* A thread in the place of another: their number is the same, and after 50 ms they are listed all the same. */
+static void a_replaced_thread_is_seen_after_a_while(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	end_thread(41);
+	add_thread(40, 42, "c", 0);
+	scan_after(49);
+	expect("");
+	scan_after(10);
+	expect("thread 3: 42 c\nend 2: 0 us\n");
+}
+
+/* One more is seen at the next scan, which is at most every 10 ms, and takes at most 1 % of a CPU. */
+static void scans_have_their_time(void **state)
+{
+	(void)state;
+	scan_cost_ns = 200000;
+	open_watch();
+	add_thread(40, 41, "b", 0);
+	scan_after(19);
+	expect("");
+	scan_after(1);
+	expect("thread 2: 41 b\n");
+	scan_cost_ns = 0;
+	scan_after(20);
+	add_thread(40, 42, "c", 0);
+	scan_after(9);
+	expect("");
+	scan_after(1);
+	expect("thread 3: 42 c\n");
+}
+
+/* The process's clock shows more than its threads' that were looked at. */
+static void a_thread_that_woke_unseen_is_noticed(void **state)
+{
+	(void)state;
+	process_of(40)->cpu_ns = 700 * MS; /* of threads that have ended, too */
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	sf_watch_looked_at_all(&watch);
+	assert_false(sf_watch_others_ran(&watch));
+	run(41, 500000);
+	assert_false(sf_watch_others_ran(&watch));
+	run(41, 1);
+	assert_true(sf_watch_others_ran(&watch));
+	look_at(41);
+	assert_false(sf_watch_others_ran(&watch)); /* its look explains it */
+	run(40, MS);
+	assert_true(sf_watch_others_ran(&watch));
+	sf_watch_looked_at_all(&watch);
+	assert_false(sf_watch_others_ran(&watch));
+	look_at(40); /* what its look explains is nobody else's from then on */
+	assert_false(sf_watch_others_ran(&watch));
+	run(41, 600000);
+	assert_true(sf_watch_others_ran(&watch));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_comes_and_goes_is_told),
+		TEST(threads_are_found_by_id),
+		TEST(a_thread_that_ends_after_its_last_sample),
+		TEST(the_last_counts_are_read),
+		TEST(less_than_a_tick_is_lost_too),
+		TEST(a_tick_under_way_is_lost),
+		TEST(time_before_the_start_does_not_count),
+		TEST(what_was_seen_is_not_unseen),
+		TEST(a_millisecond_is_no_loss),
+		TEST(the_last_scan_of_a_process_counts),
+		TEST(only_threads_with_the_name_are_watched),
+		TEST(another_name_is_seen),
+		TEST(a_bad_expression_is_refused),
+		TEST(another_program_is_told),
+		TEST(a_reused_id_is_another_process),
+		TEST(children_are_followed),
+		TEST(a_child_is_met_at_once),
+		TEST(an_id_of_a_thread_is_used_again),
+		TEST(without_children_none_is_followed),
+		TEST(unseen_children_are_counted),
+		TEST(that_clock_s_steps_are_no_loss),
+		TEST(a_replaced_thread_is_seen_after_a_while),
+		TEST(scans_have_their_time),
+		TEST(a_thread_that_woke_unseen_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
