@@ -215,27 +215,42 @@ static bool all_free(void)
 	return true;
 }
 
-/* Nothing rings any more; who stands is served, who was asked is waited for as long as ever. */
-static void wind_up(struct sf_sampler *sampler)
+/* Serves the threads that stand, and waits for those that were requested, until there are none, or until until_ns. */
+static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)
 {
-	struct sf_agent *agent = sampler->agent;
-	uint64_t now_ns = sf_raw_now_ns(), until_ns = now_ns + END_NS;
+	uint64_t now_ns = sf_raw_now_ns();
 
-	pause_or_resume(sampler, false, now_ns);
-	sf_agent_threads_disarm(agent->threads);
-	for (uint32_t i = 0; i < agent->threads->n; i++)
-		sf_look(agent, &agent->threads->all[i], now_ns);
 	while (now_ns < until_ns) {
 		uint32_t heard = sf_bell_rings(&sf_inside.bell);
 
-		sf_inside_serve(agent->workspace);
+		sf_inside_serve(sampler->agent->workspace);
 		sf_requests_settle(&sampler->requests, now_ns);
 		if (all_free() && !sampler->requests.n)
 			break;
 		sf_bell_wait(&sf_inside.bell, heard, now_ns + 1000000);
 		now_ns = sf_raw_now_ns();
 	}
-	sf_agent_threads_end(agent->threads, now_ns);
+}
+
+/*
+ * The clocks are closed, but a tick of theirs may still be on its way to a thread. So the handler is switched off before the
+ * accounts are closed, and threads that took a slot before they saw that are served: a thread looks at the mode once more
+ * when it has its slot (inside.c), and here the slots are looked at after the mode was set.
+ */
+static void wind_up(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint64_t now_ns = sf_raw_now_ns();
+
+	pause_or_resume(sampler, false, now_ns);
+	sf_agent_threads_disarm(agent->threads);
+	for (uint32_t i = 0; i < agent->threads->n; i++)
+		sf_look(agent, &agent->threads->all[i], now_ns);
+	serve_the_rest(sampler, now_ns + END_NS);
+	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_thread_fence(memory_order_seq_cst);
+	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
+	sf_agent_threads_end(agent->threads, sf_raw_now_ns());
 }
 
 static void *run(void *arg)

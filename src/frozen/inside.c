@@ -278,6 +278,16 @@ static uint32_t slot_hint(const struct tick *tick)
 	return sf_raw_cpu(&cpu) ? cpu : (uint32_t)tick->tid;
 }
 
+/*
+ * Looked at with a slot in hand, by a thread that was let through before: a sampler that ends sets the mode and then looks
+ * at the slots, so it sees the thread's, or the thread sees that.
+ */
+static bool is_over(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&sf_inside.mode, memory_order_relaxed) == SF_INSIDE_OFF;
+}
+
 static void serve_clock(struct tick *tick, const void *ucontext)
 {
 	struct sf_slot *slot;
@@ -285,8 +295,12 @@ static void serve_clock(struct tick *tick, const void *ucontext)
 	if (!is_wanted(tick))
 		return;
 	start(tick);
-	tick->weight = sf_weigh(tick->seat, tick->started_cpu_ns);
 	slot = sf_slot_claim(sf_inside.slots, sf_inside.n_slots, slot_hint(tick));
+	if (slot && is_over()) {
+		sf_slot_leave(slot);
+		return;
+	}
+	tick->weight = sf_weigh(tick->seat, tick->started_cpu_ns);
 	if (slot) {
 		fill(slot, tick, ucontext);
 		sample(slot, tick);

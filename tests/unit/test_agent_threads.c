@@ -124,6 +124,7 @@ static void *be_deaf(void *arg)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_barrier_wait(person->barrier);
 	burn_until_told(400000000, 4);
+	pthread_barrier_wait(person->barrier);
 	pthread_barrier_wait(person->barrier); /* stopped */
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return NULL;
@@ -143,6 +144,7 @@ static void deaf_with(const struct sf_agent_clock_kind *kind)
 	pthread_barrier_wait(&barrier);
 	pthread_barrier_wait(&barrier);
 	end();
+	pthread_barrier_wait(&barrier);
 	pthread_join(person.pthread, NULL);
 	counted = sampling_by_tid(&sampling, person.tid);
 	assert_non_null(counted);
@@ -163,6 +165,60 @@ static void deaf_threads_are_counted_when_asked(void **state)
 {
 	(void)state;
 	deaf_with(&sf_agent_clock_tick);
+}
+
+static void (*before_the_end)(void);
+
+void __real_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
+void __wrap_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
+
+void __wrap_sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
+{
+	if (before_the_end)
+		before_the_end();
+	__real_sf_agent_threads_end(threads, now_ns);
+}
+
+static pthread_t first_thread;
+
+static bool one_stands(void)
+{
+	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_inside.slots[i].word)) != SF_SLOT_FREE)
+			return true;
+	}
+	return false;
+}
+
+/* A tick comes to the first thread; it is given a moment to stand there. */
+static void ring_for_the_first(void)
+{
+	union sigval tick;
+
+	tick.sival_ptr = (void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0);
+	assert_int_equal(pthread_sigqueue(first_thread, SIGPROF, tick), 0);
+	for (unsigned i = 0; i < 50 && !one_stands(); i++)
+		usleep(1000);
+}
+
+/*
+ * A tick that was on its way when the clocks were closed comes when the sampler has looked at the slots for the last time:
+ * nobody would walk the thread. It is passed over: the thread does not stand for the whole of its patience.
+ */
+static void a_tick_at_the_end_is_passed_over(void **state)
+{
+	struct sf_agent_options options = sampling_options();
+	(void)state;
+
+	first_thread = pthread_self();
+	begin(&options, &sf_agent_clock_timer);
+	sf_inside.patience_ns = 500000000; /* for one that stands all the same */
+	burn(20000000);
+	before_the_end = ring_for_the_first;
+	end();
+	before_the_end = NULL;
+	assert_int_equal(sampling_by_tid(&sampling, gettid())->n_loss[SF_LOSS_LATE], 0);
+	assert_int_equal(sampling_by_tid(&sampling, gettid())->n_ends, 1);
 }
 
 /* --- asleep --- */
@@ -940,6 +996,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(deaf_threads_are_counted, clean),
 		cmocka_unit_test_teardown(deaf_threads_are_counted_when_asked, clean),
+		cmocka_unit_test_teardown(a_tick_at_the_end_is_passed_over, clean),
 		cmocka_unit_test_teardown(sleepers_sleep_on, clean),
 		cmocka_unit_test_teardown(who_waits_for_us_is_not_asleep, clean),
 		cmocka_unit_test_teardown(sleepers_are_not_asked, clean),
