@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sqlite3
 
 
@@ -13,6 +14,11 @@ def ticks_so_far(path):
             return db.execute("SELECT coalesce(sum(ticks), 0) FROM samples").fetchone()[0]
     except sqlite3.OperationalError:   # not there yet, or just being written
         return 0
+
+
+def cpu_told(said):
+    """What a test program said that it used of CPU time, all threads together, by its own getrusage() (tests/programs/program.h)."""
+    return float(re.search(r"^cpu_seconds ([\d.]+)$", said, re.M)[1])
 
 
 def of_the_three(shares):
@@ -82,12 +88,15 @@ class Recording:
         """From the first look to the last, in seconds. (The session's own is longer, by its start and its end.)"""
         return self.value("SELECT max(end_ns) - min(start_ns) FROM threads") / 1e9
 
-    def assert_accounts(self, tolerance=0.05, slack=0.05):
+    def assert_accounts(self, tolerance=0.05, slack=0.05, used=None):
         """ticks = samples + losses, in time: what the samples and losses stand for is what the kernel counted,
-        and each thread's life is accounted for."""
+        and each thread's life is accounted for. What was counted includes losses of no known thread, so where the whole
+        of a program was recorded it is compared with what that one says itself: `used`, see cpu_told()."""
         seen, lost, counted = self.cpu()
         assert abs(seen + lost - counted) <= tolerance * counted + slack, (
             "CPU seen %.3f + lost %.3f, counted %.3f" % (seen, lost, counted))
+        if used is not None:
+            assert abs(counted - used) <= tolerance * used + slack, "CPU counted %.3f, used %.3f" % (counted, used)
 
     def self_shares(self, clock="cpu_ns"):
         """{function: share} by what stands on top."""

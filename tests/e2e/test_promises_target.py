@@ -11,7 +11,7 @@ import pytest
 
 from conftest import LONG, PROGRAMS, need, need_root
 from processes import Target, cpu_of, status_of, until
-from recordings import Recording, ticks_so_far
+from recordings import Recording, cpu_told, ticks_so_far
 
 
 def program(name):
@@ -42,11 +42,27 @@ def test_it_exits(stillframe, target, tmp_path):
 
 
 def test_it_is_gone_at_once(stillframe, tmp_path):
-    """A command that is over before anyone looks."""
+    """A command that is over before anyone looks: its recording is whole, if empty, and says what it was."""
     for turn in range(20):
         done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/bin/true", timeout=30)
         assert done.status == 0, done
-        Recording(tmp_path / "r.sfr")
+        recording = Recording(tmp_path / "r.sfr")
+        assert recording.rows("SELECT command, complete FROM session") == [("/bin/true", 1)]
+        assert recording.value("SELECT count(*) FROM processes") <= 1 and recording.cpu()[2] < 0.1
+        # What is in it is accounted for, whether it was met or not.
+        recording.assert_accounts()
+
+
+def test_one_that_is_gone_soon_is_not_empty(stillframe, tmp_path):
+    """A command of a tenth of a second: what it used of CPU time is in samples and losses, but for what came after the last look."""
+    for turn in range(5):
+        done = stillframe("record", "-o", tmp_path / "r.sfr", "--", program("busy_split"), 0.1, timeout=30)
+        assert done.status == 0, done
+        recording = Recording(tmp_path / "r.sfr")
+        seen, lost, counted = recording.cpu()
+        used = cpu_told(done.out)
+        assert recording.ticks > 0 and recording.value("SELECT count(*) FROM processes") == 1
+        assert used / 2 < seen + lost < used + 0.05 and counted < used + 0.05, (seen, lost, counted, used)
 
 
 @pytest.mark.parametrize("children", [False, True])
@@ -103,11 +119,12 @@ def test_ten_thousand_threads_a_second(stillframe, target, tmp_path):
 
 def test_many_threads_come_and_go_are_accounted(stillframe, tmp_path):
     """CPU time that the kernel counted for the whole process is seen or lost, not forgotten."""
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", program("threads_churn"), 2, 2000,
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", program("threads_churn"), 2, 400, 1,
                                         timeout=60)
     assert done.status == 0, done
     assert recording.ticks > 0, done
-    recording.assert_accounts()
+    assert recording.losses().get("unseen", 0) > 0, recording.losses()   # hardly one of them was there at a look
+    recording.assert_accounts(used=cpu_told(done.out))
 
 
 def test_library_that_comes_and_goes(stillframe, target, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import LONG, PROGRAMS, need, need_root
 from processes import Target, in_one_of, until
-from recordings import Recording, ticks_so_far
+from recordings import Recording, cpu_told, ticks_so_far
 
 
 def path_of(name):
@@ -42,7 +42,7 @@ def test_known_split(stillframe, tmp_path):
         error = abs(shares.get(name, 0) - true[name])
         statistical = 3 * (true[name] * (1 - true[name]) / worth) ** 0.5
         assert error <= 0.01 + statistical, "%s: %.4f is %.4f (worth %d)" % (name, true[name], shares[name], worth)
-    recording.assert_accounts()
+    recording.assert_accounts(used=cpu_told(done.out))
     seen, lost, counted = recording.cpu()
     assert abs(seen + lost - true["total_seconds"]) < 0.05 * true["total_seconds"] + 0.1
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import AGENT, PROGRAMS, STILLFRAME, need_root
 from processes import Target, cpu_of, read, until
-from recordings import Recording, of_the_three
+from recordings import Recording, cpu_told, of_the_three
 
 BUSY = os.path.join(PROGRAMS, "busy_split")
 
@@ -55,7 +55,7 @@ def test_a_command(stillframe, tmp_path, walk):
     shares = of_the_three(recording.self_shares())
     truth = {word: float(value) for word, value in re.findall(r"(spin_\w+) ([\d.]+)", done.out)}
     assert abs(shares["spin_sixty"] - truth["spin_sixty"]) < 0.15 and abs(shares["spin_ten"] - truth["spin_ten"]) < 0.1, (shares, truth)
-    recording.assert_accounts()
+    recording.assert_accounts(used=cpu_told(done.out))
     whole = recording.stacks_of("main")
     assert sum(count for names, count in whole if names[-1] == "_start") >= 0.95 * recording.samples, whole[:3]
     assert recording.value("SELECT engine FROM session") == "signal"

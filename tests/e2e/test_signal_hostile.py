@@ -100,4 +100,10 @@ def test_a_crowd(stillframe):
 
 
 def test_somebody_else_is_turned_away(stillframe):
-    assert hostile(stillframe, "somebody-else", duration="10").status == 42
+    """A process that nobody announced calls the collector: it is sent away (the program ends with 42 then), and neither it nor
+    what it might say is in the recording; the one that was announced goes on."""
+    done = hostile(stillframe, "somebody-else", duration="10")
+    assert done.status == 42, done
+    recording = recording_of(stillframe)
+    assert recording.rows("SELECT count(*), count(DISTINCT process) FROM threads") == [(1, 1)], done
+    assert recording.samples == 100 and not recording.losses() and "note" not in done.err, done

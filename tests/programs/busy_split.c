@@ -101,5 +101,6 @@ int main(int argc, char **argv)
 	}
 	printf("spin_sixty %.6f\nspin_thirty %.6f\nspin_ten %.6f\ntotal_seconds %.6f\n",
 	       (double)sum[0] / total, (double)sum[1] / total, (double)sum[2] / total, total / 1e9);
+	tell_cpu();
 	return 0;
 }

@@ -205,23 +205,35 @@ static void what_was_added_is_ignored(void **state)
 	sf_profile_destroy(profile);
 }
 
-static void no_recordings_are_refused(void **state)
+/* What is no recording is refused with its name and the reason. */
+static void refused(const char *path, enum sf_code code, const char *name, const char *reason)
 {
 	struct sf_profile *profile = NULL;
 	struct sf_error err = { 0 };
+
+	assert_false(sf_profile_load(path, &profile, &err));
+	assert_null(profile);
+	assert_int_equal(err.code, code);
+	if (!strstr(err.text, name) || !strstr(err.text, reason))
+		fail_msg("'%s': %s", path, err.text);
+}
+
+static void no_recordings_are_refused(void **state)
+{
+	char path[128];
 	(void)state;
 
-	assert_false(sf_profile_load(small_path("none.sfr"), &profile, &err));
-	assert_non_null(strstr(err.text, "No such file"));
-	assert_false(sf_profile_load("/tmp", &profile, &err));
-	assert_false(sf_profile_load("", &profile, &err));
-	assert_false(sf_profile_load(":memory:", &profile, &err));
-	write_all(small_path("empty.sfr"), "", 0);
-	assert_false(sf_profile_load(small_path("empty.sfr"), &profile, &err));
-	assert_non_null(strstr(err.text, "is not a recording"));
-	write_all(small_path("text.sfr"), "hello, hello", 12);
-	assert_false(sf_profile_load(small_path("text.sfr"), &profile, &err));
-	assert_int_equal(err.code, SF_E_INPUT);
+	strcpy(path, small_path("none.sfr"));
+	refused(path, SF_E_SYSTEM, path, "No such file");
+	refused("/tmp", SF_E_INPUT, "/tmp", "no regular file");
+	refused("", SF_E_SYSTEM, "cannot read", "No such file");
+	refused(":memory:", SF_E_SYSTEM, ":memory:", "No such file"); /* SQLite would make one */
+	strcpy(path, small_path("empty.sfr"));
+	write_all(path, "", 0);
+	refused(path, SF_E_INPUT, path, "is not a recording");
+	strcpy(path, small_path("text.sfr"));
+	write_all(path, "hello, hello", 12);
+	refused(path, SF_E_INPUT, path, "is not a database");
 }
 
 static void try_bytes(const struct bytes *bytes, size_t size)
