@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
+
+/* A message quotes names of files, processes and more: it is cleaned here, for all. */
 static void set_text(struct sf_error *err, const char *format, va_list args)
 {
 	vsnprintf(err->text, sizeof(err->text), format, args);
+	sf_sanitize(err->text);
 }
 
 static void add_text(struct sf_error *err, const char *text)
@@ -86,6 +90,7 @@ bool sf_fail_hint(struct sf_error *err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
+	sf_sanitize(line);
 	add_text(err, "\n  ");
 	add_text(err, line);
 	return false;

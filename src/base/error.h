@@ -24,7 +24,10 @@ struct sf_error {
 	char text[512];     /* what failed, to what, why; then, on lines of their own, what to do */
 };
 
-/* All return false, take a format that the compiler checks, and accept a NULL `err`. */
+/*
+ * All return false, take a format that the compiler checks, and accept a NULL `err`. Control
+ * characters in what they are given are replaced (sf_sanitize): only a hint begins a line.
+ */
 bool sf_fail(struct sf_error *err, enum sf_code code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -40,10 +40,19 @@ void sf_print_wrapped(FILE *file, const char *text, size_t size, int column, int
  */
 void sf_print_cut(FILE *file, const char *text, int columns);
 
-/* Terminal control characters and invalid UTF-8 of `text` replaced, in place: names are hostile. */
+/*
+ * Text that was made elsewhere (names of functions, files, threads; messages) is cleaned where it is taken
+ * in, once, and is plain from there on: control characters (C0, DEL, C1), characters that turn the
+ * direction of writing or end a line (U+2028 to U+202E, U+2066 to U+2069) and invalid UTF-8 become '?'.
+ * A path that is needed to open a file stays as it is, and is cleaned where a copy is made to be shown.
+ * sf_fail (base/error.h) cleans what it is given.
+ */
 void sf_sanitize(char *text);
 
-/* Whether `text` is valid UTF-8 without control characters other than tab. */
+/* The same for a text that is shown only here, such as a path that the user gave. */
+void sf_print_clean(FILE *file, const char *text);
+
+/* Whether `text` is clean. A tab is. */
 bool sf_is_text(const char *text);
 
 #endif

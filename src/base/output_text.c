@@ -5,6 +5,7 @@
  */
 #include "base/output.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ELLIPSIS "\xe2\x80\xa6"
@@ -25,13 +26,23 @@ static size_t size_from_first(unsigned char c)
 	return 0;
 }
 
+/* In ascending order. What a terminal or a page obeys rather than shows, and what is no character. */
+static const struct {
+	uint32_t first, last;
+} unprintable[] = {
+	{ 0x0, 0x8 },       { 0xa, 0x1f },      { 0x7f, 0x9f },       /* controls; a tab is fine */
+	{ 0x2028, 0x202e },                                           /* ends of lines, directions */
+	{ 0x2066, 0x2069 },                                           /* directions */
+	{ 0xd800, 0xdfff }, { 0x110000, UINT32_MAX },
+};
+
 static bool is_printable(uint32_t c)
 {
-	bool surrogate = c >= 0xd800 && c < 0xe000;
-
-	if (c == '\t')
-		return true;
-	return c >= 0x20 && (c < 0x7f || c >= 0xa0) && !surrogate && c <= 0x10ffff;
+	for (size_t i = 0; i < sizeof(unprintable) / sizeof(unprintable[0]); i++) {
+		if (c <= unprintable[i].last)
+			return c < unprintable[i].first;
+	}
+	return true;
 }
 
 /* The bytes of the printable character at `text`, or 0 where there is none. */
@@ -60,6 +71,16 @@ void sf_sanitize(char *text)
 		}
 		text += size;
 	}
+}
+
+void sf_print_clean(FILE *file, const char *text)
+{
+	char *clean = strdup(text);
+
+	if (clean)
+		sf_sanitize(clean);
+	fputs(clean ? clean : "?", file);
+	free(clean);
 }
 
 bool sf_is_text(const char *text)
