@@ -37,7 +37,8 @@ SF_API int sf_profile_resume(void);
 
 /*
  * Writes what was sampled so far to the stream file, so that it can be read while the program runs.
- * To `path` a copy of it is written; NULL: only the file itself is brought up to date.
+ * To `path` a copy of it is written, for its owner alone; what stands there is replaced only if it is a
+ * stream or empty, and ours. NULL: only the file itself is brought up to date.
  */
 SF_API int sf_profile_write(const char *path);
 

@@ -3,16 +3,18 @@
 #include "stillframe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/threads.h"
 #include "agent/visit.h"
 #include "base/cleanup.h"
+#include "base/output_file.h"
+#include "stream/file.h"
 
 /* On the heap of the loader, made at a thread's first failure: never touched by a handler. */
 static _Thread_local char last_error[512];
@@ -124,15 +126,37 @@ static bool copy_bytes(int from, int to, const char *path, struct sf_error *err)
 	return true;
 }
 
+static bool is_same(int from, int to)
+{
+	struct stat one, other;
+
+	return fstat(from, &one) == 0 && fstat(to, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+/* Where the copy goes: a new file, or one that is ours and a stream, or empty. */
+static bool open_copy(const char *path, int *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	if (!sf_output_file_open(path, &fd, err) || !sf_stream_may_replace(fd, path, err))
+		return false;
+	*ret = sf_steal_fd(&fd);
+	return true;
+}
+
 static bool copy_file(const char *path, struct sf_error *err)
 {
-	SF_CLEANUP(close) int from = open(sf_agent_output(), O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(close) int from = -1;
 	SF_CLEANUP(close) int to = -1;
 
-	if (from < 0)
-		return sf_fail_os(err, "cannot read %s", sf_agent_output());
-	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (to < 0)
+	if (!sf_stream_find(sf_agent_output(), &from, err) || !open_copy(path, &to, err))
+		return false;
+	if (!sf_stream_is(from))
+		return sf_fail(err, SF_E_INPUT, "%s is not the stream any more", sf_agent_output());
+	if (is_same(from, to))
+		return true;
+	if (ftruncate(to, 0) != 0)
 		return sf_fail_os(err, "cannot write %s", path);
 	return copy_bytes(from, to, path, err);
 }

@@ -87,7 +87,7 @@ bool sf_output_is_own(const char *path)
 	uint64_t started_ns;
 	bool own;
 
-	if (!*path || !sf_stream_is(path) || !sf_stream_file_open(path, &file, &err))
+	if (!*path || !sf_stream_file_open(path, &file, &err))
 		return false;
 	started_ns = started_unix_ns();
 	record = sf_stream_file_next(file, &err);

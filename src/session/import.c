@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream is read twice: its first PROCESS record says what the recording is about, and must
+ * The stream is opened once and read twice: its first PROCESS record says what the recording is about, and must
  * be known before anything else is written. Names come from the files that still are what was
  * mapped then, as for an interrupted recording.
  */
@@ -49,13 +49,13 @@ static void take_about(struct about *ret, const struct sf_stream_process *proces
 	snprintf(ret->command, sizeof(ret->command), "%.*s", (int)size, text);
 }
 
-static bool read_about(const char *path, struct about *ret, struct sf_error *err)
+static bool read_about(int fd, const char *name, struct about *ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_stream_file_close) struct sf_stream_file *file = NULL;
 	const struct sf_record_header *record;
 
 	*ret = (struct about){ .command = "a process that did not say its name" };
-	if (!sf_stream_file_open(path, &file, err))
+	if (!sf_stream_file_read(fd, name, &file, err))
 		return false;
 	while ((record = sf_stream_file_next(file, NULL))) {
 		if (record->type == SF_STREAM_PROCESS) {
@@ -157,13 +157,13 @@ static bool fill(struct import *import, struct sf_error *err)
 	return fine;
 }
 
-bool sf_import(const char *stream, const char *output, struct sf_error *err)
+static bool import_open(int fd, const char *name, const char *output, struct sf_error *err)
 {
 	SF_CLEANUP(sf_stream_file_close) struct sf_stream_file *file = NULL;
 	struct import import = { 0 };
 	struct about about;
 
-	if (!read_about(stream, &about, err) || !sf_stream_file_open(stream, &file, err) ||
+	if (!read_about(fd, name, &about, err) || !sf_stream_file_read(fd, name, &file, err) ||
 	    !create(output, &about, &import.recording, err))
 		return false;
 	import.file = file;
@@ -172,6 +172,13 @@ bool sf_import(const char *stream, const char *output, struct sf_error *err)
 		return false;
 	}
 	return sf_recording_finish(import.recording, 0, err);
+}
+
+bool sf_import(const char *stream, const char *output, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	return sf_stream_find(stream, &fd, err) && import_open(fd, stream, output, err);
 }
 
 /*
@@ -195,7 +202,7 @@ static char *make_folder(struct sf_error *err)
 	return NULL;
 }
 
-bool sf_import_load(const char *stream, struct sf_profile **ret, struct sf_error *err)
+bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf_error *err)
 {
 	SF_CLEANUP(free) char *folder = make_folder(err);
 	SF_CLEANUP(free) char *path = NULL;
@@ -208,7 +215,7 @@ bool sf_import_load(const char *stream, struct sf_profile **ret, struct sf_error
 		rmdir(folder);
 		return sf_fail_memory(err);
 	}
-	done = sf_import(stream, path, err) && sf_profile_load(path, ret, err);
+	done = import_open(fd, name, path, err) && sf_profile_load(path, ret, err);
 	unlink(path);
 	rmdir(folder);
 	return done;

@@ -17,9 +17,10 @@
 bool sf_import(const char *stream, const char *output, struct sf_error *err);
 
 /*
- * Imports into a temporary file and loads that; nothing is left behind. The profile is the
- * caller's, for sf_profile_destroy.
+ * Imports the stream behind `fd`, an open file that stays the caller's, into a temporary file and
+ * loads that; nothing is left behind. `name` is for messages: whatever stands there by now is not
+ * opened. The profile is the caller's, for sf_profile_destroy.
  */
-bool sf_import_load(const char *stream, struct sf_profile **ret, struct sf_error *err);
+bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf_error *err);
 
 #endif

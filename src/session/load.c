@@ -55,8 +55,10 @@ static bool finish(const char *path, struct sf_error *err)
 
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err)
 {
-	if (sf_stream_is(path))
-		return sf_import_load(path, ret, err);
+	SF_CLEANUP(close) int fd = -1;
+
+	if (sf_stream_find(path, &fd, NULL) && sf_stream_is(fd))
+		return sf_import_load(fd, path, ret, err);
 	if (!sf_profile_load(path, ret, err))
 		return false;
 	if ((*ret)->complete || !finish(path, NULL))

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
+#include "base/output_file.h"
 #include "os/own_fd.h"
 #include "stream/check.h"
 
@@ -25,7 +27,7 @@ struct sf_stream_file {
 	struct sf_own_fd own;
 	bool writing;
 	bool cut;                /* reading: the last record is not whole */
-	uint64_t offset;         /* of what comes after the buffer */
+	uint64_t offset;         /* in the file, of what comes after the buffer */
 	size_t start, end;       /* bytes [start, end) of the buffer wait to be read; writing: start
 				  * is 0 */
 	size_t capacity;
@@ -38,14 +40,20 @@ static bool is_header(const struct sf_stream_file_header *header)
 	return memcmp(header->magic, SF_STREAM_FILE_MAGIC, sizeof(SF_STREAM_FILE_MAGIC)) == 0;
 }
 
-bool sf_stream_is(const char *path)
+bool sf_stream_is(int fd)
 {
-	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct sf_stream_file_header header;
-	struct stat status;
 
-	return fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	       pread(fd, &header, sizeof(header), 0) == sizeof(header) && is_header(&header);
+	return pread(fd, &header, sizeof(header), 0) == sizeof(header) && is_header(&header);
+}
+
+bool sf_stream_find(const char *path, int *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
+
+	if (found < 0)
+		return sf_fail_os(err, "cannot read %s", path);
+	return sf_foreign_open_found(found, path, ret, err);
 }
 
 static struct sf_stream_file *make(const char *path, int fd, bool writing)
@@ -65,31 +73,44 @@ static struct sf_stream_file *make(const char *path, int fd, bool writing)
 	return file;
 }
 
-/*
- * A device stays where it is. An old file is removed, not emptied: who reads it keeps what he
- * has.
- */
-static bool remove_old(const char *path, struct sf_error *err)
+bool sf_stream_may_replace(int fd, const char *name, struct sf_error *err)
 {
 	struct stat status;
 
-	if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
-		return sf_fail(err, SF_E_INPUT,
-			       "cannot write a stream to %s: it is no regular file", path);
-	if (unlink(path) != 0 && errno != ENOENT)
-		return sf_fail_os(err, "cannot replace %s", path);
-	return true;
+	if (fstat(fd, &status) != 0)
+		return sf_fail_os(err, "cannot look at %s", name);
+	if (status.st_size == 0 || sf_stream_is(fd))
+		return true;
+	sf_fail(err, SF_E_INPUT, "%s exists and is not a stream: not replaced", name);
+	return sf_fail_hint(err, "Give another name with out=, or remove it first.");
+}
+
+/* Removed, not emptied: its readers keep what they have. */
+static bool remove_old(const char *path, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	if (!sf_output_file_open(path, &fd, err) || !sf_stream_may_replace(fd, path, err))
+		return false;
+	return unlink(path) == 0 || errno == ENOENT || sf_fail_os(err, "cannot replace %s", path);
+}
+
+static int make_new(const char *path)
+{
+	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err)
 {
 	struct sf_stream_file_header header = { .version = SF_STREAM_VERSION };
-	SF_CLEANUP(close) int fd = -1;
+	SF_CLEANUP(close) int fd = make_new(path);
 	struct sf_stream_file *file;
 
-	if (!remove_old(path, err))
-		return false;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 && errno == EEXIST) {
+		if (!remove_old(path, err))
+			return false;
+		fd = make_new(path);
+	}
 	if (fd < 0)
 		return sf_fail_os(err, "cannot write %s", path);
 	file = make(path, fd, true);
@@ -198,8 +219,8 @@ static bool fill(struct sf_stream_file *file, size_t size, struct sf_error *err)
 		file->start = 0;
 	}
 	while (file->end - file->start < size) {
-		ssize_t n =
-			read(file->own.fd, file->buffer + file->end, file->capacity - file->end);
+		ssize_t n = pread(file->own.fd, file->buffer + file->end,
+				  file->capacity - file->end, (off_t)file->offset);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -233,26 +254,31 @@ static bool read_header(struct sf_stream_file *file, struct sf_error *err)
 	return true;
 }
 
-bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err)
+bool sf_stream_file_read(int fd, const char *name, struct sf_stream_file **ret,
+			 struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	SF_CLEANUP(close) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct sf_stream_file *file;
-	struct stat status;
 
-	if (fd < 0 || fstat(fd, &status) != 0)
-		return sf_fail_os(err, "cannot read %s", path);
-	if (!S_ISREG(status.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a stream: it is no regular file", path);
-	file = make(path, fd, false);
+	if (copy < 0)
+		return sf_fail_os(err, "cannot read %s", name);
+	file = make(name, copy, false);
 	if (!file)
 		return sf_fail_memory(err);
-	sf_steal_fd(&fd);
+	sf_steal_fd(&copy);
 	if (!read_header(file, err)) {
 		sf_stream_file_close(file);
 		return false;
 	}
 	*ret = file;
 	return true;
+}
+
+bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	return sf_stream_find(path, &fd, err) && sf_stream_file_read(fd, path, ret, err);
 }
 
 /* Puts what is wrong with the record at hand into `err`. */
@@ -315,13 +341,13 @@ bool sf_stream_file_is_cut(const struct sf_stream_file *file)
 }
 
 /* Where the last whole record ends; 0: it cannot be gone on with. */
-static uint64_t find_end(const char *path)
+static uint64_t find_end(int fd, const char *path)
 {
 	struct sf_stream_file *file;
 	struct sf_error err;
 	uint64_t end = 0;
 
-	if (!sf_stream_file_open(path, &file, NULL))
+	if (!sf_stream_file_read(fd, path, &file, NULL))
 		return 0;
 	while (sf_stream_file_next(file, &err))
 		;
@@ -331,15 +357,16 @@ static uint64_t find_end(const char *path)
 	return end;
 }
 
-static bool open_at(const char *path, uint64_t end, struct sf_stream_file **ret)
+static bool go_on(const char *path, struct sf_stream_file **ret)
 {
-	SF_CLEANUP(close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	SF_CLEANUP(close) int fd = -1;
 	struct sf_stream_file *file;
-	struct stat status;
+	uint64_t end;
 
-	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-	    status.st_uid != geteuid() || ftruncate(fd, (off_t)end) != 0 ||
-	    lseek(fd, (off_t)end, SEEK_SET) < 0)
+	if (access(path, F_OK) != 0 || !sf_output_file_open(path, &fd, NULL))
+		return false;
+	end = find_end(fd, path);
+	if (!end || ftruncate(fd, (off_t)end) != 0 || lseek(fd, (off_t)end, SEEK_SET) < 0)
 		return false;
 	file = make(path, fd, true);
 	if (!file)
@@ -352,9 +379,7 @@ static bool open_at(const char *path, uint64_t end, struct sf_stream_file **ret)
 
 bool sf_stream_file_continue(const char *path, struct sf_stream_file **ret, struct sf_error *err)
 {
-	uint64_t end = find_end(path);
-
-	return (end && open_at(path, end, ret)) || sf_stream_file_create(path, ret, err);
+	return go_on(path, ret) || sf_stream_file_create(path, ret, err);
 }
 
 void sf_stream_file_close(struct sf_stream_file *file)

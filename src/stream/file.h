@@ -12,21 +12,42 @@
 
 struct sf_stream_file;
 
-/* Whether the file at this path begins as a stream does; false also when it cannot be read. */
-bool sf_stream_is(const char *path);
+/*
+ * Opens a regular file for reading. What stands there is looked at before it is opened; the path is the
+ * user's own, so all its links are followed. The descriptor is the caller's.
+ */
+bool sf_stream_find(const char *path, int *ret, struct sf_error *err);
+
+/* Whether the open file begins as a stream does; false also when it cannot be read. */
+bool sf_stream_is(int fd);
 
 /*
- * Creates (mode 0600, replaced if it exists) or opens a file. sf_stream_file_close in any case but
- * failure.
+ * Makes a file of mode 0600 under this name. What stands there is replaced only if it is a stream or
+ * empty, and ours by the rules of base/output_file.h; its readers keep what they have.
+ * sf_stream_file_close in any case but failure.
  */
 bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err);
+
+/*
+ * Reads the stream behind an open file from its start. The descriptor stays the caller's and its
+ * position is not used, so a file can be read twice without its name. `name` is for messages.
+ */
+bool sf_stream_file_read(int fd, const char *name, struct sf_stream_file **ret,
+			 struct sf_error *err);
+
+/* sf_stream_find and sf_stream_file_read. */
 bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
 /*
  * Goes on behind the last whole record of a stream that another program of this process wrote
- * (before an exec). What is no stream of this user's, or not there, is created anew.
+ * (before an exec). Where there is none, or it is damaged, as sf_stream_file_create.
  */
 bool sf_stream_file_continue(const char *path, struct sf_stream_file **ret, struct sf_error *err);
+
+/*
+ * Whether the open file may be replaced by a stream: it is one, or empty. `name` is for the message.
+ */
+bool sf_stream_may_replace(int fd, const char *name, struct sf_error *err);
 
 /* Appends a record. Buffered up to sf_stream_file_flush. False: the disk is full, or the like. */
 bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_header *record,

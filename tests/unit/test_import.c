@@ -75,6 +75,32 @@ static void it_is_cut_at_every_byte(void **state)
 	}
 }
 
+/* The name leads to another file between the look at it and the reading. */
+static void what_was_opened_is_read(void **state)
+{
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+	char trap[128];
+	int fd;
+	(void)state;
+
+	snprintf(trap, sizeof(trap), "%s", small_path("t.sfs"));
+	stream_start(&built);
+	stream_process(&built, 42, "shop", "");
+	stream_write(&built, small_path("s.sfs"), built.size);
+	fd = open(small_path("s.sfs"), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	stream_start(&built);
+	stream_process(&built, 43, "trap", "");
+	stream_write(&built, trap, built.size);
+	assert_int_equal(rename(trap, small_path("s.sfs")), 0);
+	if (!sf_import_load(fd, small_path("s.sfs"), &profile, &err))
+		fail_msg("%s", err.text);
+	close(fd);
+	assert_string_equal(profile->command, "shop");
+	sf_profile_destroy(profile);
+}
+
 static void what_is_missing_is_said(void **state)
 {
 	struct sf_profile *profile;
@@ -284,6 +310,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_opened_is_read),
 		cmocka_unit_test(it_is_cut_at_every_byte),
 		cmocka_unit_test(what_is_missing_is_said),
 		cmocka_unit_test(ticks_are_samples_and_losses),

@@ -37,8 +37,14 @@ static int make_path(void **state)
 
 static int remove_path(void **state)
 {
+	static const char *const suffixes[] = { "", ".victim", ".other" };
+	char name[128];
 	(void)state;
-	unlink(path);
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+		unlink(name);
+	}
 	return 0;
 }
 
@@ -342,6 +348,19 @@ static void a_file_may_be_cut_at_every_byte(void **state)
 	}
 }
 
+/* Whether the file at this path begins as a stream. */
+static bool is_stream(const char *file_path)
+{
+	bool is;
+	int fd;
+
+	if (!sf_stream_find(file_path, &fd, NULL))
+		return false;
+	is = sf_stream_is(fd);
+	close(fd);
+	return is;
+}
+
 static void a_header_may_be_cut_or_wrong(void **state)
 {
 	struct sf_stream_file *file;
@@ -351,20 +370,20 @@ static void a_header_may_be_cut_or_wrong(void **state)
 	stream_start(&built);
 	for (size_t size = 0; size < built.size; size++) {
 		stream_write(&built, path, size);
-		assert_false(sf_stream_is(path));
+		assert_false(is_stream(path));
 		assert_false(sf_stream_file_open(path, &file, &err));
 		assert_int_equal(err.code, SF_E_INPUT);
 	}
 	stream_write(&built, path, built.size);
-	assert_true(sf_stream_is(path));
+	assert_true(is_stream(path));
 	((struct sf_stream_file_header *)built.bytes)->version++;
 	stream_write(&built, path, built.size);
-	assert_true(sf_stream_is(path));
+	assert_true(is_stream(path));
 	assert_false(sf_stream_file_open(path, &file, &err));
 	assert_non_null(strstr(err.text, "version 2"));
-	assert_false(sf_stream_is("/nonexistent"));
-	assert_false(sf_stream_is("/tmp"));
-	assert_false(sf_stream_is("/dev/null"));
+	assert_false(is_stream("/nonexistent"));
+	assert_false(is_stream("/tmp"));
+	assert_false(is_stream("/dev/null"));
 }
 
 static void damage_is_named(void **state)
@@ -435,6 +454,114 @@ static void places_that_are_no_files_are_refused(void **state)
 	assert_int_equal(err.code, SF_E_SYSTEM);
 }
 
+static void put_text(const char *file_path, const char *text)
+{
+	int fd = open(file_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void assert_text(const char *file_path, const char *text)
+{
+	char found[64] = "";
+	int fd = open(file_path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, found, sizeof(found) - 1), (ssize_t)strlen(text));
+	assert_string_equal(found, text);
+	close(fd);
+}
+
+static void assert_refused(const char *word)
+{
+	struct sf_stream_file *file;
+	struct sf_error err = { 0 };
+
+	assert_false(sf_stream_file_create(path, &file, &err));
+	assert_non_null(strstr(err.text, word));
+	assert_false(sf_stream_file_continue(path, &file, &err));
+	assert_non_null(strstr(err.text, word));
+}
+
+static void only_streams_are_replaced(void **state)
+{
+	struct sf_stream_file *old, *file;
+	struct sf_error err = { 0 };
+	struct stat status;
+	(void)state;
+
+	put_text(path, "a letter");
+	assert_refused("not a stream");
+	assert_text(path, "a letter");
+
+	/* Its reader keeps what it has. */
+	stream_start(&built);
+	stream_note(&built, "text");
+	stream_write(&built, path, built.size);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_true(sf_stream_file_open(path, &old, &err));
+	assert_true(sf_stream_file_create(path, &file, &err));
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_non_null(sf_stream_file_next(old, &err));
+	sf_stream_file_close(old);
+	sf_stream_file_close(file);
+
+	put_text(path, "");
+	assert_true(sf_stream_file_create(path, &file, &err));
+	sf_stream_file_close(file);
+}
+
+/* A link may lead to a file that matters, and a file of another user is for that user to read. */
+static void traps_are_not_written_through(void **state)
+{
+	char victim[128];
+	(void)state;
+
+	snprintf(victim, sizeof(victim), "%s.victim", path);
+	put_text(victim, "");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(victim, path), 0);
+	assert_refused("symbolic link");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(link(victim, path), 0);
+	assert_refused("several names");
+	assert_int_equal(unlink(victim), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_refused("belongs to user 12345");
+	}
+	assert_text(path, "");
+}
+
+/* What was found is read, not what has its name by then. */
+static void a_file_is_opened_once(void **state)
+{
+	struct sf_stream_file *file;
+	struct sf_error err = { 0 };
+	char other[128];
+	int fd;
+	(void)state;
+
+	stream_start(&built);
+	stream_note(&built, "text");
+	stream_write(&built, path, built.size);
+	assert_true(sf_stream_find(path, &fd, &err));
+	snprintf(other, sizeof(other), "%s.other", path);
+	put_text(other, "swapped");
+	assert_int_equal(rename(other, path), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_true(sf_stream_is(fd));
+		assert_true(sf_stream_file_read(fd, path, &file, &err));
+		assert_non_null(sf_stream_file_next(file, &err));
+		assert_null(sf_stream_file_next(file, &err));
+		sf_stream_file_close(file);
+	}
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +579,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(damage_is_named, make_path, remove_path),
 		cmocka_unit_test_setup_teardown(files_go_both_ways, make_path, remove_path),
 		cmocka_unit_test(places_that_are_no_files_are_refused),
+		cmocka_unit_test_setup_teardown(only_streams_are_replaced, make_path, remove_path),
+		cmocka_unit_test_setup_teardown(traps_are_not_written_through, make_path, remove_path),
+		cmocka_unit_test_setup_teardown(a_file_is_opened_once, make_path, remove_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
