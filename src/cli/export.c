@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `stillframe export`: a recording, in a format that other tools read. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/draft.h"
+#include "base/output.h"
 #include "cli/commands.h"
 #include "export/export.h"
 #include "recording/profile.h"
@@ -54,11 +54,11 @@ static const struct sf_option options[] = {
 	{ 0 },
 };
 
-/* A file on its way: written under a name of its own, so that OUT is never half there. */
+/* Where an export goes. */
 struct destination {
 	char *path;         /* NULL: stdout */
-	char *temporary;    /* NULL: none to remove */
-	FILE *file;
+	struct sf_draft draft;
+	FILE *file;         /* the draft's, or stdout */
 };
 
 /* "java-4242.sfr" becomes "java-4242.html", in the current folder. */
@@ -90,46 +90,6 @@ static bool open_stdout(struct destination *to, const struct sf_exporter *export
 	return true;
 }
 
-/* /dev/full, a pipe, a terminal: written in place, there is nothing to rename. */
-static bool is_special(const char *path)
-{
-	struct stat stat_;
-
-	return stat(path, &stat_) == 0 && !S_ISREG(stat_.st_mode);
-}
-
-static bool open_in_place(struct destination *to, struct sf_error *err)
-{
-	to->file = fopen(to->path, "we");
-	return to->file || sf_fail_os(err, "cannot write %s", to->path);
-}
-
-/* mkstemp's file is for its owner alone; give it what open() would have given. */
-static bool open_temporary(struct destination *to, struct sf_error *err)
-{
-	mode_t mask = umask(0);
-	int fd;
-
-	umask(mask);
-	if (asprintf(&to->temporary, "%s.XXXXXX", to->path) < 0) {
-		to->temporary = NULL;
-		return sf_fail_memory(err);
-	}
-	fd = mkostemp(to->temporary, O_CLOEXEC);
-	if (fd < 0) {
-		sf_fail_os(err, "cannot write %s", to->path);
-		free(sf_steal(&to->temporary));
-		return false;
-	}
-	fchmod(fd, 0666 & ~mask);
-	to->file = fdopen(fd, "w");
-	if (!to->file) {
-		close(fd);
-		return sf_fail_os(err, "cannot write %s", to->path);
-	}
-	return true;
-}
-
 static bool open_destination(struct destination *to, const struct sf_exporter *exporter,
 			     const char *output, const char *input, struct sf_error *err)
 {
@@ -138,39 +98,22 @@ static bool open_destination(struct destination *to, const struct sf_exporter *e
 	to->path = output ? strdup(output) : default_path(input, exporter->suffix);
 	if (!to->path)
 		return sf_fail_memory(err);
-	return is_special(to->path) ? open_in_place(to, err) : open_temporary(to, err);
-}
-
-/* Errors of the last bytes show only here. */
-static bool close_file(struct destination *to, struct sf_error *err)
-{
-	FILE *file = sf_steal(&to->file);
-
-	if (file == stdout ? fflush(file) == 0 : fclose(file) == 0)
-		return true;
-	return sf_fail_os(err, "cannot write %s", to->path ? to->path : "to stdout");
+	if (!sf_draft_open(&to->draft, to->path, err))
+		return false;
+	to->file = to->draft.file;
+	return true;
 }
 
 static bool finish_destination(struct destination *to, struct sf_error *err)
 {
-	if (!close_file(to, err))
-		return false;
-	if (!to->temporary)
-		return true;
-	if (rename(to->temporary, to->path) != 0)
-		return sf_fail_os(err, "cannot rename %s to %s", to->temporary, to->path);
-	free(sf_steal(&to->temporary));
-	return true;
+	if (to->path)
+		return sf_draft_finish(&to->draft, err);
+	return fflush(stdout) == 0 || sf_fail_os(err, "cannot write to stdout");
 }
 
-/* Whatever is left after a failure goes away. */
-static void abandon_destination(struct destination *to)
+static void close_destination(struct destination *to)
 {
-	if (to->file && to->file != stdout)
-		fclose(to->file);
-	if (to->temporary)
-		unlink(to->temporary);
-	free(to->temporary);
+	sf_draft_abandon(&to->draft);
 	free(to->path);
 }
 
@@ -191,9 +134,12 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&
 	       finish_destination(&to, err);
-	if (done && to.path)
-		fprintf(stderr, "stillframe: wrote %s\n", to.path);
-	abandon_destination(&to);
+	if (done && to.path) {
+		fputs("stillframe: wrote ", stderr);
+		sf_print_clean(stderr, to.path);
+		fputc('\n', stderr);
+	}
+	close_destination(&to);
 	return done;
 }
 
