@@ -190,7 +190,9 @@ struct sf_hotspot_field {
 
 #define SF_HOTSPOT_HEAPS 16
 #define SF_HOTSPOT_ENTRIES 64
-#define SF_HOTSPOT_MAX_HEADER 400 /* 345 in JDK 21 */
+#define SF_HOTSPOT_MAX_HEADER 400 /* 345 in JDK 21: of a block, and of the CodeBlob behind it */
+#define SF_HOTSPOT_MAX_BLOCK 32   /* 16 in JDK 21 */
+#define SF_HOTSPOT_MAX_BLOB (SF_HOTSPOT_MAX_HEADER - SF_HOTSPOT_MAX_BLOCK)
 #define SF_HOTSPOT_MAX_CONST 96   /* of a ConstMethod, before the bytecodes */
 
 struct sf_hotspot_heap {
@@ -212,6 +214,7 @@ struct sf_hotspot_entry {
 	uint64_t frame;      /* of "push fp; mov fp, sp"; `end` when it makes none */
 };
 
+/* Fields, sizes and numbers are within their limits (src/runtime/hotspot/limits.h): what reads by them need not look again. */
 struct sf_hotspot {
 	struct sf_runtime runtime;       /* first: what the walker sees */
 	struct sf_region code;           /* all code that it makes, as one region */
@@ -220,7 +223,8 @@ struct sf_hotspot {
 	struct sf_hotspot_entry entries[SF_HOTSPOT_ENTRIES];
 	uint64_t call_stub_return;
 	uint64_t interpreter_start, interpreter_end;
-	uint32_t header_size;            /* bytes that hold what is read of a block and its CodeBlob */
+	uint32_t header_size;            /* bytes that hold what is read of a block and its CodeBlob: more than
+					  * sizes[SF_HS_SIZE_BLOCK], at most SF_HOTSPOT_MAX_HEADER */
 	uint8_t  version;                /* of the JDK; 0: unknown */
 	bool     describes_all;          /* all compiled code: DebugNonSafepoints */
 	struct sf_hotspot_field fields[SF_HS_N_FIELDS];

@@ -51,7 +51,9 @@ static bool find_move(const uint8_t *code, unsigned n, unsigned at, struct move 
 		next += 4;
 	else if (is(code + next, n - next, "\x48\x81\xec", 3))
 		next += 7;
-	if (next < n && code[next] == 0x50)
+	if (next >= n) /* the instruction goes on behind what was read */
+		return false;
+	if (code[next] == 0x50)
 		ret->put = next + 1;
 	else if (is(code + next, n - next, "\x48\x89\x04\x24", 4))
 		ret->put = next + 4;

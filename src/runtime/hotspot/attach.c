@@ -11,6 +11,8 @@
 
 #define MAX_CODELETS 4096
 #define MAX_ENTRY_SIZE 16384
+#define MAX_HEAP (UINT64_C(4) << 30) /* HotSpot: CODE_CACHE_SIZE_LIMIT is 2 GB */
+#define MAX_INTERPRETER (64u << 20)
 
 #define FIELDS_END SF_HS_N_FIELDS
 
@@ -76,6 +78,17 @@ static const char *const field_names[SF_HS_N_FIELDS] = {
 #undef X
 };
 
+/* The same for sizes. */
+static const struct {
+	uint16_t size;
+	const char *name, *lost;
+} needed_sizes[] = {
+	{ SF_HS_SIZE_BLOCK, "HeapBlock", NULL },
+	{ SF_HS_SIZE_CONST_METHOD, "ConstMethod", NULL },
+	{ SF_HS_SIZE_POOL, "ConstantPool", "the names of methods" },
+	{ SF_HS_SIZE_PC_DESC, "PcDesc", "inlined calls and lines of compiled methods" },
+};
+
 static bool is_met(const struct sf_hotspot *hotspot, const struct need *need)
 {
 	for (size_t i = 0; i < 3 && need->any_of[i] != FIELDS_END; i++) {
@@ -85,30 +98,66 @@ static bool is_met(const struct sf_hotspot *hotspot, const struct need *need)
 	return false;
 }
 
-static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_NOTE],
-			struct sf_error *err)
-{
-	const char *last = "";
-	size_t n = 0;
+/* What is lost, as one sentence; the same is said once. */
+struct losses {
+	char *note;
+	size_t n;
+	const char *last;
+};
 
-	note[0] = 0;
+static void add_loss(struct losses *losses, const char *lost, const char *for_want_of)
+{
+	if (strcmp(losses->last, lost) != 0 && losses->n < SF_HOTSPOT_NOTE)
+		losses->n += (size_t)snprintf(losses->note + losses->n, SF_HOTSPOT_NOTE - losses->n,
+					      "%s%s (no %s)", losses->n ? "; " : "without ", lost,
+					      for_want_of);
+	losses->last = lost;
+}
+
+static bool check_fields(const struct sf_hotspot *hotspot, struct losses *losses, struct sf_error *err)
+{
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		const struct need *need = &needs[i];
+		const char *name = field_names[need->any_of[0]];
 
 		if (is_met(hotspot, need))
 			continue;
 		if (!need->lost)
 			return sf_fail(err, SF_E_UNSUPPORTED,
-				       "its libjvm does not tell where %s is",
-				       field_names[need->any_of[0]]);
-		if (strcmp(last, need->lost) != 0 && n < SF_HOTSPOT_NOTE)
-			n += (size_t)snprintf(note + n, SF_HOTSPOT_NOTE - n, "%s%s (no %s)",
-					      n ? "; " : "without ", need->lost,
-					      field_names[need->any_of[0]]);
-		last = need->lost;
+				       "its libjvm does not tell where %s is, or tells what cannot be",
+				       name);
+		add_loss(losses, need->lost, name);
 	}
 	return true;
 }
+
+static bool check_sizes(const struct sf_hotspot *hotspot, struct losses *losses, struct sf_error *err)
+{
+	for (size_t i = 0; i < sizeof(needed_sizes) / sizeof(needed_sizes[0]); i++) {
+		const char *name = needed_sizes[i].name, *lost = needed_sizes[i].lost;
+
+		if (hotspot->sizes[needed_sizes[i].size])
+			continue;
+		if (!lost)
+			return sf_fail(err, SF_E_UNSUPPORTED,
+				       "its libjvm does not tell how large a %s is, or tells what cannot be",
+				       name);
+		add_loss(losses, lost, name);
+	}
+	return true;
+}
+
+static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_NOTE],
+			struct sf_error *err)
+{
+	struct losses losses = { note, 0, "" };
+
+	note[0] = 0;
+	return check_fields(hotspot, &losses, err) && check_sizes(hotspot, &losses, err);
+}
+
+/* Bytes of the largest CodeBlob with the largest block are what readers have room for (limits.h). */
+_Static_assert(SF_HOTSPOT_MAX_BLOB + SF_HOTSPOT_MAX_BLOCK <= SF_HOTSPOT_MAX_HEADER, "they have");
 
 /* What is before a CodeBlob, and its fields that are read with it, in one piece. */
 static uint32_t header_size(const struct sf_hotspot *hotspot)
@@ -121,8 +170,7 @@ static uint32_t header_size(const struct sf_hotspot *hotspot)
 		if (field->width && field->at + 8 > size)
 			size = field->at + 8;
 	}
-	size += hotspot->sizes[SF_HS_SIZE_BLOCK];
-	return size <= SF_HOTSPOT_MAX_HEADER ? (uint32_t)size : SF_HOTSPOT_MAX_HEADER;
+	return (uint32_t)size + hotspot->sizes[SF_HS_SIZE_BLOCK];
 }
 
 struct attaching {
@@ -148,8 +196,8 @@ static bool add_heap(const struct attaching *attaching, uint64_t heap)
 	    !get(attaching, SF_HS_SPACE_LOW, memory, &ret->low) ||
 	    !get(attaching, SF_HS_SPACE_HIGH, memory, &ret->high) ||
 	    !get(attaching, SF_HS_SPACE_LOW, segmap, &ret->segmap) ||
-	    !get(attaching, SF_HS_HEAP_LOG2, heap, &log2) || ret->low >= ret->high || log2 < 3 ||
-	    log2 > 24)
+	    !get(attaching, SF_HS_HEAP_LOG2, heap, &log2) || ret->low >= ret->high ||
+	    ret->high - ret->low > MAX_HEAP || log2 < 3 || log2 > 24)
 		return false;
 	ret->log2_segment = (uint32_t)log2;
 	ret->memory_space = memory;
@@ -229,7 +277,10 @@ static void add_entry(const struct attaching *attaching, uint64_t codelet, uint6
 static size_t count_threads(const struct attaching *attaching)
 {
 	struct sf_java_threads threads = { 0 };
-	const bool listed = sf_java_threads_list(attaching->hotspot, attaching->memory, &threads);
+	const struct sf_hotspot *hotspot = attaching->hotspot;
+	const bool listed = sf_hotspot_has(hotspot, SF_HS_THREAD_OS) &&
+			    sf_hotspot_has(hotspot, SF_HS_OS_ID) &&
+			    sf_java_threads_list(hotspot, attaching->memory, &threads);
 	const size_t n = listed ? threads.items.n : SIZE_MAX;
 
 	sf_vec_deinit(&threads.items);
@@ -250,7 +301,8 @@ static bool find_interpreter(const struct attaching *attaching)
 
 	if (!get(attaching, SF_HS_INTERPRETER, 0, &queue) || !queue ||
 	    !get(attaching, SF_HS_QUEUE_BUFFER, queue, &start) ||
-	    !get(attaching, SF_HS_QUEUE_LIMIT, queue, &limit) || !start || limit > 64 << 20)
+	    !get(attaching, SF_HS_QUEUE_LIMIT, queue, &limit) || !start || limit > MAX_INTERPRETER ||
+	    start > UINT64_MAX - limit)
 		return false;
 	if (!get(attaching, SF_HS_QUEUE_END, queue, &end) || end > limit)
 		end = 0;

@@ -6,6 +6,7 @@
 #include "elf/file.h"
 
 #define PREFIX "gHotSpotVM"
+#define MAX_SYMBOLS (1 << 20) /* a libjvm has some thousands: the file is the target's, sections may overlap */
 
 static const char *const names[SF_HE_N] = {
 #define X(name, symbol) symbol,
@@ -23,7 +24,8 @@ static void note_symbol(const char *name, uint64_t address, struct sf_hotspot_ex
 	}
 }
 
-static void note_symbols(Elf *elf, Elf_Scn *section, uint64_t bias, struct sf_hotspot_exports *ret)
+static void note_symbols(Elf *elf, Elf_Scn *section, uint64_t bias, int *left,
+			 struct sf_hotspot_exports *ret)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Shdr header;
@@ -31,7 +33,7 @@ static void note_symbols(Elf *elf, Elf_Scn *section, uint64_t bias, struct sf_ho
 
 	if (!data || !gelf_getshdr(section, &header))
 		return;
-	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+	for (int i = 0; *left > 0 && gelf_getsym(data, i, &symbol); i++, --*left) {
 		if (symbol.st_shndx != SHN_UNDEF)
 			note_symbol(elf_strptr(elf, header.sh_link, symbol.st_name),
 				    bias + symbol.st_value, ret);
@@ -42,15 +44,16 @@ bool sf_hotspot_exports(int fd, uint64_t bias, struct sf_hotspot_exports *ret,
 			struct sf_error *err)
 {
 	Elf_Scn *section = NULL;
+	int left = MAX_SYMBOLS;
 	struct sf_elf file;
 	GElf_Shdr header;
 
 	*ret = (struct sf_hotspot_exports){ 0 };
 	if (!sf_elf_open(fd, &file, err))
 		return false;
-	while ((section = elf_nextscn(file.elf, section))) {
+	while (left > 0 && (section = elf_nextscn(file.elf, section))) {
 		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNSYM)
-			note_symbols(file.elf, section, bias, ret);
+			note_symbols(file.elf, section, bias, &left, ret);
 	}
 	sf_elf_close(&file);
 	for (size_t i = 0; i < SF_HE_N; i++) {

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "runtime/hotspot/limits.h"
+
 #define MAX_ENTRIES 16384
 #define MAX_STRIDE 256
 #define NAME_SIZE 96
@@ -126,14 +128,9 @@ static void note_field(const struct entry *entry, struct sf_hotspot *ret)
 	    !column_text(entry, SF_HE_STRUCT_FIELD, name))
 		return;
 	for (size_t i = 0; i < SF_HS_N_FIELDS; i++) {
-		struct sf_hotspot_field field;
-
-		if (ret->fields[i].width || !is_listed(wanted_fields[i].types, type) ||
-		    !is_listed(wanted_fields[i].fields, name))
-			continue;
-		field = make_field(entry, wanted_fields[i].width);
-		if (field.is_static || field.at < 1 << 20)
-			ret->fields[i] = field;
+		if (!ret->fields[i].width && is_listed(wanted_fields[i].types, type) &&
+		    is_listed(wanted_fields[i].fields, name))
+			ret->fields[i] = make_field(entry, wanted_fields[i].width);
 	}
 }
 
@@ -147,7 +144,7 @@ static void note_size(const struct entry *entry, struct sf_hotspot *ret)
 	uint64_t size = column(entry, SF_HE_TYPE_SIZE, 8);
 	char name[NAME_SIZE];
 
-	if (!column_text(entry, SF_HE_TYPE_NAME, name) || size > 1 << 20)
+	if (!column_text(entry, SF_HE_TYPE_NAME, name) || size > UINT32_MAX)
 		return;
 	for (size_t i = 0; i < SF_HS_N_SIZES; i++) {
 		if (is_listed(wanted[i], name))
@@ -231,5 +228,6 @@ bool sf_hotspot_read_tables(const struct sf_reader *memory,
 		if (!read_table(&entry, &tables[i], ret))
 			return sf_fail(err, SF_E_GONE, "a table of its libjvm makes no sense");
 	}
+	sf_hotspot_limit(ret);
 	return true;
 }

@@ -10,7 +10,7 @@
 #include "runtime/hotspot/exports.h"
 
 /*
- * Fills fields, sizes and numbers of *ret. False (SF_E_GONE) when the tables cannot be read (yet:
+ * Fills fields, sizes and numbers of *ret, with none that is beyond its limit (limits.h). False (SF_E_GONE) when the tables cannot be read (yet:
  * they are set while the library is loaded).
  */
 bool sf_hotspot_read_tables(const struct sf_reader *memory,
