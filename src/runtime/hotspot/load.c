@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "runtime/hotspot/load_library.h"
 #include "runtime/hotspot/load_reply.h"
 #include "runtime/hotspot/load_socket.h"
@@ -181,10 +182,10 @@ static bool find_earlier(const struct sf_load_target *target, char *ret, size_t 
 static bool load_new(const struct sf_load_target *target, const char *library, const char *options,
 		     struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = open(library, O_RDONLY | O_CLOEXEC);
+	SF_CLEANUP(close) int fd = -1;
 
-	if (fd < 0)
-		return sf_fail_os(err, "cannot open %s", library);
+	if (!sf_foreign_open(AT_FDCWD, library, &fd, err))
+		return false;
 	return in_child(target, library, fd, options, err);
 }
 

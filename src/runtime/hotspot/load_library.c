@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 
 #define CHUNK 65536
 #define MAX_LIBRARY (INT64_C(256) << 20)
@@ -17,11 +18,14 @@
 /* The same file stands under the same path there, and its user may read it: we are that user. */
 static bool is_seen(const struct sf_load_target *target, const char *path, int fd)
 {
+	SF_CLEANUP(close) int found = path[0] == '/' && target->root >= 0 ?
+					      sf_foreign_find(target->root, path) : -1;
+	char again[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 	struct stat own, its;
 
-	return path[0] == '/' && target->root >= 0 && fstat(fd, &own) == 0 &&
-	       fstatat(target->root, path + 1, &its, 0) == 0 && own.st_dev == its.st_dev &&
-	       own.st_ino == its.st_ino && faccessat(target->root, path + 1, R_OK, 0) == 0;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	return found >= 0 && fstat(fd, &own) == 0 && fstat(found, &its) == 0 &&
+	       own.st_dev == its.st_dev && own.st_ino == its.st_ino && access(again, R_OK) == 0;
 }
 
 static bool copy_bytes(int from, int to, struct sf_error *err)

@@ -128,6 +128,18 @@ static int wait_for_socket(const struct sf_load_target *target, struct sf_error 
 	return fd;
 }
 
+/*
+ * A later process with the same id never gets it: the pidfd stands for one process. But exec keeps the
+ * process, and no call sends a signal only if a program still runs. So the program is looked at
+ * right before; an exec within the microseconds between the two lets the signal through.
+ */
+static bool ask_to_listen(const struct sf_load_target *target, struct sf_error *err)
+{
+	return sf_load_target_catches(target, err) &&
+	       (sf_process_signal(target->process, target->pid, SIGQUIT) ||
+		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid));
+}
+
 /* Once: where it listens already, a second SIGQUIT would print a thread dump. */
 static int trigger(const struct sf_load_target *target, struct sf_error *err)
 {
@@ -146,9 +158,7 @@ static int trigger(const struct sf_load_target *target, struct sf_error *err)
 			   "no agent can be loaded into pid %d: cannot make the file %s in its "
 			   "/tmp",
 			   target->pid, name);
-	else if (!sf_process_signal(target->process, target->pid, SIGQUIT))
-		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid);
-	else
+	else if (ask_to_listen(target, err))
 		fd = wait_for_socket(target, err);
 	if (made)
 		unlinkat(folder, name, 0);

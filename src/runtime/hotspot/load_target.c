@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
@@ -25,16 +27,21 @@
 
 /* --- small files of /proc --- */
 
+static int open_text(int32_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* Its bytes, cut to size - 1, with a zero behind; how many, -1 when it cannot be read. */
 static long read_text(int32_t pid, const char *name, char *ret, size_t size)
 {
-	SF_CLEANUP(close) int fd = -1;
-	char path[64];
+	SF_CLEANUP(close) int fd = open_text(pid, name);
 	size_t used = 0;
 	ssize_t n = 1;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	while (used < size - 1 && (n = read(fd, ret + used, size - 1 - used)) > 0)
@@ -230,6 +237,29 @@ static bool check_signal(int32_t pid, struct sf_error *err)
 		"Start it with -agentpath:.../libstillframe-agent.so=listen, or without -Xrs.");
 }
 
+/*
+ * The map that was opened belongs to the memory that the process had then. exec gives it another
+ * one, and the old map is empty from then on.
+ */
+static bool has_same_memory(const struct sf_load_target *target)
+{
+	char byte;
+
+	return target->maps < 0 || pread(target->maps, &byte, 1, 0) == 1;
+}
+
+bool sf_load_target_catches(const struct sf_load_target *target, struct sf_error *err)
+{
+	char status[4096];
+
+	if (read_text(target->pid, "status", status, sizeof(status)) >= 0 &&
+	    catches_quit(status) && has_same_memory(target))
+		return true;
+	return sf_fail(err, SF_E_GONE,
+		       "no agent was loaded into pid %d: its Java virtual machine has ended, or its process "
+		       "runs another program by now", target->pid);
+}
+
 /* It would do nothing of what it is asked for, and all of it when it goes on. */
 static bool check_running(int32_t pid, const char *status, struct sf_error *err)
 {
@@ -273,12 +303,27 @@ static int open_folder(int32_t pid, const char *name)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* Below its root: a link there, also an absolute one, leads to where it leads for the process. */
+static int find_tmp(int root)
+{
+	SF_CLEANUP(close) int found = root >= 0 ? sf_foreign_find(root, "/tmp") : -1;
+	struct stat about;
+
+	if (found < 0 || fstat(found, &about) != 0)
+		return -1;
+	if (!S_ISDIR(about.st_mode)) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	return sf_steal_fd(&found);
+}
+
 static bool open_folders(struct sf_load_target *target, struct sf_error *err)
 {
 	int32_t id = sf_process_live_id(target->pid);
 
 	target->root = open_folder(id, "root");
-	target->tmp = open_folder(id, "root/tmp");
+	target->tmp = find_tmp(target->root);
 	if (target->tmp < 0)
 		return sf_fail_os(err, "no agent can be loaded into pid %d: cannot open its /tmp",
 				  target->pid);
@@ -290,6 +335,7 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 {
 	*ret = (struct sf_load_target){
 		.pid = pid, .root = -1, .tmp = -1, .folder = -1, .process = sf_process_open(pid),
+		.maps = open_text(sf_process_live_id(pid), "maps"),
 		.until_ns = sf_now_ns() + ALL_NS };
 	ret->inner_pid = sf_task_inner_id(pid, pid);
 	if (!read_user(ret, err) || !check_signal(pid, err) || !open_folders(ret, err))
@@ -307,7 +353,7 @@ bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_erro
 void sf_load_target_close(struct sf_load_target *target)
 {
 	int *const folders[] = { &target->root, &target->tmp, &target->folder,
-				 &target->process };
+				 &target->process, &target->maps };
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
 		if (*folders[i] >= 0)

@@ -14,6 +14,7 @@ struct sf_load_target {
 	int      root, tmp, folder;  /* O_PATH: its root folder, its /tmp, where it is; -1: none */
 	int      process;            /* stands for it, taken before anything else; -1: not to be had
 				      * here */
+	int      maps;               /* its memory map, open since it was looked at; -1: not allowed */
 	uint64_t until_ns;           /* CLOCK_MONOTONIC, when it is given up */
 };
 
@@ -23,6 +24,12 @@ struct sf_load_target {
  */
 bool sf_load_target_open(int32_t pid, struct sf_load_target *ret, struct sf_error *err);
 void sf_load_target_close(struct sf_load_target *target);
+
+/*
+ * Whether it still runs the program that was looked at, and that catches SIGQUIT: exec takes all handlers
+ * away, and the next program would be ended by the signal. To be called right before it is sent.
+ */
+bool sf_load_target_catches(const struct sf_load_target *target, struct sf_error *err);
 
 /*
  * The path, as it sees it, of a library that it has mapped already and whose file name begins so,
