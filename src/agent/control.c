@@ -139,7 +139,7 @@ static bool listen_locked(struct sf_error *err)
 	atomic_store(&listener.quit, false);
 	if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err)) {
 		sf_own_fd_close(&listener.own);
-		unlink(listener.path);
+		sf_channel_remove(listener.path);
 		return false;
 	}
 	listener.pid = getpid();
@@ -162,7 +162,7 @@ void sf_control_unlisten(void)
 	pthread_mutex_lock(&listener.mutex);
 	if (listener.running && listener.pid == getpid()) {
 		atomic_store_explicit(&listener.quit, true, memory_order_release);
-		unlink(listener.path);
+		sf_channel_remove(listener.path);
 		if (sf_own_fd_is_ours(&listener.own))
 			shutdown(listener.own.fd, SHUT_RDWR);
 		if (atomic_load(&listener.waiting) >= 0)

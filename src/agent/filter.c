@@ -61,6 +61,7 @@ static const struct {
 	{ "recvmsg", SYS_recvmsg, SF_FILTER_CHANNEL, -1, 0, 0 },
 	{ "sendmsg", SYS_sendmsg, SF_FILTER_CHANNEL, -1, 0, 0 },
 	{ "socket", SYS_socket, SF_FILTER_CHANNEL, -1, 0, 0 },
+	{ "unlinkat", SYS_unlinkat, SF_FILTER_CHANNEL, -1, 0, 0 },
 };
 
 #define N_CALLS (sizeof(calls) / sizeof(calls[0]))

@@ -26,11 +26,8 @@
 
 static int call(int32_t pid, struct sf_error *err)
 {
-	char path[SF_CHANNEL_PATH];
-	int channel = -1;
+	int channel = sf_channel_call(pid, err);
 
-	if (sf_channel_agent_path(pid, path, err))
-		channel = sf_channel_connect(path, err);
 	if (channel < 0)
 		sf_fail_hint(err, "Start the program with STILLFRAME=listen and LD_PRELOAD=.../"
 				  "libstillframe-agent.so, or as stillframe record -e signal -- COMMAND.");
@@ -62,7 +59,7 @@ static void close_capture(struct sf_capture *capture)
 	sf_vec_deinit(&capture->polled);
 	if (capture->listener >= 0) {
 		close(capture->listener);
-		unlink(capture->path);
+		sf_channel_remove(capture->path);
 	}
 	sf_signal_preload_deinit(&capture->preload);
 	free(capture->record);
@@ -259,7 +256,7 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 
 	if (capture->listener >= 0) {
 		close(capture->listener);
-		unlink(capture->path);
+		sf_channel_remove(capture->path);
 		capture->listener = -1;
 	}
 	for (size_t i = 0; fine && i < capture->agents.n; i++) {

@@ -3,9 +3,10 @@
  * A channel between two processes of one user on this machine: whole messages, and descriptors with
  * them. Both ends check whom they talk to (SO_PEERCRED): only the same user, or root, gets through.
  *
- * Sockets stand in a folder of the user's own: $XDG_RUNTIME_DIR/stillframe, else
- * /tmp/stillframe-UID; made with mode 0700, and not used when it belongs to somebody else or others
- * may write to it.
+ * Sockets stand in a folder of the user's own: $XDG_RUNTIME_DIR/stillframe, else the first safe one of
+ * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9; made with mode 0700, and not used when it
+ * belongs to somebody else or others may write to it. A folder is opened before it is looked at, and used
+ * through that descriptor.
  */
 #ifndef SF_OS_CHANNEL_H
 #define SF_OS_CHANNEL_H
@@ -20,9 +21,8 @@
 #define SF_CHANNEL_PATH 108         /* bytes of a path, with the zero (sockaddr_un) */
 
 /*
- * The path of the socket on which a process with the agent inside listens; of the one that
- * stillframe has. For the calling process the folder is made; for another one its socket is looked
- * for, also in its container (false and err->os_errno ENOENT: there is none).
+ * The path of the socket on which the calling process listens, with the agent inside, or as stillframe. The
+ * folder is made. `pid`: its own.
  */
 bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
 bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err);
@@ -32,6 +32,8 @@ bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf
  * replaced.
  */
 int sf_channel_listen(const char *path, struct sf_error *err);
+/* Removes a socket of the user's own, when nobody is to call it any more. */
+void sf_channel_remove(const char *path);
 /*
  * Removes the user's sockets on which nobody has listened for a minute: those of processes that were killed. What is
  * just being made is left alone.
@@ -42,6 +44,11 @@ void sf_channel_sweep(void);
  */
 int sf_channel_accept(int listener, struct sf_error *err);
 int sf_channel_connect(const char *path, struct sf_error *err);
+/*
+ * A connection to the agent in another process, also in its container; -1 (err->os_errno ENOENT: none
+ * listens there).
+ */
+int sf_channel_call(int32_t pid, struct sf_error *err);
 
 /* The process at the other end: who connected, or who began to listen. 0: of another container. */
 bool sf_channel_peer(int channel, int32_t *pid_ret);

@@ -8,9 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -424,10 +428,243 @@ static void nobody_listens(void **state)
 	}
 	if (sf_channel_agent_path(child, path, NULL))
 		unlink(path);
-	assert_false(sf_channel_agent_path(child, path, &err));
+	assert_int_equal(sf_channel_call(child, &err), -1);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(err.os_errno, ENOENT);
+}
+
+/* --- a name that leads elsewhere between the look and the use --- */
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __real_connect(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size);
+
+static void (*before_call)(void); /* once, right before the next bind or connect */
+
+static void meddle(void)
+{
+	void (*now)(void) = before_call;
+
+	before_call = NULL;
+	if (now)
+		now();
+}
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	meddle();
+	return __real_bind(fd, address, size);
+}
+
+int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+	meddle();
+	return __real_connect(fd, address, size);
+}
+
+static char ours[128], moved[128], theirs[128];
+
+/* The folder goes away, and a link to another one stands in its place. */
+static void replace_folder(void)
+{
+	assert_int_equal(rename(ours, moved) | symlink(theirs, ours), 0);
+}
+
+static void put_back(void)
+{
+	assert_int_equal(unlink(ours) | rename(moved, ours), 0);
+}
+
+static void name_folders(void)
+{
+	snprintf(ours, sizeof(ours), "%s/stillframe", folder);
+	snprintf(moved, sizeof(moved), "%s/moved", folder);
+	snprintf(theirs, sizeof(theirs), "%s/theirs", folder);
+	assert_true(mkdir(theirs, 0700) == 0 || errno == EEXIST);
+}
+
+static void a_replaced_folder_is_not_listened_in(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH], elsewhere[256];
+	int listener;
+	(void)state;
+
+	name_folders();
+	assert_true(sf_channel_collector_path(getpid(), path, &err));
+	before_call = replace_folder;
+	listener = sf_channel_listen(path, &err);
+	assert_null(before_call);
+	snprintf(elsewhere, sizeof(elsewhere), "%s%s", theirs, strrchr(path, '/'));
+	assert_false(is_there(elsewhere));
+	put_back();
+	assert_true(listener >= 0);
+	assert_true(is_there(path));
+	close(listener);
+	sf_channel_remove(path);
+	assert_false(is_there(path));
+}
+
+/* Who is called is who stood there: not another one, to whom the name leads by now. */
+static void a_replaced_folder_is_not_called(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH], elsewhere[SF_CHANNEL_PATH];
+	int listener, other, channel, got;
+	(void)state;
+
+	name_folders();
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	listener = sf_channel_listen(path, &err);
+	snprintf(elsewhere, sizeof(elsewhere), "%.60s/%.40s", theirs, strrchr(path, '/') + 1);
+	other = sf_channel_listen(elsewhere, &err);
+	assert_true(listener >= 0 && other >= 0);
+	for (int by_pid = 0; by_pid < 2; by_pid++) {
+		before_call = replace_folder;
+		channel = by_pid ? sf_channel_call(getpid(), &err) : sf_channel_connect(path, &err);
+		assert_null(before_call);
+		put_back();
+		assert_true(channel >= 0);
+		assert_int_equal(sf_channel_accept(other, &err), -1);
+		got = sf_channel_accept(listener, &err);
+		assert_true(got >= 0);
+		close(got);
+		close(channel);
+	}
+	close(listener);
+	close(other);
+	sf_channel_remove(path);
+	sf_channel_remove(elsewhere);
+}
+
+/* A link to a socket is none, wherever it leads: it is neither called nor removed. */
+static void links_are_not_called(void **state)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH], target[SF_CHANNEL_PATH];
+	int listener;
+	(void)state;
+
+	name_folders();
+	assert_true(sf_channel_agent_path(getpid(), path, &err));
+	snprintf(target, sizeof(target), "%.60s/target.sock", theirs);
+	listener = sf_channel_listen(target, &err);
+	assert_true(listener >= 0);
+	assert_int_equal(symlink(target, path), 0);
+	assert_int_equal(sf_channel_connect(path, &err), -1);
+	assert_int_equal(sf_channel_call(getpid(), &err), -1);
+	sf_channel_remove(path);
+	assert_true(is_there(path));
+	close(listener);
+	sf_channel_remove(target);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* --- another user namespace, another root --- */
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/*
+ * As an ordinary user who is root in a namespace of his own, with a /tmp of his own in which /tmp/stillframe-0 is not safe. `link`:
+ * a root of its own, in which /tmp is this link.
+ */
+static bool enter_namespaces(const char *link, bool has_proc)
+{
+	char map[32], groups[32];
+	const gid_t gid = getegid() ? getegid() : 65534;
+	const uid_t uid = geteuid() ? geteuid() : 65534;
+
+	if (geteuid() == 0 && (setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0))
+		return false;
+	prctl(PR_SET_DUMPABLE, 1);
+	snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
+	snprintf(groups, sizeof(groups), "0 %u 1", (unsigned)gid);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || !write_text("/proc/self/uid_map", map) ||
+	    !write_text("/proc/self/setgroups", "deny") || !write_text("/proc/self/gid_map", groups) ||
+	    mount("none", "/tmp", "tmpfs", 0, NULL) != 0 || mkdir("/tmp/stillframe-0", 0700) != 0 ||
+	    chmod("/tmp/stillframe-0", 0777) != 0)
+		return false;
+	if (!link)
+		return true;
+	return mkdir("/tmp/root", 0755) == 0 && mkdir("/tmp/root/there", 0755) == 0 &&
+	       mkdir("/tmp/root/proc", 0755) == 0 && symlink(link, "/tmp/root/tmp") == 0 &&
+	       (!has_proc || mount("/proc", "/tmp/root/proc", NULL, MS_BIND | MS_REC, NULL) == 0) &&
+	       chroot("/tmp/root") == 0 && chdir("/") == 0;
+}
+
+/* Listens as an agent there, writes its path, and waits for the end. */
+static void listen_there(int out, const char *link, bool has_proc)
+{
+	struct sf_error err = { 0 };
+	char path[SF_CHANNEL_PATH] = "";
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	unsetenv("XDG_RUNTIME_DIR");
+	if (!enter_namespaces(link, has_proc))
+		_exit(write(out, "?", 1) == 1 ? 1 : 2);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid took it off */
+	if (!sf_channel_agent_path(getpid(), path, &err) || sf_channel_listen(path, &err) < 0)
+		snprintf(path, sizeof(path), "%.100s", err.text);
+	if (write(out, path, sizeof(path)) == sizeof(path))
+		pause();
+	_exit(0);
+}
+
+static void is_found_there(const char *link, bool has_proc, const char *wanted)
+{
+	char path[SF_CHANNEL_PATH] = "", expected[SF_CHANNEL_PATH];
+	struct sf_error err = { 0 };
+	int ends[2], channel;
+	pid_t child;
+
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0)
+		listen_there(ends[1], link, has_proc);
+	close(ends[1]);
+	assert_true(read(ends[0], path, sizeof(path)) > 0);
+	channel = *path == '?' ? -1 : sf_channel_call(child, &err);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	close(ends[0]);
+	if (*path == '?')
+		skip(); /* no user namespaces here */
+	snprintf(expected, sizeof(expected), "%s/agent-%d.sock", wanted, child);
+	assert_string_equal(path, expected);
+	if (channel < 0)
+		fail_msg("%s", err.text);
+	close(channel);
+}
+
+/* /tmp/stillframe-0 is another's there (the real root's, or as here one that anybody may write to): the next one is taken. */
+static void roots_of_user_namespaces_have_their_own_folder(void **state)
+{
+	(void)state;
+	is_found_there(NULL, true, "/tmp/stillframe-0-1");
+}
+
+/* Its /tmp is a link to /there, which is below its root: from outside that is no /there of ours. */
+static void links_of_containers_stay_in_them(void **state)
+{
+	(void)state;
+	is_found_there("/there", true, "/tmp/stillframe-0");
+}
+
+static void without_proc_it_listens_by_name(void **state)
+{
+	(void)state;
+	is_found_there("/there", false, "/tmp/stillframe-0");
 }
 
 int main(void)
@@ -444,6 +681,12 @@ int main(void)
 		cmocka_unit_test(folders_of_others_are_not_used),
 		cmocka_unit_test(other_users_are_turned_away),
 		cmocka_unit_test(nobody_listens),
+		cmocka_unit_test(a_replaced_folder_is_not_listened_in),
+		cmocka_unit_test(a_replaced_folder_is_not_called),
+		cmocka_unit_test(links_are_not_called),
+		cmocka_unit_test(roots_of_user_namespaces_have_their_own_folder),
+		cmocka_unit_test(links_of_containers_stay_in_them),
+		cmocka_unit_test(without_proc_it_listens_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

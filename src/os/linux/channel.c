@@ -61,13 +61,71 @@ static bool check_peer(int channel, bool called, struct sf_error *err)
 		       (unsigned)peer.uid);
 }
 
-static bool set_address(const char *path, struct sockaddr_un *ret, struct sf_error *err)
+/* --- addresses --- */
+
+/*
+ * A socket is called by the descriptor of its folder, or by its own: the name that leads to it may lead elsewhere by
+ * now. Of the thread, which may have a table of its own (own_fd.h). Without /proc the name has to do.
+ */
+#define BY_DESCRIPTOR "/proc/thread-self/fd/%d"
+
+struct place {
+	int folder;
+	const char *name, *path; /* the same socket: in the folder, and from "/" */
+};
+
+static bool set_address(struct sockaddr_un *ret, const char *path)
 {
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (strlen(path) >= sizeof(ret->sun_path))
-		return sf_fail(err, SF_E_INPUT, "the path of a socket is too long: %s", path);
-	memcpy(ret->sun_path, path, strlen(path));
-	return true;
+	return (size_t)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path) < sizeof(ret->sun_path);
+}
+
+static bool has_no_proc(void)
+{
+	return errno == ENOENT || errno == EACCES;
+}
+
+static int bind_by_name(int fd, const char *name)
+{
+	struct sockaddr_un address;
+
+	if (!set_address(&address, name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return bind(fd, (const struct sockaddr *)&address, sizeof(address));
+}
+
+static int bind_at(int fd, const struct place *place)
+{
+	char path[SF_CHANNEL_PATH];
+
+	snprintf(path, sizeof(path), BY_DESCRIPTOR "/%s", place->folder, place->name);
+	return bind_by_name(fd, path) == 0 ? 0 : has_no_proc() ? bind_by_name(fd, place->path) : -1;
+}
+
+static int connect_by_name(int fd, const char *name)
+{
+	struct sockaddr_un address;
+	int result;
+
+	if (!set_address(&address, name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	do
+		result = connect(fd, (const struct sockaddr *)&address, sizeof(address));
+	while (result != 0 && errno == EINTR);
+	return result;
+}
+
+/* `socket`: an O_PATH descriptor of it. `path` NULL: there is /proc. */
+static int connect_to(int fd, int socket, const char *path)
+{
+	char own[SF_CHANNEL_PATH];
+
+	snprintf(own, sizeof(own), BY_DESCRIPTOR, socket);
+	return connect_by_name(fd, own) == 0 ? 0 : path && has_no_proc() ? connect_by_name(fd, path) : -1;
 }
 
 static int open_socket(int flags, struct sf_error *err)
@@ -79,56 +137,62 @@ static int open_socket(int flags, struct sf_error *err)
 	return fd;
 }
 
-/* --- listening --- */
+/* --- folders --- */
 
-static bool somebody_listens(const struct sockaddr_un *address)
-{
-	SF_CLEANUP(close) int fd = open_socket(SOCK_NONBLOCK, NULL);
-
-	/* EAGAIN: its queue is full. Anything but a refusal leaves what stands there alone. */
-	return fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-	       errno != ECONNREFUSED;
-}
-
-static bool bind_to(int fd, const struct sockaddr_un *address, struct sf_error *err)
-{
-	const struct sockaddr *any = (const struct sockaddr *)address;
-
-	if (bind(fd, any, sizeof(*address)) == 0)
-		return true;
-	if (errno != EADDRINUSE)
-		return sf_fail_os(err, "cannot listen on %s", address->sun_path);
-	if (somebody_listens(address))
-		return sf_fail(err, SF_E_INPUT, "somebody listens on %s already",
-			       address->sun_path);
-	if (unlink(address->sun_path) == 0 && bind(fd, any, sizeof(*address)) == 0)
-		return true;
-	return sf_fail_os(err, "cannot listen on %s", address->sun_path);
-}
-
-static bool check_folder_of(const char *path, struct sf_error *err)
+/* The folder of a socket, opened; -1. `ret` is of that and of `path`. */
+static int open_place(const char *path, uid_t owner, struct place *ret, struct sf_error *err)
 {
 	char folder[SF_CHANNEL_PATH];
 	const char *slash = strrchr(path, '/');
 
-	if (!slash || slash == path)
-		return sf_fail(err, SF_E_INPUT, "%s is in no folder of ours", path);
+	*ret = (struct place){ .folder = -1, .path = path };
+	if (!slash || slash == path || !slash[1] || strlen(path) >= sizeof(folder)) {
+		sf_fail(err, SF_E_INPUT, "%s is in no folder of ours, or too long for a socket", path);
+		return -1;
+	}
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-	return sf_channel_check_folder(folder, geteuid(), err);
+	ret->name = slash + 1;
+	ret->folder = sf_channel_open_folder(AT_FDCWD, folder, owner, err);
+	return ret->folder;
+}
+
+/* --- listening --- */
+
+static bool somebody_listens(const struct place *place)
+{
+	SF_CLEANUP(close) int socket = sf_channel_open_socket(place->folder, place->name);
+	SF_CLEANUP(close) int fd = open_socket(SOCK_NONBLOCK, NULL);
+
+	/* EAGAIN: its queue is full. Anything but a refusal leaves what stands there alone. */
+	return socket < 0 || fd < 0 || connect_to(fd, socket, place->path) == 0 || errno != ECONNREFUSED;
+}
+
+static bool bind_to(int fd, const struct place *place, struct sf_error *err)
+{
+	if (bind_at(fd, place) == 0)
+		return true;
+	if (errno != EADDRINUSE)
+		return sf_fail_os(err, "cannot listen on %s", place->path);
+	if (somebody_listens(place))
+		return sf_fail(err, SF_E_INPUT, "somebody listens on %s already", place->path);
+	if (unlinkat(place->folder, place->name, 0) == 0 && bind_at(fd, place) == 0)
+		return true;
+	return sf_fail_os(err, "cannot listen on %s", place->path);
 }
 
 int sf_channel_listen(const char *path, struct sf_error *err)
 {
 	SF_CLEANUP(close) int fd = -1;
-	struct sockaddr_un address;
+	struct place place;
+	SF_CLEANUP(close) int folder = open_place(path, geteuid(), &place, err);
 
-	if (!set_address(path, &address, err) || !check_folder_of(path, err))
+	if (folder < 0)
 		return -1;
 	fd = open_socket(SOCK_NONBLOCK, err);
 	if (fd < 0)
 		return -1;
 	fchmod(fd, 0600); /* before bind: the mode that its name gets */
-	if (!bind_to(fd, &address, err))
+	if (!bind_to(fd, &place, err))
 		return -1;
 	if (listen(fd, QUEUE) != 0) {
 		sf_fail_os(err, "cannot listen on %s", path);
@@ -137,33 +201,49 @@ int sf_channel_listen(const char *path, struct sf_error *err)
 	return sf_steal_fd(&fd);
 }
 
+void sf_channel_remove(const char *path)
+{
+	struct place place;
+	SF_CLEANUP(close) int folder = open_place(path, geteuid(), &place, NULL);
+	SF_CLEANUP(close) int socket = folder < 0 ? -1 : sf_channel_open_socket(folder, place.name);
+
+	if (socket >= 0)
+		unlinkat(folder, place.name, 0);
+}
+
 /* Its end was never told: the process was killed, or became another program. */
-static bool is_left_behind(int folder, const char *name, const struct sockaddr_un *address)
+static bool is_left_behind(const struct place *place)
 {
 	struct stat about;
 
-	return fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(about.st_mode) &&
-	       about.st_uid == geteuid() && about.st_mtime + LEFT_S < time(NULL) &&
-	       !somebody_listens(address);
+	return fstatat(place->folder, place->name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISSOCK(about.st_mode) && about.st_uid == geteuid() &&
+	       about.st_mtime + LEFT_S < time(NULL) && !somebody_listens(place);
+}
+
+static void sweep(const char *folder)
+{
+	SF_CLEANUP(close) int found = sf_channel_open_folder(AT_FDCWD, folder, geteuid(), NULL);
+	int fd = found < 0 ? -1 : openat(found, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	SF_CLEANUP(closedir) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char path[PATH_MAX];
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL) {
+		const struct place place = { found, entry->d_name, path };
+
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (is_left_behind(&place))
+			unlinkat(found, entry->d_name, 0);
+	}
 }
 
 void sf_channel_sweep(void)
 {
-	char folder[SF_CHANNEL_PATH - 32], path[PATH_MAX];
-	struct sockaddr_un address;
-	struct dirent *entry;
-	DIR *dir;
+	char folder[SF_CHANNEL_PATH - 32];
 
-	if (!sf_channel_own_folder(folder, sizeof(folder)) ||
-	    !sf_channel_check_folder(folder, geteuid(), NULL) || !(dir = opendir(folder)))
-		return;
-	while ((entry = readdir(dir)) != NULL) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		if (set_address(path, &address, NULL) &&
-		    is_left_behind(dirfd(dir), entry->d_name, &address))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	}
-	closedir(dir);
+	for (unsigned i = 0; sf_channel_own_folder(i, folder, sizeof(folder)); i++)
+		sweep(folder);
 }
 
 int sf_channel_accept(int listener, struct sf_error *err)
@@ -180,27 +260,57 @@ int sf_channel_accept(int listener, struct sf_error *err)
 	return check_peer(fd, false, NULL) ? sf_steal_fd(&fd) : -1;
 }
 
-int sf_channel_connect(const char *path, struct sf_error *err)
+/* --- calling --- */
+
+/* `socket`: an O_PATH descriptor; `path` NULL: there is no name for it here. `whom` is for messages. */
+static int call(int socket, const char *path, const char *whom, struct sf_error *err)
 {
 	const struct timeval limit = { .tv_sec = CALL_S };
-	SF_CLEANUP(close) int fd = -1;
-	struct sockaddr_un address;
-	int result;
+	SF_CLEANUP(close) int fd = open_socket(0, err);
 
-	if (!set_address(path, &address, err))
-		return -1;
-	fd = open_socket(0, err);
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	do
-		result = connect(fd, (const struct sockaddr *)&address, sizeof(address));
-	while (result != 0 && errno == EINTR);
-	if (result != 0) {
-		sf_fail_os(err, "cannot reach %s", path);
+	if (connect_to(fd, socket, path) != 0) {
+		sf_fail_os(err, "cannot reach %s", whom);
 		return -1;
 	}
 	return check_peer(fd, true, err) ? sf_steal_fd(&fd) : -1;
+}
+
+/* Root calls everybody; others call themselves and root. */
+static int open_place_of_peer(const char *path, struct place *ret, struct sf_error *err)
+{
+	const uid_t own = geteuid();
+
+	if (open_place(path, own == 0 ? SF_CHANNEL_ANYBODY : own, ret, err) < 0 && own != 0)
+		open_place(path, 0, ret, err);
+	return ret->folder;
+}
+
+int sf_channel_connect(const char *path, struct sf_error *err)
+{
+	struct place place;
+	SF_CLEANUP(close) int folder = open_place_of_peer(path, &place, err);
+	SF_CLEANUP(close) int socket = -1;
+
+	if (folder < 0)
+		return -1;
+	socket = sf_channel_open_socket(folder, place.name);
+	if (socket < 0) {
+		sf_fail_os(err, "cannot reach %s", path);
+		return -1;
+	}
+	return call(socket, path, path, err);
+}
+
+int sf_channel_call(int32_t pid, struct sf_error *err)
+{
+	SF_CLEANUP(close) int socket = sf_channel_find_agent(pid, err);
+	char whom[48];
+
+	snprintf(whom, sizeof(whom), "the agent in pid %d", pid);
+	return socket < 0 ? -1 : call(socket, NULL, whom, err);
 }
 
 /* --- messages --- */

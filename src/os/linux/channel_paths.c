@@ -3,58 +3,132 @@
 #include "os/linux/channel_paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "os/channel.h"
 #include "os/linux/proc.h"
 
-bool sf_channel_own_folder(char *ret, size_t size)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+#define FOLDER_SIZE (SF_CHANNEL_PATH - 32) /* a socket's name goes behind it */
 
-	if (runtime && *runtime == '/')
-		return (size_t)snprintf(ret, size, "%s/stillframe", runtime) < size;
-	return (size_t)snprintf(ret, size, "/tmp/stillframe-%u", (unsigned)geteuid()) < size;
+/*
+ * So many folders of /tmp are tried. A name there may be taken: by somebody who wants to be in the way, or by
+ * a user who has the same number in another user namespace.
+ */
+#define TMP_FOLDERS 10
+#define TMP_NAME 40
+
+/* --- names --- */
+
+/* The i-th name in /tmp that is for this user. False: there are no more. */
+static bool tmp_name(unsigned i, uid_t uid, char ret[TMP_NAME])
+{
+	if (i == 0)
+		snprintf(ret, TMP_NAME, "stillframe-%u", (unsigned)uid);
+	else
+		snprintf(ret, TMP_NAME, "stillframe-%u-%u", (unsigned)uid, i);
+	return i < TMP_FOLDERS;
 }
 
-bool sf_channel_check_folder(const char *path, uid_t owner, struct sf_error *err)
+bool sf_channel_own_folder(unsigned i, char *ret, size_t size)
 {
-	struct stat about;
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char name[TMP_NAME];
 
-	if (lstat(path, &about) != 0)
-		return sf_fail_os(err, "cannot look at %s", path);
-	if (!S_ISDIR(about.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a folder", path);
-	if (about.st_uid != owner || (about.st_mode & (S_IWGRP | S_IWOTH))) {
-		sf_fail(err, SF_E_DENIED, "%s is not safe: it belongs to user %u, mode %03o", path,
-			(unsigned)about.st_uid, about.st_mode & 07777u);
-		return sf_fail_hint(err, "It has to be user %u's own, mode 0700. Remove it, or set "
-					 "XDG_RUNTIME_DIR.", (unsigned)owner);
+	if (runtime && *runtime == '/') {
+		if ((size_t)snprintf(ret, size, "%s/stillframe", runtime) >= size)
+			*ret = 0;
+		return i == 0;
 	}
+	if (!tmp_name(i, geteuid(), name))
+		return false;
+	snprintf(ret, size, "/tmp/%s", name);
 	return true;
 }
 
-static bool make_folder(char *ret, size_t size, struct sf_error *err)
+/* --- folders --- */
+
+int sf_channel_open_folder(int at, const char *path, uid_t owner, struct sf_error *err)
 {
-	if (!sf_channel_own_folder(ret, size))
+	SF_CLEANUP(close) int fd = openat(at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat about;
+
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
+		sf_fail(err, SF_E_INPUT, "%s is not a folder", path);
+		return -1;
+	}
+	if (fd < 0 || fstat(fd, &about) != 0) {
+		sf_fail_os(err, "cannot look at %s", path);
+		return -1;
+	}
+	if ((owner != SF_CHANNEL_ANYBODY && about.st_uid != owner) ||
+	    (about.st_mode & (S_IWGRP | S_IWOTH))) {
+		sf_fail(err, SF_E_DENIED, "%s is not safe: it belongs to user %u, mode %03o", path,
+			(unsigned)about.st_uid, about.st_mode & 07777u);
+		sf_fail_hint(err, "It has to be user %u's own, mode 0700. Remove it, or set XDG_RUNTIME_DIR.",
+			     owner == SF_CHANNEL_ANYBODY ? (unsigned)about.st_uid : (unsigned)owner);
+		return -1;
+	}
+	return sf_steal_fd(&fd);
+}
+
+int sf_channel_open_socket(int folder, const char *name)
+{
+	SF_CLEANUP(close) int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat about, around;
+
+	if (fd < 0 || fstat(fd, &about) != 0 || fstat(folder, &around) != 0)
+		return -1;
+	if (!S_ISSOCK(about.st_mode) || about.st_uid != around.st_uid) {
+		errno = ENOTSOCK;
+		return -1;
+	}
+	return sf_steal_fd(&fd);
+}
+
+/* Whether it is there, made if need be, and safe. */
+static bool make_folder(const char *path, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	if (!*path)
 		return sf_fail(err, SF_E_INPUT, "XDG_RUNTIME_DIR is too long for a socket's path");
-	if (mkdir(ret, 0700) != 0 && errno != EEXIST)
-		return sf_fail_os(err, "cannot make the folder %s", ret);
-	return sf_channel_check_folder(ret, geteuid(), err);
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return sf_fail_os(err, "cannot make the folder %s", path);
+	fd = sf_channel_open_folder(AT_FDCWD, path, geteuid(), err);
+	return fd >= 0;
+}
+
+/* The first one that is safe; what is wrong with the best one where none is. */
+static bool choose_folder(char ret[FOLDER_SIZE], struct sf_error *err)
+{
+	for (unsigned i = 0; sf_channel_own_folder(i, ret, FOLDER_SIZE); i++) {
+		if (make_folder(ret, i == 0 ? err : NULL))
+			return true;
+	}
+	return false;
 }
 
 static bool own_path(const char *what, int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
 {
-	char folder[SF_CHANNEL_PATH - 32];
+	char folder[FOLDER_SIZE];
 
-	if (!make_folder(folder, sizeof(folder), err))
+	if (!choose_folder(folder, err))
 		return false;
 	snprintf(ret, SF_CHANNEL_PATH, "%s/%s-%d.sock", folder, what, pid);
 	return true;
+}
+
+bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
+{
+	return own_path("agent", pid, ret, err);
 }
 
 bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
@@ -62,77 +136,138 @@ bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf
 	return own_path("record", pid, ret, err);
 }
 
+/* --- the agent in another process --- */
+
 /* A process as it is seen from where it lives. */
 struct place {
 	int32_t pid;        /* here */
 	int32_t inner_pid;  /* in its own container */
-	uid_t uid;
+	uid_t uid, inner_uid;
+	char socket[32];
 };
+
+static int32_t find_inner_pid(int32_t pid)
+{
+	char text[4096], *line;
+
+	if (!sf_proc_read(pid, 0, "status", text, sizeof(text)))
+		return pid;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return pid;
+	line[1 + strcspn(line + 1, "\n")] = 0;
+	return atoi(strrchr(line, '\t') + 1);
+}
+
+/* Its user namespace calls this user so; the same where it has none of its own (user_namespaces(7)). */
+static uid_t find_inner_uid(int32_t pid, uid_t uid)
+{
+	unsigned inner, outer, count;
+	char text[4096];
+	int used = 0;
+
+	if (!sf_proc_read(pid, 0, "uid_map", text, sizeof(text)))
+		return uid;
+	for (const char *at = text; sscanf(at, "%u %u %u%n", &inner, &outer, &count, &used) == 3; at += used) {
+		if (uid >= outer && uid - outer < count)
+			return inner + (uid - outer);
+	}
+	return uid;
+}
 
 static bool find_place(int32_t pid, struct place *ret)
 {
-	char path[32], text[4096], *line;
+	char path[32];
 	struct stat about;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &about) != 0)
 		return false;
-	*ret = (struct place){ .pid = pid, .inner_pid = pid, .uid = about.st_uid };
-	if (!sf_proc_read(pid, 0, "status", text, sizeof(text)))
-		return true;
-	line = strstr(text, "\nNSpid:");
-	if (line) {
-		line[1 + strcspn(line + 1, "\n")] = 0;
-		ret->inner_pid = atoi(strrchr(line, '\t') + 1);
-	}
+	*ret = (struct place){ .pid = pid, .inner_pid = find_inner_pid(pid), .uid = about.st_uid,
+			       .inner_uid = find_inner_uid(pid, about.st_uid) };
+	snprintf(ret->socket, sizeof(ret->socket), "agent-%d.sock", ret->inner_pid);
 	return true;
 }
 
-/*
- * Where another process's folder may be, best first. To add one: a line, and what is put in for %d
- * and %u.
- */
-static bool guess_folder(unsigned i, const struct place *place, char *ret, size_t size)
+static int look_in(const struct place *place, int at, const char *path)
 {
-	switch (i) {
-	case 0:
-		if (!sf_channel_own_folder(ret, size))
-			*ret = 0;
-		return true;
-	case 1:
-		snprintf(ret, size, "/run/user/%u/stillframe", (unsigned)place->uid);
-		return true;
-	case 2:
-		snprintf(ret, size, "/tmp/stillframe-%u", (unsigned)place->uid);
-		return true;
-	case 3: /* in a container with folders of its own */
-		snprintf(ret, size, "/proc/%d/root/tmp/stillframe-%u", place->pid,
-			 (unsigned)place->uid);
-		return true;
-	default:
-		return false;
-	}
+	SF_CLEANUP(close) int folder = sf_channel_open_folder(at, path, place->uid, NULL);
+
+	return folder < 0 ? -1 : sf_channel_open_socket(folder, place->socket);
 }
 
-bool sf_channel_agent_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf_error *err)
+/* In all folders that it may have chosen there: by the number of its user, as it sees that itself and as it is seen here. */
+static int look_in_tmp(const struct place *place, int tmp)
 {
-	char folder[SF_CHANNEL_PATH - 32];
-	struct place place;
-	struct stat about;
+	const uid_t uids[] = { place->inner_uid, place->uid };
+	const unsigned n = place->inner_uid == place->uid ? 1 : 2;
+	char name[TMP_NAME];
+	int fd = -1;
 
-	if (pid == getpid())
-		return own_path("agent", pid, ret, err);
-	if (!find_place(pid, &place))
-		return sf_fail_os(err, "cannot look at pid %d", pid);
-	for (unsigned i = 0; guess_folder(i, &place, folder, sizeof(folder)); i++) {
-		if (!sf_channel_check_folder(folder, place.uid, NULL))
-			continue;
-		snprintf(ret, SF_CHANNEL_PATH, "%s/agent-%d.sock", folder, place.inner_pid);
-		if (lstat(ret, &about) == 0 && S_ISSOCK(about.st_mode))
-			return true;
+	for (unsigned u = 0; u < n && fd < 0; u++) {
+		for (unsigned i = 0; fd < 0 && tmp_name(i, uids[u], name); i++)
+			fd = look_in(place, tmp, name);
 	}
-	sf_fail(err, SF_E_GONE, "no agent listens in pid %d", pid);
-	if (err)
-		err->os_errno = ENOENT;
-	return false;
+	return fd;
+}
+
+/* In a container with folders of its own: links there, also absolute ones, stay below its root. */
+static int look_in_its_tmp(const struct place *place)
+{
+	SF_CLEANUP(close) int root = -1;
+	SF_CLEANUP(close) int tmp = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", place->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root >= 0)
+		tmp = sf_foreign_find(root, "/tmp");
+	return tmp < 0 ? -1 : look_in_tmp(place, tmp);
+}
+
+static int look_in_ours(const struct place *place)
+{
+	SF_CLEANUP(close) int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return tmp < 0 ? -1 : look_in_tmp(place, tmp);
+}
+
+/* The folder of whoever looks, if that is one user with who is looked for. */
+static int look_where_we_listen(const struct place *place)
+{
+	char folder[FOLDER_SIZE];
+
+	return sf_channel_own_folder(0, folder, sizeof(folder)) && *folder ?
+		       look_in(place, AT_FDCWD, folder) : -1;
+}
+
+static int look_where_the_system_says(const struct place *place)
+{
+	char folder[FOLDER_SIZE];
+
+	snprintf(folder, sizeof(folder), "/run/user/%u/stillframe", (unsigned)place->uid);
+	return look_in(place, AT_FDCWD, folder);
+}
+
+int sf_channel_find_agent(int32_t pid, struct sf_error *err)
+{
+	/* Where its folder may be, best first. To add one: a line. */
+	static int (*const looks[])(const struct place *place) = {
+		look_where_we_listen, look_where_the_system_says, look_in_ours, look_in_its_tmp,
+	};
+	struct place place;
+	int fd = -1;
+
+	if (!find_place(pid, &place)) {
+		sf_fail_os(err, "cannot look at pid %d", pid);
+		return -1;
+	}
+	for (size_t i = 0; fd < 0 && i < sizeof(looks) / sizeof(looks[0]); i++)
+		fd = looks[i](&place);
+	if (fd < 0) {
+		sf_fail(err, SF_E_GONE, "no agent listens in pid %d", pid);
+		if (err)
+			err->os_errno = ENOENT;
+	}
+	return fd;
 }

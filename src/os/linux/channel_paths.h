@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the sockets of os/channel.h stand. A folder is opened once, without following a link at its
+ * end, and looked at through its descriptor; what is done in it afterwards is done through that descriptor
+ * too, so that nobody can put another folder in its place meanwhile.
+ */
 #ifndef SF_OS_LINUX_CHANNEL_PATHS_H
 #define SF_OS_LINUX_CHANNEL_PATHS_H
 
@@ -8,10 +13,30 @@
 
 #include "base/error.h"
 
-/* Where the user's sockets stand: the folder's own path. False: no room for it. */
-bool sf_channel_own_folder(char *ret, size_t size);
+#define SF_CHANNEL_ANYBODY ((uid_t)-1)
 
-/* Whether it is a folder that belongs to `owner`, in which nobody else can put anything. */
-bool sf_channel_check_folder(const char *path, uid_t owner, struct sf_error *err);
+/*
+ * The folders of the user's own, best first: the first safe one is taken. False: there are no more. ret
+ * is "" where there is no room for the path.
+ */
+bool sf_channel_own_folder(unsigned i, char *ret, size_t size);
+
+/*
+ * An O_PATH descriptor of a folder that belongs to `owner`, and in which nobody else can put anything; -1.
+ * `at`: a folder from which a relative path starts, or AT_FDCWD. The caller closes.
+ */
+int sf_channel_open_folder(int at, const char *path, uid_t owner, struct sf_error *err);
+
+/*
+ * An O_PATH descriptor of a socket in a folder that was opened so, and that belongs to whom the folder
+ * belongs; -1 and errno. The caller closes.
+ */
+int sf_channel_open_socket(int folder, const char *name);
+
+/*
+ * The same of the socket on which the agent in another process listens, also in its container; -1
+ * (err->os_errno ENOENT: there is none).
+ */
+int sf_channel_find_agent(int32_t pid, struct sf_error *err);
 
 #endif
