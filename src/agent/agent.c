@@ -17,6 +17,7 @@
 
 #include "agent/clocks.h"
 #include "agent/filter.h"
+#include "agent/fork_lock.h"
 #include "agent/keeper.h"
 #include "agent/control.h"
 #include "agent/java/jvm_tool.h"
@@ -34,8 +35,6 @@
 
 #define PIECE_SIZE (16u << 10)
 #define FLUSH_NS 10000000000u
-#define FORK_WAIT_NS 5000000000u
-#define FORK_LOOK_NS 1000000u
 #define TURN_WAIT_NS 500000000u
 #define LOOK_NS 100000u
 #define PATIENCE_NS 50000000u   /* more than a sampler takes to come, and not yet a hang */
@@ -325,38 +324,18 @@ const char *sf_agent_output(void)
 
 /* --- fork --- */
 
-/*
- * Bounded: a handler of the program may fork while its thread is in the midst of a start or stop.
- * Then the child copies what is half made, and leaves it alone.
- */
-static _Thread_local bool locked_for_fork;
-
-/* Not pthread_mutex_timedlock(): where the time of day is set back meanwhile that one waits as much longer. */
-static bool lock_for_fork(void)
-{
-	uint64_t now_ns = sf_now_ns(), until_ns = now_ns + FORK_WAIT_NS;
-
-	while (pthread_mutex_trylock(&mutex) != 0) {
-		if (now_ns >= until_ns)
-			return false;
-		sf_sleep_until(now_ns + FORK_LOOK_NS);
-		now_ns = sf_now_ns();
-	}
-	return true;
-}
+static _Thread_local sf_fork_turns turns;
 
 void sf_agent_before_fork(void)
 {
-	locked_for_fork = lock_for_fork();
+	sf_fork_lock(&mutex, &turns);
 	sf_agent_seats_before_fork();
 }
 
 void sf_agent_after_fork(void)
 {
 	sf_agent_seats_after_fork();
-	if (locked_for_fork)
-		pthread_mutex_unlock(&mutex);
-	locked_for_fork = false;
+	sf_fork_unlock(&mutex, &turns);
 }
 
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
@@ -364,8 +343,7 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 	bool was = atomic_load(&running);
 
 	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
-	pthread_mutex_init(&mutex, NULL);
-	locked_for_fork = false;
+	sf_fork_begin_anew(&mutex, &turns);
 	sf_agent_seats_forked();
 	*options_ret = (struct sf_agent_options){ 0 };
 	if (!was)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/filter.h"
+#include "agent/fork_lock.h"
 #include "agent/keeper.h"
 #include "agent/spawn.h"
 #include "os/channel.h"
@@ -67,8 +68,16 @@ bool sf_control_call(const char *path, struct sf_error *err)
 
 /* --- listening --- */
 
+/*
+ * One listens or stops listening at a time, which takes as long as the thread takes to end: `turn` is for that, and fork() has
+ * nothing to do with it. `mutex` is for what a child copies, and is never held while anything is waited for.
+ */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local enum { NO_TURN, WAITS_FOR_TURN, HAS_TURN } at_turn;
+static _Thread_local sf_fork_turns turns;
+
 static struct {
-	pthread_mutex_t mutex;   /* start and end of the thread */
+	pthread_mutex_t mutex;
 	pthread_t thread;
 	bool running;
 	int32_t pid;             /* whose thread it is: a forked child has none */
@@ -124,70 +133,110 @@ static void *listen_on(void *arg)
 
 static bool open_socket(struct sf_error *err)
 {
-	if (!sf_channel_agent_path(getpid(), listener.path, err))
-		return false;
-	listener.own = sf_own_fd_make(sf_channel_listen(listener.path, err));
-	return listener.own.fd >= 0;
+	sigset_t before;
+
+	sf_lock_from_handlers(&listener.mutex, &before);
+	if (sf_channel_agent_path(getpid(), listener.path, err))
+		listener.own = sf_own_fd_make(sf_channel_listen(listener.path, err));
+	listener.pid = getpid();
+	listener.running = listener.own.fd >= 0;
+	sf_unlock_to_handlers(&listener.mutex, &before);
+	return listener.running;
 }
 
-static bool listen_locked(struct sf_error *err)
+/* Not in a child that was forked meanwhile: it has no listener, and its copies are closed. */
+static void close_socket(void)
+{
+	sigset_t before;
+
+	sf_lock_from_handlers(&listener.mutex, &before);
+	if (listener.running && listener.pid == getpid()) {
+		sf_own_fd_close(&listener.own);
+		listener.tid = 0;
+		listener.running = false;
+	}
+	sf_unlock_to_handlers(&listener.mutex, &before);
+}
+
+static bool listen_now(struct sf_error *err)
 {
 	if (listener.running)
 		return true;
 	if (!sf_filter_check(SF_FILTER_CHANNEL, err) || !open_socket(err))
 		return false;
 	atomic_store(&listener.quit, false);
-	if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err)) {
-		sf_own_fd_close(&listener.own);
-		sf_channel_remove(listener.path);
+	if (sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", err))
+		return true;
+	sf_channel_remove(listener.path);
+	close_socket();
+	return false;
+}
+
+static void unlisten_now(void)
+{
+	if (!listener.running || listener.pid != getpid())
+		return;
+	atomic_store_explicit(&listener.quit, true, memory_order_release);
+	sf_channel_remove(listener.path);
+	if (sf_own_fd_is_ours(&listener.own))
+		shutdown(listener.own.fd, SHUT_RDWR);
+	if (atomic_load(&listener.waiting) >= 0)
+		shutdown(atomic_load(&listener.waiting), SHUT_RDWR);
+	pthread_join(listener.thread, NULL);
+	close_socket();
+}
+
+/* False: a handler has interrupted its own thread in it, or is in a child of such a handler. */
+static bool take_turn(void)
+{
+	if (at_turn != NO_TURN)
 		return false;
-	}
-	listener.pid = getpid();
-	listener.running = true;
+	at_turn = WAITS_FOR_TURN;
+	pthread_mutex_lock(&turn);
+	at_turn = HAS_TURN;
 	return true;
+}
+
+static void give_turn(void)
+{
+	pthread_mutex_unlock(&turn);
+	at_turn = NO_TURN;
 }
 
 bool sf_control_listen(struct sf_error *err)
 {
 	bool ok;
 
-	pthread_mutex_lock(&listener.mutex);
-	ok = listen_locked(err);
-	pthread_mutex_unlock(&listener.mutex);
+	if (!take_turn())
+		return sf_fail(err, SF_E_SYSTEM, "this thread begins or ends listening already");
+	ok = listen_now(err);
+	give_turn();
 	return ok;
 }
 
 void sf_control_unlisten(void)
 {
-	pthread_mutex_lock(&listener.mutex);
-	if (listener.running && listener.pid == getpid()) {
-		atomic_store_explicit(&listener.quit, true, memory_order_release);
-		sf_channel_remove(listener.path);
-		if (sf_own_fd_is_ours(&listener.own))
-			shutdown(listener.own.fd, SHUT_RDWR);
-		if (atomic_load(&listener.waiting) >= 0)
-			shutdown(atomic_load(&listener.waiting), SHUT_RDWR);
-		pthread_join(listener.thread, NULL);
-		sf_own_fd_close(&listener.own);
-		listener.tid = 0;
-		listener.running = false;
-	}
-	pthread_mutex_unlock(&listener.mutex);
+	if (!take_turn())
+		return;
+	unlisten_now();
+	give_turn();
 }
 
 void sf_control_before_fork(void)
 {
-	pthread_mutex_lock(&listener.mutex);
+	sf_fork_lock(&listener.mutex, &turns);
 }
 
 void sf_control_after_fork(void)
 {
-	pthread_mutex_unlock(&listener.mutex);
+	sf_fork_unlock(&listener.mutex, &turns);
 }
 
 void sf_control_after_fork_in_child(void)
 {
-	pthread_mutex_init(&listener.mutex, NULL);
+	sf_fork_begin_anew(&listener.mutex, &turns);
+	if (at_turn != HAS_TURN) /* another thread's, which is not here */
+		pthread_mutex_init(&turn, NULL);
 	if (listener.running)
 		sf_own_fd_close(&listener.own);
 	listener.running = false;

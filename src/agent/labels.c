@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "agent/fork_lock.h"
 #include "base/intern.h"
 #include "frozen/inside.h"
 #include "stream/record.h"
@@ -36,10 +37,12 @@ static void tell_label(uint32_t number)
 
 void sf_agent_labels_tell(void)
 {
-	pthread_mutex_lock(&labels_lock);
+	sigset_t before;
+
+	sf_lock_from_handlers(&labels_lock, &before);
 	for (uint32_t i = 1; labels && i <= sf_intern_count(labels); i++)
 		tell_label(i);
-	pthread_mutex_unlock(&labels_lock);
+	sf_unlock_to_handlers(&labels_lock, &before);
 }
 
 /* 0: no memory, or too many. */
@@ -74,6 +77,7 @@ bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value
 	char text[2 * MAX_LABEL_TEXT + 2];
 	size_t key_size = strnlen(key, MAX_LABEL_TEXT + 1);
 	size_t value_size = strnlen(value, MAX_LABEL_TEXT + 1);
+	sigset_t before;
 	uint32_t number;
 
 	if (!key_size || key_size > MAX_LABEL_TEXT || value_size > MAX_LABEL_TEXT)
@@ -82,20 +86,27 @@ bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value
 	memcpy(text, key, key_size);
 	text[key_size] = 0;
 	memcpy(text + key_size + 1, value, value_size);
-	pthread_mutex_lock(&labels_lock);
+	sf_lock_from_handlers(&labels_lock, &before); /* one that forks would wait for itself */
 	number = number_label(text, key_size + 1 + value_size, err);
-	pthread_mutex_unlock(&labels_lock);
+	sf_unlock_to_handlers(&labels_lock, &before);
 	if (number)
 		atomic_store(&seat->label, number);
 	return number != 0;
 }
 
-void sf_agent_labels_lock(void)
+static _Thread_local sf_fork_turns turns;
+
+void sf_agent_labels_before_fork(void)
 {
-	pthread_mutex_lock(&labels_lock);
+	sf_fork_lock(&labels_lock, &turns);
 }
 
-void sf_agent_labels_unlock(void)
+void sf_agent_labels_after_fork(void)
 {
-	pthread_mutex_unlock(&labels_lock);
+	sf_fork_unlock(&labels_lock, &turns);
+}
+
+void sf_agent_labels_forked(void)
+{
+	sf_fork_begin_anew(&labels_lock, &turns);
 }

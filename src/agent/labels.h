@@ -19,7 +19,8 @@ bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value
 			struct sf_error *err);
 
 /* Around fork(): no label is half made while the process is copied. */
-void sf_agent_labels_lock(void);
-void sf_agent_labels_unlock(void);
+void sf_agent_labels_before_fork(void);
+void sf_agent_labels_after_fork(void);
+void sf_agent_labels_forked(void); /* in the child */
 
 #endif

@@ -201,12 +201,12 @@ void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME])
 void sf_agent_seats_before_fork(void)
 {
 	atomic_store(&forking_tid, own_tid());
-	sf_agent_labels_lock();
+	sf_agent_labels_before_fork();
 }
 
 void sf_agent_seats_after_fork(void)
 {
-	sf_agent_labels_unlock();
+	sf_agent_labels_after_fork();
 }
 
 static void move_in(struct sf_seat *seats, const struct sf_seat *before, const char *name)
@@ -226,7 +226,7 @@ void sf_agent_seats_forked(void)
 	struct sf_seat *seats = atomic_load(&all_seats), *own, before = { 0 };
 	char name[SF_AGENT_NAME] = "";
 
-	sf_agent_labels_unlock();
+	sf_agent_labels_forked();
 	sf_agent_leaving_forked();
 	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
 	if (!seats)

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -382,6 +383,125 @@ static void a_fork_does_not_wait_for_ever(void **state)
 	assert_true(sf_agent_stop(NULL, &err));
 }
 
+/* --- a handler that forks while its thread is in the agent --- */
+
+int __real_pthread_join(pthread_t thread, void **ret);
+int __wrap_pthread_join(pthread_t thread, void **ret);
+int __real_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size);
+
+static _Thread_local bool signals_in_join, signals_in_bind; /* once */
+static volatile sig_atomic_t n_forks;
+static volatile sig_atomic_t child_status;
+
+static void signal_if(bool *wanted)
+{
+	bool now = *wanted;
+
+	*wanted = false;
+	if (now)
+		raise(SIGUSR1);
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+	signal_if(&signals_in_join);
+	return __real_pthread_join(thread, ret);
+}
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	signal_if(&signals_in_bind);
+	return __real_bind(fd, address, size);
+}
+
+/* As the library does at each fork (agent/lifecycle.c, which this test does not have). */
+static void fork_in_handler(int number)
+{
+	int status = -1;
+	pid_t child;
+	(void)number;
+
+	sf_control_before_fork();
+	child = fork();
+	if (child == 0) {
+		sf_control_after_fork_in_child();
+		_exit(sf_control_listener_tid() == 0 ? 0 : 1);
+	}
+	sf_control_after_fork();
+	waitpid(child, &status, 0);
+	child_status = status;
+	n_forks++;
+}
+
+/* Where it waits for its own thread, alarm() ends the test. */
+static void a_handler_may_fork_while_listening_begins_or_ends(void **state)
+{
+	const struct sigaction action = { .sa_handler = fork_in_handler };
+	struct sigaction before;
+	struct sf_error err = { 0 };
+	(void)state;
+
+	if (is_thread_sanitizer()) /* it puts handlers off */
+		skip();
+	n_forks = 0;
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	alarm(60);
+	for (int i = 1; i <= 3; i++) {
+		signals_in_bind = true;
+		assert_true(sf_control_listen(&err));
+		assert_int_equal(n_forks, 2 * i - 1);
+		assert_int_equal(child_status, 0);
+		signals_in_join = true;
+		sf_control_unlisten();
+		assert_int_equal(n_forks, 2 * i);
+		assert_int_equal(child_status, 0);
+		assert_int_equal(sf_control_listener_tid(), 0);
+	}
+	alarm(0);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
+/* The child of such a handler goes on where its parent was interrupted, and has no thread to wait for. */
+static void go_on_in_child(int number)
+{
+	(void)number;
+	sf_control_before_fork();
+	if (fork() == 0) {
+		sf_control_after_fork_in_child();
+		alarm(60);
+		n_forks = -1;
+		return;
+	}
+	sf_control_after_fork();
+	n_forks++;
+}
+
+static void its_child_may_go_on(void **state)
+{
+	const struct sigaction action = { .sa_handler = go_on_in_child };
+	struct sigaction before;
+	struct sf_error err = { 0 };
+	int status = -1;
+	(void)state;
+
+	if (is_thread_sanitizer())
+		skip();
+	n_forks = 0;
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	alarm(60);
+	assert_true(sf_control_listen(&err));
+	signals_in_join = true;
+	sf_control_unlisten();
+	if (n_forks < 0) /* the child: it can listen again */
+		_exit(sf_control_listen(NULL) && sf_control_listener_tid() ? 0 : 1);
+	assert_int_equal(n_forks, 1);
+	assert_true(wait(&status) > 0);
+	assert_int_equal(status, 0);
+	alarm(0);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -399,9 +519,8 @@ static int remove_folder(void **state)
 		snprintf(path, sizeof(path), "%s/%c.sfs", folder, *name);
 		unlink(path);
 	}
-	snprintf(path, sizeof(path), "%s/stillframe", folder);
-	rmdir(path);
-	return rmdir(folder);
+	snprintf(path, sizeof(path), "rm -rf %s/stillframe", folder); /* with what a killed child left there */
+	return system(path) | rmdir(folder);
 }
 
 int main(void)
@@ -413,6 +532,8 @@ int main(void)
 		cmocka_unit_test(a_child_keeps_nothing),
 		cmocka_unit_test(who_lets_no_signal_in_for_a_moment_is_sampled),
 		cmocka_unit_test(a_fork_does_not_wait_for_ever),
+		cmocka_unit_test(a_handler_may_fork_while_listening_begins_or_ends),
+		cmocka_unit_test(its_child_may_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
