@@ -66,16 +66,26 @@ static const char *find_reason(const struct sf_capture *capture)
 	return "It may clear its environment, or be kept from our socket by a sandbox.";
 }
 
+/* What the agent said: a line, and perhaps one with what to do. */
+static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err)
+{
+	const char *text = capture->refusal, *hint = text + strcspn(text, "\n");
+
+	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled; the agent in pid %d: %.*s",
+		capture->options.pid, (int)(hint - text), text);
+	hint += strspn(hint, "\n ");
+	if (*hint)
+		sf_fail_hint(err, "%.*s", (int)strcspn(hint, "\n"), hint);
+	return sf_fail_hint(err, "From outside: --engine ptrace.");
+}
+
 bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 {
 	const char *name = capture->options.program ? capture->options.program : "the program";
 	int32_t pid = capture->options.pid;
 
-	if (capture->refusal[0]) {
-		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled; the agent in pid %d: %s", pid,
-			capture->refusal);
-		return sf_fail_hint(err, "From outside: --engine ptrace.");
-	}
+	if (capture->refusal[0])
+		return quote_refusal(capture, err);
 	if (!capture->options.child)
 		return sf_fail(err, SF_E_GONE, "nothing was sampled: the agent in pid %d did not begin",
 			       pid);

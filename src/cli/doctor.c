@@ -115,6 +115,7 @@ static void check_cache(const struct sf_output *output)
 	else
 		snprintf(path, sizeof(path), "%s/.cache", home ? home : "");
 	snprintf(text, sizeof(text), "unwind tables are kept in %.3000s/stillframe", path);
+	sf_sanitize(text);
 	sf_doctor_finding(
 		output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
 		"It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");

@@ -9,17 +9,6 @@
 #include "base/output.h"
 #include "frozen/ends.h"
 
-/* Strings of the target, without what would move a terminal's cursor. */
-static void print_text(FILE *out, const char *text)
-{
-	char *clean = strdup(text);
-
-	if (clean)
-		sf_sanitize(clean);
-	fputs(clean ? clean : "?", out);
-	free(clean);
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -71,7 +60,7 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 	fprintf(output->file, "  %s#%-3zu%s", sf_colour(output, SF_DIM), number,
 		sf_colour(output, SF_PLAIN));
 	if (*function)
-		print_text(output->file, function);
+		fputs(function, output->file);
 	else
 		fprintf(output->file, "0x%" PRIx64, frame->image ? frame->address : frame->pc);
 	if (frame->inlined)
@@ -94,7 +83,7 @@ static void print_state(const struct sf_output *output, const struct sf_dump_thr
 		fprintf(output->file, " in %s", thread->wait);
 	if (thread->detail[0]) {
 		fputs(": ", output->file);
-		print_text(output->file, thread->detail);
+		fputs(thread->detail, output->file);
 	}
 }
 
@@ -104,7 +93,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 	char time[32];
 
 	fprintf(output->file, "\n%s%d ", sf_colour(output, SF_BOLD), thread->tid);
-	print_text(output->file, thread->name);
+	fputs(thread->name, output->file);
 	fprintf(output->file, "%s  ", sf_colour(output, SF_PLAIN));
 	print_state(output, thread);
 	if (look->times)
@@ -129,12 +118,12 @@ void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, 
 	char time[32];
 
 	fprintf(out, "%sprocess %d ", sf_colour(&output, SF_BOLD), dump->pid);
-	print_text(out, dump->name);
+	fputs(dump->name, out);
 	fprintf(out, "%s, %zu thread%s", sf_colour(&output, SF_PLAIN), dump->threads.n,
 		dump->threads.n == 1 ? "" : "s");
 	if (dump->tracer) {
 		fprintf(out, ", traced by ");
-		print_text(out, dump->tracer_name);
+		fputs(dump->tracer_name, out);
 		fprintf(out, " (pid %d)", dump->tracer);
 	}
 	fputc('\n', out);
@@ -142,7 +131,7 @@ void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, 
 		print_thread(&output, dump, &dump->threads.items[i], look);
 	if (dump->note) {
 		fputs("\nnote: ", out);
-		print_text(out, dump->note);
+		fputs(dump->note, out);
 		fputc('\n', out);
 	}
 	if (!look->times)
@@ -152,19 +141,6 @@ void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, 
 		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->longest_hold_ns));
 	else
 		fprintf(out, ", held none\n");
-}
-
-/* json-c wants UTF-8, and names are whatever the target made them. */
-static struct json_object *json_text(const char *text)
-{
-	char *clean = strdup(text);
-	struct json_object *json;
-
-	if (clean)
-		sf_sanitize(clean);
-	json = json_object_new_string(clean ? clean : "");
-	free(clean);
-	return json;
 }
 
 static struct json_object *json_hex(uint64_t value)
@@ -180,10 +156,10 @@ static struct json_object *json_frame(const struct sf_dump *dump, const struct s
 	struct json_object *json = json_object_new_object();
 
 	json_object_object_add(json, "pc", json_hex(frame->pc));
-	json_object_object_add(json, "function", json_text(sf_dump_string(dump, frame->function)));
-	json_object_object_add(json, "module", json_text(sf_dump_path(dump, frame->image)));
+	json_object_object_add(json, "function", json_object_new_string(sf_dump_string(dump, frame->function)));
+	json_object_object_add(json, "module", json_object_new_string(sf_dump_path(dump, frame->image)));
 	json_object_object_add(json, "address", json_hex(frame->address));
-	json_object_object_add(json, "file", json_text(sf_dump_string(dump, frame->file)));
+	json_object_object_add(json, "file", json_object_new_string(sf_dump_string(dump, frame->file)));
 	json_object_object_add(json, "line", json_object_new_int64(frame->line));
 	json_object_object_add(json, "inlined", json_object_new_boolean(frame->inlined));
 	if (frame->approximate)
@@ -200,8 +176,8 @@ static struct json_object *json_wait(const struct sf_dump_thread *thread)
 	if (!thread->wait[0])
 		return NULL;
 	json = json_object_new_object();
-	json_object_object_add(json, "syscall", json_text(thread->wait));
-	json_object_object_add(json, "detail", json_text(thread->detail));
+	json_object_object_add(json, "syscall", json_object_new_string(thread->wait));
+	json_object_object_add(json, "detail", json_object_new_string(thread->detail));
 	return json;
 }
 
@@ -212,7 +188,7 @@ static struct json_object *json_thread(const struct sf_dump *dump,
 	struct json_object *frames = json_object_new_array();
 
 	json_object_object_add(json, "tid", json_object_new_int(thread->tid));
-	json_object_object_add(json, "name", json_text(thread->name));
+	json_object_object_add(json, "name", json_object_new_string(thread->name));
 	json_object_object_add(json, "state", json_object_new_string(sf_state_word(thread->state)));
 	json_object_object_add(json, "wait", json_wait(thread));
 	json_object_object_add(json, "held_ns", json_object_new_int64((int64_t)thread->held_ns));
@@ -241,11 +217,11 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 
 	json_object_object_add(json, "version", json_object_new_int(1));
 	json_object_object_add(json, "pid", json_object_new_int(dump->pid));
-	json_object_object_add(json, "name", json_text(dump->name));
+	json_object_object_add(json, "name", json_object_new_string(dump->name));
 	if (dump->tracer)
 		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
 	if (dump->note)
-		json_object_object_add(json, "note", json_text(dump->note));
+		json_object_object_add(json, "note", json_object_new_string(dump->note));
 	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
 	json_object_object_add(json, "looking_ns",
 			       json_object_new_int64((int64_t)dump->looking_ns));

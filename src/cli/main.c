@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output.h"
 #include "cli/commands.h"
 
 static const struct sf_command *const commands[] = {
@@ -20,17 +19,8 @@ static const struct sf_command *const commands[] = {
 
 int sf_cli_fail(int status, const struct sf_error *err)
 {
-	char text[sizeof(err->text)];
-
-	memcpy(text, err->text, sizeof(text));
 	fflush(stdout);
-	for (char *line = text, *next; line; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = 0;
-		sf_sanitize(line);
-		fprintf(stderr, "%s%s\n", line == text ? "stillframe: " : "", line);
-	}
+	fprintf(stderr, "stillframe: %s\n", err->text);
 	return status;
 }
 

@@ -194,9 +194,12 @@ static int record_command(struct sf_record_options *given, char **words)
 	struct sf_launched launched;
 	struct sf_error err = { 0 };
 	char command[1024], output[64];
-	const char *slash = strrchr(words[0], '/'), *name = slash ? slash + 1 : words[0];
+	const char *slash = strrchr(words[0], '/');
+	char name[64];
 	struct sf_session_options session;
 
+	snprintf(name, sizeof(name), "%s", slash ? slash + 1 : words[0]);
+	sf_sanitize(name);
 	if (!sf_launch(words, &launched, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	given->pid = launched.pid;

@@ -113,7 +113,11 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_cpu(out, &result->totals);
 	print_holds(out, result);
 	print_notes(out, result->notes);
-	fprintf(out, "  wrote %s   look: stillframe report %s\n", options->output, options->output);
-	fprintf(out, "                 picture: stillframe export --format html %s\n",
-		options->output);
+	fputs("  wrote ", out);
+	sf_print_clean(out, options->output);
+	fputs("   look: stillframe report ", out);
+	sf_print_clean(out, options->output);
+	fputs("\n                 picture: stillframe export --format html ", out);
+	sf_print_clean(out, options->output);
+	fputc('\n', out);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/output.h"
 #include "capture/hold_time.h"
 #include "capture/take.h"
 #include "os/clock.h"
@@ -306,8 +308,22 @@ void sf_dump_deinit(struct sf_dump *dump)
 		sf_vec_deinit(&dump->threads.items[i].frames);
 	}
 	sf_vec_deinit(&dump->threads);
+	sf_vec_deinit(&dump->paths);
 	sf_intern_destroy(dump->strings);
 	sf_walker_deinit(&dump->walker);
+}
+
+uint32_t sf_dump_text(struct sf_dump *dump, const char *text)
+{
+	SF_CLEANUP(free) char *clean = NULL;
+
+	if (sf_is_text(text))
+		return sf_intern_string(dump->strings, text);
+	clean = strdup(text);
+	if (!clean)
+		return 0;
+	sf_sanitize(clean);
+	return sf_intern_string(dump->strings, clean);
 }
 
 const char *sf_dump_string(const struct sf_dump *dump, uint32_t number)
@@ -317,5 +333,6 @@ const char *sf_dump_string(const struct sf_dump *dump, uint32_t number)
 
 const char *sf_dump_path(const struct sf_dump *dump, uint32_t image)
 {
-	return image ? sf_images_get(dump->walker.images, image)->path : "";
+	return image && image <= dump->paths.n
+		       ? sf_dump_string(dump, dump->paths.items[image - 1]) : "";
 }

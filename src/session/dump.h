@@ -50,6 +50,7 @@ struct sf_dump {
 					   * none */
 	char    tracer_name[64];
 	SF_VEC(struct sf_dump_thread) threads;
+	SF_VEC(uint32_t) paths;           /* strings: of the images, to be shown */
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;
 	const char *note;                 /* what to say of its Java virtual machine, or NULL; the
@@ -62,9 +63,12 @@ struct sf_dump {
 bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct sf_error *err);
 void sf_dump_deinit(struct sf_dump *dump);
 
+/* The number of a text of the target's, cleaned; 0: no memory. */
+uint32_t sf_dump_text(struct sf_dump *dump, const char *text);
+
 /* "" for 0. */
 const char *sf_dump_string(const struct sf_dump *dump, uint32_t number);
-/* The path of an image, "" for 0. */
+/* The path of an image, to be shown; "" for 0. */
 const char *sf_dump_path(const struct sf_dump *dump, uint32_t image);
 
 #endif

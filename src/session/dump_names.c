@@ -82,8 +82,8 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 	place->n = (uint32_t)n;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_dump_frame function = {
-			.function = sf_intern_string(naming->dump->strings, locations[i].function),
-			.file = sf_intern_string(naming->dump->strings, locations[i].file),
+			.function = sf_dump_text(naming->dump, locations[i].function),
+			.file = sf_dump_text(naming->dump, locations[i].file),
 			.line = locations[i].line,
 			.inlined = locations[i].inlined,
 		};
@@ -155,15 +155,14 @@ static bool expand_native(const struct naming *naming, struct sf_dump_thread *th
 static bool expand_java(const struct naming *naming, struct sf_dump_thread *thread,
 			const struct sf_frame *frame)
 {
-	struct sf_intern *strings = naming->dump->strings;
 	const struct sf_java_function *functions;
 	size_t n = sf_jvm_functions(naming->java->jvm, sf_jvm_place(naming->java->jvm, frame),
 				    &functions);
 
 	for (size_t i = 0; i < n; i++) {
 		struct sf_dump_frame named = {
-			.function = sf_intern_string(strings, functions[i].name),
-			.file = *functions[i].file ? sf_intern_string(strings, functions[i].file) : 0,
+			.function = sf_dump_text(naming->dump, functions[i].name),
+			.file = *functions[i].file ? sf_dump_text(naming->dump, functions[i].file) : 0,
 			.line = functions[i].line,
 			.inlined = functions[i].inlined,
 			.approximate = functions[i].approximate,
@@ -196,10 +195,22 @@ static void name_thread(const struct naming *naming, struct sf_dump_thread *thre
 		memcpy(thread->name, name, sizeof(name));
 }
 
+/* Images are opened by their paths as they are; these are copies to be shown. */
+static bool take_paths(struct sf_dump *dump)
+{
+	struct sf_images *images = dump->walker.images;
+
+	for (uint32_t i = 1; i <= sf_images_count(images); i++) {
+		if (!sf_vec_push(&dump->paths, sf_dump_text(dump, sf_images_get(images, i)->path)))
+			return false;
+	}
+	return true;
+}
+
 bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 {
 	struct naming naming = { .dump = dump, .java = sf_walker_java(&dump->walker, dump->pid) };
-	bool fine = collect(&naming);
+	bool fine = take_paths(dump) && collect(&naming);
 
 	for (size_t i = 0; naming.java && i < dump->threads.n; i++)
 		name_thread(&naming, &dump->threads.items[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/java.h"
 
+#include "base/output.h"
 #include "os/clock.h"
 #include "os/task.h"
 
@@ -59,5 +60,8 @@ uint64_t sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid)
 
 bool sf_java_name(struct sf_java *java, int32_t pid, int32_t tid, char *ret, size_t size)
 {
-	return sf_jvm_thread_name(java->jvm, inner_id(java, pid, tid), ret, size);
+	if (!sf_jvm_thread_name(java->jvm, inner_id(java, pid, tid), ret, size))
+		return false;
+	sf_sanitize(ret);
+	return true;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/output.h"
 #include "os/linux/proc.h"
 #include "os/task.h"
 
@@ -179,6 +180,7 @@ void sf_process_name(int32_t pid, char *ret, size_t size)
 	if (!sf_proc_read(pid, 0, "comm", ret, size))
 		*ret = 0;
 	ret[strcspn(ret, "\n")] = 0;
+	sf_sanitize(ret);
 }
 
 void sf_process_command(int32_t pid, char *ret, size_t size)
@@ -197,6 +199,7 @@ void sf_process_command(int32_t pid, char *ret, size_t size)
 		if (!ret[i])
 			ret[i] = ' ';
 	}
+	sf_sanitize(ret);
 }
 
 /*

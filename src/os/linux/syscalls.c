@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "frozen/calls.h"
 
 enum how {
@@ -145,10 +146,12 @@ static void describe_fd(int32_t pid, const uint64_t args[6], char *ret, size_t s
 {
 	char link[PATH_MAX];
 
-	if (read_fd_link(pid, args[0], link, sizeof(link)))
+	if (read_fd_link(pid, args[0], link, sizeof(link))) {
+		sf_sanitize(link);
 		snprintf(ret, size, "fd %d (%s)", (int)args[0], link);
-	else
+	} else {
 		snprintf(ret, size, "fd %d", (int)args[0]);
+	}
 }
 
 void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,

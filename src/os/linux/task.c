@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 
@@ -213,6 +214,7 @@ bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
 		return false;
 	text[strcspn(text, "\n")] = 0;
 	snprintf(ret, SF_TASK_NAME, "%.15s", text);
+	sf_sanitize(ret);
 	return true;
 }
 

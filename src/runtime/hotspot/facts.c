@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/hotspot/facts.h"
 
+#include "base/output.h"
 #include "runtime/hotspot/tables.h"
 #include "runtime/hotspot/threads.h"
 
@@ -18,6 +19,7 @@ void sf_jvm_facts(const struct sf_hotspot *hotspot, const struct sf_reader *memo
 	};
 	if (sf_hotspot_get(hotspot, memory, SF_HS_RELEASE, 0, &text))
 		sf_hotspot_read_string(memory, text, ret->release, sizeof(ret->release));
+	sf_sanitize(ret->release);
 	sf_java_objects_init(&objects, hotspot, memory);
 	ret->z_without_colours = sf_java_flag(hotspot, memory, "UseZGC") == 1 && !objects.z_shift;
 }
