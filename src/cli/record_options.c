@@ -152,6 +152,11 @@ bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
 	if (given->pid == getpid())
 		return sf_fail(err, SF_E_INPUT,
 			       "pid %d is stillframe itself, which never holds itself", given->pid);
+	if (given->output && strcmp(given->output, "-") == 0) {
+		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
+		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "
+				    "writes to stdout.");
+	}
 	/* Anything but the first is asked in handlers. */
 	if (given->java_walk > 0 && (given->walk < 0 || strcmp(walks[given->walk], "handler") != 0))
 		return sf_fail(err, SF_E_INPUT,

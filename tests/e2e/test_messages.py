@@ -146,6 +146,11 @@ def test_output_that_cannot_be_written(stillframe, target, tmp_path):
     t.assert_free()
 
 
+def test_a_recording_is_no_stream_of_bytes(stillframe, tmp_path):
+    done = stillframe("record", "-o", "-", "--", "true").fails(2)
+    assert "cannot be written to stdout" in done.err and os.listdir(tmp_path) == [], done
+
+
 def test_a_file_of_another_kind_is_not_overwritten(stillframe, tmp_path):
     """-o names a file that is no recording: it stays as it is, and the command is not run."""
     precious = tmp_path / "thesis.txt"
