@@ -10,12 +10,53 @@
 #define MAX_SUM_NS (UINT64_C(1) << 62)
 #define MAX_TICKS UINT32_MAX
 
-bool sf_feed_init(struct sf_feed *feed, int32_t pid, uint32_t *n_serials, struct sf_error *err)
+/* So that no program costs its watcher more than some ten megabytes by each. */
+static const struct {
+	uint64_t most;
+	const char *note;
+} limits[SF_FEED_N_LIMITS] = {
+	[SF_FEED_PROCESSES] = { 262144, "more than 262,144 programs ran: samples of later ones are losses" },
+	[SF_FEED_THREADS] = { 262144, "more than 262,144 threads ran: samples of later ones are losses" },
+	[SF_FEED_IMAGES] = { 1000000, "more than 1,000,000 times a file was mapped for its code: of later "
+			     "ones only addresses are shown" },
+	[SF_FEED_LABELS] = { 65536, "more than 65,536 labels: later ones are left out" },
+	[SF_FEED_LABEL_TEXT] = { 16u << 20, "labels have more than 16 MB: later ones are left out" },
+	[SF_FEED_NOTES] = { 1000, "more than 1,000 notes: later ones are left out" },
+};
+
+/* Takes room for `n` more; false: there is none, and the sink will be told. */
+static bool take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n)
+{
+	struct sf_feeds *feeds = feed->feeds;
+
+	if (n > limits[limit].most - feeds->used[limit]) {
+		feeds->full |= 1u << limit;
+		return false;
+	}
+	feeds->used[limit] += n;
+	return true;
+}
+
+static bool tell_what_is_full(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
+{
+	struct sf_feeds *feeds = feed->feeds;
+
+	for (unsigned i = 0; i < SF_FEED_N_LIMITS && feeds->told != feeds->full; i++) {
+		if (!((feeds->full & ~feeds->told) & 1u << i))
+			continue;
+		feeds->told |= 1u << i;
+		if (sink->note && !sink->note(sink->arg, feed->pid, limits[i].note, err))
+			return false;
+	}
+	return true;
+}
+
+bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, struct sf_error *err)
 {
 	*feed = (struct sf_feed){
 		.pid = pid,
 		.pid_given = pid != 0,
-		.n_serials = n_serials,
+		.feeds = feeds,
 		.numbers = sf_intern_create(),
 		.label_numbers = sf_intern_create(),
 	};
@@ -128,6 +169,9 @@ static bool feed_process(struct sf_feed *feed, const struct sf_sink *sink,
 		return sf_fail_memory(err);
 	if (!start_anew(feed, sink, err))
 		return false;
+	feed->left_out = !take_room(feed, SF_FEED_PROCESSES, 1);
+	if (feed->left_out)
+		return true;
 	if (!feed->pid_given)
 		feed->pid = process->pid;
 	see_time(feed, process->time_ns);
@@ -147,16 +191,18 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
 	if (known && known->full_name && !thread->is_full)
 		return true;
+	if (!known && (feed->left_out || !take_room(feed, SF_FEED_THREADS, 1)))
+		return true;
 
 	see_time(feed, thread->time_ns);
 	if (!name)
 		return sf_fail_memory(err);
 	if (!known) {
 		if (!sf_vec_push(&feed->threads,
-				 (struct sf_feed_thread){ .serial = *feed->n_serials + 1 }) ||
+				 (struct sf_feed_thread){ .serial = feed->feeds->n_serials + 1 }) ||
 		    !sf_intern_add(feed->numbers, &thread->serial, sizeof(thread->serial), NULL))
 			return sf_fail_memory(err);
-		++*feed->n_serials;
+		feed->feeds->n_serials++;
 		known = &feed->threads.items[feed->threads.n - 1];
 	}
 	known->full_name |= thread->is_full != 0;
@@ -195,6 +241,8 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 
 	if (!path || !note)
 		return sf_fail_memory(err);
+	if (feed->left_out || !take_room(feed, SF_FEED_IMAGES, 1))
+		return true;
 	return !sink->image || sink->image(sink->arg, feed->pid, &seen, err);
 }
 
@@ -281,19 +329,19 @@ static bool feed_label(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_label *label = (const void *)record;
-	char *text = calloc(1, (size_t)label->key_size + label->value_size + 2);
-	char *value = text ? text + label->key_size + 1 : NULL;
-	bool is_new;
+	size_t size = (size_t)label->key_size + label->value_size + 2;
+	char *text, *value;
 	(void)sink;
 
+	if (find_label(feed, label->number) || !take_room(feed, SF_FEED_LABELS, 1) ||
+	    !take_room(feed, SF_FEED_LABEL_TEXT, size))
+		return true;
+	text = calloc(1, size);
+	value = text ? text + label->key_size + 1 : NULL;
 	if (!text || !sf_vec_reserve(&feed->labels, 1) ||
-	    !sf_intern_add(feed->label_numbers, &label->number, sizeof(label->number), &is_new)) {
+	    !sf_intern_add(feed->label_numbers, &label->number, sizeof(label->number), NULL)) {
 		free(text);
 		return sf_fail_memory(err);
-	}
-	if (!is_new) {
-		free(text);
-		return true;
 	}
 	memcpy(text, label->text, label->key_size);
 	memcpy(value, label->text + label->key_size, label->value_size);
@@ -308,6 +356,8 @@ static bool feed_note(struct sf_feed *feed, const struct sf_sink *sink,
 
 	if (!text)
 		return sf_fail_memory(err);
+	if (!take_room(feed, SF_FEED_NOTES, 1))
+		return true;
 	return !sink->note || sink->note(sink->arg, feed->pid, text, err);
 }
 
@@ -360,6 +410,8 @@ static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
 	_Static_assert(SF_STREAM_MAX_FUNCTIONS <= SF_SEEN_FUNCTIONS, "a sink takes them all");
 	if (!memory)
 		return sf_fail_memory(err);
+	if (feed->left_out)
+		return true;
 	for (uint32_t i = 0; i < place->n_functions; i++) {
 		const struct sf_stream_function *function = &place->functions[i];
 
@@ -397,5 +449,6 @@ bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	if (record->type >= SF_STREAM_N_TYPES || !feeders[record->type])
 		return true;
-	return feeders[record->type](feed, sink, record, err);
+	return feeders[record->type](feed, sink, record, err) &&
+	       tell_what_is_full(feed, sink, err);
 }

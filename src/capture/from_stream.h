@@ -27,10 +27,30 @@ struct sf_feed_label {
 	const char *key, *value;  /* key owns the memory of both */
 };
 
+/* What the feeds of a sink may bring in, all together; from_stream.c says how much. */
+enum sf_feed_limit {
+	SF_FEED_PROCESSES,
+	SF_FEED_THREADS,
+	SF_FEED_IMAGES,
+	SF_FEED_LABELS,
+	SF_FEED_LABEL_TEXT,
+	SF_FEED_NOTES,
+	SF_FEED_N_LIMITS,
+};
+
+/* What the feeds of one sink share, zero at first. It outlives them. */
+struct sf_feeds {
+	uint32_t n_serials;       /* the session's serials that are in use */
+	uint64_t used[SF_FEED_N_LIMITS];
+	unsigned full, told;      /* bits: the limits that something was left out for; the sink was
+				   * told of these */
+};
+
 struct sf_feed {
 	int32_t pid;              /* the process's; 0: not known yet */
 	bool pid_given;           /* by the caller: what the records say does not matter */
-	uint32_t *n_serials;      /* the session's serials that are in use; shared by its feeds */
+	struct sf_feeds *feeds;
+	bool left_out;            /* its process is one too many */
 	struct sf_intern *numbers;               /* the sender's serial: its place in threads + 1 */
 	SF_VEC(struct sf_feed_thread) threads;
 	struct sf_intern *label_numbers;         /* the sender's number: its place in labels + 1 */
@@ -47,17 +67,16 @@ struct sf_feed {
 
 /*
  * `pid` is the process's if the caller knows it better than the process itself (the socket's
- * peer); 0: its PROCESS record tells. *n_serials counts the session's serials, 0 at first, and
- * outlives the feed.
+ * peer); 0: its PROCESS record tells.
  */
-bool sf_feed_init(struct sf_feed *feed, int32_t pid, uint32_t *n_serials, struct sf_error *err);
+bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, struct sf_error *err);
 void sf_feed_deinit(struct sf_feed *feed);
 
 /*
  * Tells the sink of one record that sf_stream_check has passed. What names a thread, image or
  * label that no record has introduced is no error: such a sample is a loss of no known thread
- * (its THREAD record was lost for want of room), such a frame or label is unknown. False when the
- * sink failed, memory ran out, or the times add up to what nobody can have seen.
+ * (its THREAD record was lost for want of room), such a frame or label is unknown. What is beyond a
+ * limit is treated as if its record had not come, and the sink gets a note, once. False when the sink failed, memory ran out, or the times add up to what nobody can have seen.
  */
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 		    const struct sf_record_header *record, struct sf_error *err);

@@ -21,6 +21,8 @@
 #define CROWDED 8            /* part of its ring that fills between two looks */
 #define IDLE_NS 100000000u
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
+#define QUIET_NS UINT64_C(900000000)    /* ... after Ctrl-C, while none of them writes anything */
+#define LAST_BYTES (UINT64_C(4) << 20)  /* that each may write then, besides a full ring; honest ones write some hundred kB */
 
 /* --- check, open, close --- */
 
@@ -248,11 +250,59 @@ static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
 	return true;
 }
 
+/* How much all of them have written since they began. */
+static uint64_t written(const struct sf_capture *capture)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < capture->agents.n; i++) {
+		if (capture->agents.items[i]->outbox)
+			sum += atomic_load(&capture->agents.items[i]->outbox->tail);
+	}
+	return sum;
+}
+
+/* How much they may write from now on. */
+static uint64_t most_to_write(const struct sf_capture *capture)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sum += capture->agents.items[i]->ring_size + LAST_BYTES;
+	return sum;
+}
+
+/* Until all are done, or the time is over, or they write without end or (after Ctrl-C) nothing. */
+static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
+{
+	const uint64_t start_ns = sf_now_ns(), most = most_to_write(capture);
+	const bool hurry = atomic_load_explicit(&capture->stopped, memory_order_relaxed);
+	const uint64_t start = written(capture);
+	uint64_t before = start, heard_ns = start_ns, now_ns = start_ns;
+	bool more;
+
+	while (capture->agents.n && now_ns < start_ns + STOP_NS &&
+	       (!hurry || now_ns < heard_ns + QUIET_NS)) {
+		size_t n = capture->agents.n;
+
+		if (!look(capture, &more, err))
+			return false;
+		now_ns = sf_now_ns();
+		if (written(capture) != before || capture->agents.n != n)
+			heard_ns = now_ns;
+		before = written(capture);
+		if (capture->agents.n == n && before - start > most)
+			return true;
+		if (capture->agents.n)
+			rest(capture, more);
+	}
+	return true;
+}
+
 /* Nobody is answered any more; who was told to stop has until then to be done. */
 static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 {
-	uint64_t end_ns = sf_now_ns() + STOP_NS;
-	bool more, fine = true;
+	bool fine = true;
 
 	if (capture->listener >= 0) {
 		close(capture->listener);
@@ -267,14 +317,10 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 		sf_signal_agent_stop(agent);
 	}
 	sf_signal_forget_ended(capture);
-	while (fine && capture->agents.n && sf_now_ns() < end_ns) {
-		fine = look(capture, &more, err);
-		if (fine && capture->agents.n)
-			rest(capture, more);
-	}
+	fine = fine && wait_until_done(capture, err);
 	for (size_t i = 0; fine && i < capture->agents.n; i++)
 		fine = sf_signal_agent_end(capture, capture->agents.items[i],
-					   "its agent was told to stop, and did not in 5 s", err);
+					   "its agent was told to stop, and did not in time", err);
 	sf_signal_forget_ended(capture);
 	return fine;
 }

@@ -23,7 +23,7 @@ bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, u
 {
 	struct sf_signal_agent *agent = calloc(1, sizeof(*agent));
 
-	if (!agent || !sf_feed_init(&agent->feed, pid, &capture->n_serials, err)) {
+	if (!agent || !sf_feed_init(&agent->feed, pid, &capture->feeds, err)) {
 		free(agent);
 		close(channel);
 		return sf_fail_memory(err);

@@ -58,7 +58,7 @@ struct sf_capture {
 	char start[SF_CONTROL_TEXT];     /* the text of START */
 	struct sf_signal_preload preload;
 	SF_VEC(struct sf_signal_agent *) agents;
-	uint32_t n_serials;
+	struct sf_feeds feeds;           /* what theirs share */
 	struct sf_record_header *record; /* room for one */
 	SF_VEC(struct pollfd) polled;
 	uint64_t start_ns, idle_ns, lives_ns; /* when it began; the last look of these kinds */

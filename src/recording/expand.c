@@ -10,8 +10,13 @@
 
 #include "recording/loader.h"
 
-/* The nodes of a hostile file may be 256 times its rows; this is 1 GB of them. */
-#define MAX_NODES (1u << 27)
+/*
+ * The nodes of a hostile file may be 256 times its rows, and a report needs some 150 bytes for each. Beyond
+ * the first number stacks are shown without what was inlined in their functions. Beyond the second the file
+ * is refused.
+ */
+#define MAX_INLINED_NODES 1000000u
+#define MAX_NODES (1u << 26)
 
 /* "0x1234 in libfoo.so", or the label of a wait or a cut. */
 static uint32_t unnamed_function(struct sf_loader *loader, const struct sf_raw_frame *raw)
@@ -74,12 +79,28 @@ bool sf_loader_expand_frames(struct sf_loader *loader, struct sf_error *err)
 	return true;
 }
 
+/* With a note, the first time. */
+static bool leave_out_inlined(struct sf_loader *loader)
+{
+	struct sf_profile_note note = { .text = sf_loader_string(loader, "stacks have more than 1,000,000 "
+				       "functions: later ones are shown without inlined calls") };
+
+	if (loader->inlined_left_out)
+		return true;
+	loader->inlined_left_out = true;
+	return note.text != UINT32_MAX && sf_vec_push(&loader->extra_notes, note);
+}
+
 uint32_t sf_loader_expand_stack(struct sf_loader *loader, uint32_t parent, uint32_t raw_frame)
 {
 	const struct sf_raw_frame *raw = &loader->raw_frames.items[raw_frame - 1];
 	uint32_t node = parent;
 
-	for (uint32_t i = raw->n ? raw->n : 1; i-- > 0;) {
+	const uint32_t least = raw->n && loader->nodes.n >= MAX_INLINED_NODES ? raw->n - 1 : 0;
+
+	if (least && !leave_out_inlined(loader))
+		return 0;
+	for (uint32_t i = raw->n ? raw->n : 1; i-- > least;) {
 		struct sf_profile_node next = { .parent = node, .frame = raw->expanded + i };
 
 		if (loader->nodes.n >= MAX_NODES || !sf_vec_push(&loader->nodes, next))

@@ -116,6 +116,10 @@ static bool hand_over(struct sf_loader *loader, struct sf_error *err)
 	HAND_OVER(loader, modules);
 	HAND_OVER(loader, threads);
 	HAND_OVER(loader, labels);
+	for (size_t i = 0; i < loader->extra_notes.n; i++) {
+		if (!sf_vec_push(&loader->notes, loader->extra_notes.items[i]))
+			return sf_fail_memory(err);
+	}
 	HAND_OVER(loader, notes);
 	HAND_OVER(loader, samples);
 	HAND_OVER(loader, losses);
@@ -140,6 +144,7 @@ static void free_loader(struct sf_loader *loader)
 	sf_vec_deinit(&loader->threads);
 	sf_vec_deinit(&loader->labels);
 	sf_vec_deinit(&loader->notes);
+	sf_vec_deinit(&loader->extra_notes);
 	sf_vec_deinit(&loader->samples);
 	sf_vec_deinit(&loader->losses);
 	sf_vec_deinit(&loader->holds);

@@ -63,6 +63,8 @@ struct sf_loader {
 	SF_VEC(struct sf_profile_loss) losses;
 	SF_VEC(struct sf_profile_hold) holds;
 	uint64_t wall_sum_ns, cpu_sum_ns;
+	SF_VEC(struct sf_profile_note) extra_notes; /* of the loader's own */
+	bool inlined_left_out;
 };
 
 /* The profile's number of a text: 0 for "", UINT32_MAX when memory ran out. */

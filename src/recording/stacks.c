@@ -42,6 +42,23 @@ static bool ensure_module(struct sf_recording *recording, uint32_t number)
 	return number == 0 || sf_recording_module(recording, &unknown, NULL);
 }
 
+/* Frames and stacks that are there already are always shown. */
+static bool has_room(struct sf_recording *recording, const struct sf_frame_key *key, uint32_t parent)
+{
+	struct sf_stack_key node = { .parent = parent };
+
+	if (sf_recording_is_below(SF_LIMIT_FRAMES, sf_intern_count(recording->frames)) &&
+	    sf_recording_is_below(SF_LIMIT_STACKS, sf_intern_count(recording->stacks)))
+		return true;
+	node.frame = sf_intern_find(recording->frames, key, sizeof(*key));
+	if (!node.frame && !sf_recording_has_room(recording, SF_LIMIT_FRAMES,
+						  sf_intern_count(recording->frames)))
+		return false;
+	return (node.frame && sf_intern_find(recording->stacks, &node, sizeof(node))) ||
+	       sf_recording_has_room(recording, SF_LIMIT_STACKS,
+				     sf_intern_count(recording->stacks));
+}
+
 static bool push(struct sf_recording *recording, const struct sf_frame_key *key, uint32_t *stack)
 {
 	struct sf_stack_key node = { .parent = *stack };
@@ -74,6 +91,13 @@ static bool push_cut(struct sf_recording *recording, enum sf_end end, uint32_t *
 	return push_label(recording, SF_KIND_CUT, label, stack);
 }
 
+/* In the place of a stack for which there is no room. */
+static bool push_left_out(struct sf_recording *recording, uint32_t *stack)
+{
+	*stack = 0;
+	return push_label(recording, SF_KIND_CUT, "[stack left out: there are too many]", stack);
+}
+
 /* The frames that are not known yet, from the outermost of them inwards. */
 static bool push_frames(struct sf_recording *recording, const struct sf_trace *trace,
 			uint32_t n_known, uint32_t *stacks, uint32_t *stack)
@@ -81,7 +105,8 @@ static bool push_frames(struct sf_recording *recording, const struct sf_trace *t
 	for (uint32_t i = n_known; i < trace->n_frames; i++) {
 		struct sf_frame_key key = key_of(&trace->frames[trace->n_frames - 1 - i]);
 
-		if (!push(recording, &key, stack))
+		if (has_room(recording, &key, *stack) ? !push(recording, &key, stack)
+						      : !push_left_out(recording, stack))
 			return false;
 		if (stacks)
 			stacks[i] = *stack;

@@ -9,14 +9,10 @@ struct tid_key {
 	int32_t pid, tid;
 };
 
-/* The number (from 1) of the process with this pid, the newest if there were several; 0: none. */
+/* The number (from 1) of the process with this pid; 0: none. */
 static uint32_t find_process(const struct sf_recording *recording, int32_t pid)
 {
-	for (size_t i = recording->processes.n; i-- > 0;) {
-		if (recording->processes.items[i].pid == pid)
-			return (uint32_t)i + 1;
-	}
-	return 0;
+	return sf_intern_find(recording->pids, &pid, sizeof(pid));
 }
 
 static bool add_process(struct sf_recording *recording, int32_t pid, uint32_t *number_ret)
@@ -25,7 +21,11 @@ static bool add_process(struct sf_recording *recording, int32_t pid, uint32_t *n
 
 	if (!sf_vec_push(&recording->processes, row))
 		return false;
-	*number_ret = (uint32_t)recording->processes.n;
+	*number_ret = sf_intern_add(recording->pids, &pid, sizeof(pid), NULL);
+	if (!*number_ret) {
+		recording->processes.n--;
+		return false;
+	}
 	recording->totals.n_processes++;
 	return true;
 }
@@ -188,14 +188,15 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
 {
 	struct sf_module_row row;
 
-	for (size_t i = 0; i < recording->module_list.n; i++) {
-		if (recording->module_list.items[i].number == module->number)
-			return true;
-	}
+	if (sf_intern_find(recording->module_numbers, &module->number, sizeof(module->number)))
+		return true;
 	row.path = sf_recording_text(recording, module->path);
 	row.note = sf_recording_text(recording, module->note);
 	row.build_id_hex = hex_text(recording, module->build_id, module->build_id_size);
-	return keep_module(recording, module, &row) || sf_fail_memory(err);
+	return (keep_module(recording, module, &row) &&
+		sf_intern_add(recording->module_numbers, &module->number, sizeof(module->number),
+			      NULL)) ||
+	       sf_fail_memory(err);
 }
 
 const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,

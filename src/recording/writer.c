@@ -12,6 +12,7 @@
 #include "recording/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u
+#define TEXT_COST 64                /* bytes, about, of keeping a text */
 #define MAX_TEXT 65536              /* command lines may have megabytes */
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 
@@ -24,6 +25,8 @@ static void destroy(struct sf_recording *recording)
 	if (recording->lock_fd >= 0)
 		close(recording->lock_fd);
 	sf_intern_destroy(recording->strings);
+	sf_intern_destroy(recording->pids);
+	sf_intern_destroy(recording->module_numbers);
 	sf_intern_destroy(recording->tids);
 	sf_intern_destroy(recording->frames);
 	sf_intern_destroy(recording->stacks);
@@ -58,6 +61,8 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 	recording->save_at = SF_BURST_SAMPLES;
 	recording->path = strdup(path);
 	recording->strings = sf_intern_create();
+	recording->pids = sf_intern_create();
+	recording->module_numbers = sf_intern_create();
 	recording->tids = sf_intern_create();
 	recording->frames = sf_intern_create();
 	recording->stacks = sf_intern_create();
@@ -65,7 +70,8 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 	recording->managed = sf_intern_create();
 	recording->labels = sf_intern_create();
 	recording->notes = sf_intern_create();
-	if (recording->path && recording->strings && recording->tids && recording->frames &&
+	if (recording->path && recording->strings && recording->pids &&
+	    recording->module_numbers && recording->tids && recording->frames &&
 	    recording->stacks && recording->functions && recording->managed && recording->labels &&
 	    recording->notes)
 		return recording;
@@ -151,6 +157,8 @@ uint32_t sf_recording_text(struct sf_recording *recording, const char *text)
 {
 	size_t size = text ? strnlen(text, MAX_TEXT) : 0;
 	SF_CLEANUP(free) char *copy = NULL;
+	uint32_t number;
+	bool is_new;
 
 	if (size == 0)
 		return sf_intern_string(recording->strings, "");
@@ -159,7 +167,14 @@ uint32_t sf_recording_text(struct sf_recording *recording, const char *text)
 		return 0;
 	if (!sf_is_text(copy))
 		sf_sanitize(copy);
-	return sf_intern_string(recording->strings, copy);
+	size = strlen(copy);
+	if (!sf_intern_find(recording->strings, copy, size) &&
+	    !sf_recording_has_room(recording, SF_LIMIT_TEXT, recording->text_size))
+		return sf_intern_string(recording->strings, "[name left out]");
+	number = sf_intern_add(recording->strings, copy, size, &is_new);
+	if (is_new)
+		recording->text_size += size + TEXT_COST;
+	return number;
 }
 
 const char *sf_recording_string(const struct sf_recording *recording, uint32_t number)

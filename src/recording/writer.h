@@ -108,6 +108,14 @@ struct sf_place {
 	uint64_t address;
 };
 
+/* What is limited: limits.c says how, and what happens beyond. */
+enum sf_recording_limit {
+	SF_LIMIT_FRAMES,
+	SF_LIMIT_STACKS,
+	SF_LIMIT_TEXT,
+	SF_N_RECORDING_LIMITS,
+};
+
 struct sf_recording {
 	char *path;
 	sqlite3 *db;
@@ -122,6 +130,10 @@ struct sf_recording {
 	bool complete;
 
 	struct sf_intern *strings;   /* all texts; sanitised */
+	uint64_t text_size;          /* of all of them, with what keeping each costs */
+	unsigned limits_told;        /* bits: enum sf_recording_limit */
+	struct sf_intern *pids;      /* number of a pid = place in processes + 1 */
+	struct sf_intern *module_numbers; /* those that are in modules */
 	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
 	SF_VEC(uint32_t) live;
 	struct sf_intern *managed;   /* arrays of struct sf_managed_function: sf_recording_place */
@@ -158,6 +170,11 @@ uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
 /* The number of a text made fit for a recording: UTF-8, no control characters, not too long. */
 uint32_t sf_recording_text(struct sf_recording *recording, const char *text);
 const char *sf_recording_string(const struct sf_recording *recording, uint32_t number);
+
+bool sf_recording_is_below(enum sf_recording_limit limit, uint64_t used);
+/* Whether one more of these is taken in, where `used` are there; else a note says that it is not. */
+bool sf_recording_has_room(struct sf_recording *recording, enum sf_recording_limit limit,
+			   uint64_t used);
 
 /* Opens (or makes, when `create`) the file for one writer, locked: file.c. */
 bool sf_recording_file_open(struct sf_recording *recording, bool create, struct sf_error *err);

@@ -6,6 +6,7 @@
  */
 #include "session/import.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,7 @@ struct import {
 	struct sf_keeper keeper;
 	struct sf_sink sink;
 	struct sf_feed feed;
-	uint32_t n_serials;
+	struct sf_feeds feeds;
 	uint64_t idle_ns;
 };
 
@@ -147,7 +148,7 @@ static bool fill(struct import *import, struct sf_error *err)
 		return false;
 	import->keeper.offline = true;
 	import->sink = sf_keeper_sink(&import->keeper);
-	fine = sf_feed_init(&import->feed, 0, &import->n_serials, err);
+	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
 		       sf_session_name_all(import->recording, import->keeper.walker.images, err);
@@ -202,10 +203,42 @@ static char *make_folder(struct sf_error *err)
 	return NULL;
 }
 
+/* What is removed if a signal ends the program while there is a temporary recording; NULL: nothing. */
+static const char *volatile temporary_folder, *volatile temporary_file, *volatile temporary_journal;
+
+/* The signals by which people end a command. */
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+#define N_ENDS (sizeof(ends) / sizeof(ends[0]))
+
+static void remove_temporary(int signal_number)
+{
+	if (temporary_file)
+		unlink(temporary_file);
+	if (temporary_journal)
+		unlink(temporary_journal);
+	if (temporary_folder)
+		rmdir(temporary_folder);
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+/* Only where the default would end the program. */
+static void catch_ends(bool catch)
+{
+	struct sigaction action;
+
+	for (size_t i = 0; i < N_ENDS; i++) {
+		if (sigaction(ends[i], NULL, &action) == 0 &&
+		    action.sa_handler == (catch ? SIG_DFL : remove_temporary))
+			signal(ends[i], catch ? remove_temporary : SIG_DFL);
+	}
+}
+
 bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf_error *err)
 {
 	SF_CLEANUP(free) char *folder = make_folder(err);
 	SF_CLEANUP(free) char *path = NULL;
+	SF_CLEANUP(free) char *journal = NULL;
 	bool done;
 
 	if (!folder)
@@ -215,8 +248,16 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 		rmdir(folder);
 		return sf_fail_memory(err);
 	}
+	if (asprintf(&journal, "%s-journal", path) < 0)
+		journal = NULL;
+	temporary_journal = journal;
+	temporary_file = path;
+	temporary_folder = folder;
+	catch_ends(true);
 	done = import_open(fd, name, path, err) && sf_profile_load(path, ret, err);
 	unlink(path);
 	rmdir(folder);
+	catch_ends(false);
+	temporary_folder = temporary_file = temporary_journal = NULL;
 	return done;
 }

@@ -38,13 +38,30 @@ static struct sf_kept_thread *find_thread(struct sf_keeper *keeper, uint32_t ser
 	return serial && serial <= keeper->threads.n ? &keeper->threads.items[serial - 1] : NULL;
 }
 
-/* A thread that makes an exec lives on; what stood on its stack does not. */
-static void forget_stacks(struct sf_keeper *keeper, int32_t pid)
+#define MAX_OUTER_FRAMES (1u << 20)  /* kept of all threads, some 50 MB */
+
+/*
+ * Finds what of the trace stood on the thread's stack at its last sample. A thread that makes an exec
+ * lives on; what stood on its stack does not.
+ */
+static bool match_outer(struct sf_keeper *keeper, struct sf_kept_thread *thread)
 {
-	for (size_t i = 0; i < keeper->threads.n; i++) {
-		if (keeper->threads.items[i].pid == pid)
-			keeper->threads.items[i].outer.n = 0;
-	}
+	uint32_t program = sf_seen_images_program(&keeper->seen_images, thread->pid);
+	uint32_t before = thread->outer.capacity;
+
+	if (thread->program != program)
+		thread->outer.n = 0;
+	thread->program = program;
+	if (!sf_outer_match(&thread->outer, &keeper->walker.trace))
+		return false;
+	keeper->n_outer += thread->outer.capacity - before;
+	return true;
+}
+
+static void forget_outer(struct sf_keeper *keeper, struct sf_kept_thread *thread)
+{
+	keeper->n_outer -= thread->outer.capacity;
+	sf_outer_deinit(&thread->outer);
 }
 
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
@@ -54,7 +71,6 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 
 	if (!sf_seen_images_forget(&keeper->seen_images, pid))
 		return sf_fail_memory(err);
-	forget_stacks(keeper, pid);
 	if (keeper->offline) /* process_name() says the rest */
 		return true;
 	sf_process_name(pid, name, sizeof(name));
@@ -123,6 +139,7 @@ static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t
 		return true;
 	if (!sf_kept_thread_flush(thread, keeper->recording, err))
 		return false;
+	forget_outer(keeper, thread);
 	sf_kept_thread_deinit(thread);
 	return sf_recording_thread_end(keeper->recording, thread->number, time_ns, cpu_ns, err);
 }
@@ -191,6 +208,8 @@ static bool keep(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	    !sf_recording_sample(keeper->recording, &sample, err))
 		return false;
 	sf_kept_thread_sampled(thread, &sample);
+	if (keeper->n_outer > MAX_OUTER_FRAMES)
+		forget_outer(keeper, thread);
 	return true;
 }
 
@@ -230,7 +249,7 @@ static bool keep_walked(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 	const struct sf_trace *trace = &keeper->walker.trace;
 	struct sf_outer *outer = &thread->outer;
 
-	if (!sf_outer_match(outer, trace))
+	if (!match_outer(keeper, thread))
 		return sf_fail_memory(err);
 	return sf_keep_java_places(&keeper->walker, keeper->recording, still->pid,
 				   trace->n_frames - outer->n_same, err) &&
@@ -277,9 +296,15 @@ static bool on_image(void *arg, int32_t pid, const struct sf_seen_image *image,
 		.build_id = image->build_id,
 		.build_id_size = image->build_id_size,
 	};
-	struct sf_image *known =
-		sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
+	struct sf_image *known;
+	bool has_room;
 
+	if (!sf_seen_images_take(&keeper->seen_images, image, &has_room))
+		return sf_fail_memory(err);
+	if (!has_room)
+		return on_note(keeper, pid, "code of more than 8,192 different files ran: of later ones only "
+			       "addresses are shown", err);
+	known = sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
 	if (!known || !sf_seen_images_add(&keeper->seen_images, pid, image->number, known->number))
 		return sf_fail_memory(err);
 	if (!known->note[0])
@@ -331,7 +356,7 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 						   seen->label_value, &label, err))
 		return false;
 	take_trace(keeper, thread->pid, trace);
-	if (!sf_outer_match(&thread->outer, &keeper->walker.trace))
+	if (!match_outer(keeper, thread))
 		return sf_fail_memory(err);
 	return sf_seen_places_take(&keeper->seen_places, keeper->recording, thread->pid,
 				   keeper->walker.trace.frames,
@@ -393,6 +418,9 @@ static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
 
 	if (now_ns - keeper->flushed_ns > FLUSH_NS && !flush_all(keeper, now_ns, err))
 		return false;
+	/* A stream's time may pass as fast as its maker likes: samples are written by their number. */
+	if (keeper->offline)
+		return true;
 	return sf_recording_tick(keeper->recording, now_ns, err);
 }
 

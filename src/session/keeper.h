@@ -26,6 +26,7 @@ struct sf_keeper {
 	uint64_t flushed_ns;
 	struct sf_seen_images seen_images;     /* of engines on the inside */
 	struct sf_seen_places seen_places;
+	uint64_t n_outer;                      /* frames that are kept of threads' stacks */
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
 	char notes[1024];                      /* lines of text, for the summary; what fits */
 };

@@ -25,7 +25,8 @@ struct sf_kept_thread {
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
-	struct sf_outer outer;
+	struct sf_outer outer;              /* of this program that its process ran */
+	uint32_t program;
 };
 
 void sf_kept_thread_deinit(struct sf_kept_thread *thread);

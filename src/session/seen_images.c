@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/seen_images.h"
 
+#include <string.h>
+
+#define MAX_FILES 8192
+
 struct key {
 	uint32_t program, image;
 };
 
 bool sf_seen_images_init(struct sf_seen_images *seen)
 {
-	*seen = (struct sf_seen_images){ .pids = sf_intern_create(), .keys = sf_intern_create() };
-	return seen->pids && seen->keys;
+	*seen = (struct sf_seen_images){
+		.pids = sf_intern_create(),
+		.keys = sf_intern_create(),
+		.files = sf_intern_create(),
+	};
+	return seen->pids && seen->keys && seen->files;
 }
 
 void sf_seen_images_deinit(struct sf_seen_images *seen)
 {
 	sf_intern_destroy(seen->pids);
 	sf_intern_destroy(seen->keys);
+	sf_intern_destroy(seen->files);
 	sf_vec_deinit(&seen->programs);
 	sf_vec_deinit(&seen->numbers);
 }
@@ -29,23 +38,43 @@ bool sf_seen_images_forget(struct sf_seen_images *seen, int32_t pid)
 	return true;
 }
 
-/* The number of the program that a process runs; 0: we were never told of it. */
-static uint32_t program_of(const struct sf_seen_images *seen, int32_t pid)
+uint32_t sf_seen_images_program(const struct sf_seen_images *seen, int32_t pid)
 {
 	uint32_t place = sf_intern_find(seen->pids, &pid, sizeof(pid));
 
 	return place && place <= seen->programs.n ? seen->programs.items[place - 1] : 0;
 }
 
+struct file {                         /* no padding; then its path, as far as it fits */
+	uint64_t inode, device;
+	uint8_t build_id[32];
+	char path[4096];
+};
+
+bool sf_seen_images_take(struct sf_seen_images *seen, const struct sf_seen_image *image,
+			 bool *has_room_ret)
+{
+	struct file file = { .inode = image->inode, .device = image->device };
+	size_t size = strnlen(image->path, sizeof(file.path));
+
+	memcpy(file.path, image->path, size);
+	size += sizeof(file) - sizeof(file.path);
+	if (image->build_id_size && image->build_id_size <= sizeof(file.build_id))
+		memcpy(file.build_id, image->build_id, image->build_id_size);
+	*has_room_ret = sf_intern_count(seen->files) < MAX_FILES ||
+			sf_intern_find(seen->files, &file, size);
+	return !*has_room_ret || sf_intern_add(seen->files, &file, size, NULL);
+}
+
 bool sf_seen_images_add(struct sf_seen_images *seen, int32_t pid, uint32_t image, uint32_t number)
 {
-	struct key key = { .program = program_of(seen, pid), .image = image };
+	struct key key = { .program = sf_seen_images_program(seen, pid), .image = image };
 	uint32_t place;
 
 	if (!key.program) {
 		if (!sf_seen_images_forget(seen, pid))
 			return false;
-		key.program = program_of(seen, pid);
+		key.program = sf_seen_images_program(seen, pid);
 	}
 	place = sf_intern_add(seen->keys, &key, sizeof(key), NULL);
 	if (!place || (place > seen->numbers.n && !sf_vec_push(&seen->numbers, 0)))
@@ -56,7 +85,7 @@ bool sf_seen_images_add(struct sf_seen_images *seen, int32_t pid, uint32_t image
 
 uint32_t sf_seen_images_find(const struct sf_seen_images *seen, int32_t pid, uint32_t image)
 {
-	const struct key key = { .program = program_of(seen, pid), .image = image };
+	const struct key key = { .program = sf_seen_images_program(seen, pid), .image = image };
 	uint32_t place = sf_intern_find(seen->keys, &key, sizeof(key));
 
 	return place && place <= seen->numbers.n ? seen->numbers.items[place - 1] : 0;

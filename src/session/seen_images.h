@@ -11,6 +11,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
+#include "capture/sink.h"
 
 struct sf_seen_images {
 	struct sf_intern *pids;       /* number of a pid = place in programs + 1 */
@@ -18,6 +19,7 @@ struct sf_seen_images {
 	uint32_t n_programs;
 	struct sf_intern *keys;       /* number of (program, image) = place in numbers + 1 */
 	SF_VEC(uint32_t) numbers;     /* the session's */
+	struct sf_intern *files;      /* which files were told of */
 };
 
 /* False when memory ran out; deinit in any case. */
@@ -32,6 +34,16 @@ bool sf_seen_images_forget(struct sf_seen_images *seen, int32_t pid);
  * holds.
  */
 bool sf_seen_images_add(struct sf_seen_images *seen, int32_t pid, uint32_t image, uint32_t number);
+
+/*
+ * Whether one more file is taken in, or this one was before: a session takes 8,192 different ones. False when
+ * memory ran out.
+ */
+bool sf_seen_images_take(struct sf_seen_images *seen, const struct sf_seen_image *image,
+			 bool *has_room_ret);
+
+/* The number of the program that a process runs, of all that were seen; 0: none was told of. */
+uint32_t sf_seen_images_program(const struct sf_seen_images *seen, int32_t pid);
 
 /* The session's number; 0 when it is not known. */
 uint32_t sf_seen_images_find(const struct sf_seen_images *seen, int32_t pid, uint32_t image);

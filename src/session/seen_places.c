@@ -20,6 +20,29 @@ void sf_seen_places_deinit(struct sf_seen_places *seen)
 	seen->keys = NULL;
 }
 
+static const struct sf_recording_name left_out = {
+	.function = "[Java code that was left out]", .linkage = "", .file = "",
+};
+
+static bool is_left_out(const struct sf_seen_places *seen, int32_t pid, uint64_t key)
+{
+	const struct key wanted = { key, pid, 0 };
+
+	return sf_intern_count(seen->keys) >= SF_SEEN_PLACES &&
+	       !sf_intern_find(seen->keys, &wanted, sizeof(wanted));
+}
+
+/* Makes the place of all that is left out, once. */
+static bool leave_out(struct sf_seen_places *seen, struct sf_recording *recording,
+		      struct sf_error *err)
+{
+	return seen->left_out ||
+	       (sf_recording_note(recording, 0, "Java code at more places than are kept (131,072, or "
+				  "524,288 functions at them): later ones are shown as [Java code that "
+				  "was left out]", err) &&
+		sf_recording_place(recording, &left_out, 1, &seen->left_out, err));
+}
+
 /* What is known of a key; a new one is not known yet (number 0). NULL: no memory. */
 static struct sf_seen_place *find(struct sf_seen_places *seen, int32_t pid, uint64_t key)
 {
@@ -36,13 +59,24 @@ bool sf_seen_places_tell(struct sf_seen_places *seen, struct sf_recording *recor
 			 uint64_t key, const struct sf_recording_name *names, size_t n,
 			 struct sf_error *err)
 {
-	struct sf_seen_place *place = find(seen, pid, key);
+	struct sf_seen_place *place;
 
+	if (is_left_out(seen, pid, key))
+		return leave_out(seen, recording, err);
+	place = find(seen, pid, key);
 	if (!place)
 		return sf_fail_memory(err);
 	if (place->told)
 		return true;
 	place->told = true;
+	if (seen->n_functions + n > SF_SEEN_PLACE_FUNCTIONS) {
+		if (!leave_out(seen, recording, err))
+			return false;
+		names = &left_out;
+		n = 1;
+	} else {
+		seen->n_functions += n;
+	}
 	if (place->number)
 		return sf_recording_keep_promise(recording, place->number, names, n,
 						 &place->number, err);
@@ -58,6 +92,12 @@ bool sf_seen_places_take(struct sf_seen_places *seen, struct sf_recording *recor
 
 		if (!sf_kind_is_managed(frame->kind))
 			continue;
+		if (is_left_out(seen, pid, frame->address)) {
+			if (!leave_out(seen, recording, err))
+				return false;
+			frame->address = seen->left_out;
+			continue;
+		}
 		place = find(seen, pid, frame->address);
 		if (!place)
 			return sf_fail_memory(err);

@@ -16,9 +16,15 @@ struct sf_seen_place {
 	bool told;                    /* else it is a promise */
 };
 
+/* Of one session. What is beyond is one place, "[Java code that was left out]". */
+#define SF_SEEN_PLACES 131072
+#define SF_SEEN_PLACE_FUNCTIONS 524288
+
 struct sf_seen_places {
 	struct sf_intern *keys;       /* number of (pid, key) = place in places + 1 */
 	SF_VEC(struct sf_seen_place) places;
+	size_t n_functions;           /* that were told */
+	uint32_t left_out;            /* the recording's place for what is beyond; 0: nothing is */
 };
 
 /* False when memory ran out; deinit in any case. */

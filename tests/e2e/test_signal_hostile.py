@@ -4,11 +4,13 @@
 tests/programs/in_hostile.c plays the agent."""
 import os
 import re
+import signal
 
 import pytest
 
 from conftest import PROGRAMS
-from recordings import Recording
+from processes import until
+from recordings import Recording, ticks_so_far
 
 HOSTILE = os.path.join(PROGRAMS, "in_hostile")
 # A library that does nothing, in the place of the agent.
@@ -107,3 +109,20 @@ def test_somebody_else_is_turned_away(stillframe):
     recording = recording_of(stillframe)
     assert recording.rows("SELECT count(*), count(DISTINCT process) FROM threads") == [(1, 1)], done
     assert recording.samples == 100 and not recording.losses() and "note" not in done.err, done
+
+
+def test_a_flood_has_an_end(stillframe, tmp_path):
+    """An agent that says all that there are limits for, as fast as it can, and does not stop when it is told to: what it costs is
+    bounded, and Ctrl-C ends it."""
+    run = stillframe.start("record", "-e", "signal", "-d", "30", "-o", tmp_path / "h.sfr", "--", HOSTILE, "floods", env=NO_AGENT)
+    until(lambda: ticks_so_far(tmp_path / "h.sfr") > 20000, "it has said a lot", 60)
+    run.send_signal(signal.SIGINT)
+    _, status, usage = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
+    said = re.sub(r"\s+", " ", run.stderr.read().decode())
+    assert "of in_hostile" in said, said
+    notes = [text for text, in Recording(tmp_path / "h.sfr").rows("SELECT text FROM notes")]
+    for words in ("more than 8,192 different files", "more than 1,000 notes", "sampled no longer"):
+        assert any(words in text for text in notes), (words, notes[-10:])
+    assert usage.ru_maxrss << 10 <= 300 << 20
+    assert Recording(tmp_path / "h.sfr").value("SELECT complete FROM session") == 1

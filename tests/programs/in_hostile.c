@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,6 +356,40 @@ static void endless(void)
 		samples(1000);
 }
 
+/* Says all that there are limits for, without end. */
+static void floods(void)
+{
+	behave();
+	for (uint32_t i = 2; !is_closed(); i++) {
+		char text[64];
+		uint16_t size = (uint16_t)snprintf(text, sizeof(text), "%060u", i);
+		const struct sf_stream_frame frames[3] = {
+			{ .address = 64 * (uint64_t)i }, { .address = i, .kind = SF_KIND_C2 },
+			{ .address = i, .image = i },
+		};
+		const struct sf_stream_function function = { .name_size = size };
+		struct sf_stream_thread thread = { .serial = i, .tid = (int32_t)i, .time_ns = now_ns(),
+						   .name_size = size };
+		struct sf_stream_label label = { .number = i, .value_size = size };
+		struct sf_stream_image image = { .number = i, .inode = i, .path_size = size };
+		struct sf_stream_note note = { .size = size };
+		struct sf_stream_place place = { .key = i, .n_functions = 1, .text_size = size };
+		struct sf_stream_sample record = { .serial = i, .n_frames = 3, .time_ns = now_ns() + i * UINT64_C(1000000000),
+						   .cpu_ns = 1000, .ticks = 1, .label = i, .syscall = -1,
+						   .end = SF_END_ROOT };
+		char functions[sizeof(function) + sizeof(text)];
+
+		memcpy(functions, &function, sizeof(function));
+		memcpy(functions + sizeof(function), text, size);
+		put(SF_STREAM_THREAD, &thread, sizeof(thread), text, size);
+		put(SF_STREAM_LABEL, &label, offsetof(struct sf_stream_label, text), text, size);
+		put(SF_STREAM_IMAGE, &image, sizeof(image), text, size);
+		put(SF_STREAM_NOTE, &note, sizeof(note), text, size);
+		put(SF_STREAM_PLACE, &place, sizeof(place), functions, sizeof(function) + size);
+		put(SF_STREAM_SAMPLE, &record, sizeof(record), frames, sizeof(frames));
+	}
+}
+
 /* Calls again and again, and holds on to what it gets. */
 static void crowd(void)
 {
@@ -422,7 +457,7 @@ static const struct {
 	{ "not-memory", not_memory }, { "a-file", a_file }, { "shrinks", shrinks }, { "tiny", tiny },
 	{ "boasts", boasts }, { "garbage", garbage }, { "wild", wild },
 	{ "too-much-time", too_much_time }, { "unknown-things", unknown_things },
-	{ "endless", endless }, { "crowd", crowd }, { "huge", huge },
+	{ "endless", endless }, { "floods", floods }, { "crowd", crowd }, { "huge", huge },
 	{ "calls-again", calls_again }, { "somebody-else", somebody_else },
 };
 

@@ -117,12 +117,12 @@ static void serials_are_the_sessions(void **state)
 {
 	struct sf_feed first, second;
 	struct sf_error err;
-	uint32_t n_serials = 0;
+	struct sf_feeds feeds = { 0 };
 	(void)state;
 
 	told[0] = 0;
-	assert_true(sf_feed_init(&first, 0, &n_serials, &err));
-	assert_true(sf_feed_init(&second, 77, &n_serials, &err));
+	assert_true(sf_feed_init(&first, 0, &feeds, &err));
+	assert_true(sf_feed_init(&second, 77, &feeds, &err));
 	stream_start(&built);
 	stream_process(&built, 42, "a", "a");
 	stream_thread(&built, 9, 42, "main");
@@ -149,11 +149,11 @@ static void what_is_unknown_is_tolerated(void **state)
 {
 	struct sf_feed feed;
 	struct sf_error err;
-	uint32_t n_serials = 0;
+	struct sf_feeds feeds = { 0 };
 	(void)state;
 
 	told[0] = 0;
-	assert_true(sf_feed_init(&feed, 1, &n_serials, &err));
+	assert_true(sf_feed_init(&feed, 1, &feeds, &err));
 	stream_start(&built);
 	stream_sample(&built, 3, 1, 1, 0, frames, 3);
 	stream_again(&built, 3, 1, 1);
@@ -181,11 +181,11 @@ static void another_program_starts_anew(void **state)
 {
 	struct sf_feed feed;
 	struct sf_error err;
-	uint32_t n_serials = 0;
+	struct sf_feeds feeds = { 0 };
 	(void)state;
 
 	told[0] = 0;
-	assert_true(sf_feed_init(&feed, 0, &n_serials, &err));
+	assert_true(sf_feed_init(&feed, 0, &feeds, &err));
 	stream_start(&built);
 	for (int i = 0; i < 2; i++) {
 		stream_process(&built, 42, "a", "a");
@@ -204,11 +204,11 @@ static void sums_do_not_overflow(void **state)
 {
 	struct sf_feed feed;
 	struct sf_error err = { 0 };
-	uint32_t n_serials = 0;
+	struct sf_feeds feeds = { 0 };
 	bool fine = true;
 	(void)state;
 
-	assert_true(sf_feed_init(&feed, 1, &n_serials, &err));
+	assert_true(sf_feed_init(&feed, 1, &feeds, &err));
 	stream_start(&built);
 	stream_thread(&built, 1, 1, "main");
 	feed_all(&feed, &teller);
@@ -233,7 +233,7 @@ struct kept {
 	struct sf_recording *recording;
 	struct sf_keeper keeper;
 	struct sf_sink sink;
-	uint32_t n_serials;
+	struct sf_feeds feeds;
 };
 
 static void start(struct kept *kept, const char *path, bool offline, uint32_t max_depth)
@@ -245,7 +245,7 @@ static void start(struct kept *kept, const char *path, bool offline, uint32_t ma
 		.arch = sf_arch_by_machine(62),
 	};
 
-	kept->n_serials = 0;
+	kept->feeds.n_serials = 0;
 	if (!sf_recording_create(path, &about, &kept->recording, &err))
 		fail_msg("%s", err.text);
 	assert_true(sf_keeper_init(&kept->keeper, kept->recording, max_depth, &err));
@@ -266,7 +266,7 @@ static void feed_one(struct kept *kept)
 	struct sf_feed feed;
 	struct sf_error err;
 
-	assert_true(sf_feed_init(&feed, 0, &kept->n_serials, &err));
+	assert_true(sf_feed_init(&feed, 0, &kept->feeds, &err));
 	feed_all(&feed, &kept->sink);
 	assert_true(sf_feed_finish(&feed, &kept->sink, 0, &err));
 	sf_feed_deinit(&feed);

@@ -27,7 +27,7 @@ static struct sf_capture capture;
 static struct sf_signal_agent *agent;
 static unsigned n_told;
 
-static bool write_note(void)
+static bool write_record(void)
 {
 	const struct sf_record_header *note = stream_last(&built);
 	const struct sf_outbox_piece piece = { note + 1, note->size - sizeof(*note) };
@@ -39,7 +39,7 @@ static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *e
 {
 	(void)arg, (void)pid, (void)text, (void)err;
 	if (++n_told < ENDLESS)
-		write_note();
+		write_record();
 	return true;
 }
 
@@ -47,7 +47,9 @@ static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *e
 static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight,
 		    struct sf_error *err)
 {
-	(void)arg, (void)serial, (void)cause, (void)weight, (void)err;
+	(void)arg, (void)serial, (void)weight, (void)err;
+	if (cause == SF_LOSS_LATE && ++n_told < ENDLESS)
+		write_record();
 	return true;
 }
 
@@ -61,7 +63,7 @@ static int begin(void **state)
 
 	(void)state;
 	stream_start(&built);
-	stream_note(&built, "on and on");
+	stream_loss(&built, 0, SF_LOSS_LATE, 1); /* of which there may be any number */
 	capture = (struct sf_capture){ .sink = &sink, .listener = -1 };
 	capture.record = malloc(SF_STREAM_MAX_RECORD);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
@@ -77,7 +79,7 @@ static int begin(void **state)
 	agent->state = SF_SIGNAL_SAMPLING;
 	agent->sampled = true;
 	n_told = 0;
-	while (write_note())
+	while (write_record())
 		;
 	return 0;
 }
