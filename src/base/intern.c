@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "base/vec.h"
 
@@ -35,7 +36,21 @@ struct sf_intern {
 	struct slot *slots;
 	size_t n_slots;     /* a power of two */
 	struct chunk *chunks;
+	uint64_t key[2];    /* of the hash */
 };
+
+/*
+ * Fills in two words that nobody outside of this process can foretell: the kernel gives each program 16 such
+ * bytes (getauxval(3)). With a hash that is known, keys can be chosen that all fall into one place.
+ */
+static void take_key(uint64_t key[2])
+{
+	const void *random = (const void *)getauxval(AT_RANDOM);
+
+	if (random)
+		memcpy(key, random, 2 * sizeof(*key));
+	key[1] |= 1;
+}
 
 struct sf_intern *sf_intern_create(void)
 {
@@ -43,6 +58,7 @@ struct sf_intern *sf_intern_create(void)
 
 	if (!intern)
 		return NULL;
+	take_key(intern->key);
 	intern->n_slots = 256;
 	intern->slots = calloc(intern->n_slots, sizeof(*intern->slots));
 	if (!intern->slots) {
@@ -65,24 +81,26 @@ void sf_intern_destroy(struct sf_intern *intern)
 	free(intern);
 }
 
-/* FNV-1a by 8 bytes, with a final mix; the table is grown by size, never trusted to be fair. */
-static uint64_t hash_bytes(const void *bytes, size_t size)
+/* All bits of the product, which depend on all of both. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t hash_bytes(const uint64_t key[2], const void *bytes, size_t size)
 {
 	const unsigned char *p = bytes;
-	uint64_t hash = 0xcbf29ce484222325u ^ size;
+	uint64_t hash = key[0] ^ size, word;
 
 	for (; size >= 8; p += 8, size -= 8) {
-		uint64_t word;
-
 		memcpy(&word, p, 8);
-		hash = (hash ^ word) * 0x100000001b3u;
-		hash ^= hash >> 29;
+		hash = fold(hash ^ word, key[1]) + key[0];
 	}
-	for (; size; p++, size--)
-		hash = (hash ^ *p) * 0x100000001b3u;
-	hash ^= hash >> 32;
-	hash *= 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 29;
+	word = 0;
+	memcpy(&word, p, size);
+	return fold(hash ^ word, key[1]) ^ key[0];
 }
 
 static uint32_t tag_of(uint64_t hash)
@@ -153,7 +171,7 @@ static void *take_bytes(struct sf_intern *intern, size_t size)
 
 uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size, bool *is_new)
 {
-	uint64_t hash = hash_bytes(bytes, size);
+	uint64_t hash = hash_bytes(intern->key, bytes, size);
 	struct slot *slot = find_slot(intern, hash, bytes, size);
 	unsigned char *copy;
 
@@ -183,7 +201,7 @@ uint32_t sf_intern_add(struct sf_intern *intern, const void *bytes, size_t size,
 
 uint32_t sf_intern_find(const struct sf_intern *intern, const void *bytes, size_t size)
 {
-	return find_slot(intern, hash_bytes(bytes, size), bytes, size)->number;
+	return find_slot(intern, hash_bytes(intern->key, bytes, size), bytes, size)->number;
 }
 
 uint32_t sf_intern_string(struct sf_intern *intern, const char *string)
