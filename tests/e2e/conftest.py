@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -249,6 +250,47 @@ def need(*names):
 def need_root():
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+class Everybodys:
+    """A folder that every user may enter and write to, with copies of what a test runs there as NOBODY. The build may be in a
+    folder that only root may enter: a program is started from there all the same, as setpriv still has root's rights when it
+    executes it, but cannot read itself afterwards, nor its own debugging data."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = {**os.environ, "HOME": folder, "XDG_CACHE_HOME": folder}
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def copy(self, path):
+        shutil.copy(path, self.folder)
+        copied = self.path(os.path.basename(path))
+        os.chmod(copied, 0o755)
+        return copied
+
+    def program(self, name):
+        return self.copy(os.path.join(PROGRAMS, name))
+
+    def stillframe(self):
+        """With its agent beside it."""
+        if os.path.exists(AGENT):
+            self.copy(AGENT)
+        return self.copy(STILLFRAME)
+
+
+@pytest.fixture
+def everybodys():
+    """For tests that become another user, which only root can."""
+    need_root()
+    need("setpriv")
+    with tempfile.TemporaryDirectory(prefix="stillframe-test-", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        yield Everybodys(folder)
 
 
 @pytest.fixture(scope="session")

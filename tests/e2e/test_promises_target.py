@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import LONG, PROGRAMS, need, need_root
+from conftest import LONG, NOBODY, PROGRAMS, need
 from processes import Target, cpu_of, status_of, until
 from recordings import Recording, cpu_told, ticks_so_far
 
@@ -366,35 +366,28 @@ def test_accounts(stillframe, target, tmp_path):
             "%s: %.3f s sampled, %.3f s lost, of %.3f s" % (name, wall / 1e9, lost / 1e9, watched / 1e9))
 
 
-def test_unprivileged_on_its_own_process(stillframe, tmp_path):
+def test_unprivileged_on_its_own_process(stillframe, everybodys):
     """A user may record their own programs: attached and launched; and not those of others."""
-    need_root()
-    need("setpriv")
-    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if subprocess.run([*prefix, stillframe.path, "--help"], capture_output=True).returncode not in (0, 2):
-        pytest.skip("the build is in a folder that other users may not enter")
-    import tempfile
-    with tempfile.TemporaryDirectory() as room:
-        os.chmod(room, 0o777)
-        env = {**os.environ, "HOME": room, "XDG_CACHE_HOME": room}
-        t = Target([*prefix, program("deep"), 10, "spin"])
-        try:
-            done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", room + "/a.sfr", prefix=prefix, cwd=room, env=env)
-            assert done.status == 0, done
-            assert Recording(room + "/a.sfr").stacks_of("bottom")
-        finally:
-            assert not t.end()
-        done = stillframe("record", "-o", room + "/b.sfr", "--", program("busy_split"), 0.5, prefix=prefix, cwd=room, env=env)
+    stillframe.path = everybodys.stillframe()
+    how = {"prefix": NOBODY, "cwd": everybodys.folder, "env": everybodys.environment}
+    t = Target([*NOBODY, everybodys.program("deep"), 10, "spin"])
+    try:
+        done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", everybodys.path("a.sfr"), **how)
         assert done.status == 0, done
-        assert Recording(room + "/b.sfr").samples > 20
-        t = Target([program("deep"), 10, "spin"])   # root's
-        try:
-            for command in (["record", "-d", "500ms", "-o", room + "/c.sfr"], ["dump"]):
-                done = stillframe(*command, "-p", t.pid, prefix=prefix, cwd=room, env=env)
-                done.fails(1)
-                assert "permi" in done.err.lower() or "denied" in done.err.lower(), done
-        finally:
-            assert not t.end()
+        assert Recording(everybodys.path("a.sfr")).stacks_of("bottom")
+    finally:
+        assert not t.end()
+    done = stillframe("record", "-o", everybodys.path("b.sfr"), "--", everybodys.program("busy_split"), 0.5, **how)
+    assert done.status == 0, done
+    assert Recording(everybodys.path("b.sfr")).samples > 20
+    t = Target([everybodys.path("deep"), 10, "spin"])   # root's
+    try:
+        for command in (["record", "-d", "500ms", "-o", everybodys.path("c.sfr")], ["dump"]):
+            done = stillframe(*command, "-p", t.pid, **how)
+            done.fails(1)
+            assert "permi" in done.err.lower() or "denied" in done.err.lower(), done
+    finally:
+        assert not t.end()
 
 
 def test_two_at_once(stillframe, target, tmp_path):

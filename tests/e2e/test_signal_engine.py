@@ -3,12 +3,11 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 
 import pytest
 
-from conftest import AGENT, PROGRAMS, STILLFRAME, need_root
+from conftest import AGENT, NOBODY, PROGRAMS, need_root
 from processes import Target, cpu_of, read, until
 from recordings import Recording, cpu_told, of_the_three
 
@@ -167,13 +166,13 @@ def test_nobody_listens(stillframe, target):
     assert re.search(r"no +engine signal", stillframe("doctor", "-p", t.pid).ok().out)
 
 
-def test_another_users_agent(stillframe, tmp_path, listening):
-    """Root's agent does not hear nobody."""
-    need_root()
+def test_another_users_agent(stillframe, listening, everybodys):
+    """Root's agent does not hear another user, whose stillframe says so."""
     target = listening("deep", 3, "spin")
-    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", STILLFRAME, "record", "-e",
-                           "signal", "-p", str(target.pid), "-o", "/dev/null"], capture_output=True, text=True)
-    assert done.returncode != 0, done
+    stillframe.path = everybodys.stillframe()
+    done = stillframe("record", "-e", "signal", "-p", target.pid, "-o", "/dev/null", prefix=NOBODY, cwd="/",
+                      env=everybodys.environment).fails(1)
+    assert "no agent listens" in done.err, done
     assert len(os.listdir("/proc/%d/task" % target.pid)) == 2, "only its own thread and the one that listens"
 
 
