@@ -18,6 +18,9 @@ build/build.ninja:
 check: setup
 	@JOBS=$(JOBS) tests/run
 
+check-long: setup
+	@JOBS=$(JOBS) tests/run --long
+
 demo: setup
 	@$(MAKE) --no-print-directory all
 	@tools/demo
@@ -29,4 +32,5 @@ bench: setup
 clean:
 	rm -rf build build-check-gcc build-check-clang build-asan build-tsan build-fuzz
 
-.PHONY: all setup check demo bench clean
+# `make check` takes some minutes, `make check-long` an hour or two: everything there is.
+.PHONY: all setup check check-long demo bench clean

@@ -52,6 +52,35 @@ def pytest_sessionstart(session):
             pytest.exit("%s is missing: build it, or set STILLFRAME and STILLFRAME_PROGRAMS" % path, 2)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long(*ids): only in the long form (STILLFRAME_LONG=1); with ids: only the parameter sets whose id "
+                                       "contains one of these")
+    config.addinivalue_line("markers", "each_jdk: with every JDK in the short form, too; other tests take the newest there")
+
+
+def jdk_of(item):
+    """The version of the JDK that a test is for; None: no JDK, or there is none."""
+    return item.callspec.params.get("jdk") if hasattr(item, "callspec") else None
+
+
+def is_long(item, newest_jdk):
+    """Whether it is left to the long form."""
+    for mark in item.iter_markers("long"):
+        if not mark.args or any(word in item.name.partition("[")[2] for word in mark.args):
+            return True
+    return jdk_of(item) not in (None, newest_jdk) and not item.get_closest_marker("each_jdk")
+
+
+def pytest_collection_modifyitems(config, items):
+    """The short form leaves out what is marked, but for tests that were named on the command line."""
+    if LONG or any("::" in argument for argument in config.args):
+        return
+    newest_jdk = max((jdk_of(item) or 0 for item in items), default=0)
+    left = [item for item in items if is_long(item, newest_jdk)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
+
+
 # --- targets -------------------------------------------------------------------------------------
 
 

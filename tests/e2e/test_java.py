@@ -47,6 +47,7 @@ def doctors_word(stillframe, pid):
     return re.sub(r"\s+", " ", stillframe("doctor", "-p", pid).ok().out)
 
 
+@pytest.mark.each_jdk
 def test_native_frames_stand_above_and_below(stillframe, target, jdk):
     """From the system call up through the JVM into Java, and below Java down to the thread's first frame."""
     t = target(jdk.java(["-Xint"], "Demo", "sleep"))

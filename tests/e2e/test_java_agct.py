@@ -194,6 +194,7 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, load, tmp_path):
     assert found["not asked"] <= 0.02 * asked + 2, found
 
 
+@pytest.mark.each_jdk
 def test_from_the_start(jdk, target, tmp_path):
     """-agentpath: ids of methods and names of threads from the machine's first class on, and an orderly end."""
     out = tmp_path / "a.sfs"

@@ -56,6 +56,7 @@ def recorded(stillframe, pid, path, **how):
     return stillframe.record_until(str(path), 40, "-p", pid, "-e", "signal", **how)
 
 
+@pytest.mark.each_jdk
 def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
     """Twice: loaded once, and the second time called. A socket that a dead machine left behind is no obstacle."""
     t = target(jdk.java([], "Demo", "chain", "sleep"), env=PLAIN)

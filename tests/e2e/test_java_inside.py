@@ -86,6 +86,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
             assert kinds["interpreted"] > 100 and not kinds["c1"] and not kinds["c2"], (walk, kinds)
 
 
+@pytest.mark.each_jdk
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
