@@ -66,15 +66,18 @@ static bool unpack(struct sf_elf *elf, const struct sf_section *section, uint8_t
 	return ok;
 }
 
-bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret)
+bool sf_debug_data_find(struct sf_elf *elf, struct sf_section *ret)
 {
-	struct sf_section section;
+	return sf_elf_section(elf, ".gnu_debugdata", ret);
+}
+
+bool sf_debug_data_unpack(struct sf_elf *elf, const struct sf_section *packed, struct sf_elf *ret)
+{
 	struct sf_error err;
 	uint8_t *bytes;
 	size_t size;
 
-	if (!sf_elf_section(elf, ".gnu_debugdata", &section) ||
-	    !unpack(elf, &section, &bytes, &size))
+	if (!unpack(elf, packed, &bytes, &size))
 		return false;
 	if (!sf_elf_open_memory(bytes, size, ret, &err)) {
 		elf->no_memory = err.code == SF_E_NO_MEMORY;
@@ -84,4 +87,11 @@ bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret)
 		return true;
 	sf_elf_close(ret);
 	return false;
+}
+
+bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret)
+{
+	struct sf_section packed;
+
+	return sf_debug_data_find(elf, &packed) && sf_debug_data_unpack(elf, &packed, ret);
 }

@@ -18,6 +18,9 @@
 /* The largest .eh_frame seen is chromium's, 20 MB; the bound is against absurd headers. */
 #define MAX_SECTION ((uint64_t)1 << 30)
 
+/* From so many bytes on a section gets pages of its own. */
+#define LARGE_SECTION (64u << 10)
+
 /* Linkers make about a dozen. All are looked at again and again. */
 #define MAX_SEGMENTS 1024
 
@@ -166,6 +169,7 @@ void sf_elf_close(struct sf_elf *elf)
 	for (size_t i = 0; i < elf->owned.n; i++)
 		free(elf->owned.items[i]);
 	sf_vec_deinit(&elf->owned);
+	sf_elf_pages_free(&elf->pages);
 	if (elf->owns_fd)
 		close(elf->fd);
 	*elf = (struct sf_elf){ .fd = -1 };
@@ -239,14 +243,28 @@ static bool decompress(Elf_Scn *section, const GElf_Shdr *header, bool is_zdebug
 	       elf_compress(section, 0, 0) >= 0;
 }
 
+/* As it lies in the file. */
+static bool read_large(struct sf_elf *elf, const GElf_Shdr *header, struct sf_section *ret)
+{
+	*ret = (struct sf_section){ .size = header->sh_size, .address = header->sh_addr };
+	ret->bytes = sf_elf_pages_read(&elf->pages, elf->fd, header->sh_offset, ret->size);
+	elf->no_memory |= elf->pages.no_memory;
+	return ret->bytes;
+}
+
 bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = sf_elf_find_section(elf->elf, name, &header);
+	const bool is_zdebug = strncmp(name, ".zdebug_", 8) == 0;
 	Elf_Data *data;
 
-	if (!section || header.sh_size > MAX_SECTION ||
-	    !decompress(section, &header, strncmp(name, ".zdebug_", 8) == 0))
+	if (!section || header.sh_size > MAX_SECTION)
+		return false;
+	elf->unpacked |= is_zdebug || header.sh_flags & SHF_COMPRESSED;
+	if (elf->fd >= 0 && header.sh_size >= LARGE_SECTION && !elf->unpacked)
+		return read_large(elf, &header, ret);
+	if (!decompress(section, &header, is_zdebug))
 		return false;
 	data = elf_rawdata(section, NULL);
 	if (!data || !data->d_buf || !data->d_size)

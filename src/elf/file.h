@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "elf/cfi_entries.h"
 #include "elf/facts.h"
+#include "elf/pages.h"
 #include "frozen/arch.h"
 
 struct sf_elf {
@@ -31,6 +32,8 @@ struct sf_elf {
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
 	size_t build_id_size;
 	SF_VEC(void *) owned;      /* freed by close */
+	struct sf_elf_pages pages; /* large sections */
+	bool unpacked;             /* some section was; libelf has changed its header */
 	bool no_memory;            /* something could not be read for want of memory: what looks
 				    * missing may be there */
 };
