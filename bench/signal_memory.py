@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Memory of the agent in a process with 200 threads and 200 MB of mapped code: what the process has more than the same
-process without it, and what the agent's own mappings hold. The first run makes the unwind tables, the second maps them."""
+process without it, and what the agent's own mappings hold. The first run makes the unwind tables, the second reads them."""
 from signal_common import *
 
 MEGABYTES, THREADS = "200", "200"
@@ -40,7 +40,7 @@ def rows():
     cache = os.path.join(SCRATCH, "cache")
     mapped, without, _ = measure({})
     yield ("without", mapped, *["%d KiB" % without[name] for name in ("Anonymous", "Private_Dirty", "Pss")], "-", "-")
-    for label in ("tables are made", "tables are mapped"):
+    for label in ("tables are made", "tables are read"):
         for walk in ("sampler", "handler"):
             if label == "tables are made":
                 shutil.rmtree(cache, ignore_errors=True)

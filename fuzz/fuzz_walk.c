@@ -70,7 +70,6 @@ static bool mend_table(struct sf_table *ret, void *block, size_t size)
 	header->version = SF_TABLE_VERSION;
 	header->size = size;
 	header->base &= 0xff;
-	header->build_id_size = 0;
 	header->n_rows = at_most(header->n_rows, left, sizeof(struct sf_row));
 	left -= header->n_rows * sizeof(struct sf_row);
 	header->n_rules = at_most(header->n_rules, left, sizeof(struct sf_rules));

@@ -38,6 +38,7 @@ static const struct {
 	{ "process_vm_readv", SYS_process_vm_readv, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "process_vm_writev", SYS_process_vm_writev, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "close_range", SYS_close_range, SF_FILTER_SAMPLING, -1, -1, 0 },
+	{ "fstatfs", SYS_fstatfs, SF_FILTER_SAMPLING, -1, 0, 0 },
 	{ "getcpu", SYS_getcpu, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "getdents64", SYS_getdents64, SF_FILTER_SAMPLING, -1, 0, 0 },
 	{ "gettid", SYS_gettid, SF_FILTER_SAMPLING, 0, 0, 0 },

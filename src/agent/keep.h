@@ -19,6 +19,7 @@
 #include "runtime/hotspot/finder.h"
 #include "stream/file.h"
 #include "target/process.h"
+#include "unwind/cache.h"
 
 /* A code map that was replaced: freed when nobody can be using it. */
 struct sf_kept_map {
@@ -29,7 +30,9 @@ struct sf_kept_map {
 /* An image whose table was not in the disk cache. */
 struct sf_kept_miss {
 	uint32_t image;
+	bool has_key;             /* else there is nothing to look for */
 	uint64_t since_ns;
+	struct sf_cache_key key;
 };
 
 #define SF_KEPT_JAVA_NAME 256

@@ -40,15 +40,14 @@ static struct {
 	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
 } loading;
 
-static bool get_cached(struct sf_image *image)
+static bool get_cached(struct sf_image *image, const struct sf_kept_miss *miss)
 {
-	struct sf_cache_key key = { image->build_id, image->build_id_size, sf_arch_host() };
-	int folder = image->from_memory || !image->build_id_size ? -1 : sf_cache_open();
+	int folder = miss->has_key ? sf_cache_open() : -1;
 	bool got;
 
 	if (folder < 0)
 		return false;
-	got = sf_cache_get(folder, &key, &image->table_block, &image->table_size);
+	got = sf_cache_get(folder, &miss->key, &image->table_block, &image->table_size);
 	close(folder);
 	if (got && !sf_table_init(&image->table, image->table_block, image->table_size)) {
 		sf_unwind_close(image->table_block, image->table_size);
@@ -59,11 +58,13 @@ static bool get_cached(struct sf_image *image)
 	return got;
 }
 
+/* The key is made while the file is open: it is looked for again when the file is closed. */
 static void load(struct sf_image *image)
 {
-	struct sf_kept_miss miss = { image->number, sf_now_ns() };
+	struct sf_kept_miss miss = { .image = image->number, .since_ns = sf_now_ns() };
 
-	if (get_cached(image))
+	miss.has_key = !image->from_memory && sf_unwind_key(image->fd, &miss.key);
+	if (get_cached(image, &miss))
 		return;
 	/* What cannot be opened later, nor come through the cache, is built now: the vDSO. */
 	if (image->from_memory || miss.since_ns < loading.build_until_ns)
@@ -109,7 +110,7 @@ static void try_missing(struct sf_keep *keep, uint64_t now_ns)
 		struct sf_kept_miss miss = keep->missing.items[i];
 		struct sf_image *image = sf_images_get(keep->images, miss.image);
 
-		if (!get_cached(image)) {
+		if (!get_cached(image, &miss)) {
 			if (built || now_ns - miss.since_ns < patience_ns) {
 				keep->missing.items[n++] = miss;
 				continue;

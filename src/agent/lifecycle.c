@@ -21,6 +21,7 @@
 #include "agent/lifecycle.h"
 #include "agent/visit.h"
 #include "unwind/cache.h"
+#include "unwind/room.h"
 
 /* What the environment said, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
@@ -272,6 +273,7 @@ __attribute__((constructor)) static void loaded(void)
 
 	loaded_pid = getpid();
 	sf_cache_settle();
+	sf_room_spare_memory();
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
 	sf_interpose_wait_init();

@@ -16,8 +16,7 @@
 static bool is_ours(const struct sf_table_header *header, size_t size)
 {
 	return header->magic == SF_TABLE_MAGIC && header->version == SF_TABLE_VERSION &&
-	       header->size >= sizeof(*header) && header->size <= size &&
-	       header->build_id_size <= sizeof(header->build_id);
+	       header->size >= sizeof(*header) && header->size <= size;
 }
 
 /* Takes n items off what is left of the block; false when they are not there. */

@@ -7,8 +7,8 @@
  * and a row holds a number. A rule that is a DWARF expression keeps its bytes in a blob and is
  * evaluated within bounds (expression.h). No function is given up on.
  *
- * A table is one flat block, position independent, the same in memory and in the disk cache, so
- * it is mapped and not loaded. It may come from a hostile file: a reader of rows trusts only
+ * A table is one flat block, position independent, the same in memory and in the disk cache.
+ * It may come from a hostile file: a reader of rows trusts only
  * what sf_table_init checked, and checks each number that it takes from the block.
  * Built by src/unwind, used by the walker, changed by nobody.
  */
@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 1
+#define SF_TABLE_VERSION 2
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
@@ -69,8 +69,8 @@ struct sf_table_header {
 	uint32_t n_rows, n_rules, blob_size;
 	uint64_t base;          /* lowest address covered, as in the file (unrelocated) */
 	uint64_t size;          /* of the whole block, in bytes */
-	uint8_t  build_id[32];  /* zero-padded */
-	uint32_t build_id_size;
+	uint8_t  made_from[32]; /* the digest of what it was made from, unwind/inputs.h */
+	uint32_t unused;        /* 0 */
 	uint32_t checksum;      /* zlib's crc32 of the block with 0 here; checked on load */
 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files are written under a temporary name and renamed, so a reader sees a whole file or none,
- * and two writers of one table do no harm: both write the same. A file that is mapped is
- * never written again: unlinked or replaced, its pages stay.
+ * and two writers of one table do no harm: both write the same.
  */
 #include "unwind/cache.h"
 
@@ -18,9 +17,10 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "unwind/room.h"
 #include "unwind/rows.h"
 
-/* BUILDID-ARCH: 64 digits, and room for an architecture's name. */
+/* DIGEST-ARCH: 64 digits, and room for an architecture's name. */
 #define NAME_SIZE 96
 #define TEMPORARY ".new-"
 
@@ -117,22 +117,15 @@ static void format_name(const struct sf_cache_key *key, char ret[NAME_SIZE])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < key->build_id_size; i++)
-		n += (size_t)snprintf(ret + n, NAME_SIZE - n, "%02x", key->build_id[i]);
+	for (size_t i = 0; i < sizeof(key->made_from); i++)
+		n += (size_t)snprintf(ret + n, NAME_SIZE - n, "%02x", key->made_from[i]);
 	snprintf(ret + n, NAME_SIZE - n, "-%s", key->arch->name);
-}
-
-static bool is_key(const struct sf_cache_key *key)
-{
-	return key->build_id_size &&
-	       key->build_id_size <= sizeof(((struct sf_table_header *)0)->build_id);
 }
 
 static bool is_for(const struct sf_table_header *header, const struct sf_cache_key *key)
 {
 	return header->elf_machine == key->arch->elf_machine &&
-	       header->build_id_size == key->build_id_size &&
-	       memcmp(header->build_id, key->build_id, key->build_id_size) == 0;
+	       memcmp(header->made_from, key->made_from, sizeof(header->made_from)) == 0;
 }
 
 static bool is_whole(const void *block, size_t size, const struct sf_cache_key *key)
@@ -144,16 +137,14 @@ static bool is_whole(const void *block, size_t size, const struct sf_cache_key *
 	       header->checksum == sf_rows_checksum(block, size);
 }
 
-static bool map(int fd, const struct stat *status, const struct sf_cache_key *key, void **ret,
-		size_t *size_ret)
+static bool load(int folder, int fd, const struct stat *status, const struct sf_cache_key *key,
+		 void **ret, size_t *size_ret)
 {
-	size_t size = (size_t)status->st_size;
+	const size_t size = (size_t)status->st_size;
 	void *block;
 
-	if (status->st_size < (off_t)sizeof(struct sf_table_header))
-		return false;
-	block = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (block == MAP_FAILED)
+	if (status->st_size < (off_t)sizeof(struct sf_table_header) ||
+	    (uint64_t)status->st_size > SF_CACHE_LIMIT || !sf_room_fill(folder, fd, size, &block))
 		return false;
 	if (!is_whole(block, size, key)) {
 		munmap(block, size);
@@ -170,12 +161,10 @@ bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t
 	struct stat status;
 	char name[NAME_SIZE];
 
-	if (!is_key(key))
-		return false;
 	format_name(key, name);
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
-	    !map(fd, &status, key, ret, size_ret))
+	    !load(folder, fd, &status, key, ret, size_ret))
 		return false;
 	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
 	return true;
@@ -212,7 +201,7 @@ bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block,
 	char name[NAME_SIZE], temporary[64];
 	uint64_t number;
 
-	if (!is_key(key) || !is_for(block, key) ||
+	if (!is_for(block, key) ||
 	    getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
 		return false;
 	format_name(key, name);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables on disk, by build id: $XDG_CACHE_HOME/stillframe/tables-1/BUILDID-ARCH (default
+ * Tables on disk, by what they are made from: $XDG_CACHE_HOME/stillframe/tables-2/DIGEST-ARCH (default
  * ~/.cache). The number in the folder's name is the format's, SF_TABLE_VERSION, so versions of
  * stillframe do not fight over a file.
+ *
+ * The digest (unwind/inputs.h) is the whole protection against files that claim to be others. What a hostile file is
+ * made into is kept, too, but only for files with the same unwind sections.
  *
  * A file there is used only if it belongs to this user, nobody else can write to it, and its
  * checksum is right; whatever else it is, it is not an error but a miss.
@@ -14,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/digest.h"
 #include "frozen/arch.h"
 #include "frozen/table.h"
 
@@ -21,8 +25,7 @@
 #define SF_CACHE_LIMIT ((uint64_t)1 << 30)
 
 struct sf_cache_key {
-	const uint8_t *build_id;
-	size_t build_id_size;    /* 1 to 32 */
+	uint8_t made_from[SF_DIGEST_SIZE];
 	const struct sf_arch *arch;
 };
 
@@ -39,7 +42,7 @@ int sf_cache_open(void);
 #define SF_CACHE_ID 40
 bool sf_cache_id(char ret[SF_CACHE_ID]);
 
-/* Maps a table, read-only; munmap it. False: not there, or not to be trusted. */
+/* Reads a table into memory of its own (room.h); munmap it. False: not there, or not to be trusted. */
 bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret);
 
 /* Writes a table: all of it or nothing, whoever else does the same. False: it is not there. */

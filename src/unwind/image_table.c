@@ -9,11 +9,11 @@
 void sf_image_load_table(struct sf_image *image)
 {
 	struct sf_error err = { 0 };
-	/* A copy of memory has gaps: its table must not be kept for the whole file. */
-	size_t build_id_size = image->from_memory ? 0 : image->build_id_size;
+	/* A copy of memory has gaps, other ones each time: its table is of no use to others. */
+	const bool keep = !image->from_memory;
 
-	if (sf_unwind_open(image->fd, image->build_id, build_id_size, &image->table,
-			   &image->table_block, &image->table_size, &err))
+	if (sf_unwind_open(image->fd, keep, &image->table, &image->table_block, &image->table_size,
+			   &err))
 		return;
 	memset(&image->table, 0, sizeof(image->table));
 	if (!image->note[0])

@@ -14,7 +14,7 @@
 
 #define ENTRY_SIZE 16
 
-static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+static const char *const names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
 
 static struct sf_rules x86_64_rules(int32_t cfa)
 {
@@ -112,7 +112,7 @@ static bool add_aarch64_section(struct sf_rows *rows, const struct sf_section *s
 		add_aarch64(rows, section->address + 32, 0));
 }
 
-static bool add_section(const struct sf_elf *elf, struct sf_rows *rows,
+static bool add_section(const struct sf_arch *arch, struct sf_rows *rows,
 			const struct sf_section *section)
 {
 	uint64_t end;
@@ -121,20 +121,27 @@ static bool add_section(const struct sf_elf *elf, struct sf_rows *rows,
 	if (__builtin_add_overflow(section->address, section->size, &end) ||
 	    !sf_rows_begin(rows, section->address, end))
 		return true;
-	if (elf->arch == &sf_arch_aarch64)
+	if (arch == &sf_arch_aarch64)
 		ok = add_aarch64_section(rows, section);
 	else
 		ok = add_x86_64_section(rows, section);
 	return ok && sf_rows_end(rows, true);
 }
 
-bool sf_plt_read(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err)
+size_t sf_plt_sections(struct sf_elf *elf, struct sf_section ret[SF_PLT_SECTIONS])
 {
-	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-		struct sf_section section;
+	size_t n = 0;
 
-		if (sf_elf_section(elf, sections[i], &section) &&
-		    !add_section(elf, rows, &section))
+	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
+		n += sf_elf_section(elf, names[i], &ret[n]);
+	return n;
+}
+
+bool sf_plt_read(const struct sf_section *sections, size_t n, const struct sf_arch *arch,
+		 struct sf_rows *rows, struct sf_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!add_section(arch, rows, &sections[i]))
 			return sf_fail_memory(err);
 	}
 	return sf_rows_settle(rows) || sf_fail_memory(err);

@@ -11,70 +11,55 @@
 
 #include "base/cleanup.h"
 #include "elf/debug_file.h"
-#include "elf/file.h"
-#include "unwind/cache.h"
 #include "unwind/cfi.h"
+#include "unwind/inputs.h"
 #include "unwind/plt.h"
 #include "unwind/rows.h"
 
 SF_DEFINE_CLEANUP(struct sf_rows *, sf_rows_destroy)
 
-static bool add_eh_frame(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err)
+static bool add_cfi(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
-	struct sf_cfi cfi;
-
-	return !sf_elf_eh_frame(elf, &cfi) || sf_cfi_read(&cfi, elf->arch, rows, err);
+	for (size_t i = 0; i < inputs->n_cfi; i++) {
+		if (!sf_cfi_read(&inputs->cfi[i], inputs->elf.arch, rows, err))
+			return false;
+	}
+	return true;
 }
 
-static bool add_debug_frame(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err)
-{
-	struct sf_cfi cfi;
-
-	return !sf_elf_debug_frame(elf, &cfi) || sf_cfi_read(&cfi, elf->arch, rows, err);
-}
-
-static bool add_debug_file(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err)
+static bool add_packed(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
 	struct sf_elf other;
+	struct sf_cfi cfi;
 	bool ok;
 
-	if (!sf_debug_file_open(elf, NULL, SF_DEBUG_ROOT, &other))
+	if (!inputs->packed.size || !sf_debug_data_unpack(&inputs->elf, &inputs->packed, &other))
 		return true;
-	ok = add_debug_frame(&other, rows, err);
+	ok = !sf_elf_debug_frame(&other, &cfi) || sf_cfi_read(&cfi, other.arch, rows, err);
 	sf_elf_close(&other);
 	return ok;
 }
 
-static bool add_debug_data(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err)
+static bool add_plt(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
-	struct sf_elf other;
-	bool ok;
-
-	if (!sf_debug_data_open(elf, &other))
-		return true;
-	ok = add_debug_frame(&other, rows, err);
-	sf_elf_close(&other);
-	return ok;
+	return sf_plt_read(inputs->plt, inputs->n_plt, inputs->elf.arch, rows, err);
 }
 
 /* False only when memory ran out: a file that makes no sense gives fewer rows. */
-typedef bool source_fn(struct sf_elf *elf, struct sf_rows *rows, struct sf_error *err);
+typedef bool source_fn(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
 
 static source_fn *const sources[] = {
-	add_eh_frame,
-	add_debug_frame,
-	add_debug_file,
-	add_debug_data,
-	sf_plt_read,
+	add_cfi,
+	add_packed,
+	add_plt,
 };
 
-static bool build(struct sf_elf *elf, void **ret, size_t *size_ret, struct sf_error *err)
+static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SIZE], void **ret,
+		  size_t *size_ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_rows_destroy) struct sf_rows *rows = NULL;
-	struct sf_table_header header = {
-		.elf_machine = elf->arch->elf_machine,
-		.build_id_size = (uint32_t)elf->build_id_size,
-	};
+	const struct sf_elf *elf = &inputs->elf;
+	struct sf_table_header header = { .elf_machine = elf->arch->elf_machine };
 
 	if (elf->code_end - elf->code_start > UINT32_MAX)
 		return sf_fail(err, SF_E_UNSUPPORTED, "code that spans more than 4 GiB (%#llx to "
@@ -84,53 +69,46 @@ static bool build(struct sf_elf *elf, void **ret, size_t *size_ret, struct sf_er
 	if (!rows)
 		return sf_fail_memory(err);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (!sources[i](elf, rows, err))
+		if (!sources[i](inputs, rows, err))
 			return false;
 	}
 	if (elf->no_memory)
 		return sf_fail_memory(err);
-	memcpy(header.build_id, elf->build_id, sizeof(header.build_id));
+	memcpy(header.made_from, made_from, sizeof(header.made_from));
 	return sf_rows_pack(rows, &header, ret, size_ret, err);
+}
+
+static struct sf_cache_key key_of(const struct sf_inputs *inputs)
+{
+	struct sf_cache_key key = { .arch = inputs->elf.arch };
+
+	sf_inputs_digest(inputs, key.made_from);
+	return key;
 }
 
 bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err)
 {
-	struct sf_elf elf;
+	struct sf_inputs inputs;
+	struct sf_cache_key key;
 	bool ok;
 
-	if (!sf_elf_open(fd, &elf, err))
+	if (!sf_inputs_open(fd, &inputs, err))
 		return false;
-	ok = build(&elf, ret, size_ret, err);
-	sf_elf_close(&elf);
+	key = key_of(&inputs);
+	ok = build(&inputs, key.made_from, ret, size_ret, err);
+	sf_inputs_close(&inputs);
 	return ok;
 }
 
-/* The architecture, without libelf: so that a hit in the cache reads 20 bytes of the file. */
-static const struct sf_arch *read_arch(int fd)
+bool sf_unwind_key(int fd, struct sf_cache_key *ret)
 {
-	Elf64_Ehdr header;
+	struct sf_inputs inputs;
 
-	if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-		return NULL;
-	return sf_arch_by_machine(header.e_machine);
-}
-
-static bool get_cached(const struct sf_cache_key *key, void **ret, size_t *size_ret)
-{
-	SF_CLEANUP(close) int folder = key->arch && key->build_id_size ? sf_cache_open() : -1;
-
-	return folder >= 0 && sf_cache_get(folder, key, ret, size_ret);
-}
-
-/* Puts a block into the cache and maps it from there, so that all who use it share its pages. */
-static bool put_cached(const struct sf_cache_key *key, const void *block, size_t size, void **ret,
-		       size_t *size_ret)
-{
-	SF_CLEANUP(close) int folder = key->arch && key->build_id_size ? sf_cache_open() : -1;
-
-	return folder >= 0 && sf_cache_put(folder, key, block, size) &&
-	       sf_cache_get(folder, key, ret, size_ret);
+	if (!sf_inputs_open(fd, &inputs, NULL))
+		return false;
+	*ret = key_of(&inputs);
+	sf_inputs_close(&inputs);
+	return true;
 }
 
 /* A copy that munmap frees, like one from the cache. */
@@ -145,27 +123,43 @@ static bool copy_to_map(const void *block, size_t size, void **ret, struct sf_er
 	return true;
 }
 
-static bool build_and_put(int fd, const struct sf_cache_key *key, void **ret, size_t *size_ret,
-			  struct sf_error *err)
+/* From the cache again: there it may need less memory (room.h). */
+static bool build_and_put(struct sf_inputs *inputs, const struct sf_cache_key *key, int folder,
+			  void **ret, size_t *size_ret, struct sf_error *err)
 {
 	SF_CLEANUP(free) void *block = NULL;
 
-	if (!sf_unwind_build(fd, &block, size_ret, err))
+	if (!build(inputs, key->made_from, &block, size_ret, err))
 		return false;
-	return put_cached(key, block, *size_ret, ret, size_ret) ||
-	       copy_to_map(block, *size_ret, ret, err);
+	if (folder >= 0 && sf_cache_put(folder, key, block, *size_ret) &&
+	    sf_cache_get(folder, key, ret, size_ret))
+		return true;
+	return copy_to_map(block, *size_ret, ret, err);
 }
 
-bool sf_unwind_open(int fd, const uint8_t *build_id, size_t build_id_size, struct sf_table *ret,
-		    void **block_ret, size_t *size_ret, struct sf_error *err)
+static bool get_or_build(int fd, bool keep, void **ret, size_t *size_ret, struct sf_error *err)
 {
-	struct sf_cache_key key = {
-		.build_id = build_id, .build_id_size = build_id_size, .arch = read_arch(fd),
-	};
+	SF_CLEANUP(close) int folder = keep ? sf_cache_open() : -1;
+	struct sf_inputs inputs;
+	struct sf_cache_key key;
+	bool ok;
+
+	if (!sf_inputs_open(fd, &inputs, err))
+		return false;
+	key = key_of(&inputs);
+	ok = (folder >= 0 && sf_cache_get(folder, &key, ret, size_ret)) ||
+	     build_and_put(&inputs, &key, folder, ret, size_ret, err);
+	sf_inputs_close(&inputs);
+	return ok;
+}
+
+bool sf_unwind_open(int fd, bool keep, struct sf_table *ret, void **block_ret, size_t *size_ret,
+		    struct sf_error *err)
+{
 	void *block = NULL;
 	size_t size = 0;
 
-	if (!get_cached(&key, &block, &size) && !build_and_put(fd, &key, &block, &size, err))
+	if (!get_or_build(fd, keep, &block, &size, err))
 		return false;
 	if (!sf_table_init(ret, block, size)) {
 		sf_unwind_close(block, size);

@@ -9,9 +9,9 @@
  * row covers get rows by rule of thumb, marked SF_RULES_GUESS. Everything in a file is hostile:
  * lengths are checked, loops are bounded, and a bad entry costs that entry, not the table.
  *
- * Tables are kept on disk by build id, in $XDG_CACHE_HOME/stillframe (default
- * ~/.cache/stillframe), written under a temporary name and renamed, read only if the file
- * belongs to this user and nobody else can write to it.
+ * Tables are kept on disk (cache.h) by a digest of what they are made from (inputs.h). A build id would not do: it is
+ * what a file says of itself, and a file with another one's build id would have its table used for that one, in every
+ * process. Owner and mode of a file do not help: root's files in a container are the container's.
  */
 #ifndef SF_UNWIND_UNWIND_H
 #define SF_UNWIND_UNWIND_H
@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "frozen/table.h"
+#include "unwind/cache.h"
 
 /*
  * Builds the table of the ELF file behind `fd` (x86-64 or aarch64). On success *ret is a block from
@@ -30,12 +31,15 @@
 bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err);
 
 /*
- * The table for a file, from the cache if it is there, else built and put there (a cache
- * that cannot be written is no error). build_id_size 0: never cached. The block and its size go to
- * sf_unwind_close. Any thread.
+ * The table for a file, from the cache if it is there, else built and, if `keep`, put there (a cache
+ * that cannot be written is no error). Either way the file's unwind sections are read. The block, which is in memory
+ * of its own, and its size go to sf_unwind_close. Any thread.
  */
-bool sf_unwind_open(int fd, const uint8_t *build_id, size_t build_id_size, struct sf_table *ret,
-		    void **block_ret, size_t *size_ret, struct sf_error *err);
+bool sf_unwind_open(int fd, bool keep, struct sf_table *ret, void **block_ret, size_t *size_ret,
+		    struct sf_error *err);
 void sf_unwind_close(void *block, size_t size);
+
+/* Under which key the table of a file is kept; false when it can have none. Any thread. */
+bool sf_unwind_key(int fd, struct sf_cache_key *ret);
 
 #endif

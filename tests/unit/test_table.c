@@ -111,7 +111,7 @@ static const struct lie lies[] = {
 	LIE(magic, 0), LIE(version, 0), LIE(version, SF_TABLE_VERSION + 1),
 	LIE(n_rows, 4), LIE(n_rows, 1000), LIE(n_rows, UINT32_MAX), LIE(n_rules, 4), LIE(n_rules, UINT32_MAX),
 	LIE(blob_size, 1), LIE(blob_size, UINT32_MAX),
-	LIE(size, 0), LIE(size, 79), LIE(size, 80), LIE(size, UINT64_MAX), LIE(build_id_size, 33),
+	LIE(size, 0), LIE(size, 79), LIE(size, 80), LIE(size, UINT64_MAX),
 };
 
 static void headers_that_lie_are_refused(void **state)

@@ -21,30 +21,30 @@
 #include <unistd.h>
 
 #include "unwind/cache.h"
+#include "unwind/room.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
 
-#define FILE_NAME "abcd01-x86_64"
+#define DIGITS "abcd0100000000000000000000000000000000000000000000000000000000ff"
+#define FILE_NAME DIGITS "-x86_64"
 
 struct fixture {
 	char home[64];
 	char file[256];       /* the table's path */
-	uint8_t build_id[3];
 	struct sf_cache_key key;
 	void *block;          /* a table with some rows */
 	size_t size;
 };
 
-static void *make_table(const uint8_t *build_id, size_t build_id_size, unsigned n, size_t *size)
+static void *make_table(const struct sf_cache_key *key, unsigned n, size_t *size)
 {
 	struct sf_rows *rows = sf_rows_create(0x1000, 0x100000);
 	struct sf_table_header header = {
-		.elf_machine = sf_arch_x86_64.elf_machine,
-		.build_id_size = (uint32_t)build_id_size,
+		.elf_machine = key->arch->elf_machine,
 	};
 	void *block;
 
-	memcpy(header.build_id, build_id, build_id_size);
+	memcpy(header.made_from, key->made_from, sizeof(header.made_from));
 	assert_true(sf_rows_begin(rows, 0x1000, 0x100000));
 	for (unsigned i = 0; i < n; i++) {
 		struct sf_rules rules = { .cfa.value = (int32_t)i };
@@ -65,10 +65,9 @@ static int setup(void **state)
 	strcpy(f->home, "/tmp/sf-cache-XXXXXX");
 	assert_non_null(mkdtemp(f->home));
 	assert_int_equal(setenv("XDG_CACHE_HOME", f->home, 1), 0);
-	memcpy(f->build_id, "\xab\xcd\x01", 3);
-	f->key = (struct sf_cache_key){ f->build_id, sizeof(f->build_id), &sf_arch_x86_64 };
-	f->block = make_table(f->build_id, sizeof(f->build_id), 100, &f->size);
-	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-1/" FILE_NAME, f->home);
+	f->key = (struct sf_cache_key){ { 0xab, 0xcd, 0x01, [31] = 0xff }, &sf_arch_x86_64 };
+	f->block = make_table(&f->key, 100, &f->size);
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-2/" FILE_NAME, f->home);
 	*state = f;
 	return 0;
 }
@@ -126,7 +125,7 @@ static void what_is_put_comes_back(void **state)
 	assert_true(is_hit(f));
 }
 
-static void another_machine_or_build_id_is_a_miss(void **state)
+static void another_machine_or_digest_is_a_miss(void **state)
 {
 	struct fixture *f = *state;
 	char other[300];
@@ -134,12 +133,14 @@ static void another_machine_or_build_id_is_a_miss(void **state)
 	put(f);
 	f->key.arch = &sf_arch_aarch64;
 	assert_false(is_hit(f));
-	snprintf(other, sizeof(other), "%s/stillframe/tables-1/abcd01-aarch64", f->home);
+	snprintf(other, sizeof(other), "%s/stillframe/tables-2/" DIGITS "-aarch64", f->home);
 	assert_int_equal(rename(f->file, other), 0); /* the name lies, the header does not */
 	assert_false(is_hit(f));
-	f->key.build_id_size = 0;
-	assert_false(is_hit(f));
-	f->key.build_id_size = 33;
+	f->key.arch = &sf_arch_x86_64;
+	f->key.made_from[31] = 0xfe;
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-2/" DIGITS, f->home);
+	strcpy(strrchr(f->file, 'f') - 1, "fe-x86_64");
+	assert_int_equal(rename(other, f->file), 0);
 	assert_false(is_hit(f));
 }
 
@@ -213,7 +214,7 @@ static void unsafe_folders_are_not_used(void **state)
 	const struct fixture *f = *state;
 	char folder[128], elsewhere[128];
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-1", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-2", f->home);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->home);
 	put(f);
 	assert_int_equal(chmod(folder, 0777), 0);
@@ -236,7 +237,7 @@ static void no_folder_is_no_error(void **state)
 	assert_int_equal(rmdir(f->home), 0);
 	close(creat(f->home, 0600));
 	assert_int_equal(sf_cache_open(), -1);
-	assert_true(sf_unwind_open(fd, f->build_id, 3, &table, &block, &size, NULL));
+	assert_true(sf_unwind_open(fd, true, &table, &block, &size, NULL));
 	assert_true(table.header->n_rows > 0);
 	sf_unwind_close(block, size);
 	close(fd);
@@ -254,7 +255,7 @@ static void relative_and_empty_paths_count_for_nothing(void **state)
 	folder = sf_cache_open();
 	assert_true(folder >= 0);
 	close(folder);
-	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-1", f->home);
+	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-2", f->home);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(setenv("HOME", "", 1), 0);
 	assert_int_equal(sf_cache_open(), -1);
@@ -273,13 +274,29 @@ static unsigned count_files(const struct fixture *f)
 	DIR *stream;
 	unsigned n = 0;
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-1", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-2", f->home);
 	stream = opendir(folder);
 	assert_non_null(stream);
 	while (readdir(stream))
 		n++;
 	closedir(stream);
 	return n - 2; /* . and .. */
+}
+
+static void stat_only_file(const struct fixture *f, struct stat *ret)
+{
+	char path[300];
+	struct dirent *entry;
+	DIR *stream;
+
+	snprintf(path, sizeof(path), "%s/stillframe/tables-2", f->home);
+	stream = opendir(path);
+	assert_non_null(stream);
+	while ((entry = readdir(stream)) && entry->d_name[0] == '.')
+		;
+	assert_non_null(entry);
+	assert_int_equal(fstatat(dirfd(stream), entry->d_name, ret, 0), 0);
+	closedir(stream);
 }
 
 static void writers_and_readers_at_once(void **state)
@@ -338,29 +355,59 @@ static void open_goes_through_the_cache(void **state)
 {
 	const struct fixture *f = *state;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct sf_table_header *header;
 	struct sf_table table;
+	struct stat first, second;
 	void *built, *block;
 	size_t built_size, size;
 
 	assert_true(sf_unwind_build(fd, &built, &built_size, NULL));
-	header = built;
-	if (!header->build_id_size)
-		skip(); /* the linker made none */
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(sf_unwind_open(fd, header->build_id, header->build_id_size, &table,
-					   &block, &size, NULL));
+		assert_true(sf_unwind_open(fd, true, &table, &block, &size, NULL));
 		assert_int_equal(size, built_size);
 		assert_memory_equal(block, built, size);
 		assert_int_equal(count_files(f), 1);
+		stat_only_file(f, i ? &second : &first);
 		sf_unwind_close(block, size);
 	}
-	/* Not under a build id that is not the file's own. */
-	assert_true(sf_unwind_open(fd, f->build_id, 3, &table, &block, &size, NULL));
-	assert_int_equal(count_files(f), 1);
-	sf_unwind_close(block, size);
+	assert_int_equal(first.st_ino, second.st_ino);
 	free(built);
 	close(fd);
+}
+
+static void what_is_not_to_be_kept_is_not(void **state)
+{
+	const struct fixture *f = *state;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), folder = sf_cache_open();
+	struct sf_table table;
+	void *block;
+	size_t size;
+
+	assert_true(folder >= 0);
+	assert_true(sf_unwind_open(fd, false, &table, &block, &size, NULL));
+	assert_int_equal(count_files(f), 0);
+	sf_unwind_close(block, size);
+	close(folder);
+	close(fd);
+}
+
+/* A table that somebody has got stays whole, whatever becomes of its file. */
+static void a_file_may_be_shortened_while_its_table_is_used(void **state)
+{
+	const struct fixture *f = *state;
+	int folder = sf_cache_open();
+	void *block[2];
+	size_t size;
+
+	put(f);
+	assert_true(sf_cache_get(folder, &f->key, &block[0], &size));
+	sf_room_spare_memory();
+	assert_true(sf_cache_get(folder, &f->key, &block[1], &size));
+	assert_int_equal(truncate(f->file, 0), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_memory_equal(block[i], f->block, size);
+		munmap(block[i], size);
+	}
+	close(folder);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -369,7 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_put_comes_back),
-		TEST(another_machine_or_build_id_is_a_miss),
+		TEST(another_machine_or_digest_is_a_miss),
 		TEST(damage_is_a_miss),
 		TEST(files_that_others_can_write_are_a_miss),
 		TEST(files_of_others_are_a_miss),
@@ -381,6 +428,8 @@ int main(void)
 		TEST(the_oldest_files_go),
 		TEST(use_makes_a_file_young),
 		TEST(open_goes_through_the_cache),
+		TEST(what_is_not_to_be_kept_is_not),
+		TEST(a_file_may_be_shortened_while_its_table_is_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

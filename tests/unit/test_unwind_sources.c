@@ -482,17 +482,6 @@ static void rows_win_over_the_plt_guess(void **state)
 	free(made.block);
 }
 
-static void build_id_is_in_the_header(void **state)
-{
-	const struct elf_part parts[] = { text, note_part };
-	struct made made = build(parts, 2);
-	(void)state;
-
-	assert_int_equal(made.table.header->build_id_size, 4);
-	assert_memory_equal(made.table.header->build_id, "\xde\xad\xbe\xef\0\0\0\0", 8);
-	free(made.block);
-}
-
 static void assert_refused(int fd, enum sf_code code_wanted, const char *words)
 {
 	struct sf_error err;
@@ -538,7 +527,6 @@ int main(void)
 		cmocka_unit_test(x86_64_plt),
 		cmocka_unit_test(aarch64_plt),
 		cmocka_unit_test(rows_win_over_the_plt_guess),
-		cmocka_unit_test(build_id_is_in_the_header),
 		cmocka_unit_test(files_that_are_refused),
 	};
 

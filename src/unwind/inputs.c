@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the sections that a table is made from, and takes their digest. */
+#include "unwind/inputs.h"
+
+#include "elf/debug_file.h"
+
+enum part {
+	PART_CODE,
+	PART_CFI,
+	PART_PACKED,
+	PART_PLT,
+};
+
+static void add_debug_file(struct sf_inputs *inputs)
+{
+	if (!sf_debug_file_open(&inputs->elf, NULL, SF_DEBUG_ROOT, &inputs->debug_file))
+		inputs->debug_file = (struct sf_elf){ .fd = -1 };
+	else if (sf_elf_debug_frame(&inputs->debug_file, &inputs->cfi[inputs->n_cfi]))
+		inputs->n_cfi++;
+}
+
+bool sf_inputs_open(int fd, struct sf_inputs *ret, struct sf_error *err)
+{
+	*ret = (struct sf_inputs){ .debug_file = { .fd = -1 } };
+	if (!sf_elf_open(fd, &ret->elf, err))
+		return false;
+	ret->n_cfi += sf_elf_eh_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
+	ret->n_cfi += sf_elf_debug_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
+	add_debug_file(ret);
+	if (!sf_debug_data_find(&ret->elf, &ret->packed))
+		ret->packed = (struct sf_section){ 0 };
+	ret->n_plt = sf_plt_sections(&ret->elf, ret->plt);
+	if (!ret->elf.no_memory && !ret->debug_file.no_memory)
+		return true;
+	sf_inputs_close(ret);
+	return sf_fail_memory(err);
+}
+
+void sf_inputs_close(struct sf_inputs *inputs)
+{
+	sf_elf_close(&inputs->debug_file);
+	sf_elf_close(&inputs->elf);
+}
+
+/* Each part says what it is and how long, so that no two inputs give the same bytes to the digest. */
+static void add_part(struct sf_digest *digest, enum part part, const uint64_t facts[4], const uint8_t *bytes,
+		     size_t size)
+{
+	const uint64_t head[6] = { part, facts[0], facts[1], facts[2], facts[3], size };
+
+	sf_digest_add(digest, head, sizeof(head));
+	sf_digest_add(digest, bytes, size);
+}
+
+void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE])
+{
+	const struct sf_elf *elf = &inputs->elf;
+	struct sf_digest digest;
+
+	sf_digest_begin(&digest);
+	add_part(&digest, PART_CODE,
+		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end }, NULL, 0);
+	for (size_t i = 0; i < inputs->n_cfi; i++) {
+		const struct sf_cfi *cfi = &inputs->cfi[i];
+
+		add_part(&digest, PART_CFI,
+			 (const uint64_t[4]){ cfi->address, cfi->text, cfi->data,
+					      (uint64_t)cfi->eh | (uint64_t)cfi->ends_at_zero << 1 },
+			 cfi->bytes, cfi->size);
+	}
+	for (size_t i = 0; i < inputs->n_plt; i++)
+		add_part(&digest, PART_PLT, (const uint64_t[4]){ inputs->plt[i].address },
+			 inputs->plt[i].bytes, inputs->plt[i].size);
+	add_part(&digest, PART_PACKED, (const uint64_t[4]){ 0 }, inputs->packed.bytes, inputs->packed.size);
+	sf_digest_end(&digest, ret);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the table of a file is made from, read once: the sections with unwind information, of the file and of its
+ * separate debug file, the procedure linkage tables, and the range of its code.
+ *
+ * A table is made from nothing else (unwind.c gets no other source), and from these very bytes: they stay in memory
+ * until the inputs are closed, whatever happens to the file. So their digest says which table it is, and no file can
+ * have a table kept for another one.
+ */
+#ifndef SF_UNWIND_INPUTS_H
+#define SF_UNWIND_INPUTS_H
+
+#include "base/digest.h"
+#include "elf/file.h"
+#include "unwind/plt.h"
+
+#define SF_MAX_INPUT_CFI 3
+
+struct sf_inputs {
+	struct sf_elf elf;
+	struct sf_elf debug_file;             /* zeroed: there is none */
+	struct sf_cfi cfi[SF_MAX_INPUT_CFI];  /* in the order of their authority */
+	size_t n_cfi;
+	struct sf_section packed;             /* .gnu_debugdata, as it lies in the file; size 0: there is none */
+	struct sf_section plt[SF_PLT_SECTIONS];
+	size_t n_plt;
+};
+
+/* Of the file behind `fd`, which stays the caller's, and must stay open until sf_inputs_close. Any thread. */
+bool sf_inputs_open(int fd, struct sf_inputs *ret, struct sf_error *err);
+void sf_inputs_close(struct sf_inputs *inputs);
+
+/* Of everything in them. */
+void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE]);
+
+#endif
