@@ -80,6 +80,7 @@ static void close_capture(struct sf_capture *capture)
 {
 	if (!capture)
 		return;
+	sf_pages_close(&capture->pages);
 	sf_watch_close(&capture->watch);
 	free(capture);
 }
@@ -317,6 +318,7 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 	if (!sf_relay_open(sink, &capture->relay, err))
 		return false;
 	capture->watch.relay = capture->relay;
+	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
 	fine = sf_hold_run(hold_until_over, &holding, err) && holding.fine;
 	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
 	fine = fine && tell_pace(capture, sink, err);

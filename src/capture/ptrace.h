@@ -20,6 +20,7 @@ struct sf_capture {
 	struct sf_relay *relay;
 	struct sf_hold_time hold_time;
 	struct sf_pace pace;
+	struct sf_pages pages;
 	uint64_t sampled_ns;        /* how long, in all */
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
@@ -43,6 +44,9 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
 
 /* At the end: waits a little for threads that were asked for, and counts the rest as late. */
 void sf_ptrace_let_all_go(struct sf_capture *capture);
+
+/* Lets go of who stands by now, without a sample: while there is no room for one. `arg`: the capture. */
+void sf_ptrace_let_go_while_waiting(void *arg);
 
 /* A sample of a thread that sleeps, if it still does. */
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);

@@ -50,7 +50,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = sf_take_asleep(&thread->task, &thread->look, want, taken);
+	result = sf_take_asleep(&thread->task, &thread->look, want, &capture->pages, taken);
 	if (result != SF_TAKE_DONE && result != SF_TAKE_NOT_PLACED) {
 		/* It woke up: this tick is one of an awake thread, at the next look. */
 		sf_relay_drop(capture->relay);

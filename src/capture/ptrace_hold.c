@@ -55,7 +55,7 @@ static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 {
 	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
 	struct sf_taken *taken = sf_relay_reserve(capture->relay, want);
-	bool complete = taken && sf_take_held(held, thread->task.pid, want, taken);
+	bool complete = taken && sf_take_held(held, thread->task.pid, want, &capture->pages, taken);
 	uint64_t hold_ns;
 
 	sf_hold_release(held);
@@ -105,6 +105,34 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
 	else
 		sf_hold_release(&held);
 	return true;
+}
+
+/* In a scan they are in no order. */
+static void forget_asked(struct sf_capture *capture, int32_t tid)
+{
+	for (size_t i = 0; i < capture->watch.threads.n; i++) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (thread->task.tid == tid && thread->asked) {
+			thread->asked = false;
+			capture->n_asked--;
+		}
+	}
+}
+
+/* Their time goes on to their next sample. */
+void sf_ptrace_let_go_while_waiting(void *arg)
+{
+	struct sf_capture *capture = arg;
+	struct sf_held held;
+
+	while (capture->n_asked && sf_hold_wait(&held, false)) {
+		forget_asked(capture, held.tid);
+		if (held.stopped)
+			sf_hold_release(&held);
+		else
+			note_ended(capture, &held);
+	}
 }
 
 static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "frozen/raw.h"
 #include "frozen/ring.h"
 #include "os/clock.h"
+#include "os/stuck.h"
 
 #define RING_SIZE ((size_t)16 << 20)
 #define PAUSE_NS 2000000     /* of a thread that has to wait for the other one */
@@ -21,6 +23,11 @@ struct sf_relay {
 	struct sf_ring ring;
 	struct sf_sink sink;
 	pthread_t walker;
+	_Atomic int32_t walker_tid;      /* set by it */
+	struct sf_stuck stuck;           /* the walker, for the holding thread while that waits ... */
+	uint64_t looked_ns;              /* ... and when it looked */
+	void (*waiting)(void *arg);      /* called again and again then; NULL: nothing */
+	void *waiting_arg;
 	struct sf_memory *memory;        /* the walker's */
 	struct record_still *still;      /* the reservation under way */
 	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
@@ -230,6 +237,7 @@ static void *walk_stills(void *arg)
 	struct sf_relay *relay = arg;
 	uint64_t idle_ns = 0;
 
+	atomic_store(&relay->walker_tid, gettid());
 	for (;;) {
 		uint32_t calls = atomic_load_explicit(&relay->calls, memory_order_acquire);
 		bool done = atomic_load_explicit(&relay->done, memory_order_acquire);
@@ -309,7 +317,7 @@ bool sf_relay_close(struct sf_relay *relay, struct sf_error *err)
 
 	atomic_store_explicit(&relay->done, true, memory_order_release);
 	call_walker(relay);
-	pthread_join(relay->walker, NULL);
+	sf_stuck_join(relay->walker, &relay->walker_tid, false);
 	failed = sf_relay_failed(relay);
 	if (failed && err)
 		*err = relay->error;
@@ -324,12 +332,34 @@ bool sf_relay_failed(const struct sf_relay *relay)
 
 /* The holding thread's side. */
 
+void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg)
+{
+	relay->waiting = fn;
+	relay->waiting_arg = arg;
+}
+
+/* It may read memory that never comes, and then there is never room. */
+static void look_at_walker(struct sf_relay *relay)
+{
+	const uint64_t now_ns = sf_now_ns();
+
+	if (now_ns - relay->looked_ns < SF_STUCK_LOOK_NS)
+		return;
+	relay->looked_ns = now_ns;
+	relay->stuck.tid = atomic_load(&relay->walker_tid);
+	if (sf_stuck_look(&relay->stuck))
+		sf_stuck_give_up();
+}
+
 static void *reserve_waiting(struct sf_relay *relay, size_t size)
 {
 	void *room;
 
 	while (!(room = sf_ring_reserve(&relay->ring, size))) {
 		call_walker(relay);
+		if (relay->waiting)
+			relay->waiting(relay->waiting_arg);
+		look_at_walker(relay);
 		sf_sleep_until(sf_now_ns() + PAUSE_NS);
 	}
 	return room;

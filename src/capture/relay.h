@@ -16,6 +16,12 @@ struct sf_relay;
 /* Starts the walking thread, which calls `sink`. */
 bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err);
 
+/*
+ * What the holding thread does whenever it has to wait for room: threads that it asked for may stand by then. `fn` writes
+ * nothing into the relay.
+ */
+void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg);
+
 /* Waits until all records have reached the sink. False if the sink failed, with its error. */
 bool sf_relay_close(struct sf_relay *relay, struct sf_error *err);
 

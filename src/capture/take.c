@@ -8,19 +8,21 @@
 /* Where stacks end is not known, only that the copy was cut: a bound for "beyond the copy". */
 #define STACK_BOUND ((uint64_t)1 << 30)
 #define SLACK 2048
+/* Behind the end of a stack that was copied whole, or of what was there of it: so far a walk may look. */
+#define BEHIND ((uint64_t)64 << 10)
 
-/* By the thread's own id: the process's is of no use once its first thread has ended. */
-static void copy_stack(int32_t tid, uint64_t sp, uint32_t want, struct sf_taken *ret)
+static void copy_stack(struct sf_pages *pages, uint64_t sp, uint32_t want, struct sf_taken *ret)
 {
 	const struct sf_arch *arch = sf_arch_host();
 	uint64_t start = sp - arch->red_zone;
 
 	ret->stack_start = start;
-	ret->stack_size = (uint32_t)sf_process_read(tid, ret->stack, start, want);
+	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, start, want);
 	ret->stack_more = ret->stack_size == want;
 }
 
-bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret)
+bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
+		  struct sf_taken *ret)
 {
 	*ret = (struct sf_taken){
 		.pid = pid,
@@ -30,7 +32,7 @@ bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_ta
 	};
 	if (!sf_hold_registers(held, &ret->regs))
 		return false;
-	copy_stack(held->tid, ret->regs.r[sf_arch_host()->sp], want, ret);
+	copy_stack(pages, ret->regs.r[sf_arch_host()->sp], want, ret);
 	return true;
 }
 
@@ -40,7 +42,7 @@ static bool same_place(const struct sf_task_look *a, const struct sf_task_look *
 }
 
 enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
-			    uint32_t want, struct sf_taken *ret)
+			    uint32_t want, struct sf_pages *pages, struct sf_taken *ret)
 {
 	struct sf_task_run before, after;
 	struct sf_task_look again;
@@ -61,7 +63,7 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 		return SF_TAKE_GONE;
 	if (!same_place(look, &again))
 		return SF_TAKE_MOVED;
-	copy_stack(task->tid, look->sp, want, ret);
+	copy_stack(pages, look->sp, want, ret);
 	if (!sf_task_run(task, &after))
 		return SF_TAKE_GONE;
 	ret->switches = after.switches;
@@ -77,6 +79,8 @@ void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
 		    struct sf_memory *memory, struct sf_still *ret)
 {
 	sf_memory_turn(memory, taken->pid, taken->tid, taken->taken_ns);
+	if (!taken->stack_more)
+		sf_memory_set_stack(memory, taken->stack_start, taken->stack_start + taken->stack_size + BEHIND);
 	*ret = (struct sf_still){
 		.arch = arch,
 		.regs = taken->regs,

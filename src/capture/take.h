@@ -13,6 +13,7 @@
 
 #include "frozen/still.h"
 #include "os/hold.h"
+#include "os/pages.h"
 #include "os/task.h"
 #include "target/memory.h"
 
@@ -41,7 +42,8 @@ struct sf_taken {
  * The registers and up to `want` bytes of stack of a held thread. The caller releases it, and
  * sets state and time. False when it was killed meanwhile. Signal-safe.
  */
-bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_taken *ret);
+bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
+		  struct sf_taken *ret);
 
 enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
 
@@ -50,7 +52,7 @@ enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
  * by its switch count to have slept throughout. `look` was read before.
  */
 enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
-			    uint32_t want, struct sf_taken *ret);
+			    uint32_t want, struct sf_pages *pages, struct sf_taken *ret);
 
 /*
  * The still in a buffer, for walking; its memory beyond the copy is read from the process, through `memory`, which

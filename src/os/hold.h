@@ -30,7 +30,8 @@ enum sf_hold {
 /*
  * Calls fn(arg) on a thread of its own, in which all the other functions here must be called, and
  * waits for it. A thread that was asked for and never stood may stand much later, when nobody
- * looks: the end of the thread that asked makes the kernel let go of it for good.
+ * looks: the end of the thread that asked makes the kernel let go of it for good. A thread that hangs in the kernel ends
+ * the process (stuck.h): else whom it holds would stand as long.
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 

@@ -24,6 +24,7 @@ struct taking {
 	struct sf_memory *memory;
 	int n_asked;                /* threads that have not stood yet */
 	struct sf_hold_time hold_time;
+	struct sf_pages pages;
 };
 
 static bool keep_trace(struct taking *taking, struct sf_dump_thread *thread)
@@ -97,7 +98,7 @@ static bool hold_once(struct taking *taking, struct sf_dump_thread *thread, uint
 		thread->loss = SF_LOSS_LATE;
 		return false;
 	}
-	complete = sf_take_held(&held, pid, want, taking->taken);
+	complete = sf_take_held(&held, pid, want, &taking->pages, taking->taken);
 	sf_hold_release(&held);
 	thread->held_ns = sf_hold_time_released(&taking->hold_time, start_ns);
 	if (thread->held_ns > taking->dump->longest_hold_ns)
@@ -124,7 +125,7 @@ static enum sf_take take_asleep(struct taking *taking, struct sf_dump_thread *th
 	uint32_t want = SF_TAKE_FIRST;
 	enum sf_take result;
 
-	while ((result = sf_take_asleep(task, look, want, taking->taken)) == SF_TAKE_DONE) {
+	while ((result = sf_take_asleep(task, look, want, &taking->pages, taking->taken)) == SF_TAKE_DONE) {
 		thread->unheld = true;
 		if (walk_taken(taking, thread) != SF_END_COPY || want >= SF_TAKE_MAX)
 			break;
@@ -280,6 +281,7 @@ static void look_at_threads(void *arg)
 		sf_hold_time_close(&taking.hold_time);
 	}
 	sf_alarm_close();
+	sf_pages_close(&taking.pages);
 	sf_memory_destroy(taking.memory);
 	free(taking.taken);
 }

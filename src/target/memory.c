@@ -6,6 +6,7 @@
 
 #include "frozen/spread.h"
 #include "os/clock.h"
+#include "os/pages.h"
 #include "os/process.h"
 
 #define LINE SF_MEMORY_LINE   /* a power of two, at most a page: it can be read whole or not at all */
@@ -21,6 +22,8 @@ struct line {
 
 struct sf_memory {
 	int32_t pid, tid;
+	uint64_t stack_start, stack_end;
+	struct sf_pages pages;
 	uint64_t since_ns;
 	struct line lines[N_LINES]; /* each address has one place */
 };
@@ -32,6 +35,8 @@ struct sf_memory *sf_memory_create(void)
 
 void sf_memory_destroy(struct sf_memory *memory)
 {
+	if (memory)
+		sf_pages_close(&memory->pages);
 	free(memory);
 }
 
@@ -40,6 +45,13 @@ void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t
 	memory->pid = pid;
 	memory->tid = tid;
 	memory->since_ns = since_ns;
+	memory->stack_start = memory->stack_end = 0;
+}
+
+void sf_memory_set_stack(struct sf_memory *memory, uint64_t start, uint64_t end)
+{
+	memory->stack_start = start;
+	memory->stack_end = end;
 }
 
 static struct line *place_of(struct sf_memory *memory, uint64_t start)
@@ -53,13 +65,20 @@ static bool serves(const struct sf_memory *memory, const struct line *line, uint
 	       line->pid == memory->pid;
 }
 
-/* A thread that was held may have ended before its still is walked. */
-static size_t read_process(const struct sf_memory *memory, void *ret, uint64_t addr, size_t size)
+static size_t read_through(struct sf_memory *memory, int32_t tid, void *ret, uint64_t addr, size_t size)
 {
-	const size_t n = sf_process_read(memory->tid, ret, addr, size);
+	if (addr >= memory->stack_start && addr < memory->stack_end)
+		return sf_pages_read(&memory->pages, memory->pid, tid, ret, addr, size);
+	return sf_process_read(tid, ret, addr, size);
+}
+
+/* A thread that was held may have ended before its still is walked. */
+static size_t read_process(struct sf_memory *memory, void *ret, uint64_t addr, size_t size)
+{
+	const size_t n = read_through(memory, memory->tid, ret, addr, size);
 
 	return n != 0 || memory->tid == memory->pid ? n :
-						      sf_process_read(memory->pid, ret, addr, size);
+						      read_through(memory, memory->pid, ret, addr, size);
 }
 
 /* The line that starts there, NULL when it cannot be read. */

@@ -28,6 +28,12 @@ void sf_memory_destroy(struct sf_memory *memory); /* takes NULL */
  */
 void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns);
 
+/*
+ * Where the thread's stack is: pages of it that are not in memory are not read (os/pages.h). It is looked for anew at each
+ * turn, and then nowhere.
+ */
+void sf_memory_set_stack(struct sf_memory *memory, uint64_t start, uint64_t end);
+
 /* All `size` bytes at `addr`, or false. */
 bool sf_memory_read(struct sf_memory *memory, void *ret, uint64_t addr, size_t size);
 

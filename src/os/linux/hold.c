@@ -20,18 +20,21 @@
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 #include "os/process.h"
+#include "os/stuck.h"
 #include "os/syscalls.h"
 #include "os/task.h"
 
 struct call {
 	void (*fn)(void *arg);
 	void *arg;
+	_Atomic int32_t tid;
 };
 
 static void *make_call(void *arg)
 {
-	const struct call *call = arg;
+	struct call *call = arg;
 
+	atomic_store(&call->tid, gettid());
 	call->fn(call->arg);
 	return NULL;
 }
@@ -50,7 +53,7 @@ bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err)
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_join(thread, NULL);
+	sf_stuck_join(thread, &call.tid, true);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return true;
 }

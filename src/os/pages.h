@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading another process's stacks without waiting for their pages. A page that is not in memory is fetched when it is
+ * read, also from outside: from a FUSE or network file system, or by whoever serves a userfaultfd. That may take for ever,
+ * and no signal but SIGKILL ends the wait, while the thread whose stack it is stands. So what is not there is not read.
+ *
+ * A process can take a page away between the look and the read. Then the read waits after all: see os/stuck.h.
+ *
+ * Linux: /proc/PID/pagemap; where that cannot be had memory is read as it is. One thread at a time. Signal-safe: nothing
+ * allocates; files stay open from the first read on.
+ */
+#ifndef SF_OS_PAGES_H
+#define SF_OS_PAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SF_PAGES_OPEN 8
+
+struct sf_pages {
+	struct {
+		int32_t pid;     /* 0: no file */
+		int fd;
+	} open[SF_PAGES_OPEN];   /* by pid; a few processes at a time */
+};
+
+/* Zeroed memory is a struct sf_pages that has read nothing. */
+void sf_pages_close(struct sf_pages *pages);
+
+/*
+ * At most `size` bytes at `addr`, of the process `pid`, through its thread `tid`; how many. They end before the first byte
+ * behind which nothing is there. Pages in between that are not in memory are zeros, as a page of a stack is
+ * that was never touched. What was swapped out is fetched.
+ */
+size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads of ours that the kernel keeps in one wait which no signal ends: reading a page of another process that nobody
+ * ever fills (os/pages.h). A thread that holds others lets nobody go then, and nobody else can: only its end does, and
+ * that is the end of the process.
+ */
+#ifndef SF_OS_STUCK_H
+#define SF_OS_STUCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SF_STUCK_LOOK_NS 500000000u /* between two looks */
+
+/* One thread, looked at by another one. */
+struct sf_stuck {
+	int32_t tid;         /* of this process; 0: not known yet */
+	bool holds;          /* others: it waits for no disk, whatever it reads is of a process */
+	uint64_t switches;
+	unsigned n_looks;    /* in a row at which it was in the same wait */
+};
+
+/*
+ * Whether it has been in one such wait, in a call that reads memory of another process or holds it, for six looks: three
+ * seconds of ours, so that a stop of the whole process is no wait.
+ */
+bool sf_stuck_look(struct sf_stuck *stuck);
+
+/* pthread_join() of a thread that is looked at meanwhile, and that ends the process when it is stuck. It sets *tid first. */
+void sf_stuck_join(pthread_t thread, const _Atomic int32_t *tid, bool holds);
+
+/*
+ * Says why on the standard error, and ends this process with status 1. The kernel lets go of all that it holds. A recording has
+ * what was sampled until a second before.
+ */
+_Noreturn void sf_stuck_give_up(void);
+
+#endif

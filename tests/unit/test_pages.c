@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading only pages that are there, of a child with pages of known kinds; and what becomes of a thread that has met one
+ * which never comes, all the same: a userfaultfd that nobody serves. Without userfaultfd that one is skipped.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/pages.h"
+#include "os/process.h"
+#include "os/stuck.h"
+
+#define N_PAGES 64
+
+static size_t page;
+static uint8_t *region, *copy;
+static int32_t child;
+static struct sf_pages pages;
+
+/* A child that has the region as it is now, and does nothing. */
+static void start_child(void)
+{
+	child = fork();
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_true(child > 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	region = mmap(NULL, N_PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	copy = mmap(NULL, N_PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (region == MAP_FAILED || copy == MAP_FAILED)
+		return 1;
+	madvise(region, N_PAGES * page, MADV_NOHUGEPAGE);
+	memset(copy, 0xee, N_PAGES * page);
+	child = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	sf_pages_close(&pages);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	munmap(region, N_PAGES * page);
+	munmap(copy, N_PAGES * page);
+	return 0;
+}
+
+static void touch(size_t i)
+{
+	memset(region + i * page, (int)(i + 1), page);
+}
+
+static size_t read_from(size_t offset, size_t size)
+{
+	return sf_pages_read(&pages, child, child, copy, (uint64_t)(uintptr_t)region + offset, size);
+}
+
+static void assert_page(size_t i, uint8_t byte)
+{
+	for (size_t k = 0; k < page; k++)
+		assert_int_equal(copy[i * page + k], byte);
+}
+
+static void what_is_behind_the_last_page_is_not_read(void **state)
+{
+	(void)state;
+	touch(0);
+	touch(1);
+	touch(3);
+	start_child();
+	assert_int_equal(read_from(0, 6 * page), 4 * page);
+	assert_page(0, 1);
+	assert_page(1, 2);
+	assert_page(2, 0);
+	assert_page(3, 4);
+	assert_page(4, 0xee);
+}
+
+static void sizes_are_to_the_byte(void **state)
+{
+	(void)state;
+	touch(0);
+	touch(1);
+	start_child();
+	assert_int_equal(read_from(100, 50), 50);
+	assert_int_equal(copy[0], 1);
+	assert_int_equal(copy[50], 0xee);
+	assert_int_equal(read_from(page - 8, 16), 16);
+	assert_int_equal(copy[7], 1);
+	assert_int_equal(copy[8], 2);
+	assert_int_equal(read_from(2 * page - 8, 4 * page), 8);
+	assert_int_equal(read_from(2 * page, page), 0);
+	assert_int_equal(read_from(0, 0), 0);
+}
+
+/* From a page below the stack pointer, which was never touched, on. */
+static void the_first_page_may_be_missing(void **state)
+{
+	(void)state;
+	touch(1);
+	start_child();
+	assert_int_equal(read_from(page - 128, 256), 256);
+	assert_int_equal(copy[127], 0);
+	assert_int_equal(copy[128], 2);
+}
+
+/* Where pages are here and there, not all are read. */
+static void the_number_of_runs_is_bounded(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_PAGES; i += 2)
+		touch(i);
+	start_child();
+	assert_int_equal(read_from(0, N_PAGES * page), 31 * page);
+	assert_page(30, 31);
+	assert_page(31, 0xee);
+}
+
+static void another_program_has_other_pages(void **state)
+{
+	int ends[2];
+	char byte;
+	(void)state;
+
+	touch(0);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		dup2(ends[1], 1);
+		execlp("sh", "sh", "-c", "echo x; kill -STOP $$", NULL);
+		_exit(1);
+	}
+	close(ends[1]);
+	read_from(0, page);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	assert_int_equal(read_from(0, page), sf_process_read(child, copy, (uintptr_t)region, page));
+}
+
+static void a_process_that_has_ended_gives_nothing(void **state)
+{
+	(void)state;
+	touch(0);
+	start_child();
+	assert_int_equal(read_from(0, page), page);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(read_from(0, page), 0);
+	child = 0;
+}
+
+/* --- a page that never comes --- */
+
+static int make_missing(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register missing = {
+		.range = { .start = (uintptr_t)region, .len = page },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &missing) == 0;
+}
+
+static _Atomic int32_t reader;
+
+static void *read_it(void *arg)
+{
+	(void)arg;
+	atomic_store(&reader, gettid());
+	sf_process_read(getpid(), copy, (uintptr_t)region, page);
+	return NULL;
+}
+
+/* In a process of its own: it reads what never comes, and waits for the thread that does. */
+static void hang(int error_end)
+{
+	pthread_t thread;
+
+	if (!make_missing())
+		_exit(77);
+	dup2(error_end, STDERR_FILENO);
+	if (pthread_create(&thread, NULL, read_it, NULL) != 0)
+		_exit(3);
+	sf_stuck_join(thread, &reader, true);
+	_exit(2);
+}
+
+static void a_thread_that_never_goes_on_ends_the_process(void **state)
+{
+	char text[1000] = "";
+	int status, ends[2];
+	(void)state;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0)
+		hang(ends[1]);
+	close(ends[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	child = 0;
+	if (read(ends[0], text, sizeof(text) - 1) < 0)
+		*text = 0;
+	close(ends[0]);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 1);
+	assert_non_null(strstr(text, "does not answer"));
+}
+
+static void *take_a_while(void *arg)
+{
+	const struct timespec while_ns = { .tv_sec = 1 };
+
+	(void)arg;
+	atomic_store(&reader, gettid());
+	nanosleep(&while_ns, NULL);
+	return NULL;
+}
+
+static void a_thread_that_merely_sleeps_is_waited_for(void **state)
+{
+	struct sf_stuck stuck = { .holds = true };
+	pthread_t thread;
+	(void)state;
+
+	atomic_store(&reader, 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_a_while, NULL), 0);
+	while (!(stuck.tid = atomic_load(&reader)))
+		;
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(sf_stuck_look(&stuck));
+	sf_stuck_join(thread, &reader, true);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_behind_the_last_page_is_not_read),
+		TEST(sizes_are_to_the_byte),
+		TEST(the_first_page_may_be_missing),
+		TEST(the_number_of_runs_is_bounded),
+		TEST(another_program_has_other_pages),
+		TEST(a_process_that_has_ended_gives_nothing),
+		TEST(a_thread_that_never_goes_on_ends_the_process),
+		TEST(a_thread_that_merely_sleeps_is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
