@@ -482,6 +482,70 @@ static void rows_win_over_the_plt_guess(void **state)
 	free(made.block);
 }
 
+static struct sf_cache_key key_of(const struct elf_part *parts, size_t n)
+{
+	const struct elf_description description = { .machine = EM_X86_64, .parts = parts, .n_parts = n };
+	int fd = elf_build_fd(&description);
+	struct sf_cache_key key;
+
+	assert_true(sf_unwind_key(fd, &key));
+	close(fd);
+	return key;
+}
+
+static bool is_same_key(const struct sf_cache_key *a, const struct sf_cache_key *b)
+{
+	return a->arch == b->arch && memcmp(a->made_from, b->made_from, sizeof(a->made_from)) == 0;
+}
+
+/* Files that differ in anything that a table is made from have other keys, whatever build id they claim. */
+static void all_that_makes_a_table_is_in_its_key(void **state)
+{
+	const struct frames rows = make_frames(true, TEXT, 33), others = make_frames(true, TEXT, 34);
+	const struct frames debug = make_frames(false, TEXT, 33);
+	const uint8_t plt[2][0x10] = { { 0 }, { 1 } };
+	const struct elf_part eh = section(".eh_frame", EH_FRAME, rows.bytes, rows.size);
+	const struct elf_part files[][4] = {
+		{ text, note_part, eh },
+		{ text, note_part, section(".eh_frame", EH_FRAME, others.bytes, others.size) },
+		{ text, note_part, section(".eh_frame", EH_FRAME + 8, rows.bytes, rows.size) },
+		{ text, note_part, section(".debug_frame", EH_FRAME, debug.bytes, debug.size) },
+		{ text, note_part, eh, section(".debug_frame", 0, debug.bytes, debug.size) },
+		{ text, note_part, eh, section(".plt", TEXT + 0x40, plt[0], sizeof(plt[0])) },
+		{ text, note_part, eh, section(".plt", TEXT + 0x40, plt[1], sizeof(plt[1])) },
+		{ text, note_part, eh, section(".plt", TEXT + 0x50, plt[1], sizeof(plt[1])) },
+		{ text, note_part, eh, section(".gnu_debugdata", 0, plt[0], sizeof(plt[0])) },
+		{ text, note_part, eh, section(".gnu_debugdata", 0, plt[1], sizeof(plt[1])) },
+		{ text, note_part, eh }, /* one byte of code less, below */
+	};
+	struct sf_cache_key keys[sizeof(files) / sizeof(files[0])];
+	const size_t n = sizeof(files) / sizeof(files[0]);
+	(void)state;
+
+	for (size_t i = 0; i < n; i++) {
+		struct elf_part parts[4];
+		size_t n_parts = files[i][3].bytes ? 4 : 3;
+
+		memcpy(parts, files[i], sizeof(parts));
+		if (i == n - 1)
+			parts[0].size -= 1;
+		keys[i] = key_of(parts, n_parts);
+		for (size_t k = 0; k < i; k++)
+			assert_false(is_same_key(&keys[i], &keys[k]));
+	}
+}
+
+/* The name that a file gives itself is nothing that its table is made from. */
+static void a_build_id_is_not_in_the_key(void **state)
+{
+	const struct frames rows = make_frames(true, TEXT, 33);
+	const struct elf_part with[] = { text, section(".eh_frame", EH_FRAME, rows.bytes, rows.size), note_part };
+	struct sf_cache_key a = key_of(with, 3), b = key_of(with, 2);
+	(void)state;
+
+	assert_true(is_same_key(&a, &b));
+}
+
 static void assert_refused(int fd, enum sf_code code_wanted, const char *words)
 {
 	struct sf_error err;
@@ -523,6 +587,8 @@ int main(void)
 		cmocka_unit_test(compressed_sections),
 		cmocka_unit_test(packed_debug_data),
 		WITH_FOLDER(by_build_id),
+		cmocka_unit_test(all_that_makes_a_table_is_in_its_key),
+		cmocka_unit_test(a_build_id_is_not_in_the_key),
 		WITH_FOLDER(by_link),
 		cmocka_unit_test(x86_64_plt),
 		cmocka_unit_test(aarch64_plt),
