@@ -12,8 +12,7 @@ static bool look_at_program(const struct sf_capture *capture, struct sf_program_
 {
 	char path[4096];
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", capture->options.pid);
-	if (!capture->child_ended && sf_program_look(path, ret, NULL))
+	if (!capture->child_ended && sf_program_look_process(capture->options.pid, ret, NULL))
 		return true;
 	if (!capture->options.program ||
 	    !sf_program_find(capture->options.program, path, sizeof(path)) ||

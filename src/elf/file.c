@@ -8,10 +8,12 @@
 #include <dwarf.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "elf/bytes.h"
 #include "elf/pointer.h"
 
@@ -139,15 +141,46 @@ bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
 
 bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	SF_CLEANUP(close) int fd = -1;
 
 	*ret = (struct sf_elf){ .fd = -1 };
-	if (fd < 0)
-		return sf_fail_os(err, "cannot open %s", path);
-	if (!sf_elf_open(fd, ret, err))
+	if (!sf_foreign_open(AT_FDCWD, path, &fd, err) || !sf_elf_open(fd, ret, err))
 		return false;
 	ret->owns_fd = true;
 	sf_steal_fd(&fd);
+	return true;
+}
+
+/* libelf changes the header of a section that it unpacks: these pages are made writable. */
+static bool unlock_headers(const struct sf_elf *elf, uint8_t *map)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start, end;
+	GElf_Ehdr header;
+	size_t n;
+
+	if (!gelf_getehdr(elf->elf, &header) || elf_getshdrnum(elf->elf, &n) != 0 ||
+	    header.e_shoff > elf->size || n > (elf->size - header.e_shoff) / sizeof(Elf64_Shdr))
+		return false;
+	start = header.e_shoff & ~(page - 1);
+	end = header.e_shoff + n * sizeof(Elf64_Shdr);
+	return !n || mprotect(map + start, end - start, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool sf_elf_map(struct sf_elf *elf)
+{
+	void *map = mmap(NULL, elf->size, PROT_READ, MAP_PRIVATE, elf->fd, 0);
+	Elf *mapped;
+
+	if (map == MAP_FAILED)
+		return false;
+	mapped = unlock_headers(elf, map) ? elf_memory(map, elf->size) : NULL;
+	if (!mapped) {
+		munmap(map, elf->size);
+		return false;
+	}
+	elf_end(elf->elf);
+	elf->elf = mapped;
+	elf->map = map;
 	return true;
 }
 
@@ -166,6 +199,8 @@ bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_
 void sf_elf_close(struct sf_elf *elf)
 {
 	elf_end(elf->elf);
+	if (elf->map)
+		munmap(elf->map, elf->size);
 	for (size_t i = 0; i < elf->owned.n; i++)
 		free(elf->owned.items[i]);
 	sf_vec_deinit(&elf->owned);

@@ -6,8 +6,8 @@
  * This layer knows what an ELF file looks like and where else its debug data may be, for those who
  * unwind (src/unwind) and those who name (src/symbols). It may include base and frozen.
  *
- * libelf reads with pread, not with mmap: a file that somebody truncates meanwhile must not end
- * stillframe with SIGBUS. Only regular files are read: nothing here waits for a fifo or a device.
+ * libelf reads with pread, not with mmap, unless sf_elf_map says so: a file that somebody truncates
+ * meanwhile must not end stillframe with SIGBUS. Only regular files are read: nothing here waits for a fifo or a device.
  */
 #ifndef SF_ELF_FILE_H
 #define SF_ELF_FILE_H
@@ -25,6 +25,7 @@ struct sf_elf {
 	Elf *elf;                  /* NULL: not open */
 	int fd;                    /* -1: in memory */
 	bool owns_fd;
+	void *map;                 /* NULL: read with pread */
 	uint64_t size;             /* bytes in the file */
 	const struct sf_arch *arch;
 	size_t n_segments;
@@ -47,8 +48,16 @@ struct sf_section {
 /* Opens the file behind `fd`, which stays the caller's. *ret is zeroed when it fails. */
 bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err);
 
-/* Opens by path. */
+/* Opens by path, which may come from outside (base/foreign_file.h). */
 bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err);
+
+/*
+ * Maps an open file, privately, and reads from there from now on: for those who look at a little of
+ * much, and for libdw, which then has neither a descriptor nor a folder to look for other files in.
+ * A file that somebody truncates ends the process with SIGBUS. Not when a
+ * section was handed out already. False: nothing has changed.
+ */
+bool sf_elf_map(struct sf_elf *elf);
 
 /* Opens a file in memory, and takes `bytes`, which is from malloc, also on failure. */
 bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 
 #define MAX_SEGMENTS 1024
 #define MAX_ENTRIES 65536
@@ -106,18 +107,13 @@ static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 	}
 }
 
-bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err)
+static bool look_at_file(int fd, struct sf_program_file *ret, struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat about;
 	Elf *elf;
 
-	*ret = (struct sf_program_file){ 0 };
-	snprintf(ret->path, sizeof(ret->path), "%s", path);
-	if (fd < 0 || fstat(fd, &about) != 0)
-		return sf_fail_os(err, "cannot read %s", path);
-	if (!S_ISREG(about.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a program", path);
+	if (fstat(fd, &about) != 0)
+		return sf_fail_os(err, "cannot read %s", ret->path);
 	ret->gains_rights = (about.st_mode & S_ISUID && about.st_uid != geteuid()) ||
 			    (about.st_mode & S_ISGID && about.st_gid != getegid()) ||
 			    fgetxattr(fd, "security.capability", NULL, 0) > 0;
@@ -127,4 +123,27 @@ bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_er
 	look_at_elf(elf, ret);
 	elf_end(elf);
 	return true;
+}
+
+bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	*ret = (struct sf_program_file){ 0 };
+	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	return sf_foreign_open(AT_FDCWD, path, &fd, err) && look_at_file(fd, ret, err);
+}
+
+bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int found = -1;
+	SF_CLEANUP(close) int fd = -1;
+
+	*ret = (struct sf_program_file){ 0 };
+	snprintf(ret->path, sizeof(ret->path), "/proc/%d/exe", pid);
+	/* This link leads to the file itself, not to its name: O_PATH follows it and opens nothing. */
+	found = open(ret->path, O_PATH | O_CLOEXEC);
+	if (found < 0)
+		return sf_fail_os(err, "cannot read %s", ret->path);
+	return sf_foreign_open_found(found, ret->path, &fd, err) && look_at_file(fd, ret, err);
 }

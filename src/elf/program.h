@@ -33,4 +33,7 @@ bool sf_program_find(const char *name, char *ret, unsigned long size);
 /* Looks at the file. False when it cannot be read; whatever it is otherwise, is said in *ret. */
 bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_error *err);
 
+/* The same for the program that a process runs, whatever its name leads to by now. */
+bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf_error *err);
+
 #endif

@@ -111,6 +111,12 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
 
 /*
+ * The regular file at this absolute path as the process sees it: symbolic links stay below its root.
+ * -1 and errno (ENXIO: no regular file).
+ */
+int sf_process_open_path(int32_t pid, const char *path);
+
+/*
  * Reads memory of another process: all bytes up to the first that cannot be read; returns how
  * many. Signal-safe.
  */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "elf/debug_file.h"
+#include "symbols/alt_file.h"
 #include "symbols/dwarf_file.h"
 
 static bool has_dwarf(Elf *elf)
@@ -15,12 +16,15 @@ static bool has_dwarf(Elf *elf)
 	       sf_elf_find_section(elf, ".zdebug_info", &header);
 }
 
-/* NULL without DWARF, and when it is not safe to read. */
+/*
+ * NULL without DWARF, and when it is not safe to read. libdw gets a mapped file: it has no descriptor
+ * then from which it could find other files.
+ */
 static Dwarf *begin_dwarf(const struct sf_elf *file)
 {
 	Dwarf *dwarf = NULL;
 
-	if (has_dwarf(file->elf) && sf_dwarf_is_sane(file))
+	if (file->map && has_dwarf(file->elf) && sf_dwarf_is_sane(file->elf))
 		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
 	if (!dwarf || sf_dwarf_strings_end(dwarf))
 		return dwarf;
@@ -28,20 +32,20 @@ static Dwarf *begin_dwarf(const struct sf_elf *file)
 	return NULL;
 }
 
+/* Each Dwarf gets another one that it shares data with: libdw would open what it names. */
 static void open_dwarf(struct sf_sources *sources, const struct sf_elf *file)
 {
+	if (!sf_alt_none(&sources->no_alt, &sources->no_alt_dwarf))
+		return;
 	sources->dwarf = begin_dwarf(file);
 	if (!sources->dwarf)
 		return;
-	if (!sf_dwarf_find_alt(sources->dwarf, file, &sources->alt)) {
-		dwarf_end(sources->dwarf);
-		sources->dwarf = NULL;
-		return;
-	}
-	if (sources->alt.elf)
+	if (sf_alt_find(sources->dwarf, file, &sources->alt) && sf_elf_map(&sources->alt))
 		sources->alt_dwarf = begin_dwarf(&sources->alt);
 	if (sources->alt_dwarf)
-		dwarf_setalt(sources->dwarf, sources->alt_dwarf);
+		dwarf_setalt(sources->alt_dwarf, sources->no_alt_dwarf);
+	dwarf_setalt(sources->dwarf,
+		     sources->alt_dwarf ? sources->alt_dwarf : sources->no_alt_dwarf);
 }
 
 /* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
@@ -51,7 +55,8 @@ static void open_debug_data(struct sf_sources *sources, const char *path)
 		open_dwarf(sources, &sources->image);
 		return;
 	}
-	if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug))
+	if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) &&
+	    sf_elf_map(&sources->debug))
 		open_dwarf(sources, &sources->debug);
 }
 
@@ -67,6 +72,7 @@ bool sf_sources_open(int fd, const char *path, struct sf_sources *ret, struct sf
 		return false;
 	}
 	ret->image.owns_fd = true;
+	sf_elf_map(&ret->image);
 	open_debug_data(ret, path);
 	return true;
 }
@@ -77,6 +83,9 @@ void sf_sources_close(struct sf_sources *sources)
 		dwarf_end(sources->dwarf);
 	if (sources->alt_dwarf)
 		dwarf_end(sources->alt_dwarf);
+	if (sources->no_alt_dwarf)
+		dwarf_end(sources->no_alt_dwarf);
+	sf_elf_close(&sources->no_alt);
 	sf_elf_close(&sources->alt);
 	sf_elf_close(&sources->debug);
 	sf_elf_close(&sources->image);

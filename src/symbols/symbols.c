@@ -15,10 +15,10 @@
 
 #include "base/cleanup.h"
 #include "symbols/address_names.h"
-#include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
 #include "symbols/location_names.h"
 #include "symbols/sources.h"
+#include "symbols/split_file.h"
 
 /* As deep as inlines.c goes, and the function around. */
 #define MAX_LOCATIONS 257
@@ -199,7 +199,6 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwarf_Off offset,
 		      struct unit *ret)
 {
-	uint8_t type;
 	Dwarf_Die split;
 
 	*ret = (struct unit){ 0 };
@@ -207,10 +206,7 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 		return false;
 	ret->code = ret->die;
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
-	if (sf_dwarf_may_split(&ret->die, file) &&
-	    dwarf_cu_info(ret->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
-	    type == DW_UT_skeleton && split.addr && sf_die_is_whole(&split) &&
-	    sf_dwarf_strings_end(dwarf_cu_getdwarf(split.cu)))
+	if (sf_split_find(&ret->die, file, symbols->sources.no_alt_dwarf, &split))
 		ret->code = split;
 	if (dwarf_getsrcfiles(&ret->code, &ret->files, &ret->n_files) != 0 &&
 	    dwarf_getsrcfiles(&ret->die, &ret->files, &ret->n_files) != 0)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/foreign_file.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "elf/facts.h"
@@ -119,18 +120,11 @@ static int open_from_memory(int32_t pid, const struct sf_mapping *mapping)
 	return copy.fd;
 }
 
-static bool may_open(const struct sf_mapping *mapping)
-{
-	/* Opening a device may do something; memory of /dev/shm is a file. */
-	return mapping->path[0] == '/' && (strncmp(mapping->path, "/dev/", 5) != 0 ||
-					   strncmp(mapping->path, "/dev/shm/", 9) == 0);
-}
-
 static void open_image(struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
 {
 	int error;
 
-	image->fd = may_open(mapping) ? sf_process_open_mapping(pid, mapping) : -1;
+	image->fd = mapping->path[0] == '/' ? sf_process_open_mapping(pid, mapping) : -1;
 	error = errno;
 	if (image->fd < 0) {
 		image->fd = open_from_memory(pid, mapping);
@@ -138,7 +132,9 @@ static void open_image(struct sf_image *image, int32_t pid, const struct sf_mapp
 		if (mapping->path[0] == '/')
 			snprintf(image->note, sizeof(image->note),
 				 "the file cannot be opened (%s); read from the process's memory",
-				 error == ESTALE ? "it was replaced" : sf_os_error(error));
+				 error == ESTALE  ? "it was replaced"
+				 : error == ENXIO ? "it is not a regular file"
+						  : sf_os_error(error));
 	}
 	if (image->fd >= 0)
 		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
@@ -207,7 +203,7 @@ static bool is_seen(int fd, const struct sf_image_seen *seen)
 	struct stat status;
 	size_t size;
 
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+	if (fstat(fd, &status) != 0)
 		return false;
 	if (!seen->build_id_size)
 		return seen->inode == status.st_ino && seen->device == status.st_dev;
@@ -215,11 +211,17 @@ static bool is_seen(int fd, const struct sf_image_seen *seen)
 	return same_build_id(seen, build_id, size);
 }
 
-/* The file at this path if it is what was seen; else -1. */
-static int open_seen(const char *path, const struct sf_image_seen *seen)
+/* The file at this path, for `pid` 0 as we see it, if it is what was seen; else -1. */
+static int open_seen(int32_t pid, const char *path, const struct sf_image_seen *seen)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = -1;
 
+	if (path[0] != '/')
+		return -1;
+	if (pid)
+		fd = sf_process_open_path(pid, path);
+	else
+		sf_foreign_open(AT_FDCWD, path, &fd, NULL);
 	if (fd >= 0 && !is_seen(fd, seen)) {
 		close(fd);
 		fd = -1;
@@ -230,17 +232,13 @@ static int open_seen(const char *path, const struct sf_image_seen *seen)
 static void open_seen_image(struct sf_image *image, int32_t pid, const struct sf_mapping *mapping,
 			    const struct sf_image_seen *seen)
 {
-	char path[MAX_KEY];
-
 	image->build_id_size = seen->build_id_size;
 	if (seen->build_id_size)
 		memcpy(image->build_id, seen->build_id, seen->build_id_size);
-	if (pid && may_open(mapping)) {
-		snprintf(path, sizeof(path), "/proc/%d/root%s", pid, mapping->path);
-		image->fd = open_seen(path, seen);
-	}
-	if (image->fd < 0 && may_open(mapping))
-		image->fd = open_seen(mapping->path, seen);
+	if (pid)
+		image->fd = open_seen(pid, mapping->path, seen);
+	if (image->fd < 0)
+		image->fd = open_seen(0, mapping->path, seen);
 	if (image->fd < 0)
 		snprintf(image->note, sizeof(image->note),
 			 "the file that was mapped cannot be found any more");

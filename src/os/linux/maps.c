@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/foreign_file.h"
 #include "os/linux/proc.h"
 #include "os/process.h"
 
@@ -62,29 +64,66 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 	return true;
 }
 
+/* The folder that the process has for "/": -1 and errno. */
+static int open_root(int32_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static bool same_file(int fd, const struct sf_mapping *mapping)
 {
 	struct stat stat;
 
-	return fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_ino == mapping->inode;
+	return fstat(fd, &stat) == 0 && stat.st_ino == mapping->inode;
+}
+
+/* The file that was found, open; -1 and errno, ENXIO: it is no regular file. */
+static int open_found(int found)
+{
+	int fd = -1;
+
+	if (found < 0)
+		return -1;
+	errno = 0;
+	if (!sf_foreign_open_found(found, "", &fd, NULL) && !errno)
+		errno = ENXIO;
+	return fd;
+}
+
+/* The link leads to the file itself, not to its name: O_PATH follows it and opens nothing. */
+static int open_mapped(int32_t pid, const struct sf_mapping *mapping)
+{
+	char path[128];
+	SF_CLEANUP(close) int found = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	found = open(path, O_PATH | O_CLOEXEC);
+	return open_found(found);
+}
+
+int sf_process_open_path(int32_t pid, const char *path)
+{
+	SF_CLEANUP(close) int root = open_root(pid);
+	SF_CLEANUP(close) int found = root < 0 ? -1 : sf_foreign_find(root, path);
+
+	return open_found(found);
 }
 
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping)
 {
-	char path[4096 + 64];
-	int fd;
+	int fd = open_mapped(pid, mapping);
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
-		 mapping->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
 		return fd;
 	if (mapping->path[0] != '/') {
 		errno = ENOENT;
 		return -1;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, mapping->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = sf_process_open_path(pid, mapping->path);
 	if (fd >= 0 && !same_file(fd, mapping)) {
 		close(fd);
 		errno = ESTALE;
