@@ -47,7 +47,8 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 {
 	int fd = sf_proc_open(pid, 0, "maps");
 	SF_CLEANUP(fclose) FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	char line[4096 + 256]; /* PATH_MAX, and the columns before it */
+	SF_CLEANUP(free) char *line = NULL;
+	size_t room = 0;
 
 	if (!file) {
 		sf_fail_os(err, "cannot read the memory map of pid %d", pid);
@@ -55,7 +56,8 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 			close(fd);
 		return false;
 	}
-	while (fgets(line, sizeof(line), file)) {
+	/* A name has four times PATH_MAX bytes if it is all newlines: each is printed as \012. */
+	while (getline(&line, &room, file) > 0) {
 		struct sf_mapping mapping;
 
 		if (parse_line(line, &mapping) && !fn(&mapping, arg))
