@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/apart.h"
+
 /* A place to look up, and its functions: a run of `n` in the flat array from `first`. */
 struct place {
 	uint32_t image;
@@ -21,6 +23,7 @@ struct naming {
 	SF_VEC(struct place) places;
 	SF_VEC(struct sf_dump_frame) functions;
 	struct place *of_image;     /* the first place of the image that is being resolved */
+	struct sf_apart apart;
 	bool no_memory;
 };
 
@@ -97,16 +100,13 @@ static void resolve_image(struct naming *naming, size_t first, size_t n)
 	const struct sf_image *image =
 		sf_images_get(naming->dump->walker.images, naming->places.items[first].image);
 	uint64_t *addresses = malloc(n * sizeof(*addresses));
-	struct sf_symbols *symbols;
 
 	naming->of_image = &naming->places.items[first];
 	for (size_t i = 0; addresses && i < n; i++)
 		addresses[i] = naming->of_image[i].address;
-	if (addresses && image->fd >= 0 &&
-	    sf_symbols_open(image->fd, image->path, &symbols, NULL)) {
-		sf_symbols_resolve(symbols, addresses, n, on_location, naming, NULL);
-		sf_symbols_close(symbols);
-	}
+	if (addresses && image->fd >= 0)
+		sf_apart_resolve(&naming->apart, image->fd, image->path, addresses, n, on_location,
+				 naming, NULL);
 	naming->no_memory = naming->no_memory || !addresses;
 	free(addresses);
 }
@@ -209,7 +209,8 @@ static bool take_paths(struct sf_dump *dump)
 
 bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 {
-	struct naming naming = { .dump = dump, .java = sf_walker_java(&dump->walker, dump->pid) };
+	struct naming naming = { .dump = dump, .java = sf_walker_java(&dump->walker, dump->pid),
+				 .apart = sf_apart_begin(NULL) };
 	bool fine = take_paths(dump) && collect(&naming);
 
 	for (size_t i = 0; naming.java && i < dump->threads.n; i++)
@@ -217,6 +218,8 @@ bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 
 	if (fine)
 		resolve(&naming);
+	if (!dump->note)
+		dump->note = sf_apart_note(&naming.apart);
 	for (size_t i = 0; fine && !naming.no_memory && i < dump->threads.n; i++)
 		fine = expand(&naming, &dump->threads.items[i]);
 	sf_vec_deinit(&naming.places);

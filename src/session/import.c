@@ -151,7 +151,8 @@ static bool fill(struct import *import, struct sf_error *err)
 	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
-		       sf_session_name_all(import->recording, import->keeper.walker.images, err);
+		       sf_session_name_all(import->recording, import->keeper.walker.images, NULL,
+					   err);
 		sf_feed_deinit(&import->feed);
 	}
 	sf_keeper_deinit(&import->keeper);

@@ -35,6 +35,7 @@ static int open_module(const struct sf_recording_module *module)
 
 static bool finish(const char *path, struct sf_error *err)
 {
+	struct sf_apart apart = sf_apart_begin(NULL);
 	struct sf_recording *recording;
 	size_t n;
 
@@ -45,10 +46,15 @@ static bool finish(const char *path, struct sf_error *err)
 		const struct sf_recording_module *module = &sf_recording_modules(recording, &n)[i];
 		SF_CLEANUP(close) int fd = open_module(module);
 
-		if (!sf_session_name_module(recording, module->number, fd, module->path, err)) {
+		if (!sf_session_name_module(recording, &apart, module->number, fd, module->path,
+					    err)) {
 			sf_recording_abandon(recording);
 			return false;
 		}
+	}
+	if (!sf_session_note_names(recording, &apart, err)) {
+		sf_recording_abandon(recording);
+		return false;
 	}
 	return sf_recording_finish(recording, 0, err);
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "symbols/symbols.h"
 
 #define MAX_INLINED 64
 
@@ -40,32 +39,40 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 					     naming->addresses[index], names, n, naming->err);
 }
 
-bool sf_session_name_module(struct sf_recording *recording, uint32_t module, int fd,
-			    const char *path, struct sf_error *err)
+bool sf_session_name_module(struct sf_recording *recording, struct sf_apart *apart,
+			    uint32_t module, int fd, const char *path, struct sf_error *err)
 {
 	SF_CLEANUP(free) uint64_t *addresses = NULL;
-	struct sf_symbols *symbols;
 	struct naming naming = { .recording = recording, .module = module, .err = err };
 	size_t n;
 
 	if (!sf_recording_unnamed(recording, module, &addresses, &n, err))
 		return false;
-	if (!n || fd < 0 || !sf_symbols_open(fd, path, &symbols, NULL))
+	if (!n || fd < 0)
 		return true;
 	naming.addresses = addresses;
-	sf_symbols_resolve(symbols, addresses, n, on_location, &naming, NULL);
-	sf_symbols_close(symbols);
+	sf_apart_resolve(apart, fd, path, addresses, n, on_location, &naming, NULL);
 	return !naming.failed;
 }
 
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
-			 struct sf_error *err)
+bool sf_session_note_names(struct sf_recording *recording, const struct sf_apart *apart,
+			   struct sf_error *err)
 {
+	const char *note = sf_apart_note(apart);
+
+	return !note || sf_recording_note(recording, 0, note, err);
+}
+
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
+			 const atomic_bool *stop, struct sf_error *err)
+{
+	struct sf_apart apart = sf_apart_begin(stop);
+
 	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
 		const struct sf_image *image = sf_images_get(images, number);
 
-		if (!sf_session_name_module(recording, number, image->fd, image->path, err))
+		if (!sf_session_name_module(recording, &apart, number, image->fd, image->path, err))
 			return false;
 	}
-	return true;
+	return sf_session_note_names(recording, &apart, err);
 }

@@ -104,8 +104,10 @@ static bool finish(struct sf_keeper *keeper, struct sf_recording *recording,
 		   struct sf_session_result *result, struct sf_error *err)
 {
 	uint64_t end_ns = sf_now_ns();
-	bool named = sf_session_name_all(recording, keeper->walker.images, err);
+	bool named;
 
+	atomic_store(&stop_wanted, false); /* from now on it means the names */
+	named = sf_session_name_all(recording, keeper->walker.images, &stop_wanted, err);
 	if (!named) {
 		sf_recording_abandon(recording);
 		return false;

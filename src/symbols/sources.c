@@ -2,6 +2,7 @@
 #include "symbols/sources.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "elf/debug_file.h"
@@ -16,6 +17,12 @@ static bool has_dwarf(Elf *elf)
 	       sf_elf_find_section(elf, ".zdebug_info", &header);
 }
 
+/* The process looks up names and does nothing else (apart.h). */
+static _Noreturn void out_of_memory(void)
+{
+	exit(EXIT_FAILURE);
+}
+
 /*
  * NULL without DWARF, and when it is not safe to read. libdw gets a mapped file: it has no descriptor
  * then from which it could find other files.
@@ -26,9 +33,12 @@ static Dwarf *begin_dwarf(const struct sf_elf *file)
 
 	if (file->map && has_dwarf(file->elf) && sf_dwarf_is_sane(file->elf))
 		dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	if (!dwarf || sf_dwarf_strings_end(dwarf))
+	if (dwarf && sf_dwarf_strings_end(dwarf)) {
+		dwarf_new_oom_handler(dwarf, out_of_memory);
 		return dwarf;
-	dwarf_end(dwarf);
+	}
+	if (dwarf)
+		dwarf_end(dwarf);
 	return NULL;
 }
 
@@ -49,18 +59,20 @@ static void open_dwarf(struct sf_sources *sources, const struct sf_elf *file)
 }
 
 /* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
-static void open_debug_data(struct sf_sources *sources, const char *path)
+static void open_debug_data(struct sf_sources *sources, const char *path, bool dwarf)
 {
 	if (has_dwarf(sources->image.elf)) {
-		open_dwarf(sources, &sources->image);
+		if (dwarf)
+			open_dwarf(sources, &sources->image);
 		return;
 	}
 	if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) &&
-	    sf_elf_map(&sources->debug))
+	    sf_elf_map(&sources->debug) && dwarf)
 		open_dwarf(sources, &sources->debug);
 }
 
-bool sf_sources_open(int fd, const char *path, struct sf_sources *ret, struct sf_error *err)
+bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
+		     struct sf_error *err)
 {
 	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -73,7 +85,7 @@ bool sf_sources_open(int fd, const char *path, struct sf_sources *ret, struct sf
 	}
 	ret->image.owns_fd = true;
 	sf_elf_map(&ret->image);
-	open_debug_data(ret, path);
+	open_debug_data(ret, path, dwarf);
 	return true;
 }
 

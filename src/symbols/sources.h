@@ -21,9 +21,10 @@ struct sf_sources {
 
 /*
  * Opens what there is for the file behind `fd`, of which a copy is kept. `path`: see
- * sf_symbols_open. False when the image itself cannot be read: then nothing is left open.
+ * sf_symbols_open. `dwarf`: also what has debug data. False when the image itself cannot be read: then nothing is left open.
  */
-bool sf_sources_open(int fd, const char *path, struct sf_sources *ret, struct sf_error *err);
+bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
+		     struct sf_error *err);
 void sf_sources_close(struct sf_sources *sources); /* of zeroed ones too */
 
 /* The file that `dwarf` is of. */

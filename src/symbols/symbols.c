@@ -320,7 +320,8 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 	return resolve_sorted(symbols, queries, n, &report) || sf_fail_memory(err);
 }
 
-bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err)
+static bool open_symbols(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
+			 struct sf_error *err)
 {
 	struct sf_symbols *symbols = calloc(1, sizeof(*symbols));
 
@@ -330,12 +331,23 @@ bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct s
 		sf_symbols_close(symbols);
 		return sf_fail_memory(err);
 	}
-	if (!sf_sources_open(fd, path, &symbols->sources, err)) {
+	if (!sf_sources_open(fd, path, debug_data, &symbols->sources, err)) {
 		sf_symbols_close(symbols);
 		return false;
 	}
 	*ret = symbols;
 	return true;
+}
+
+bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err)
+{
+	return open_symbols(fd, path, true, ret, err);
+}
+
+bool sf_symbols_open_tables(int fd, const char *path, struct sf_symbols **ret,
+			    struct sf_error *err)
+{
+	return open_symbols(fd, path, false, ret, err);
 }
 
 void sf_symbols_close(struct sf_symbols *symbols)

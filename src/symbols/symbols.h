@@ -9,6 +9,9 @@
  * modules are named after what they call (memcpy@plt). Where no symbol says what a function is
  * called, its call frame information still says where it starts; its name is then that address in
  * the image, "0x5fcff0 in python3.11", the same for all its addresses. All of it is hostile input.
+ *
+ * Here work and memory have no bound that is worth the name, and files are mapped: one that somebody
+ * truncates ends the process. symbols/apart.h does the same in a process of its own.
  */
 #ifndef SF_SYMBOLS_SYMBOLS_H
 #define SF_SYMBOLS_SYMBOLS_H
@@ -44,6 +47,10 @@ typedef void sf_location_fn(size_t index, const struct sf_location *locations, s
  */
 bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err);
 void sf_symbols_close(struct sf_symbols *symbols); /* takes NULL */
+
+/* The same without DWARF: for when reading that takes too much. */
+bool sf_symbols_open_tables(int fd, const char *path, struct sf_symbols **ret,
+			    struct sf_error *err);
 
 /*
  * Resolves `n` addresses (unrelocated, as in the file; for a return address pass pc - 1), in any

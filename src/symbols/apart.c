@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A child of its own for each image: a copy of this process with the image's file, a pipe, and
+ * limits for its time and its memory. It ignores the signals of the terminal: the parent decides
+ * when to end it, and its end is the child's.
+ */
+#include "symbols/apart.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/clock.h"
+#include "symbols/apart_answer.h"
+
+/*
+ * 10,000 addresses in 100 MB of debug data take a second, and 30 MB of memory beside the mapped
+ * file; packed debug data takes its unpacked size (dwarf_file.c). The second limit is on what a
+ * child may have beside what it shares with its parent.
+ */
+#define MAX_CPU_NS ((uint64_t)8 * 1000000000)
+#define MAX_MEMORY ((rlim_t)240 << 20)
+
+/* Of that time, what is kept back for symbol tables. */
+#define TABLES_NS ((uint64_t)2 * 1000000000)
+
+/* A file of a network, or of a FUSE server that is not in a hurry, may make the child wait. */
+#define PATIENCE_NS ((uint64_t)30 * 1000000000)
+
+#define MAX_TEXT ((size_t)64 << 20)
+#define LOOK_MS 100 /* at whether names are still wanted */
+
+struct sf_apart sf_apart_begin(const atomic_bool *stop)
+{
+	return (struct sf_apart){ .cpu_left_ns = MAX_CPU_NS, .text_left = MAX_TEXT, .stop = stop };
+}
+
+static bool is_unwanted(const struct sf_apart *apart)
+{
+	return apart->stop && atomic_load(apart->stop);
+}
+
+const char *sf_apart_note(const struct sf_apart *apart)
+{
+	if (!apart->incomplete)
+		return NULL;
+	if (is_unwanted(apart))
+		return "some names are missing: looking them up was interrupted";
+	return "some names are missing: reading the debug data of the images takes more time or "
+	       "memory than stillframe spends on that";
+}
+
+/* One child's work: the addresses that have no answer yet. */
+struct work {
+	struct sf_apart *apart;
+	int fd;
+	const char *path;
+	bool debug_data;        /* else symbol tables only */
+	uint64_t cpu_ns;        /* that it may take */
+	SF_VEC(uint64_t) addresses;
+	SF_VEC(size_t) numbers; /* of the addresses, for the caller */
+};
+
+/* Bytes of private memory now, as the kernel counts them for RLIMIT_DATA; 0: unknown. */
+static rlim_t private_memory(void)
+{
+	SF_CLEANUP(fclose) FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+		return 0;
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void set_limit(__rlimit_resource_t resource, rlim_t limit)
+{
+	struct rlimit both = { limit, limit }, now;
+
+	if (getrlimit(resource, &now) == 0 && now.rlim_cur < limit)
+		return;
+	setrlimit(resource, &both);
+}
+
+static void limit_child(const struct work *work)
+{
+	static const int of_terminal[] = { SIGINT, SIGQUIT, SIGHUP, SIGTERM };
+	rlim_t used = private_memory();
+
+	for (size_t i = 0; i < sizeof(of_terminal) / sizeof(*of_terminal); i++)
+		signal(of_terminal[i], SIG_IGN);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_CPU, (rlim_t)((work->cpu_ns + 999999999) / 1000000000));
+	set_limit(RLIMIT_DATA, used + MAX_MEMORY);
+}
+
+/* The image becomes 3, the pipe 4, and there are no others: split_file.c needs small numbers. */
+static bool arrange_files(int *image, int *answer)
+{
+	int high_image = fcntl(*image, F_DUPFD_CLOEXEC, 5);
+	int high_answer = fcntl(*answer, F_DUPFD_CLOEXEC, 5);
+
+	if (high_image < 0 || high_answer < 0 || dup2(high_image, 3) < 0 ||
+	    dup2(high_answer, 4) < 0)
+		return false;
+	*image = 3;
+	*answer = 4;
+	return close_range(5, ~0u, 0) == 0 || errno == ENOSYS;
+}
+
+/* What is not written yet of the parent's output is not this process's to write. */
+static void leave(void)
+{
+	_exit(1);
+}
+
+/* A file that makes no sense has no names, and that is an answer; false when memory ran out. */
+static bool answer(struct work *work, struct sf_answer_writer *writer)
+{
+	struct sf_symbols *symbols;
+	struct sf_error err;
+	bool open = work->debug_data
+			    ? sf_symbols_open(work->fd, work->path, &symbols, &err)
+			    : sf_symbols_open_tables(work->fd, work->path, &symbols, &err);
+
+	if (!open)
+		return err.code != SF_E_NO_MEMORY;
+	return sf_symbols_resolve(symbols, work->addresses.items, work->addresses.n,
+				  sf_answer_write, writer, NULL);
+}
+
+static _Noreturn void run_child(struct work *work, int answer_fd, pid_t parent)
+{
+	static struct sf_answer_writer writer;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || !arrange_files(&work->fd, &answer_fd) || atexit(leave) != 0)
+		_exit(1);
+	limit_child(work);
+	if (!sf_answer_writer_init(&writer, answer_fd, work->numbers.items) ||
+	    !answer(work, &writer))
+		_exit(1);
+	sf_answer_write_end(&writer);
+	_exit(0);
+}
+
+static bool start_child(struct work *work, pid_t *pid, int *answer_fd, struct sf_error *err)
+{
+	pid_t parent = getpid();
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return sf_fail_os(err, "cannot create a pipe");
+	*pid = fork();
+	if (*pid == 0)
+		run_child(work, ends[1], parent);
+	close(ends[1]);
+	if (*pid < 0) {
+		close(ends[0]);
+		return sf_fail_os(err, "cannot start a process that looks up names");
+	}
+	*answer_fd = ends[0];
+	return true;
+}
+
+/* Waits for the next bytes; 0: there will be none. */
+static size_t wait_for_bytes(const struct sf_apart *apart, int fd, uint64_t until_ns, void *ret,
+			     size_t size)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+	while (!is_unwanted(apart) && sf_now_ns() < until_ns) {
+		ssize_t n;
+
+		if (poll(&wait, 1, LOOK_MS) <= 0)
+			continue;
+		n = read(fd, ret, size);
+		if (n >= 0 || errno != EINTR)
+			return n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* The child is ended even if it says that it is about to end. Returns its CPU time. */
+static uint64_t end_child(pid_t pid)
+{
+	struct rusage usage = { 0 };
+	int status;
+
+	kill(pid, SIGKILL);
+	while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+/* Runs one child to its end. False only when none can be started. */
+static bool run(struct work *work, struct sf_answer_reader *reader, struct sf_error *err)
+{
+	static const size_t piece = 64 << 10;
+	struct sf_apart *apart = work->apart;
+	uint64_t until_ns = sf_now_ns() + PATIENCE_NS, used_ns;
+	SF_CLEANUP(free) uint8_t *bytes = malloc(piece);
+	SF_CLEANUP(close) int fd = -1;
+	size_t n;
+	pid_t pid = -1;
+
+	if (!bytes)
+		return sf_fail_memory(err);
+	if (!start_child(work, &pid, &fd, err))
+		return false;
+	while (!reader->complete &&
+	       (n = wait_for_bytes(apart, fd, until_ns, bytes, piece)) > 0) {
+		if (!sf_answer_read(reader, bytes, n))
+			break;
+	}
+	used_ns = end_child(pid);
+	if (sf_now_ns() >= until_ns) /* whatever it waited for, the next one would */
+		used_ns = apart->cpu_left_ns;
+	apart->cpu_left_ns -= used_ns < apart->cpu_left_ns ? used_ns : apart->cpu_left_ns;
+	return true;
+}
+
+/* The addresses without an answer become the work. */
+static bool collect(struct work *work, const uint64_t *addresses, size_t n, const bool *answered)
+{
+	work->addresses.n = work->numbers.n = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!answered[i] && (!sf_vec_push(&work->addresses, addresses[i]) ||
+				     !sf_vec_push(&work->numbers, i)))
+			return false;
+	}
+	return true;
+}
+
+/* With debug data, or without; nothing happens where no time is left for it. */
+static bool try(struct work *work, bool debug_data, const uint64_t *addresses,
+		struct sf_answer_reader *reader, struct sf_error *err)
+{
+	struct sf_apart *apart = work->apart;
+	uint64_t kept_ns = debug_data ? TABLES_NS : 0;
+	bool done;
+
+	if (apart->cpu_left_ns <= kept_ns || is_unwanted(apart))
+		return true;
+	if (!collect(work, addresses, reader->n_questions, reader->answered))
+		return sf_fail_memory(err);
+	work->debug_data = debug_data;
+	work->cpu_ns = apart->cpu_left_ns - kept_ns;
+	reader->text_left = apart->text_left;
+	done = run(work, reader, err);
+	apart->text_left = reader->text_left;
+	sf_answer_reader_deinit(reader);
+	return done;
+}
+
+bool sf_apart_resolve(struct sf_apart *apart, int fd, const char *path, const uint64_t *addresses,
+		      size_t n, sf_location_fn *fn, void *arg, struct sf_error *err)
+{
+	struct work work = { .apart = apart, .fd = fd, .path = path };
+	struct sf_answer_reader reader = { .fn = fn, .arg = arg, .n_questions = n };
+	bool done;
+
+	if (!n)
+		return true;
+	if (n > UINT32_MAX || !(reader.answered = calloc(n, sizeof(bool))))
+		return sf_fail_memory(err);
+	done = try(&work, true, addresses, &reader, err);
+	if (done && !reader.complete) {
+		apart->incomplete = true;
+		done = try(&work, false, addresses, &reader, err);
+	}
+	free(reader.answered);
+	sf_vec_deinit(&work.addresses);
+	sf_vec_deinit(&work.numbers);
+	return done;
+}
