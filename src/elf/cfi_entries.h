@@ -15,6 +15,7 @@
 
 #include "elf/bytes.h"
 #include "elf/pointer.h"
+#include "elf/work.h"
 
 /* A section's bytes, from a file that nobody vouches for. */
 struct sf_cfi {
@@ -24,6 +25,7 @@ struct sf_cfi {
 	bool eh;               /* .eh_frame, not .debug_frame */
 	bool ends_at_zero;     /* the size is only a bound: an entry of length 0 ends it */
 	uint64_t text, data;   /* bases for DW_EH_PE_textrel and DW_EH_PE_datarel */
+	struct sf_work *work;  /* for who goes through it; NULL: without a limit */
 };
 
 /* A common information entry, decoded. */

@@ -10,17 +10,20 @@
  * Fedora's largest is below 10 MB unpacked; xz can promise several thousand times what it is
  * given.
  */
-#define MAX_UNPACKED ((size_t)256 << 20)
-#define MAX_DECODER_MEMORY ((uint64_t)128 << 20)
+#define MAX_UNPACKED ((size_t)32 << 20)
+#define MAX_DECODER_MEMORY ((uint64_t)40 << 20) /* xz -8 */
 
 /* Room for what comes next: twice as much, within the bound. */
 static bool grow(struct sf_elf *elf, uint8_t **bytes, size_t *capacity)
 {
-	size_t wanted = *capacity ? *capacity * 2 : 1 << 20;
-	uint8_t *grown = wanted <= MAX_UNPACKED ? realloc(*bytes, wanted) : NULL;
+	size_t wanted = *capacity ? *capacity * 2 : 256 << 10;
+	uint8_t *grown;
 
+	if (wanted > MAX_UNPACKED || !sf_elf_spend(elf, wanted - *capacity, true))
+		return false;
+	grown = realloc(*bytes, wanted);
 	if (!grown) {
-		elf->no_memory = wanted <= MAX_UNPACKED;
+		elf->no_memory = true;
 		return false;
 	}
 	*bytes = grown;
@@ -83,6 +86,7 @@ bool sf_debug_data_unpack(struct sf_elf *elf, const struct sf_section *packed, s
 		elf->no_memory = err.code == SF_E_NO_MEMORY;
 		return false;
 	}
+	sf_elf_share_work(elf, ret);
 	if (ret->arch == elf->arch)
 		return true;
 	sf_elf_close(ret);

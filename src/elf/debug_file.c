@@ -29,6 +29,7 @@ static bool open_candidate(const struct sf_elf *elf, const char *path, struct sf
 {
 	if (!sf_elf_open_path(path, ret, NULL))
 		return false;
+	sf_elf_share_work(elf, ret);
 	if (ret->arch == elf->arch)
 		return true;
 	sf_elf_close(ret);
@@ -48,24 +49,32 @@ static bool open_by_build_id(const struct sf_elf *elf, const char *root, struct 
 	return false;
 }
 
-/* The checksum that a debug link carries: the CRC-32 of all bytes. */
-static bool has_checksum(int fd, uint32_t wanted)
+/*
+ * The checksum that a debug link carries: the CRC-32 of all bytes. Of a file that is larger than this,
+ * it is not taken: only a build id proves that it belongs. Going through a file costs a sixteenth of
+ * understanding it.
+ */
+#define MAX_CHECKED ((uint64_t)4 << 30)
+#define CHECKED_SHARE 16
+
+static bool has_checksum(struct sf_elf *debug, uint32_t wanted)
 {
 	SF_CLEANUP(free) uint8_t *buffer = malloc(1 << 18);
 	uint32_t checksum = 0;
 	off_t offset = 0;
-	ssize_t n;
+	ssize_t n = 0;
 
-	if (!buffer)
+	if (!buffer || debug->size > MAX_CHECKED)
 		return false;
-	while ((n = pread(fd, buffer, 1 << 18, offset)) > 0) {
+	while (sf_elf_spend(debug, (1 << 18) / CHECKED_SHARE, false) &&
+	       (n = pread(debug->fd, buffer, 1 << 18, offset)) > 0) {
 		checksum = lzma_crc32(buffer, (size_t)n, checksum);
 		offset += n;
 	}
-	return n == 0 && checksum == wanted;
+	return n == 0 && !debug->limited && checksum == wanted;
 }
 
-static bool belongs(const struct sf_elf *elf, const struct sf_elf *debug, uint32_t checksum)
+static bool belongs(const struct sf_elf *elf, struct sf_elf *debug, uint32_t checksum)
 {
 	switch (sf_elf_same_build(elf, debug)) {
 	case SF_SAME_NO:
@@ -73,7 +82,7 @@ static bool belongs(const struct sf_elf *elf, const struct sf_elf *debug, uint32
 	case SF_SAME_YES:
 		return true;
 	case SF_SAME_UNKNOWN:
-		return has_checksum(debug->fd, checksum);
+		return has_checksum(debug, checksum);
 	}
 	return false;
 }
@@ -143,6 +152,7 @@ static bool open_by_link(struct sf_elf *elf, const char *path, const char *root,
 			continue;
 		if (belongs(elf, ret, checksum))
 			return true;
+		elf->limited |= ret->limited;
 		sf_elf_close(ret);
 	}
 	return false;

@@ -17,8 +17,24 @@
 #include "elf/bytes.h"
 #include "elf/pointer.h"
 
-/* The largest .eh_frame seen is chromium's, 20 MB; the bound is against absurd headers. */
-#define MAX_SECTION ((uint64_t)1 << 30)
+/*
+ * The largest .eh_frame seen is chromium's, 20 MB. A larger section than this, or one with which a
+ * file would have more than that in memory, counts for nothing: walks find no rule there.
+ */
+#define MAX_SECTION ((uint64_t)48 << 20)
+#define MAX_READ ((uint64_t)64 << 20)
+
+/* Files of which more than this is read take turns, so that memory does not grow with the CPUs. */
+#define MAX_SMALL ((uint64_t)1 << 20)
+
+/* libelf reads all section headers, 300 bytes of memory for each. Linkers make some dozens. */
+#define MAX_SECTIONS 16384
+
+/* The names of all sections. */
+#define MAX_NAMES ((uint64_t)1 << 20)
+
+/* Segments with notes that are looked at for a build id: two are usual. */
+#define MAX_NOTE_SEGMENTS 16
 
 /* From so many bytes on a section gets pages of its own. */
 #define LARGE_SECTION (64u << 10)
@@ -95,13 +111,14 @@ static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, uint64_t s
 
 static void find_build_id(struct sf_elf *elf)
 {
+	int n_left = MAX_NOTE_SEGMENTS;
 	GElf_Phdr segment;
 
 	for (size_t i = 0; i < elf->n_segments && !elf->build_id_size; i++) {
 		const uint8_t *bytes;
 
 		if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_NOTE ||
-		    segment.p_filesz > 65536)
+		    segment.p_filesz > 65536 || n_left-- == 0)
 			continue;
 		bytes = read_bytes(elf, segment.p_offset, segment.p_filesz);
 		if (bytes)
@@ -135,6 +152,8 @@ bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err)
 	elf_version(EV_CURRENT);
 	ret->fd = fd;
 	ret->size = (uint64_t)status.st_size;
+	if (!sf_elf_may_begin(fd, err))
+		return false;
 	ret->elf = elf_begin(fd, ELF_C_READ, NULL);
 	return open_elf(ret, err);
 }
@@ -149,6 +168,43 @@ bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err
 	ret->owns_fd = true;
 	sf_steal_fd(&fd);
 	return true;
+}
+
+static bool has_few_headers(const Elf64_Ehdr *header, const Elf64_Shdr *first)
+{
+	uint64_t n_sections = header->e_shnum || !header->e_shoff ? header->e_shnum
+								  : first->sh_size;
+
+	return n_sections <= MAX_SECTIONS && header->e_phnum != PN_XNUM;
+}
+
+bool sf_elf_may_begin(int fd, struct sf_error *err)
+{
+	Elf64_Ehdr header = { 0 };
+	Elf64_Shdr first = { 0 };
+
+	if (pread(fd, &header, sizeof(header), 0) != sizeof(header))
+		return sf_fail(err, SF_E_INPUT, "not an ELF file");
+	if (header.e_shoff && !header.e_shnum &&
+	    pread(fd, &first, sizeof(first), (off_t)header.e_shoff) < 0)
+		return sf_fail(err, SF_E_INPUT, "an ELF file without its section headers");
+	return has_few_headers(&header, &first) ||
+	       sf_fail(err, SF_E_UNSUPPORTED, "an ELF file with more than %d sections",
+		       MAX_SECTIONS);
+}
+
+/* The same of a file in memory. */
+static bool may_begin_memory(const uint8_t *bytes, size_t size)
+{
+	Elf64_Ehdr header = { 0 };
+	Elf64_Shdr first = { 0 };
+
+	if (size < sizeof(header))
+		return false;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.e_shoff < size && size - header.e_shoff >= sizeof(first))
+		memcpy(&first, bytes + header.e_shoff, sizeof(first));
+	return has_few_headers(&header, &first);
 }
 
 /* libelf changes the header of a section that it unpacks: these pages are made writable. */
@@ -192,7 +248,7 @@ bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_
 		free(bytes);
 		return sf_fail_memory(err);
 	}
-	ret->elf = elf_memory(bytes, size);
+	ret->elf = may_begin_memory(bytes, size) ? elf_memory(bytes, size) : NULL;
 	return open_elf(ret, err);
 }
 
@@ -207,7 +263,32 @@ void sf_elf_close(struct sf_elf *elf)
 	sf_elf_pages_free(&elf->pages);
 	if (elf->owns_fd)
 		close(elf->fd);
+	if (elf->ends_turn)
+		sf_work_end_turn(elf->work);
 	*elf = (struct sf_elf){ .fd = -1 };
+}
+
+bool sf_elf_spend(struct sf_elf *elf, uint64_t bytes, bool kept)
+{
+	if (kept && (bytes > MAX_SECTION || bytes > MAX_READ - elf->n_read))
+		return false;
+	if (!sf_work_spend(elf->work, bytes)) {
+		elf->limited = true;
+		return false;
+	}
+	elf->n_read += kept ? bytes : 0;
+	if (elf->n_read > MAX_SMALL && elf->work && !elf->in_turn) {
+		sf_work_begin_turn(elf->work);
+		elf->in_turn = elf->ends_turn = true;
+	}
+	return true;
+}
+
+void sf_elf_share_work(const struct sf_elf *elf, struct sf_elf *other)
+{
+	other->work = elf->work;
+	other->n_read = elf->n_read;
+	other->in_turn = elf->in_turn;
 }
 
 bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address)
@@ -233,12 +314,21 @@ enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b)
 		       : SF_SAME_NO;
 }
 
+/* The section with the names of sections, of which libelf reads all at the first name. */
+static bool has_names(Elf *elf, size_t *ret)
+{
+	GElf_Shdr header;
+
+	return elf_getshdrstrndx(elf, ret) == 0 && gelf_getshdr(elf_getscn(elf, *ret), &header) &&
+	       header.sh_size <= MAX_NAMES && !(header.sh_flags & SHF_COMPRESSED);
+}
+
 Elf_Scn *sf_elf_find_section(Elf *elf, const char *name, GElf_Shdr *header_ret)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 
-	if (elf_getshdrstrndx(elf, &names) != 0)
+	if (!has_names(elf, &names))
 		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *found;
@@ -254,7 +344,7 @@ Elf_Scn *sf_elf_find_section(Elf *elf, const char *name, GElf_Shdr *header_ret)
 }
 
 /* The old form (.zdebug_*): "ZLIB", the size big-endian, the stream. */
-static bool is_sane_zdebug(Elf_Scn *section)
+static bool unpacked_zdebug(Elf_Scn *section, uint64_t *ret)
 {
 	Elf_Data *data = elf_rawdata(section, NULL);
 	uint64_t size;
@@ -262,20 +352,24 @@ static bool is_sane_zdebug(Elf_Scn *section)
 	if (!data || !data->d_buf || data->d_size < 12 || memcmp(data->d_buf, "ZLIB", 4) != 0)
 		return false;
 	memcpy(&size, (const char *)data->d_buf + 4, sizeof(size));
-	return __builtin_bswap64(size) <= MAX_SECTION;
+	*ret = __builtin_bswap64(size);
+	return true;
 }
 
-/* The size in a compressed section's header is a promise by the file: bounded first. */
-static bool decompress(Elf_Scn *section, const GElf_Shdr *header, bool is_zdebug)
+/* The size in a compressed section's header is a promise by the file: counted first. */
+static bool decompress(struct sf_elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+		       bool is_zdebug)
 {
 	GElf_Chdr compressed;
+	uint64_t size;
 
 	if (is_zdebug)
-		return is_sane_zdebug(section) && elf_compress_gnu(section, 0, 0) >= 0;
+		return unpacked_zdebug(section, &size) && sf_elf_spend(elf, size, true) &&
+		       elf_compress_gnu(section, 0, 0) >= 0;
 	if (!(header->sh_flags & SHF_COMPRESSED))
 		return true;
-	return gelf_getchdr(section, &compressed) && compressed.ch_size <= MAX_SECTION &&
-	       elf_compress(section, 0, 0) >= 0;
+	return gelf_getchdr(section, &compressed) &&
+	       sf_elf_spend(elf, compressed.ch_size, true) && elf_compress(section, 0, 0) >= 0;
 }
 
 /* As it lies in the file. */
@@ -294,12 +388,12 @@ bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret
 	const bool is_zdebug = strncmp(name, ".zdebug_", 8) == 0;
 	Elf_Data *data;
 
-	if (!section || header.sh_size > MAX_SECTION)
+	if (!section || !sf_elf_spend(elf, header.sh_size, !elf->map))
 		return false;
 	elf->unpacked |= is_zdebug || header.sh_flags & SHF_COMPRESSED;
-	if (elf->fd >= 0 && header.sh_size >= LARGE_SECTION && !elf->unpacked)
+	if (elf->fd >= 0 && !elf->map && header.sh_size >= LARGE_SECTION && !elf->unpacked)
 		return read_large(elf, &header, ret);
-	if (!decompress(section, &header, is_zdebug))
+	if (!decompress(elf, section, &header, is_zdebug))
 		return false;
 	data = elf_rawdata(section, NULL);
 	if (!data || !data->d_buf || !data->d_size)
@@ -368,13 +462,15 @@ static bool eh_frame_by_segment(struct sf_elf *elf, struct sf_cfi *ret)
 		return false;
 	past = address - segment.p_vaddr;
 	size = segment.p_filesz - past;
-	if (size > MAX_SECTION || __builtin_add_overflow(segment.p_offset, past, &offset))
+	if (__builtin_add_overflow(segment.p_offset, past, &offset) ||
+	    !sf_elf_spend(elf, size, true))
 		return false;
 	bytes = read_bytes(elf, offset, size);
 	if (!bytes)
 		return false;
 	*ret = (struct sf_cfi){
 		.bytes = bytes, .size = size, .address = address, .eh = true, .ends_at_zero = true,
+		.work = elf->work,
 	};
 	return true;
 }
@@ -388,6 +484,7 @@ bool sf_elf_eh_frame(struct sf_elf *elf, struct sf_cfi *ret)
 	*ret = (struct sf_cfi){
 		.bytes = section.bytes, .size = section.size, .address = section.address,
 		.eh = true, .text = address_of(elf, ".text"), .data = address_of(elf, ".got"),
+		.work = elf->work,
 	};
 	return true;
 }
@@ -401,6 +498,7 @@ bool sf_elf_debug_frame(struct sf_elf *elf, struct sf_cfi *ret)
 		return false;
 	*ret = (struct sf_cfi){
 		.bytes = section.bytes, .size = section.size, .address = section.address,
+		.work = elf->work,
 	};
 	return true;
 }

@@ -19,6 +19,7 @@
 #include "elf/cfi_entries.h"
 #include "elf/facts.h"
 #include "elf/pages.h"
+#include "elf/work.h"
 #include "frozen/arch.h"
 
 struct sf_elf {
@@ -37,6 +38,10 @@ struct sf_elf {
 	bool unpacked;             /* some section was; libelf has changed its header */
 	bool no_memory;            /* something could not be read for want of memory: what looks
 				    * missing may be there */
+	struct sf_work *work;      /* what reading sections is counted against; NULL: nothing */
+	uint64_t n_read;           /* bytes of sections that are in memory */
+	bool in_turn, ends_turn;   /* read in turn with other large files; this one ends the turn */
+	bool limited;              /* something was not read: work on files has come to its end */
 };
 
 struct sf_section {
@@ -44,6 +49,9 @@ struct sf_section {
 	size_t size;
 	uint64_t address;
 };
+
+/* Whether libelf may begin with this file: what it reads at once is bounded. */
+bool sf_elf_may_begin(int fd, struct sf_error *err);
 
 /* Opens the file behind `fd`, which stays the caller's. *ret is zeroed when it fails. */
 bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err);
@@ -76,6 +84,15 @@ enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b);
  * debug files are opened by libdw.
  */
 Elf_Scn *sf_elf_find_section(Elf *elf, const char *name, GElf_Shdr *header_ret);
+
+/*
+ * Counts bytes that are going to be in memory, or to be gone through (`kept` false). False when they
+ * are too many for one file; false, and `limited`, when they are for all.
+ */
+bool sf_elf_spend(struct sf_elf *elf, uint64_t bytes, bool kept);
+
+/* A file that is read for the sake of another one is counted like a part of it. */
+void sf_elf_share_work(const struct sf_elf *elf, struct sf_elf *other);
 
 /*
  * The first section with this name that has bytes in the file, decompressed if it is compressed;

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "elf/file.h"
 
 #define MAX_SEGMENTS 1024
 #define MAX_ENTRIES 65536
@@ -102,7 +103,9 @@ static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 				   segment.p_type == PT_INTERP;
 	for (Elf_Scn *section = elf_nextscn(elf, NULL); section;
 	     section = elf_nextscn(elf, section)) {
-		if (gelf_getshdr(section, &section_header) && section_header.sh_type == SHT_DYNAMIC)
+		if (gelf_getshdr(section, &section_header) &&
+		    section_header.sh_type == SHT_DYNAMIC &&
+		    section_header.sh_size <= MAX_ENTRIES * sizeof(Elf64_Dyn))
 			look_at_libraries(elf, section, &section_header, ret);
 	}
 }
@@ -119,7 +122,7 @@ static bool look_at_file(int fd, struct sf_program_file *ret, struct sf_error *e
 			    fgetxattr(fd, "security.capability", NULL, 0) > 0;
 	look_at_script(fd, ret);
 	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = sf_elf_may_begin(fd, NULL) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
 	look_at_elf(elf, ret);
 	elf_end(elf);
 	return true;

@@ -136,6 +136,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		sf_recording_abandon(recording);
 		return false;
 	}
+	sf_images_stop_on(keeper.walker.images, &stop_wanted);
 	sink = sf_keeper_sink(&keeper);
 	if (!start(options, &capture, err)) {
 		sf_keeper_deinit(&keeper);

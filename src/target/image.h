@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "elf/facts.h"
+#include "elf/work.h"
 #include "frozen/table.h"
 
 #define SF_MAX_BUILD_ID 32
@@ -31,6 +32,7 @@ struct sf_image {
 				 * it */
 	struct sf_elf_code code[SF_MAX_IMAGE_CODE];
 	struct sf_table table;  /* table.header is NULL: none could be made */
+	struct sf_work *work;   /* what making a table counts as; shared by all images of a set */
 	void    *table_block;   /* what table points into; the loader's, see images.h */
 	size_t   table_size;
 	char     note[200];     /* why the file or the table is missing; "" if nothing is */

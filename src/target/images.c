@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +22,20 @@
 #include "base/vec.h"
 #include "elf/facts.h"
 
-#define MAX_MEMORY_IMAGE ((uint64_t)256 << 20)
+/*
+ * Copies of memory stand in for files that are gone, or that this user may not open. Together they
+ * have at most so many bytes; what does not fit of one is a gap in it. For each, all mappings of its
+ * process are gone through.
+ */
+#define MAX_MEMORY_BYTES ((uint64_t)64 << 20)
+#define MAX_MEMORY_IMAGES 64
+#define MAX_OFFSET ((uint64_t)1 << 30)
+
+/* Each open file is a descriptor. A desktop's largest programs map some hundred files. */
+#define MAX_FILES 8192
+
+/* Tables stay in memory. chromium's is some 30 MB, a JVM's 2 MB. */
+#define MAX_TABLES ((uint64_t)96 << 20)
 #define MAX_LOADERS 8
 #define MAX_PATH 4096
 #define MAX_KEY (MAX_PATH + 128)
@@ -32,6 +46,10 @@ struct sf_images {
 	SF_VEC(struct sf_image *) all;
 	uint32_t n_loaded;                  /* images below this have been given to the loader */
 	_Atomic uint32_t next_to_load;
+	struct sf_work work;
+	_Atomic uint64_t table_bytes;       /* of all images */
+	uint64_t memory_bytes;              /* in copies of memory, */
+	uint32_t n_memory, n_files;         /* of so many; open files */
 };
 
 struct sf_images *sf_images_create(const struct sf_image_loader *loader)
@@ -41,8 +59,10 @@ struct sf_images *sf_images_create(const struct sf_image_loader *loader)
 	if (!images)
 		return NULL;
 	images->loader = *loader;
+	sf_work_init(&images->work);
 	images->keys = sf_intern_create();
 	if (!images->keys) {
+		sf_work_deinit(&images->work);
 		free(images);
 		return NULL;
 	}
@@ -66,32 +86,44 @@ void sf_images_destroy(struct sf_images *images)
 		destroy_image(images, images->all.items[i]);
 	sf_vec_deinit(&images->all);
 	sf_intern_destroy(images->keys);
+	sf_work_deinit(&images->work);
 	free(images);
 }
 
-/* Copies one mapping's memory into the file at its file offset. */
-static void copy_mapping(int fd, int32_t pid, const struct sf_mapping *mapping)
+void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop)
 {
-	static const size_t piece = 64 << 10;
-	uint8_t *buffer = malloc(piece);
-
-	for (uint64_t at = mapping->start; buffer && at < mapping->end;) {
-		uint64_t left = mapping->end - at;
-		size_t n = sf_process_read(pid, buffer, at, left < piece ? (size_t)left : piece);
-
-		if (!n ||
-		    pwrite(fd, buffer, n, (off_t)(mapping->offset + (at - mapping->start))) < 0)
-			break;
-		at += n;
-	}
-	free(buffer);
+	images->work.stop = stop;
 }
 
+/* Copies one mapping's memory into the file at its file offset. */
 struct memory_copy {
+	struct sf_images *images;
 	int fd;
 	int32_t pid;
 	const struct sf_mapping *wanted;
 };
+
+static void copy_mapping(struct memory_copy *copy, const struct sf_mapping *mapping)
+{
+	static const size_t piece = 64 << 10;
+	uint8_t *buffer = malloc(piece);
+	struct sf_images *images = copy->images;
+
+	for (uint64_t at = mapping->start; buffer && at < mapping->end;) {
+		uint64_t left = mapping->end - at;
+		size_t n = left < piece ? (size_t)left : piece;
+
+		if (n > MAX_MEMORY_BYTES - images->memory_bytes || !sf_work_goes_on(&images->work))
+			break;
+		n = sf_process_read(copy->pid, buffer, at, n);
+		if (!n || pwrite(copy->fd, buffer, n,
+				 (off_t)(mapping->offset + (at - mapping->start))) < 0)
+			break;
+		images->memory_bytes += n;
+		at += n;
+	}
+	free(buffer);
+}
 
 static bool copy_if_same_file(const struct sf_mapping *mapping, void *arg)
 {
@@ -100,9 +132,8 @@ static bool copy_if_same_file(const struct sf_mapping *mapping, void *arg)
 
 	if (mapping->readable && mapping->inode == wanted->inode &&
 	    mapping->device == wanted->device && strcmp(mapping->path, wanted->path) == 0 &&
-	    mapping->offset < MAX_MEMORY_IMAGE &&
-	    mapping->end - mapping->start < MAX_MEMORY_IMAGE - mapping->offset)
-		copy_mapping(copy->fd, copy->pid, mapping);
+	    mapping->offset < MAX_OFFSET && mapping->end - mapping->start < MAX_OFFSET)
+		copy_mapping(copy, mapping);
 	return true;
 }
 
@@ -110,34 +141,63 @@ static bool copy_if_same_file(const struct sf_mapping *mapping, void *arg)
  * A file with what the process has mapped of it: headers and segments, usually no section
  * headers.
  */
-static int open_from_memory(int32_t pid, const struct sf_mapping *mapping)
+static int open_from_memory(struct sf_images *images, int32_t pid,
+			    const struct sf_mapping *mapping)
 {
-	struct memory_copy copy = { .pid = pid, .wanted = mapping };
+	struct memory_copy copy = { .images = images, .pid = pid, .wanted = mapping };
 
+	if (images->n_memory >= MAX_MEMORY_IMAGES)
+		return -1;
+	images->n_memory++;
 	copy.fd = memfd_create("stillframe-image", MFD_CLOEXEC);
 	if (copy.fd >= 0)
 		sf_process_maps(pid, copy_if_same_file, &copy, NULL);
 	return copy.fd;
 }
 
-static void open_image(struct sf_image *image, int32_t pid, const struct sf_mapping *mapping)
+static void note_memory(struct sf_image *image, int error)
+{
+	const char *why = error == ESTALE  ? "it was replaced"
+			  : error == ENXIO ? "it is not a regular file"
+					   : sf_os_error(error);
+
+	snprintf(image->note, sizeof(image->note), "the file cannot be opened (%s); %s", why,
+		 image->fd >= 0 ? "read from the process's memory"
+				: "too many have been read from memory already");
+}
+
+/* Whether another file may be open; says so in the note where not. */
+static bool may_open(struct sf_images *images, struct sf_image *image)
+{
+	struct rlimit limit = { .rlim_cur = 0 };
+	rlim_t most = MAX_FILES;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < most)
+		most = limit.rlim_cur / 2;
+	if (images->n_files >= most)
+		snprintf(image->note, sizeof(image->note), "too many files have been opened already");
+	return images->n_files < most;
+}
+
+static void open_image(struct sf_images *images, struct sf_image *image, int32_t pid,
+		       const struct sf_mapping *mapping)
 {
 	int error;
 
+	if (!may_open(images, image))
+		return;
 	image->fd = mapping->path[0] == '/' ? sf_process_open_mapping(pid, mapping) : -1;
 	error = errno;
 	if (image->fd < 0) {
-		image->fd = open_from_memory(pid, mapping);
+		image->fd = open_from_memory(images, pid, mapping);
 		image->from_memory = true;
 		if (mapping->path[0] == '/')
-			snprintf(image->note, sizeof(image->note),
-				 "the file cannot be opened (%s); read from the process's memory",
-				 error == ESTALE  ? "it was replaced"
-				 : error == ENXIO ? "it is not a regular file"
-						  : sf_os_error(error));
+			note_memory(image, error);
 	}
-	if (image->fd >= 0)
-		sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
+	if (image->fd < 0)
+		return;
+	images->n_files++;
+	sf_elf_build_id(image->fd, image->build_id, &image->build_id_size);
 }
 
 /* A new image that has no file yet. */
@@ -149,6 +209,7 @@ static struct sf_image *make_image(struct sf_images *images, uint32_t number,
 	if (!image)
 		return NULL;
 	image->number = number;
+	image->work = &images->work;
 	image->fd = -1;
 	image->path = strdup(mapping->path);
 	image->deleted = mapping->deleted;
@@ -168,7 +229,7 @@ static struct sf_image *add_image(struct sf_images *images, uint32_t number, int
 	struct sf_image *image = make_image(images, number, mapping);
 
 	if (image)
-		open_image(image, pid, mapping);
+		open_image(images, image, pid, mapping);
 	return image;
 }
 
@@ -229,16 +290,20 @@ static int open_seen(int32_t pid, const char *path, const struct sf_image_seen *
 	return fd;
 }
 
-static void open_seen_image(struct sf_image *image, int32_t pid, const struct sf_mapping *mapping,
+static void open_seen_image(struct sf_images *images, struct sf_image *image, int32_t pid,
+			    const struct sf_mapping *mapping,
 			    const struct sf_image_seen *seen)
 {
 	image->build_id_size = seen->build_id_size;
 	if (seen->build_id_size)
 		memcpy(image->build_id, seen->build_id, seen->build_id_size);
+	if (!may_open(images, image))
+		return;
 	if (pid)
 		image->fd = open_seen(pid, mapping->path, seen);
 	if (image->fd < 0)
 		image->fd = open_seen(0, mapping->path, seen);
+	images->n_files += image->fd >= 0;
 	if (image->fd < 0)
 		snprintf(image->note, sizeof(image->note),
 			 "the file that was mapped cannot be found any more");
@@ -305,7 +370,7 @@ static struct sf_image *add_seen(struct sf_images *images, int32_t pid,
 		return images->all.items[number - 1];
 	image = number ? make_image(images, number, mapping) : NULL;
 	if (image)
-		open_seen_image(image, pid, mapping, seen);
+		open_seen_image(images, image, pid, mapping, seen);
 	return image;
 }
 
@@ -323,6 +388,21 @@ struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,
 	return add_seen(images, pid, &mapping, seen);
 }
 
+static void load_one(struct sf_images *images, struct sf_image *image)
+{
+	images->loader.load(image);
+	if (atomic_fetch_add(&images->table_bytes, image->table_size) + image->table_size <=
+	    MAX_TABLES)
+		return;
+	atomic_fetch_sub(&images->table_bytes, image->table_size);
+	images->loader.unload(image);
+	image->table = (struct sf_table){ 0 };
+	image->table_block = NULL;
+	image->table_size = 0;
+	snprintf(image->note, sizeof(image->note),
+		 "no unwind table: the program's tables take too much memory");
+}
+
 static void *load_some(void *arg)
 {
 	struct sf_images *images = arg;
@@ -333,7 +413,7 @@ static void *load_some(void *arg)
 		struct sf_image *image = images->all.items[i];
 
 		if (image->fd >= 0)
-			images->loader.load(image);
+			load_one(images, image);
 	}
 	return NULL;
 }

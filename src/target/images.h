@@ -2,6 +2,10 @@
 /*
  * All images of a session: each file that any watched process maps executable, once. Numbers
  * start at 1 and are dense; images live as long as the set.
+ *
+ * A target chooses how many files it maps, and what is in them. There are limits for all of them
+ * together: open files, copies of memory, tables. An image beyond one of them is an image without,
+ * and its note says so.
  */
 #ifndef SF_TARGET_IMAGES_H
 #define SF_TARGET_IMAGES_H
@@ -23,6 +27,12 @@ struct sf_image_loader {
 
 struct sf_images *sf_images_create(const struct sf_image_loader *loader); /* NULL: no memory */
 void sf_images_destroy(struct sf_images *images);                         /* takes NULL */
+
+/*
+ * From now on all work on images ends when this becomes true: those that are not loaded by then have
+ * no tables.
+ */
+void sf_images_stop_on(struct sf_images *images, const atomic_bool *stop);
 
 /*
  * The image behind a mapping of this process, opened (not yet loaded) if it is new; NULL when

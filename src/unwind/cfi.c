@@ -25,6 +25,7 @@ struct parser {
 	const struct sf_arch *arch;
 	struct sf_rows *rows;
 	bool no_memory;
+	bool limited;             /* it is too much work */
 	struct cached cache[N_CACHED];
 };
 
@@ -34,6 +35,7 @@ static bool load_cie(struct parser *parser, uint64_t offset, struct cached *ret)
 
 	if (!sf_cie_read(parser->cfi, offset, &ret->cie))
 		return false;
+	parser->limited |= !sf_work_spend(parser->cfi->work, sf_bytes_left(&ret->cie.program));
 	result = sf_cfa_start(parser->arch, &ret->cie, parser->rows, &ret->start);
 	parser->no_memory = result == SF_CFA_NO_MEMORY;
 	return result == SF_CFA_DONE;
@@ -77,8 +79,12 @@ bool sf_cfi_read(const struct sf_cfi *cfi, const struct sf_arch *arch, struct sf
 	parser->cfi = cfi;
 	parser->arch = arch;
 	parser->rows = rows;
-	while (!parser->no_memory && sf_cfi_next(cfi, &cursor))
+	while (!parser->no_memory && !parser->limited && sf_cfi_next(cfi, &cursor)) {
 		read_fde(parser, &cursor);
+		parser->limited |= !sf_work_goes_on(cfi->work);
+	}
+	if (parser->limited)
+		return sf_work_fail(cfi->work, err);
 	if (parser->no_memory || !sf_rows_settle(rows))
 		return sf_fail_memory(err);
 	return true;

@@ -13,7 +13,7 @@
 /*
  * Adds the rows of all functions that the section describes, and settles them as one source. An
  * entry that makes no sense is left out; one whose length makes no sense also hides those
- * behind it. False only when memory ran out.
+ * behind it. False only when memory ran out, or cfi->work ended.
  */
 bool sf_cfi_read(const struct sf_cfi *cfi, const struct sf_arch *arch, struct sf_rows *rows,
 		 struct sf_error *err);

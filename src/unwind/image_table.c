@@ -12,8 +12,8 @@ void sf_image_load_table(struct sf_image *image)
 	/* A copy of memory has gaps, other ones each time: its table is of no use to others. */
 	const bool keep = !image->from_memory;
 
-	if (sf_unwind_open(image->fd, keep, &image->table, &image->table_block, &image->table_size,
-			   &err))
+	if (sf_unwind_open(image->fd, keep, image->work, &image->table, &image->table_block,
+			   &image->table_size, &err))
 		return;
 	memset(&image->table, 0, sizeof(image->table));
 	if (!image->note[0])

@@ -17,23 +17,30 @@ static void add_debug_file(struct sf_inputs *inputs)
 		inputs->debug_file = (struct sf_elf){ .fd = -1 };
 	else if (sf_elf_debug_frame(&inputs->debug_file, &inputs->cfi[inputs->n_cfi]))
 		inputs->n_cfi++;
+	if (inputs->debug_file.elf)
+		inputs->elf.n_read = inputs->debug_file.n_read;
 }
 
-bool sf_inputs_open(int fd, struct sf_inputs *ret, struct sf_error *err)
+bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err)
 {
 	*ret = (struct sf_inputs){ .debug_file = { .fd = -1 } };
 	if (!sf_elf_open(fd, &ret->elf, err))
 		return false;
+	ret->elf.work = work;
 	ret->n_cfi += sf_elf_eh_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	ret->n_cfi += sf_elf_debug_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	add_debug_file(ret);
 	if (!sf_debug_data_find(&ret->elf, &ret->packed))
 		ret->packed = (struct sf_section){ 0 };
 	ret->n_plt = sf_plt_sections(&ret->elf, ret->plt);
-	if (!ret->elf.no_memory && !ret->debug_file.no_memory)
+	if (ret->elf.limited || ret->debug_file.limited)
+		sf_work_fail(work, err);
+	else if (ret->elf.no_memory || ret->debug_file.no_memory)
+		sf_fail_memory(err);
+	else
 		return true;
 	sf_inputs_close(ret);
-	return sf_fail_memory(err);
+	return false;
 }
 
 void sf_inputs_close(struct sf_inputs *inputs)

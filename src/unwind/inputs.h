@@ -26,8 +26,9 @@ struct sf_inputs {
 	size_t n_plt;
 };
 
-/* Of the file behind `fd`, which stays the caller's, and must stay open until sf_inputs_close. Any thread. */
-bool sf_inputs_open(int fd, struct sf_inputs *ret, struct sf_error *err);
+/* Of the file behind `fd`, which stays the caller's, and must stay open until sf_inputs_close. What is read counts as
+ * `work`. Any thread. */
+bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err);
 void sf_inputs_close(struct sf_inputs *inputs);
 
 /* Of everything in them. */

@@ -19,10 +19,19 @@
 /*
  * Distinct rule sets and bytes of expressions in one table. The most seen is 1,452 and some
  * hundred bytes (2,330 files, tests/unit/test_unwind_files). The bounds keep a hostile file from
- * making 120 bytes out of each 3 of its own.
+ * making 120 bytes out of each 3 of its own. A function that would go beyond is left out, and a walk
+ * that comes there has no rule for it.
  */
-#define MAX_RULES (1u << 18)
-#define MAX_BLOB ((size_t)64 << 20)
+#define MAX_RULES (1u << 16)
+#define MAX_EXPRESSIONS (1u << 16)
+#define MAX_BLOB ((size_t)4 << 20)
+
+/*
+ * Functions and rows of one table, 16 and 8 bytes each, several times while it is made. chromium has
+ * some 600,000 functions. Those that come behind are left out.
+ */
+#define MAX_FUNCTIONS ((size_t)1 << 20)
+#define MAX_ROWS ((size_t)4 << 20)
 
 struct sf_rows {
 	uint64_t base;
@@ -34,6 +43,8 @@ struct sf_rows {
 	SF_VEC(struct sf_row) rows;
 	struct sf_spans fresh;       /* of this source, as they came */
 	struct sf_spans settled;     /* of earlier ones: sorted, disjoint */
+	struct sf_spans covered;     /* the same without the borders between neighbours */
+	size_t n_functions;
 	struct sf_span current;
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
 };
@@ -74,6 +85,7 @@ void sf_rows_destroy(struct sf_rows *rows)
 	sf_vec_deinit(&rows->rows);
 	sf_vec_deinit(&rows->fresh);
 	sf_vec_deinit(&rows->settled);
+	sf_vec_deinit(&rows->covered);
 	free(rows);
 }
 
@@ -89,7 +101,8 @@ bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
 		.first = (uint32_t)rows->rows.n,
 	};
 	rows->overfull = false;
-	return !sf_spans_cover(&rows->settled, rows->current.start, rows->current.end);
+	return rows->n_functions < MAX_FUNCTIONS && rows->rows.n < MAX_ROWS &&
+	       !sf_spans_cover(&rows->covered, rows->current.start, rows->current.end);
 }
 
 static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
@@ -106,6 +119,7 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 	struct sf_span *current = &rows->current;
 	struct sf_row row, *last;
 
+	rows->overfull |= rows->rows.n >= MAX_ROWS;
 	if (address - rows->base >= current->end || rows->overfull)
 		return true;
 	row.offset = (uint32_t)(address - rows->base);
@@ -120,7 +134,7 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 	if (last && last->rules == row.rules)
 		return true;
 	current->n_rows++;
-	return rows->rows.n < UINT32_MAX && sf_vec_push(&rows->rows, row);
+	return sf_vec_push(&rows->rows, row);
 }
 
 bool sf_rows_end(struct sf_rows *rows, bool keep)
@@ -129,6 +143,7 @@ bool sf_rows_end(struct sf_rows *rows, bool keep)
 		rows->rows.n = rows->current.first;
 		return true;
 	}
+	rows->n_functions++;
 	return sf_vec_push(&rows->fresh, rows->current);
 }
 
@@ -148,7 +163,8 @@ bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 	uint32_t number;
 	bool is_new;
 
-	if (rows->blob.n + size > MAX_BLOB) {
+	if (rows->blob.n + size > MAX_BLOB ||
+	    sf_intern_count(rows->expressions) >= MAX_EXPRESSIONS) {
 		rows->overfull = true;
 		*ret = 0;
 		return true;
@@ -172,13 +188,13 @@ bool sf_rows_settle(struct sf_rows *rows)
 	sf_vec_deinit(&rows->fresh);
 	if (ok && !rows->settled.n) {
 		rows->settled = flat;
-		return true;
+		return sf_spans_join(&rows->settled, &rows->covered);
 	}
 	ok = ok && sf_spans_merge(&rows->settled, &flat, &merged);
 	sf_vec_deinit(&flat);
 	sf_vec_deinit(&rows->settled);
 	rows->settled = merged;
-	return ok;
+	return ok && sf_spans_join(&rows->settled, &rows->covered);
 }
 
 /* Where packed rows go; `rows` NULL only counts. */

@@ -5,30 +5,32 @@
 
 #include "base/vec.h"
 
-/* The first settled span that ends behind `offset`. */
-static size_t find_settled(const struct sf_spans *settled, uint32_t offset)
+bool sf_spans_cover(const struct sf_spans *joined, uint32_t start, uint32_t end)
 {
-	size_t low = 0, high = settled->n;
+	size_t low = 0, high = joined->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (settled->items[middle].end > offset)
+		if (joined->items[middle].end > start)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return low;
+	return low < joined->n && joined->items[low].start <= start &&
+	       joined->items[low].end >= end;
 }
 
-bool sf_spans_cover(const struct sf_spans *settled, uint32_t start, uint32_t end)
+bool sf_spans_join(const struct sf_spans *sorted, struct sf_spans *ret)
 {
-	for (size_t i = find_settled(settled, start); i < settled->n && start < end; i++) {
-		if (settled->items[i].start > start)
+	ret->n = 0;
+	for (size_t i = 0; i < sorted->n; i++) {
+		if (ret->n && ret->items[ret->n - 1].end == sorted->items[i].start)
+			ret->items[ret->n - 1].end = sorted->items[i].end;
+		else if (!sf_vec_push(ret, sorted->items[i]))
 			return false;
-		start = settled->items[i].end;
 	}
-	return start >= end;
+	return true;
 }
 
 static int compare_spans(const void *a, const void *b)

@@ -74,6 +74,8 @@ static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SI
 	}
 	if (elf->no_memory)
 		return sf_fail_memory(err);
+	if (elf->limited)
+		return sf_work_fail(elf->work, err);
 	memcpy(header.made_from, made_from, sizeof(header.made_from));
 	return sf_rows_pack(rows, &header, ret, size_ret, err);
 }
@@ -92,7 +94,7 @@ bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err)
 	struct sf_cache_key key;
 	bool ok;
 
-	if (!sf_inputs_open(fd, &inputs, err))
+	if (!sf_inputs_open(fd, NULL, &inputs, err))
 		return false;
 	key = key_of(&inputs);
 	ok = build(&inputs, key.made_from, ret, size_ret, err);
@@ -104,7 +106,7 @@ bool sf_unwind_key(int fd, struct sf_cache_key *ret)
 {
 	struct sf_inputs inputs;
 
-	if (!sf_inputs_open(fd, &inputs, NULL))
+	if (!sf_inputs_open(fd, NULL, &inputs, NULL))
 		return false;
 	*ret = key_of(&inputs);
 	sf_inputs_close(&inputs);
@@ -137,14 +139,15 @@ static bool build_and_put(struct sf_inputs *inputs, const struct sf_cache_key *k
 	return copy_to_map(block, *size_ret, ret, err);
 }
 
-static bool get_or_build(int fd, bool keep, void **ret, size_t *size_ret, struct sf_error *err)
+static bool get_or_build(int fd, bool keep, struct sf_work *work, void **ret, size_t *size_ret,
+			 struct sf_error *err)
 {
 	SF_CLEANUP(close) int folder = keep ? sf_cache_open() : -1;
 	struct sf_inputs inputs;
 	struct sf_cache_key key;
 	bool ok;
 
-	if (!sf_inputs_open(fd, &inputs, err))
+	if (!sf_inputs_open(fd, work, &inputs, err))
 		return false;
 	key = key_of(&inputs);
 	ok = (folder >= 0 && sf_cache_get(folder, &key, ret, size_ret)) ||
@@ -153,13 +156,13 @@ static bool get_or_build(int fd, bool keep, void **ret, size_t *size_ret, struct
 	return ok;
 }
 
-bool sf_unwind_open(int fd, bool keep, struct sf_table *ret, void **block_ret, size_t *size_ret,
-		    struct sf_error *err)
+bool sf_unwind_open(int fd, bool keep, struct sf_work *work, struct sf_table *ret,
+		    void **block_ret, size_t *size_ret, struct sf_error *err)
 {
 	void *block = NULL;
 	size_t size = 0;
 
-	if (!get_or_build(fd, keep, &block, &size, err))
+	if (!get_or_build(fd, keep, work, &block, &size, err))
 		return false;
 	if (!sf_table_init(ret, block, size)) {
 		sf_unwind_close(block, size);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "elf/work.h"
 #include "frozen/table.h"
 #include "unwind/cache.h"
 
@@ -33,10 +34,10 @@ bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err)
 /*
  * The table for a file, from the cache if it is there, else built and, if `keep`, put there (a cache
  * that cannot be written is no error). Either way the file's unwind sections are read. The block, which is in memory
- * of its own, and its size go to sf_unwind_close. Any thread.
+ * of its own, and its size go to sf_unwind_close. What it takes counts as `work`. Any thread.
  */
-bool sf_unwind_open(int fd, bool keep, struct sf_table *ret, void **block_ret, size_t *size_ret,
-		    struct sf_error *err);
+bool sf_unwind_open(int fd, bool keep, struct sf_work *work, struct sf_table *ret,
+		    void **block_ret, size_t *size_ret, struct sf_error *err);
 void sf_unwind_close(void *block, size_t size);
 
 /* Under which key the table of a file is kept; false when it can have none. Any thread. */

@@ -237,7 +237,7 @@ static void no_folder_is_no_error(void **state)
 	assert_int_equal(rmdir(f->home), 0);
 	close(creat(f->home, 0600));
 	assert_int_equal(sf_cache_open(), -1);
-	assert_true(sf_unwind_open(fd, true, &table, &block, &size, NULL));
+	assert_true(sf_unwind_open(fd, true, NULL, &table, &block, &size, NULL));
 	assert_true(table.header->n_rows > 0);
 	sf_unwind_close(block, size);
 	close(fd);
@@ -362,7 +362,7 @@ static void open_goes_through_the_cache(void **state)
 
 	assert_true(sf_unwind_build(fd, &built, &built_size, NULL));
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(sf_unwind_open(fd, true, &table, &block, &size, NULL));
+		assert_true(sf_unwind_open(fd, true, NULL, &table, &block, &size, NULL));
 		assert_int_equal(size, built_size);
 		assert_memory_equal(block, built, size);
 		assert_int_equal(count_files(f), 1);
@@ -383,7 +383,7 @@ static void what_is_not_to_be_kept_is_not(void **state)
 	size_t size;
 
 	assert_true(folder >= 0);
-	assert_true(sf_unwind_open(fd, false, &table, &block, &size, NULL));
+	assert_true(sf_unwind_open(fd, false, NULL, &table, &block, &size, NULL));
 	assert_int_equal(count_files(f), 0);
 	sf_unwind_close(block, size);
 	close(folder);

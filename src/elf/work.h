@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of a target may cost us, all together, on however many threads they are read:
+ * a number of bytes that are read and understood, and turns for large files, so that one of them at
+ * a time is in memory. And the end of all of it, when the user has seen enough.
+ *
+ * Any thread, at once. Where a pointer to it is taken, NULL is work without a limit.
+ */
+#ifndef SF_ELF_WORK_H
+#define SF_ELF_WORK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * Unwind information is understood at 30 to 100 MB/s on one CPU: this is at most some seconds of
+ * work. chromium, the largest program seen, has 20 MB, a desktop's other programs less than 5.
+ */
+#define SF_WORK_BYTES ((uint64_t)192 << 20)
+
+struct sf_work {
+	_Atomic uint64_t left;        /* bytes */
+	const atomic_bool *stop;      /* becomes true: all work ends; NULL: never does */
+	pthread_mutex_t turn;         /* of who reads a large file */
+};
+
+void sf_work_init(struct sf_work *work);
+void sf_work_deinit(struct sf_work *work);
+
+/* Whether to go on; false for good when it was ended. */
+bool sf_work_goes_on(const struct sf_work *work);
+
+/* Takes so many bytes from the rest; false when there are not so many left, and when it was ended. */
+bool sf_work_spend(struct sf_work *work, uint64_t bytes);
+
+/* The error for work that was not done. */
+bool sf_work_fail(const struct sf_work *work, struct sf_error *err);
+
+/* Waits for the turn, and ends it. A thread that has it may begin it again, and ends it as often. */
+void sf_work_begin_turn(struct sf_work *work);
+void sf_work_end_turn(struct sf_work *work);
+
+#endif
