@@ -100,5 +100,32 @@ def family(folder):
         write(os.path.join(folder, name), **how)
 
 
+ENDLESS = """
+	.section .debug_abbrev, "", @progbits
+	.byte 1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0   # a unit: low_pc, high_pc
+	.byte 2, 0x2e, 0, 0x55, 0x17, 0, 0               # a function: ranges
+	.byte 0
+	.section .debug_info, "", @progbits
+	.long .Lend - .Lstart
+.Lstart:
+	.short 4
+	.long 0
+	.byte 8
+	.byte 1
+	.quad wait_here
+	.quad 4096
+	.rept 100000
+	.byte 2
+	.long 0
+	.endr
+	.byte 0
+.Lend:
+	.section .debug_ranges, "", @progbits
+	.fill 2000000, 8, 1
+	.quad 0, 0
+	.section .note.GNU-stack, "", @progbits
+"""
+
+
 if __name__ == "__main__":   # in a process of its own: what is made here needs memory
     family(sys.argv[1])
