@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every place of src/ that opens something by a name, makes a file, or runs a program, with the reason why it may. A name that
+comes from outside (a target, a file's content, a recording, a stream) goes through src/base/foreign_file.h, and no library gets
+it: so whoever adds a call has to say here where its name comes from.
+
+usage: check_opens.py SOURCE_FOLDER
+"""
+import collections
+import pathlib
+import re
+import sys
+
+# Functions, and system calls, that take a name, and those of libraries that open files by names from what they read.
+CALLS = re.compile(r"""(?<![\w.>"])(
+    open|open64|openat|openat2|creat|fopen|fopen64|freopen|opendir|fdopendir|scandir|glob|nftw|ftw|open_by_handle_at|
+    dlopen|dlmopen|mkstemp|mkostemp|mkstemps|mkdtemp|tmpfile|tempnam|mkfifo|mkfifoat|mknod|mknodat|memfd_create|shm_open|mq_open|sem_open|
+    sqlite3_open|sqlite3_open16|sqlite3_open_v2|gzopen|gzopen64|BZ2_bzopen|
+    elf_begin|elf_memory|elf_open|dwarf_begin|dwarf_begin_elf|dwarf_getalt|dwarf_cu_info|dwarf_get_units|dwfl_\w+|dwelf_elf_begin|debuginfod_\w+|
+    execl|execle|execlp|execv|execve|execvp|execvpe|fexecve|execveat|posix_spawn|posix_spawnp|popen|system
+    )\s*\(|\b(SYS_(?:open|openat|openat2|execve|execveat|memfd_create|open_by_handle_at))\b""", re.VERBOSE)
+
+# What is neither code nor a call.
+NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+
+# File: the calls in it, as often as they are there, and why that is fine. A file with a new call needs a look at where the name
+# comes from.
+MAY = {
+    "base/foreign_file.c": ("open*2 openat*3", "names from outside: found with O_PATH, opened when it is a regular file"),
+    "base/output_file.c": ("open", "what the user named for writing, never through a link"),
+    "elf/file.c": ("elf_begin elf_memory*2", "of descriptors and of memory: libelf opens nothing"),
+    "elf/program.c": ("elf_begin open", "a descriptor; /proc/PID/exe with O_PATH"),
+    "symbols/sources.c": ("dwarf_begin_elf", "of a mapped file, with another one set for what it shares with others"),
+    "symbols/alt_file.c": ("dwarf_begin_elf", "of an empty file in memory"),
+    "symbols/split_file.c": ("elf_begin dwarf_cu_info*2", "a descriptor; libdw opens /dev/fd/N, which is written in the place of the name"),
+    "symbols/apart.c": ("fopen", "/proc/self/statm"),
+    "target/images.c": ("memfd_create", "a copy of memory"),
+    "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
+    "os/linux/proc.c": ("open fopen", "files of /proc/PID"),
+    "os/linux/process.c": ("opendir", "/proc/PID/task"),
+    "os/linux/channel.c": ("opendir", "the user's own folder of channels"),
+    "os/linux/own_fd.c": ("open", "/dev/null"),
+    "frozen/raw.c": ("SYS_openat", "files of /proc/self"),
+    "frozen/self.c": ("SYS_openat", "/proc/self/mem"),
+    "frozen/calls.c": ("SYS_openat*2 SYS_open*2", "numbers of calls that the target makes"),
+    "agent/own_proc.c": ("SYS_openat*2", "files of /proc/self"),
+    "agent/filter.c": ("SYS_memfd_create", "the number of a call that is tried"),
+    "agent/memory.c": ("memfd_create", "the ring"),
+    "agent/api.c": ("open*2", "names that the program itself gives"),
+    "agent/interpose_exec.c": ("execl execle execlp execv execve*4 execvp execvpe*3 fexecve SYS_execve", "the program's own calls, handed on"),
+    "runtime/hotspot/load_socket.c": ("openat*2", "in the folder of the virtual machine that is attached to, never through a link"),
+    "runtime/hotspot/load_library.c": ("openat", "the same"),
+    "runtime/hotspot/load_target.c": ("open*2", "files and the root of /proc/PID"),
+    "runtime/hotspot/load.c": ("open", "our own agent"),
+    "unwind/cache.c": ("open*2 openat*4 fdopendir", "the user's own cache folder"),
+    "unwind/room.c": ("openat", "a file without a name in the cache folder"),
+    "recording/database.c": ("sqlite3_open_v2", "a recording that the user named"),
+    "recording/file.c": ("open", "the same"),
+    "stream/file.c": ("open*5", "a stream that the user named"),
+    "session/import.c": ("mkdtemp", "a folder of our own"),
+    "session/load.c": ("open", "a module's path in a recording"),
+    "session/launch.c": ("execvp", "the command that the user gave"),
+    "cli/export.c": ("fopen mkostemp", "the export that the user named"),
+    "cli/doctor.c": ("fopen", "settings in /proc/sys"),
+}
+
+
+def expected(text):
+    """"open*2 openat" as {"open": 2, "openat": 1}."""
+    return {word.split("*")[0]: int((word.split("*") + [1])[1]) for word in text.split()}
+
+
+def calls_in(path):
+    code = NO_CODE.sub(" ", path.read_text())
+    code = re.sub(r"^\s*#\s*if.*$", "", code, flags=re.MULTILINE)
+    return collections.Counter(a or b for a, b in CALLS.findall(code))
+
+
+def complaints(source):
+    seen = set()
+    for path in sorted(source.rglob("*.[ch]")):
+        name, found = str(path.relative_to(source)), dict(calls_in(path))
+        if not found:
+            continue
+        seen.add(name)
+        said = expected(MAY[name][0]) if name in MAY else {}
+        if said != found:
+            listed = " ".join(call if n == 1 else "%s*%d" % (call, n) for call, n in sorted(found.items()))
+            yield "%s calls %s, and %s says %s: does the name come from outside? then src/base/foreign_file.h opens it" % (
+                name, listed, pathlib.Path(__file__).name, repr(MAY[name][0]) if name in MAY else "nothing of it")
+    for name in sorted(set(MAY) - seen):
+        yield "%s opens nothing any more: take it out of %s" % (name, pathlib.Path(__file__).name)
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    if not (source / "frozen" / "walk.h").is_file():
+        sys.exit("%s is not the source folder" % source)
+    found = list(complaints(source))
+    print("\n".join(found))
+    sys.exit(1 if found else 0)
+
+
+main()
