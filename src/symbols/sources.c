@@ -18,7 +18,7 @@ static bool has_dwarf(Elf *elf)
 }
 
 /* The process looks up names and does nothing else (apart.h). */
-static _Noreturn void out_of_memory(void)
+static __attribute__((noreturn)) void out_of_memory(void)
 {
 	exit(EXIT_FAILURE);
 }
