@@ -61,6 +61,7 @@ MAY = {
     "session/load.c": ("open", "a module's path in a recording"),
     "session/launch.c": ("execvp", "the command that the user gave"),
     "cli/export.c": ("fopen mkostemp", "the export that the user named"),
+    "cli/newest.c": ("opendir", "the working folder of the user"),
     "cli/doctor.c": ("fopen", "settings in /proc/sys"),
 }
 
