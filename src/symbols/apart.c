@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -33,8 +34,12 @@
 /* Of that time, what is kept back for symbol tables. */
 #define TABLES_NS ((uint64_t)2 * 1000000000)
 
-/* A file of a network, or of a FUSE server that is not in a hurry, may make the child wait. */
-#define PATIENCE_NS ((uint64_t)30 * 1000000000)
+/*
+ * A file of a network, or of a FUSE server that is not in a hurry, may make the child wait: so long
+ * without any CPU time, and so long in all, which is much for a machine that has no time for it.
+ */
+#define STALL_NS ((uint64_t)5 * 1000000000)
+#define PATIENCE_NS ((uint64_t)120 * 1000000000)
 
 #define MAX_TEXT ((size_t)64 << 20)
 #define LOOK_MS 100 /* at whether names are still wanted */
@@ -152,37 +157,64 @@ static _Noreturn void run_child(struct work *work, int answer_fd, pid_t parent)
 	_exit(0);
 }
 
-static bool start_child(struct work *work, pid_t *pid, int *answer_fd, struct sf_error *err)
+/* A child, and how long it may go on. */
+struct child {
+	pid_t pid;
+	int fd;                 /* its answers come from here */
+	uint64_t until_ns;
+	uint64_t cpu_ns;        /* that it had used, */
+	uint64_t moved_ns;      /* and when that was more than before */
+	bool stuck;             /* it was given up */
+};
+
+static bool start_child(struct work *work, struct child *child, struct sf_error *err)
 {
 	pid_t parent = getpid();
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return sf_fail_os(err, "cannot create a pipe");
-	*pid = fork();
-	if (*pid == 0)
+	child->pid = fork();
+	if (child->pid == 0)
 		run_child(work, ends[1], parent);
 	close(ends[1]);
-	if (*pid < 0) {
+	if (child->pid < 0) {
 		close(ends[0]);
 		return sf_fail_os(err, "cannot start a process that looks up names");
 	}
-	*answer_fd = ends[0];
+	child->fd = ends[0];
 	return true;
 }
 
+/* Whether it waits for something that does not come. */
+static bool is_stuck(struct child *child)
+{
+	uint64_t now_ns = sf_now_ns(), cpu_ns = 0;
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(child->pid, &clock) == 0 && clock_gettime(clock, &used) == 0)
+		cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+	if (cpu_ns > child->cpu_ns || !child->moved_ns) {
+		child->cpu_ns = cpu_ns;
+		child->moved_ns = now_ns;
+	}
+	child->stuck = now_ns - child->moved_ns > STALL_NS || now_ns > child->until_ns;
+	return child->stuck;
+}
+
 /* Waits for the next bytes; 0: there will be none. */
-static size_t wait_for_bytes(const struct sf_apart *apart, int fd, uint64_t until_ns, void *ret,
+static size_t wait_for_bytes(const struct sf_apart *apart, struct child *child, void *ret,
 			     size_t size)
 {
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	struct pollfd wait = { .fd = child->fd, .events = POLLIN };
 
-	while (!is_unwanted(apart) && sf_now_ns() < until_ns) {
+	while (!is_unwanted(apart) && !is_stuck(child)) {
 		ssize_t n;
 
 		if (poll(&wait, 1, LOOK_MS) <= 0)
 			continue;
-		n = read(fd, ret, size);
+		n = read(child->fd, ret, size);
 		if (n >= 0 || errno != EINTR)
 			return n > 0 ? (size_t)n : 0;
 	}
@@ -190,13 +222,14 @@ static size_t wait_for_bytes(const struct sf_apart *apart, int fd, uint64_t unti
 }
 
 /* The child is ended even if it says that it is about to end. Returns its CPU time. */
-static uint64_t end_child(pid_t pid)
+static uint64_t end_child(const struct child *child)
 {
 	struct rusage usage = { 0 };
 	int status;
 
-	kill(pid, SIGKILL);
-	while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+	close(child->fd);
+	kill(child->pid, SIGKILL);
+	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
 		;
 	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
@@ -207,23 +240,21 @@ static bool run(struct work *work, struct sf_answer_reader *reader, struct sf_er
 {
 	static const size_t piece = 64 << 10;
 	struct sf_apart *apart = work->apart;
-	uint64_t until_ns = sf_now_ns() + PATIENCE_NS, used_ns;
+	struct child child = { .until_ns = sf_now_ns() + PATIENCE_NS };
 	SF_CLEANUP(free) uint8_t *bytes = malloc(piece);
-	SF_CLEANUP(close) int fd = -1;
+	uint64_t used_ns;
 	size_t n;
-	pid_t pid = -1;
 
 	if (!bytes)
 		return sf_fail_memory(err);
-	if (!start_child(work, &pid, &fd, err))
+	if (!start_child(work, &child, err))
 		return false;
-	while (!reader->complete &&
-	       (n = wait_for_bytes(apart, fd, until_ns, bytes, piece)) > 0) {
+	while (!reader->complete && (n = wait_for_bytes(apart, &child, bytes, piece)) > 0) {
 		if (!sf_answer_read(reader, bytes, n))
 			break;
 	}
-	used_ns = end_child(pid);
-	if (sf_now_ns() >= until_ns) /* whatever it waited for, the next one would */
+	used_ns = end_child(&child);
+	if (child.stuck) /* whatever it waits for, the next one would */
 		used_ns = apart->cpu_left_ns;
 	apart->cpu_left_ns -= used_ns < apart->cpu_left_ns ? used_ns : apart->cpu_left_ns;
 	return true;

@@ -136,3 +136,13 @@ def test_it_takes_its_children_along(stillframe, endless):
     process.kill()
     process.communicate(timeout=60)
     until(lambda: not os.path.exists("/proc/%d" % child), "its child ends", 10)
+
+
+def test_a_look_up_that_stands_still_is_given_up(stillframe, endless):
+    """As it would on a file whose server does not answer."""
+    process = stillframe.start("dump", "-p", endless("endless").pid)
+    child = until(lambda: hanging.descendants(process.pid), "names are looked up", 60)[0]
+    os.kill(child, signal.SIGSTOP)
+    shown = stillframe.wait(process, 60).ok()
+    assert "names are missing" in shown.out, shown
+    assert not os.path.exists("/proc/%d" % child)
