@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "capture/take.h"
+#include "os/pages.h"
 #include "os/process.h"
 
 #define SP UINT64_C(0x7ffd00001000)
@@ -22,11 +23,12 @@ static uint64_t switches[2];
 static unsigned n_runs;
 static bool has_run[2], has_look;
 static size_t readable;
-static struct { int32_t tid; uint64_t addr; size_t size; unsigned n, after; } reads;
+static struct { int32_t pid, tid; uint64_t addr; size_t size; unsigned n, after; } reads;
+static struct sf_pages no_pages;
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
-size_t __wrap_sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
 bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
@@ -45,9 +47,11 @@ bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 	return has_look;
 }
 
-size_t __wrap_sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
+size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size)
 {
-	reads.tid = pid;
+	(void)pages;
+	reads.pid = pid;
+	reads.tid = tid;
 	reads.addr = addr;
 	reads.size = size;
 	reads.n++;
@@ -106,7 +110,7 @@ static int set_up(void **state)
 static enum sf_take take(void)
 {
 	n_runs = 0;
-	return sf_take_asleep(&task, &look, 4 * KIB, taken);
+	return sf_take_asleep(&task, &look, 4 * KIB, &no_pages, taken);
 }
 
 static void a_sleeper_is_taken(void **state)
@@ -131,6 +135,7 @@ static void its_stack_is_copied(void **state)
 	(void)state;
 	take();
 	assert_int_equal(reads.n, 1);
+	assert_int_equal(reads.pid, 40);
 	assert_int_equal(reads.tid, 41);
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	assert_int_equal(reads.size, 4 * KIB);
@@ -201,17 +206,18 @@ static void a_held_thread_is_taken(void **state)
 	struct sf_held held = { .tid = 41 };
 	(void)state;
 
-	assert_true(sf_take_held(&held, 40, 4 * KIB, taken));
+	assert_true(sf_take_held(&held, 40, 4 * KIB, &no_pages, taken));
 	assert_int_equal(taken->pid, 40);
 	assert_int_equal(taken->tid, 41);
 	assert_int_equal(taken->syscall, SF_SYSCALL_NONE);
 	assert_int_equal(taken->flags, SF_STILL_COPY);
 	assert_int_equal(taken->switches, 0);
+	assert_int_equal(reads.pid, 40);
 	assert_int_equal(reads.tid, 41);
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	can_be_held = false;
 	reads.n = 0;
-	assert_false(sf_take_held(&held, 40, 4 * KIB, taken));
+	assert_false(sf_take_held(&held, 40, 4 * KIB, &no_pages, taken));
 	assert_int_equal(reads.n, 0);
 }
 
