@@ -167,7 +167,7 @@ static bool is_made_by_kernel(int found)
 
 bool sf_foreign_open_found(int found, const char *name, int *ret, struct sf_error *err)
 {
-	char again[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	char again[sizeof("/proc/thread-self/fd/") + 3 * sizeof(int)];
 	struct stat status;
 	int fd;
 
@@ -175,7 +175,8 @@ bool sf_foreign_open_found(int found, const char *name, int *ret, struct sf_erro
 		return sf_fail_os(err, "cannot open %s", name);
 	if (!S_ISREG(status.st_mode) || is_made_by_kernel(found))
 		return sf_fail(err, SF_E_INPUT, "cannot open %s: it is not a regular file", name);
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
+	/* Of the thread: inside a program some have a table of descriptors of their own (os/own_fd.h). */
+	snprintf(again, sizeof(again), "/proc/thread-self/fd/%d", found);
 	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return sf_fail_os(err, "cannot open %s", name);

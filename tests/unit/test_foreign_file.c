@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names from outside lead to regular files or to nothing; results are written to files of our own. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -197,6 +200,29 @@ static void output_stays_out_of_traps(void **state)
 	assert_false(may_write("/dev/null"));
 }
 
+/* As the threads of the agent have one inside a program: a number there means nothing in the table of the process. */
+static void *open_with_own_table(void *arg)
+{
+	char text[16] = "";
+	int fd = -1;
+
+	(void)arg;
+	if (unshare(CLONE_FILES) != 0 || close_range(3, ~0u, 0) != 0 ||
+	    !sf_foreign_open(AT_FDCWD, at("outside"), &fd, NULL))
+		return NULL;
+	return read(fd, text, sizeof(text)) == 7 && strcmp(text, "outside") == 0 ? arg : NULL;
+}
+
+static void a_thread_may_have_its_own_descriptors(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, open_with_own_table, (void *)state), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, state);
+}
+
 static void output_stays_out_of_files_of_others(void **state)
 {
 	(void)state;
@@ -215,6 +241,7 @@ int main(void)
 		cmocka_unit_test(a_fifo_is_not_waited_for),
 		cmocka_unit_test(nothing_leads_out_of_a_root),
 		cmocka_unit_test(no_descriptor_is_left),
+		cmocka_unit_test(a_thread_may_have_its_own_descriptors),
 		cmocka_unit_test(output_is_for_its_owner),
 		cmocka_unit_test(output_stays_out_of_traps),
 		cmocka_unit_test(output_stays_out_of_files_of_others),
