@@ -118,6 +118,7 @@ struct sf_cursor {
 	uint8_t via;
 	struct sf_trace *trace; /* its last frame is the one to step from: a stepper may say what it
 				 * is */
+	uint32_t n_looks; /* for code of runtimes, which have a limit for the whole walk */
 };
 
 /*

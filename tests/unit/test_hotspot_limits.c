@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fake_use.h"
+#include "frozen/hotspot/step.h"
 
 #define STRUCT_STRIDE 48 /* of the entries that fake_tables.c makes */
 #define TYPE_STRIDE 40
@@ -266,6 +267,95 @@ static void test_places_that_cannot_be(void **state)
 	assert_false(attach(jvm, note, &err));
 }
 
+/* --- what a walk costs at most --- */
+
+static unsigned n_reads;
+static bool (*real_read)(const struct sf_reader *reader, void *ret, uint64_t address, size_t size);
+
+static bool count_read(const struct sf_reader *reader, void *ret, uint64_t address, size_t size)
+{
+	n_reads++;
+	return real_read(reader, ret, address, size);
+}
+
+static void count_reads(struct fake_jvm *jvm)
+{
+	real_read = jvm->memory.read;
+	jvm->memory.read = jvm->still.memory.read = count_read;
+	n_reads = 0;
+}
+
+/* From segment to segment, by small steps or by those that are just too large for what is read at once, up to the start. */
+static void test_long_ways_through_the_segment_map(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const uint32_t n = FAKE_CODE_SIZE >> jvm->hotspot.heaps[0].log2_segment;
+	struct sf_blob blob;
+
+	count_reads(jvm);
+	for (unsigned back = 1; back <= 65; back += 64) {
+		for (uint32_t i = 0; i < n; i++)
+			fake_put(jvm, jvm->segmap + i, i < back ? i : back, 1);
+		n_reads = 0;
+		sf_hotspot_blob(&jvm->hotspot, &jvm->memory, FAKE_CODE + FAKE_CODE_SIZE - 1, &blob);
+		assert_in_range(n_reads, 1, n / 60 + 4);
+	}
+	for (uint32_t i = 0; i < n; i++) /* it leads nowhere */
+		fake_put(jvm, jvm->segmap + i, 0xff, 1);
+	assert_false(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, FAKE_CODE + FAKE_CODE_SIZE - 1, &blob));
+}
+
+#define WORDS 87         /* from one frame to the next */
+#define FIRST_WORDS 85
+
+static void put_word(struct fake_jvm *jvm, unsigned word, uint64_t value)
+{
+	fake_put(jvm, FAKE_STACK + 8 * (uint64_t)word, value, 8);
+}
+
+/*
+ * Each frame's caller is found by looking, in the last of the words that may be pushed; what stands before it leads a long way
+ * through the segment map, to nothing. Two words that are popped behind the call hide what shows the caller to be right.
+ */
+static void make_guesses(struct fake_jvm *jvm, uint64_t returns)
+{
+	const uint64_t wrong = FAKE_CODE + FAKE_CODE_SIZE - 8;
+	unsigned word = FIRST_WORDS;
+
+	for (unsigned i = 0; i < FAKE_STACK_SIZE / 8; i++)
+		put_word(jvm, i, wrong);
+	put_word(jvm, 1, 0);
+	put_word(jvm, FIRST_WORDS - 1, returns);
+	for (; word + WORDS <= FAKE_STACK_SIZE / 8; word += WORDS) {
+		put_word(jvm, word + 1, returns);
+		put_word(jvm, word + 3, 0);
+		put_word(jvm, word + WORDS - 1, returns);
+	}
+}
+
+static void test_stacks_that_are_all_guesses(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	static const uint8_t around[] = { 0xe8, 0, 0, 0, 0, 0x58, 0x58 }; /* a call, and pops behind it */
+	const uint64_t code = fake_code(jvm, &(struct fake_code){
+		.name = "nmethod", .size = 128, .frame_size = 2, .frame_complete = 28, .method = method,
+		.level = 1 });
+	const uint32_t n = FAKE_CODE_SIZE >> jvm->hotspot.heaps[0].log2_segment;
+	unsigned looks;
+
+	fake_bytes(jvm, code + 59, around, sizeof(around));
+	for (uint64_t i = (code + 512 - FAKE_CODE) >> jvm->hotspot.heaps[0].log2_segment; i < n; i++)
+		fake_put(jvm, jvm->segmap + i, 1, 1);
+	make_guesses(jvm, code + 64);
+	count_reads(jvm);
+	jvm->still.regs = (struct sf_regs){ .pc = code + 64 };
+	sf_reg_set(&jvm->still.regs, 7, FAKE_STACK);
+	sf_walk(&jvm->still, &jvm->trace);
+	assert_in_range(jvm->trace.n_frames, 10, jvm->trace.capacity - 1);
+	looks = SF_HOTSPOT_LOOKS + SF_HOTSPOT_LOOKS_PER_FRAME * jvm->trace.capacity;
+	assert_in_range(n_reads, looks, 40 * looks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +364,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fields_beyond_their_limits, make, destroy),
 		cmocka_unit_test_setup_teardown(test_fields_of_another_kind, make, destroy),
 		cmocka_unit_test_setup_teardown(test_places_that_cannot_be, make, destroy),
+		cmocka_unit_test_setup_teardown(test_long_ways_through_the_segment_map, make, destroy),
+		cmocka_unit_test_setup_teardown(test_stacks_that_are_all_guesses, make, destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

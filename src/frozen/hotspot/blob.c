@@ -9,8 +9,12 @@
 
 #include "frozen/frozen.h"
 
-/* A byte of the segment map leads back by at most 254; hops of one are legal, too. */
-#define MAX_HOPS 1000
+/*
+ * A byte of the segment map leads back by at most 254; hops of one are legal, too. The map is read in pieces that are on
+ * one page: so many lead over code of 3 MB.
+ */
+#define MAP_PIECE 64
+#define MAX_PIECES 100
 #define SEGMENT_FREE 0xff
 #define MAX_BLOB_SIZE (64 << 20)
 #define MAX_FRAME_WORDS (1 << 17)
@@ -28,24 +32,42 @@ static const struct sf_hotspot_heap *find_heap(const struct sf_hotspot *hotspot,
 	return NULL;
 }
 
+/* A piece of a segment map: of the segments from `first` on. */
+struct map_piece {
+	uint64_t first;
+	uint32_t n;
+	uint8_t bytes[MAP_PIECE];
+};
+
+/* The piece that ends with this segment. */
+static bool read_piece(const struct sf_hotspot_heap *heap, const struct sf_reader *memory,
+		       uint64_t segment, struct map_piece *ret)
+{
+	const uint64_t before = (heap->segmap + segment) % MAP_PIECE;
+
+	ret->n = (uint32_t)(before < segment ? before : segment) + 1;
+	ret->first = segment - (ret->n - 1);
+	return sf_read(memory, ret->bytes, heap->segmap + ret->first, ret->n);
+}
+
 uint64_t sf_hotspot_blob_start(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			       uint64_t pc)
 {
 	const struct sf_hotspot_heap *heap = find_heap(hotspot, pc);
-	uint64_t segment;
+	uint64_t segment = heap ? (pc - heap->low) >> heap->log2_segment : 0;
+	struct map_piece piece;
 	uint8_t back;
 
-	if (!heap)
-		return 0;
-	segment = (pc - heap->low) >> heap->log2_segment;
-	for (unsigned i = 0; i < MAX_HOPS; i++) {
-		if (!sf_read(memory, &back, heap->segmap + segment, 1) || back == SEGMENT_FREE ||
-		    back > segment)
-			return 0;
-		if (back == 0)
-			return heap->low + (segment << heap->log2_segment) +
-			       hotspot->sizes[SF_HS_SIZE_BLOCK];
-		segment -= back;
+	for (unsigned i = 0; heap && i < MAX_PIECES && read_piece(heap, memory, segment, &piece); i++) {
+		while (segment >= piece.first) {
+			back = piece.bytes[segment - piece.first];
+			if (back == 0)
+				return heap->low + (segment << heap->log2_segment) +
+				       hotspot->sizes[SF_HS_SIZE_BLOCK];
+			if (back == SEGMENT_FREE || back > segment)
+				return 0;
+			segment -= back;
+		}
 	}
 	return 0;
 }

@@ -39,10 +39,23 @@ static inline struct sf_trust *sf_hotspot_trust(const struct sf_hotspot_step *st
 	return step->cursor->still->scratch[step->hotspot->runtime.slot];
 }
 
+/*
+ * A frame takes some looks for pieces of code, and some dozens where its caller is found by looking. A stack that makes
+ * it so for each of its frames is made up: then the walk ends.
+ */
+#define SF_HOTSPOT_LOOKS 1000
+#define SF_HOTSPOT_LOOKS_PER_FRAME 16
+
 /* The piece of code that holds pc. */
 static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t pc,
 				   struct sf_blob *ret)
 {
+	struct sf_cursor *cursor = step->cursor;
+	const uint32_t most = SF_HOTSPOT_LOOKS + SF_HOTSPOT_LOOKS_PER_FRAME * cursor->trace->capacity;
+
+	if (cursor->n_looks >= most)
+		return false;
+	cursor->n_looks++;
 	return sf_trust_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
 }
 

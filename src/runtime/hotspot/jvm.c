@@ -22,6 +22,7 @@
 
 /* A thread that is not in the list is looked for in a new one at most this often. */
 #define LIST_AGE_NS 100000000
+#define LIST_SHARE 20    /* listing takes at most one part in so many of the time */
 
 struct place_key {          /* no padding */
 	uint64_t token, constant, pc;
@@ -61,7 +62,7 @@ struct sf_jvm {
 	SF_VEC(struct sf_java_expected) expected;  /* the methods at places that were expected last */
 
 	struct sf_java_threads threads;
-	uint64_t listed_ns;
+	uint64_t listed_ns, list_pause_ns;
 	struct sf_java_objects objects;
 	bool has_objects;
 };
@@ -376,10 +377,13 @@ uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
 	if (thread && sf_java_thread_is(&jvm->hotspot, &jvm->memory, thread, tid))
 		return thread;
 	now_ns = sf_now_ns();
-	if (jvm->listed_ns && now_ns - jvm->listed_ns < LIST_AGE_NS)
+	if (jvm->listed_ns && now_ns - jvm->listed_ns < jvm->list_pause_ns)
 		return 0;
-	jvm->listed_ns = now_ns;
 	sf_java_threads_list(&jvm->hotspot, &jvm->memory, &jvm->threads);
+	jvm->listed_ns = sf_now_ns();
+	jvm->list_pause_ns = LIST_SHARE * (jvm->listed_ns - now_ns);
+	if (jvm->list_pause_ns < LIST_AGE_NS)
+		jvm->list_pause_ns = LIST_AGE_NS;
 	return sf_java_threads_find(&jvm->threads, tid);
 }
 
