@@ -139,6 +139,11 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 		sf_print_clean(stderr, to.path);
 		fputc('\n', stderr);
 	}
+	if (done && sf_profile_cut(profile)) {
+		fputs("stillframe: ", stderr);
+		sf_print_clean(stderr, input);
+		fprintf(stderr, " is %s\n", sf_profile_cut(profile));
+	}
 	close_destination(&to);
 	return done;
 }

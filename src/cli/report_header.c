@@ -115,10 +115,8 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	fprintf(output->file, "%.1f %% whole\n",
 		sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
 	if (!profile->complete)
-		fprintf(output->file,
-			"  %sunfinished: stillframe was killed or still writes; functions "
-			"may lack names%s\n",
-			sf_colour(output, SF_YELLOW), sf_colour(output, SF_PLAIN));
+		fprintf(output->file, "  %s%s%s\n", sf_colour(output, SF_YELLOW),
+			sf_profile_cut(profile), sf_colour(output, SF_PLAIN));
 }
 
 /* Which clock the figures are by, and how much time the other clocks have. */

@@ -2,11 +2,14 @@
 #include "recording/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/foreign_file.h"
 #include "base/output.h"
+#include "recording/one_file.h"
 
 /* What a user can do about a result code. */
 static const struct {
@@ -16,8 +19,7 @@ static const struct {
 	{ SQLITE_FULL, "Make room on that disk, or give another place with -o." },
 	{ SQLITE_BUSY, "Another program keeps it open in the middle of a query; close that one." },
 	{ SQLITE_NOTADB, "Only files that `stillframe record` wrote can be opened." },
-	{ SQLITE_READONLY_ROLLBACK, "Its writer was killed while writing: copy it together with its "
-	  "-journal file to a folder that you may write to." },
+	{ SQLITE_READONLY_DBMOVED, "Somebody has removed the file while it was being written." },
 };
 
 static const char *hint_for(int extended)
@@ -66,26 +68,12 @@ bool sf_database_fail(sqlite3 *db, struct sf_error *err)
 	return hint ? sf_fail_hint(err, "%s", hint) : false;
 }
 
-/* SQLite gives a meaning to "", ":memory:" and "file:..."; a path that starts with ./ is a path. */
-static char *plain_path(const char *path)
+bool sf_database_open(int fd, bool writer, const char *path, sqlite3 **ret, struct sf_error *err)
 {
-	char *ret;
-
-	if (path[0] == '/')
-		return strdup(path);
-	return asprintf(&ret, "./%s", path) < 0 ? NULL : ret;
-}
-
-bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_error *err)
-{
-	SF_CLEANUP(free) char *plain = plain_path(path);
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
-	int code;
+	int code = sf_one_file_open(fd, writer, path, &db);
 
-	if (!plain)
-		return sf_fail_memory(err);
-	code = sqlite3_open_v2(plain, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-	if (!db)
+	if (!db || code == SQLITE_NOMEM)
 		return sf_fail_memory(err);
 	if (code != SQLITE_OK) {
 		int error = sqlite3_system_errno(db);
@@ -96,7 +84,6 @@ bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_erro
 		errno = error;
 		return sf_fail_os(err, "cannot open %s", path);
 	}
-	sqlite3_extended_result_codes(db, 1);
 	*ret = sf_steal(&db);
 	return true;
 }
@@ -130,43 +117,62 @@ static void distrust(sqlite3 *db)
 	sqlite3_busy_timeout(db, WRITER_PATIENCE_MS);
 }
 
-static bool open_hostile(const char *path, int flags, sqlite3 **ret, struct sf_error *err)
+#define HEADER_SIZE 100
+#define READ_VERSION_OFFSET 19 /* what a reader must understand; 2: a write-ahead log */
+
+/* How many bytes the database has by its header; 0: it has none. */
+static uint64_t promised_size(const unsigned char *header)
 {
-	if (!sf_database_open(path, flags, ret, err))
-		return false;
-	distrust(*ret);
-	return sf_database_run(*ret, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
-			       "BEGIN; SELECT count(*) FROM sqlite_schema", err);
+	uint64_t page_size = (uint64_t)header[16] << 8 | header[17];
+	uint64_t pages = (uint64_t)header[28] << 24 | header[29] << 16 | header[30] << 8 | header[31];
+
+	return pages * (page_size == 1 ? 65536 : page_size);
 }
 
-/*
- * Asked by name: closing a descriptor of a file would drop the locks of a writer in this process.
- */
-static bool check_file(const char *path, struct sf_error *err)
+/* Says more than SQLite about a file that SQLite does not read. */
+static bool explain(sqlite3 *db, const char *path, struct sf_error *err)
 {
+	unsigned char header[HEADER_SIZE];
+	int fd = sf_one_file_fd(db);
 	struct stat status;
 
-	if (stat(path, &status) != 0)
+	if (pread(fd, header, sizeof(header), 0) != HEADER_SIZE || fstat(fd, &status) != 0 ||
+	    memcmp(header, "SQLite format 3", 16) != 0)
+		return false;
+	if (header[READ_VERSION_OFFSET] == 2) {
+		sf_fail(err, SF_E_INPUT, "%s uses a write-ahead log, which stillframe does not read",
+			path);
+		return sf_fail_hint(err, "If it is yours: sqlite3 FILE \"PRAGMA journal_mode = DELETE\"");
+	}
+	if ((uint64_t)status.st_size >= promised_size(header))
+		return false;
+	return sf_fail(err, SF_E_INPUT, "%s is cut short: of its %llu bytes, only %llu are there",
+		       path, (unsigned long long)promised_size(header),
+		       (unsigned long long)status.st_size);
+}
+
+/* The path is the user's own, so all its links are followed; what is there may be anybody's. */
+static bool find(const char *path, int *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
+
+	if (found < 0)
 		return sf_fail_os(err, "cannot read %s", path);
-	if (!S_ISREG(status.st_mode))
-		return sf_fail(err, SF_E_INPUT, "%s is not a recording: it is no regular file",
-			       path);
-	return true;
+	return sf_foreign_open_found(found, path, ret, err);
 }
 
 bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
+	int fd;
 
-	if (!check_file(path, err))
+	if (!find(path, &fd, err) ||
+	    !sf_database_open(fd, false, path, &db, err))
 		return false;
-	if (!open_hostile(path, SQLITE_OPEN_READONLY, &db, err)) {
-		if (!db || sqlite3_extended_errcode(db) != SQLITE_READONLY_ROLLBACK)
-			return false;
-		sqlite3_close(sf_steal(&db));
-		if (!open_hostile(path, SQLITE_OPEN_READWRITE, &db, err))
-			return false;
-	}
+	distrust(db);
+	if (!sf_database_run(db, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;"
+				 "BEGIN; SELECT count(*) FROM sqlite_schema", err))
+		return explain(db, path, err);
 	*ret = sf_steal(&db);
 	return true;
 }

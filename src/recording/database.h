@@ -17,15 +17,14 @@ SF_DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 SF_DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /*
- * Opens with SQLITE_OPEN_... flags, as a file whatever its name looks like (":memory:", "file:x").
+ * Opens a file and nothing beside it (one_file.h). Takes `fd` in any case; `path` is for messages.
  * On failure *ret stays as it was.
  */
-bool sf_database_open(const char *path, int flags, sqlite3 **ret, struct sf_error *err);
+bool sf_database_open(int fd, bool writer, const char *path, sqlite3 **ret, struct sf_error *err);
 
 /*
  * Opens a file that may be hostile, for reading, in a transaction of its own, so that one state of
- * it is seen even while it is being written. If its writer was killed in the middle
- * of a write, that is undone first, as any SQLite program would; this needs the right to write.
+ * it is seen even while it is being written. Neither the file nor anything else is changed.
  */
 bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err);
 

@@ -3,23 +3,20 @@
  * The file behind a recording that is being written.
  *
  * One writer at a time: a flock on the file says so for as long as the writer lives, and ends with
- * it however it ends. The descriptor stays open until SQLite has closed its own, because closing
- * any descriptor of a file drops all of SQLite's (POSIX) locks on it in this process.
+ * it however it ends. The folder may be one in which others can write, so no other file is ever
+ * made, read, or removed there: one_file.h.
  *
- * The journal is a rollback journal, deleted after each transaction. A write-ahead log was the
- * alternative: it is never merged when the writer is killed, so that the recording would be
- * two files from then on, and a file marked as WAL cannot be opened from a read-only place.
- * Synchronous is off: the kernel keeps what a killed process wrote, and waiting for the
+ * The journal is in memory, and a transaction reaches the file in one step: commit.h. A journal
+ * beside the file was the alternative: others can put one there, and after a kill the recording is
+ * two files. Synchronous is off: the kernel keeps what a killed process wrote, and waiting for the
  * disk would hold up the sampling. What a power failure does is in docs/recording.md.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output_file.h"
 #include "recording/database.h"
 #include "recording/schema.h"
 #include "recording/writer.h"
@@ -60,43 +57,15 @@ static bool lock(int fd, const char *path, struct sf_error *err)
 	return sf_fail_hint(err, "Give another name with -o, or stop that one first.");
 }
 
-static bool empty(int fd, const char *path, struct sf_error *err)
+static bool open_locked(const char *path, int *fd_ret, struct sf_error *err)
 {
-	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
+	SF_CLEANUP(close) int fd = -1;
 
+	if (!sf_output_file_open(path, &fd, err) || !lock(fd, path, err) ||
+	    !may_replace(fd, path, err))
+		return false;
 	if (ftruncate(fd, 0) != 0)
 		return sf_fail_os(err, "cannot empty %s", path);
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		SF_CLEANUP(free) char *beside = NULL;
-
-		if (asprintf(&beside, "%s%s", path, suffixes[i]) < 0) {
-			beside = NULL;
-			return sf_fail_memory(err);
-		}
-		if (unlink(beside) != 0 && errno != ENOENT)
-			return sf_fail_os(err, "cannot remove %s, which belongs to the old %s",
-					  beside, path);
-	}
-	return true;
-}
-
-static bool open_locked(const char *path, bool create, int *fd_ret, struct sf_error *err)
-{
-	SF_CLEANUP(close) int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK |
-					(create ? O_CREAT : 0), 0666);
-	struct stat status;
-
-	if (fd < 0)
-		return sf_fail_os(err, "cannot write %s", path);
-	if (fstat(fd, &status) != 0)
-		return sf_fail_os(err, "cannot look at %s", path);
-	if (!S_ISREG(status.st_mode))
-		return sf_fail(err, SF_E_INPUT,
-			       "%s is not a regular file: a recording has to be one", path);
-	if (!lock(fd, path, err))
-		return false;
-	if (create && (!may_replace(fd, path, err) || !empty(fd, path, err)))
-		return false;
 	*fd_ret = sf_steal_fd(&fd);
 	return true;
 }
@@ -106,8 +75,9 @@ static bool open_locked(const char *path, bool create, int *fd_ret, struct sf_er
  * written only then. The time-out is for readers, which keep a commit waiting.
  */
 static const char settings[] =
+	"PRAGMA page_size = 4096;"
 	"PRAGMA auto_vacuum = 0;"
-	"PRAGMA journal_mode = DELETE;"
+	"PRAGMA journal_mode = MEMORY;"
 	"PRAGMA synchronous = OFF;"
 	"PRAGMA cache_spill = OFF;"
 	"PRAGMA temp_store = MEMORY;"
@@ -115,11 +85,12 @@ static const char settings[] =
 
 #define READER_PATIENCE_MS 50
 
-bool sf_recording_file_open(struct sf_recording *recording, bool create, struct sf_error *err)
+bool sf_recording_file_open(struct sf_recording *recording, struct sf_error *err)
 {
-	if (!open_locked(recording->path, create, &recording->lock_fd, err))
-		return false;
-	if (!sf_database_open(recording->path, SQLITE_OPEN_READWRITE, &recording->db, err))
+	int fd = -1;
+
+	if (!open_locked(recording->path, &fd, err) ||
+	    !sf_database_open(fd, true, recording->path, &recording->db, err))
 		return false;
 	sqlite3_busy_timeout(recording->db, READER_PATIENCE_MS);
 	sqlite3_db_config(recording->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);

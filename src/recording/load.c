@@ -5,10 +5,13 @@
  * The file is hostile. SQLite is told so (no triggers, no views, nothing of the file's schema is
  * trusted, short limits), and its schema must be ours to the letter.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "recording/database.h"
 #include "recording/loader.h"
+#include "recording/one_file.h"
 #include "recording/schema.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
@@ -150,12 +153,14 @@ static void free_loader(struct sf_loader *loader)
 	sf_vec_deinit(&loader->holds);
 }
 
-static bool load(sqlite3 *db, const char *path, int version, struct sf_profile *profile,
-		 struct sf_error *err)
+static bool load(sqlite3 *db, const char *path, const struct sf_profile_namer *namer,
+		 struct sf_profile *profile, struct sf_error *err)
 {
-	struct sf_loader loader = { .path = path, .db = db, .version = version,
-				    .profile = profile };
+	struct sf_loader loader = { .path = path, .db = db, .profile = profile, .namer = namer };
 	bool done;
+
+	if (!sf_schema_check(db, path, &loader.version, err))
+		return false;
 
 	loader.strings = sf_intern_create();
 	loader.functions = sf_intern_create();
@@ -168,17 +173,33 @@ static bool load(sqlite3 *db, const char *path, int version, struct sf_profile *
 	return done;
 }
 
-bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+/* Its writer holds a flock for as long as it lives. */
+static bool has_writer(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
+bool sf_profile_load_named(const char *path, const struct sf_profile_namer *namer,
+			   struct sf_profile **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = calloc(1, sizeof(*profile));
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
-	int version;
 
 	if (!profile)
 		return sf_fail_memory(err);
-	if (!sf_database_open_hostile(path, &db, err) ||
-	    !sf_schema_check(db, path, &version, err) || !load(db, path, version, profile, err))
+	if (!sf_database_open_hostile(path, &db, err))
+		return false;
+	profile->being_written = has_writer(sf_one_file_fd(db));
+	if (!load(db, path, namer, profile, err))
 		return false;
 	*ret = sf_steal(&profile);
 	return true;
+}
+
+bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+{
+	return sf_profile_load_named(path, NULL, ret, err);
 }

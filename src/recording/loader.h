@@ -42,6 +42,7 @@ struct sf_loader {
 	sqlite3 *db;
 	int version;                 /* of the file's schema */
 	struct sf_profile *profile;
+	const struct sf_profile_namer *namer; /* NULL: what has no name gets none */
 
 	struct sf_intern *strings;   /* the profile's numbers: nothing but "" is 0 */
 	struct sf_intern *functions;

@@ -54,3 +54,12 @@ const char *sf_profile_frame_name(const struct sf_profile *profile, uint32_t fra
 		return "";
 	return sf_profile_string(profile, profile->functions[function].name);
 }
+
+const char *sf_profile_cut(const struct sf_profile *profile)
+{
+	if (profile->complete)
+		return NULL;
+	return profile->being_written
+		       ? "not finished: it is still being recorded, and gets its names at the end"
+		       : "cut short: stillframe was killed while it recorded; up to a second is missing";
+}

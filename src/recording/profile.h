@@ -108,8 +108,9 @@ struct sf_profile {
 	uint64_t start_unix_ns;   /* wall clock time of the start */
 	uint64_t duration_ns;
 	uint64_t rate_mhz, blocked_rate_mhz; /* wanted ticks per second, in thousandths */
-	bool     complete;        /* false: stillframe was killed; frames may have no names, see
-				   * sf_recording_reopen */
+	bool     complete;        /* false: stillframe was killed, or still records; frames may
+				   * have no names */
+	bool     being_written;   /* not complete, and its stillframe lives */
 
 	char   **strings;         uint32_t n_strings;
 	char    *more_strings;    /* a block of its own for those that were added later; NULL:
@@ -147,6 +148,33 @@ struct sf_filter {
  * written is seen as it was at its last write.
  */
 bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
+
+/*
+ * Names functions of a recording that was cut short: `name` is called for each module with
+ * addresses that have no name, and calls sf_late_names_put for those that it can name. Addresses
+ * are sorted, and as they must be looked up. False: no memory. The texts live during the call, and
+ * path and build_id (hex) come from the recording, whoever made it.
+ */
+struct sf_late_names;
+struct sf_recording_name; /* recording.h */
+struct sf_profile_namer {
+	bool (*name)(struct sf_late_names *names, const char *path, const char *build_id,
+		     const uint64_t *addresses, size_t n, void *arg);
+	void *arg;
+};
+
+/* The functions at addresses[index], innermost first. False: no memory. */
+bool sf_late_names_put(struct sf_late_names *names, size_t index,
+		       const struct sf_recording_name *functions, size_t n);
+/* Something about the names that the user should read; the same again is kept once. False: no memory. */
+bool sf_late_names_note(struct sf_late_names *names, const char *text);
+
+/*
+ * As sf_profile_load. A recording that is not complete and not being written is named on the way,
+ * in the profile only: the file is never changed.
+ */
+bool sf_profile_load_named(const char *path, const struct sf_profile_namer *namer,
+			   struct sf_profile **ret, struct sf_error *err);
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
 /*
@@ -163,6 +191,9 @@ bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filte
  * frame, "name [c2]", "name [inlined]", and have that kind.
  */
 bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
+
+/* Why a recording has no end, as a sentence for people; NULL: it has one. */
+const char *sf_profile_cut(const struct sf_profile *profile);
 
 /* What one sample weighs by a clock, in nanoseconds. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);

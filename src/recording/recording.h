@@ -3,9 +3,7 @@
  * Writing a recording: one SQLite file, documented in docs/recording.md.
  *
  * A writer interns what repeats (modules, addresses, stacks), collects in memory, and writes once
- * a second, so that a kill -9 loses at most the last second. Names are put in at the end (before
- * sf_recording_finish), or later when an unfinished recording is reopened.
- *
+X *
  * A write that fails (disk full) loses nothing by itself: what it held is kept in memory, and the
  * next one tries again. What is in the file stays whole. Texts may be any bytes: control
  * characters and invalid UTF-8 are replaced.
@@ -182,12 +180,5 @@ bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct
  * NULL.
  */
 void sf_recording_abandon(struct sf_recording *recording);
-
-/*
- * Reopens an unfinished recording to put names in and finish it: its modules are in
- * sf_recording_modules (without notes on what could not be read then). An error if it is
- * finished, or if its writer still lives.
- */
-bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_error *err);
 
 #endif

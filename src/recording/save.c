@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "recording/database.h"
-#include "recording/schema.h"
 #include "recording/writer.h"
 
 static const char *const statements[SF_N_STATEMENTS] = {
@@ -29,31 +28,11 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_COMMIT] = "COMMIT",
 };
 
-/*
- * An old file that is only named and finished gets no samples, labels and notes: it has no room
- * for them.
- */
-static bool is_needed(const struct sf_recording *recording, size_t statement)
-{
-	return recording->version >= 2 ||
-	       (statement != SF_SAVE_SAMPLE && statement != SF_SAVE_LABEL &&
-		statement != SF_SAVE_NOTE);
-}
-
-/* Before version 3, frame_functions had one column less; its value is given all the same. */
-static const char *text_of(const struct sf_recording *recording, size_t statement)
-{
-	if (statement == SF_SAVE_FRAME_FUNCTION && recording->version < 3)
-		return "REPLACE INTO frame_functions SELECT ?1,?2,?3,?4,?5 WHERE ?6 >= 0";
-	return statements[statement];
-}
-
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < SF_N_STATEMENTS; i++) {
-		if (is_needed(recording, i) &&
-		    !sf_database_prepare(recording->db, text_of(recording, i),
-					 &recording->statements[i], err))
+		if (!sf_database_prepare(recording->db, statements[i], &recording->statements[i],
+					 err))
 			return false;
 	}
 	return true;

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "recording/late_names.h"
 #include "recording/loader.h"
 #include "recording/writer.h"
 
@@ -50,6 +51,7 @@ static bool add_session(const struct sf_value *v, struct sf_rows *rows)
 	profile->rate_mhz = (uint64_t)v[7].number;
 	profile->blocked_rate_mhz = (uint64_t)v[8].number;
 	profile->complete = v[9].number != 0;
+	profile->being_written = profile->being_written && !profile->complete;
 	return copy_text(rows, v[1].text, &profile->command) &&
 	       copy_text(rows, v[2].text, &profile->engine) &&
 	       copy_text(rows, v[3].text, &profile->host) &&
@@ -355,11 +357,22 @@ static const struct sf_table_form forms[] = {
 		{ "up_to_ns", NUMBER, ANY_TIME }, { "count", NUMBER, 0, INT64_MAX >> 10 } } },
 };
 
+/* Once their functions are known, and before they are used. */
+static bool finish_frames(struct sf_loader *loader, struct sf_error *err)
+{
+	const struct sf_profile *profile = loader->profile;
+
+	if (loader->namer && !profile->complete && !profile->being_written &&
+	    !sf_loader_name_frames(loader, loader->namer, err))
+		return false;
+	return sf_loader_expand_frames(loader, err);
+}
+
 bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err)
 {
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		/* Stacks are expanded as they come, so frames must be known before. */
-		if (forms[i].add == add_stack && !sf_loader_expand_frames(loader, err))
+		if (forms[i].add == add_stack && !finish_frames(loader, err))
 			return false;
 		if (loader->version < forms[i].since ||
 		    (forms[i].until && loader->version > forms[i].until))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a recording that is being written: create or reopen, tick, finish or abandon. */
+/* The life of a recording that is being written: create, tick, finish or abandon. */
 #include "recording/writer.h"
 
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "recording/database.h"
+#include "recording/one_file.h"
 #include "recording/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u
 #define TEXT_COST 64                /* bytes, about, of keeping a text */
-#define MAX_TEXT 65536              /* command lines may have megabytes */
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 
 /* Closes and frees; the file stays as it is. */
@@ -22,8 +22,6 @@ static void destroy(struct sf_recording *recording)
 	for (size_t i = 0; i < SF_N_STATEMENTS; i++)
 		sqlite3_finalize(recording->statements[i]);
 	sqlite3_close(recording->db);
-	if (recording->lock_fd >= 0)
-		close(recording->lock_fd);
 	sf_intern_destroy(recording->strings);
 	sf_intern_destroy(recording->pids);
 	sf_intern_destroy(recording->module_numbers);
@@ -57,7 +55,6 @@ static struct sf_recording *make(const char *path, struct sf_error *err)
 		sf_fail_memory(err);
 		return NULL;
 	}
-	recording->lock_fd = -1;
 	recording->save_at = SF_BURST_SAMPLES;
 	recording->path = strdup(path);
 	recording->strings = sf_intern_create();
@@ -114,29 +111,11 @@ bool sf_recording_create(const char *path, const struct sf_recording_about *abou
 
 	if (!recording)
 		return false;
-	recording->version = SF_SCHEMA_VERSION;
 	recording->start_ns = recording->committed_ns = about->start_monotonic_ns;
-	if (sf_recording_file_open(recording, true, err) &&
+	if (sf_recording_file_open(recording, err) &&
 	    sf_database_run(recording->db, "BEGIN IMMEDIATE", err) &&
 	    sf_schema_create(recording->db, err) && write_about(recording, about, err) &&
 	    sf_database_run(recording->db, "COMMIT", err) && sf_recording_prepare(recording, err)) {
-		*ret = recording;
-		return true;
-	}
-	destroy(recording);
-	return false;
-}
-
-bool sf_recording_reopen(const char *path, struct sf_recording **ret, struct sf_error *err)
-{
-	struct sf_recording *recording = make(path, err);
-
-	if (!recording)
-		return false;
-	if (sf_recording_file_open(recording, false, err) &&
-	    sf_schema_check(recording->db, path, &recording->version, err) &&
-	    sf_recording_restore(recording, err) &&
-	    sf_recording_prepare(recording, err)) {
 		*ret = recording;
 		return true;
 	}
@@ -155,7 +134,7 @@ uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
 
 uint32_t sf_recording_text(struct sf_recording *recording, const char *text)
 {
-	size_t size = text ? strnlen(text, MAX_TEXT) : 0;
+	size_t size = text ? strnlen(text, SF_MAX_TEXT) : 0;
 	SF_CLEANUP(free) char *copy = NULL;
 	uint32_t number;
 	bool is_new;
@@ -194,7 +173,7 @@ bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct s
 /* Until the disk has it, a power failure may still take it. */
 static bool reach_disk(struct sf_recording *recording, struct sf_error *err)
 {
-	if (fsync(recording->lock_fd) != 0)
+	if (fsync(sf_one_file_fd(recording->db)) != 0)
 		return sf_fail_os(err, "cannot write %s to its disk", recording->path);
 	return true;
 }

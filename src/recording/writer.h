@@ -3,9 +3,9 @@
  * What is behind struct sf_recording. Private to src/recording.
  *
  * Everything is collected in memory first, and once a second written in one short burst (save.c).
- * So the file and its rollback journal are in motion for milliseconds in each second, and a
- * kill -9 at any other moment leaves one file that is whole. The same idea makes a full
- * disk harmless: a burst that fails is rolled back, and what it held waits for the next one.
+ * So the file is in motion for milliseconds in each second, and commit.h makes each burst one step
+ * for whatever kills the writer. The same idea makes a full disk harmless: a burst that fails is
+ * rolled back, and what it held waits for the next one.
  */
 #ifndef SF_RECORDING_WRITER_H
 #define SF_RECORDING_WRITER_H
@@ -120,8 +120,6 @@ struct sf_recording {
 	char *path;
 	sqlite3 *db;
 	sqlite3_stmt *statements[SF_N_STATEMENTS];
-	int lock_fd;                 /* flock: one writer at a time */
-	int version;                 /* of the file's schema: a reopened one may be old */
 
 	uint64_t start_ns;           /* CLOCK_MONOTONIC */
 	uint64_t last_ns;            /* the latest time that was mentioned, from the start */
@@ -176,8 +174,11 @@ bool sf_recording_is_below(enum sf_recording_limit limit, uint64_t used);
 bool sf_recording_has_room(struct sf_recording *recording, enum sf_recording_limit limit,
 			   uint64_t used);
 
-/* Opens (or makes, when `create`) the file for one writer, locked: file.c. */
-bool sf_recording_file_open(struct sf_recording *recording, bool create, struct sf_error *err);
+/* Makes or empties the file for one writer, locked: file.c. */
+bool sf_recording_file_open(struct sf_recording *recording, struct sf_error *err);
+
+/* Of a text, in bytes: command lines may have megabytes. */
+#define SF_MAX_TEXT 65536
 
 /* Functions at one address, at most: readers refuse more. */
 #define SF_MAX_INLINED 256
@@ -200,8 +201,5 @@ uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 /* Names those that waited and were told since; `last`: the others, too, as nobody will. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
-
-/* Reads back what a reopened recording needs: restore.c. */
-bool sf_recording_restore(struct sf_recording *recording, struct sf_error *err);
 
 #endif

@@ -183,10 +183,7 @@ bool sf_import(const char *stream, const char *output, struct sf_error *err)
 	return sf_stream_find(stream, &fd, err) && import_open(fd, stream, output, err);
 }
 
-/*
- * A folder of our own, so that SQLite's journal has room beside the file, and nobody else gets at
- * either.
- */
+/* A folder of our own, so that nobody else gets at the file. */
 static char *make_folder(struct sf_error *err)
 {
 	const char *above = getenv("TMPDIR");

@@ -3,16 +3,10 @@
 #ifndef SF_SESSION_NAMING_H
 #define SF_SESSION_NAMING_H
 
+#include "recording/profile.h"
 #include "recording/recording.h"
 #include "symbols/apart.h"
 #include "target/images.h"
-
-/*
- * Names the addresses of one module that have no names yet, from the file behind `fd`, which is or
- * was at `path`. A file that cannot be read leaves them unnamed, and is no error.
- */
-bool sf_session_name_module(struct sf_recording *recording, struct sf_apart *apart,
-			    uint32_t module, int fd, const char *path, struct sf_error *err);
 
 /*
  * Names every address that has no name yet. An image that cannot be read leaves its own unnamed.
@@ -21,8 +15,11 @@ bool sf_session_name_module(struct sf_recording *recording, struct sf_apart *apa
 bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
 			 const atomic_bool *stop, struct sf_error *err);
 
-/* Notes in the recording that names are missing, where `apart` says so. */
-bool sf_session_note_names(struct sf_recording *recording, const struct sf_apart *apart,
-			   struct sf_error *err);
+/*
+ * Names a recording that was cut short while it is loaded, from files that still are what was
+ * mapped then: those with the same build id. `apart` has the limits of all its modules together, and
+ * lives as long as the namer.
+ */
+struct sf_profile_namer sf_session_namer(struct sf_apart *apart);
 
 #endif

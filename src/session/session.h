@@ -47,9 +47,9 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 void sf_session_stop(void);
 
 /*
- * Reads a recording for a view. One whose stillframe was killed is finished first, where it can
- * be written: its addresses are named from the files that still are what was mapped then. A stream
- * file (stream/file.h) is imported on the way (session/import.h).
+ * Reads a recording for a view. One whose stillframe was killed gets names, from the files that
+ * still are what was mapped then; the file itself is never changed. A stream file (stream/file.h)
+ * is imported on the way (session/import.h).
  */
 bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 

@@ -5,6 +5,48 @@ import json
 import os
 import re
 import sqlite3
+import struct
+import tempfile
+
+PAGE, TRAILER = 4096, struct.Struct(">16sQIIQQ")
+MAGIC = b"stillframe redo\0"
+
+
+def fnv1a(data):
+    total = 0xcbf29ce484222325
+    for byte in data:
+        total = (total ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+    return total
+
+
+def redo_record(old, new):
+    """What stillframe appends to a recording before it makes the new bytes out of the old ones: docs/recording.md."""
+    pages = {at // PAGE + 1: new[at:at + PAGE] for at in range(0, len(old), PAGE) if old[at:at + PAGE] != new[at:at + PAGE]}
+    record = b"".join(pages.values()) + struct.pack(">%dI" % len(pages), *pages)
+    trailer = TRAILER.pack(MAGIC, len(new), len(pages), PAGE, fnv1a(old[:PAGE]), 0)[:-8]
+    return record + trailer + struct.pack(">Q", fnv1a(record + trailer))
+
+
+def redone(data):
+    """The bytes of a recording with what a killed stillframe left to do; None: nothing was left."""
+    if len(data) < TRAILER.size or not data[-TRAILER.size:].startswith(MAGIC):
+        return None
+    _, size, n, page, _, check = TRAILER.unpack(data[-TRAILER.size:])
+    start = len(data) - TRAILER.size - n * (page + 4)
+    if page != PAGE or start < size or fnv1a(data[start:-8]) != check:
+        return None
+    whole = bytearray(data[:size])
+    for i, number in enumerate(struct.unpack_from(">%dI" % n, data, start + n * page)):
+        whole[(number - 1) * page:number * page] = data[start + i * page:start + (i + 1) * page]
+    return bytes(whole)
+
+
+def has_begun(path):
+    """It has been written to its file once. Who dies in the midst of that first time leaves none."""
+    if not path.exists() or path.stat().st_size < PAGE:
+        return False
+    with open(path, "rb") as file:
+        return struct.unpack_from(">I", file.read(100), 28)[0] * PAGE <= path.stat().st_size
 
 
 def ticks_so_far(path):
@@ -40,9 +82,14 @@ class Recording:
     def __init__(self, path):
         assert os.path.exists(path), "no recording was written: %s" % path
         self.path = path
-        # What a killed stillframe left half-written SQLite takes back on opening; for that it must write.
-        killed = any(os.path.exists(str(path) + rest) for rest in ("-journal", "-wal"))
-        self.db = sqlite3.connect("file:%s?mode=%s" % (path, "rw" if killed else "ro"), uri=True)
+        # What a killed stillframe left half-written is put right in a copy.
+        with open(path, "rb") as file:
+            whole = redone(file.read())
+        if whole:
+            self.copy = tempfile.NamedTemporaryFile(suffix=".sfr")
+            self.copy.write(whole)
+            self.copy.flush()
+        self.db = sqlite3.connect("file:%s?mode=ro" % (self.copy.name if whole else path), uri=True)
         assert self.value("PRAGMA integrity_check") == "ok"
         self.check()
 

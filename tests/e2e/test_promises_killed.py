@@ -15,7 +15,7 @@ import pytest
 
 from conftest import LONG, need, need_root
 from processes import held_threads, until
-from recordings import Recording
+from recordings import Recording, has_begun
 
 DEATHS = 1000 if LONG else 60
 
@@ -23,11 +23,6 @@ DEATHS = 1000 if LONG else 60
 def hears_hangups():
     """Also where the tests were started with nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def has_begun(path):
-    """It has been written to its file once. Who dies in the midst of that first time leaves none."""
-    return path.exists() and path.stat().st_size > 0 and not os.path.exists(str(path) + "-journal")
 
 
 def die(stillframe, target, output, how, begun, seconds):
@@ -56,7 +51,8 @@ def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
         begun = turn % 3 != 0
         die(stillframe, t, output, how, begun, rng.uniform(0, 0.3 if begun else 0.1))
         if begun or has_begun(output):
-            # As every command opens it, journal and all; and by plain SQL.
+            # As every command opens it, and by plain SQL. Nothing lies beside it.
+            assert [path.name for path in tmp_path.glob("r%d.sfr*" % turn)] == [output.name]
             if turn % 10 == 1:
                 stillframe("report", output).ok()
             Recording(output)
@@ -83,9 +79,15 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     last = recording.value("SELECT max(time_ns) FROM samples") / 1e9
     assert last > lived - 1.5, "the last sample is of second %.2f; it lived for %.2f" % (last, lived)
     assert recording.ticks > 200 * 0.8 * last, recording.ticks
-    # It has no names yet; reading it finds them.
-    done = stillframe("report", output).ok()
-    assert "bottom" in done.out, done
+    # It has no names. Reading it finds them, and changes nothing: it stays cut short.
+    before = output.read_bytes()
+    for _ in range(2):
+        done = stillframe("report", output).ok()
+        assert "bottom" in done.out and "cut short" in done.out, done
+    done = stillframe("export", output, "--format", "collapsed", "-o", "-").ok()
+    assert "bottom" in done.out and "cut short" in done.err, done
+    assert output.read_bytes() == before
+    assert os.listdir(tmp_path) == [output.name]
 
 
 def test_terminal_closed(stillframe, target, tmp_path):

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "recording/database.h"
 #include "small_recording.h"
 
 #include <dirent.h>
@@ -117,25 +118,60 @@ void small_labelled(struct sf_recording *recording, unsigned at_ms, uint32_t thr
 		fail_msg("%s", err.text);
 }
 
-static void name_one(struct sf_recording *recording, uint64_t address)
+/* The functions at an address, and how many. They are valid until the next call. */
+static size_t names_of(uint64_t address, struct sf_recording_name ret[2])
 {
+	static char name[16];
 	unsigned function = (unsigned)(address / 0x1000);
-	char name[16];
-	struct sf_error err;
-	const struct sf_recording_name inlined[2] = {
-		{ "fn3", "fn3", "work.h", 33, true }, { "fn2", "fn2", "work.c", 22, false },
-	};
-	const struct sf_recording_name plain = { name, name, "work.c", function * 10, false,
-						 function == 7 };
 
 	assert_int_equal(address % 0x1000, 0x11);
 	snprintf(name, sizeof(name), "fn%u", function);
+	ret[0] = (struct sf_recording_name){ name, name, "work.c", function * 10, false,
+					     function == 7 };
 	if (function == 9)
-		return;
-	if (function == 3)
-		assert_true(sf_recording_names(recording, 1, address, inlined, 2, &err));
-	else
-		assert_true(sf_recording_names(recording, 1, address, &plain, 1, &err));
+		return 0;
+	if (function != 3)
+		return 1;
+	ret[0] = (struct sf_recording_name){ "fn3", "fn3", "work.h", 33, true };
+	ret[1] = (struct sf_recording_name){ "fn2", "fn2", "work.c", 22, false };
+	return 2;
+}
+
+static void name_one(struct sf_recording *recording, uint64_t address)
+{
+	struct sf_recording_name names[2];
+	size_t n = names_of(address, names);
+	struct sf_error err;
+
+	if (n)
+		assert_true(sf_recording_names(recording, 1, address, names, n, &err));
+}
+
+static bool name_late(struct sf_late_names *late, const char *path, const char *build_id,
+		      const uint64_t *addresses, size_t n, void *arg)
+{
+	(void)arg;
+	assert_string_equal(path, "/opt/app/libwork.so");
+	assert_string_equal(build_id, "abcd01");
+	for (size_t i = 0; i < n; i++) {
+		struct sf_recording_name names[2];
+		size_t n_names = names_of(addresses[i], names);
+
+		assert_true(i == 0 || addresses[i] > addresses[i - 1]);
+		assert_true(sf_late_names_put(late, i, names, n_names));
+	}
+	return true;
+}
+
+struct sf_profile *small_load_named(const char *path)
+{
+	const struct sf_profile_namer namer = { .name = name_late };
+	struct sf_profile *profile;
+	struct sf_error err = { 0 };
+
+	if (!sf_profile_load_named(path, &namer, &profile, &err))
+		fail_msg("%s", err.text);
+	return profile;
 }
 
 void small_names(struct sf_recording *recording)
@@ -181,4 +217,24 @@ int64_t small_query(const char *path, const char *sql)
 	sqlite3_finalize(statement);
 	sqlite3_close(db);
 	return ret;
+}
+
+int64_t small_read(const char *path, const char *sql)
+{
+	struct sf_error err = { 0 };
+	int64_t ret = 0;
+	sqlite3 *db;
+
+	if (!sf_database_open_hostile(path, &db, &err))
+		fail_msg("%s", err.text);
+	if (!sf_database_number(db, sql, &ret, &err))
+		fail_msg("%s", err.text);
+	sqlite3_close(db);
+	return ret;
+}
+
+void small_check(const char *path)
+{
+	assert_int_equal(small_read(path, "SELECT count(*) FROM pragma_integrity_check "
+					  "WHERE integrity_check <> 'ok'"), 0);
 }

@@ -44,7 +44,16 @@ void small_finish(struct sf_recording *recording);
 
 struct sf_profile *small_load(const char *path);
 
+/* The same; one that was cut short gets these names. */
+struct sf_profile *small_load_named(const char *path);
+
 /* The number that a query on the file yields. */
 int64_t small_query(const char *path, const char *sql);
+
+/* The same by SQLite as stillframe opens it, which reads what a killed writer left to do. */
+int64_t small_read(const char *path, const char *sql);
+
+/* Every page of the file is as SQLite wants it, read in that way. */
+void small_check(const char *path);
 
 #endif

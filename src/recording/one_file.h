@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An SQLite file system of exactly one file, which is open already.
+ *
+ * SQLite looks for files beside a database: a journal, which it rolls back and which may name
+ * another file to be deleted; a write-ahead log and its index. Whoever may write to the folder can
+ * put them there. Here they do not exist: nothing but the one descriptor is ever opened, read,
+ * written, or removed, and the path serves for messages only.
+ *
+ * A reader never writes. A writer's transactions are done in one step (commit.h), which SQLite's
+ * journal, in memory, does not give them. What a killed writer left in between is put right while
+ * it is read (redo.h). Other SQLite programs are kept away by SQLite's own locks (file_lock.h).
+ *
+ * Private to src/recording.
+ */
+#ifndef SF_RECORDING_ONE_FILE_H
+#define SF_RECORDING_ONE_FILE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+/*
+ * Opens a database; takes `fd` in any case, and sqlite3_close closes it. Temporary tables must be in
+ * memory (PRAGMA temp_store), a writer's journal too. As sqlite3_open_v2, *ret is to be closed
+ * even after a failure.
+ */
+int sf_one_file_open(int fd, bool writer, const char *path, sqlite3 **ret);
+
+/* The database's descriptor; -1 if it was never opened. */
+int sf_one_file_fd(sqlite3 *db);
+
+#endif
