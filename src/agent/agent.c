@@ -20,9 +20,9 @@
 #include "agent/fork_lock.h"
 #include "agent/keeper.h"
 #include "agent/control.h"
-#include "agent/java/jvm_tool.h"
 #include "agent/memory.h"
 #include "agent/output.h"
+#include "agent/runtimes.h"
 #include "agent/sampler.h"
 #include "agent/signals.h"
 #include "agent/threads.h"
@@ -142,7 +142,7 @@ static bool start_threads(struct sf_error *err)
 static void free_all(void)
 {
 	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
-	sf_jvm_tool_end();
+	sf_agent_runtimes_end();
 	sf_agent_signal_remove();
 	sf_agent_leave_outbox();
 	sf_agent_threads_destroy(agent.threads);
@@ -185,7 +185,9 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	if (options->first && sf_output_is_own(output))
 		agent.options.again = true;
 	channel = sf_own_fd_of(with_channel);
-	ok = sf_filter_check(SF_FILTER_SAMPLING, err) && prepare_inside(err) && sf_jvm_tool_begin(&agent.options, err) && make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
+	ok = sf_filter_check(SF_FILTER_SAMPLING, err) && prepare_inside(err) &&
+	     sf_agent_runtimes_begin(&agent.options, err) &&
+	     make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
 	/* If nobody is there any more the keeper will notice. */
 	if (ok && channel.fd >= 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper's own state, for keeper.c (its thread), keep_map.c (code maps, images, tables),
- * keep_java.c (a Java virtual machine) and keep_out.c (the outbox and the stream's file). Only the
+ * keep_runtimes.c (runtimes) and keep_out.c (the outbox and the stream's file). Only the
  * keeper's thread touches it, but for sf_keep_start() before that thread runs, sf_keep_stop() after
  * it has ended, and the words that others wait on. The channel and the file are open in the
  * keeper's own table of descriptors alone, where it could get one: what it opens takes no number
@@ -16,7 +16,7 @@
 #include "agent/agent.h"
 #include "base/vec.h"
 #include "os/own_fd.h"
-#include "runtime/hotspot/finder.h"
+#include "runtime/runtimes.h"
 #include "stream/file.h"
 #include "target/process.h"
 #include "unwind/cache.h"
@@ -35,22 +35,22 @@ struct sf_kept_miss {
 	struct sf_cache_key key;
 };
 
-#define SF_KEPT_JAVA_NAME 256
+#define SF_KEPT_RUNTIME_NAME 256
 
 /* What was told of a thread, by its seat. */
-struct sf_kept_java_thread {
+struct sf_kept_runtime_thread {
 	uint32_t serial;          /* of whom the rest is told */
 	uint32_t n_looks;         /* at it, the last one at looked_ns */
 	uint64_t looked_ns;
-	char name[SF_KEPT_JAVA_NAME];
+	char name[SF_KEPT_RUNTIME_NAME];
 };
 
-struct telling;                   /* keep_java.c's: a record under way */
+struct telling;                   /* keep_runtimes.c's: a record under way */
 
-struct sf_keep_java {
-	struct sf_jvm_finder finder;
+struct sf_keep_runtimes {
+	struct sf_runtimes all;
 	struct telling *telling;
-	struct sf_kept_java_thread *threads; /* SF_SEATS; 4 MB, of which what is used is touched */
+	struct sf_kept_runtime_thread *threads; /* SF_SEATS; 4 MB, of which what is used is touched */
 	uint16_t *seats;          /* room for SF_SEATS: those that were taken when so many had been */
 	uint32_t n_seats, n_seated;
 	uint64_t next_look_ns;    /* at them */
@@ -84,8 +84,8 @@ struct sf_keep {
 	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
 	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
 
-	/* keep_java.c */
-	struct sf_keep_java java;
+	/* keep_runtimes.c */
+	struct sf_keep_runtimes runtimes;
 
 	/* keep_out.c */
 	struct sf_stream_file *file;
@@ -108,18 +108,18 @@ void sf_keep_maps_deinit(struct sf_keep *keep);
  */
 uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
 
-/* --- keep_java.c --- */
+/* --- keep_runtimes.c --- */
 
 /* Attaches to a virtual machine if it is time: with the next map its frames are known. */
-void sf_keep_java_look(struct sf_keep *keep);
+void sf_keep_runtimes_look(struct sf_keep *keep);
 /*
  * Describes the places that are wanted, looks for new threads and names now and then. True: so many were wanted that
  * the next should not wait long.
  */
-bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns);
+bool sf_keep_runtimes_turn(struct sf_keep *keep, uint64_t now_ns);
 /* Tells what is still to be told. Nothing walks any more. */
-void sf_keep_java_end(struct sf_keep *keep);
-void sf_keep_java_deinit(struct sf_keep *keep);
+void sf_keep_runtimes_end(struct sf_keep *keep);
+void sf_keep_runtimes_deinit(struct sf_keep *keep);
 
 /* --- keep_out.c --- */
 

@@ -316,7 +316,7 @@ uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns)
 		try_missing(keep, now_ns);
 	if (now_ns >= due_ns(keep, now_ns))
 		renew_now(keep);
-	sf_keep_java_look(keep);
+	sf_keep_runtimes_look(keep);
 	if (keep->retired.n)
 		free_retired(keep);
 	say_whether_complete(keep);
@@ -336,7 +336,7 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err)
 	ok = renew(keep, err);
 	/* A virtual machine that runs already is in the map before the first sample. */
 	if (ok)
-		sf_keep_java_look(keep);
+		sf_keep_runtimes_look(keep);
 	if (ok && keep->urgent)
 		ok = renew(keep, err);
 	keep->renew = keep->urgent = false;
@@ -353,7 +353,7 @@ void sf_keep_maps_deinit(struct sf_keep *keep)
 	atomic_store(&sf_inside.map, NULL);
 	for (size_t i = 0; i < keep->retired.n; i++)
 		free(keep->retired.items[i].map);
-	sf_keep_java_deinit(keep);
+	sf_keep_runtimes_deinit(keep);
 	sf_vec_deinit(&keep->retired);
 	sf_vec_deinit(&keep->missing);
 	sf_process_deinit(&keep->process);

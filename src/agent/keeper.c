@@ -16,7 +16,7 @@
 #include "stream/control.h"
 
 #define TURN_NS 200000000u           /* between two looks at the channel, if nobody rings */
-#define JAVA_TURN_NS 100000000u      /* ... and at places in Java to describe */
+#define PLACES_TURN_NS 100000000u      /* ... and at places in the code of runtimes to describe */
 #define SHORT_TURN_NS 10000000u      /* while much happens */
 #define YOUNG_NS 1000000000u
 #define SIGNAL_CHECK_NS 100000000u
@@ -55,7 +55,7 @@ static bool is_over(struct sf_keep *keep, uint64_t now_ns)
 static uint64_t until_ns(const struct sf_keep *keep, uint64_t now_ns, bool busy, uint64_t want_ns)
 {
 	const uint64_t soon_ns = now_ns + SHORT_TURN_NS;
-	const uint64_t late_ns = now_ns + (keep->java.finder.jvm ? JAVA_TURN_NS : TURN_NS);
+	const uint64_t late_ns = now_ns + (sf_runtimes_any(&keep->runtimes.all) ? PLACES_TURN_NS : TURN_NS);
 	const uint64_t duration_ns = keep->agent->options.duration_ns;
 
 	if (duration_ns && want_ns > keep->started_ns + duration_ns)
@@ -76,7 +76,7 @@ static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
 	if (atomic_exchange(&keep->flushed, asked) != asked)
 		sf_raw_futex_wake(&keep->flushed, INT_MAX);
 	want_ns = sf_keep_maps_turn(keep, now_ns);
-	busy = sf_keep_java_turn(keep, now_ns) || keep->urgent ||
+	busy = sf_keep_runtimes_turn(keep, now_ns) || keep->urgent ||
 	       now_ns - keep->started_ns < YOUNG_NS;
 	if (now_ns - keep->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		keep->signal_checked_ns = now_ns;
@@ -88,7 +88,7 @@ static uint64_t turn(struct sf_keep *keep, uint64_t now_ns)
 /* The last that the thread does: nothing is sampled any more. */
 static void finish(struct sf_keep *keep)
 {
-	sf_keep_java_end(keep);
+	sf_keep_runtimes_end(keep);
 	keep->ended = sf_keep_out_end(keep, keep->agent_cpu_ns);
 	if (keep->owns_channel && sf_own_fd_is_ours(&keep->channel))
 		sf_control_send(keep->channel.fd, SF_CONTROL_DONE, keep->agent->why, -1, NULL);

@@ -14,7 +14,7 @@
 
 #include "os/clock.h"
 #include "os/process.h"
-#include "runtime/hotspot/load.h"
+#include "runtime/runtimes.h"
 
 #define DRAIN_MS 20          /* between two looks, ... */
 #define CROWDED_MS 5         /* ... and while outboxes fill faster */
@@ -38,15 +38,18 @@ static int call(int32_t pid, struct sf_error *err)
 
 static bool check(int32_t pid, struct sf_error *err)
 {
+	const struct sf_runtime_driver *loader;
 	char library[4096];
 	int channel;
 
 	if (!pid)
 		return sf_signal_library(library, sizeof(library), err);
 	channel = call(pid, err);
-	if (channel < 0)
-		return sf_hotspot_is_in(pid) && sf_signal_library(library, sizeof(library), err) &&
-		       sf_hotspot_loadable(pid, err);
+	if (channel < 0) {
+		loader = sf_runtimes_loader(pid);
+		return loader && sf_signal_library(library, sizeof(library), err) &&
+		       loader->is_loadable(pid, err);
+	}
 	close(channel);
 	return true;
 }
@@ -325,14 +328,15 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 	return fine;
 }
 
-/* A Java virtual machine takes the agent in while it runs. There it stays, and is called the next time. */
-static int load_and_call(struct sf_capture *capture, struct sf_error *err)
+/* A runtime may load the agent while it runs. There it stays, and is called the next time. */
+static int load_and_call(struct sf_capture *capture, const struct sf_runtime_driver *loader,
+			 struct sf_error *err)
 {
 	int32_t pid = capture->options.pid;
 	char library[4096];
 
 	if (!sf_signal_library(library, sizeof(library), err) ||
-	    !sf_hotspot_load(pid, library, "listen", err))
+	    !loader->load(pid, library, "listen", err))
 		return -1;
 	if (!sf_signal_tell(capture,
 			    "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
@@ -344,9 +348,11 @@ static int load_and_call(struct sf_capture *capture, struct sf_error *err)
 static bool call_first(struct sf_capture *capture, struct sf_error *err)
 {
 	int channel = call(capture->options.pid, err);
+	const struct sf_runtime_driver *loader =
+		channel < 0 ? sf_runtimes_loader(capture->options.pid) : NULL;
 
-	if (channel < 0 && sf_hotspot_is_in(capture->options.pid))
-		channel = load_and_call(capture, err);
+	if (loader)
+		channel = load_and_call(capture, loader, err);
 	capture->start_ns = capture->alone_ns = sf_now_ns();
 	return channel >= 0 && sf_signal_agent_add(capture, channel, capture->options.pid,
 						   capture->start_ns, err);

@@ -178,6 +178,6 @@ static int run(int argc, char **argv)
 		printf("for pid %d:\n", given.pid);
 	check_engines(&output, given.pid);
 	if (given.pid)
-		sf_doctor_java(&output, given.pid);
+		sf_doctor_runtimes(&output, given.pid);
 	return SF_EXIT_OK;
 }

@@ -12,7 +12,7 @@
 void sf_doctor_finding(const struct sf_output *output, bool fine, const char *what,
 		       const char *advice);
 
-/* What can be shown of Java in a process; nothing where there is none. */
-void sf_doctor_java(const struct sf_output *output, int32_t pid);
+/* What can be shown of the runtimes in a process; nothing where there is none. */
+void sf_doctor_runtimes(const struct sf_output *output, int32_t pid);
 
 #endif

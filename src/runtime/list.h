@@ -8,12 +8,15 @@
 
 #include "frozen/runtime.h"
 
-/* X(NAME) */
-#define SF_RUNTIMES(X) X(HOTSPOT)
+/*
+ * X(NAME, driver, agent's part): a struct sf_runtime_driver (runtime.h), and a struct sf_agent_runtime
+ * (agent/runtimes.h; sf_agent_no_part: none). At the foot: the slots are in no file, but tests name them.
+ */
+#define SF_RUNTIMES(X) X(HOTSPOT, sf_hotspot_driver, sf_agent_java)
 
 /* The slot of each runtime: sf_runtime.slot. */
 enum sf_runtime_slot {
-#define X(name) SF_RUNTIME_##name,
+#define X(name, driver, agent) SF_RUNTIME_##name,
 	SF_RUNTIMES(X)
 #undef X
 	SF_N_RUNTIMES

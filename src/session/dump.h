@@ -53,7 +53,7 @@ struct sf_dump {
 	SF_VEC(uint32_t) paths;           /* strings: of the images, to be shown */
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;
-	const char *note;                 /* what to say of its Java virtual machine, or NULL; the
+	const char *note;                 /* what to say of its runtimes, or NULL; the
 					   * walker's */
 	uint64_t looking_ns;              /* from the first look at a thread to the last */
 	uint64_t longest_hold_ns;

@@ -19,7 +19,7 @@ struct place {
 
 struct naming {
 	struct sf_dump *dump;
-	struct sf_java *java;       /* NULL: none */
+	struct sf_process_runtimes *runtimes; /* NULL: none */
 	SF_VEC(struct place) places;
 	SF_VEC(struct sf_dump_frame) functions;
 	struct place *of_image;     /* the first place of the image that is being resolved */
@@ -152,12 +152,13 @@ static bool expand_native(const struct naming *naming, struct sf_dump_thread *th
 	return true;
 }
 
-static bool expand_java(const struct naming *naming, struct sf_dump_thread *thread,
+static bool expand_managed(const struct naming *naming, struct sf_dump_thread *thread,
 			const struct sf_frame *frame)
 {
-	const struct sf_java_function *functions;
-	size_t n = sf_jvm_functions(naming->java->jvm, sf_jvm_place(naming->java->jvm, frame),
-				    &functions);
+	const struct sf_runtime_function *functions;
+	struct sf_runtimes *runtimes = &naming->runtimes->all;
+	size_t n = sf_runtimes_functions(runtimes, frame, sf_runtimes_place(runtimes, frame),
+					 &functions);
 
 	for (size_t i = 0; i < n; i++) {
 		struct sf_dump_frame named = {
@@ -179,19 +180,20 @@ static bool expand(const struct naming *naming, struct sf_dump_thread *thread)
 	for (size_t i = 0; i < thread->trace.n; i++) {
 		const struct sf_frame *frame = &thread->trace.items[i];
 
-		if (!(is_native(frame) || !naming->java ? expand_native(naming, thread, frame)
-							: expand_java(naming, thread, frame)))
+		if (!(is_native(frame) || !naming->runtimes ? expand_native(naming, thread, frame)
+							    : expand_managed(naming, thread, frame)))
 			return false;
 	}
 	return true;
 }
 
-/* The system keeps 15 bytes of a thread's name; the virtual machine has all of it. */
+/* The system keeps 15 bytes of a thread's name; a runtime has all of it. */
 static void name_thread(const struct naming *naming, struct sf_dump_thread *thread)
 {
 	char name[SF_DUMP_NAME];
 
-	if (sf_java_name(naming->java, naming->dump->pid, thread->tid, name, sizeof(name)))
+	if (sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->tid, name,
+				     sizeof(name)))
 		memcpy(thread->name, name, sizeof(name));
 }
 
@@ -209,11 +211,12 @@ static bool take_paths(struct sf_dump *dump)
 
 bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 {
-	struct naming naming = { .dump = dump, .java = sf_walker_java(&dump->walker, dump->pid),
+	struct naming naming = { .dump = dump,
+				 .runtimes = sf_walker_runtimes(&dump->walker, dump->pid),
 				 .apart = sf_apart_begin(NULL) };
 	bool fine = take_paths(dump) && collect(&naming);
 
-	for (size_t i = 0; naming.java && i < dump->threads.n; i++)
+	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
 		name_thread(&naming, &dump->threads.items[i]);
 
 	if (fine)

@@ -6,7 +6,7 @@
 
 #include "base/output.h"
 #include "os/process.h"
-#include "session/keep_java.h"
+#include "session/keep_places.h"
 
 #define FLUSH_NS 500000000
 
@@ -108,7 +108,7 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 	thread = find_thread(keeper, serial);
 	thread->pid = pid;
 	thread->tid = tid;
-	if (thread->number && thread->java_named)
+	if (thread->number && thread->runtime_named)
 		return true; /* the system's name is this one, cut, or will be asked for again */
 	if (thread->number)
 		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
@@ -233,7 +233,7 @@ static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *e
 	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
-/* What is to be said of a process's Java virtual machine, once. */
+/* What is to be said of a process's runtimes, once. */
 static bool tell_news(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
 {
 	const char *news = sf_walker_news(&keeper->walker, pid);
@@ -251,8 +251,8 @@ static bool keep_walked(struct sf_keeper *keeper, struct sf_kept_thread *thread,
 
 	if (!match_outer(keeper, thread))
 		return sf_fail_memory(err);
-	return sf_keep_java_places(&keeper->walker, keeper->recording, still->pid,
-				   trace->n_frames - outer->n_same, err) &&
+	return sf_keep_places(&keeper->walker, keeper->recording, still->pid,
+			      trace->n_frames - outer->n_same, err) &&
 	       keep(keeper, thread, still, weight, 0, err);
 }
 

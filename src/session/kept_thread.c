@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/kept_thread.h"
 
-#include "session/keep_java.h"
+#include "session/keep_places.h"
 
 #define RENAME_NS 1000000000
 
@@ -48,13 +48,13 @@ bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *re
 bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
-	char name[SF_KEEP_JAVA_NAME];
+	char name[SF_KEEP_NAME];
 
 	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
 		return true;
 	thread->named_ns = now_ns;
-	if (!sf_keep_java_name(walker, thread->pid, thread->tid, name))
+	if (!sf_keep_thread_name(walker, thread->pid, thread->tid, name))
 		return true;
-	thread->java_named = true;
+	thread->runtime_named = true;
 	return sf_recording_thread_name(recording, thread->number, name, err);
 }

@@ -21,7 +21,7 @@ struct sf_kept_thread {
 					     * written */
 	bool has_last;
 	int32_t pid, tid;
-	bool java_named;                    /* the virtual machine's name for it is in the
+	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
 	struct sf_earlier earlier;
@@ -43,7 +43,7 @@ void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
 bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *recording,
 			  struct sf_error *err);
 
-/* The name that a virtual machine has for it, where there is one; asked for once a second. */
+/* The name that a runtime has for it, where there is one; asked for once a second. */
 bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 

@@ -8,7 +8,6 @@
 #include "os/clock.h"
 #include "os/syscalls.h"
 #include "os/task.h"
-#include "runtime/list.h"
 #include "session/loader.h"
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
@@ -34,20 +33,20 @@ void sf_walker_deinit(struct sf_walker *walker)
 {
 	for (size_t i = 0; i < walker->processes.n; i++) {
 		sf_process_deinit(&walker->processes.items[i]);
-		sf_java_deinit(&walker->java.items[i]);
+		sf_process_runtimes_deinit(&walker->runtimes.items[i]);
 	}
 	sf_vec_deinit(&walker->processes);
-	sf_vec_deinit(&walker->java);
+	sf_vec_deinit(&walker->runtimes);
 	sf_intern_destroy(walker->pids);
 	sf_images_destroy(walker->images);
 	free(walker->trace.frames);
 	*walker = (struct sf_walker){ 0 };
 }
 
-/* A process, and the virtual machine that may be in it. */
+/* A process, and the runtimes in it. */
 struct walked {
 	struct sf_process *process;
-	struct sf_java *java;
+	struct sf_process_runtimes *runtimes;
 };
 
 static bool find_process(struct sf_walker *walker, int32_t pid, struct walked *ret)
@@ -58,15 +57,15 @@ static bool find_process(struct sf_walker *walker, int32_t pid, struct walked *r
 	if (!number)
 		return false;
 	if (number > walker->processes.n) {
-		if (!sf_vec_reserve(&walker->java, 1))
+		if (!sf_vec_reserve(&walker->runtimes, 1))
 			return false;
 		sf_process_init(&process, pid);
 		if (!sf_vec_push(&walker->processes, process))
 			return false;
-		walker->java.items[walker->java.n++] = (struct sf_java){ 0 };
+		walker->runtimes.items[walker->runtimes.n++] = (struct sf_process_runtimes){ 0 };
 	}
 	ret->process = &walker->processes.items[number - 1];
-	ret->java = &walker->java.items[number - 1];
+	ret->runtimes = &walker->runtimes.items[number - 1];
 	return true;
 }
 
@@ -77,7 +76,7 @@ bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *er
 	if (!find_process(walker, pid, &walked))
 		return sf_fail_memory(err);
 	sf_process_deinit(walked.process);
-	sf_java_deinit(walked.java);
+	sf_process_runtimes_deinit(walked.runtimes);
 	sf_process_init(walked.process, pid);
 	return true;
 }
@@ -90,7 +89,7 @@ bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *e
 		return sf_fail_memory(err);
 	if (!sf_process_refresh(walked.process, walker->images, err))
 		return false;
-	sf_java_look(walked.java, walked.process, walker->images);
+	sf_process_runtimes_look(walked.runtimes, walked.process, walker->images);
 	return true;
 }
 
@@ -105,7 +104,7 @@ static bool may_be_stale(const struct sf_trace *trace)
 }
 
 /*
- * What a virtual machine knows of its thread is of this moment, the stack of the one in which it
+ * What a runtime has recorded of its thread is of this moment, the stack of the one in which it
  * was taken: the two belong together only if the thread has slept throughout.
  */
 static bool slept_on(const struct sf_still *still)
@@ -115,14 +114,14 @@ static bool slept_on(const struct sf_still *still)
 }
 
 /*
- * Again, with what the virtual machine knows of its thread. That costs some reads, and is rarely
+ * Again, with the thread's handles in its runtimes. That costs some reads, and is rarely
  * needed.
  */
-static void walk_as_known(struct sf_walker *walker, struct sf_java *java, struct sf_still *still)
+static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *runtimes,
+			  struct sf_still *still)
 {
 	walker->lacks_registers = walker->trace.end == SF_END_REGISTER;
-	still->handles[SF_RUNTIME_HOTSPOT] = sf_java_thread(java, still->pid, still->tid);
-	if (!still->handles[SF_RUNTIME_HOTSPOT])
+	if (!sf_process_runtimes_handles(runtimes, still->pid, still->tid, still->handles))
 		return;
 	sf_walk(still, &walker->trace);
 	if (slept_on(still))
@@ -146,35 +145,36 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
 		return SF_END_EMPTY;
-	sf_java_look(walked.java, process, walker->images);
-	sf_java_renew(walked.java);
+	sf_process_runtimes_look(walked.runtimes, process, walker->images);
+	sf_process_runtimes_renew(walked.runtimes);
 	still->arch = process->arch;
 	still->map = process->map;
 	memset(still->handles, 0, sizeof(still->handles));
 	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
 	    sf_process_refresh_stale(process, walker->images)) {
-		sf_java_look(walked.java, process, walker->images);
+		sf_process_runtimes_look(walked.runtimes, process, walker->images);
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}
-	if (walked.java->jvm && walker->trace.end != SF_END_ROOT &&
+	if (sf_runtimes_any(&walked.runtimes->all) && walker->trace.end != SF_END_ROOT &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
-		walk_as_known(walker, walked.java, still);
+		walk_as_known(walker, walked.runtimes, still);
 	return walker->trace.end;
 }
 
-struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid)
+struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid)
 {
 	struct walked walked;
 
-	return find_process(walker, pid, &walked) && walked.java->jvm ? walked.java : NULL;
+	return find_process(walker, pid, &walked) && sf_runtimes_any(&walked.runtimes->all) ?
+		walked.runtimes : NULL;
 }
 
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
 {
 	struct walked walked;
 
-	return find_process(walker, pid, &walked) ? sf_jvm_finder_news(&walked.java->finder) : NULL;
+	return find_process(walker, pid, &walked) ? sf_runtimes_news(&walked.runtimes->all) : NULL;
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

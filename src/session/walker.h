@@ -9,7 +9,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "frozen/walk.h"
-#include "session/java.h"
+#include "session/process_runtimes.h"
 #include "target/images.h"
 #include "target/process.h"
 
@@ -17,7 +17,7 @@ struct sf_walker {
 	struct sf_images *images;
 	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
 	SF_VEC(struct sf_process) processes;
-	SF_VEC(struct sf_java) java;             /* beside them */
+	SF_VEC(struct sf_process_runtimes) runtimes; /* beside them */
 	struct sf_trace trace;                   /* the last walk's */
 	bool lacks_registers;                    /* the last walk needed registers that only the thread
 						  * knows, and went on without some frames */
@@ -35,11 +35,11 @@ bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *e
 /* Walks into walker->trace, which is valid until the next walk. */
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
 
-/* The Java virtual machine of a process; NULL when it has none that can be walked. */
-struct sf_java *sf_walker_java(struct sf_walker *walker, int32_t pid);
+/* The runtimes of a process; NULL when it has none that can be walked. */
+struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid);
 
 /*
- * What the user should read about the virtual machine of a process: why its frames are not shown,
+ * What the user should read about the runtimes of a process: why its frames are not shown,
  * what is missing. Once: NULL when there is nothing (new) to say.
  */
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid);

@@ -15,7 +15,7 @@
 #include "os/task.h"
 #include "session/walker.h"
 
-#define JAVA_THREAD 0x1234
+#define HANDLE 0x1234
 #define PID 77
 
 static struct sf_walker walker;
@@ -24,8 +24,10 @@ static uint64_t switches_now;
 
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace);
 bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
-void __wrap_sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images);
-uint64_t __wrap_sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid);
+void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
+				     struct sf_images *images);
+bool __wrap_sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+					uint64_t ret[SF_MAX_RUNTIMES]);
 uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid);
 
 enum sf_end __wrap_sf_walk(const struct sf_still *still, struct sf_trace *trace)
@@ -46,20 +48,21 @@ bool __wrap_sf_process_refresh_stale(struct sf_process *process, struct sf_image
 	return false;
 }
 
-void __wrap_sf_java_look(struct sf_java *java, struct sf_process *process, struct sf_images *images)
+void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
+				     struct sf_images *images)
 {
-	static int machine;
-
 	(void)process, (void)images;
-	java->jvm = (struct sf_jvm *)(void *)&machine;
+	runtimes->all.attached[0] = true;
 }
 
-uint64_t __wrap_sf_java_thread(struct sf_java *java, int32_t pid, int32_t tid)
+bool __wrap_sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+					uint64_t ret[SF_MAX_RUNTIMES])
 {
-	(void)java;
+	(void)runtimes;
 	assert_int_equal(pid, PID);
 	assert_int_equal(tid, PID + 1);
-	return JAVA_THREAD;
+	ret[0] = HANDLE;
+	return true;
 }
 
 uint64_t __wrap_sf_task_switches(int32_t pid, int32_t tid)
@@ -98,7 +101,7 @@ static void assert_known(struct sf_still *still)
 {
 	assert_int_equal(sf_walker_walk(&walker, still), SF_END_ROOT);
 	assert_int_equal(walker.trace.n_frames, 3);
-	assert_int_equal(still->handles[0], JAVA_THREAD);
+	assert_int_equal(still->handles[0], HANDLE);
 	assert_int_equal(n_walks, 2);
 	assert_true(walker.lacks_registers);
 }

@@ -58,7 +58,7 @@ struct sf_jvm {
 	SF_VEC(struct place) places;       /* by number of the key - 1; the same below */
 	SF_VEC(struct method) methods;
 	SF_VEC(struct function) functions;
-	SF_VEC(struct sf_java_function) described; /* the last answer */
+	SF_VEC(struct sf_runtime_function) described; /* the last answer */
 	SF_VEC(struct sf_java_expected) expected;  /* the methods at places that were expected last */
 
 	struct sf_java_threads threads;
@@ -344,7 +344,7 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
 			       jvm->expected.n, is_named, jvm);
 }
 
-size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_java_function **ret)
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_runtime_function **ret)
 {
 	const struct place *place;
 
@@ -357,7 +357,7 @@ size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_jav
 	for (uint32_t i = 0; i < place->n; i++) {
 		const struct function *function = &jvm->functions.items[place->first + i];
 
-		jvm->described.items[jvm->described.n++] = (struct sf_java_function){
+		jvm->described.items[jvm->described.n++] = (struct sf_runtime_function){
 			.name = text_of(jvm, function->name),
 			.linkage = text_of(jvm, function->linkage),
 			.file = text_of(jvm, function->file),

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "frozen/hotspot/hotspot.h"
 #include "frozen/walk.h"
-#include "runtime/hotspot/ahead.h"
+#include "runtime/runtime.h"
 
 struct sf_jvm;
 
@@ -45,14 +45,6 @@ const char *sf_jvm_note(const struct sf_jvm *jvm);
  */
 void sf_jvm_lend_code(struct sf_jvm *jvm);
 
-/* One Java method at one place; inlined ones come before the one that they are in. */
-struct sf_java_function {
-	const char *name, *linkage, *file; /* live as long as the jvm; "" where nothing is known */
-	uint32_t line;                     /* 0: unknown */
-	bool inlined;
-	bool approximate;                  /* what is inlined at this place is not known exactly */
-};
-
 /*
  * The place of a managed frame (sf_kind_is_managed), from 1: the same again for the same code.
  * What is there is read when it comes for the first time. 0: no memory.
@@ -70,7 +62,7 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
  * The functions at a place, innermost first, valid until the next call; 0 only when memory ran
  * out.
  */
-size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_java_function **ret);
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_runtime_function **ret);
 
 /* The JavaThread of a thread, 0 if it has none. `tid` as its own pid namespace numbers it. */
 uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid);

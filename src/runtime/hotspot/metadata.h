@@ -6,7 +6,7 @@
 #define SF_RUNTIME_HOTSPOT_METADATA_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "runtime/hotspot/ahead.h"
+#include "runtime/ahead.h"
 
 struct sf_java_method {
 	char name[1024];       /* "java.util.HashMap.put(Object, Object)" */

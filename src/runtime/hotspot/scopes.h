@@ -8,7 +8,7 @@
 
 #include "frozen/hotspot/hotspot.h"
 #include "frozen/walk.h"
-#include "runtime/hotspot/ahead.h"
+#include "runtime/ahead.h"
 
 #define SF_JAVA_MAX_INLINED 128
 

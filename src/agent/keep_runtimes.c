@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Java virtual machine of this process: attached to when it has started, published with the
- * code map, its places described, its threads named. Its memory is read through the kernel as from
- * outside; nothing of it is called.
+ * The runtimes of this process: attached to when they have started, published with the code map, their
+ * places described, their threads named. Their memory is read through the kernel as from outside; nothing
+ * of them is called.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include "frozen/inside.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
-#include "runtime/list.h"
 #include "stream/record.h"
 
 #define MAX_TEXT 4000          /* bytes of a name in a record */
@@ -40,8 +39,8 @@ static void tell_note(struct sf_keep *keep, const char *text)
 
 /* A record under way: the texts go behind the functions. And what it is made from. */
 struct telling {
-	const struct sf_hotspot *hotspot; /* NULL: not yet attached to */
-	struct sf_self_lines lines; /* of the machine's memory, as it was just now */
+	const struct sf_process *process; /* whose runtimes are read */
+	struct sf_self_lines lines; /* of their memory, as it was just now */
 	struct sf_fetch fetch;      /* of all that is wanted */
 	struct sf_place_wanted wanted[PLACES_AT_ONCE];
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
@@ -49,12 +48,27 @@ struct telling {
 	char text[SF_STREAM_MAX_RECORD / 2];
 };
 
+/* Whether these bytes can be loaded, and need not be read by the kernel. */
+static bool loads(const struct telling *telling, uint64_t addr, size_t size)
+{
+	for (size_t i = 0; i < telling->process->n_runtimes; i++) {
+		const struct sf_runtime *runtime = telling->process->runtimes[i];
+
+		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
+			return true;
+	}
+	return false;
+}
+
 static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	struct telling *telling = reader->arg;
 
-	return (telling->hotspot && sf_hotspot_copy(telling->hotspot, ret, addr, size)) ||
-	       sf_fetch_read(&telling->fetch, ret, addr, size) ||
+	if (loads(telling, addr, size)) {
+		memcpy(ret, (const void *)(uintptr_t)addr, size);
+		return true;
+	}
+	return sf_fetch_read(&telling->fetch, ret, addr, size) ||
 	       sf_self_lines_read(&telling->lines, &sf_inside.access, ret, addr, size);
 }
 
@@ -76,7 +90,7 @@ static uint16_t add_text(struct telling *telling, const char *text)
 	return (uint16_t)size;
 }
 
-static void add_function(struct telling *telling, const struct sf_java_function *from,
+static void add_function(struct telling *telling, const struct sf_runtime_function *from,
 			 struct sf_stream_function *ret)
 {
 	*ret = (struct sf_stream_function){
@@ -89,10 +103,10 @@ static void add_function(struct telling *telling, const struct sf_java_function 
 	ret->file_size = add_text(telling, from->file);
 }
 
-static bool tell_place(struct sf_keep *keep, uint64_t key, const struct sf_java_function *functions,
+static bool tell_place(struct sf_keep *keep, uint64_t key, const struct sf_runtime_function *functions,
 		       size_t n)
 {
-	struct telling *telling = keep->java.telling;
+	struct telling *telling = keep->runtimes.telling;
 	struct sf_stream_place record = { .key = key };
 	struct sf_outbox_piece pieces[3] = {
 		{ (const char *)&record + sizeof(record.header),
@@ -115,13 +129,13 @@ static bool tell_place(struct sf_keep *keep, uint64_t key, const struct sf_java_
 
 static void describe(struct sf_keep *keep, const struct sf_place_wanted *wanted)
 {
-	struct sf_jvm *jvm = keep->java.finder.jvm;
-	const struct sf_java_function *functions;
-	uint32_t place = sf_jvm_place(jvm, &wanted->frame);
-	size_t n = place ? sf_jvm_functions(jvm, place, &functions) : 0;
+	struct sf_runtimes *all = &keep->runtimes.all;
+	const struct sf_runtime_function *functions;
+	uint32_t place = sf_runtimes_place(all, &wanted->frame);
+	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
 
 	if (!n || !tell_place(keep, wanted->key, functions, n))
-		keep->java.n_untold++;
+		keep->runtimes.n_untold++;
 }
 
 static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret, size_t max)
@@ -133,12 +147,12 @@ static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret,
 	return n;
 }
 
-/* The machine's code need not be fetched. */
+/* What can be loaded need not be fetched. */
 static void want(void *arg, uint64_t addr, size_t size)
 {
 	struct telling *telling = arg;
 
-	if (!telling->hotspot || !sf_hotspot_loads(telling->hotspot, addr, size))
+	if (!loads(telling, addr, size))
 		sf_fetch_want(&telling->fetch, addr, size);
 }
 
@@ -151,21 +165,21 @@ static void fetch(void *arg)
 
 static void expect(struct sf_keep *keep, size_t n)
 {
-	struct telling *telling = keep->java.telling;
+	struct telling *telling = keep->runtimes.telling;
 	const struct sf_ahead ahead = { .want = want, .fetch = fetch, .arg = telling };
 	const struct sf_frame *frames[PLACES_AT_ONCE];
 
 	for (size_t i = 0; i < n; i++)
 		frames[i] = &telling->wanted[i].frame;
 	if (sf_inside.access.gathers)
-		sf_jvm_expect(keep->java.finder.jvm, &ahead, frames, n);
+		sf_runtimes_expect(&keep->runtimes.all, &ahead, frames, n);
 }
 
 /* Some at once, which were wanted before anything is read that tells of them. True: there were many. */
 static bool describe_wanted(struct sf_keep *keep)
 {
 	struct sf_places *places = atomic_load(&sf_inside.places);
-	struct telling *telling = keep->java.telling;
+	struct telling *telling = keep->runtimes.telling;
 	bool many = false;
 	size_t n;
 
@@ -181,18 +195,18 @@ static bool describe_wanted(struct sf_keep *keep)
 
 /* --- threads --- */
 
-static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread, int32_t tid,
+static void name_thread(struct sf_keep *keep, struct sf_kept_runtime_thread *thread, int32_t tid,
 			uint64_t now_ns)
 {
 	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
 					   .time_ns = now_ns, .is_full = 1 };
-	char name[SF_KEPT_JAVA_NAME];
+	char name[SF_KEPT_RUNTIME_NAME];
 	struct sf_outbox_piece pieces[2] = {
 		{ (const char *)&record + sizeof(record.header),
 		  sizeof(record) - sizeof(record.header) },
 	};
 
-	if (!sf_jvm_thread_name(keep->java.finder.jvm, tid, name, sizeof(name)) ||
+	if (!sf_runtimes_thread_name(&keep->runtimes.all, tid, name, sizeof(name)) ||
 	    strcmp(name, thread->name) == 0)
 		return;
 	record.name_size = (uint32_t)strlen(name);
@@ -201,32 +215,57 @@ static void name_thread(struct sf_keep *keep, struct sf_kept_java_thread *thread
 		memcpy(thread->name, name, sizeof(name));
 }
 
+/* Whether a runtime has, or may have, the thread. */
+static bool may_be_in_runtime(const struct sf_keep *keep, const struct sf_seat *seat)
+{
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		if (keep->runtimes.all.attached[i] &&
+		    atomic_load(&seat->handles[i]) != SF_SEAT_NO_HANDLE)
+			return true;
+	}
+	return false;
+}
+
 /*
- * One that just begins may not be in the machine's list yet, and a name that cannot be read now, as a collector may be
+ * One that just begins may not be in the runtime's list yet, and a name that cannot be read now, as a collector may be
  * moving it, can be soon.
  */
-static bool is_due(const struct sf_kept_java_thread *thread, const struct sf_seat *seat,
-		   uint64_t now_ns)
+static bool is_due(const struct sf_keep *keep, const struct sf_kept_runtime_thread *thread,
+		   const struct sf_seat *seat, uint64_t now_ns)
 {
 	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
-	       (atomic_load(&seat->handles[SF_RUNTIME_HOTSPOT]) != SF_SEAT_NO_HANDLE && !thread->name[0]);
+	       (may_be_in_runtime(keep, seat) && !thread->name[0]);
+}
+
+/* False: no runtime has the thread. */
+static bool find_handles(struct sf_keep *keep, struct sf_seat *seat, int32_t tid)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		uint64_t handle;
+
+		if (!keep->runtimes.all.attached[i])
+			continue;
+		handle = sf_runtimes_thread(&keep->runtimes.all, i, tid);
+		atomic_store(&seat->handles[i], handle ? handle : SF_SEAT_NO_HANDLE);
+		any |= handle != 0;
+	}
+	return any;
 }
 
 static void look_at(struct sf_keep *keep, struct sf_seat *seat, int32_t tid, uint64_t now_ns)
 {
-	struct sf_kept_java_thread *thread = &keep->java.threads[seat - sf_inside.seats];
+	struct sf_kept_runtime_thread *thread = &keep->runtimes.threads[seat - sf_inside.seats];
 	const uint32_t serial = atomic_load(&seat->serial);
-	uint64_t java;
 
 	if (thread->serial != serial)
-		*thread = (struct sf_kept_java_thread){ .serial = serial };
-	if (!is_due(thread, seat, now_ns))
+		*thread = (struct sf_kept_runtime_thread){ .serial = serial };
+	if (!is_due(keep, thread, seat, now_ns))
 		return;
 	thread->n_looks++;
 	thread->looked_ns = now_ns;
-	java = sf_jvm_thread(keep->java.finder.jvm, tid);
-	atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], java ? java : SF_SEAT_NO_HANDLE);
-	if (java)
+	if (find_handles(keep, seat, tid))
 		name_thread(keep, thread, tid, now_ns);
 }
 
@@ -241,17 +280,17 @@ static int32_t taken_by(const struct sf_seat *seat)
 }
 
 /* They are 3 MB, so only when somebody has come. */
-static void list_seats(struct sf_keep_java *java)
+static void list_seats(struct sf_keep_runtimes *runtimes)
 {
 	const uint32_t n_seated = atomic_load(&sf_inside.n_seated);
 
-	if (n_seated == java->n_seated)
+	if (n_seated == runtimes->n_seated)
 		return;
-	java->n_seated = n_seated;
-	java->n_seats = 0;
+	runtimes->n_seated = n_seated;
+	runtimes->n_seats = 0;
 	for (uint32_t i = 0; i < SF_SEATS; i++) {
 		if (taken_by(&sf_inside.seats[i]))
-			java->seats[java->n_seats++] = (uint16_t)i;
+			runtimes->seats[runtimes->n_seats++] = (uint16_t)i;
 	}
 }
 
@@ -259,73 +298,75 @@ static void look_at_threads(struct sf_keep *keep, uint64_t now_ns)
 {
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 
-	forget(keep->java.telling);
-	list_seats(&keep->java);
-	for (uint32_t i = 0; i < keep->java.n_seats; i++) {
-		struct sf_seat *seat = &sf_inside.seats[keep->java.seats[i]];
+	forget(keep->runtimes.telling);
+	list_seats(&keep->runtimes);
+	for (uint32_t i = 0; i < keep->runtimes.n_seats; i++) {
+		struct sf_seat *seat = &sf_inside.seats[keep->runtimes.seats[i]];
 		const int32_t tid = taken_by(seat);
 
 		if (tid)
 			look_at(keep, seat, tid, now_ns);
 	}
-	if (!keep->java.n_seats)
+	if (!keep->runtimes.n_seats)
 		return; /* the sampler has not looked for threads yet */
 	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
 	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
-	keep->java.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
+	keep->runtimes.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
 }
 
-/* --- the virtual machine --- */
+/* --- the runtimes --- */
 
-static bool start(struct sf_keep *keep)
+static bool make_memory(struct sf_keep_runtimes *runtimes)
 {
-	struct sf_error err = { 0 };
-
-	if (!keep->java.telling)
-		keep->java.telling = calloc(1, sizeof(*keep->java.telling));
-	if (!keep->java.threads)
-		keep->java.threads = calloc(SF_SEATS, sizeof(*keep->java.threads));
-	if (!keep->java.seats)
-		keep->java.seats = calloc(SF_SEATS, sizeof(*keep->java.seats));
-	return keep->java.telling && keep->java.threads && keep->java.seats && sf_agent_make_places(&err) &&
-	       sf_agent_make_cache(SF_RUNTIME_HOTSPOT, sf_hotspot_ops.cache_size, &err);
+	if (!runtimes->telling)
+		runtimes->telling = calloc(1, sizeof(*runtimes->telling));
+	if (!runtimes->threads)
+		runtimes->threads = calloc(SF_SEATS, sizeof(*runtimes->threads));
+	if (!runtimes->seats)
+		runtimes->seats = calloc(SF_SEATS, sizeof(*runtimes->seats));
+	return runtimes->telling && runtimes->threads && runtimes->seats;
 }
 
-static bool attach(struct sf_keep *keep)
+/* What a runtime needs before it is attached to. */
+static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 {
-	const struct sf_reader memory = { .read = read_memory, .arg = keep->java.telling };
+	struct sf_keep *keep = arg;
+	struct telling *telling;
 
-	forget(keep->java.telling);
-	keep->java.telling->hotspot = NULL;
-	keep->java.telling->fetch.access = &sf_inside.access;
-	if (!sf_jvm_finder_attach(&keep->java.finder, &keep->process, keep->images, &memory))
+	/* Handlers may use the places as soon as one runtime is attached to. */
+	if (!make_memory(&keep->runtimes) ||
+	    (!sf_runtimes_any(&keep->runtimes.all) && !sf_agent_make_places(NULL)) ||
+	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size, NULL))
 		return false;
-	keep->java.telling->hotspot = sf_jvm_hotspot(keep->java.finder.jvm);
+	telling = keep->runtimes.telling;
+	forget(telling);
+	telling->process = &keep->process;
+	telling->fetch.access = &sf_inside.access;
+	*ret = (struct sf_reader){ .read = read_memory, .arg = telling };
 	return true;
 }
 
-void sf_keep_java_look(struct sf_keep *keep)
+void sf_keep_runtimes_look(struct sf_keep *keep)
 {
-	struct sf_jvm_finder *finder = &keep->java.finder;
 	const char *news;
 
-	if (sf_jvm_finder_look(finder, &keep->process, keep->images) && start(keep) && attach(keep))
+	if (sf_runtimes_look(&keep->runtimes.all, &keep->process, keep->images, prepare, keep))
 		keep->renew = keep->urgent = true;
-	news = sf_jvm_finder_news(finder);
+	news = sf_runtimes_news(&keep->runtimes.all);
 	if (news)
 		tell_note(keep, news);
 }
 
-bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns)
+bool sf_keep_runtimes_turn(struct sf_keep *keep, uint64_t now_ns)
 {
 	bool many;
 
-	if (!keep->java.finder.jvm)
+	if (!sf_runtimes_any(&keep->runtimes.all))
 		return false;
 	many = describe_wanted(keep);
-	if (now_ns >= keep->java.next_look_ns) {
+	if (now_ns >= keep->runtimes.next_look_ns) {
 		look_at_threads(keep, now_ns);
-		sf_jvm_lend_code(keep->java.finder.jvm);
+		sf_runtimes_refresh(&keep->runtimes.all);
 	}
 	return many;
 }
@@ -333,7 +374,7 @@ bool sf_keep_java_turn(struct sf_keep *keep, uint64_t now_ns)
 static void tell_untold(struct sf_keep *keep)
 {
 	const struct sf_places *places = atomic_load(&sf_inside.places);
-	uint64_t n = keep->java.n_untold + (places ? atomic_load(&places->n_untold) : 0);
+	uint64_t n = keep->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
 	char text[120];
 
 	if (!n)
@@ -343,24 +384,30 @@ static void tell_untold(struct sf_keep *keep)
 	tell_note(keep, text);
 }
 
-void sf_keep_java_end(struct sf_keep *keep)
+void sf_keep_runtimes_end(struct sf_keep *keep)
 {
-	if (!keep->java.finder.jvm)
+	if (!sf_runtimes_any(&keep->runtimes.all))
 		return;
 	describe_wanted(keep);
 	look_at_threads(keep, sf_now_ns());
 	tell_untold(keep);
 }
 
-void sf_keep_java_deinit(struct sf_keep *keep)
+static void forget_handles(uint32_t slot)
 {
-	if (sf_inside.seats && keep->java.finder.jvm) {
-		for (uint32_t i = 0; i < SF_SEATS; i++)
-			atomic_store(&sf_inside.seats[i].handles[SF_RUNTIME_HOTSPOT], 0);
+	for (uint32_t i = 0; i < SF_SEATS; i++)
+		atomic_store(&sf_inside.seats[i].handles[slot], 0);
+}
+
+void sf_keep_runtimes_deinit(struct sf_keep *keep)
+{
+	for (uint32_t i = 0; sf_inside.seats && i < SF_N_RUNTIMES; i++) {
+		if (keep->runtimes.all.attached[i])
+			forget_handles(i);
 	}
-	sf_jvm_finder_deinit(&keep->java.finder);
-	free(keep->java.threads);
-	free(keep->java.seats);
-	free(keep->java.telling);
-	keep->java = (struct sf_keep_java){ 0 };
+	sf_runtimes_deinit(&keep->runtimes.all);
+	free(keep->runtimes.threads);
+	free(keep->runtimes.seats);
+	free(keep->runtimes.telling);
+	keep->runtimes = (struct sf_keep_runtimes){ 0 };
 }

@@ -6,8 +6,8 @@
  *
  * A hint and no more: what was not said, or could not be read, is read when it is wanted.
  */
-#ifndef SF_RUNTIME_HOTSPOT_AHEAD_H
-#define SF_RUNTIME_HOTSPOT_AHEAD_H
+#ifndef SF_RUNTIME_AHEAD_H
+#define SF_RUNTIME_AHEAD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ordinary side of the interface for runtimes: recognising one in a process, attaching to it, naming its
+ * frames and its threads. The frozen side, which steps over its frames, is src/frozen/runtime.h.
+ *
+ * A driver is one kind of runtime. Its functions take a state, which it makes for one process. What holds for a
+ * binary (offsets by build id, for instance) may be kept across states. A state is used by one thread at a time.
+ * No thread is held while a driver's function runs. Everything that is read from a process is hostile input.
+ */
+#ifndef SF_RUNTIME_RUNTIME_H
+#define SF_RUNTIME_RUNTIME_H
+
+#include "base/error.h"
+#include "frozen/runtime.h"
+#include "frozen/walk.h"
+#include "runtime/ahead.h"
+#include "target/images.h"
+#include "target/process.h"
+
+/* One function at one place; inlined ones come before the one that they are in. */
+struct sf_runtime_function {
+	const char *name, *linkage, *file; /* live as long as the state; "" where nothing is known */
+	uint32_t line;                     /* 0: unknown */
+	bool inlined;
+	bool approximate;                  /* what is inlined at this place is not known exactly */
+};
+
+/* What `stillframe doctor` prints of a process: `advice` says what is missing and what would help. */
+struct sf_runtime_findings {
+	void (*add)(const struct sf_runtime_findings *findings, bool good, const char *text,
+		    const char *advice);
+	const void *arg;
+};
+
+struct sf_runtime_driver {
+	const struct sf_runtime_ops *ops;
+
+	/* A state for one process; NULL: no memory. */
+	void *(*create)(void);
+	void (*destroy)(void *state);
+
+	/*
+	 * Looks for the runtime in the process's map, when that is new. True: it is there, and it is time to try to
+	 * attach.
+	 */
+	bool (*look)(void *state, const struct sf_process *process, struct sf_images *images);
+
+	/*
+	 * Tries to attach, reading through `memory` (copied; its arg must live as long as the state). True: attached,
+	 * and the process has the runtime by sf_process_add_runtime. False: not now, or never; see `look`.
+	 */
+	bool (*attach)(void *state, struct sf_process *process, struct sf_images *images,
+		       const struct sf_reader *memory);
+
+	/*
+	 * Of the own process, now and then: renews what walks may use without a new map, such as how far memory may be
+	 * loaded (sf_runtime_ops.loads). May be NULL.
+	 */
+	void (*refresh)(void *state);
+
+	/* What the user should read about it, once; NULL when there is nothing (new) to say. */
+	const char *(*news)(void *state);
+
+	/*
+	 * The place of a frame that is this runtime's, from 1: the same again for the same key. What is there is read when
+	 * the place is new, as it can be gone later. 0: no memory.
+	 */
+	uint32_t (*place)(void *state, const struct sf_frame *frame);
+	/* The functions at a place, innermost first, valid until the next call; 0: no memory. */
+	size_t (*functions)(void *state, uint32_t place, const struct sf_runtime_function **ret);
+	/* Frames whose places are used next: reads ahead what they need. May be NULL. */
+	void (*expect)(void *state, const struct sf_ahead *ahead,
+		       const struct sf_frame *const *frames, size_t n);
+
+	/*
+	 * The handle of a thread, as its own pid namespace numbers it, and the runtime's name for it, UTF-8; 0 and false:
+	 * the runtime has none. May be NULL.
+	 */
+	uint64_t (*thread)(void *state, int32_t tid);
+	bool (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
+
+	/* What can be shown of it in this process, after an attempt to attach. May be NULL. */
+	void (*examine)(void *state, struct sf_images *images,
+			const struct sf_runtime_findings *findings);
+
+	/*
+	 * Loading the agent into a running process by the runtime's own means: whether the process has such a runtime,
+	 * whether it would load a library, and doing it. All NULL: it cannot.
+	 */
+	bool (*is_in)(int32_t pid);
+	bool (*is_loadable)(int32_t pid, struct sf_error *err);
+	bool (*load)(int32_t pid, const char *library, const char *options, struct sf_error *err);
+};
+
+#endif

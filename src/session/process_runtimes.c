@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the runtimes of a watched process, with one reader of its memory for all of them. */
+#include "session/process_runtimes.h"
+
+#include "base/output.h"
+#include "os/clock.h"
+#include "os/task.h"
+
+void sf_process_runtimes_deinit(struct sf_process_runtimes *runtimes)
+{
+	sf_runtimes_deinit(&runtimes->all);
+	sf_memory_destroy(runtimes->memory);
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++)
+		sf_vec_deinit(&runtimes->recorded[i].numbers);
+	*runtimes = (struct sf_process_runtimes){ 0 };
+}
+
+static bool read_process(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	return sf_memory_read(reader->arg, ret, addr, size);
+}
+
+void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes)
+{
+	if (runtimes->memory)
+		sf_memory_turn(runtimes->memory, runtimes->memory_id, runtimes->memory_id, sf_now_ns());
+}
+
+struct looking {
+	struct sf_process_runtimes *runtimes;
+	int32_t pid;
+};
+
+static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
+{
+	const struct looking *looking = arg;
+	struct sf_process_runtimes *runtimes = looking->runtimes;
+
+	(void)slot;
+	if (!runtimes->memory)
+		runtimes->memory = sf_memory_create();
+	if (!runtimes->memory)
+		return false; /* the next look may find some */
+	runtimes->memory_id = sf_process_live_id(looking->pid);
+	sf_process_runtimes_renew(runtimes);
+	*ret = (struct sf_reader){ .read = read_process, .arg = runtimes->memory };
+	return true;
+}
+
+void sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
+			      struct sf_images *images)
+{
+	struct looking looking = { runtimes, process->pid };
+
+	if (sf_runtimes_look(&runtimes->all, process, images, prepare, &looking))
+		sf_process_show_runtimes(process);
+}
+
+/* In a container a runtime has other ids for its threads. */
+static int32_t inner_id(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid)
+{
+	if (!runtimes->has_inner_ids) {
+		runtimes->has_inner_ids = true;
+		runtimes->inner_ids = sf_task_inner_id(pid, pid) != pid;
+	}
+	return runtimes->inner_ids ? sf_task_inner_id(pid, tid) : tid;
+}
+
+bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+				 uint64_t ret[SF_MAX_RUNTIMES])
+{
+	const int32_t inner = inner_id(runtimes, pid, tid);
+	bool any = false;
+
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		ret[i] = sf_runtimes_thread(&runtimes->all, i, inner);
+		any |= ret[i] != 0;
+	}
+	return any;
+}
+
+bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+			      char *ret, size_t size)
+{
+	if (!sf_runtimes_thread_name(&runtimes->all, inner_id(runtimes, pid, tid), ret, size))
+		return false;
+	sf_sanitize(ret);
+	return true;
+}

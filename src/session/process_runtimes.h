@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtimes of a process that is watched from outside, and how its memory is read. */
+#ifndef SF_SESSION_PROCESS_RUNTIMES_H
+#define SF_SESSION_PROCESS_RUNTIMES_H
+
+#include "base/vec.h"
+#include "runtime/runtimes.h"
+#include "target/memory.h"
+
+struct sf_recorded_places {
+	SF_VEC(uint32_t) numbers;         /* the recording's number of each place; 0: none yet */
+};
+
+struct sf_process_runtimes {
+	struct sf_runtimes all;
+	struct sf_memory *memory;         /* what they read; NULL before there is something to try */
+	int32_t memory_id;                /* sf_process_live_id() of the process */
+	bool has_inner_ids, inner_ids;    /* its threads' ids differ in its own pid namespace */
+	struct sf_recorded_places recorded[SF_N_RUNTIMES];
+};
+
+void sf_process_runtimes_deinit(struct sf_process_runtimes *runtimes);  /* leaves it as new */
+
+/*
+ * Looks for runtimes in the process's map, when that is new, and attaches. What is found is put into
+ * the map and into the process. Nothing happens when there is none, or when there is nothing
+ * new to try.
+ */
+void sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
+			      struct sf_images *images);
+
+/* What is read of the process from now on is of now, and no older. */
+void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes);
+
+/* The handles of a thread, for its still, and its name; by the ids that we see. False: there is none. */
+bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+				 uint64_t ret[SF_MAX_RUNTIMES]);
+bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+			      char *ret, size_t size);
+
+#endif
