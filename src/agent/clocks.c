@@ -12,7 +12,7 @@
 
 /*
  * The kernel sets a perf clock on the CPU of its thread, and whoever asks spins until that CPU has answered. Where that is a virtual
- * one that does not run just then it takes milliseconds: in one javac it was 5 % of all CPU time. So each clock may take one
+ * one that does not run just then it takes milliseconds: in one compiler it was 5 % of all CPU time. So each clock may take one
  * part of so many of the sampler's time. Only one that is to ring less often does not wait.
  */
 #define SHARE 1000

@@ -76,7 +76,7 @@ uint64_t sf_keep_out_drain(struct sf_keep *keep)
 
 /*
  * A reader that has made no room in all that time is waited for again when it has made some: there may be thousands of
- * records to tell, of each thread and each place in Java code, and the end of the process waits for us.
+ * records to tell, of each thread and each place in managed code, and the end of the process waits for us.
  */
 static bool is_waited_for(struct sf_keep *keep, uint64_t until_ns)
 {

@@ -24,7 +24,7 @@ struct given {
 
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const java_walks[] = { "vmstructs", "agct", "both", NULL };
+static const char *const runtime_walks[] = { "vmstructs", "agct", "both", NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 /* In the order of sf_agent_clocks, behind "auto". */
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
@@ -49,9 +49,9 @@ static const struct sf_option keys[] = {
 	{ "walk", 0, SF_OPTION_CHOICE, AT(walk), "WHO",
 	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
 	  walks },
-	{ "java-walk", 0, SF_OPTION_CHOICE, AT(java_walk), "HOW",
+	{ "java-walk", 0, SF_OPTION_CHOICE, AT(runtime_walk), "HOW",
 	  "vmstructs (default): by stillframe itself; agct: by the machine's AsyncGetCallTrace, with "
-	  "walk=handler; both: each sample twice, to compare.", java_walks },
+	  "walk=handler; both: each sample twice, to compare.", runtime_walks },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
 	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",
@@ -202,7 +202,7 @@ static bool check(const struct sf_agent_options *options, struct sf_error *err)
 {
 	if (!options->out[0])
 		return sf_fail(err, SF_E_INPUT, "out: the name of a file is missing");
-	if (options->java_walk != SF_AGENT_JAVA_TABLES && options->walk != SF_AGENT_HANDLER)
+	if (options->runtime_walk != SF_AGENT_WALK_OURS && options->walk != SF_AGENT_HANDLER)
 		return sf_fail(err, SF_E_INPUT, "java-walk=agct needs walk=handler: "
 			       "AsyncGetCallTrace only walks the thread that calls it");
 	return true;

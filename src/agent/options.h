@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
-enum sf_agent_java_walk { SF_AGENT_JAVA_TABLES, SF_AGENT_JAVA_AGCT, SF_AGENT_JAVA_BOTH };
+enum sf_agent_runtime_walk { SF_AGENT_WALK_OURS, SF_AGENT_WALK_THEIRS, SF_AGENT_WALK_BOTH };
 enum sf_agent_clock { SF_AGENT_CPU, SF_AGENT_WALL, SF_AGENT_BOTH };
 enum sf_agent_only { SF_AGENT_ALL, SF_AGENT_REGISTERED, SF_AGENT_MAIN };
 
@@ -36,7 +36,7 @@ struct sf_agent_options {
 	uint64_t    blocked_rate_mhz; /* default 20 Hz */
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
-	int         java_walk;        /* enum sf_agent_java_walk */
+	int         runtime_walk;        /* enum sf_agent_runtime_walk */
 	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in
 				       * sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */

@@ -3,8 +3,8 @@
  * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the
  * highest real-time signal that it has left alone. Where the program's sigaction() is not ours (we
  * were loaded into it while it ran, or by a virtual machine) it is the other way round: our handler
- * stays, the program sees it there, and who wants SIGPROF for itself later, as the Java virtual
- * machine's own recorder does, refuses to start. The program's own handler, installed before or
+ * stays, the program sees it there, and who wants SIGPROF for itself later, as the recorder of a
+ * virtual machine does, refuses to start. The program's own handler, installed before or
  * after, keeps its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it
  * sees and changes its own action and not ours; where the interposition does not reach (a static
  * call, libc's own), the keeper notices the change and puts ours back in front.

@@ -18,7 +18,7 @@
 /* For engines on the inside (agent/options.h has the words). Zero: the agent's default. */
 struct sf_inside_options {
 	const char *walk;          /* sampler, handler */
-	const char *java_walk;     /* vmstructs, agct, both */
+	const char *runtime_walk;     /* vmstructs, agct, both */
 	const char *cpu_clock;     /* auto, perf, timer, itimer, tick */
 	const char *signal;        /* a name or a number */
 	const char *only;          /* all, registered, main */

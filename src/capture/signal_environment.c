@@ -190,7 +190,7 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 	add_rate(ret, "rate", options->rate_mhz);
 	add_rate(ret, "blocked-rate", options->blocked_rate_mhz);
 	add_text(ret, "walk", inside->walk);
-	add_text(ret, "java-walk", inside->java_walk);
+	add_text(ret, "java-walk", inside->runtime_walk);
 	add_text(ret, "cpu-clock", inside->cpu_clock);
 	add_text(ret, "signal", inside->signal);
 	add_text(ret, "only", inside->only);

@@ -106,7 +106,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		return;
 	}
 	for (size_t i = 0; i < thread->frames.n; i++)
-		print_frame(output, dump, i, &thread->frames.items[i], look->java_kinds);
+		print_frame(output, dump, i, &thread->frames.items[i], look->split_kinds);
 	if (thread->end != SF_END_ROOT)
 		fprintf(output->file, "  %scut: %s%s\n", sf_colour(output, SF_RED),
 			sf_end_text(thread->end), sf_colour(output, SF_PLAIN));

@@ -9,7 +9,7 @@
 
 struct sf_dump_look {
 	bool times;          /* how long threads were held */
-	bool java_kinds;     /* how Java frames ran */
+	bool split_kinds;     /* how managed frames ran */
 };
 
 void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, FILE *out);

@@ -29,7 +29,7 @@ struct export_options {
 	const char *output;
 	int clock;
 	const char *threads, *label;
-	bool java_kinds;
+	bool split_kinds;
 };
 
 static const struct sf_option options[] = {
@@ -49,7 +49,7 @@ static const struct sf_option options[] = {
 	  .offset = offsetof(struct export_options, label),
 	  .help = "only samples that carry this label (default: all)" },
 	{ .name = "java-kinds", .kind = SF_OPTION_FLAG,
-	  .offset = offsetof(struct export_options, java_kinds),
+	  .offset = offsetof(struct export_options, split_kinds),
 	  .help = "tell Java functions apart by how they ran: interpreted, c1, c2, inlined" },
 	{ 0 },
 };
@@ -61,7 +61,7 @@ struct destination {
 	FILE *file;         /* the draft's, or stdout */
 };
 
-/* "java-4242.sfr" becomes "java-4242.html", in the current folder. */
+/* "NAME-4242.sfr" becomes "NAME-4242.html", in the current folder. */
 static char *default_path(const char *input, const char *suffix)
 {
 	const char *slash = strrchr(input, '/');
@@ -125,7 +125,7 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 					  .threads = wanted->threads };
 	const struct sf_exporter *exporter = sf_exporter_by_name(formats[wanted->format]);
 	const struct sf_filter by_label = { .label = wanted->label,
-					    .java_kinds = wanted->java_kinds };
+					    .split_kinds = wanted->split_kinds };
 	struct destination to = { 0 };
 	bool done;
 

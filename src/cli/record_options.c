@@ -14,7 +14,7 @@ enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 /* Of engines on the inside: the words of agent/options.h. */
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const java_walks[] = { "vmstructs", "agct", "both", NULL };
+static const char *const runtime_walks[] = { "vmstructs", "agct", "both", NULL };
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 
@@ -57,8 +57,8 @@ const struct sf_option sf_record_option_table[] = {
 	{ .name = "walk", .kind = SF_OPTION_CHOICE, .offset = AT(walk), .argument = "WHO",
 	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
 		  "itself (default sampler)", .choices = walks },
-	{ .name = "java-walk", .kind = SF_OPTION_CHOICE, .offset = AT(java_walk),
-	  .argument = "HOW", .choices = java_walks,
+	{ .name = "java-walk", .kind = SF_OPTION_CHOICE, .offset = AT(runtime_walk),
+	  .argument = "HOW", .choices = runtime_walks,
 	  .help = "signal engine: vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "
 		  "AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "
 		  "vmstructs)" },
@@ -93,7 +93,7 @@ struct sf_record_options sf_record_defaults(void)
 		.max_depth = SF_DEFAULT_DEPTH,
 		.clock = CLOCK_BOTH,
 		.walk = -1,
-		.java_walk = -1,
+		.runtime_walk = -1,
 		.cpu_clock = -1,
 		.only = -1,
 		.per_tick = NOT_GIVEN,
@@ -125,7 +125,7 @@ static bool check_inside(const struct sf_record_options *given, struct sf_error 
 {
 	const struct sf_engine *engine = sf_record_named_engine(given);
 	const char *name = given->walk >= 0	   ? "walk"
-			   : given->java_walk >= 0 ? "java-walk"
+			   : given->runtime_walk >= 0 ? "java-walk"
 			   : given->cpu_clock >= 0 ? "cpu-clock"
 			   : given->only >= 0	   ? "only"
 			   : given->signal	   ? "signal"
@@ -158,11 +158,11 @@ bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
 				    "writes to stdout.");
 	}
 	/* Anything but the first is asked in handlers. */
-	if (given->java_walk > 0 && (given->walk < 0 || strcmp(walks[given->walk], "handler") != 0))
+	if (given->runtime_walk > 0 && (given->walk < 0 || strcmp(walks[given->walk], "handler") != 0))
 		return sf_fail(err, SF_E_INPUT,
 			       "--java-walk %s needs --walk handler: AsyncGetCallTrace only "
 			       "walks the thread that calls it",
-			       java_walks[given->java_walk]);
+			       runtime_walks[given->runtime_walk]);
 	return check_inside(given, err) && (!given->threads || check_regex(given->threads, err));
 }
 
@@ -190,7 +190,7 @@ struct sf_session_options sf_record_session(const struct sf_record_options *give
 			.clock = clocks[given->clock],
 			.inside = {
 				.walk = word_of(walks, given->walk),
-				.java_walk = word_of(java_walks, given->java_walk),
+				.runtime_walk = word_of(runtime_walks, given->runtime_walk),
 				.cpu_clock = word_of(cpu_clocks, given->cpu_clock),
 				.only = word_of(only, given->only),
 				.signal = given->signal,

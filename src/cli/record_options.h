@@ -20,7 +20,7 @@ struct sf_record_options {
 	const char *output, *threads;
 	uint32_t max_depth, per_tick, max_cost;
 	int clock, engine;
-	int walk, java_walk, cpu_clock, only;   /* -1: not given */
+	int walk, runtime_walk, cpu_clock, only;   /* -1: not given */
 	const char *signal;
 	bool children, no_interrupt, quiet;
 };

@@ -18,7 +18,7 @@ struct report_options {
 	const char *threads, *label;
 	int by;               /* 0: all sections, else section + 1 */
 	uint32_t top, depth, min_percent;
-	bool json, java_kinds;
+	bool json, split_kinds;
 };
 
 static const char *const clock_choices[] = { "auto", "cpu", "wall", "offcpu", NULL };
@@ -51,7 +51,7 @@ static const struct sf_option options[] = {
 	{ .name = "min-percent", .kind = SF_OPTION_COUNT, .offset = AT(min_percent),
 	  .argument = "N", .maximum = 100,
 	  .help = "leave out branches of the tree below N percent (default: 1)" },
-	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(java_kinds),
+	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
 	  .help = "tell Java functions apart by how they ran: interpreted, c1, c2, inlined" },
 	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
 	  .help = "for programs; the format is in docs/report.md" },
@@ -123,7 +123,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
-	struct sf_filter filter = { .java_kinds = chosen->java_kinds,
+	struct sf_filter filter = { .split_kinds = chosen->split_kinds,
 				    .threads = chosen->threads,
 				    .label = chosen->label };
 	struct sf_report report = {

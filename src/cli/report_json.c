@@ -47,7 +47,7 @@ static void start_row(struct writer *writer, size_t i)
 	fputs(i ? ",\n{" : "\n{", writer->out);
 }
 
-/* Left out where everything is exact, which is everywhere but in compiled Java code. */
+/* Left out where everything is exact, which is everywhere but in compiled managed code. */
 static void put_approximate(struct writer *writer, uint64_t approximate_ns)
 {
 	if (approximate_ns)

@@ -162,7 +162,7 @@ static bool print_functions(struct page *page)
 	return true;
 }
 
-/* Numbers of nodes: there are few, and none at all without a Java virtual machine. */
+/* Numbers of nodes: there are few, and none at all without a runtime. */
 static void print_approximate(const struct page *page, uint32_t n)
 {
 	const char *between = "";

@@ -21,8 +21,8 @@
 	X(STUCK, "stuck", "the next frame is not above this one")                                  \
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
-	X(RUNTIME, "runtime", "a frame of the Java virtual machine could not be made out")         \
-	/* What AsyncGetCallTrace answers, from 0 down to -10, in this order (HotSpot: prims/forte.cpp). */ \
+	X(RUNTIME, "runtime", "a frame of a runtime could not be made out")                        \
+	/* What AsyncGetCallTrace answers, from 0 down to -10, in this order (prims/forte.cpp). */ \
 	X(ASKED_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
 	X(ASKED_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
 	X(ASKED_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \

@@ -3,7 +3,7 @@
  * The signal handler, and the walk of a thread that stands in a slot. What is large stands in slots
  * and workspaces: the handler may run on an alternate stack of 8 KiB, of which the kernel's frame
  * takes up to 3. Its own functions need 0.4 KiB of it, and 2.9 with a walk in the deepest of
- * steppers, Java's (gcc -O2 -fstack-usage; tests/unit/test_inside.c runs both walks on such a
+ * steppers, a runtime's (gcc -O2 -fstack-usage; tests/unit/test_inside.c runs both walks on such a
  * stack).
  */
 #include "frozen/inside.h"

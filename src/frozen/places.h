@@ -2,7 +2,7 @@
 /*
  * Places in code that a runtime made: what their names are only the process itself can
  * tell, and only for a while. A frame of such code leaves the process as a key; the first time
- * that a key is met the frame is put into a queue for ordinary code (agent/keep_java.h), which
+ * that a key is met the frame is put into a queue for ordinary code (agent/keep_runtimes.c), which
  * describes it soon.
  *
  * Nobody waits: where the queue is full the frame is put there when it is met again; where the

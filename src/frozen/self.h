@@ -45,7 +45,7 @@ size_t sf_self_gather(const struct sf_self_access *access, void *ret, size_t siz
 
 /*
  * What was read a moment ago of what lies here and there, as code and a virtual machine's tables do. A walk of
- * 30 Java frames looks at some 18 different lines, and comes back to most of them. Whoever owns it says when
+ * 30 managed frames looks at some 18 different lines, and comes back to most of them. Whoever owns it says when
  * what it holds is too old. Large: not for a stack.
  */
 struct sf_self_lines {

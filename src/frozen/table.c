@@ -53,7 +53,7 @@ bool sf_table_init(struct sf_table *ret, const void *block, size_t size)
 /*
  * The number of the row that was found for an address: a guess, looked at before it is believed, so it does not matter whose
  * it is. The same addresses are asked for again and again, and a search misses the processor's cache at nearly each
- * step: in the 200,000 rows of a JVM it was a fifth of what walking in the handler costs beside a javac, now a tenth.
+ * step: in the 200,000 rows of a virtual machine's library it was a fifth of what walking in the handler costs beside a compiler, now a tenth.
  */
 static _Atomic uint32_t guesses[1u << LOG2_GUESSES];
 

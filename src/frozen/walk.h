@@ -24,7 +24,7 @@
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
 	  "it may be missing")                                                                     \
-	X(ASKED, "asked", "the Java virtual machine's own AsyncGetCallTrace says so")
+	X(ASKED, "asked", "the runtime's own function for stacks says so")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,
@@ -43,13 +43,13 @@ const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-saf
 	X(NATIVE, "native", "machine code")                                                        \
 	X(WAIT, "wait", "what a blocked thread waits for")                                         \
 	X(CUT, "cut", "stands for frames that are missing")                                        \
-	X(INTERPRETED, "interpreted", "Java, in the interpreter")                                  \
-	X(C1, "c1", "Java, compiled by C1")                                                        \
-	X(C2, "c2", "Java, compiled by C2")                                                        \
-	X(NATIVE_METHOD, "native-method", "Java, a native method")                                 \
-	X(STUB, "stub", "code that the Java virtual machine made for itself")                      \
+	X(INTERPRETED, "interpreted", "managed code, in the interpreter")                          \
+	X(C1, "c1", "managed code, compiled by C1")                                                \
+	X(C2, "c2", "managed code, compiled by C2")                                                \
+	X(NATIVE_METHOD, "native-method", "managed code, a native method")                         \
+	X(STUB, "stub", "code that a runtime made for itself")                                     \
 	X(HEAP, "heap", "stands for frames of a virtual thread that are in the heap")              \
-	X(JAVA, "java", "Java: a function, whose frames may be of several kinds")
+	X(MANAGED, "java", "managed code: a function, whose frames may be of several kinds")
 
 enum sf_frame_kind {
 #define X(name, word, text) SF_KIND_##name,
@@ -69,13 +69,13 @@ static inline bool sf_kind_is_managed(unsigned kind)
 /* Whether a frame of this kind is known by its Method and bytecode, not by its address. */
 static inline bool sf_kind_is_by_method(unsigned kind)
 {
-	return kind == SF_KIND_INTERPRETED || kind == SF_KIND_JAVA;
+	return kind == SF_KIND_INTERPRETED || kind == SF_KIND_MANAGED;
 }
 
 /* The kind of a function that is seen in a frame of this kind. */
 static inline uint8_t sf_kind_of_function(uint8_t kind)
 {
-	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_JAVA : kind;
+	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_MANAGED : kind;
 }
 
 enum sf_frame_flags {

@@ -120,7 +120,7 @@ static bool filter_label(struct sf_profile *profile, const char *wanted, struct 
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err)
 {
-	if (filter->java_kinds && !sf_profile_split_kinds(profile, err))
+	if (filter->split_kinds && !sf_profile_split_kinds(profile, err))
 		return false;
 	if (filter->threads && !filter_threads(profile, filter->threads, err))
 		return false;

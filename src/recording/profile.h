@@ -138,7 +138,7 @@ struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
 	const char *label;        /* KEY or KEY=VALUE, as it is; or NULL */
-	bool java_kinds;          /* split Java functions: sf_profile_split_kinds */
+	bool split_kinds;          /* split managed functions: sf_profile_split_kinds */
 };
 
 /*
@@ -187,7 +187,7 @@ bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filte
 		       struct sf_error *err);
 
 /*
- * Java functions are one whatever they were found as. Afterwards they are one for each kind of
+ * Managed functions are one whatever they were found as. Afterwards they are one for each kind of
  * frame, "name [c2]", "name [inlined]", and have that kind.
  */
 bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);

@@ -89,7 +89,7 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
 /*
  * A place of which only later will be told what is there: frames may have its number at once.
  * The promise is kept once, by functions for which *ret is a better number from then on; when it
- * is not, its frames are named "[Java code that was not described]" in the end.
+ * is not, its frames are named as not described in the end (managed.c).
  */
 bool sf_recording_promise(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
 bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling Java functions apart by how they were run: interpreted, compiled by which compiler,
+ * Telling managed functions apart by how they were run: interpreted, compiled by which compiler,
  * inlined.
  */
 #include <stdio.h>
@@ -44,7 +44,7 @@ static bool add_text(struct splitting *splitting, const struct split_key *key)
 	return true;
 }
 
-/* Gives each Java frame the function of its kind. */
+/* Gives each managed frame the function of its kind. */
 static bool split_frames(struct splitting *splitting)
 {
 	struct sf_profile *profile = splitting->profile;
@@ -55,7 +55,7 @@ static bool split_frames(struct splitting *splitting)
 		uint32_t number;
 		bool is_new;
 
-		if (profile->functions[frame->function].kind != SF_KIND_JAVA)
+		if (profile->functions[frame->function].kind != SF_KIND_MANAGED)
 			continue;
 		number = sf_intern_add(splitting->keys, &key, sizeof(key), &is_new);
 		if (!number || (is_new && !add_text(splitting, &key)))

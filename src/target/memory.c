@@ -10,7 +10,7 @@
 #include "os/process.h"
 
 #define LINE SF_MEMORY_LINE   /* a power of two, at most a page: it can be read whole or not at all */
-#define LOG2_LINES 9          /* two megabytes; a walk of 100 Java frames looks at some 100 lines */
+#define LOG2_LINES 9          /* two megabytes; a walk of 100 managed frames looks at some 100 lines */
 #define N_LINES (1u << LOG2_LINES)
 
 struct line {

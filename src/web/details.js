@@ -4,7 +4,7 @@ const tooltip = byId("tooltip");
 const details = byId("details");
 const status = byId("status");
 
-// Of Java's compiled code only: src/runtime/hotspot/scopes.c.
+// Of a runtime's compiled code only: sf_runtime_function.approximate.
 const UNCERTAIN = "~ calls inlined here may be missing; with -XX:+UnlockDiagnosticVMOptions " +
 	"-XX:+DebugNonSafepoints at its start, Java says them";
 

@@ -36,7 +36,7 @@ static int tear_down(void **state)
 /* The recording's number for the place that a process's frame has by this key. */
 static uint64_t taken(int32_t pid, uint64_t key)
 {
-	struct sf_frame frame = { .kind = SF_KIND_JAVA, .address = key };
+	struct sf_frame frame = { .kind = SF_KIND_MANAGED, .address = key };
 
 	assert_true(sf_seen_places_take(&seen, recording, pid, &frame, 1, &err));
 	return frame.address;
@@ -96,7 +96,7 @@ static void a_place_is_described_once(void **state)
 /* A frame that was recorded before its place was described has its functions in the end. */
 static void a_promise_is_kept(void **state)
 {
-	struct sf_frame frame = { .kind = SF_KIND_JAVA };
+	struct sf_frame frame = { .kind = SF_KIND_MANAGED };
 	const struct sf_trace trace = { .frames = &frame, .n_frames = 1, .capacity = 1, .end = SF_END_ROOT };
 	const uint32_t thread = small_thread(recording, 41, "worker");
 	uint32_t stack;
@@ -118,7 +118,7 @@ static void other_frames_are_left_alone(void **state)
 {
 	struct sf_frame frames[3] = {
 		{ .kind = SF_KIND_NATIVE, .address = KEY },
-		{ .kind = SF_KIND_JAVA, .address = KEY },
+		{ .kind = SF_KIND_MANAGED, .address = KEY },
 		{ .kind = SF_KIND_NATIVE, .address = KEY + 1 },
 	};
 	(void)state;

@@ -332,13 +332,13 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 {
 	if (!look_for_machine(err))
 		return false;
-	sf_inside.walks_twice = options->java_walk == SF_AGENT_JAVA_BOTH;
+	sf_inside.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
 
 bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)
 {
-	bool asks = options->java_walk != SF_AGENT_JAVA_TABLES;
+	bool asks = options->runtime_walk != SF_AGENT_WALK_OURS;
 	struct sf_jni_vm *vm;
 
 	if (asks && !may_ask(options, err))

@@ -38,7 +38,7 @@ static void add_frames(struct sf_trace *trace, uint32_t slot, const struct sf_as
 	for (uint32_t i = 0; i < n && trace->n_frames < trace->capacity; i++)
 		trace->frames[trace->n_frames++] = (struct sf_frame){
 			.via = SF_VIA_ASKED,
-			.kind = SF_KIND_JAVA,
+			.kind = SF_KIND_MANAGED,
 			.runtime = (uint8_t)(slot + 1),
 			.token = frames[i].method,
 			.bci = frames[i].bci >= 0 ? frames[i].bci : -1,

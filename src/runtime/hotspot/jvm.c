@@ -260,7 +260,7 @@ static void add_functions(struct sf_jvm *jvm, const struct sf_frame *frame, bool
 
 	switch (frame->kind) {
 	case SF_KIND_INTERPRETED:
-	case SF_KIND_JAVA:
+	case SF_KIND_MANAGED:
 		add_scope(jvm, &scope, false, false);
 		break;
 	case SF_KIND_C1:
