@@ -8,11 +8,20 @@
 
 #include "frozen/runtime.h"
 
+/* For tests only: -Dtest_runtime=true. */
+#ifdef SF_TEST_RUNTIME
+#define SF_TEST_RUNTIMES(X) X(TOY, sf_toy_driver, sf_agent_no_part)
+#else
+#define SF_TEST_RUNTIMES(X)
+#endif
+
 /*
  * X(NAME, driver, agent's part): a struct sf_runtime_driver (runtime.h), and a struct sf_agent_runtime
  * (agent/runtimes.h; sf_agent_no_part: none). At the foot: the slots are in no file, but tests name them.
  */
-#define SF_RUNTIMES(X) X(HOTSPOT, sf_hotspot_driver, sf_agent_java)
+#define SF_RUNTIMES(X)                                                                             \
+	X(HOTSPOT, sf_hotspot_driver, sf_agent_java)                                               \
+	SF_TEST_RUNTIMES(X)
 
 /* The slot of each runtime: sf_runtime.slot. */
 enum sf_runtime_slot {

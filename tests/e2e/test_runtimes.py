@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface for runtimes is complete: a second runtime, which exists only for these tests (src/frozen/toy, src/runtime/toy,
+tests/programs/toy_vm.c), is shown by every engine and walk. Needs a build with -Dtest_runtime=true."""
+import json
+import os
+
+import pytest
+
+from conftest import AGENT
+
+SPINS, SLEEPS, STUCK = "a toy thread that spins", "a toy thread that sleeps", "a toy thread that is stuck"
+# Innermost first, below the functions of libc.
+BELOW = ["toy_run", "toy.inner", "toy_run", "toy.outer", "run", "start_thread"]
+
+
+@pytest.fixture
+def toy(stillframe, target):
+    """Starts the program; skips where stillframe does not have the runtime."""
+    def start(**how):
+        t = target("toy_vm", **how)
+        if "toy: its frames are shown" not in stillframe("doctor", "-p", t.pid).ok().out:
+            pytest.skip("built without -Dtest_runtime=true")
+        return t
+    return start
+
+
+def names(frames):
+    return [frame["function"] for frame in frames if not frame["inlined"]]
+
+
+def test_dump(stillframe, toy):
+    """Frames with methods, files and lines, between native ones; threads with the runtime's names; and a thread whose native code
+    no rule leads out of goes on at the frame that the runtime has noted."""
+    threads = {thread["name"]: thread for thread in stillframe.dump(toy().pid)["threads"]}
+    assert {SPINS, SLEEPS, STUCK} <= set(threads), list(threads)
+    for name in (SPINS, SLEEPS, STUCK):
+        thread = threads[name]
+        stack = names(thread["frames"])
+        below = BELOW[1:] if name == STUCK else BELOW
+        start = stack.index(below[0])
+        assert stack[start:start + len(below)] == below and thread["end"] == "root", (name, thread["end"], stack)
+        lines = [(frame["function"], frame["file"], frame["line"]) for frame in thread["frames"]
+                 if frame["function"].startswith("toy.")]
+        assert lines == [("toy.inner", "program.toy", 201), ("toy.outer", "program.toy", 102)], lines
+    assert "toy_stuck" in names(threads[STUCK]["frames"])
+
+
+def assert_all_is_shown(stillframe, path):
+    """Of a recording or a stream file: the thread that spins stands in the methods, and all have their names."""
+    report = json.loads(stillframe("report", "--json", path).ok().out)
+    total = {row["name"]: row["total_ns"] for row in report["functions"]}
+    assert total["toy.outer"] == total["toy.inner"] > 0.9 * report["total_ns"], total
+    assert {SPINS, SLEEPS, STUCK} <= {thread["name"] for thread in report["threads"]}, report["threads"]
+    stacks = stillframe("export", path, "-f", "collapsed", "--clock", "wall", "-o", "-").ok().out.splitlines()
+    of_methods = [line.rsplit(" ", 1)[0].split(";") for line in stacks if "toy.inner" in line]
+    assert of_methods
+    for stack in of_methods:
+        at = stack.index("toy.inner")
+        assert stack[at - 3:at] == ["run", "toy.outer", "toy_run"], stack
+    for function in ("spin", "toy_sleep", "toy_stuck"):
+        assert [stack for stack in of_methods if function in stack], function
+
+
+def test_by_ptrace(stillframe, toy, tmp_path):
+    path = str(tmp_path / "toy.sfr")
+    stillframe.record_until(path, 200, "-p", toy().pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    assert_all_is_shown(stillframe, path)
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_from_inside(stillframe, toy, inside, walk, tmp_path):
+    """By an agent that listens."""
+    path = str(tmp_path / "toy.sfr")
+    t = toy(env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
+    stillframe.record_until(path, 200, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    assert_all_is_shown(stillframe, path)
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_a_stream_alone(stillframe, toy, inside, walk):
+    """A file that the agent wrote, of a process that is gone."""
+    toy()
+    ran = inside.sampled_and_killed("toy_vm", options="walk=" + walk, samples=100)
+    assert_all_is_shown(stillframe, ran.out)
