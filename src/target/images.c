@@ -34,7 +34,7 @@
 /* Each open file is a descriptor. A desktop's largest programs map some hundred files. */
 #define MAX_FILES 8192
 
-/* Tables stay in memory. chromium's is some 30 MB, a JVM's 2 MB. */
+/* Tables stay in memory. chromium's table takes some 30 MB, most take less than 2. */
 #define MAX_TABLES ((uint64_t)96 << 20)
 #define MAX_LOADERS 8
 #define MAX_PATH 4096
