@@ -4,6 +4,7 @@ to is looked at first, and only a regular file is opened. Each name here leads t
 import contextlib
 import ctypes
 import os
+import sqlite3
 import struct
 import subprocess
 
@@ -134,3 +135,17 @@ def test_an_image_of_a_stream_that_is_a_fifo(stillframe, folder):
     os.mkfifo(folder / "maker")
     with nobody_opens(folder / "maker"):
         stillframe("report", folder / "stream").ok()
+
+
+def test_a_module_of_a_recording_that_is_a_fifo(stillframe, tmp_path):
+    """A recording that was cut short is named while it is read, from the files that it names itself."""
+    path, fifo = tmp_path / "r.sfr", tmp_path / "module"
+    stillframe("record", "-F", "499", "-o", path, "--", os.path.join(PROGRAMS, "busy_split"), 0.3).ok()
+    os.mkfifo(fifo)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE session SET complete = 0")
+        db.execute("DELETE FROM frame_functions")
+        assert db.execute("UPDATE modules SET path = ? WHERE build_id <> ''", [str(fifo)]).rowcount > 0
+        db.commit()
+    with nobody_opens(fifo):
+        assert "cut short" in stillframe("report", path).ok().out
