@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fake_jvm.h"
+#include "runtime/hotspot/facts.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/names.h"
 #include "runtime/hotspot/scopes.h"
@@ -1107,9 +1108,30 @@ static void test_interpreter_half_made(void **state)
 	assert_int_equal(hotspot.n_entries, 1);
 }
 
+/* Whatever a virtual machine says of its build, it moves no cursor of a terminal. */
+static void test_its_release_is_clean_text(void **state)
+{
+	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));
+	struct sf_jvm_facts facts;
+	uint64_t place;
+	(void)state;
+
+	assert_non_null(jvm);
+	assert_true(fake_jvm_make(jvm, (char[SF_HOTSPOT_NOTE]){ 0 }, NULL));
+	place = fake_alloc(jvm, 8);
+	fake_put(jvm, place, fake_string(jvm, "17.0.1\x1b[2J\xc2\x9b"), 8);
+	jvm->hotspot.fields[SF_HS_RELEASE] =
+		(struct sf_hotspot_field){ .at = place, .width = 8, .is_static = true };
+	sf_jvm_facts(&jvm->hotspot, &jvm->memory, &facts);
+	assert_memory_equal(facts.release, "17.0.1", 6);
+	assert_null(strpbrk(facts.release, "\x1b\xc2\x9b"));
+	free(jvm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_its_release_is_clean_text),
 		cmocka_unit_test_setup_teardown(test_interpreted_frames, make, destroy),
 		cmocka_unit_test_setup_teardown(test_entering_interpreter, make, destroy),
 		cmocka_unit_test_setup_teardown(test_compiled_top, make, destroy),
