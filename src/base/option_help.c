@@ -133,7 +133,7 @@ void sf_options_help(const struct sf_command *command, FILE *out)
 		print_details(out, command->details);
 	}
 	fputs("\nOptions:\n", out);
-	for (const struct sf_option *option = command->options; option->name; option++)
+	for (const struct sf_option *option = sf_options_of(command); option->name; option++)
 		print_option(out, option);
 	print_option(out, &(struct sf_option){ .name = "help", .letter = 'h',
 					       .help = "show this text" });
@@ -225,7 +225,7 @@ void sf_options_man(const struct sf_command *command, FILE *out)
 	else
 		print_roff_line(out, command->summary, strlen(command->summary));
 	fputs(".SH OPTIONS\n", out);
-	for (const struct sf_option *option = command->options; option->name; option++)
+	for (const struct sf_option *option = sf_options_of(command); option->name; option++)
 		print_man_option(out, option);
 	if (command->examples)
 		print_man_examples(out, command->examples);

@@ -163,6 +163,18 @@ static set_fn *const setters[] = {
 	[SF_OPTION_CHOICE] = set_choice,
 };
 
+static bool store(const struct given *given, void *ret, struct sf_error *err)
+{
+	uint64_t checked;
+
+	if (!given->option->as_text)
+		return setters[given->option->kind](given, ret, err);
+	if (!setters[given->option->kind](given, &checked, err))
+		return false;
+	*(const char **)ret = given->value ? given->value : "";
+	return true;
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -195,13 +207,18 @@ static size_t distance(const char *a, size_t a_size, const char *b)
 	return row[b_size];
 }
 
+const struct sf_option *sf_options_of(const struct sf_command *command)
+{
+	return command->make_options ? command->make_options() : command->options;
+}
+
 static const struct sf_option *closest(const struct sf_command *command, const char *name,
 				       size_t size)
 {
 	const struct sf_option *best = NULL;
 	size_t best_distance = 3; /* three typing errors in a word are another word */
 
-	for (const struct sf_option *option = command->options; option->name; option++) {
+	for (const struct sf_option *option = sf_options_of(command); option->name; option++) {
 		size_t d = distance(name, size, option->name);
 
 		if (d >= 3 && size >= 2 && strncmp(option->name, name, size) == 0)
@@ -233,7 +250,7 @@ static bool find_long(const struct sf_command *command, const char *argument, st
 {
 	size_t size = strcspn(argument, "=");
 
-	for (const struct sf_option *option = command->options; option->name; option++) {
+	for (const struct sf_option *option = sf_options_of(command); option->name; option++) {
 		if (strlen(option->name) != size - 2 ||
 		    strncmp(option->name, argument + 2, size - 2) != 0)
 			continue;
@@ -247,7 +264,7 @@ static bool find_long(const struct sf_command *command, const char *argument, st
 static bool find_letter(const struct sf_command *command, const char *argument, struct given *ret,
 			struct sf_error *err)
 {
-	for (const struct sf_option *option = command->options; option->name; option++) {
+	for (const struct sf_option *option = sf_options_of(command); option->name; option++) {
 		if (!option->letter || option->letter != argument[1])
 			continue;
 		*ret = (struct given){ option, argument, 2, argument[2] ? argument + 2 : NULL };
@@ -312,8 +329,7 @@ bool sf_options_parse(const struct sf_command *command, int argc, char **argv, v
 		if (ends)
 			i++;
 		else if (!take_option(command, argc, argv, &i, &given, err) ||
-			 !setters[given.option->kind](&given, (char *)ret + given.option->offset,
-						      err))
+			 !store(&given, (char *)ret + given.option->offset, err))
 			return false;
 		move_before(argv, first, start, i);
 		first += i - start;

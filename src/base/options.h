@@ -32,6 +32,7 @@ struct sf_option {
 	const char *help;       /* with the default in it */
 	const char *const *choices; /* SF_OPTION_CHOICE: NULL at the end */
 	uint64_t minimum, maximum;  /* of numbers, in the stored unit; maximum 0: none */
+	bool as_text;           /* the value is checked, and stored as const char *: "" for a flag */
 };
 
 struct sf_command {
@@ -41,9 +42,13 @@ struct sf_command {
 	const char *details;    /* paragraphs for --help and the manual page, or NULL */
 	const char *examples;   /* one command a line, or NULL */
 	const struct sf_option *options; /* name NULL at the end */
+	const struct sf_option *(*make_options)(void); /* instead: a table that is made at run time */
 	bool takes_command;     /* everything from the first word that is no option is left alone */
 	int (*run)(int argc, char **argv); /* the command's own arguments, argv[0] its name */
 };
+
+/* The table of a command. */
+const struct sf_option *sf_options_of(const struct sf_command *command);
 
 /*
  * Parses argv (argv[0] is the command's name) into the struct at `ret`, which holds the

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture engine: one way to get stills of a program's threads.
+ * The contract of a capture engine: one way to see where the threads of a program are.
  *
- * To add one: write capture/yourname.c, add it to SF_ENGINES and to meson.build, give
- * tests/e2e/test_record.py its name, and describe it in docs/engines.md. Nothing else
- * knows its name.
+ * An engine yields stills, which the caller walks, or finished stacks. It says which, and the caller handles both by
+ * one sink (sink.h). Everything else that callers need is a field below: what the engine can do, which options it takes,
+ * and its texts for the user. No code outside capture/ depends on which engine it has (tests/frozen/check_engines.py).
+ *
+ * Threads. All functions are called from one thread, except stop(). An engine may have threads of its own: a sink's
+ * functions are called from one of them at a time, and never while a thread of the target is held.
+ *
+ * Ownership. open() makes a struct sf_capture and close() frees it. Options and their texts belong to the caller and
+ * stay valid until close(). What an engine hands to a sink is valid during that call.
+ *
+ * Errors. A function that fails fills `err` with the reason and with what to do. One tick that fails is no error:
+ * it becomes a loss with a cause (frozen/ends.h).
+ *
+ * To add an engine: its file in capture/, its name in SF_ENGINES, capture/meson.build, a test, its row in docs/engines.md.
  */
 #ifndef SF_CAPTURE_ENGINE_H
 #define SF_CAPTURE_ENGINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "capture/sink.h"
 
-/* For engines on the inside (agent/options.h has the words). Zero: the agent's default. */
-struct sf_inside_options {
-	const char *walk;          /* sampler, handler */
-	const char *runtime_walk;     /* vmstructs, agct, both */
-	const char *cpu_clock;     /* auto, perf, timer, itimer, tick */
-	const char *signal;        /* a name or a number */
-	const char *only;          /* all, registered, main */
-	uint32_t per_tick;         /* 0: all threads; counts if has_per_tick is set */
-	bool has_per_tick;
+/* The value of an option that only some engines take: the user's text, which the option table has accepted. */
+struct sf_setting {
+	const char *name;          /* as in the engine's `options`; NULL at the end of a list */
+	const char *value;         /* NULL: not given */
 };
+
+#define SF_MAX_SETTINGS 24         /* options of all engines */
 
 struct sf_capture_options {
 	int32_t  pid;
@@ -34,31 +44,56 @@ struct sf_capture_options {
 	uint64_t duration_ns;      /* 0: until the target ends or stop() */
 	bool     children;         /* follow the descendants too */
 	bool     no_interrupt;     /* never interrupt a blocked thread */
-	uint32_t max_cost;         /* percent of all CPUs that it may take; 0: its own limit */
 	const char *threads;       /* POSIX extended regex on thread names, or NULL */
 	uint32_t max_depth;        /* frames; 0: SF_DEFAULT_DEPTH */
 	const char *clock;         /* cpu, wall, both: what the rates above were made from; NULL: both */
 	const char *program;       /* of the child: what it is about to run, as execvp() takes it; or NULL */
-	struct sf_inside_options inside;
+	const struct sf_setting *settings; /* a list, or NULL: nothing was given */
 };
 
+enum sf_yield {
+	SF_YIELDS_STILLS,          /* sample() of the sink: the caller has the tables of the process and walks */
+	SF_YIELDS_STACKS,          /* image(), place() and trace() of the sink: the walks are done */
+};
+
+/* One thing about this machine that an engine needs: whether it is there, and what to do otherwise ("": nothing). */
+typedef void sf_finding_fn(void *arg, bool fine, const char *what, const char *advice);
+
 struct sf_capture; /* an engine's state */
+struct sf_dump_sink;
+struct sf_dump_cost;
 
 struct sf_engine {
 	const char *name;       /* as in --engine NAME */
 	const char *summary;    /* one line, for help and `stillframe doctor` */
-	bool inside;            /* samples are taken by the process itself: sf_inside_options count */
+	const char *from;       /* where it samples from, for messages: "inside" or "outside" */
+	enum sf_yield yields;
+
+	/* The options that not all engines take, name NULL at the end; offsets are unused. NULL: none. */
+	const struct sf_option *options;
+
+	/* Whether these settings go together. NULL in the place of the function: they do. */
+	bool (*check_settings)(const struct sf_setting *settings, struct sf_error *err);
+
+	/* What the summary says beside the name: "sampler walk". NULL in the place of the function: nothing. */
+	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
+
+	/* Reports what the engine finds on this machine. NULL in the place of the function: nothing. */
+	void (*examine)(sf_finding_fn *report, void *arg);
 
 	/* Whether it works for this process (0: on this machine); if not, err says what would help. */
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*
-	 * Whether it works for a child of the caller's that waits to be let go; that one may be tried on.
-	 * NULL in the place of the function: check(0) tells.
+	 * Whether it works for a child of the caller, which waits before it runs its program: the engine may try it on
+	 * that child. NULL in the place of the function: check(0) says it.
 	 */
 	bool (*try_child)(int32_t pid, struct sf_error *err);
 
-	/* Before the child, if there is one, is let go. `options` and its texts stay valid until close(). */
+	/*
+	 * Before the child, if there is one, runs its program. `options` and its texts stay valid until close(). Fails
+	 * for options that the engine cannot fulfil.
+	 */
 	bool (*open)(const struct sf_capture_options *options, struct sf_capture **ret,
 		     struct sf_error *err);
 
@@ -69,15 +104,23 @@ struct sf_engine {
 	const char *const *(*environment)(const struct sf_capture *capture);
 
 	/*
-	 * Tells `sink` what it sees, until the target ends, the time is over, or stop(). Called
+	 * Calls `sink` with what it sees, until the target ends, the time is over, or stop(). Called
 	 * from the thread that opened it. False when nothing could be seen at all, or when the sink failed.
 	 */
 	bool (*run)(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 
-	void (*stop)(struct sf_capture *capture);        /* signal-safe */
+	void (*stop)(struct sf_capture *capture);        /* signal-safe, from any thread */
 	/* The exit status of options.child if the engine reaped it (as waitpid gives it); else -1. */
 	int  (*child_status)(const struct sf_capture *capture);
 	void (*close)(struct sf_capture *capture);       /* takes NULL */
+
+	/*
+	 * For `dump`: whether the threads of a process can be seen, and every thread of it once (dump.h). Both or
+	 * neither; NULL in the place of the functions: it has no such stills.
+	 */
+	bool (*check_dump)(int32_t pid, struct sf_error *err);
+	bool (*dump)(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
+		     struct sf_error *err);
 };
 
 /* X(name): the engines, best first. */
@@ -90,5 +133,28 @@ SF_ENGINES(X)
 /* All engines, best first, NULL at the end; and the one with this name, or NULL. */
 extern const struct sf_engine *const sf_engines[];
 const struct sf_engine *sf_engine_by_name(const char *name);
+
+/*
+ * The engine for a process, which is a child that waits if `launched`: `named` if it is not NULL and works, else the best
+ * that does. NULL and err: none. Where it is not the best one, err has the reason, and *second_ret is true.
+ */
+const struct sf_engine *sf_engine_choose(const struct sf_engine *named, int32_t pid, bool launched,
+					 bool *second_ret, struct sf_error *err);
+
+/* The best engine that can dump this process; NULL and err with the reason of the best one: none. */
+const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *err);
+
+/* The options of all engines, each name once: fills ret, returns how many. */
+size_t sf_engine_options(const struct sf_option *ret[SF_MAX_SETTINGS]);
+
+/*
+ * Whether the given settings go together and are for the engine that was named. NULL: none was; then only those of
+ * the best engine are accepted.
+ */
+bool sf_engine_check_settings(const struct sf_engine *named, const struct sf_setting *settings,
+			      struct sf_error *err);
+
+/* The value of a setting; NULL: not given. `settings` may be NULL. */
+const char *sf_setting(const struct sf_setting *settings, const char *name);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The list of engines, and what is decided by looking at all of them: the choice of one, and which options are for which. */
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/engine.h"
@@ -15,6 +17,129 @@ const struct sf_engine *sf_engine_by_name(const char *name)
 	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
 		if (strcmp((*engine)->name, name) == 0)
 			return *engine;
+	}
+	return NULL;
+}
+
+/* --- choosing one --- */
+
+static bool works(const struct sf_engine *engine, int32_t pid, bool launched, struct sf_error *err)
+{
+	if (!launched)
+		return engine->check(pid, err);
+	return engine->try_child ? engine->try_child(pid, err) : engine->check(0, err);
+}
+
+/* Nothing is tried on the child of the user's choice: if that engine does not work there, run() says so. */
+static const struct sf_engine *choose_named(const struct sf_engine *named, int32_t pid, bool launched,
+					    struct sf_error *err)
+{
+	if (launched && named->try_child)
+		return named;
+	return works(named, pid, launched, err) ? named : NULL;
+}
+
+const struct sf_engine *sf_engine_choose(const struct sf_engine *named, int32_t pid, bool launched,
+					 bool *second_ret, struct sf_error *err)
+{
+	*second_ret = false;
+	if (named)
+		return choose_named(named, pid, launched, err);
+	for (size_t i = 0; sf_engines[i]; i++) {
+		struct sf_error later = { 0 };
+
+		*second_ret = i > 0;
+		if (works(sf_engines[i], pid, launched, i ? &later : err))
+			return sf_engines[i];
+	}
+	return NULL;
+}
+
+const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *err)
+{
+	bool failed = false;
+
+	for (size_t i = 0; sf_engines[i]; i++) {
+		struct sf_error later = { 0 };
+
+		if (!sf_engines[i]->check_dump)
+			continue;
+		if (sf_engines[i]->check_dump(pid, failed ? &later : err))
+			return sf_engines[i];
+		failed = true;
+	}
+	return NULL;
+}
+
+/* --- options --- */
+
+static bool takes(const struct sf_engine *engine, const char *name)
+{
+	for (const struct sf_option *option = engine->options; option && option->name; option++) {
+		if (strcmp(option->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether an engine in front of the i-th takes it, too. */
+static bool is_listed(size_t i, const char *name)
+{
+	while (i-- > 0) {
+		if (takes(sf_engines[i], name))
+			return true;
+	}
+	return false;
+}
+
+size_t sf_engine_options(const struct sf_option *ret[SF_MAX_SETTINGS])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; sf_engines[i]; i++) {
+		for (const struct sf_option *option = sf_engines[i]->options; option && option->name; option++) {
+			if (n < SF_MAX_SETTINGS && !is_listed(i, option->name))
+				ret[n++] = option;
+		}
+	}
+	return n;
+}
+
+static bool refuse(const char *option, const struct sf_engine *named, struct sf_error *err)
+{
+	char names[128] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; sf_engines[i]; i++) {
+		if (takes(sf_engines[i], option) && used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 used ? " or " : "", sf_engines[i]->name);
+	}
+	return sf_fail(err, SF_E_INPUT, "--%s is for --engine %s%s%s", option, names,
+		       named ? ", not " : " only", named ? named->name : "");
+}
+
+bool sf_engine_check_settings(const struct sf_engine *named, const struct sf_setting *settings,
+			      struct sf_error *err)
+{
+	const struct sf_engine *engine = named ? named : sf_engines[0];
+
+	for (size_t i = 0; sf_engines[i]; i++) {
+		if (sf_engines[i]->check_settings && !sf_engines[i]->check_settings(settings, err))
+			return false;
+	}
+	for (; settings->name; settings++) {
+		if (settings->value && !takes(engine, settings->name))
+			return refuse(settings->name, named, err);
+	}
+	return true;
+}
+
+const char *sf_setting(const struct sf_setting *settings, const char *name)
+{
+	for (; settings && settings->name; settings++) {
+		if (strcmp(settings->name, name) == 0)
+			return settings->value;
 	}
 	return NULL;
 }

@@ -16,6 +16,8 @@
 #include "capture/sink.h"
 #include "stream/record.h"
 
+#define SF_FEED_ENGINE "signal" /* the engine whose records these are */
+
 struct sf_feed_thread {
 	uint32_t serial;          /* the session's */
 	uint64_t cpu_ns;          /* of its samples and losses so far, each by the kernel's count */

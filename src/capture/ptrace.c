@@ -22,11 +22,37 @@
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 #define TELLING_S 0.5               /* sampled for less, how often that was is not told */
 
+static const struct sf_option engine_options[] = {
+	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,
+	  .help = "ptrace engine: of all CPUs together, what holding and walking threads may take "
+		  "(default 5, and 2 while no CPU is idle)" },
+	{ .name = NULL },
+};
+
+/* Percent; 0: not given. */
+static unsigned max_cost(const struct sf_capture *capture)
+{
+	const char *given = sf_setting(capture->options.settings, "max-cost");
+
+	return given ? (unsigned)strtoul(given, NULL, 10) : 0;
+}
+
 static bool check(int32_t pid, struct sf_error *err)
 {
 	enum sf_hold result = pid ? sf_hold_allowed(pid) : SF_HOLD_ASKED;
 
 	return result == SF_HOLD_ASKED || sf_hold_explain(pid, pid, result, err);
+}
+
+static void examine(sf_finding_fn *report, void *arg)
+{
+	const int scope = sf_hold_scope();
+	char text[80];
+
+	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
+	report(arg, scope == 0 || geteuid() == 0, text,
+	       "Only commands that stillframe starts: stillframe record -- COMMAND; or run as root; or sysctl "
+	       "kernel.yama.ptrace_scope=0.");
 }
 
 struct trial {
@@ -239,8 +265,7 @@ static void sample_until_over(struct sf_capture *capture)
 	uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, capture->options.max_cost,
-		      &clocks);
+	sf_pace_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
 		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
@@ -331,6 +356,10 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 const struct sf_engine sf_engine_ptrace = {
 	.name = "ptrace",
 	.summary = "holds one thread after another for the time that a copy of its stack takes",
+	.from = "outside",
+	.yields = SF_YIELDS_STILLS,
+	.options = engine_options,
+	.examine = examine,
 	.check = check,
 	.try_child = try_child,
 	.open = open_capture,

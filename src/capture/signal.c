@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/clock.h"
+#include "os/cpu_clocks.h"
 #include "os/process.h"
 #include "runtime/runtimes.h"
 
@@ -52,6 +53,20 @@ static bool check(int32_t pid, struct sf_error *err)
 	}
 	close(channel);
 	return true;
+}
+
+/* The clocks that can expire in a process here. */
+static void examine(sf_finding_fn *report, void *arg)
+{
+	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
+	const bool fine = sf_perf_clock_works(&perf);
+
+	report(arg, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
+	if (fine && geteuid() == 0)
+		report(arg, sf_perf_clock_works_unprivileged(&users), "they do so for other users, too",
+		       users.text);
+	report(arg, sf_thread_timer_works(&timer), "timers ring for CPU time (--cpu-clock timer)",
+	       timer.text);
 }
 
 static void close_capture(struct sf_capture *capture)
@@ -372,7 +387,12 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 const struct sf_engine sf_engine_signal = {
 	.name = "signal",
 	.summary = "the program samples itself, with the agent inside; needs no privileges",
-	.inside = true,
+	.from = "inside",
+	.yields = SF_YIELDS_STACKS,
+	.options = sf_signal_options,
+	.check_settings = sf_signal_check_settings,
+	.describe = sf_signal_describe,
+	.examine = examine,
 	.check = check,
 	.open = open_capture,
 	.environment = environment,

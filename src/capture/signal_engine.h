@@ -7,6 +7,7 @@
  *   signal_agents.c       who is there: who calls, and who has gone
  *   signal_agent.c        one agent: what it is told, what it says, its outbox
  *   signal_environment.c  what a program is started with so that the agent comes in
+ *   signal_options.c      the options of `record` that go to the agent
  *   signal_why.c          why it did not come in
  *
  * All that comes from an agent is hostile: it lives in a process that may have run wild, or be meant badly.
@@ -117,6 +118,12 @@ void sf_signal_preload_deinit(struct sf_signal_preload *preload);
 /* The text of START. `socket`: where forked children are to call, or NULL. */
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err);
+
+/* --- signal_options.c: fields of the engine (engine.h) --- */
+
+extern const struct sf_option sf_signal_options[];
+bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err);
+void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size);
 
 /* --- signal_why.c --- */
 

@@ -177,26 +177,21 @@ static void add_rate(char *ret, const char *key, uint64_t mhz)
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err)
 {
-	const struct sf_inside_options *inside = &options->inside;
+	const char *number = sf_setting(options->settings, "signal");
 	char cache[SF_CACHE_ID];
 
 	if (options->threads && strlen(options->threads) > SF_CONTROL_TEXT / 4)
 		return sf_fail(err, SF_E_INPUT, "--threads: the expression is too long (up to %d bytes)",
 			       SF_CONTROL_TEXT / 4);
-	if (inside->signal && strlen(inside->signal) > 32)
-		return sf_fail(err, SF_E_INPUT, "--signal: '%.40s' is no signal", inside->signal);
+	if (number && strlen(number) > 32)
+		return sf_fail(err, SF_E_INPUT, "--signal: '%.40s' is no signal", number);
 	*ret = 0;
 	add_text(ret, "clock", options->clock ? options->clock : "both");
 	add_rate(ret, "rate", options->rate_mhz);
 	add_rate(ret, "blocked-rate", options->blocked_rate_mhz);
-	add_text(ret, "walk", inside->walk);
-	add_text(ret, "java-walk", inside->runtime_walk);
-	add_text(ret, "cpu-clock", inside->cpu_clock);
-	add_text(ret, "signal", inside->signal);
-	add_text(ret, "only", inside->only);
+	for (const struct sf_option *option = sf_signal_options; option->name; option++)
+		add_text(ret, option->name, sf_setting(options->settings, option->name));
 	add_text(ret, "threads", options->threads);
-	if (inside->has_per_tick)
-		add_number(ret, "per-tick", inside->per_tick);
 	if (options->max_depth)
 		add_number(ret, "max-depth", options->max_depth);
 	add_text(ret, "cache", sf_cache_id(cache) ? cache : NULL);

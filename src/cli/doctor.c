@@ -10,8 +10,6 @@
 #include "capture/engine.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
-#include "os/cpu_clocks.h"
-#include "os/hold.h"
 #include "os/process.h"
 #include "os/task.h"
 
@@ -50,31 +48,13 @@ void sf_doctor_finding(const struct sf_output *output, bool fine, const char *wh
 	}
 }
 
-static int read_setting(const char *path, int missing)
-{
-	FILE *file = fopen(path, "re");
-	int value = missing;
-
-	if (file) {
-		if (fscanf(file, "%d", &value) != 1)
-			value = missing;
-		fclose(file);
-	}
-	return value;
-}
-
 static void check_rights(const struct sf_output *output)
 {
-	int scope = read_setting("/proc/sys/kernel/yama/ptrace_scope", 0);
 	char text[160];
 
 	snprintf(text, sizeof(text), "user id %d%s", (int)geteuid(),
 		 geteuid() == 0 ? ": every process of this container" : ": your own processes");
 	sf_doctor_finding(output, true, text, "");
-	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
-	sf_doctor_finding(output, scope == 0 || geteuid() == 0, text,
-		      "Only commands that stillframe starts: stillframe record -- COMMAND; or run as "
-		      "root; or sysctl kernel.yama.ptrace_scope=0.");
 }
 
 static void check_proc(const struct sf_output *output)
@@ -135,19 +115,18 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 	}
 }
 
-/* What rings for an engine on the inside; the first that works is taken. */
-static void check_clocks(const struct sf_output *output)
+static void print_finding(void *arg, bool fine, const char *what, const char *advice)
 {
-	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
-	bool fine = sf_perf_clock_works(&perf);
+	sf_doctor_finding(arg, fine, what, advice);
+}
 
-	sf_doctor_finding(output, fine, "perf events ring for CPU time (--cpu-clock perf)",
-			  perf.text);
-	if (fine && geteuid() == 0)
-		sf_doctor_finding(output, sf_perf_clock_works_unprivileged(&users),
-			      "they do so for other users, too", users.text);
-	sf_doctor_finding(output, sf_thread_timer_works(&timer),
-		      "timers ring for CPU time (--cpu-clock timer)", timer.text);
+/* What the engines find on this machine. */
+static void examine_machine(struct sf_output *output)
+{
+	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
+		if ((*engine)->examine)
+			(*engine)->examine(print_finding, output);
+	}
 }
 
 static int run(int argc, char **argv)
@@ -173,7 +152,7 @@ static int run(int argc, char **argv)
 	check_proc(&output);
 	check_map_files(&output);
 	check_cache(&output);
-	check_clocks(&output);
+	examine_machine(&output);
 	if (given.pid)
 		printf("for pid %d:\n", given.pid);
 	check_engines(&output, given.pid);

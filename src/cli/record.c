@@ -35,7 +35,7 @@ const struct sf_command sf_command_record = {
 	.examples = "stillframe record -p 4242 -d 10s\n"
 		    "stillframe record --children -o build.sfr -- make -j8\n"
 		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
-	.options = sf_record_option_table,
+	.make_options = sf_record_option_table,
 	.takes_command = true,
 	.run = run,
 };
@@ -109,46 +109,26 @@ static int pass_on(const struct sf_launched *launched, int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static bool works(const struct sf_engine *engine, int32_t pid, bool launched, struct sf_error *err)
-{
-	if (!launched)
-		return engine->check(pid, err);
-	return engine->try_child ? engine->try_child(pid, err) : engine->check(0, err);
-}
-
 /* The first line of a message. */
 static void print_first_line(const char *text)
 {
 	fprintf(stderr, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/*
- * The engine that was named, if it works; else the best that does. Where that is not the first, the
- * user is told why. The message of a failure is that of the best one.
- */
+/* Where it is not the best engine, the user reads why. */
 static const struct sf_engine *choose_engine(const struct sf_record_options *given, bool launched,
 					     struct sf_error *err)
 {
-	const struct sf_engine *named = sf_record_named_engine(given);
+	bool second;
+	const struct sf_engine *engine = sf_engine_choose(sf_record_named_engine(given), given->pid,
+							  launched, &second, err);
 
-	if (named && launched && !named->inside)
-		return named; /* it says itself what is wrong, if anything is */
-	if (named)
-		return works(named, given->pid, launched, err) ? named : NULL;
-	for (size_t i = 0; sf_engines[i]; i++) {
-		struct sf_error why = { 0 };
-
-		if (!works(sf_engines[i], given->pid, launched, i ? &why : err))
-			continue;
-		if (i && !given->quiet) {
-			fputs("stillframe: ", stderr);
-			print_first_line(err->text);
-			fprintf(stderr, ": so by %s, %s\n", sf_engines[i]->name,
-				sf_engines[i]->inside ? "from inside" : "from outside");
-		}
-		return sf_engines[i];
+	if (engine && second && !given->quiet) {
+		fputs("stillframe: ", stderr);
+		print_first_line(err->text);
+		fprintf(stderr, ": so by %s, from %s\n", engine->name, engine->from);
 	}
-	return NULL;
+	return engine;
 }
 
 /* A launched command was forked before this: it has the signals and limits that we were given. */

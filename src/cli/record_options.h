@@ -3,8 +3,9 @@
  * What `stillframe record` can be told: its option table, which options go together, and what a
  * session makes of them.
  *
- * To add one: a field, a line in the table of record_options.c, and where a session or an engine
- * is to know of it a line in sf_record_session. All text is argv's or constant; nothing is owned.
+ * To add one: a field, a line in a table of record_options.c, and a line in sf_record_session if a session or all
+ * engines need it. An option that only some engines take is in their own tables (capture/engine.h). All text is argv's
+ * or constant; nothing is owned.
  */
 #ifndef SF_CLI_RECORD_OPTIONS_H
 #define SF_CLI_RECORD_OPTIONS_H
@@ -18,14 +19,14 @@ struct sf_record_options {
 	uint64_t duration_ns;
 	uint64_t rate_mhz, blocked_rate_mhz;
 	const char *output, *threads;
-	uint32_t max_depth, per_tick, max_cost;
+	uint32_t max_depth;
 	int clock, engine;
-	int walk, runtime_walk, cpu_clock, only;   /* -1: not given */
-	const char *signal;
+	struct sf_setting settings[SF_MAX_SETTINGS + 1]; /* of engines */
 	bool children, no_interrupt, quiet;
 };
 
-extern const struct sf_option sf_record_option_table[];
+/* With the options of all engines. */
+const struct sf_option *sf_record_option_table(void);
 
 struct sf_record_options sf_record_defaults(void);
 
@@ -39,7 +40,7 @@ bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
 /* The engine that was asked for by its name, or NULL. */
 const struct sf_engine *sf_record_named_engine(const struct sf_record_options *given);
 
-/* Without an engine, a command and what is known only once it runs. */
+/* Without an engine, a command and what is known only once it runs. It points into `given`. */
 struct sf_session_options sf_record_session(const struct sf_record_options *given);
 
 #endif

@@ -27,7 +27,7 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 		       const struct sf_session_result *result, const char *name)
 {
 	const struct sf_recording_totals *totals = &result->totals;
-	char time[32], count[32];
+	char time[32], count[32], beside[64] = "";
 
 	fprintf(out, "stillframe: %s of %s (pid %d, %s", sf_format_time(time, result->duration_ns),
 		name, options->capture.pid, sf_format_count(count, totals->n_threads));
@@ -35,10 +35,9 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 	if (totals->n_processes > 1)
 		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));
 	fprintf(out, ") by %s", options->engine->name);
-	if (options->engine->inside)
-		fprintf(out, " (%s walk)",
-			options->capture.inside.walk ? options->capture.inside.walk : "sampler");
-	fputc('\n', out);
+	if (options->engine->describe)
+		options->engine->describe(options->capture.settings, beside, sizeof(beside));
+	fprintf(out, "%s%s%s\n", *beside ? " (" : "", beside, *beside ? ")" : "");
 }
 
 static void print_ticks(FILE *out, const struct sf_recording_totals *totals)

@@ -73,6 +73,9 @@ void sf_cpu_prefer(void);
 /* Whether a process's threads could be asked for, without asking: SF_HOLD_ASKED when they could. */
 enum sf_hold sf_hold_allowed(int32_t pid);
 
+/* kernel.yama.ptrace_scope: above 0, users other than root hold only their own descendants. 0 where there is no Yama. */
+int sf_hold_scope(void);
+
 /* What a caller can do about SF_HOLD_DENIED or BUSY for this thread: fills err, returns false. */
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err);
 

@@ -72,7 +72,7 @@ static bool create(const char *output, const struct about *about, struct sf_reco
 {
 	return sf_recording_create(output, &(struct sf_recording_about){
 		.command = about->command,
-		.engine = "signal",
+		.engine = SF_FEED_ENGINE,
 		.host = "", /* not in the stream */
 		.version = SF_VERSION,
 		.start_unix_ns = about->unix_ns,

@@ -144,8 +144,8 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		unlink(options->output);
 		return false;
 	}
-	/* Tables are made before the first hold; a process that cannot be read has none. */
-	if (!options->engine->inside)
+	/* The tables for walks are made before the first still; a process that cannot be read has none. */
+	if (options->engine->yields == SF_YIELDS_STILLS)
 		sf_walker_prepare(&keeper.walker, options->capture.pid, NULL);
 	start_ns = sf_now_ns();
 	fine = run_engine(options, capture, &sink, result, err);

@@ -238,12 +238,12 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_ASKED;
 }
 
-static bool yama_refuses(void)
+int sf_hold_scope(void)
 {
 	int scope = 0;
 
 	sf_proc_scan("/proc/sys/kernel/yama/ptrace_scope", "%d", &scope);
-	return scope > 0;
+	return scope;
 }
 
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err)
@@ -267,7 +267,7 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 	if (geteuid() == 0)
 		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a "
 					 "container?): add that capability.");
-	if (yama_refuses())
+	if (sf_hold_scope() > 0)
 		return sf_fail_hint(err,
 				    "kernel.yama.ptrace_scope is above 0: start the program with "
 				    "`stillframe record -- COMMAND`, or run as root.");
