@@ -367,4 +367,6 @@ const struct sf_engine sf_engine_ptrace = {
 	.stop = stop,
 	.child_status = child_status,
 	.close = close_capture,
+	.check_dump = sf_ptrace_check_dump,
+	.dump = sf_ptrace_dump,
 };

@@ -57,4 +57,10 @@ void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum s
 /* Blocked, or stopped by job control or a debugger. */
 uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread);
 
+/* --- ptrace_dump.c: fields of the engine (engine.h) --- */
+
+bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err);
+bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
+		    struct sf_error *err);
+
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe dump: every thread of a process, once, now. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/dump_print.h"
-#include "os/hold.h"
 #include "os/process.h"
 #include "os/task.h"
 #include "session/dump.h"
@@ -66,30 +64,16 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 	return true;
 }
 
-/*
- * A debugger that has the process is no hindrance: threads that sleep or are stopped can be read.
- */
-static bool check_process(int32_t pid, struct sf_error *err)
-{
-	enum sf_hold result;
-
-	if (!sf_process_check(pid, err))
-		return false;
-	result = sf_hold_allowed(pid);
-	if (result == SF_HOLD_ASKED || result == SF_HOLD_BUSY)
-		return true;
-	return sf_hold_explain(pid, pid, result, err);
-}
-
 static int dump_process(const struct dump_options *given)
 {
 	struct sf_error err = { 0 };
 	struct sf_dump dump = { 0 };
-	bool fine = check_process(given->pid, &err) &&
-		    sf_dump_take(&dump, given->pid, given->max_depth, &err);
+	const struct sf_engine *engine = sf_process_check(given->pid, &err)
+						 ? sf_engine_for_dump(given->pid, &err)
+						 : NULL;
 	int status = SF_EXIT_OK;
 
-	if (!fine)
+	if (!engine || !sf_dump_take(&dump, engine, given->pid, given->max_depth, &err))
 		status = sf_cli_fail(SF_EXIT_FAILED, &err);
 	else if (given->json)
 		sf_dump_print_json(&dump, stdout);

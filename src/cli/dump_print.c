@@ -136,9 +136,9 @@ void sf_dump_print(const struct sf_dump *dump, const struct sf_dump_look *look, 
 	}
 	if (!look->times)
 		return;
-	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->looking_ns));
-	if (dump->longest_hold_ns)
-		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->longest_hold_ns));
+	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->cost.looking_ns));
+	if (dump->cost.longest_hold_ns)
+		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->cost.longest_hold_ns));
 	else
 		fprintf(out, ", held none\n");
 }
@@ -222,11 +222,11 @@ void sf_dump_print_json(const struct sf_dump *dump, FILE *out)
 		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
 	if (dump->note)
 		json_object_object_add(json, "note", json_object_new_string(dump->note));
-	json_object_object_add(json, "engine", json_object_new_string("ptrace"));
+	json_object_object_add(json, "engine", json_object_new_string(dump->engine->name));
 	json_object_object_add(json, "looking_ns",
-			       json_object_new_int64((int64_t)dump->looking_ns));
+			       json_object_new_int64((int64_t)dump->cost.looking_ns));
 	json_object_object_add(json, "longest_hold_ns",
-			       json_object_new_int64((int64_t)dump->longest_hold_ns));
+			       json_object_new_int64((int64_t)dump->cost.longest_hold_ns));
 	json_object_object_add(json, "threads", threads);
 	json_object_object_add(json, "losses", losses);
 	for (size_t i = 0; i < dump->threads.n; i++) {

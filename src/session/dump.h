@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dump: every thread of a process, once: what it does, what it waits for, its stack with names.
- *
- * Sleeping threads are read where they sleep; a thread is held only if it runs, or if its stack
- * cannot be walked without registers that only it knows and its system call goes on afterwards.
+ * A dump: every thread of a process, once: what it does, what it waits for, its stack with names. An engine yields the
+ * stills (capture/dump.h).
  */
 #ifndef SF_SESSION_DUMP_H
 #define SF_SESSION_DUMP_H
 
 #include "base/error.h"
 #include "base/vec.h"
+#include "capture/dump.h"
+#include "capture/engine.h"
 #include "frozen/walk.h"
 #include "os/task.h"
 #include "session/walker.h"
@@ -45,6 +45,7 @@ struct sf_dump_thread {
 
 struct sf_dump {
 	int32_t pid;
+	const struct sf_engine *engine;
 	char    name[64];
 	int32_t tracer;                   /* the process that traces it already (a debugger), 0:
 					   * none */
@@ -55,12 +56,12 @@ struct sf_dump {
 	struct sf_intern *strings;
 	const char *note;                 /* what to say of its runtimes, or NULL; the
 					   * walker's */
-	uint64_t looking_ns;              /* from the first look at a thread to the last */
-	uint64_t longest_hold_ns;
+	struct sf_dump_cost cost;
 };
 
-/* False when no thread could be looked at. sf_dump_deinit in any case. */
-bool sf_dump_take(struct sf_dump *ret, int32_t pid, uint32_t max_depth, struct sf_error *err);
+/* `engine` can dump `pid`. False when no thread could be looked at. sf_dump_deinit in any case. */
+bool sf_dump_take(struct sf_dump *ret, const struct sf_engine *engine, int32_t pid,
+		  uint32_t max_depth, struct sf_error *err);
 void sf_dump_deinit(struct sf_dump *dump);
 
 /* The number of a text of the target's, cleaned; 0: no memory. */
