@@ -21,7 +21,7 @@
 #define LOOK_MAX_NS 200000000
 
 #define BUSY "It takes one request at a time, also those of jcmd and its like, and none while all its threads stand " \
-	"still. What hangs is seen with stillframe dump; -e ptrace needs no agent."
+	"still. What hangs is seen with stillframe dump, which needs no agent."
 
 /* --- the socket --- */
 
