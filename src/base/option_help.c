@@ -124,13 +124,20 @@ static void print_example(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
+static const char *details_of(const struct sf_command *command)
+{
+	return command->make_details ? command->make_details() : command->details;
+}
+
 void sf_options_help(const struct sf_command *command, FILE *out)
 {
+	const char *details = details_of(command);
+
 	print_usage(out, command);
 	sf_print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
-	if (command->details) {
+	if (details) {
 		fputc('\n', out);
-		print_details(out, command->details);
+		print_details(out, details);
 	}
 	fputs("\nOptions:\n", out);
 	for (const struct sf_option *option = sf_options_of(command); option->name; option++)
@@ -214,14 +221,16 @@ static void print_title(FILE *out, const char *name)
 
 void sf_options_man(const struct sf_command *command, FILE *out)
 {
+	const char *details = details_of(command);
+
 	print_title(out, command->name);
 	fprintf(out, ".SH NAME\nstillframe\\-%s \\- ", command->name);
 	print_roff_line(out, command->summary, strlen(command->summary));
 	fprintf(out, ".SH SYNOPSIS\n\\fBstillframe %s\\fR ", command->name);
 	print_roff_line(out, command->usage, strlen(command->usage));
 	fputs(".SH DESCRIPTION\n", out);
-	if (command->details)
-		print_man_details(out, command->details);
+	if (details)
+		print_man_details(out, details);
 	else
 		print_roff_line(out, command->summary, strlen(command->summary));
 	fputs(".SH OPTIONS\n", out);

@@ -40,6 +40,7 @@ struct sf_command {
 	const char *summary;    /* one line */
 	const char *usage;      /* behind the name: "[-p PID | -- COMMAND...]" */
 	const char *details;    /* paragraphs for --help and the manual page, or NULL */
+	const char *(*make_details)(void); /* instead: paragraphs that are made at run time */
 	const char *examples;   /* one command a line, or NULL */
 	const struct sf_option *options; /* name NULL at the end */
 	const struct sf_option *(*make_options)(void); /* instead: a table that is made at run time */

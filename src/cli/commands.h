@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands. To add one: write cli/yourname.c, add it here, to `commands` in cli/main.c and to
- * cli/meson.build, and give tests/e2e a test. The manual page comes from its option table.
+ * The commands. To add one: its file in cli/, its name in SF_COMMANDS, cli/meson.build, a test in tests/e2e, its row in
+ * README.md. Its help and its manual page come from its struct sf_command.
  */
 #ifndef SF_CLI_COMMANDS_H
 #define SF_CLI_COMMANDS_H
@@ -9,8 +9,12 @@
 #include "base/error.h"
 #include "base/options.h"
 
-extern const struct sf_command sf_command_record, sf_command_dump, sf_command_report,
-	sf_command_export, sf_command_doctor;
+/* X(name): the commands, in the order in which help lists them. */
+#define SF_COMMANDS(X) X(record) X(dump) X(report) X(export) X(doctor)
+
+#define X(name) extern const struct sf_command sf_command_##name;
+SF_COMMANDS(X)
+#undef X
 
 /* Exit codes of every command; a launched program's own status is passed on by `record`. */
 enum { SF_EXIT_OK = 0, SF_EXIT_FAILED = 1, SF_EXIT_USAGE = 2 };

@@ -15,8 +15,14 @@
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 
-/* An option's value is an index: of formats, and for clocks the enum sf_clock. */
-static const char *const formats[] = { "collapsed", "pprof", "speedscope", "html", NULL };
+/* An option's value is an index: of sf_exporters, and for clocks the enum sf_clock. */
+#define X(name) #name,
+static const char *const formats[] = { SF_EXPORTERS(X) NULL };
+#undef X
+#define X(name) ", " #name
+/* Both begin with ", ". */
+static const char format_list[] = SF_EXPORTERS(X), format_help[] = SF_EXPORTERS(X) " (required)";
+#undef X
 static const char *const clocks[] = {
 	[SF_CLOCK_WALL] = "wall",
 	[SF_CLOCK_CPU] = "cpu",
@@ -35,7 +41,7 @@ struct export_options {
 static const struct sf_option options[] = {
 	{ .name = "format", .letter = 'f', .kind = SF_OPTION_CHOICE, .argument = "FORMAT",
 	  .offset = offsetof(struct export_options, format), .choices = formats,
-	  .help = "collapsed, pprof, speedscope or html (required)" },
+	  .help = format_help + 2 },
 	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .argument = "OUT",
 	  .offset = offsetof(struct export_options, output),
 	  .help = "the file to write, - for stdout (default: FILE with the format's suffix)" },
@@ -123,7 +129,7 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
 					  .threads = wanted->threads };
-	const struct sf_exporter *exporter = sf_exporter_by_name(formats[wanted->format]);
+	const struct sf_exporter *exporter = sf_exporters[wanted->format];
 	const struct sf_filter by_label = { .label = wanted->label,
 					    .split_kinds = wanted->split_kinds };
 	struct destination to = { 0 };
@@ -148,11 +154,11 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	return done;
 }
 
-static int bad_usage(const char *text)
+static int bad_usage(const char *text, const char *more)
 {
 	struct sf_error err;
 
-	sf_fail(&err, SF_E_INPUT, "%s", text);
+	sf_fail(&err, SF_E_INPUT, "%s%s", text, more);
 	sf_fail_hint(&err, "See `stillframe export --help`.");
 	return sf_cli_fail(SF_EXIT_USAGE, &err);
 }
@@ -166,24 +172,36 @@ static int run_export(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (wanted.format < 0)
-		return bad_usage(
-			"export: --format is missing: collapsed, pprof, speedscope or html");
+		return bad_usage("export: --format is missing: one of ", format_list + 2);
 	if (argc - rest != 1)
-		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed");
+		return bad_usage("export: one recording (FILE.sfr) or stream (FILE.sfs) is needed", "");
 	if (!export_profile(&wanted, argv[rest], &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	return SF_EXIT_OK;
+}
+
+/* The formats, and what holds for all of them. */
+static const char *details(void)
+{
+	static char text[2048];
+	size_t used = (size_t)snprintf(text, sizeof(text), "Formats");
+
+	for (size_t i = 0; sf_exporters[i] && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %s (%s)", i ? "," : ":",
+					 sf_exporters[i]->name, sf_exporters[i]->summary);
+	if (used < sizeof(text))
+		snprintf(text + used, sizeof(text) - used,
+			 ".\nThe clock decides what a sample weighs: wall counts all time, cpu the time on a CPU, "
+			 "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.\n"
+			 "FILE is a recording, or a stream that the agent wrote in a program.");
+	return text;
 }
 
 const struct sf_command sf_command_export = {
 	.name = "export",
 	.summary = "write a recording in a format that other tools read",
 	.usage = "FILE --format FORMAT [-o OUT]",
-	.details = "Formats: collapsed (folded stacks, in microseconds), pprof (for `go tool pprof`), "
-		   "speedscope (JSON), and html (one page with a flame graph that any browser opens).\n"
-		   "The clock decides what a sample weighs: wall counts all time, cpu the time on a CPU, "
-		   "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.\n"
-		   "FILE is a recording, or a stream that the agent wrote in a program.",
+	.make_details = details,
 	.examples = "stillframe export java-4242.sfr --format html\n"
 		    "stillframe export java-4242.sfr --format collapsed --clock cpu -o - | flamegraph.pl "
 		    "> cpu.svg\n"

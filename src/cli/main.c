@@ -9,11 +9,9 @@
 #include "cli/commands.h"
 
 static const struct sf_command *const commands[] = {
-	&sf_command_record,
-	&sf_command_dump,
-	&sf_command_report,
-	&sf_command_export,
-	&sf_command_doctor,
+#define X(name) &sf_command_##name,
+	SF_COMMANDS(X)
+#undef X
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 

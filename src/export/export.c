@@ -4,10 +4,9 @@
 #include <string.h>
 
 const struct sf_exporter *const sf_exporters[] = {
-	&sf_export_collapsed,
-	&sf_export_pprof,
-	&sf_export_speedscope,
-	&sf_export_html,
+#define X(name) &sf_export_##name,
+	SF_EXPORTERS(X)
+#undef X
 	NULL,
 };
 

@@ -2,8 +2,8 @@
 /*
  * Exporters: a profile, written in a format that other tools read.
  *
- * To add one: write export/yourformat.c, add it to `exporters` in export/export.c and to
- * export/meson.build, give tests/e2e/test_export.py a case, and describe it in docs/exports.md.
+ * To add one: its file in export/, its name in SF_EXPORTERS, export/meson.build, a case in tests/e2e/test_export.py, its
+ * section in docs/exports.md. The command's help and its messages come from here.
  */
 #ifndef SF_EXPORT_EXPORT_H
 #define SF_EXPORT_EXPORT_H
@@ -15,7 +15,7 @@
 
 struct sf_exporter {
 	const char *name;       /* as in --format NAME */
-	const char *summary;    /* one line, for --help */
+	const char *summary;    /* for --help, which has it in brackets behind the name */
 	const char *suffix;     /* of the file that is written when -o is not given: ".html" */
 	bool binary;            /* not to be written to a terminal */
 
@@ -24,8 +24,12 @@ struct sf_exporter {
 		      struct sf_error *err);
 };
 
-extern const struct sf_exporter sf_export_collapsed, sf_export_pprof, sf_export_speedscope,
-	sf_export_html;
+/* X(name): the exporters, in the order in which help lists them. */
+#define SF_EXPORTERS(X) X(collapsed) X(pprof) X(speedscope) X(html)
+
+#define X(name) extern const struct sf_exporter sf_export_##name;
+SF_EXPORTERS(X)
+#undef X
 
 /* All exporters, NULL at the end; and the one with this name, or NULL. */
 extern const struct sf_exporter *const sf_exporters[];

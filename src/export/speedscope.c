@@ -232,7 +232,7 @@ static bool write_speedscope(const struct sf_profile *profile, const struct sf_f
 
 const struct sf_exporter sf_export_speedscope = {
 	.name = "speedscope",
-	.summary = "JSON for speedscope, a profile for each thread, in order of time",
+	.summary = "JSON, a profile for each thread, in order of time",
 	.suffix = ".speedscope.json",
 	.write = write_speedscope,
 };

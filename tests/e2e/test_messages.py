@@ -2,6 +2,7 @@
 """Wrong input: one clear message on stderr, nothing on stdout, status 1 (failed) or 2 (usage), nothing lost."""
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from conftest import PROGRAMS, Stillframe, need_root
 from recordings import Recording
 
-COMMANDS = ["record", "dump", "report", "export", "doctor"]
+with open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.h")) as header:
+    COMMANDS = re.findall(r"X\((\w+)\)", re.search(r"#define SF_COMMANDS\(X\)(.*)", header.read())[1])
 
 
 def no_such_pid():
