@@ -21,33 +21,21 @@
 #define AGAIN_NS 1000000000
 #define MAX_PUT_OFF 20
 
-#if defined(__x86_64__)
-/* rdi rsi rdx r10 r8 r9, by DWARF number. */
-static const uint8_t arg_regs[6] = { 5, 4, 1, 10, 8, 9 };
-#else
-static const uint8_t arg_regs[6] = { 0, 1, 2, 3, 4, 5 };
-#endif
-
 /*
  * A call that goes on after an interruption does so as restart_syscall, which says nothing to a
- * reader: the number that the code loads does (x86-64: mov $number, %eax; syscall).
+ * reader: the number that the code loads does.
  */
 static int32_t syscall_of(const struct sf_own_place *place)
 {
-#if defined(__x86_64__)
-	uint8_t code[7];
+	uint8_t code[SF_CALL_CODE];
 	int32_t number;
 
-	if (place->syscall != SYS_restart_syscall ||
+	if (place->syscall != SYS_restart_syscall || !sf_inside.arch->loaded_syscall ||
 	    sf_self_read(&sf_inside.access, code, place->pc - sizeof(code), sizeof(code)) !=
-		    sizeof(code) ||
-	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		    sizeof(code))
 		return place->syscall;
-	memcpy(&number, code + 1, sizeof(number));
-	return number;
-#else
-	return place->syscall;
-#endif
+	number = sf_inside.arch->loaded_syscall(code);
+	return number >= 0 ? number : place->syscall;
 }
 
 static void fill(struct sf_still *still, const struct sf_agent_thread *thread,
@@ -66,7 +54,7 @@ static void fill(struct sf_still *still, const struct sf_agent_thread *thread,
 	};
 	sf_reg_set(&still->regs, sf_inside.arch->sp, place->sp);
 	for (int i = 0; place->syscall >= 0 && i < 6; i++)
-		sf_reg_set(&still->regs, arg_regs[i], place->args[i]);
+		sf_reg_set(&still->regs, still->arch->syscall_args[i], place->args[i]);
 	memcpy(still->syscall_args, place->args, sizeof(place->args));
 }
 

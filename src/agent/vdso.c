@@ -10,19 +10,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "frozen/arch.h"
 #include "frozen/raw.h"
-
-/* To add a processor: its names. */
-#if defined(__x86_64__)
-#define CLOCK "__vdso_clock_gettime"
-#define CPU "__vdso_getcpu"
-#elif defined(__aarch64__)
-#define CLOCK "__kernel_clock_gettime"
-#define CPU "__kernel_getcpu"  /* none so far */
-#else
-#define CLOCK ""
-#define CPU ""
-#endif
 
 struct image {
 	uintptr_t bias;
@@ -78,9 +67,10 @@ static struct image read_image(uintptr_t start)
 }
 
 /* 0: it has none of this name. */
+/* NULL: there is no such function on this architecture. */
 static uintptr_t find(const struct image *image, const char *name)
 {
-	for (size_t i = 0; i < image->n_symbols; i++) {
+	for (size_t i = 0; name && i < image->n_symbols; i++) {
 		const ElfW(Sym) *symbol = &image->symbols[i];
 
 		if (symbol->st_shndx != SHN_UNDEF && symbol->st_name < image->names_size &&
@@ -95,6 +85,6 @@ void sf_agent_find_vdso(void)
 	const uintptr_t start = getauxval(AT_SYSINFO_EHDR);
 	const struct image image = start ? read_image(start) : (struct image){ 0 };
 
-	atomic_store(&sf_raw_vdso.clock, (sf_vdso_clock_fn *)find(&image, CLOCK));
-	atomic_store(&sf_raw_vdso.cpu, (sf_vdso_cpu_fn *)find(&image, CPU));
+	atomic_store(&sf_raw_vdso.clock, (sf_vdso_clock_fn *)find(&image, sf_arch_host()->vdso_clock));
+	atomic_store(&sf_raw_vdso.cpu, (sf_vdso_cpu_fn *)find(&image, sf_arch_host()->vdso_cpu));
 }

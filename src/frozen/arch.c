@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of architectures. The only choice made at build time is which of them is the host. */
-#include <elf.h>
 #include <stddef.h>
 
 #include "frozen/arch.h"
@@ -8,17 +7,10 @@
 #include "frozen/frozen.h"
 
 static const struct sf_arch *const archs[] = {
-	&sf_arch_x86_64,
-	&sf_arch_aarch64,
+#define X(name) &sf_arch_##name,
+	SF_ARCHS(X)
+#undef X
 };
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#else
-#define HOST_MACHINE EM_NONE
-#endif
 
 const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine)
 {
@@ -31,5 +23,5 @@ const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine)
 
 const struct sf_arch *sf_arch_host(void)
 {
-	return sf_arch_by_machine(HOST_MACHINE);
+	return &SF_HOST;
 }

@@ -4,14 +4,26 @@
  * facts about it. All architectures are compiled everywhere and chosen at run time, so that a
  * still recorded on one machine can be walked on another.
  *
- * To add one: write arch_NAME.c, list it in arch.c and meson.build, add recorded stills to
- * tests/unit/test_walk_NAME.c, and describe it in docs/architectures.md.
+ * To add one, six places: arch_NAME.c; the host's files, which the build chooses (frozen/host_NAME.h,
+ * frozen/context_NAME.c, os/linux/user_regs_NAME.c); the list below; meson.build; tests/unit/test_walk_NAME.c with
+ * recorded stills; and docs/architectures.md.
  */
 #ifndef SF_FROZEN_ARCH_H
 #define SF_FROZEN_ARCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* X(name): all architectures. SF_HOST is the one for which this is compiled; frozen/raw.h includes SF_HOST_HEADER. */
+#define SF_ARCHS(X) X(x86_64) X(aarch64)
+#if defined(__x86_64__)
+#define SF_HOST sf_arch_x86_64
+#define SF_HOST_HEADER "frozen/host_x86_64.h"
+#elif defined(__aarch64__)
+#define SF_HOST sf_arch_aarch64
+#define SF_HOST_HEADER "frozen/host_aarch64.h"
+#endif
 
 #define SF_MAX_REGS 33
 #define SF_MAX_SAVED 12
@@ -41,6 +53,16 @@ struct sf_regs {
 	uint64_t r[SF_MAX_REGS];
 };
 
+#define SF_CALL_CODE 7   /* bytes before the pc of a thread in a system call that may show its number */
+#define SF_PLT_ENTRY 16  /* bytes between two places at which plt_steps() looks */
+#define SF_PLT_STEPS 3
+
+/* From `at` bytes into a PLT section on, `pushed` bytes lie between sp and where sp was at the entry. */
+struct sf_plt_step {
+	size_t at;
+	int32_t pushed;
+};
+
 struct sf_arch {
 	const char *name;       /* as uname -m prints it */
 	uint16_t    elf_machine;
@@ -52,7 +74,10 @@ struct sf_arch {
 	uint8_t     red_zone;   /* bytes below sp that may still hold saved registers */
 	uint8_t     n_saved;    /* callee-saved registers that rules keep, without sp */
 	uint8_t     saved[SF_MAX_SAVED];
+	uint8_t     syscall_args[6]; /* registers of a system call's arguments */
+	bool        signs_returns; /* return addresses may carry a signature (DW_CFA_AARCH64_negate_ra_state) */
 	uint64_t    code_mask;  /* and-ed to a return address: takes off pointer authentication */
+	const char *vdso_clock, *vdso_cpu; /* names in the vDSO of clock_gettime and getcpu; NULL: not there */
 
 	/* Whether the code at pc is the kernel's signal return trampoline (its bytes say so). */
 	bool (*is_sigreturn)(const struct sf_reader *reader, uint64_t pc);
@@ -63,6 +88,16 @@ struct sf_arch {
 
 	/* Whether the instruction at pc is a system call. */
 	bool (*is_system_call)(const struct sf_reader *reader, uint64_t pc);
+
+	/* The number that the code before the pc of a thread in a system call loads; -1: not shown. May be NULL. */
+	int32_t (*loaded_syscall)(const uint8_t code[SF_CALL_CODE]);
+
+	/*
+	 * How the code at `at` in a PLT section, a multiple of SF_PLT_ENTRY, moves sp: fills ret in rising order, returns
+	 * how many steps. `size` bytes are at `section`.
+	 */
+	unsigned (*plt_steps)(const uint8_t *section, size_t size, size_t at,
+			      struct sf_plt_step ret[SF_PLT_STEPS]);
 
 	/*
 	 * For code without unwind rules. Whether the instruction before pc is a call, as it is
@@ -93,8 +128,9 @@ struct sf_arch {
 	bool (*jumps_to)(const struct sf_reader *reader, uint64_t start, uint64_t target);
 };
 
-extern const struct sf_arch sf_arch_x86_64;
-extern const struct sf_arch sf_arch_aarch64;
+#define X(name) extern const struct sf_arch sf_arch_##name;
+SF_ARCHS(X)
+#undef X
 
 /* The architecture with this e_machine, or NULL; the one stillframe itself runs on. Signal-safe. */
 const struct sf_arch *sf_arch_by_machine(uint16_t elf_machine);

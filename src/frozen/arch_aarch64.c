@@ -103,6 +103,27 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 	return false;
 }
 
+/*
+ * Entries only jump. The first one, 32 bytes, starts with stp x16, x30, [sp, #-16]!, perhaps behind
+ * bti c; the return address stays in x30, too, but the dynamic linker's code does not.
+ */
+static unsigned plt_steps(const uint8_t *section, size_t size, size_t at,
+			  struct sf_plt_step ret[SF_PLT_STEPS])
+{
+	const uint32_t bti = 0xd503245f, stp = 0xa9bf7bf0;
+	uint32_t code[2] = { 0, 0 };
+	bool behind_bti;
+
+	if (at > 0)
+		return 0;
+	memcpy(code, section, size < sizeof(code) ? size : sizeof(code));
+	behind_bti = code[0] == bti;
+	ret[0] = (struct sf_plt_step){ 0, 0 };
+	ret[1] = (struct sf_plt_step){ behind_bti ? 8 : 4, 16 };
+	ret[2] = (struct sf_plt_step){ 32, 0 };
+	return code[behind_bti] == stp && size >= 32 ? 3 : 1;
+}
+
 const struct sf_arch sf_arch_aarch64 = {
 	.name = "aarch64",
 	.elf_machine = EM_AARCH64,
@@ -114,6 +135,9 @@ const struct sf_arch sf_arch_aarch64 = {
 	.return_column = X30,
 	.red_zone = 0,
 	.n_saved = 11,
+	.syscall_args = { X0, 1, 2, 3, 4, 5 },
+	.signs_returns = true,
+	.vdso_clock = "__kernel_clock_gettime",
 	.saved = { X19, 20, 21, 22, 23, 24, 25, 26, 27, 28, X29 },
 	/*
 	 * Pointer authentication and tags use the bits above the address. User addresses have 48
@@ -124,6 +148,7 @@ const struct sf_arch sf_arch_aarch64 = {
 	.sigreturn = sigreturn,
 	.sigframe_size = SIGCONTEXT_REGS + (N_REGS + 1) * 8,
 	.is_system_call = is_system_call,
+	.plt_steps = plt_steps,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
 };

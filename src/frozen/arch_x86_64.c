@@ -357,6 +357,46 @@ static bool jumps_to(const struct sf_reader *reader, uint64_t start, uint64_t ta
 	return false;
 }
 
+/* mov $number, %eax; syscall */
+static int32_t loaded_syscall(const uint8_t code[SF_CALL_CODE])
+{
+	int32_t number;
+
+	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+		return -1;
+	memcpy(&number, code + 1, sizeof(number));
+	return number;
+}
+
+/*
+ * Bytes from the start of a PLT entry to behind its push of an imm32; 0: it has none. The
+ * push is first (-z bndplt), behind endbr64 (-z ibtplt), or behind jmp *GOT(%rip).
+ */
+static size_t find_push(const uint8_t *entry)
+{
+	size_t at = 0;
+
+	if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa)
+		at = 4;
+	else if (entry[0] == 0xff && entry[1] == 0x25)
+		at = 6;
+	return entry[at] == 0x68 ? at + 5 : 0;
+}
+
+/* PLT0 begins with pushq GOT+8(%rip), 6 bytes, and is entered with one word pushed (psABI, section 5.2). */
+static unsigned plt_steps(const uint8_t *section, size_t size, size_t at,
+			  struct sf_plt_step ret[SF_PLT_STEPS])
+{
+	const uint8_t *entry = section + at;
+	const bool whole = size - at >= SF_PLT_ENTRY;
+	const bool first = whole && entry[0] == 0xff && entry[1] == 0x35;
+	const size_t pushed = first ? 6 : whole ? find_push(entry) : 0;
+
+	ret[0] = (struct sf_plt_step){ at, first ? 8 : 0 };
+	ret[1] = (struct sf_plt_step){ at + pushed, first ? 16 : 8 };
+	return pushed ? 2 : 1;
+}
+
 const struct sf_arch sf_arch_x86_64 = {
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
@@ -369,11 +409,16 @@ const struct sf_arch sf_arch_x86_64 = {
 	.red_zone = 128,
 	.n_saved = 6,
 	.saved = { RBX, RBP, R12, R13, R14, R15 },
+	.syscall_args = { RDI, RSI, RDX, R10, R8, R9 },
 	.code_mask = UINT64_MAX,
+	.vdso_clock = "__vdso_clock_gettime",
+	.vdso_cpu = "__vdso_getcpu",
 	.is_sigreturn = is_sigreturn,
 	.sigreturn = sigreturn,
 	.sigframe_size = UC_MCONTEXT + sizeof(sigcontext_order) * 8,
 	.is_system_call = is_system_call,
+	.loaded_syscall = loaded_syscall,
+	.plt_steps = plt_steps,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
 	.prologue = prologue,

@@ -113,19 +113,6 @@ static bool is_function(const struct sf_kernel_action *action)
  * return address, and must not find another function there.
  */
 void sf_chain_restorer(void);
-#if defined(__x86_64__)
-__asm__(".pushsection .text\n"
-	".p2align 4\n"
-	"nop\n"
-	".hidden sf_chain_restorer\n"
-	".globl sf_chain_restorer\n"
-	".type sf_chain_restorer, @function\n"
-	"sf_chain_restorer:\n"
-	"movq $15, %rax\n" /* rt_sigreturn */
-	"syscall\n"
-	".size sf_chain_restorer, .-sf_chain_restorer\n"
-	".popsection\n");
-#elif defined(__aarch64__)
 __asm__(".pushsection .text\n"
 	".p2align 4\n"
 	"nop\n"
@@ -133,15 +120,9 @@ __asm__(".pushsection .text\n"
 	".globl sf_chain_restorer\n"
 	".type sf_chain_restorer, %function\n"
 	"sf_chain_restorer:\n"
-	"mov x8, #139\n" /* rt_sigreturn */
-	"svc #0\n"
+	SF_HOST_SIGRETURN
 	".size sf_chain_restorer, .-sf_chain_restorer\n"
 	".popsection\n");
-#else
-void sf_chain_restorer(void)
-{
-}
-#endif
 
 static _Atomic int installed; /* the signal, 0: none */
 static _Atomic bool avoids_altstack;

@@ -3,8 +3,7 @@
  * System calls without libc: errno is not touched, and no symbol is needed from outside. The result
  * is what the kernel gives: a value, or a negated error number. Signal-safe.
  *
- * x86-64: syscall(2), "Architecture calling conventions"; aarch64: the same page. Other processors
- * get -ENOSYS for everything: there is no in-process engine on them.
+ * The instruction is in the host's header (host_*.h).
  */
 #ifndef SF_FROZEN_RAW_H
 #define SF_FROZEN_RAW_H
@@ -16,44 +15,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#if defined(__x86_64__)
-static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
+#include "frozen/arch.h"
 
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-#elif defined(__aarch64__)
-static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long x8 __asm__("x8") = number;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc 0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
-	return x0;
-}
-#else
-static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
-{
-	(void)number, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
-	return -ENOSYS;
-}
-#endif
+#include SF_HOST_HEADER /* sf_raw6 */
 
 #define sf_raw0(number) sf_raw6(number, 0, 0, 0, 0, 0, 0)
 #define sf_raw1(number, a) sf_raw6(number, (long)(a), 0, 0, 0, 0, 0)

@@ -354,7 +354,7 @@ static bool do_args_size(struct machine *m)
 static bool do_negate_ra_state(struct machine *m)
 {
 	m->now.rules.flags ^= SF_RULES_PAC;
-	return m->arch == &sf_arch_aarch64;
+	return m->arch->signs_returns;
 }
 
 /* DWARF 5, section 7.24, table 7.29; LSB Core 5.0, section 10.5.2; AADWARF64, section 4.4.2. */

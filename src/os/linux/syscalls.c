@@ -25,7 +25,7 @@
 enum how {
 	RESTARTS,       /* goes on by itself */
 	BY_FILE,        /* goes on unless the descriptor is a socket (args[0]) */
-	FAILS,          /* EINTR; whether it can be mended, frozen/context.c knows */
+	FAILS,          /* EINTR; whether it can be mended, frozen/context_x86_64.c knows */
 };
 
 enum about { NOTHING, FD, FUTEX, FDS, CHILD, TIME };

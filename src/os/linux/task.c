@@ -13,7 +13,7 @@
 
 #include "base/output.h"
 #include "os/linux/proc.h"
-#include "os/linux/user_regs.h"
+#include "os/process.h"
 
 void sf_task_raise_limit(void)
 {
@@ -146,6 +146,23 @@ static bool is_being_woken(const struct sf_task *task, const struct sf_task_look
 	       sf_task_letter(task->pid, task->tid) == 'R';
 }
 
+/*
+ * A call that goes on after an interruption does so as restart_syscall, which says nothing to a reader: the number
+ * that the code before pc loads does.
+ */
+static int32_t loaded_syscall(int32_t pid, uint64_t pc)
+{
+	const struct sf_arch *arch = sf_arch_host();
+	uint8_t code[SF_CALL_CODE];
+	int32_t number;
+
+	if (!arch->loaded_syscall ||
+	    sf_process_read(pid, code, pc - sizeof(code), sizeof(code)) != sizeof(code))
+		return SYS_restart_syscall;
+	number = arch->loaded_syscall(code);
+	return number >= 0 ? number : SYS_restart_syscall;
+}
+
 bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	char text[256];
@@ -163,19 +180,20 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 		return false;
 	if (is_being_woken(task, ret))
 		*ret = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
-	if (ret->placed && ret->syscall == SYS_restart_syscall) {
-		int32_t number = sf_user_regs_loaded_syscall(task->pid, ret->pc);
-
-		if (number >= 0)
-			ret->syscall = number;
-	}
+	if (ret->placed && ret->syscall == SYS_restart_syscall)
+		ret->syscall = loaded_syscall(task->pid, ret->pc);
 	/* Nowhere: a zombie, which has no stack any more. */
 	return ret->state == SF_STATE_RUNNING || ret->placed || look_at_letter(task, ret);
 }
 
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 {
-	sf_user_regs_asleep(look->syscall, look->args, look->sp, look->pc, ret);
+	const struct sf_arch *arch = sf_arch_host();
+
+	*ret = (struct sf_regs){ .pc = look->pc };
+	sf_reg_set(ret, arch->sp, look->sp);
+	for (unsigned i = 0; look->syscall >= 0 && i < 6; i++)
+		sf_reg_set(ret, arch->syscall_args[i], look->args[i]);
 }
 
 char sf_task_letter(int32_t pid, int32_t tid)

@@ -20,20 +20,3 @@ bool sf_user_regs_mend(struct user_regs_struct *regs)
 	(void)regs;
 	return false;
 }
-
-void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, uint64_t pc,
-			 struct sf_regs *ret)
-{
-	*ret = (struct sf_regs){ .pc = pc };
-	sf_reg_set(ret, 31, sp);
-	for (unsigned i = 0; syscall >= 0 && i < 6; i++)
-		sf_reg_set(ret, i, args[i]);
-}
-
-/* Not looked for yet. */
-int32_t sf_user_regs_loaded_syscall(int32_t pid, uint64_t pc)
-{
-	(void)pid;
-	(void)pc;
-	return -1;
-}

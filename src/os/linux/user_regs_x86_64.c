@@ -3,10 +3,7 @@
 
 #include <errno.h>
 
-#include <string.h>
-
 #include "frozen/still.h"
-#include "os/process.h"
 #include "os/syscalls.h"
 
 /* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
@@ -45,29 +42,4 @@ bool sf_user_regs_mend(struct user_regs_struct *regs)
 		return false;
 	regs->rax = (uint64_t)-ERESTARTNOHAND;
 	return true;
-}
-
-void sf_user_regs_asleep(int32_t syscall, const uint64_t args[6], uint64_t sp, uint64_t pc,
-			 struct sf_regs *ret)
-{
-	/* rdi rsi rdx r10 r8 r9, by DWARF number. */
-	static const uint8_t arg_regs[6] = { 5, 4, 1, 10, 8, 9 };
-
-	*ret = (struct sf_regs){ .pc = pc };
-	sf_reg_set(ret, 7, sp);
-	for (int i = 0; syscall >= 0 && i < 6; i++)
-		sf_reg_set(ret, arg_regs[i], args[i]);
-}
-
-/* mov $number, %eax; syscall */
-int32_t sf_user_regs_loaded_syscall(int32_t pid, uint64_t pc)
-{
-	uint8_t code[7];
-	int32_t number;
-
-	if (sf_process_read(pid, code, pc - sizeof(code), sizeof(code)) != sizeof(code) ||
-	    code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
-		return -1;
-	memcpy(&number, code + 1, sizeof(number));
-	return number;
 }

@@ -32,8 +32,6 @@
 
 #include "frozen/frozen.h"
 
-#if defined(__x86_64__)
-
 /* By DWARF number, 0 to 15: where a register is in uc_mcontext.gregs. */
 static const uint8_t greg_of[] = {
 	REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
@@ -200,60 +198,3 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 	gregs[REG_RIP] -= 2;
 	return true;
 }
-
-#elif defined(__aarch64__)
-
-void sf_context_registers(const void *ucontext, struct sf_regs *ret)
-{
-	const ucontext_t *context = ucontext;
-
-	ret->known = 0;
-	for (unsigned i = 0; i < 31; i++)
-		sf_reg_set(ret, i, context->uc_mcontext.regs[i]);
-	sf_reg_set(ret, 31, context->uc_mcontext.sp);
-	ret->pc = context->uc_mcontext.pc;
-}
-
-bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
-{
-	(void)ucontext, (void)pc_ret;
-	return false;
-}
-
-void sf_context_give_way(void *ucontext)
-{
-	(void)ucontext;
-}
-
-bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
-{
-	(void)ucontext, (void)code, (void)n_code;
-	return false;
-}
-
-#else
-
-void sf_context_registers(const void *ucontext, struct sf_regs *ret)
-{
-	(void)ucontext;
-	memset(ret, 0, sizeof(*ret)); /* sp is not known: no walk begins */
-}
-
-bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
-{
-	(void)ucontext, (void)pc_ret;
-	return false;
-}
-
-void sf_context_give_way(void *ucontext)
-{
-	(void)ucontext;
-}
-
-bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
-{
-	(void)ucontext, (void)code, (void)n_code;
-	return false;
-}
-
-#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * x86-64 as the host: what has to be written in its instructions (syscall(2), "Architecture calling conventions"). Included by
+ * raw.h only.
+ */
+#ifndef SF_FROZEN_HOST_X86_64_H
+#define SF_FROZEN_HOST_X86_64_H
+
+/* Where the kernel returns to from a signal handler: by these bytes debuggers recognise a signal's trampoline. */
+#define SF_HOST_SIGRETURN "movq $15, %rax\n" "syscall\n"
+
+static inline long sf_raw6(long number, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#endif
