@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an engine tells the session, in the order in which it happened. All calls come from one
- * thread, in which nothing is held: a sink is ordinary code. An engine on the outside hands over stills
- * and the sink walks them; one on the inside has walked them already, and hands over traces.
+ * What an engine gives to the session, in the order in which it happened. All calls come from one
+ * thread, and no thread of the target is held meanwhile: a sink is ordinary code. An engine that yields stills calls
+ * sample(), and the sink walks; one that yields finished stacks calls image(), place() and trace(). The others are for both.
  *
  * A tick of a thread ends as one of sample(), again() or loss(). `cpu_ns` and `wall_ns` are the time
  * since the thread's last one that this one speaks for.
@@ -30,7 +30,7 @@ struct sf_verdict {
 	bool     failed;      /* the sink cannot go on: `err` says why */
 };
 
-/* A file that the frames of an engine on the inside are in. Text is zero-terminated, valid during the call. */
+/* A file that frames of finished stacks are in. Text is zero-terminated, valid during the call. */
 struct sf_seen_image {
 	uint32_t number;        /* the engine's for this process, from 1 */
 	const char *path, *note;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread as an engine on the outside keeps it: what was last seen of it, and the time that no
+ * A thread as the ptrace engine keeps it: what was last seen of it, and the time that no
  * sample has spoken for yet. The accounts, for one thread:
  *
  *   awake_ns + asleep_ns  elapsed time since its last samples, by what it was seen doing at each look

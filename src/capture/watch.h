@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes and threads that an engine on the outside watches, found by looking again and
+ * The processes and threads that the ptrace engine watches, found by looking again and
  * again: nothing is attached to the target to learn of its clones, forks and execs. Looking
  * takes at most 1 % of a CPU. Threads are listed when there are more or fewer of them, and every 50 ms.
  */

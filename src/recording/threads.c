@@ -76,7 +76,7 @@ static bool add_thread(struct sf_recording *recording, const struct sf_thread_ro
 }
 
 /*
- * A process has one first thread, whatever it executes: an engine on the inside sees it end with
+ * A process has one first thread, whatever it executes: an agent sees it end with
  * one program and come with the next.
  */
 static bool is_first(const struct sf_recording *recording, const struct sf_thread_row *row)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the sink that walks each still and keeps what came of it in a recording. What an
- * engine on the inside has walked is kept as it is.
+ * The keeper: the sink that walks each still and keeps the trace in a recording. Finished stacks are kept as they are.
  *
  * Ticks of a thread that sleeps on are added up and written once in half a second, as one
  * sample that stands for all of them.
@@ -24,7 +23,7 @@ struct sf_keeper {
 	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait */
 	uint32_t n_modules;                    /* images up to this number are in the recording */
 	uint64_t flushed_ns;
-	struct sf_seen_images seen_images;     /* of engines on the inside */
+	struct sf_seen_images seen_images;     /* of finished stacks */
 	struct sf_seen_places seen_places;
 	uint64_t n_outer;                      /* frames that are kept of threads' stacks */
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */

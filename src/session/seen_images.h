@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Image numbers of engines on the inside: each process counts its own, from 1, and anew after an
- * exec. Here they become those of the session's images. Ordinary code, one thread at a time.
+ * Image numbers in finished stacks: each process counts its own, from 1, and anew after an exec. Here they become
+ * those of the session's images. Ordinary code, one thread at a time.
  */
 #ifndef SF_SESSION_SEEN_IMAGES_H
 #define SF_SESSION_SEEN_IMAGES_H

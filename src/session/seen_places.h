@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in managed code as engines on the inside name them: by a key of the process's own, which
+ * Places in managed code as finished stacks name them: by a key of the process's own, which
  * is described some time after the first frame that has it, or never. Here keys become the
  * recording's places. Ordinary code, one thread at a time.
  */
