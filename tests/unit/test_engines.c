@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,18 +164,32 @@ static bool on_thread(void *arg, const struct sf_dump_seen *thread, struct sf_er
 	return !seen->fail || sf_fail(err, SF_E_INPUT, "the sink fails");
 }
 
-static pid_t start_sleeper(void)
+static pid_t sleeper; /* 0: none */
+
+static void start_sleeper(void)
 {
-	pid_t pid = fork();
+	const pid_t pid = sleeper = fork();
 
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}
 	assert_true(pid > 0);
 	for (int i = 0; i < 1000 && sf_task_letter(pid, pid) != 'S'; i++)
 		usleep(1000);
-	return pid;
+}
+
+/* Also after a failure. */
+static int end_sleeper(void **state)
+{
+	(void)state;
+	if (sleeper > 0) {
+		kill(sleeper, SIGKILL);
+		waitpid(sleeper, NULL, 0);
+	}
+	sleeper = 0;
+	return 0;
 }
 
 static void dump_by(const struct sf_engine *engine, pid_t pid)
@@ -203,19 +218,17 @@ static void dump_by(const struct sf_engine *engine, pid_t pid)
 static void test_dumps(void **state)
 {
 	unsigned n = 0;
-	pid_t pid = start_sleeper();
 
 	(void)state;
+	start_sleeper();
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error err = { 0 };
 
-		if (!sf_engines[i]->check_dump || !sf_engines[i]->check_dump(pid, &err))
+		if (!sf_engines[i]->check_dump || !sf_engines[i]->check_dump(sleeper, &err))
 			continue;
-		dump_by(sf_engines[i], pid);
+		dump_by(sf_engines[i], sleeper);
 		n++;
 	}
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 	if (!n) {
 		print_message("no engine may dump a child here\n");
 		skip();
@@ -244,7 +257,7 @@ int main(void)
 		cmocka_unit_test(test_options_are_for_their_engines),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_findings),
-		cmocka_unit_test(test_dumps),
+		cmocka_unit_test_teardown(test_dumps, end_sleeper),
 		cmocka_unit_test(test_no_dump_of_nothing),
 	};
 
