@@ -36,7 +36,7 @@ const struct sf_option sf_signal_options[] = {
 	{ .name = NULL },
 };
 
-/* The walks of Java other than stillframe's own run in handlers. */
+/* Walks by a runtime's own means run in handlers only. */
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err)
 {
 	const char *runtime_walk = sf_setting(settings, "java-walk"), *walk = sf_setting(settings, "walk");

@@ -38,8 +38,9 @@ static bool index_places(struct sf_recording *recording)
 		if (recording->named.n < number && !sf_vec_push(&recording->named, false))
 			return false;
 	}
-	qsort(recording->places.items, recording->places.n, sizeof(*recording->places.items),
-	      compare_places);
+	if (recording->places.n)
+		qsort(recording->places.items, recording->places.n, sizeof(*recording->places.items),
+		      compare_places);
 	return true;
 }
 

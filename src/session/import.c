@@ -202,7 +202,7 @@ static char *make_folder(struct sf_error *err)
 }
 
 /* What is removed if a signal ends the program while there is a temporary recording; NULL: nothing. */
-static const char *volatile temporary_folder, *volatile temporary_file, *volatile temporary_journal;
+static const char *volatile temporary_folder, *volatile temporary_file;
 
 /* The signals by which people end a command. */
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -212,8 +212,6 @@ static void remove_temporary(int signal_number)
 {
 	if (temporary_file)
 		unlink(temporary_file);
-	if (temporary_journal)
-		unlink(temporary_journal);
 	if (temporary_folder)
 		rmdir(temporary_folder);
 	signal(signal_number, SIG_DFL);
@@ -236,7 +234,6 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 {
 	SF_CLEANUP(free) char *folder = make_folder(err);
 	SF_CLEANUP(free) char *path = NULL;
-	SF_CLEANUP(free) char *journal = NULL;
 	bool done;
 
 	if (!folder)
@@ -246,9 +243,6 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 		rmdir(folder);
 		return sf_fail_memory(err);
 	}
-	if (asprintf(&journal, "%s-journal", path) < 0)
-		journal = NULL;
-	temporary_journal = journal;
 	temporary_file = path;
 	temporary_folder = folder;
 	catch_ends(true);
@@ -256,6 +250,6 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 	unlink(path);
 	rmdir(folder);
 	catch_ends(false);
-	temporary_folder = temporary_file = temporary_journal = NULL;
+	temporary_folder = temporary_file = NULL;
 	return done;
 }

@@ -47,6 +47,8 @@ PROGRAMS = programs_folder()
 
 
 def pytest_sessionstart(session):
+    # A shell that puts its commands into the background has them ignore SIGINT, and programs started here would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for path in (STILLFRAME, os.path.join(PROGRAMS, "busy_split")):
         if not os.access(path, os.X_OK):
             pytest.exit("%s is missing: build it, or set STILLFRAME and STILLFRAME_PROGRAMS" % path, 2)

@@ -60,7 +60,6 @@ MAY = {
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
     "cli/newest.c": ("opendir", "the working folder of the user"),
-    "cli/doctor.c": ("fopen", "settings in /proc/sys"),
 }
 
 
