@@ -58,31 +58,6 @@ static const struct sf_option options[] = {
 	{ 0 },
 };
 
-const char *sf_report_clock_word(enum sf_clock clock)
-{
-	switch (clock) {
-	case SF_CLOCK_WALL:
-		return "wall";
-	case SF_CLOCK_CPU:
-		return "cpu";
-	case SF_CLOCK_OFFCPU:
-		return "offcpu";
-	}
-	return "unknown";
-}
-
-double sf_report_percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-size_t sf_report_rows(const struct sf_report *report, size_t n, uint32_t otherwise)
-{
-	size_t wanted = report->top ? report->top : otherwise;
-
-	return wanted && wanted < n ? wanted : n;
-}
-
 static bool ran(const struct sf_profile *profile)
 {
 	for (size_t i = 0; i < profile->n_samples; i++) {
