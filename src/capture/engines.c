@@ -134,12 +134,3 @@ bool sf_engine_check_settings(const struct sf_engine *named, const struct sf_set
 	}
 	return true;
 }
-
-const char *sf_setting(const struct sf_setting *settings, const char *name)
-{
-	for (; settings && settings->name; settings++) {
-		if (strcmp(settings->name, name) == 0)
-			return settings->value;
-	}
-	return NULL;
-}
