@@ -16,21 +16,6 @@
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 
-uint32_t sf_loader_string(struct sf_loader *loader, const char *text)
-{
-	uint32_t number;
-
-	if (!*text)
-		return 0;
-	number = sf_intern_string(loader->strings, text);
-	return number ? number : UINT32_MAX;
-}
-
-uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_function_form *form)
-{
-	return sf_intern_add(loader->functions, form, sizeof(*form), NULL);
-}
-
 static int compare_samples(const void *left, const void *right)
 {
 	const struct sf_profile_sample *a = left, *b = right;
