@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread of the agent's own sleeps on until somebody needs it: a word that counts the rings.
- * One thread sleeps on a bell, any thread rings it.
+ * The wake-up of a thread of the agent: a futex word that counts the wake-ups ("rings"). One thread
+ * sleeps on a bell; any thread may ring it.
  *
- * Who rings may bring the sleeper along to its own CPU. A thread that stands gives that CPU away
- * in the next moment; on another one the sleeper would wait for a turn of the scheduler where
- * threads run (milliseconds), or that CPU would have to be woken (docs/benchmarks.md).
+ * The ringing thread may migrate the sleeper to its own CPU. A thread that is about to wait in a
+ * slot gives up that CPU in the next moment. On another CPU the sleeper would wait for a turn of
+ * the scheduler if threads run there (milliseconds). An idle CPU would have to be woken first
+ * (docs/benchmarks.md).
  */
 #ifndef SF_FROZEN_BELL_H
 #define SF_FROZEN_BELL_H
@@ -16,9 +17,9 @@
 struct sf_bell {
 	_Alignas(64) _Atomic uint32_t rings;
 	_Atomic uint32_t asleep;
-	_Atomic int32_t  sleeper;    /* the thread that who rings brings along; 0: nobody is */
-	_Atomic uint32_t brought_to; /* the CPU, plus one; 0: none. A hint: who may not be moved is
-				      * not there */
+	_Atomic int32_t  sleeper;    /* TID that the ringing thread migrates to its own CPU; 0: off */
+	_Atomic uint32_t brought_to; /* that CPU, plus one; 0: none. A hint: the kernel may refuse
+				      * the migration */
 };
 
 /* All signal-safe. */
@@ -31,7 +32,10 @@ uint32_t sf_bell_rings(const struct sf_bell *bell);
  */
 void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns);
 
-/* Wakes the sleeper: a system call only where it sleeps, and only by the first who rings. */
+/*
+ * Wakes the sleeper. A system call is made only if the sleeper sleeps, and only by the first thread
+ * that rings.
+ */
 void sf_bell_ring(struct sf_bell *bell);
 
 #endif

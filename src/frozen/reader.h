@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One way to read a target's memory: a window of bytes that are already at hand (the copied
- * stack, the thread's own stack in process, a recorded still in a test), and a function for
- * everything else. Zero and "could not read" are never the same.
+ * The reader: the interface by which a target's memory is read. It consists of a window and of a
+ * function. The window holds bytes that can be read directly: a copied stack, the thread's own
+ * stack in its process, or a recorded still in a test. The function reads all other memory. A value
+ * of 0 and a failed read are never the same.
  */
 #ifndef SF_FROZEN_READER_H
 #define SF_FROZEN_READER_H
@@ -18,8 +19,8 @@ struct sf_reader {
 	const uint8_t *window;       /* not owned */
 	uint64_t       window_start; /* address in the target of window[0] */
 	uint64_t       window_size;
-	/* The copy stops at window end although the stack goes on: reads in
-	 * [window end, stack_end) fail as "copy too short". 0 when the window is the whole stack. */
+	/* The end of the stack, where the window is a copy of its lower part: reads in
+	 * [window end, stack_end) fail as "copy too short". 0: the window is the whole stack. */
 	uint64_t       stack_end;
 
 	/*
@@ -28,8 +29,7 @@ struct sf_reader {
 	 */
 	bool (*read)(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size);
 	void  *arg;                  /* for `read` */
-	bool   scattered;            /* a hint: what is read lies here and there, not in one
-				      * stack */
+	bool   scattered;            /* a hint: the addresses are scattered, and not in one stack */
 };
 
 /* All `size` bytes, from the window or through read(). Signal-safe. */
@@ -42,7 +42,7 @@ static inline bool sf_beyond_copy(const struct sf_reader *reader, uint64_t addr)
 	       addr >= reader->window_start;
 }
 
-/* How a walk ends when these bytes could not be read. Signal-safe. */
+/* The end of a walk that could not read these bytes. Signal-safe. */
 static inline enum sf_end sf_why_unread(const struct sf_reader *reader, uint64_t addr, size_t size)
 {
 	return sf_beyond_copy(reader, addr) || sf_beyond_copy(reader, addr + size - 1) ?
@@ -61,8 +61,9 @@ static inline bool sf_read_u64(const struct sf_reader *reader, uint64_t addr, ui
 }
 
 /*
- * The same memory for what is in no stack: code, and what a program has besides. Where a stack ends
- * is often not known, and what is mapped above it within stack_end is not refused. Signal-safe.
+ * A reader of the same target for memory outside stacks, such as code and data. The end of a stack
+ * is often not known exactly. So this reader also reads mappings above the stack and below
+ * stack_end. Signal-safe.
  */
 static inline struct sf_reader sf_reader_outside(const struct sf_reader *reader)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ring between the thread that holds others and the collector: variable-sized records, one
- * writer, one reader, no lock. A full ring loses the record and counts it; nothing waits.
+ * writer, one reader, no lock. When the ring is full, a reservation fails; no side waits.
  *
- * The writer reserves room, fills it in place (a stack is read from the target straight into
- * it) and commits what it used. Positions are ever growing byte counts; a record never
- * wraps around the end: a filler stands there instead. So a record of more than half the ring may
- * find no room even in an empty one.
+ * The writer reserves room, fills it in place (a stack is read from the target directly into the
+ * ring) and commits the bytes that it used. Positions are byte counts that only grow. A record
+ * never wraps around the end; a filler takes the rest of the ring instead. So a record of more than
+ * half the ring may find no room even in an empty ring.
  */
 #ifndef SF_FROZEN_RING_H
 #define SF_FROZEN_RING_H
@@ -19,17 +19,17 @@
 struct sf_ring {
 	uint8_t *bytes;             /* not owned; 8-byte aligned */
 	size_t   size;              /* a power of two, at least 4096 */
-	size_t   reserved;          /* the writer's: bytes of the reservation under way */
-	_Alignas(64) _Atomic uint64_t head; /* the writer's; release pairs with the reader's
-					     * acquire */
-	_Alignas(64) _Atomic uint64_t tail; /* the reader's; release pairs with the writer's
-					     * acquire */
+	size_t   reserved;          /* bytes of the open reservation; owned by the writer */
+	_Alignas(64) _Atomic uint64_t head; /* stored by the writer; its release pairs with the
+					     * reader's acquire */
+	_Alignas(64) _Atomic uint64_t tail; /* stored by the reader; its release pairs with the
+					     * writer's acquire */
 };
 
-/* Every record starts so. `size` includes this header and is a multiple of 8. */
+/* The start of every record. `size` includes this header and is a multiple of 8. */
 struct sf_record_header {
 	uint32_t size;
-	uint16_t type;  /* enum sf_record_type in record.h; 0 is filler, and no record's */
+	uint16_t type;  /* chosen by the writer, such as enum sf_stream_type; 0: a filler, no record */
 	uint16_t reserved;
 };
 
@@ -42,8 +42,9 @@ void sf_ring_init(struct sf_ring *ring, void *bytes, size_t size);
 void *sf_ring_reserve(struct sf_ring *ring, size_t size);
 
 /*
- * Publishes the first `size` bytes of the reservation, rounded up to 8 with zeros, and writes
- * that into the header's `size`; 0, or more than was reserved, abandons it. Signal-safe.
+ * Publishes the first `size` bytes of the reservation, padded with zeros to a multiple of 8, and
+ * writes the padded size into the header. A `size` of 0, or above the reservation, abandons the
+ * reservation. Writer only. Signal-safe.
  */
 void sf_ring_commit(struct sf_ring *ring, size_t size);
 

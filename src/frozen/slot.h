@@ -2,9 +2,9 @@
 /*
  * The hand-shake between a sampler thread and the threads that it holds, all of one process.
  *
- * A slot is one atomic word, (generation, state), and what the thread leaves there. It is entered
- * in one of two ways: the sampler asks for a thread (REQUESTED, then a signal), or a thread whose
- * own clock has rung takes a free slot by itself.
+ * A slot is one atomic word, (generation, state), and the fields that the thread fills in. A thread
+ * enters a slot in one of two ways. The sampler requests the thread (REQUESTED, then a signal). Or
+ * the thread's own CPU clock expires, and its signal handler claims a free slot.
  *
  *   sampler                               thread, in its signal handler
  *     FREE(g-1) -> REQUESTED(g)
@@ -20,13 +20,13 @@
  *
  * Every arrow with a state on both sides is one compare-and-swap, so exactly one side wins.
  * ENTERING belongs to the thread, WALKING to the sampler; both last for a bounded time. No message
- * says "I have left": a thread that wakes late sees another generation or state, and leaves,
- * whatever the slot is used for by then; and an answer that comes late fails its first arrow. With
- * the walk in the handler the thread keeps ENTERING while it walks itself, and goes from there to
- * FREE.
+ * says "I have left". A thread that wakes late sees another generation or state, and leaves,
+ * even if the slot is in use for another sample by then. The first arrow of a late answer fails.
+ * With the walk in the handler the thread keeps ENTERING while it walks itself, and goes from there
+ * to FREE.
  *
- * model/handshake.pml is a model of exactly this; tests/unit/test_slot.c runs it with threads.
- * Nobody spins: a thread waits on the word, the sampler on the bell.
+ * model/handshake.pml is a model of this hand-shake; tests/unit/test_slot.c runs it with threads.
+ * No side spins: a thread waits on the word, the sampler on the bell.
  */
 #ifndef SF_FROZEN_SLOT_H
 #define SF_FROZEN_SLOT_H
@@ -54,23 +54,24 @@ struct sf_slot {
 	_Alignas(64) _Atomic uint32_t word;  /* generation << SF_SLOT_STATE_BITS | state */
 	uint32_t number;                     /* in its set */
 
-	/* The thread's in ENTERING, the sampler's in WALKING; nobody's otherwise. */
+	/* Owned by the thread in ENTERING, by the sampler in WALKING, and by no thread otherwise. */
 	int32_t  tid;
 	uint32_t seat;                       /* number, see seats.h */
-	uint64_t entered_ns;                 /* when it began to be held */
+	uint64_t entered_ns;                 /* when the hold began */
 	uint64_t tick_ns;                    /* CLOCK_MONOTONIC of the tick */
-	uint64_t cpu_ns, wall_ns;            /* what the sample speaks for */
+	uint64_t cpu_ns, wall_ns;            /* the weight of the sample */
 	uint32_t ticks;
 	uint32_t label;
 	struct sf_regs regs;
-	const void *ucontext;                /* of the handler: for a walk in it, and no longer */
+	const void *ucontext;                /* of the handler; valid only during a walk in the handler */
 
 	/*
-	 * The code map that a walk in this slot uses: who frees maps looks here first. NULL: none.
+	 * The code map that a walk in this slot uses; NULL: none. The service thread does not free a
+	 * map that a slot names.
 	 */
 	const struct sf_code_map *_Atomic map;
 
-	/* Made beforehand, for a walk in the handler. */
+	/* For a walk in the handler; allocated before the first signal. */
 	struct sf_workspace *workspace;
 };
 
@@ -93,30 +94,33 @@ void sf_slot_init(struct sf_slot *slot, uint32_t number);
 
 /* --- the sampler's side. All signal-safe. --- */
 
-/* FREE -> REQUESTED of the next generation, which is given back; false when it is not free. */
+/* FREE -> REQUESTED; stores the next generation to *generation_ret. False: the slot is not free. */
 bool sf_slot_request(struct sf_slot *slot, uint32_t *generation_ret);
-/* True: nobody will enter any more. False: somebody has, and will be HELD (or has left again). */
+/*
+ * REQUESTED -> FREE. True: no thread can answer this request any more. False: a thread has answered;
+ * it is HELD soon, or has left already.
+ */
 bool sf_slot_cancel(struct sf_slot *slot, uint32_t generation);
 /* HELD -> WALKING: the fields are the sampler's until sf_slot_release. */
 bool sf_slot_take(struct sf_slot *slot);
 /*
- * WALKING -> FREE: the thread may go, and does if it does not sleep yet. sf_slot_wake is owed to it,
- * soon.
+ * WALKING -> FREE: releases the thread. A thread that does not sleep yet leaves at once. The caller
+ * must call sf_slot_wake soon for a thread that sleeps on the word.
  */
 void sf_slot_release(struct sf_slot *slot);
 void sf_slot_wake(struct sf_slot *slot);
 
 /* --- the thread's side. All signal-safe. --- */
 
-/* It answers a request of this generation; false: it came too late. */
+/* REQUESTED -> ENTERING: answers the request of this generation; false: the answer is too late. */
 bool sf_slot_answer(struct sf_slot *slot, uint32_t generation);
-/* It takes a free slot of `n`, NULL when there is none. Starts looking at `hint`. */
+/* FREE -> ENTERING: claims one of `n` slots, searching from `hint` on; NULL: none is free. */
 struct sf_slot *sf_slot_claim(struct sf_slot *slots, uint32_t n, uint32_t hint);
-/* ENTERING -> FREE: it has walked itself, or has nothing to say. */
+/* ENTERING -> FREE: the thread has walked itself, or makes no sample. */
 void sf_slot_leave(struct sf_slot *slot);
 /*
- * ENTERING -> HELD, rings the bell, and waits to be let go. False when nobody came within
- * patience_ns: it has let itself go, and no walk took place.
+ * ENTERING -> HELD, rings the bell, and waits until the sampler releases the slot. False: the
+ * sampler did not come within patience_ns; the thread has freed the slot, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_bell *bell, uint64_t patience_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A still: a thread that does not move, its registers, and a way to read its memory. Engines
- * make stills; everything else only uses them.
+ * A still: a thread that does not run, its registers, and a way to read its memory. Engines make
+ * stills; all other code only uses them.
  */
 #ifndef SF_FROZEN_STILL_H
 #define SF_FROZEN_STILL_H
@@ -12,7 +12,7 @@
 #include "frozen/code_map.h"
 #include "frozen/reader.h"
 
-/* What a thread was doing when it was looked at. Stored in recordings: add at the foot. */
+/* The state of a thread at its sample. Stored in recordings: add new states at the end. */
 #define SF_STATES(X)                                                                               \
 	X(RUNNING, "running", "on a CPU")                                                          \
 	X(RUNNABLE, "runnable", "ready, waiting for a CPU")                                        \
@@ -33,10 +33,10 @@ const char *sf_state_word(unsigned state); /* "unknown" outside the list. Signal
 #define SF_SYSCALL_FAULT (-2)      /* blocked, but in no system call: a page fault */
 
 enum sf_still_flags {
-	SF_STILL_COPY = 1,      /* the stack is a copy; the thread already runs on */
-	SF_STILL_UNHELD = 2,    /* never interrupted: registers from /proc/PID/task/TID/syscall,
-				 * proof that it stayed asleep from its switch count */
-	SF_STILL_TO_RUNTIME = 4, /* walk no further than to where the code of a runtime begins */
+	SF_STILL_COPY = 1,      /* the stack is a copy; the thread runs again */
+	SF_STILL_UNHELD = 2,    /* a blocked thread that was not interrupted: its registers come from
+				 * /proc/PID/task/TID/syscall, and its switch count proves the sleep */
+	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
 };
 
 struct sf_still {
@@ -48,12 +48,11 @@ struct sf_still {
 	int32_t  pid, tid;
 	uint32_t flags;                 /* enum sf_still_flags */
 	uint8_t  state;                 /* enum sf_state */
-	uint64_t handles[SF_MAX_RUNTIMES]; /* the thread in each runtime; 0: unknown, or it has none */
+	uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; 0: unknown, or none */
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
-	uint64_t time_ns;               /* CLOCK_MONOTONIC, when it was looked at */
-	uint64_t switches;              /* times that an unheld one had been put on a CPU; 0:
-					 * unknown */
+	uint64_t time_ns;               /* CLOCK_MONOTONIC of the sample */
+	uint64_t switches;              /* switch count of an unheld thread; 0: unknown */
 };
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample of a thread speaks for: all of its CPU time since the last one, and what it waited
- * for a CPU.
+ * CPU accounting: the weight of a sample is all CPU time of its thread since the last sample, and
+ * its run-queue delay (the time for which the thread was runnable without a CPU).
  *
- * A thread whose own clock rang is on a CPU, and weighs itself. One that was asked may have been
- * waiting for a CPU since before it was asked: then it stands where it was preempted, mostly behind
- * a system call, and that says nothing of where it used CPU time, which stays on its account. Only
- * the kernel's count of its waiting tells, in a file; and a file that the thread opened would take
- * the lowest free number from its program. So the sampler, which has descriptors of its own, weighs
- * those that it asked while they stand, or tells them how to. A wait that began when the sampler
- * woke is the sampler's doing.
+ * A thread whose own CPU clock expired is on a CPU, and computes its own weight. A requested thread
+ * may have waited for a CPU since before the request. Its stack then shows where it was preempted,
+ * mostly behind a system call, and not where it used CPU time. That CPU time stays on its account.
+ *
+ * Only a file of the kernel (schedstat) shows the run-queue delay. If the thread itself opened that
+ * file, it would take the lowest free descriptor number from the program. The sampler has its own
+ * descriptor table. So the sampler weighs a requested thread while it holds the thread, or answers
+ * the thread's question. It ignores run-queue delay that began when the sampler woke, because the
+ * sampler caused that delay.
  */
 #ifndef SF_FROZEN_WEIGHT_H
 #define SF_FROZEN_WEIGHT_H
@@ -20,39 +22,41 @@
 #include "frozen/seats.h"
 #include "frozen/slot.h"
 
-#define SF_TICKS_UNWEIGHED 0 /* in slot->ticks of a thread that was asked: who walks it weighs it */
+#define SF_TICKS_UNWEIGHED 0 /* in slot->ticks of a requested thread: the sampler weighs it before the walk */
 
 struct sf_weight_taken {
 	uint64_t cpu_ns, wall_ns;
-	uint32_t ticks;            /* those that were asked for, also of a clock that backs off; at
-				    * least 1 */
+	uint32_t ticks;            /* of the period that the options give, also while the clock
+				    * backs off; at least 1 */
 };
 
 /*
- * All that it used up to where its clock stood at cpu_clock_ns. The thread's, or who holds it.
- * Signal-safe.
+ * Takes all CPU time that the thread used up to cpu_clock_ns of its CPU clock. Called by the thread
+ * itself, or by the holder of the thread. Signal-safe.
  */
 struct sf_weight_taken sf_weigh(struct sf_seat *seat, uint64_t cpu_clock_ns);
 
-/* Of a thread that waited for a CPU: its waiting only. The same. */
+/* For a thread that waited for a CPU: takes its run-queue delay only. Callers as above. */
 struct sf_weight_taken sf_weigh_waiting(struct sf_seat *seat);
 
 /*
- * For who holds a thread that was asked and answered (slot->entered_ns): fills in what its sample
- * speaks for, where slot->cpu_ns is where its clock stood. Signal-safe.
+ * Called by the sampler for a requested thread that it holds (since slot->entered_ns). On entry
+ * slot->cpu_ns is the reading of the thread's CPU clock; on return the slot has the sample's weight.
+ * Signal-safe.
  */
 void sf_weigh_asked(struct sf_slot *slot, struct sf_seat *seat);
 
 /*
- * The same where the thread walks itself: it asks the sampler how to weigh, and keeps its slot
- * meanwhile. Each side is signal-safe.
+ * The same for a requested thread that walks itself: it gets the decision from the sampler, and
+ * keeps its slot while it waits. Each side is signal-safe.
  *
- * The thread's: rings the bell, and waits at most twice patience_ns. SF_JUDGED_NOT: nobody came.
+ * The thread's side: rings the bell, and waits at most twice patience_ns. SF_JUDGED_NOT: the sampler
+ * did not answer.
  */
 enum sf_judged { SF_JUDGED_NOT, SF_JUDGED_ON_CPU, SF_JUDGED_WAITED };
 enum sf_judged sf_weight_ask(struct sf_seat *seat, uint64_t entered_ns, struct sf_bell *bell,
 			     uint64_t patience_ns);
-/* The sampler's, of a thread that it asked: tells it, if it wants to know. */
+/* The sampler's side, for a requested thread: answers the thread's question, if it has one. */
 void sf_weight_judge(struct sf_seat *seat, int32_t tid);
 
 #endif

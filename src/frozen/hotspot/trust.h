@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What walks met before of a virtual machine, its code and its methods, so that the next one need
- * not read it again: it takes that on trust, and when it has come to its end all that it took is
- * read in one request to the kernel. What is not what it was is forgotten, and the thread walked
- * again; if that happens once more, without trust. So a walk tells of nothing that was not there
- * when it ended.
+ * The metadata cache: code blobs and methods of a virtual machine that earlier walks have read. A
+ * walk uses cached entries without reading the machine's memory again. At its end the walk
+ * reads all entries that it used, in one request to the kernel, and compares them. Cached entries
+ * are thus revalidated before the sample is emitted. An entry that has changed is dropped, and the
+ * thread is walked again. If the second walk fails in the same way, the third one uses no cache.
  *
- * Code that can be loaded (hotspot.h) is looked at itself, each time.
+ * Headers of code that can be loaded directly (hotspot.h) are read again each time.
  *
- * What is known is shared by all threads, without a lock: what two of them write at once is not
- * true of anything, and does not stand the comparison.
+ * All threads share the cache without a lock. Two threads may write one entry at the same time; a
+ * torn entry fails validation.
  */
 #ifndef SF_FROZEN_TRUST_H
 #define SF_FROZEN_TRUST_H
@@ -25,7 +25,7 @@
 #define SF_KNOWN_BLOBS 4096
 #define SF_KNOWN_METHODS 1024
 
-/* All zeroes: nothing is known. Made and freed by ordinary code. */
+/* The cache. All zeroes: empty. Ordinary code allocates and frees it. */
 struct sf_known {
 	_Atomic uint64_t starts[SF_KNOWN_PLACES];                  /* of a piece, by an address in its code */
 	_Atomic uint64_t blobs[SF_KNOWN_BLOBS][SF_BLOB_WORDS];     /* by their address, as methods */
@@ -38,16 +38,16 @@ struct sf_known {
 #define SF_TRUST_BYTES                                                                             \
 	(SF_TRUSTED * (SF_HOTSPOT_MAX_HEADER + sizeof(uint64_t) + SF_HOTSPOT_MAX_CONST))
 
-/* How many of one kind a walk took, and where each stands, + 1: by its address. */
+/* The number of entries of one kind that a walk used, and the index + 1 of each, by its address. */
 struct sf_taken {
 	uint32_t n;
 	uint8_t marks[SF_TRUST_MARKS];
 };
 
-/* What one walk took. One walk at a time. */
+/* The entries that one walk used. One walk at a time. */
 struct sf_trust {
-	struct sf_known *known;        /* NULL: nothing is taken, and nothing kept; not owned */
-	bool is_over;                  /* nothing more is taken, but what is read is kept */
+	struct sf_known *known;        /* the cache, not owned; NULL: neither used nor filled */
+	bool is_over;                  /* no further entry is used, but the cache is still filled */
 	struct sf_taken of_blobs, of_methods;
 	uint64_t blobs[SF_TRUSTED][SF_BLOB_WORDS];
 	uint64_t methods[SF_TRUSTED][SF_METHOD_WORDS];
@@ -56,21 +56,21 @@ struct sf_trust {
 
 /* A walk begins. Signal-safe, as the rest is. */
 void sf_trust_begin(struct sf_trust *trust);
-/* It begins anew, without trust. */
+/* The walk begins again, and uses no cached entry. */
 void sf_trust_end(struct sf_trust *trust);
 
-/* As sf_hotspot_blob and sf_hotspot_method, if need be. `trust` NULL: nothing is known. */
+/* From the cache, else as sf_hotspot_blob and sf_hotspot_method. `trust` NULL: there is no cache. */
 bool sf_trust_blob(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		   const struct sf_reader *memory, uint64_t pc, struct sf_blob *ret);
 bool sf_trust_method(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const struct sf_reader *memory, uint64_t address, struct sf_method *ret);
 
-/* Fills `pieces` with what is to be read to prove what was taken; how many. 0: nothing was. */
+/* Fills `pieces` with the memory to read for the revalidation; returns their number. 0: no entry was used. */
 unsigned sf_trust_pieces(struct sf_trust *trust, const struct sf_hotspot *hotspot,
 			 size_t *size_ret);
 /*
- * Whether all is as it was taken, by their bytes, one behind the other, or NULL where not all can be read; forgets what
- * is not.
+ * Whether all used entries equal `bytes`, the contents of the pieces one after the other (NULL: not
+ * all pieces could be read). Drops the entries that differ from the cache.
  */
 bool sf_trust_stands(const struct sf_trust *trust, const struct sf_hotspot *hotspot,
 		     const uint8_t *bytes);
