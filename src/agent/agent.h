@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stillframe inside a process: starting, stopping, and surviving what programs do (fork, exec,
- * exit, unloading). One profile at a time. All functions are ordinary code, and may be called from
- * any thread unless they say otherwise; one mutex orders start and stop.
+ * The agent: stillframe inside a process. It starts and stops a profile, and continues correctly
+ * when the program forks, executes another program, exits or unloads it. One profile runs at a time.
+ * All functions are ordinary code. They may be called from any thread unless their comment says
+ * otherwise. One mutex orders start and stop.
  *
  *   sampler.h   the thread that holds others: ticks, slots, walks     (only when sampling)
- *   keeper.h    the thread for everything that may wait: maps, tables, the stream's file, the channel
- *   threads.h   who is watched                clocks.h   what rings
- *   signals.h   which signal, whose it was    asleep.h   sleeping threads
  *
- * Two threads exist while sampling, one more while listening (control.h), none before.
+ *   keeper.h    the service thread: maps, tables, the stream's file, the channel
+ *
+ *   threads.h   the watched threads           clocks.h   CPU clocks
+ *   signals.h   the sampling signal           asleep.h   blocked samples
+ *
+ * The agent has two threads while it samples, and one more while it listens (control.h). It has none
+ * before.
  */
 #ifndef SF_AGENT_AGENT_H
 #define SF_AGENT_AGENT_H
@@ -33,55 +37,56 @@ struct sf_agent {
 	struct sf_sampler *sampler;
 	struct sf_keep *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
-	char     why[256];                        /* it ends before anybody asked; "": it does not */
-	_Atomic bool paused;                      /* the sampler looks; ticks are swallowed meanwhile */
+	char     why[256];                        /* why the profile ends early; "": it does not */
+	_Atomic bool paused;                      /* read by the sampler; ticks are dropped meanwhile */
 	/*
-	 * Counted up by the sampler at every turn of its loop, where it uses no code map: a map
-	 * that was replaced before the last two counts, and that no slot names, is freed by the
-	 * keeper.
+	 * The sampler increments this at every turn of its loop, at a point where it uses no code map.
+	 * The service thread frees a map when no slot names it, and when it was replaced before the
+	 * last two increments.
 	 */
 	_Atomic uint64_t n_quiet;
 };
 
 /*
- * Starts: memory, slots, seats, handler, first code map, threads, clocks. On failure nothing is
- * left; EBUSY in err->os_errno says that a profile is under way. `channel`: a caller of
- * stream/control.h, which gets READY with the outbox, and is the keeper's from then on (the
- * caller's still, on failure); -1: the keeper writes options.out. Options are moved out of *options
- * on success.
+ * Starts a profile: memory, slots, seats, handler, first code map, threads, clocks. On failure
+ * nothing is left; EBUSY in err->os_errno means that a profile is running already. `channel`: the
+ * socket of a caller (stream/control.h), which gets READY with the outbox; on success the service
+ * thread owns it, on failure the caller does. -1: the service thread writes options.out. On success
+ * the options are moved out of *options.
  */
 bool sf_agent_start(struct sf_agent_options *options, int channel, struct sf_error *err);
 
 /*
- * Stops clocks, waits for handlers under way, writes END, ends the threads, frees. True also when
- * not running; false when the stream could not be written in full. `why`: for stillframe, if it did
- * not ask for it; or NULL.
+ * Stops the clocks, waits for running handlers, writes END, ends the threads, and frees. True also
+ * when no profile is running; false when the stream could not be written in full. `why`: the reason
+ * for stillframe, if stillframe did not request the stop; or NULL.
  */
 bool sf_agent_stop(const char *why, struct sf_error *err);
 bool sf_agent_running(void);
 void sf_agent_pause(bool pause);
 
-/* The keeper is asked to bring the stream file up to date now; waits for it. */
+/* Waits until the service thread has brought the stream file up to date. */
 bool sf_agent_flush(struct sf_error *err);
 
 /* The path of the stream file, also after the stop, until the next start; "" when there is none. */
 const char *sf_agent_output(void);
 
-/* The same as flush, but waits at most so long, and takes no lock: before an exec. */
+/* Like sf_agent_flush, before an exec: waits at most `ns`, and takes no lock. */
 void sf_agent_flush_within(uint64_t ns);
 
-/* Around fork(): no start or stop is under way while a process is copied; the copy is off. */
+/* Around fork(): no start or stop runs while the process is copied; the child does not sample. */
 void sf_agent_before_fork(void);
 void sf_agent_after_fork(void);
 /*
- * True: a profile was under way in the parent, with these options, which are the caller's now.
- * Their strings are the parent's, copied with the rest.
+ * True: a profile was running in the parent, with these options; the caller owns them now. Their
+ * strings are copies of the parent's memory.
  */
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
 
 /*
- * Sampling is over by itself (duration, the collector has gone): called by the keeper, stops from
- * its own thread. False: somebody else is stopping (and waits for the keeper) or starting; go on.
+ * Called by the service thread when sampling ends by itself (duration over, collector gone): stops
+ * the profile. False: another thread is starting or stopping a profile (and waits for the service
+ * thread); the service thread must go on.
  */
 bool sf_agent_stop_from_keeper(void);
 

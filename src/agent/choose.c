@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Selects the threads that the sampler requests at one of its ticks, for threads without a CPU
+ * clock of their own. Only the sampler's thread calls this; it takes no lock and allocates
+ * nothing.
+ */
 #include "agent/choose.h"
 
 #include "agent/own_proc.h"

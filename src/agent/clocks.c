@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kinds of CPU clocks: which one is used, and arming, tuning and disarming a thread's clock.
+ * The functions of each kind are in clock_NAME.c.
+ */
 #include "agent/clocks.h"
 
 #include <stddef.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's end of the control channel: it calls a stillframe that waits, or runs the listener,
+ * a thread that waits for `record -p`. Ordinary code, never in a signal handler.
+ */
 #include "agent/control.h"
 
 #include <errno.h>

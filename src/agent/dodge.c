@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timer coverage: compares a thread's number of samples with its CPU time, and finds threads that
+ * their timer samples too seldom. Only the sampler's thread calls this.
+ */
 #include "agent/dodge.h"
 
 /*

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a thread's timer meets it. A timer rings in the kernel's own tick: a thread that runs between two ticks, as one
- * does that is woken by them, is met by fewer than its share, or by none. So is by chance, now and then, one that runs
- * and waits as it comes; that needs no other clock, which would cost it four times as much (docs/benchmarks.md).
+ * Timer coverage: whether a thread's timer expires while the thread runs. A timer expires only at the
+ * kernel's own ticks. A thread that runs between two ticks, for example because a tick wakes it, gets
+ * too few samples or none. Such a thread needs a perf clock. A thread can also be under-sampled by
+ * chance: its clock is not switched for that, because a perf clock costs four times as much
+ * (docs/benchmarks.md).
  */
 #ifndef SF_AGENT_DODGE_H
 #define SF_AGENT_DODGE_H
@@ -11,16 +13,16 @@
 #include <stdint.h>
 
 struct sf_dodge {
-	uint64_t cpu_ns, n_samples; /* when it was last judged */
-	bool     was_seldom;        /* and how */
+	uint64_t cpu_ns, n_samples; /* at the last judgement */
+	bool     was_seldom;        /* its result: too few samples */
 };
 
-/* From now on. */
+/* Starts a new measurement at these counts. */
 void sf_dodge_begin(struct sf_dodge *dodge, uint64_t cpu_ns, uint64_t n_samples);
 
 /*
- * By its clock and its samples up to now, of which one was due for each period_ns of CPU time. True: other than by chance
- * it is met too seldom.
+ * Compares the thread's CPU clock with its number of samples, of which one is due for each period_ns
+ * of CPU time. True: the thread gets too few samples, and chance does not explain it.
  */
 bool sf_dodges(struct sf_dodge *dodge, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns);
 

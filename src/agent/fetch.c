@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Batch reads: collects small pieces of this process's memory, and reads all of them with few
+ * requests to the kernel. Ordinary code; one thread uses one `struct sf_fetch`.
+ */
 #include "agent/fetch.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds out which system calls a seccomp filter forbids, by trying them in a child process.
+ * Ordinary code; never in a signal handler.
+ */
 #include "agent/filter.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The service thread's output: it writes records to the outbox, and empties the outbox into the
+ * stream's file if no other process reads it.
+ */
 #include <string.h>
 #include <sys/mman.h>
 

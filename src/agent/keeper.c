@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The service thread (keeper.h): its loop, its start and its end. It may block and allocate; while
+ * it waits, no thread is held by it.
+ */
 #include "agent/keeper.h"
 
 #include <limits.h>

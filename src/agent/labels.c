@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of labels, and the records that write them to the outbox. Threads of the program call
+ * this for themselves. The sampler must not, because it would wait for the table's lock.
+ */
 #include "agent/labels.h"
 
 #include <errno.h>

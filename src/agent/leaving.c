@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exec preparation: removes the calling thread's request, clock and pending signals of ours before
+ * it executes another program. Signal-safe, because the exec functions are.
+ */
 #include "agent/leaving.h"
 
 #include <signal.h>

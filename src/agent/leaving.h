@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that leaves for another program: signals of ours that come after its exec would end
- * that program, so they are taken off before.
+ * Exec preparation: removes a thread's clock, request and pending signals of ours before the thread
+ * executes another program. A signal of ours after the exec would end the new program.
  */
 #ifndef SF_AGENT_LEAVING_H
 #define SF_AGENT_LEAVING_H
@@ -10,19 +10,19 @@
 #include <stdbool.h>
 
 /*
- * The calling thread is about to exec: no request, no clock, no signal of ours is under way when
- * it returns. False: nothing was done, as this process is not sampled. A child of vfork() is not
- * either, though it runs in the memory of one that is.
+ * Called by a thread that is about to exec. On return the thread has no request, no clock and no
+ * pending signal of ours. False: nothing was done, because this process is not sampled. A child of
+ * vfork() is not sampled either, although it runs in the memory of its parent.
  */
 bool sf_agent_thread_before_exec(void);
-void sf_agent_thread_after_exec(void); /* it failed; only after a true */
+void sf_agent_thread_after_exec(void); /* after a failed exec; only if the call above returned true */
 
-/* An exec is under way: no clock for the whole process is to be armed. */
+/* Whether an exec is in progress: then no clock of the whole process may be armed. */
 bool sf_agent_exec_under_way(void);
-/* In a forked child none is. */
+/* In a forked child: no exec is in progress. */
 void sf_agent_leaving_forked(void);
 
-/* Whether this signal, which the calling thread took, came from our clocks or our sampler. */
+/* Whether this signal, which the calling thread took, came from one of our clocks or from the sampler. */
 bool sf_agent_thread_is_sent(const siginfo_t *info);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread poll: the sampler's check of one thread at a tick, which counts its CPU time, run-
+ * queue delay and sleep. Only the sampler's thread calls this; it takes no lock and allocates
+ * nothing.
+ */
 #include "agent/looks.h"
 
 #include "agent/asleep.h"

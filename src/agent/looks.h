@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sampler learns of a thread at its own ticks without touching it, and the accounts of
- * its wall time: what its clock says is CPU time and belongs to CPU samples; what it waited for a
- * CPU goes to the next of those; the rest was sleep. One system call for a thread that did not
- * run.
+ * The thread poll: the sampler's check of a thread at its own ticks, which does not disturb the
+ * thread. The poll divides the thread's elapsed time. CPU time belongs to CPU samples. Run-queue delay
+ * goes to the next CPU sample. The rest is sleep. The poll of a thread that did not run takes one
+ * system call.
  */
 #ifndef SF_AGENT_LOOKS_H
 #define SF_AGENT_LOOKS_H
@@ -12,12 +12,12 @@
 #include "agent/threads.h"
 
 /*
- * Samples or extends it if it sleeps; counts what is lost when it is deaf. Only the sampler calls
- * it.
+ * Polls the thread. Samples a blocked thread, or extends its last sample. Counts lost CPU time of a
+ * deaf thread, which blocks our signal. Only the sampler calls this.
  */
 void sf_look(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns);
 
-/* What it used since its last sample, up to cpu_ns, is lost: it blocks our signal. */
+/* Records the CPU time of a deaf thread from its last sample up to cpu_ns as a loss. */
 void sf_look_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocates the memory that signal handlers use, and keeps it until the process ends. Ordinary
+ * code, called while a profile starts or stops.
+ */
 #include "agent/memory.h"
 
 #include <fcntl.h>

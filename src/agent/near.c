@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU affinity of the agent's threads: moves the calling thread to the CPU on which the program's
+ * threads are sampled. Only the agent's own threads call this.
+ */
 #include "agent/near.h"
 
 #include <stdbool.h>

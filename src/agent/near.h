@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps a thread of the agent's own on the CPU where the program's threads are sampled. A
- * hand-shake on one CPU is two switches between threads; with another CPU that idles it is two
- * wake-ups of a CPU, which cost ten to twenty times as much on a virtual machine
- * (docs/benchmarks.md); with another one that is busy it may be a wait for its turn.
+ * CPU affinity: keeps a thread of the agent on the CPU on which the program's threads are sampled. A
+ * hand-shake on one CPU costs two thread switches. A hand-shake with an idle CPU costs two
+ * wake-ups of a CPU, ten to twenty times as much on a virtual machine (docs/benchmarks.md). On a busy
+ * other CPU the agent's thread may have to wait for its turn.
  *
- * A thread that the program's threads ring for is brought along by them (frozen/bell.h). Any other
- * one goes where the last ticks were, as long as that is one CPU, and wherever the kernel puts it
- * otherwise. Both stay away from a CPU for a while where they got their turn late: what runs there
- * does not let them in (a real-time thread does not).
+ * The waking thread migrates the sampler to its CPU (frozen/bell.h). An agent thread that the
+ * program's threads do not wake moves by itself to the CPU of the last ticks, as long as all of them
+ * were on one CPU. Otherwise the kernel chooses its CPU. Both kinds of thread leave a CPU for a while
+ * after they were scheduled late there, because a real-time thread may occupy it.
  *
- * Each thread has its own, and is the only one that uses it.
+ * Each thread of the agent has its own `struct sf_near`, and only that thread uses it.
  */
 #ifndef SF_AGENT_NEAR_H
 #define SF_AGENT_NEAR_H
@@ -22,27 +22,27 @@
 #include "frozen/bell.h"
 
 struct sf_near {
-	struct sf_bell *bell; /* the program's threads ring it; NULL: they do not */
-	cpu_set_t allowed;   /* without us: kept up to date, as the program may change it for all
-			      * its threads */
-	cpu_set_t set;       /* by us, as the kernel gave it back */
-	int      cpu;        /* where it was put by itself; -1: wherever the kernel puts it */
-	bool     late;       /* it was let in late, and is still there */
-	uint64_t due_ns;     /* when it wanted to wake */
-	uint64_t away_ns;    /* it is near nobody until then */
+	struct sf_bell *bell; /* rung by the program's threads; NULL: they do not wake this thread */
+	cpu_set_t allowed;   /* the CPUs without our change; updated, because the program may set the
+			      * affinity of all its threads */
+	cpu_set_t set;       /* the CPUs that we set, as the kernel returned them */
+	int      cpu;        /* to which the thread moved by itself; -1: the kernel chooses */
+	bool     late;       /* scheduled late, and still on that CPU */
+	uint64_t due_ns;     /* when the thread was due to wake */
+	uint64_t away_ns;    /* until then the thread keeps away from that CPU */
 };
 
-/* Of the calling thread. sf_near_end in it, if it has a bell. */
+/* For the calling thread. A thread with a bell must call sf_near_end before it ends. */
 void sf_near_init(struct sf_near *near, struct sf_bell *bell);
 void sf_near_end(struct sf_near *near);
 
 /*
- * It is about to sleep until due_ns at most: it moves, if it must. A system call only where
- * something changes.
+ * Called by the thread before it sleeps until due_ns at most: changes its CPU affinity if needed.
+ * Makes a system call only for a change.
  */
 void sf_near_move(struct sf_near *near, uint64_t now_ns, uint64_t due_ns);
 
-/* It has woken. */
+/* Called by the thread after it has woken: notes whether it was scheduled late. */
 void sf_near_woke(struct sf_near *near, uint64_t now_ns);
 
 #endif

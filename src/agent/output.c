@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The name of the stream's file, and the check whether this process has written it. Ordinary code;
+ * never in a signal handler.
+ */
 #include "agent/output.h"
 
 #include <stdio.h>

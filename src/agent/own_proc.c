@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads /proc/self/task with raw system calls. It takes no lock and allocates nothing, so the
+ * sampler may call it while threads are held.
+ */
 #include "agent/own_proc.h"
 
 #include <dirent.h>

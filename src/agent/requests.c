@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests: signals from the sampler to threads without a CPU clock of their own, each with a slot
+ * and a time-out. Only the sampler's thread calls this; nothing here waits for a thread of the
+ * program.
+ */
 #include "agent/requests.h"
 
 #include <signal.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler's thread: its loop, its start and its end. It takes no lock that a thread of the
+ * program may own, and allocates nothing while a thread is held.
+ */
 #include "agent/sampler.h"
 
 #include <pthread.h>

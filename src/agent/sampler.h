@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one thread that holds others. It sleeps on the bell; when threads stand in slots it walks
- * each and lets it go; at its own ticks it looks at the threads: those that did not run are
- * extended, those that sleep are read where they sleep (asleep.h), those that run and have no
- * clock of their own are asked for, several at once (--per-tick), each request with its time-out.
+ * The sampler: the only thread that holds others. It sleeps on the bell. It walks each thread that
+ * is held in a slot, and releases the thread. At its own ticks it polls the threads:
  *
- * It blocks all signals, allocates nothing between sf_slot_take and sf_slot_release, and takes no
- * lock that a thread of the target may own (a held thread may own any).
+ * - The last sample of a thread that did not run is extended.
+ *
+ * - A blocked thread is sampled without a signal (asleep.h).
+ *
+ * - A running thread without a CPU clock of its own is requested. Several requests may be open at
+ *   once (--per-tick), each with its time-out.
+ *
+ * The sampler blocks all signals. It allocates nothing between sf_slot_take and sf_slot_release. It
+ * takes no lock that a thread of the target may own, because a held thread may own any lock.
  */
 #ifndef SF_AGENT_SAMPLER_H
 #define SF_AGENT_SAMPLER_H
@@ -14,17 +19,18 @@
 #include "agent/agent.h"
 
 /*
- * Has looked for threads and armed their clocks when it returns. All else of *agent and sf_inside
- * is filled.
+ * Starts the sampler. On return the threads have been scanned and their clocks are armed. The caller
+ * has filled all other fields of *agent and sf_inside.
  */
 bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
 /*
- * Ends it: takes the clocks off, serves or cancels what is under way, ends all threads' accounts.
+ * Ends the sampler: disarms the clocks, serves or cancels open slots and requests, and closes the
+ * accounts of all threads.
  */
 void sf_sampler_stop(struct sf_agent *agent);
-/* After the stop; agent->sampler is NULL then. Nothing happens when it is so already. */
+/* Frees a stopped sampler and sets agent->sampler to NULL. Does nothing when it is NULL already. */
 void sf_sampler_destroy(struct sf_agent *agent);
-/* CPU time of its thread, also after the stop. */
+/* CPU time of the sampler's thread, also after the stop. */
 uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler);
 
 #endif

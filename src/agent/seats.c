@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of the thread table, and the calls by which a thread claims and names its own entry.
+ * Threads of the program call this, and the sampler reads the result without a lock.
+ */
 #include "agent/seats.h"
 
 #include <limits.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses the sampling signal, installs our handler in front of the program's action, and keeps it
+ * there. Ordinary code.
+ */
 #include "agent/signals.h"
 
 #include <errno.h>

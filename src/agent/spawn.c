@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts the agent's own threads, with all signals blocked and small stacks. Ordinary code; never
+ * in a signal handler.
+ */
 #include "agent/spawn.h"
 
 #include <errno.h>

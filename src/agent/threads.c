@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of watched threads: its memory, pauses, and accounts of CPU time. The sampler's thread
+ * owns the list; creation and destruction happen before it starts and after it ends.
+ */
 #include "agent/threads.h"
 
 #include <sys/mman.h>

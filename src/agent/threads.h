@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched: the threads of this process, found by looking through /proc/self/task (scan.c),
- * or registered by themselves (thread_self.c); each has a seat (seats.h) and, here, what only
- * ordinary code needs.
+ * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or
+ * they register themselves (thread_self.c). Each thread has a seat (seats.h) for the signal handler,
+ * and an entry here for ordinary code.
  *
- * The sampler thread owns all of it, except sf_agent_thread_register and its like, which any
- * thread may call for itself and which only touch seats. The sampler must not wait for a lock that
- * a thread which stands may own, so nothing here allocates once it is created: there is room for
- * as many threads as there are seats, in memory that costs nothing until it is used. (One
- * exception: regexec() with threads=, when a thread comes into sight. A thread that stands
- * meanwhile with malloc's lock loses patience.)
+ * The sampler's thread owns the list. Any thread may call the functions at the end of this header for
+ * itself; they only touch seats. The sampler must not wait for a lock that a held thread may own. So
+ * nothing here allocates after the creation: the list has room for as many threads as there are
+ * seats, in memory that is not touched before it is used. There is one exception: regexec() with
+ * threads=, for a new thread. A thread that is held meanwhile with malloc's lock leaves its
+ * slot after its time-out.
  *
- * Seats, and what threads said of themselves in them, stay when a profile ends, for the next one.
+ * Seats stay when a profile ends, with the names and labels that threads gave themselves, for the next
+ * profile.
  */
 #ifndef SF_AGENT_THREADS_H
 #define SF_AGENT_THREADS_H
@@ -32,26 +33,26 @@ struct sf_agent_thread {
 	int32_t  tid;
 	uint32_t serial;
 	char     name[SF_AGENT_NAME];
-	bool     watched;            /* and told to the outbox */
+	bool     watched;            /* and written to the outbox */
 	bool     told;               /* its THREAD record found room */
-	bool     sampled_asleep;     /* its present sleep has a sample, which AGAIN can extend */
+	bool     sampled_asleep;     /* its present sleep has a sample, which an AGAIN record can extend */
 	bool     cut_asleep;         /* ... whose walk did not reach the root, with ... */
 	const void *asleep_map;      /* ... this code map and ... */
 	uint64_t asleep_handles;     /* ... these handles: with others it may */
 	uint32_t n_put_off;          /* samples that wait until its handles are there */
-	bool     matches;            /* its name, as threads= has it */
-	bool     replaced;           /* its id is another thread's by now */
-	bool     blocked_us;         /* our signal, at the last look that found it silent */
+	bool     matches;            /* its name matches threads= */
+	bool     replaced;           /* another thread has its id now */
+	bool     blocked_us;         /* it blocked our signal at the last poll without a new sample */
 	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
-	uint64_t first_cpu_ns;       /* its clock when it came into sight; moves on while paused */
+	uint64_t first_cpu_ns;       /* its clock when it was found; advances while paused */
 	uint64_t cpu_ns;             /* its clock at the last look, or when the pause began */
 	uint64_t looked_ns;          /* when that was */
 	uint64_t ticked_cpu_ns;      /* its clock at the sampler's last tick */
 	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
 	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
-	uint64_t n_samples_before;   /* of its seat, at the last look: a deaf one's stays */
-	struct sf_dodge dodge;       /* whether its timer meets it */
+	uint64_t n_samples_before;   /* of its seat, at the last poll: unchanged for a deaf thread */
+	struct sf_dodge dodge;       /* timer coverage */
 	uint64_t clock_spared_ns;    /* until when its clock is set only if it must be */
 };
 
@@ -80,41 +81,42 @@ struct sf_agent_threads {
 	uint64_t n_seatless;                  /* threads that found no seat, at the last scan */
 };
 
-/* Seats are in sf_inside.seats when it returns. The sampler sets `clock` when it starts. */
+/* Sets sf_inside.seats. The sampler sets `clock` when it starts. */
 struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
 						 struct sf_error *err);
 void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; ended before */
 
 /*
- * Looks for threads that came and went, if it is time (looking takes at most 1 % of a CPU, and a
- * first look happens at once): tells the outbox, arms and disarms clocks.
+ * Scans for new and ended threads, if a scan is due: writes their records, arms and disarms clocks.
+ * Scans take at most 1 % of a CPU. The first call scans at once.
  */
 void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /*
- * When the next one is due, for who looks at threads at look_ns: a scan waits a little for a look,
- * so that the sampler wakes once for both.
+ * When the next scan is due. The sampler polls threads at look_ns. A scan is delayed a little until
+ * that poll, so that the sampler wakes once for both.
  */
 uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns);
 
-/* Nothing rings any more. */
+/* Disarms all clocks. */
 void sf_agent_threads_disarm(struct sf_agent_threads *threads);
 
 /*
- * Ends all: THREAD_END for each, and the CPU time that no thread's account holds as a loss
- * (unseen).
+ * Ends the watch of all threads, with THREAD_END for each. Records CPU time that is in no thread's
+ * account as a loss (unseen).
  */
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /*
- * A pause begins, or is over: what ran meanwhile is in nobody's account. The handler is off from
- * before it begins until after it is over.
+ * A pause begins, or ends: CPU time of the pause is in no thread's account. The handler is off from
+ * before the begin until after the end.
  */
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /*
- * The CPU clock of any thread of this process, in one system call; false: it is gone. Signal-safe.
+ * The CPU clock of any thread of this process, in one system call; false: the thread has ended.
+ * Signal-safe.
  */
 bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
 /* CPU time of the process but for the agent's own threads. */

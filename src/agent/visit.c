@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The API call guard: marks the calling thread while it is inside a call of stillframe's API, so
+ * that the call is not sampled. The sampler reads the marks without a lock.
+ */
 #include "agent/visit.h"
 
 #include <stddef.h>

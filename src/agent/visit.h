@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of the program on a visit in our code: it starts a profile, stops, pauses or resumes it, and
- * waits for us meanwhile. That is no time of the program's: its ticks are passed over, it is not looked
- * at, and the visit's length counts for nothing. CPU time that it uses stays on its account, for its next
- * sample or the loss at its end.
+ * The API call guard: marks a thread of the program that is inside a call of stillframe's API. Such a
+ * call starts, stops, pauses or resumes a profile, and waits for the agent. Its elapsed time does not
+ * belong to the program: ticks of the thread are dropped, the sampler does not poll the thread, and
+ * the length of the call is in no sample. CPU time of the call stays on the thread's account, for its
+ * next sample or for the loss at its end.
  */
 #ifndef SF_AGENT_VISIT_H
 #define SF_AGENT_VISIT_H
@@ -13,16 +14,19 @@
 
 #include "frozen/seats.h"
 
-/* Around it, by the thread itself. Where there is no room for its seat they do nothing. Visits do not nest. */
+/*
+ * Called by the thread at the beginning and the end of an API call. Without room for the thread's seat
+ * both do nothing. Guards do not nest.
+ */
 void sf_visit_begin(void);
 void sf_visit_end(void);
 
-/* For the sampler: when the present visit began, 0: there is none. Signal-safe. */
+/* For the sampler: when the present API call began; 0: the thread is in none. Signal-safe. */
 uint64_t sf_visit_since(const struct sf_seat *seat);
 
 /*
- * For the sampler: how long visits were that ended since the last call. Restart: its accounts begin now,
- * and of a visit only what is still to come counts.
+ * For the sampler. `take`: the total length of the API calls that ended since the last `take`.
+ * `restart`: the accounts begin at now_ns, and the time before it is not counted.
  */
 uint64_t sf_visit_take(struct sf_seat *seat);
 void sf_visit_restart(struct sf_seat *seat, uint64_t now_ns);

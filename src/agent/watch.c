@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Begins and ends the watch of one thread: its records in the outbox, its CPU clock, its name.
+ * Only the sampler's thread calls this.
+ */
 #include "agent/watch.h"
 
 #include <string.h>

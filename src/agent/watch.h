@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread that came into sight (threads.h): whether it is watched, what the outbox knows of it,
- * its clock, its name. For threads.c and scan.c, all in the sampler's thread.
+ * The watch of one thread of the list (threads.h): whether the thread is watched, its records in the
+ * outbox, its clock, and its name. Only the sampler's thread calls these functions.
  */
 #ifndef SF_AGENT_WATCH_H
 #define SF_AGENT_WATCH_H
@@ -11,31 +11,34 @@
 
 #include "agent/threads.h"
 
-/* Begins, goes on with or ends the watch, as the options and the thread's name and flags want it. */
+/* Begins, continues or ends the watch, by the options and by the thread's name and flags. */
 void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		     uint64_t now_ns);
 
-/* Clock off, last sample asleep extended, CPU time of no sample lost, THREAD_END. Nothing if unwatched. */
+/*
+ * Ends the watch: disarms the clock, extends the last blocked sample, records CPU time without a
+ * sample as a loss, and writes THREAD_END. Does nothing if the thread is not watched.
+ */
 void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns);
 
-/* A clock of its own, if that is the kind and the thread is not about to exec. */
+/* Arms the thread's own clock, if the kind is per thread and the thread is not about to exec. */
 void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
-/* The clock for those that run between the kernel's ticks, in the place of the one that it has. */
+/* Replaces the thread's clock by the one for threads that run between the kernel's ticks. */
 void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
-/* Tells the outbox its name; thread->told says whether there was room. */
+/* Writes the thread's THREAD record; sets thread->told if the outbox had room. */
 void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns);
 
-/* Reads its name, and whether that is one of threads=. True when it is another than before. */
+/* Reads the thread's name and matches it with threads=. True: the name has changed. */
 bool sf_watch_read_name(const struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
-/* Whether it is time to read it again. */
+/* Whether it is time to read the name again. */
 bool sf_watch_name_is_due(const struct sf_agent_threads *threads,
 			  const struct sf_agent_thread *thread);
 
-/* The ticks that were due in so much CPU time: none where it was short. */
+/* The number of ticks that were due in this CPU time; 0 if it is short. */
 uint32_t sf_watch_ticks(const struct sf_agent_threads *threads, uint64_t cpu_ns);
 
 #endif

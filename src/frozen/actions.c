@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the program's signal actions from the kernel, to decide whether an interrupted system call
+ * must fail with EINTR. Signal-safe.
+ */
 #include <signal.h>
 #include <stddef.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wake-up of the agent's threads: a futex word, and the migration of the sleeper to the
+ * ringing thread's CPU. Signal-safe; a thread that rings never waits.
+ */
 #include <stdbool.h>
 
 #include "frozen/bell.h"

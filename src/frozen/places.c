@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys of managed frames, and the queue of frames that ordinary code describes later. Signal-safe;
+ * a full queue or a full set drops the request, and nothing waits.
+ */
 #include "frozen/places.h"
 
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * signal handler needs about the thread that it interrupted. The table has a fixed size. An entry
  * is found by thread id without a lock, in handlers too.
  *
- * The sampler claims a seat for a thread that it found, or a thread claims its own seat. The sampler
- * gives the seat up after the thread has ended. The accounts follow capture/thread.h: the CPU
+ * The sampler claims a seat for a thread that it found, or a thread claims its own seat. The seat
+ * is given up after the thread has ended. The accounts follow capture/thread.h: the CPU
  * time that no sample or loss accounts for yet is the thread's CPU clock minus `spoken_ns`.
  */
 #ifndef SF_FROZEN_SEATS_H

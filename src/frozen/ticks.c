@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The number of ticks in a time, rounded, with or without a carry to the next call. Signal-safe.
+ */
 #include "frozen/ticks.h"
 
 #include "frozen/frozen.h"

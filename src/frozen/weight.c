@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU accounting in the agent: computes the weight of a sample from the thread's CPU clock and
+ * run-queue delay. Signal-safe; called by the sampled thread itself, or by the sampler that holds
+ * it.
+ */
 #include "frozen/weight.h"
 
 #include "frozen/inside.h"

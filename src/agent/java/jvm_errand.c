@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs one function on a new thread that is attached to the Java virtual machine, and waits for it
+ * with a time-out. Ordinary code; never in a signal handler.
+ */
 #include "agent/java/jvm_errand.h"
 
 #include <errno.h>

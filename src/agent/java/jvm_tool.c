@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's use of the JVM Tool Interface: thread events, and the preparation of
+ * AsyncGetCallTrace. Ordinary code, on threads that are attached to the virtual machine; never in
+ * a signal handler.
+ */
 #include "agent/java/jvm_tool.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls HotSpot's AsyncGetCallTrace for --java-walk=agct. Preparation is ordinary code; the call
+ * itself is made in the signal handler of the thread that is walked.
+ */
 #include "agent/java/jvm_walk.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A walk by HotSpot's AsyncGetCallTrace, of the calling thread in its signal handler. Signal-safe
+ * as far as AsyncGetCallTrace is (docs/hotspot.md).
+ */
 #include "frozen/hotspot/asked.h"
 
 #include "frozen/hotspot/hotspot.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The metadata cache of HotSpot walks, shared by all threads without a lock. Signal-safe; a walk
+ * must revalidate the entries that it used before its sample is emitted.
+ */
 #include "frozen/hotspot/trust.h"
 
 #include <string.h>
