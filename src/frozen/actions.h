@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Those that a fault of the thread's own raises interrupt no call; libc's own 32 and 33 are no
- * program's.
+ * The signals whose handlers can interrupt a system call. Faults of the thread itself raise the
+ * excluded signals and interrupt no call; libc uses 32 and 33 for itself.
  */
 #define SF_ACTIONS_BIT(signal) (UINT64_C(1) << ((signal) - 1))
 #define SF_ACTIONS_INTERRUPTING                                                                    \

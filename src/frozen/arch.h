@@ -43,9 +43,10 @@ struct sf_prologue {
 /*
  * The registers of one frame. r[] is indexed by DWARF number (x86-64: 0 rax ... 7 rsp ... 15 r15,
  * System V psABI figure 3.36; aarch64: 0 x0 ... 30 lr, 31 sp, AADWARF64 section 4.1).
- * A register is only meaningful when its bit in `known` is set: a frame further up knows
- * the callee-saved ones that its callees kept or saved, and a blocked thread that was not
- * interrupted knows few (record.h). pc is always known. sp's bit is always set.
+ *
+ * A register is only valid when its bit in `known` is set. In an outer frame these are the
+ * callee-saved registers that its callees kept or saved. Of a blocked thread that was not
+ * interrupted, few registers are known. pc is always valid. sp's bit is always set.
  */
 struct sf_regs {
 	uint64_t pc;
@@ -107,9 +108,9 @@ struct sf_arch {
 	bool (*is_behind_call)(const struct sf_reader *reader, uint64_t pc, uint64_t *target_ret);
 
 	/*
-	 * Whether the instruction at pc is one that runs before a function has made its frame or
-	 * when the frame is gone again; *pushed_ret: bytes that then lie above the return address
-	 * (with a link register: 0, and the return address is there).
+	 * Whether the instruction at pc runs before the function has made its frame, or after it has
+	 * removed the frame. *pushed_ret: the bytes between sp and the return address. With a link
+	 * register it is 0, and the return address is in that register.
 	 */
 	bool (*is_frame_edge)(const struct sf_reader *reader, uint64_t pc, uint8_t *pushed_ret);
 

@@ -207,7 +207,7 @@ static unsigned plain_size(const uint8_t code[MAX_PLAIN])
 
 /*
  * The bytes of an instruction as a function begins, or 0: pushes, others that leave sp alone
- * between them, then at most one sub. What they take from sp is added to *taken.
+ * between them, then at most one sub. The bytes that they take from sp are added to *taken.
  */
 static unsigned takes_from_sp(const uint8_t code[MAX_PLAIN], uint32_t *taken, bool *is_last)
 {
@@ -235,7 +235,7 @@ static unsigned takes_from_sp(const uint8_t code[MAX_PLAIN], uint32_t *taken, bo
 	return 7;
 }
 
-/* What they take together, at least; *pc_ret moves behind them. */
+/* The bytes that these instructions take from sp together, at least; *pc_ret moves behind them. */
 static bool read_frame_size(const struct sf_reader *reader, uint64_t *pc_ret, uint32_t *size_ret)
 {
 	bool is_last = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wake-up of the agent's threads: a futex word, and the migration of the sleeper to the
- * ringing thread's CPU. Signal-safe; a thread that rings never waits.
+ * ringing thread's CPU. Signal-safe; a ringing thread never waits.
  */
 #include <stdbool.h>
 
@@ -19,9 +19,9 @@ uint32_t sf_bell_rings(const struct sf_bell *bell)
 }
 
 /*
- * `asleep` and `rings` are stored by one side and then loaded by the other, each in the opposite
- * order; sequential consistency makes sure that at least one side sees the other's store: the
- * thread that we sleep, or we that it rang.
+ * The sleeper stores `asleep` and then loads `rings`. The ringing thread stores `rings` and then loads
+ * `asleep`. Sequential consistency makes sure that at least one of them sees the other's store: the
+ * ringing thread sees the sleeper, or the sleeper sees the ring.
  */
 void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns)
 {
@@ -39,7 +39,10 @@ void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns)
 	atomic_store(&bell->asleep, 0);
 }
 
-/* A system call only where it is elsewhere. sched_setaffinity(2) takes fewer CPUs than there are. */
+/*
+ * Migrates the sleeper to the CPU of the calling thread; no system call if it was put there before.
+ * sched_setaffinity(2) accepts a set with fewer CPUs than the kernel has.
+ */
 static void bring_along(struct sf_bell *bell)
 {
 	const int32_t sleeper = atomic_load_explicit(&bell->sleeper, memory_order_relaxed);

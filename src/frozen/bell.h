@@ -33,8 +33,7 @@ uint32_t sf_bell_rings(const struct sf_bell *bell);
 void sf_bell_wait(struct sf_bell *bell, uint32_t heard, uint64_t until_ns);
 
 /*
- * Wakes the sleeper. A system call is made only if the sleeper sleeps, and only by the first thread
- * that rings.
+ * Wakes the sleeper. Only the first ring makes a system call, and only if the sleeper sleeps.
  */
 void sf_bell_ring(struct sf_bell *bell);
 

@@ -15,8 +15,9 @@
 
 /*
  * Each of these returns EINTR only when it has transferred, taken or changed nothing. A time-out
- * begins anew; as our signals come to threads that run, little of it was gone. Left out, as making
- * them again would do something else: close (the descriptor is gone), ioctl (who knows).
+ * begins again from its full length; our signals come to running threads, so little of it had
+ * passed. Two calls are not in the list, because a second call could have another effect: close (the
+ * descriptor is closed already) and ioctl (the effect depends on the driver).
  *
  * To add one: a line here, and a case in tests/unit/test_context.c.
  */
@@ -41,7 +42,7 @@ bool sf_call_mends(int32_t number)
 	return false;
 }
 
-/* Whether the call is one that waits for a signal: by itself, or by the mask that it is given. */
+/* Whether the call waits for a signal: by its nature, or because of its signal mask argument. */
 bool sf_call_waits_for_signal(int32_t number, const uint64_t args[6])
 {
 	switch (number) {

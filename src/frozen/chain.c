@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own action for our signal. It is kept in one of several places, each written once
- * and then named by `present`; a place is used again only after all the others. Who reads one
- * checks its stamp before and after, in case it was used again meanwhile.
+ * The signal chain: the program's own action for our signal, and the delivery of foreign signals to
+ * it. Signal-safe. The action is kept in one of several places. A place is written once and then
+ * named by `present`; it is used again only after all the others. A reader checks the stamp of the
+ * place before and after, in case the place was used again meanwhile.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 
 #define N_PLACES 16u
 
-/* Zero is the default action: what a program has that did nothing. Ticket 0 is never handed out. */
+/* Zero is the default action, which a program has at first. Ticket 0 is never handed out. */
 static struct place {
 	_Atomic uint64_t stamp;   /* the ticket of what stands here; 0 while it is written */
 	_Atomic uint64_t handler, flags, restorer, mask;
@@ -79,8 +80,8 @@ static bool read_place(uint64_t ticket, struct sf_kernel_action *ret)
 #define MAX_READS 1000
 
 /*
- * It is read again only when sixteen changes came in between; whoever changes it so fast is not
- * waited for.
+ * A read is repeated only when sixteen changes happened during it. The number of repetitions is
+ * limited, so that a thread that changes the action all the time cannot block a reader.
  */
 static uint64_t read_present(struct sf_kernel_action *ret)
 {

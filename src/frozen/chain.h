@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program's own use of the signal that we took: what it installed keeps working. The record of
- * it is replaced by one atomic store of a pointer; a handler that runs meanwhile uses the old one.
+ * The signal chain: the program's own action for the signal that stillframe uses keeps working. The
+ * record of that action is replaced by one atomic store. A handler that runs at that moment uses the
+ * old record.
  */
 #ifndef SF_FROZEN_CHAIN_H
 #define SF_FROZEN_CHAIN_H
@@ -22,44 +23,43 @@ struct sf_kernel_action {
 #define SF_CHAIN_IGNORE ((void (*)(int, siginfo_t *, void *))(void *)SIG_IGN)
 
 /*
- * What a signal that is not ours does: as if the program's action were still installed.
- * Signal-safe.
+ * Delivers a signal that is not ours, as if the program's action were still installed. Signal-safe.
  */
 void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext);
 
 /*
- * The program's action as it should see it, and a new one for it. Signal-safe, any thread.
- * Set also changes how ours is installed, where it is (sf_chain_install).
+ * Reads and sets the program's action, as the program's sigaction() sees it. Signal-safe, any thread.
+ * If our handler is installed, `set` also updates its flags and mask (sf_chain_install).
  */
 void sf_chain_get(struct sf_kernel_action *ret);
 void sf_chain_set(const struct sf_kernel_action *action);
 
 /*
- * Installs our handler for `signal` (all signals blocked while it runs but ignored ones; SA_ONSTACK
- * and SA_RESTART, each unless the program's own action is a handler without), keeps what was there
- * as the program's. 0, or a negated error number. One signal at a time.
+ * Installs our handler for `signal`, and keeps the installed action as the program's. The handler
+ * blocks all signals that are not ignored. It has SA_ONSTACK and SA_RESTART, each unless the program's
+ * own action is a handler without that flag. Returns 0 or a negated error number. One signal at a time.
  */
 long sf_chain_install(int signal);
 /*
- * Whether our handler blocks this other signal depends on its action: sf_chain_renew after it was
- * changed installs ours anew. Signal-safe.
+ * Whether our handler's mask depends on the action of this other signal. If so, sf_chain_renew must
+ * be called after a change of that action; it installs our handler again. Signal-safe.
  */
 bool sf_chain_minds(int signal);
 /*
- * The program has alternate stacks that are too small for ours: never with SA_ONSTACK again.
- * Signal-safe.
+ * Called when the program has an alternate stack that is too small for our handler: from then on
+ * the handler is installed without SA_ONSTACK. Signal-safe.
  */
 void sf_chain_avoid_altstack(void);
 void sf_chain_renew(void);
 /*
- * What is installed now is not ours: takes it as the program's and installs ours again. True if it
- * was so.
+ * If another handler than ours is installed: keeps it as the program's action, installs ours again,
+ * and returns true.
  */
 bool sf_chain_check(void);
 /*
- * Gives the signal back: the program's action is installed. But where that is the default and would
- * end the program, ours stays in front: a signal of ours may still be pending in a thread that
- * blocks it. All others do what they would do anyway.
+ * Gives the signal back: installs the program's action. There is one exception: if the program's
+ * action is the default and would end the program, our handler stays, because a signal of ours may
+ * still be pending in a thread that blocks it. Foreign signals have their default effect then.
  */
 void sf_chain_remove(void);
 

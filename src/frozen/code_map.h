@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mapped where in one process: the sorted ranges of executable code, each with its
- * unwind table. Built by ordinary code (src/target/process.h), then never changed; a new
- * map replaces an old one when the process maps or unmaps code.
+ * The code map of one process: its executable regions, sorted by address, each with its unwind
+ * table. Ordinary code builds a map (src/target/process.h). A map never changes afterwards; when the
+ * process maps or unmaps code, a new map replaces the old one.
  */
 #ifndef SF_FROZEN_CODE_MAP_H
 #define SF_FROZEN_CODE_MAP_H

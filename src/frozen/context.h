@@ -25,20 +25,20 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret);
  * A signal that comes while a system call is about to sleep makes it return EINTR, whatever
  * SA_RESTART says (signal(7)). Where the context stands behind such a call, and the call had no
  * effect yet and can be made again, the context is changed so that it is: the program never sees
- * the EINTR. True when it was. The number is read from the instruction that loads it (`mov $n,
- * %eax; syscall`, as libc's wrappers have it), as the kernel does not keep it; `code` holds the
- * bytes before pc, n_code of them (SF_CONTEXT_CODE are enough). Not where the program's own handler
- * is about to interrupt it, too. aarch64: never (x0 is overwritten, so the call cannot be made
- * again). Signal-safe.
+ * the EINTR. True: the context was changed. The kernel does not keep the number of the call, so it is
+ * read from the instruction that loads it (`mov $n, %eax; syscall`, as in libc's wrappers). `code`
+ * holds the n_code bytes before pc (SF_CONTEXT_CODE are enough). The context is not changed if the
+ * program's own handler is about to interrupt the call, too. aarch64: never (x0 is overwritten, so the
+ * call cannot be made again). Signal-safe.
  */
 #define SF_CONTEXT_CODE 24
 #define SF_CONTEXT_LEAST_CODE 4 /* xor %eax, %eax; syscall */
 bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code);
 
 /*
- * Where the kernel is about to restart a call because our signal has SA_RESTART, and a signal of
- * the program's that has not is pending, too: the call fails with EINTR, as it would without us.
- * Signal-safe.
+ * Makes a call fail with EINTR, as it would without us. This is needed when the kernel is about to
+ * restart the call because our action has SA_RESTART, and a signal of the program whose action has no
+ * SA_RESTART is pending, too. Signal-safe.
  */
 void sf_context_give_way(void *ucontext);
 

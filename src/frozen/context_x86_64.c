@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel hands to a signal handler: the registers (asm/sigcontext.h), and the system call
- * that the signal made fail.
+ * The context that the kernel passes to a signal handler: its registers (asm/sigcontext.h), and the
+ * restart of a system call that failed because of our signal. Signal-safe; called in the handler.
  *
- * The kernel keeps no trace of a call's number once it has failed: rax holds the result. All its
- * arguments are still in their registers, so to make it again takes the number, and that stands in
- * the code: libc's wrappers load it with a constant just before the `syscall`, at most with loads
- * of arguments from the stack in between. Looked at in glibc 2.36 (Debian 12), in both branches of
- * those that are cancellation points: every blocking call that sf_call_mends names. Not covered,
- * since the number is not in the code: musl's cancellation points, and libc's syscall(2), where it
- * is not the agent's that is called (agent/interpose_syscall.c).
+ * After a failed call the kernel does not keep the call's number: rax holds the result. All
+ * arguments are still in their registers, so only the number is missing to make the call again. The
+ * number is in the code: libc's wrappers load it as a constant just before the `syscall`, with at
+ * most loads of arguments from the stack in between. This was checked in glibc 2.36 (Debian 12) for
+ * every blocking call that sf_call_mends names, in both branches of cancellation points. Two cases
+ * are not covered, because the number is not in the code: musl's cancellation points, and libc's
+ * syscall(2), unless the agent replaces it (agent/interpose_syscall.c).
  *
- * Calls that SA_RESTART restarts never fail because of us: their EINTR is the program's own.
+ * Calls that SA_RESTART restarts never fail because of our signal: their EINTR comes from the program.
  *
- * Of the others one thing cannot be told: whether it was our signal that interrupted the call, or a
- * handler of the program's has done so and returned this very moment. Made again, the call would
- * then wait for what has happened already. Who waits for a signal and a file with poll() alone
- * loses a signal that comes just before poll() in the same way, so nothing new can go wrong there.
- * But calls that wait for a signal, or let signals through only while they wait, are made for not
- * losing any: these are made again only in a program that has no handler.
+ * For the other calls one question stays open: our signal may have interrupted the call, or a handler
+ * of the program may have interrupted it and returned just before. In the second case the restarted
+ * call would wait for an event that has happened already. A program that waits for a signal and a
+ * file with poll() alone has the same race without us: it loses a signal that comes just before
+ * poll(). Calls that wait for a signal, or unblock signals only while they wait, exist to avoid this
+ * race. Such calls are restarted only in a program without a handler.
  */
 #include <stddef.h>
 #include <string.h>
@@ -143,10 +143,10 @@ static bool is_interrupted_again(const ucontext_t *context)
 }
 
 /*
- * Two signals at once, and ours was the first: the kernel has set the context back to the call, as
- * SA_RESTART says, but the program's signal, which runs its handler as soon as ours returns, was to
- * break the call off. That a call was made there shows in rcx, where `syscall` leaves its return
- * address.
+ * Two signals interrupted one call, and the kernel delivered ours first. Because of our SA_RESTART
+ * the kernel has set the context back to the call. But the program's signal, whose handler runs as
+ * soon as ours returns, must end the call with EINTR. rcx shows that the context is at a call:
+ * `syscall` leaves its return address there.
  */
 void sf_context_give_way(void *ucontext)
 {

@@ -22,7 +22,7 @@
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
 	X(RUNTIME, "runtime", "a frame of a runtime could not be made out")                        \
-	/* What AsyncGetCallTrace answers, from 0 down to -10, in this order (prims/forte.cpp). */ \
+	/* The results of AsyncGetCallTrace from 0 down to -10, in this order (prims/forte.cpp). */ \
 	X(ASKED_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
 	X(ASKED_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
 	X(ASKED_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The evaluator for DWARF expressions: a stack machine, one function per kind of operation, in a
- * table by opcode. What section 6.4.2.1 of DWARF 5 does not allow in call frame information is
- * not in the table and ends the evaluation.
+ * table by opcode. Signal-safe. Operations that section 6.4.2.1 of DWARF 5 does not allow in call
+ * frame information are not in the table; they end the evaluation.
  *
  * DW_OP_addr gives the address as it stands in the file. No compiler is known to use it in
  * unwind rules of code that can be moved.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal handler, and the walk of a thread that stands in a slot. What is large stands in slots
- * and workspaces: the handler may run on an alternate stack of 8 KiB, of which the kernel's frame
- * takes up to 3. Its own functions need 0.4 KiB of it, and 2.9 with a walk in the deepest of
- * steppers, a runtime's (gcc -O2 -fstack-usage; tests/unit/test_inside.c runs both walks on such a
- * stack).
+ * The signal handler: it takes a slot, and waits there for the sampler or walks itself. Called by the
+ * kernel only. Large objects are in slots and workspaces, because the handler may run on an alternate
+ * stack of 8 KiB, of which the kernel's frame takes up to 3. The handler's functions need 0.4 KiB of
+ * that stack, and 2.9 KiB with a walk in the deepest stepper, a runtime's (gcc -O2 -fstack-usage;
+ * tests/unit/test_inside.c runs both walks on such a stack).
  */
 #include "frozen/inside.h"
 
@@ -22,9 +22,9 @@
 struct sf_inside sf_inside;
 
 /*
- * What a tick costs its thread besides our handler: the interrupt, the kernel's frame, the way
- * back. It cannot be measured from inside. On a small virtual machine it was 2 us for a bare signal
- * and 30 with a perf clock's interrupt.
+ * The cost of a tick for its thread outside our handler: the interrupt, the kernel's frame, the
+ * return. The handler cannot measure it. On a small virtual machine it was 2 us for a bare signal and
+ * 30 us with a perf clock's interrupt.
  */
 #define DELIVERY_NS UINT64_C(8000)
 
@@ -60,16 +60,16 @@ static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
 	return *value_ret >> COOKIE_SHIFT == sf_inside.cookie;
 }
 
-/* Also when it was closed meanwhile: a signal of its may still be under way. */
+/* Also true for a clock that was closed meanwhile: a signal of that clock may still be pending. */
 static bool is_its_clock(const struct sf_seat *seat, int fd)
 {
 	return fd > 0 && atomic_load_explicit(&seat->rings_as, memory_order_relaxed) == fd;
 }
 
 /*
- * A descriptor of ours rings only for its own thread. One that is not known any more may have rung
- * before it was taken off: where the program has no handler that the signal could be meant for, it
- * is ours, since the default would end the program.
+ * A perf descriptor of ours signals only its own thread. A descriptor that is not in the thread table
+ * any more may have sent its signal before it was removed. If the program has no handler for the
+ * signal, such a signal is taken as ours, because the default action would end the program.
  */
 static bool is_from_perf(const siginfo_t *info, const struct sf_seat *seat)
 {
@@ -194,7 +194,7 @@ static uint64_t next_period(const struct tick *tick, uint64_t present_ns)
 	return sf_rearm_period(present_ns, asked_ns, cost_ns, spoken_ns);
 }
 
-/* Sets the clock that rang. One that was asked has none, or it rings on as it was set. */
+/* Sets the clock that expired. A requested thread has no clock, or its clock goes on as it was set. */
 static void rearm(const struct tick *tick)
 {
 	struct sf_seat *seat = tick->seat;
@@ -279,8 +279,8 @@ static uint32_t slot_hint(const struct tick *tick)
 }
 
 /*
- * Looked at with a slot in hand, by a thread that was let through before: a sampler that ends sets the mode and then looks
- * at the slots, so it sees the thread's, or the thread sees that.
+ * Whether the profile ends. A thread checks this after it has taken a slot. A sampler that ends sets the mode and then
+ * checks the slots. So the sampler sees the thread's slot, or the thread sees the new mode.
  */
 static bool is_over(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk of a thread that stands in a slot, and what becomes of it: part of inside.h. */
+/*
+ * The walk of a thread that is held in a slot, and its record in the outbox: part of inside.h.
+ * Signal-safe; called by the sampler, or by the thread itself in its handler.
+ */
 #include "frozen/inside.h"
 
 #include <stddef.h>
@@ -96,7 +99,10 @@ bool sf_inside_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigne
 	return put;
 }
 
-/* Who looks for new code takes the word away first: one ring for all walks that meet some. */
+/*
+ * The service thread clears map_stale before its search for new code. So only the first of several
+ * walks that meet new code wakes the service thread.
+ */
 static void note_stale_map(void)
 {
 	if (!atomic_load_explicit(&sf_inside.map_stale, memory_order_relaxed) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler's turn at the slots: part of inside.h. */
+/* The sampler's turn at the slots: part of inside.h. Signal-safe; only the sampler calls it. */
 #include "frozen/inside.h"
 
 #include "frozen/frozen.h"
@@ -15,7 +15,7 @@ static bool serve(struct sf_workspace *workspace, struct sf_slot *slot)
 	return true;
 }
 
-/* Each slot once. Whom it has let go is added to *owed. */
+/* Serves each slot once. Adds the slots whose threads must be woken to *owed. */
 static unsigned pass(struct sf_workspace *workspace, uint64_t *owed)
 {
 	unsigned n = 0;
@@ -38,9 +38,10 @@ static void wake(uint64_t owed)
 }
 
 /*
- * Who is woken may take the sampler's CPU at once, and then all who stand do so for a turn of the
- * scheduler; or the CPU of a thread that is about to stand. On two busy CPUs one of a hundred holds
- * lasted 4 ms and more when each was woken by itself, and 0.1 ms since (docs/benchmarks.md).
+ * Threads are woken in a batch. A woken thread may take the sampler's CPU at once; then all held
+ * threads wait for a turn of the scheduler. Or it may take the CPU of a thread that is about to enter a
+ * slot. On two busy CPUs, one of a hundred holds lasted 4 ms and more when each thread was woken
+ * by itself, and 0.1 ms with the batch (docs/benchmarks.md).
  */
 unsigned sf_inside_serve(struct sf_workspace *workspace)
 {

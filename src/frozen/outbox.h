@@ -8,8 +8,8 @@
  * last; the reader stops at the first record whose size is still 0, and zeroes what it has read. A
  * record never wraps around the end: a filler (type 0) stands there instead.
  *
- * Who reads does not trust it: the writers' program may have run wild. Nothing here reads beyond
- * the bytes that the caller says there are, whatever the header says.
+ * The reader does not trust the memory, because the writers' program may have overwritten it. No
+ * function here reads beyond the size that its caller gives, even if the header has a larger one.
  */
 #ifndef SF_FROZEN_OUTBOX_H
 #define SF_FROZEN_OUTBOX_H
@@ -49,8 +49,8 @@ uint64_t sf_outbox_used(const struct sf_outbox_header *box);
 
 /*
  * The reader's side. `ring_size` is what the reader itself measured, not what the header says.
- * Copies the oldest record to `ret` (capacity bytes) and frees its room. 1: there was one; 0: none
- * (yet); -1: what stands there cannot be a record, or is larger than capacity: reading is over.
+ * Copies the oldest record to `ret` (capacity bytes) and frees its room. 1: there was a record; 0: none
+ * (yet); -1: the bytes cannot be a record, or it is larger than `capacity`; the reader must stop.
  */
 int sf_outbox_get(struct sf_outbox_header *box, uint64_t ring_size, void *ret, size_t capacity);
 

@@ -22,8 +22,8 @@ static uint64_t mix(uint64_t x)
 }
 
 /*
- * What tells places apart: of the interpreter the bytecode, of compiled code the address; of other
- * code that is known by its token nothing more.
+ * The part of a key that differs between places in the same code: the bytecode in interpreted code,
+ * the address in compiled code. Stubs with a token have one place each.
  */
 static uint64_t where(const struct sf_frame *frame)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in code that a runtime made: what their names are only the process itself can
- * tell, and only for a while. A frame of such code leaves the process as a key; the first time
- * that a key is met the frame is put into a queue for ordinary code (agent/keep_runtimes.c), which
- * describes it soon.
+ * JIT frame keys: numbers that stand for frames of code that a runtime made. The names of such frames
+ * can be read only in the process itself, and only for a while. So a frame leaves the process as a
+ * key. When a key is met for the first time, its frame is put into a queue, and ordinary code
+ * (agent/keep_runtimes.c) describes the frame soon.
  *
- * Nobody waits: where the queue is full the frame is put there when it is met again; where the
- * set of keys is full it is never described, and counted.
+ * No function waits. If the queue is full, the frame is queued when its key is met again. If the set
+ * of keys is full, the frame is never described; such frames are counted.
  */
 #ifndef SF_FROZEN_PLACES_H
 #define SF_FROZEN_PLACES_H
@@ -35,14 +35,14 @@ struct sf_place_wanted {
 };
 
 /*
- * The key of a managed frame (sf_kind_is_managed): the same for the same place, and for no other
- * (by all odds of 64 bits). Never 0. Signal-safe.
+ * The key of a managed frame (sf_kind_is_managed). Frames at one place have the same key. Two places
+ * have different keys, except for collisions of a 64-bit hash. Never 0. Signal-safe.
  */
 uint64_t sf_place_key(uint64_t seed, const struct sf_frame *frame);
 
 /*
- * In two steps, so that the keys of a stack, which lie all over the set, are fetched side by side: the key that the frame
- * has there; then the frame is queued, if its key has not been met yet. Signal-safe, any thread.
+ * The key of a frame, and the queueing of a frame whose key has not been met yet. These are two steps, so that the
+ * processor fetches the scattered entries of all keys of a stack in parallel. Signal-safe, any thread.
  */
 uint64_t sf_places_key(const struct sf_places *places, const struct sf_frame *frame);
 void sf_places_meet(struct sf_places *places, const struct sf_frame *frame, uint64_t key);

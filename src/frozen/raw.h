@@ -27,8 +27,9 @@
 	sf_raw6(number, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 /*
- * What the kernel maps into a process to be called there (vdso(7)): 20 ns, where a system call takes 1 us on some virtual
- * machines. Found by ordinary code before a handler may run (agent/vdso.h). NULL: the kernel is asked.
+ * Functions of the vDSO, which the kernel maps into each process (vdso(7)). They take 20 ns, where a system call takes
+ * 1 us on some virtual machines. Ordinary code finds them before a handler may run (agent/vdso.h). NULL: a system call is
+ * made instead.
  */
 typedef int sf_vdso_clock_fn(clockid_t clock, struct timespec *ret);
 typedef long sf_vdso_cpu_fn(unsigned *cpu_ret, unsigned *node_ret, void *unused);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the target's memory. The window answers for what it holds; what lies beyond it on the
- * same stack is refused, since the thread may have run on and the memory there is of another
- * moment; the rest is asked of the reader's function.
+ * The read function of readers (reader.h). Signal-safe. Bytes in the window are copied from the window.
+ * Reads beyond the window on the same stack fail: the thread may have run on, and that memory may be
+ * of a later moment. All other reads go to the reader's own function.
  */
 #include <stddef.h>
 

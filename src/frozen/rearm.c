@@ -51,9 +51,9 @@ bool sf_rearm_is_remote(const struct sf_seat *seat)
 }
 
 /*
- * To set a perf clock costs as much as the rest of the handler (8 us on a virtual machine), so a
- * period that was drawn stands for some rings. A timer that rings at every tick of the kernel's has
- * nothing to be moved.
+ * Setting a perf clock costs as much as the rest of the handler (8 us on a virtual machine). So one
+ * drawn period is used for several samples. A timer that expires at every tick of the kernel cannot
+ * have jitter.
  */
 bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns)
 {
@@ -62,7 +62,7 @@ bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns)
 	return period_ns > sf_inside.kernel_tick_ns;
 }
 
-/* One that has been set for a while is backed off from, not one that is still to be set. */
+/* A clock backs off only from a period that has been set, not from one that is still to be set. */
 bool sf_rearm_is_due(const struct sf_seat *seat)
 {
 	return !sf_rearm_is_remote(seat) ||

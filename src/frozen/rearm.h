@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After a sample: when the thread's clock rings next, and how often. Kinds of clocks are in
- * agent/clocks.h; what rings for a thread is in seat->clock: a perf descriptor with the
- * seat's flag SF_SEAT_PERF, else a timer. Clocks of the whole process are nobody's seat, and ring
- * on as they are.
+ * Setting a thread's CPU clock after a sample: its next expiry and its period. Kinds of clocks are in
+ * agent/clocks.h. seat->clock is the thread's clock: a perf descriptor if the seat has the flag
+ * SF_SEAT_PERF, else a timer. A clock of the whole process is in no seat, and is not changed.
  */
 #ifndef SF_FROZEN_REARM_H
 #define SF_FROZEN_REARM_H
@@ -14,7 +13,7 @@
 #include "frozen/seats.h"
 
 /*
- * Whether jitter is worth a system call at this ring: not at every one of a perf clock.
+ * Whether jitter is worth a system call at this sample. For a perf clock it is not at each one.
  * Signal-safe.
  */
 bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns);
@@ -23,17 +22,17 @@ bool sf_rearm_pays(struct sf_seat *seat, uint64_t period_ns);
 void sf_rearm(struct sf_seat *seat, uint64_t period_ns);
 
 /*
- * Whether the clock is one that the thread itself cannot set (sf_inside.clocks_apart): the sampler
- * does, with sf_rearm, after the handler has changed seat->period_ns. Due: it has done so since the
- * last change.
+ * `remote`: whether the thread cannot set its clock itself (sf_inside.clocks_apart). The sampler sets
+ * such a clock with sf_rearm, after the handler has changed seat->period_ns. `due`: whether the
+ * sampler has set the clock since the last change.
  */
 bool sf_rearm_is_remote(const struct sf_seat *seat);
 bool sf_rearm_is_due(const struct sf_seat *seat);
 
 /*
- * The period after a sample that took cost_ns of the thread's CPU time and speaks for spoken_ns:
- * twice the present one where samples cost more than an eighth, up to 16 times asked_ns; half where
- * they cost little. Signal-safe.
+ * The period after a sample that took cost_ns of the thread's CPU time and accounts for spoken_ns. If
+ * samples cost more than an eighth, it is twice the present period, up to 16 times asked_ns. If they
+ * cost little, it is half the present period. Signal-safe.
  */
 uint64_t sf_rearm_period(uint64_t present_ns, uint64_t asked_ns, uint64_t cost_ns,
 			 uint64_t spoken_ns);

@@ -46,7 +46,7 @@ struct sf_stream_sample {
 	struct sf_record_header header;
 	uint32_t serial, n_frames;
 	uint64_t time_ns;
-	uint64_t cpu_ns, wall_ns;  /* that it speaks for */
+	uint64_t cpu_ns, wall_ns;  /* the weight of the sample */
 	uint64_t hold_ns;          /* 0: not held */
 	uint32_t ticks;
 	uint32_t label;            /* 0: none */

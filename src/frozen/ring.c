@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of records. Only the writer stores `head` and only the reader stores `tail`; each
- * store is a release that pairs with the other side's acquire, so the bytes of a record are seen
- * before its position, and are overwritten only after the reader has left them.
+ * The ring of records. Signal-safe; one writer and one reader. Only the writer stores `head`, and only
+ * the reader stores `tail`. Each store is a release that pairs with the other side's acquire. So the
+ * reader sees the bytes of a record before its position. The writer overwrites bytes only after the
+ * reader has released them.
  */
 #include <string.h>
 

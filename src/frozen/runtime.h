@@ -8,8 +8,8 @@
  * Lifetimes. A struct sf_runtime describes one runtime in one process. It is made by ordinary code, is
  * published with a code map, and does not change while a map has it, except for what its own header
  * declares atomic. A runtime whose code ranges come and go either lists them in an object that is replaced
- * together with the map, or reads them from the process at each step. What a runtime needs for one thread
- * is a handle (sf_still.handles): a number that no other code interprets.
+ * together with the map, or reads them from the process at each step. A runtime identifies a thread by
+ * a handle (sf_still.handles): a number that no other code interprets.
  *
  * Each runtime is the first member of its own struct. Its functions are signal-safe, read memory only
  * through the still's reader or where `loads` allows it, and are bounded in time.
@@ -42,7 +42,7 @@ enum sf_step {
 	SF_STEP_TAKEN,    /* the cursor stands in the caller */
 	SF_STEP_ROOT,     /* there is no caller */
 	SF_STEP_FAILED,   /* `why` says why */
-	SF_STEP_NOT_MINE, /* another stepper may know */
+	SF_STEP_NOT_MINE, /* another stepper must try */
 };
 
 /* A function that a runtime does not need is NULL, where that is said. */
@@ -61,9 +61,9 @@ struct sf_runtime_ops {
 			     enum sf_end *why);
 
 	/*
-	 * For a walk that the native steppers cannot continue: moves the cursor to the nearest frame further up that
-	 * the runtime has a record of, by the thread's handle or by its explicit frames on the stack. False: there is
-	 * none. May be NULL.
+	 * For a walk that the native steppers cannot continue: moves the cursor to the nearest outer frame of which
+	 * the runtime has a record. The record is found by the thread's handle, or by explicit frames on the stack.
+	 * False: there is none. May be NULL.
 	 */
 	bool (*resume)(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
@@ -81,22 +81,22 @@ struct sf_runtime_ops {
 	bool (*loads)(const struct sf_runtime *runtime, uint64_t addr, uint64_t size);
 
 	/*
-	 * A cache of what earlier walks have read, for walks inside the process. `cache_size` zeroed bytes are shared by
-	 * all threads, without a lock; each walk has SF_RUNTIME_SCRATCH bytes of scratch memory (sf_still.scratch), in
-	 * which it notes what it takes from the cache. 0 and NULL: the runtime has no cache.
+	 * A cache of structures that earlier walks have read, for walks inside the process. All threads share its
+	 * `cache_size` zeroed bytes without a lock. Each walk has SF_RUNTIME_SCRATCH bytes of scratch memory
+	 * (sf_still.scratch), in which it notes the entries that it uses. 0 and NULL: the runtime has no cache.
 	 */
 	size_t cache_size;
 	/* A walk begins. `cache` NULL: there is none. `uses_it` false: the walk fills the cache only. */
 	void (*begin)(void *scratch, void *cache, bool uses_it);
 	/*
-	 * What has to be read to prove what the walk took: the number of pieces, and their size together, which is at
-	 * most SF_RUNTIME_PROOF.
+	 * The memory that must be read again to revalidate the entries that the walk used. Returns the number of
+	 * pieces, and their total size, which is at most SF_RUNTIME_PROOF.
 	 */
 	unsigned (*proof)(const struct sf_runtime *runtime, void *scratch,
 			  const struct iovec **pieces_ret, size_t *size_ret);
 	/*
-	 * Whether the memory still has what the walk took, by the bytes of these pieces, one behind the other; NULL: they
-	 * cannot be read. Removes from the cache what it has no longer.
+	 * Whether the used entries are still valid. `bytes`: the contents of these pieces, one after the other; NULL:
+	 * they cannot be read. Removes entries that are not valid from the cache.
 	 */
 	bool (*is_proved)(const struct sf_runtime *runtime, const void *scratch,
 			  const uint8_t *bytes);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of seats: open addressing by thread id. A seat is looked for in a window of places from
- * the id's own on, up to the first that was never used; a place that was used never becomes unused
- * again, so whoever sits behind it stays found.
+ * The thread table: open addressing by thread id. Signal-safe, any thread. A search goes through a
+ * window of places, from the id's own place up to the first place that was never used. A used place
+ * never becomes unused again, so entries behind it are still found.
  *
- * Two may claim a seat for one thread at once, and must end with the same one. So a claim has two
- * steps: the id is first stored negated (a bid), then the window is searched for others' seats
- * and bids for the same thread, and then the bid is confirmed. A bid that is met is struck out; who
- * finds his own struck out begins anew. Of two bids the later one's search comes after both were
- * made, so it strikes out the earlier, or finds it confirmed and withdraws: both are never
- * confirmed. Two that keep the same pace would strike each other out again and again: the one whose
- * bid was further on gives the other more time each time. It waits for nobody: the other may be the
- * thread that it interrupted.
+ * Two threads may claim a seat for one thread id at the same time, and must get the same seat. A
+ * claim therefore has three steps. The claimer first stores the negated id (a bid). Then it searches
+ * the window for other seats and bids for the same id, and strikes out each bid that it finds. Then it
+ * confirms its own bid. A claimer whose bid was struck out begins again.
+ *
+ * Two bids are never both confirmed. The search of the later bid starts after both were made. It
+ * strikes out the earlier bid, or finds it confirmed and withdraws.
+ *
+ * Two claimers in step could strike each other out again and again. So the claimer with the later
+ * place gives the other one more time at each attempt. It never waits for the other claimer, which
+ * may be the thread that it interrupted.
  */
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 /*
  * The thread table: one entry, a seat, for each watched thread of this process. A seat holds what a
  * signal handler needs about the thread that it interrupted. The table has a fixed size. An entry
- * is found by thread id without a lock, in handlers too.
+ * is found by its thread id without a lock, in handlers too.
  *
  * The sampler claims a seat for a thread that it found, or a thread claims its own seat. The seat
  * is given up after the thread has ended. The accounts follow capture/thread.h: the CPU

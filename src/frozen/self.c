@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading one's own memory through the kernel, in pieces. A stack is read upwards, so a piece
- * starts just below the address that is asked for: a read that comes a little lower (the frame
- * pointer lies under the return address) finds it in the same piece. Code, and what else is read
- * here and there, goes through lines, and never displaces the piece.
+ * Reads memory of the own process through the kernel, in pieces. Signal-safe, except for the functions
+ * that create and free. Walks read a stack upwards, so a piece starts just below the address of the
+ * read. A second read at a slightly lower address finds its bytes in the same piece (the frame
+ * pointer lies below the return address). Scattered reads, such as code, go through a cache of lines
+ * and never replace the piece.
  */
 #include <fcntl.h>
 #include <string.h>

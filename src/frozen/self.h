@@ -44,38 +44,38 @@ size_t sf_self_gather(const struct sf_self_access *access, void *ret, size_t siz
 #define SF_SELF_AROUND 256 /* bytes of code, half of them before a pc */
 
 /*
- * What was read a moment ago of what lies here and there, as code and a virtual machine's tables do. A walk of
- * 30 managed frames looks at some 18 different lines, and comes back to most of them. Whoever owns it says when
- * what it holds is too old. Large: not for a stack.
+ * A cache of memory that was just read, for scattered reads such as code and a virtual machine's tables. A walk of
+ * 30 managed frames reads some 18 different lines, and most of them more than once. The owner of the cache decides
+ * when its content is too old. Large: not for a stack.
  */
 struct sf_self_lines {
 	uint64_t starts[SF_SELF_LINES];
 	uint8_t  bytes[SF_SELF_LINES][SF_SELF_LINE];
 };
 
-void sf_self_lines_forget(struct sf_self_lines *lines); /* also makes a new one good. Signal-safe. */
+void sf_self_lines_forget(struct sf_self_lines *lines); /* also initialises. Signal-safe. */
 
 /* All `size` bytes at addr, or false. Signal-safe; one reader at a time. */
 bool sf_self_lines_read(struct sf_self_lines *lines, const struct sf_self_access *access, void *ret,
 			uint64_t addr, size_t size);
 
 /*
- * What one walk needs: a still, room for the frames, and for the piece of memory read last. What is
- * large is here and not on the stack, which may be a small one. One walk at a time. Made and freed
- * by ordinary code.
+ * The memory of one walk: a still, room for the frames, and the piece of memory that was read last.
+ * Large objects are here and not on the stack, which may be small. One walk at a time. Ordinary code
+ * creates and frees a workspace.
  */
 struct sf_workspace {
 	const struct sf_self_access *access;
 	struct sf_trace trace;
 	struct sf_stream_frame *packed;      /* room for trace.capacity: the frames of a sample */
-	struct sf_still still;               /* for whoever has none of his own */
+	struct sf_still still;               /* for callers without a still of their own */
 	const struct sf_code_map *map;       /* of the walk under way */
 	uint8_t *around;                     /* the code around its pc, if it was read; `piece` is behind it */
 	uint64_t around_start;               /* 0: it was not */
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
-	uint64_t top;                        /* end of what was wanted of the stack by walks of a thread so far */
+	uint64_t top;                        /* the highest stack address that walks of this thread have read so far */
 	size_t   mapped_size;                /* of all of this */
 	void *caches[SF_MAX_RUNTIMES];       /* of each runtime, NULL: none; set by the caller, not owned */
 	void *scratch[SF_MAX_RUNTIMES];      /* of each runtime, SF_RUNTIME_SCRATCH bytes */
@@ -83,17 +83,18 @@ struct sf_workspace {
 };
 
 /*
- * piece_size: of what is read at once, code and stack, a multiple of 4096. NULL: no memory. By mmap, so the target's heap is
- * not used.
+ * `piece_size`: the number of bytes that one read fetches, a multiple of 4096. NULL: no memory. The memory comes from mmap,
+ * so the target's heap is not used.
  */
 struct sf_workspace *sf_workspace_create(const struct sf_self_access *access, uint32_t max_depth,
 					 size_t piece_size);
 void sf_workspace_destroy(struct sf_workspace *workspace); /* takes NULL */
 
 /*
- * Walks a thread of this process that stands (or the calling one, from its signal context) into
- * workspace->trace. still->regs, map, arch and tid are given; its memory is set here. `still` may
- * be workspace->still. What is in workspace->caches, if anything, need not be read. Signal-safe.
+ * Walks a held thread of this process, or the calling thread from its signal context, into
+ * workspace->trace. The caller sets still->regs, map, arch and tid; this function sets still->memory.
+ * `still` may be workspace->still. Entries of workspace->caches are used instead of reads.
+ * Signal-safe.
  */
 enum sf_end sf_workspace_walk(struct sf_workspace *workspace, struct sf_still *still);
 

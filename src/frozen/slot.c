@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hand-shake of slot.h. Who moves the word out of FREE, REQUESTED or HELD does it by one
- * compare-and-swap; ENTERING and WALKING have one owner, which moves on with a plain store.
+ * The hand-shake of slot.h. Signal-safe. A side moves the word out of FREE, REQUESTED or HELD by one
+ * compare-and-swap. ENTERING and WALKING have one owner, which moves on with a plain store.
  *
- * Memory order: whoever gives the fields away does it with a release, whoever becomes their owner
- * with an acquire of the same word:
+ * Memory order: the old owner of the fields stores the word with a release. The new owner reads the
+ * same word with an acquire.
  *
  *   thread   ENTERING -> HELD   release   pairs with   sampler  HELD -> WALKING        acquire
  *   sampler  WALKING -> FREE    release   pairs with   thread   FREE -> ENTERING       acquire
@@ -84,8 +84,8 @@ void sf_slot_release(struct sf_slot *slot)
 }
 
 /*
- * All are woken: by now the next thread may wait on the same word, and a wake for one could go to
- * it. It looks, and waits on.
+ * Wakes all waiters. The next thread may wait on the same word by now, and a wake-up of only one
+ * thread could reach that one. A thread that is woken without need checks the word and waits again.
  */
 void sf_slot_wake(struct sf_slot *slot)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame that nobody called. A return address stands behind a call, in the same function as the
- * call or, behind a call that never returns, in the next. Where the byte before it belongs to no
- * function and a function starts exactly there, it was put on the stack by hand: the first frame of
- * a context that makecontext(3) made, for one (glibc's __start_context). Nothing is above it.
+ * The stepper for a first frame that no call made: the walk ends there. Signal-safe. A normal return
+ * address is behind a call, in the same function, or, behind a call that never returns, in the next
+ * function. If the byte before the address belongs to no function, and a function starts exactly at
+ * the address, then other code has stored the address on the stack. One example is the first frame of a context
+ * from makecontext(3) (glibc's __start_context). No frame is above such a frame.
  */
 #include "frozen/walk.h"
 

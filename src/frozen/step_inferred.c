@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping out of a frame whose rule asks for the frame pointer, where nobody knows it: a thread
- * asleep that was not interrupted tells its pc, its stack pointer and the arguments of its call.
+ * The stepper for inferred callers: it steps out of a frame whose rule needs the frame pointer, when
+ * the frame pointer is not known. Signal-safe. For a blocked thread that was not interrupted, the
+ * kernel shows only the pc, the stack pointer and the arguments of the system call.
  *
- * The function's rows and its first bytes say that it began with `push %rbp ... mov %rsp, %rbp`,
- * where it starts, and how much of the stack it took since. So its return address stands above
- * that, where the stack is aligned, behind a call, and that call's target is this function: its
- * first byte, or a PLT stub that jumps there. Such a word proves the frame, unless an earlier call
- * left it.
+ * The function's rows and its first bytes show three things: it began with
+ * `push %rbp ... mov %rsp, %rbp`, the address where it starts, and the stack bytes that it has taken
+ * since. Its return address is above those bytes, at an aligned position. It points behind a call whose
+ * target is this function: its first byte, or a PLT stub that jumps there. Such a word proves the
+ * frame, unless an earlier call left it.
  *
- * - What lies in the function's own frame is such a leftover, and is below where the search starts.
- * - Where the whole size of the frame is known, there is only one place where it can be.
- * - Otherwise it counts only if there is no other, if the caller's own frame can be left by its
- *   rules with what the inferred frame saved, and leads behind a call again; and if no other call's
- *   return address below it could be the frame's as well.
+ * - A word in the function's own frame is such a leftover. It is below the start of the search.
  *
- * An indirect call may have gone anywhere. It counts only in the one place where the return address
- * must be, if the caller's frame can be left: so main, threads' first functions and callbacks are
- * walked. The same for a signal's trampoline, which the kernel puts there for a handler, and for a
- * call of another function that is seen to jump to this one. What cannot be proven stays what it
- * was: the walk ends because a register is not known.
+ * - If the whole size of the frame is known, there is only one possible position.
+ *
+ * - Otherwise three conditions must hold. There is no other such word. The rules of the caller's frame
+ *   lead, with the registers that the inferred frame saved, to an address behind a call again. And no
+ *   return address of another call below the word could belong to the frame as well.
+ *
+ * An indirect call may have any target. It counts only at the one position where the return address
+ * must be, and only if the rules can step out of the caller's frame. In this way main, the first
+ * functions of threads, and callbacks are walked. The same holds for a signal's trampoline, which the
+ * kernel stores for a handler, and for a call of another function that jumps to this one. Without a
+ * proof the walk ends, because a register is not known.
  */
 #include <stddef.h>
 
@@ -33,7 +36,7 @@
 #define STACK_ALIGN 16         /* of the CFA: System V psABI, 3.2.2 */
 #define CHUNK 64               /* words of stack read at once */
 
-/* What is known of the function, and what was found. */
+/* A search: the facts about the function, and the caller that was found. */
 struct search {
 	const struct sf_cursor *cursor;
 	const struct sf_region *region;
@@ -157,7 +160,7 @@ static bool start_search(struct search *search, const struct sf_cursor *cursor,
 	return search->first_cfa > cursor->regs.r[arch->sp];
 }
 
-/* What the instruction before pc says of the function. */
+/* The relation of the call instruction before pc to the function. */
 enum call {
 	NO_CALL,
 	CALLS_IT,   /* itself, or through a PLT stub that jumps there */
@@ -264,9 +267,9 @@ static enum verdict judge(const struct sf_cursor *caller)
 }
 
 /*
- * Another call than one of this function, in a frame that can be left: as likely as not it is who
- * called (what it called jumped here), and what is proven further up was left there. Just where
- * the frame must end, nothing more is asked of it.
+ * A call of another function, in a frame whose rules lead to a caller. It may well be the real caller
+ * (its target jumped here), and the word that was proven further up may be a leftover. At the lowest
+ * possible position of the frame's end, no further condition is checked.
  */
 static bool is_rival(const struct search *search, uint64_t cfa)
 {

@@ -10,7 +10,7 @@
 
 #include "frozen/frozen.h"
 
-/* What one step's rules are applied to. */
+/* The inputs of the rules of one step. */
 struct frame {
 	const struct sf_arch *arch;
 	const struct sf_regs *regs;
@@ -20,7 +20,7 @@ struct frame {
 	bool has_cfa;   /* not yet, while the CFA's own rule is applied */
 };
 
-/* What a rule gives; UNKNOWN is not a failure as long as nobody asks for the register. */
+/* The result of a rule. UNKNOWN is no failure as long as no later rule needs the register. */
 enum outcome { VALUE, UNKNOWN, FAILED };
 
 static enum outcome get_register(const struct frame *frame, unsigned reg, uint64_t *ret)

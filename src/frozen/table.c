@@ -51,9 +51,10 @@ bool sf_table_init(struct sf_table *ret, const void *block, size_t size)
 }
 
 /*
- * The number of the row that was found for an address: a guess, looked at before it is believed, so it does not matter whose
- * it is. The same addresses are asked for again and again, and a search misses the processor's cache at nearly each
- * step: in the 200,000 rows of a virtual machine's library it was a fifth of what walking in the handler costs beside a compiler, now a tenth.
+ * A cache of row numbers by address. An entry is a guess: it is checked before it is used, so it may belong to another
+ * table. Walks look up the same addresses again and again, and a binary search misses the processor's cache at nearly
+ * each step. In the 200,000 rows of a virtual machine's library the search was a fifth of the cost of handler walks beside
+ * a compiler. With the cache it is a tenth.
  */
 static _Atomic uint32_t guesses[1u << LOG2_GUESSES];
 

@@ -19,7 +19,7 @@ uint32_t sf_ticks_take(int64_t *over_ns, uint64_t ns, uint64_t period_ns)
 	const uint32_t ticks = sf_ticks(due_ns > 0 ? (uint64_t)due_ns : 0, period_ns);
 	const int64_t left_ns = due_ns - (int64_t)(ticks * period_ns);
 
-	/* No more than a period ahead: what a burst of short samples counted too much is soon forgotten. */
+	/* At most one period ahead: the surplus of a burst of short samples is soon dropped. */
 	*over_ns = left_ns < -(int64_t)period_ns ? -(int64_t)period_ns : left_ns;
 	return ticks;
 }

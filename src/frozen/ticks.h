@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many ticks a sample or a loss stands for: as many as were due in the time that it speaks for, and at least one.
+ * The number of ticks for which a sample or a loss stands: the ticks that were due in its time, and at least one.
  */
 #ifndef SF_FROZEN_TICKS_H
 #define SF_FROZEN_TICKS_H
@@ -11,8 +11,8 @@
 uint32_t sf_ticks(uint64_t ns, uint64_t period_ns);
 
 /*
- * The same for one after another: what rounding leaves over goes to the next one, in *over_ns, which is 0 at first. So they
- * add up to all the time, also where each comes late by less than half a period. Signal-safe.
+ * The same for consecutive samples: the rounding error is carried to the next call in *over_ns, which is 0 at first. So the
+ * ticks add up to the whole time, even if each sample is late by less than half a period. Signal-safe.
  */
 uint32_t sf_ticks_take(int64_t *over_ns, uint64_t ns, uint64_t period_ns);
 

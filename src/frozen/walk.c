@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker: find the region of the pc, note the frame, let the first stepper that knows how step
- * to the caller, until one says why not. Each pass notes a frame, so the room in the trace
- * bounds the walk whatever the stack holds.
+ * The walker. Signal-safe. Each pass finds the region of the pc, stores the frame, and lets the
+ * steppers try to step to the caller. The walk ends when a stepper returns a reason. Each pass stores a
+ * frame, so the room in the trace bounds the walk for any contents of the stack.
  */
 #include <stddef.h>
 
@@ -83,7 +83,7 @@ static bool is_as_far_as_wanted(const struct sf_cursor *cursor)
 	       sf_code_map_runtime(still->map, cursor->regs.pc);
 }
 
-/* One frame after the other, until none can be found. */
+/* Steps from frame to frame until no caller can be found. */
 static enum sf_end walk_on(struct sf_cursor *cursor)
 {
 	struct sf_trace *trace = cursor->trace;

@@ -12,7 +12,7 @@
 #define SF_DEFAULT_DEPTH 1024
 #define SF_MAX_DEPTH 16384
 
-/* How a frame was found, from its callee's. Stored in recordings: add at the foot. */
+/* How a frame was found from its callee's frame. Stored in recordings: add new ones at the end. */
 #define SF_VIAS(X)                                                                                 \
 	X(LEAF, "leaf", "where the thread stands")                                                 \
 	X(ROWS, "rows", "by the file's unwind rules")                                              \
@@ -36,8 +36,7 @@ enum sf_via {
 const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-safe. */
 
 /*
- * What a frame is of. Stored in recordings, where only the first three were at first: add at the
- * foot.
+ * The kind of code of a frame. Stored in recordings: add new kinds at the end.
  */
 #define SF_KINDS(X)                                                                                \
 	X(NATIVE, "native", "machine code")                                                        \
@@ -66,21 +65,21 @@ static inline bool sf_kind_is_managed(unsigned kind)
 	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS;
 }
 
-/* Whether a frame of this kind is known by its Method and bytecode, not by its address. */
+/* Whether a frame of this kind is identified by its Method and bytecode, not by its address. */
 static inline bool sf_kind_is_by_method(unsigned kind)
 {
 	return kind == SF_KIND_INTERPRETED || kind == SF_KIND_MANAGED;
 }
 
-/* The kind of a function that is seen in a frame of this kind. */
+/* The kind of the function of a frame of this kind. */
 static inline uint8_t sf_kind_of_function(uint8_t kind)
 {
 	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_MANAGED : kind;
 }
 
 enum sf_frame_flags {
-	/* pc is where it stands (a leaf, interrupted, or the trampoline that a signal handler
-	 * returns to), not behind a call: look names up at pc; otherwise at pc - 1 */
+	/* pc is the current instruction (a leaf, an interrupted frame, or the trampoline that a signal
+	 * handler returns to), not a return address: look names up at pc; otherwise at pc - 1 */
 	SF_FRAME_EXACT = 1,
 };
 
@@ -94,9 +93,9 @@ struct sf_frame {
 	uint32_t image;   /* of the region that holds pc, 0 if none */
 	uint64_t address; /* pc in the file (pc - bias); pc itself when image is 0 */
 
-	/* Of a virtual machine's frames. The token: what the code is of, as the machine knows it (interpreted:
-	 * the Method; compiled, stubs: the CodeBlob). `id` tells whether a token was used again for
-	 * something else: of compiled code, its compile id; interpreted, sf_method_id(). */
+	/* For managed frames. The token identifies the code by an address of the virtual machine (interpreted:
+	 * the Method; compiled, stubs: the CodeBlob). `id` differs when the token was used again for other
+	 * code (compiled: the compile id; interpreted: sf_method_id()). */
 	uint64_t token;
 	uint32_t id;
 	int32_t  bci;     /* interpreted: index of the bytecode, -1 unknown */
@@ -116,14 +115,15 @@ struct sf_cursor {
 	struct sf_regs regs;
 	bool exact;       /* pc is not a return address */
 	uint8_t via;
-	struct sf_trace *trace; /* its last frame is the one to step from: a stepper may say what it
-				 * is */
-	uint32_t n_looks; /* for code of runtimes, which have a limit for the whole walk */
+	struct sf_trace *trace; /* its last frame is the one to step from; a stepper may set its kind and
+				 * key */
+	uint32_t n_looks; /* counted by steppers of runtimes, which have a limit for the whole walk */
 };
 
 /*
- * The region of a frame's code, or NULL. A return address belongs to the call before it, except
- * that a signal trampoline was not called and may be the first thing in its region. Signal-safe.
+ * The region of a frame's code, or NULL. A return address belongs to the region of the call before it.
+ * The exception is a signal trampoline: no call leads to it, and it may be at the start of its
+ * region. Signal-safe.
  */
 const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact);
 
@@ -141,18 +141,18 @@ sf_step_fn sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first,
 	sf_step_frame_pointer;
 
 /*
- * One step by these rules of the table, whatever the pc is: for steppers that know which rules hold
- * where the table has none. Signal-safe.
+ * Steps once by these rules of the table, for any pc. Used by steppers that find the valid rules at a
+ * pc for which the table has none. Signal-safe.
  */
 enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
 			      const struct sf_rules *rules, enum sf_end *why);
 
-/* Asked only where the others end with SF_END_REGISTER; it fails with that, too. */
+/* Called only where the other steppers end with SF_END_REGISTER; fails with SF_END_REGISTER, too. */
 sf_step_fn sf_step_inferred;
 
 /*
- * Walks `still` into `trace` and says how it ended, also in trace->end. The first frame
- * is where the thread stands. Bounded by trace->capacity. Signal-safe.
+ * Walks `still` into `trace` and returns the end, also in trace->end. The first frame is the
+ * innermost one. Bounded by trace->capacity. Signal-safe.
  */
 enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
 

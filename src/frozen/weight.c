@@ -38,8 +38,8 @@ struct sf_weight_taken sf_weigh_waiting(struct sf_seat *seat)
 }
 
 /*
- * Whether the thread, which answered at entered_ns, was waiting for a CPU since before the sampler
- * woke that asked it.
+ * Whether the thread, which answered at entered_ns, has waited for a CPU since before the sampler
+ * woke and requested it.
  */
 static bool has_waited(const struct sf_seat *seat, int32_t tid, uint64_t entered_ns)
 {
@@ -76,9 +76,9 @@ static enum sf_judged wait_for_word(struct sf_seat *seat, uint64_t patience_ns)
 }
 
 /*
- * Who takes judge_ns away decides: the sampler, which then says its word, or the thread, for which
- * nobody does any more. A sampler that was stopped between the two may say it later, in answer to
- * nobody: at worst to the next question.
+ * The side that clears judge_ns decides. If the sampler clears it, the sampler stores an answer. If
+ * the thread clears it, it gets no answer. A sampler that was stopped between its two steps may store
+ * the answer late. In the worst case that answer is taken for the answer to the next question.
  */
 enum sf_judged sf_weight_ask(struct sf_seat *seat, uint64_t entered_ns, struct sf_bell *bell,
 			     uint64_t patience_ns)

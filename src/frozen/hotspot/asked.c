@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct sf_stream_frame) >= sizeof(struct sf_asked_frame),
 
 sf_ask_fn *_Atomic sf_asked_ask;
 
-/* The workspace's own reader is for walks: it keeps what it knows of the last one. */
+/* Not the workspace's reader: that one caches memory of the last walk. */
 static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
 {
 	return sf_self_read(reader->arg, ret, addr, size) == size;

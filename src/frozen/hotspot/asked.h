@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A walk for which a virtual machine is asked: our walker takes the native frames, down to where
- * Java begins, and the machine's own AsyncGetCallTrace the Java ones (HotSpot: prims/forte.cpp).
+ * AGCT: a walk that uses HotSpot's AsyncGetCallTrace (HotSpot: prims/forte.cpp). Our walker finds the
+ * native frames up to the first Java frame. AsyncGetCallTrace finds the Java frames.
  *
- * It is an exception to what frozen code promises: the function that is called runs the machine's
- * code in our handler, and what that does there is not bounded by us. So it is off unless asked for
- * (--java-walk=agct), happens on the interrupted thread only (--walk=handler), and is called
- * through a pointer that agent/java/jvm_walk.c sets.
+ * This is an exception to the rules of frozen code: the virtual machine's code runs in our handler,
+ * and we cannot bound its time or its effects. Therefore AGCT is off by default (--java-walk=agct
+ * turns it on). It runs on the interrupted thread only (--walk=handler). It is called through a
+ * pointer that agent/java/jvm_walk.c sets.
  */
 #ifndef SF_FROZEN_ASKED_H
 #define SF_FROZEN_ASKED_H

@@ -111,7 +111,7 @@ static bool is_used(const struct header *header)
 	return used->at < header->hotspot->header_size && header->bytes[used->at];
 }
 
-/* What is there of every piece; but for its class, which its name tells. */
+/* Fills the fields that every piece of code has, except for its class, which follows from its name. */
 static bool fill(const struct header *header, struct sf_blob *ret)
 {
 	const uint64_t size = take(header, SF_HS_BLOB_SIZE, 0);
@@ -158,7 +158,7 @@ static void classify(const struct header *header, uint8_t class, struct sf_blob 
 
 /* --- what it is --- */
 
-/* What the name says; the first that fits. To add one: add a line. */
+/* Classes by the start of the name; the first match counts. To add one: add a line. */
 static const struct {
 	const char *start;
 	uint8_t class;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One HotSpot virtual machine in a process, as the walker sees it: where its code is, and where
- * in its structures the fields are that a walk needs. Made by src/runtime/hotspot from the tables
- * that libjvm exports for its own debugging tools (gHotSpotVMStructs and its kin), never from a
- * header, and then never changed. What is walked how, and what degrades, is in docs/hotspot.md.
+ * The walker's description of one HotSpot virtual machine in a process: the addresses of its code, and
+ * the offsets of the fields that a walk needs. src/runtime/hotspot makes it from the tables that
+ * libjvm exports for its own debugging tools (gHotSpotVMStructs and its kin), never from a header.
+ * The description does not change afterwards. docs/hotspot.md says how each kind of frame is walked,
+ * and which information may be missing.
  *
- * Nothing that is read from a virtual machine's memory is trusted: it may be garbage, or of
- * another moment than the stack. Every read may fail, every loop is bounded, every length is
- * checked.
+ * The walker does not trust memory of a virtual machine: it may be garbage, or of another moment
+ * than the stack. Every read may fail, every loop is bounded, every length is checked.
  */
 #ifndef SF_FROZEN_HOTSPOT_H
 #define SF_FROZEN_HOTSPOT_H
@@ -21,9 +21,9 @@
 #include "frozen/reader.h"
 
 /*
- * X(NAME, types, fields, width): where the tables name several, the first that is there counts.
- * Width: bytes, negative for signed ones; the type in the table has the last word.
- * To add one: add a line; what is missing is 0 wide.
+ * X(NAME, types, fields, width): of several types or fields, the first that the tables have counts.
+ * Width: bytes, negative for signed fields; the type in the table overrides it.
+ * To add one: add a line. A field that the tables do not have gets width 0.
  */
 #define SF_HOTSPOT_FIELDS(X)                                                                       \
 	/* where code is */                                                                        \
@@ -201,20 +201,24 @@ struct sf_hotspot_heap {
 	uint32_t log2_segment;
 	uint64_t memory_space, segmap_space; /* the VirtualSpaces that say how far it has grown */
 	/*
-	 * Of the own process's virtual machine, and only of that: up to here the code and the segment map may be loaded, as HotSpot
-	 * never gives back what it has once added to a code heap, and runs in it at any time (docs/design.md, section 14); else
-	 * 0. They grow while others read them.
+	 * In the virtual machine's own process: the ends of the code and of the segment map that may be loaded directly.
+	 * Direct loads are safe because HotSpot never unmaps memory that it has added to a code heap, and may run code
+	 * there at any time (docs/design.md, section 14). For any other process: 0. Both ends grow while other threads
+	 * read them.
 	 */
 	_Atomic uint64_t loads_to, segmap_loads_to;
 };
 
-/* Where the interpreter enters methods: there a frame is only just being made. */
+/* Code with which the interpreter enters a method; the method's frame is incomplete there. */
 struct sf_hotspot_entry {
 	uint64_t start, end;
 	uint64_t frame;      /* of "push fp; mov fp, sp"; `end` when it makes none */
 };
 
-/* Fields, sizes and numbers are within their limits (src/runtime/hotspot/limits.h): what reads by them need not look again. */
+/*
+ * All fields, sizes and numbers are within their limits (src/runtime/hotspot/limits.h); code that uses
+ * them need not check them again.
+ */
 struct sf_hotspot {
 	struct sf_runtime runtime;       /* first: what the walker sees */
 	struct sf_region code;           /* all code that it makes, as one region */
@@ -232,7 +236,7 @@ struct sf_hotspot {
 	int64_t  numbers[SF_HS_N_NUMBERS];
 };
 
-/* What a piece of code is. */
+/* The classes of pieces of code. */
 enum sf_blob_class {
 	SF_BLOB_COMPILED,     /* Java, by C1 or C2 */
 	SF_BLOB_WRAPPER,      /* what calls a native method */
@@ -254,7 +258,7 @@ struct sf_blob {
 	uint64_t deopt, deopt_mh;  /* the same: handlers, 0 when unknown */
 	uint64_t method;
 	int64_t  orig_pc;          /* offset from sp of the pc of a deoptimized frame; 0: unknown */
-	uint64_t name;             /* where the string is that tells its class */
+	uint64_t name;             /* address of its name, from which its class follows */
 	uint32_t compile_id;
 	int32_t  frame_size;       /* in words, with return address; <= 0: has none */
 	int32_t  frame_complete;   /* offset from code_start; -1: never */
@@ -355,13 +359,16 @@ bool sf_hotspot_blob_at(const struct sf_hotspot *hotspot, const struct sf_reader
 			uint64_t address, uint64_t pc, struct sf_hotspot_names *names,
 			struct sf_blob *ret);
 
-/* Where the header of the piece at `address` begins: that and hotspot->header_size bytes is all that is read of it. */
+/*
+ * The start of the header of the piece of code at `address`. Only hotspot->header_size bytes from
+ * there are read.
+ */
 static inline uint64_t sf_hotspot_header(const struct sf_hotspot *hotspot, uint64_t address)
 {
 	return address - hotspot->sizes[SF_HS_SIZE_BLOCK];
 }
 
-/* What these bytes, of its header, say of a piece of this class; false: there is none. Signal-safe. */
+/* Decodes the header of a piece of this class; false: the bytes are not such a header. Signal-safe. */
 bool sf_hotspot_blob_from(const struct sf_hotspot *hotspot, uint64_t address, uint8_t class,
 			  const uint8_t *header, struct sf_blob *ret);
 
@@ -371,7 +378,7 @@ static inline bool sf_hotspot_is_metadata(uint64_t address)
 	return address >= 4096 && address % 8 == 0;
 }
 
-/* What a walk needs to know of a Method. */
+/* The fields of a Method that a walk needs. */
 struct sf_method {
 	uint64_t address, constant; /* of the Method and its ConstMethod */
 	uint64_t pool, code_size;
@@ -379,18 +386,18 @@ struct sf_method {
 
 #define SF_METHOD_WORDS (sizeof(struct sf_method) / sizeof(uint64_t))
 
-/* Whether what is at `address` looks like a Method. Signal-safe. */
+/* Reads the Method at `address`; false: the memory there does not look like a Method. Signal-safe. */
 bool sf_hotspot_method(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 		       uint64_t address, struct sf_method *ret);
-/* The same by the address that it has of its ConstMethod, and the bytes of that. */
+/* The same from the address and the bytes of its ConstMethod. */
 bool sf_hotspot_method_from(const struct sf_hotspot *hotspot, uint64_t address, uint64_t constant,
 			    const uint8_t *bytes, struct sf_method *ret);
 
-/* The index of the bytecode at `bcp`, -1 when it is none of the method's. Signal-safe. */
+/* The index of the bytecode at `bcp`; -1: `bcp` is outside the method's bytecodes. Signal-safe. */
 int32_t sf_hotspot_bci(const struct sf_hotspot *hotspot, const struct sf_method *method,
 		       uint64_t bcp);
 
-/* Tells it from what is put into its place when its class is unloaded. */
+/* An id that changes when another Method replaces this one at its address, after its class is unloaded. */
 static inline uint32_t sf_method_id(const struct sf_method *method)
 {
 	return (uint32_t)(method->constant >> 3);

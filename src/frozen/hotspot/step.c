@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping over the code that a Java virtual machine made: compiled methods, wrappers of native
- * ones, and the way back into native code. The interpreter's frames are in
- * step_interpreter.c and step_leaving.c, adapters in step_adapter.c, the
- * places at which compiled code has no frame in step_top.c, the machine's own routines
- * in step_routine.c, frames that are on the move in step_moving.c, polls that
- * fault in step_poll.c.
+ * The stepper for code that HotSpot made: it steps out of compiled methods and of wrappers of native
+ * methods, and back into native code. Signal-safe. Other frames are in these files:
+ *
+ * - step_interpreter.c and step_leaving.c: the interpreter;
+ *
+ * - step_adapter.c: adapters;
+ *
+ * - step_top.c: compiled code where it has no complete frame;
+ *
+ * - step_routine.c: the virtual machine's own routines;
+ *
+ * - step_moving.c: frames that are being moved or replaced;
+ *
+ * - step_poll.c: polls that fault.
  */
 #include "frozen/hotspot/step.h"
 
 #include "frozen/frozen.h"
 
 /*
- * That some code pushes around a call: a few around the test for subtypes (JDK-8287425); 16 registers, 16 of
- * 16 bytes and their upper halves, two arguments and one word to align them around JDK 8's trigonometry
- * (HotSpot 8: cpu/x86/vm/macroAssembler_x86.cpp, fp_runtime_fallback).
+ * The most words that code pushes around a call. Around the test for subtypes there are a few (JDK-8287425). Around
+ * JDK 8's trigonometry there are 16 registers, 16 registers of 16 bytes and their upper halves, two arguments, and
+ * one word of alignment (HotSpot 8: cpu/x86/vm/macroAssembler_x86.cpp, fp_runtime_fallback).
  */
 #define MAX_EXTRA_WORDS 83
 #define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
@@ -179,10 +187,10 @@ static unsigned pop_length(const uint8_t *code)
 }
 
 /*
- * C1 pushes two words for the routine that looks whether a class extends another, and pops them
- * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). What stands two words
- * below the return address may by chance be an older one. That routine has no frame of known size,
- * so who called it was found by looking.
+ * C1 pushes two words for the routine that tests whether a class extends another, and pops them
+ * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). The word two words
+ * below the return address may by chance be an older return address. That routine has no frame of
+ * known size, so its caller was found by a search of the stack.
  */
 static unsigned pushed_words(const struct sf_hotspot_step *step)
 {
@@ -235,7 +243,7 @@ static enum sf_step step_compiled(struct sf_hotspot_step *step, enum sf_end *why
 	}
 	if (step->cursor->exact && sf_hotspot_top_compiled(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
-	/* What only jumps on, such as MethodHandle.invokeBasic, makes no frame. */
+	/* Code that only jumps to its target, such as MethodHandle.invokeBasic, makes no frame. */
 	if (step->cursor->exact && blob->frame_size < 2 &&
 	    sf_hotspot_bare(step, step->sp, &caller) && sf_hotspot_is_return(step, caller.pc))
 		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);

@@ -33,7 +33,7 @@ struct sf_hotspot_caller {
 	bool fp_known;
 };
 
-/* What the walk may take from a cache; NULL: nothing. */
+/* The walk's use of the metadata cache; NULL: there is no cache. */
 static inline struct sf_trust *sf_hotspot_trust(const struct sf_hotspot_step *step)
 {
 	return step->cursor->still->scratch[step->hotspot->runtime.slot];

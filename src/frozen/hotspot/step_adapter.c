@@ -106,10 +106,11 @@ static bool to_interpreter(const struct sf_hotspot_step *step, struct sf_hotspot
 }
 
 /*
- * Before the move some collectors are asked whether the Method may still be called, with registers
- * pushed first (HotSpot: BarrierSetAssembler::c2i_entry_barrier; Shenandoah's load barrier). Among
- * what is stale there the return address is the one behind a call of this very Method, in rbx, and
- * a caller's frame is above it: the last such call has left a copy below its arguments.
+ * Before the move the adapter calls the barrier of some collectors, which decides whether the Method may
+ * still be called. It pushes registers first (HotSpot: BarrierSetAssembler::c2i_entry_barrier;
+ * Shenandoah's load barrier). The stack then holds stale words as well. The return address is the
+ * word that is behind a call of the Method in rbx and has a caller's frame above it. The last such
+ * call has left a copy below its arguments.
  */
 static bool by_method(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping out of the interpreter where it has given up a method's frame and is not at the caller
- * yet: from "leave" to the jump, and, where an exception goes on to the caller, the call that asks
- * for its handler (HotSpot: InterpreterMacroAssembler::remove_activation and who uses it). fp is the
- * caller's own then, and of no use: compiled code keeps in it what it likes, also the fp of a frame
- * that is further up.
+ * Interpreter exit: steps out of the interpreter after it has removed a method's frame and before it
+ * has reached the caller. Signal-safe. This is the code from "leave" to the jump. For an exception
+ * that goes on to the caller, it includes the call that looks up the handler (HotSpot:
+ * InterpreterMacroAssembler::remove_activation and its users). fp is the caller's value there and
+ * cannot be used: compiled code may keep any value in it, also the fp of an outer frame.
  */
 #include "frozen/hotspot/step.h"
 
@@ -18,7 +18,10 @@
 
 enum effect { NOTHING, POP, SET_SP, PUSH, SUB, ADD };
 
-/* What stands there. To add one: a line. `reg`: that is popped into, or that is the caller's sp. */
+/*
+ * The instructions of that code. To add one: add a line. `reg`: the register that is popped into, or
+ * that holds the caller's sp.
+ */
 static const struct instruction {
 	uint8_t size, n, pattern[4], effect, reg;
 } instructions[] = {

@@ -97,7 +97,7 @@ static bool is_on_stack(const struct sf_hotspot_step *step, const struct unpacki
 	return sf_read_u64(step->memory, fp - WORD, &end) && end == unpacking->caller.sp;
 }
 
-/* What is replaced now, or was last: the machine keeps that until the thread's next one. */
+/* The deoptimization in progress, or the last one: HotSpot keeps its record until the thread's next one. */
 static bool find_unpacking(const struct sf_hotspot_step *step, struct unpacking *ret)
 {
 	if (step->cursor->exact) /* the frames are anything between old and new */
@@ -161,9 +161,9 @@ static bool is_entry(const struct sf_hotspot_step *step, uint64_t entry, uint64_
 }
 
 /*
- * Whether what stands there returns behind the call that entered a continuation, which is at
- * `entered`. What a compiled method calls, its call instruction says; frames that are half made
- * return behind another.
+ * Whether the word at `at` is a return address behind the call at `entered`, which entered a
+ * continuation. The call instruction of a compiled method names its target. Frames that are half made
+ * return behind another call.
  */
 static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64_t entered)
 {
@@ -182,10 +182,10 @@ static bool called_entry(const struct sf_hotspot_step *step, uint64_t at, uint64
 }
 
 /*
- * JDK 21 tells neither where a thread keeps the entry of its continuation nor how large that is. What
- * the oldest frame returns to begins with: mov rsp, [r15 + n] (HotSpot: StubGenerator::
- * generate_cont_thaw), which is the one; while frames are being fetched the thread is further on in
- * that code, or in a copy of it beside. -1: not found.
+ * The offset in a thread of the entry of its continuation; -1: not found. JDK 21 exports neither this
+ * offset nor the size of the entry. The code to which the oldest frame returns begins with
+ * mov rsp, [r15 + n] (HotSpot: StubGenerator::generate_cont_thaw); n is the offset. While frames are
+ * being fetched, the thread is further on in that code, or in a copy of it nearby.
  */
 static int32_t entry_field(const struct sf_hotspot_step *step)
 {

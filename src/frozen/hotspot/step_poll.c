@@ -62,7 +62,7 @@ static bool find_fetch(const struct sf_hotspot_step *step, uint64_t *store_ret, 
 	return false;
 }
 
-/* What is pushed so far, and whose fp it is. */
+/* The caller, by the words that the code before pc has pushed, and by the saved fp. */
 static bool leave_frame(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {
 	const uint64_t offset = step->pc - step->blob.code_start;

@@ -69,8 +69,8 @@ static bool by_scanning(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 }
 
 /*
- * What stands on top of the stack may be left over from another call: if it is an address of
- * compiled code, then that method's frame must lead on, too.
+ * The word on top of the stack may be left over from another call. If it is an address of compiled
+ * code, then the frame of that method must lead to a valid caller, too.
  */
 static bool leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
 {
@@ -96,8 +96,9 @@ static uint64_t call_target(const struct sf_hotspot_step *step, uint64_t behind)
 }
 
 /*
- * What stands on top of the stack is left over from another call, if the one that fp leads to called
- * a routine of this blob that begins before pc, and nearer than what was called from there.
+ * The word on top of the stack is left over from another call in this case: the return address that
+ * fp leads to is behind a call of a routine of this blob. That routine begins before pc, and nearer to
+ * pc than the routine that was called before the word on top.
  */
 static bool is_left_over(const struct sf_hotspot_step *step, uint64_t on_top)
 {
@@ -151,8 +152,8 @@ enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *
 }
 
 /*
- * Most of them keep a frame pointer. What they return to need not be behind a call: a poll of a
- * method leads to them, too, wherever it stands.
+ * Most routines keep a frame pointer. Their return address need not be behind a call: a poll anywhere
+ * in a method leads to a routine, too.
  */
 static bool by_own_frame_pointer(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret)
 {

@@ -47,7 +47,7 @@ static uint32_t u32(const uint8_t *bytes)
 	return value;
 }
 
-/* What one instruction of a prologue looks like. To add one: a line here, and its effect below. */
+/* The instructions of prologues. To add one: a line here, and its effect below. */
 enum effect { NOTHING, PUSH_FP, PUSH, POP, SUB_8, SUB_32, STORE_FP_8, STORE_FP_32 };
 
 static const struct instruction {
@@ -234,7 +234,7 @@ static bool in_prologue(const struct sf_hotspot_step *step, struct sf_hotspot_ca
 	return true;
 }
 
-/* What may stand at pc once the frame is gone, and right before it. 0 in `before`: anything. */
+/* The bytes at pc and before pc in an epilogue without its frame. 0 in `before`: any byte. */
 enum gone { POPPED, POP_FP, LEAVE };
 
 static const struct epilogue {

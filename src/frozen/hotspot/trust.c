@@ -12,8 +12,9 @@
 #include "frozen/frozen.h"
 
 /*
- * Where a piece of code begins is known by the 64 bytes that were asked for, the least that HotSpot divides its heap
- * into, so that all of them belong to it; and by the 4 KiB around them, where another piece may take its place.
+ * The start of a piece of code is cached under two keys. One key is the 64-byte block of the address: HotSpot does not
+ * divide its heap further, so the whole block belongs to one piece. The other key is the 4 KiB around the address, an
+ * entry that another piece may replace.
  */
 #define NEAR 6
 #define FAR 12
