@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proof that it slept: its CPU clock was read before it was looked at, and says the same after
- * the walk. A thread that was on a CPU at all in between has used some of it. (Counting switches,
- * as from outside, proves the same for two more files to read; the clock is one system call.)
+ * Blocked samples inside the process. Only the sampler's thread calls this. The proof that a thread
+ * slept throughout its walk: its CPU clock has the same value before and after. A thread that was on a
+ * CPU in between has used CPU time. (The switch count, which is used from outside, proves the same,
+ * but takes two files; the clock takes one system call.)
  */
 #include "agent/asleep.h"
 
@@ -13,9 +14,9 @@
 #include "frozen/raw.h"
 
 /*
- * A thread that sleeps on is told of when what is untold is an eighth of its sleep, or a second:
- * five thousand idle threads would fill the outbox with 5 MB a second otherwise. What is untold
- * when it runs is not lost: it is told then, or goes with its next sample asleep.
+ * A longer sleep is written as an AGAIN record when its unwritten part is an eighth of the sleep, or a
+ * second. Otherwise five thousand idle threads would fill the outbox with 5 MB a second. The unwritten
+ * part is not lost when the thread runs: it is written then, or belongs to its next blocked sample.
  */
 #define AGAIN_SHARE 8
 #define AGAIN_NS 1000000000
@@ -120,7 +121,7 @@ static bool is_within(uint64_t address, const void *start, size_t size)
 	return address - (uint64_t)(uintptr_t)start < size;
 }
 
-/* It stands in our handler, in a slot or for a word in its seat: no sleep of its own. */
+/* Whether the thread waits in our handler, on a slot or on a field of its seat. */
 static bool waits_for_us(const struct sf_own_place *place)
 {
 	return place->syscall == SYS_futex &&
@@ -154,7 +155,7 @@ bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, ui
 	return true;
 }
 
-/* It has slept long enough since the last record that another is worth its room. */
+/* Whether the thread has slept long enough since its last record to justify another one. */
 static bool is_worth_telling(const struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	uint64_t sleep_ns = now_ns - thread->sleeps_since_ns;

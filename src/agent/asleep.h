@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample of a thread that sleeps in a system call, without waking it: pc and sp from
- * /proc/self/task/TID/syscall, its stack read through the kernel, walked by the rows, proven by
- * its CPU clock to have slept throughout (capture/take.h does the same from outside).
+ * Blocked samples: samples of a thread that sleeps in a system call, without a signal. pc and sp come
+ * from /proc/self/task/TID/syscall. The stack is read through the kernel and walked by unwind rows.
+ * The thread's CPU clock proves that it slept throughout (capture/take.h does the same from outside).
  */
 #ifndef SF_AGENT_ASLEEP_H
 #define SF_AGENT_ASLEEP_H
@@ -14,19 +14,21 @@
 #include "stream/record.h"
 
 /*
- * thread->cpu_ns was read before, and is part of the proof. It speaks for thread->asleep_ns. Only
- * the sampler calls it. False: it was awake, or woke up meanwhile.
+ * Samples a blocked thread; the sample accounts for thread->asleep_ns. thread->cpu_ns must have been
+ * read before, as a part of the proof. Only the sampler calls this. False: the thread was awake, or
+ * woke up meanwhile.
  */
 bool sf_asleep_sample(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns);
 
 /*
- * Its present sleep has a sample whose walk was cut, and since then code was mapped, or a virtual
- * machine was attached to or has told of its thread: another sample may be whole.
+ * Whether a new sample of the same sleep may be complete: the walk of the last one was cut, and since
+ * then code was mapped, a runtime was attached, or the thread got a handle.
  */
 bool sf_asleep_is_out_of_date(const struct sf_agent_thread *thread);
 
 /*
- * It sleeps on: its last sample speaks for thread->asleep_ns, too. Told at once; or now and then.
+ * The thread still sleeps: its last sample accounts for thread->asleep_ns, too. `again` writes the
+ * AGAIN record at once; `on` writes it at intervals.
  */
 void sf_asleep_again(const struct sf_agent_options *options, struct sf_agent_thread *thread,
 		     uint64_t now_ns);

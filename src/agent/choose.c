@@ -29,9 +29,9 @@ static bool can_be_asked(const struct sf_agent_thread *thread)
 }
 
 /*
- * It ran since the last tick, and a coin that falls in proportion to what it used since its last
- * sample says so: one sample for each period of CPU time, also where many threads run a little
- * between two ticks.
+ * Whether the thread is due for a sample: it ran since the last tick, and a random draw selects it in
+ * proportion to its CPU time since its last sample. This gives one sample for each period of CPU
+ * time, also if many threads run a little between two ticks.
  */
 static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t *random)
 {
@@ -45,8 +45,8 @@ static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t 
 }
 
 /*
- * Vitter's algorithm R. What a thread that is passed over used stays on its account, so the
- * samples' weights are right without a factor.
+ * Vitter's algorithm R. The CPU time of a thread that is not selected stays on its account. So the
+ * weights of samples are right without a factor.
  */
 uint32_t sf_choose(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
 		   uint32_t chosen_ret[SF_MAX_ASKED])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom the sampler asks at one of its ticks, where threads have no clock of their own. Only the
- * sampler calls these.
+ * Selects the threads that the sampler requests at one of its ticks, if threads have no CPU clock of
+ * their own. Only the sampler calls these functions.
  */
 #ifndef SF_AGENT_CHOOSE_H
 #define SF_AGENT_CHOOSE_H
@@ -25,8 +25,8 @@ uint32_t sf_choose(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
 		   uint32_t chosen_ret[SF_MAX_ASKED]);
 
 /*
- * One that ran and sleeps by now is not disturbed: it is sampled where it sleeps, at the next
- * look.
+ * Whether the thread is awake. A thread that ran and sleeps by now gets no signal; the next poll takes
+ * a blocked sample of it.
  */
 bool sf_is_awake(const struct sf_agent_thread *thread);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One clock for the whole process, as setitimer(ITIMER_PROF) is: for comparison, and for threads
- * too short-lived to get a clock of their own. At most HZ signals a second for all threads
- * together, and whichever thread runs when it rings gets it, which is not fair.
+ * The clock kind "itimer": one clock for the whole process, like setitimer(ITIMER_PROF). It serves for
+ * comparison, and for threads that live too shortly to get a clock of their own. It sends at most HZ
+ * signals a second for all threads together. The kernel sends each to a thread that runs at that
+ * moment, so threads do not get samples in proportion to their CPU time.
  *
  * Not setitimer itself: an interval timer lives on through exec (setitimer(2)), and the signal's
  * default action would end the next program.

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A perf event that counts the CPU time of one thread and signals it (perf_event_open(2),
- * "Overflow handling"; fcntl(2), F_SETSIG). It rings to the microsecond, where timers ring at the
- * kernel's ticks.
+ * The clock kind "perf": a perf event that counts the CPU time of one thread and signals the thread
+ * (perf_event_open(2), "Overflow handling"; fcntl(2), F_SETSIG). Its signals are exact to the
+ * microsecond; timers expire only at the kernel's ticks.
  *
- * The event has no buffer. What it needs is one descriptor for each thread: in the sampler's own
- * table (os/own_fd.h), or where that cannot be, in a process that is not ours. So: at most a
- * quarter of what the process may have, at numbers that programs do not reach (si_fd tells ours
- * from theirs), and closed only when the event's id says that the number still is ours.
+ * The event has no buffer, but needs one descriptor for each thread. The descriptor is in the
+ * sampler's own table (os/own_fd.h). If that is not possible, it is in the program's table. Then the
+ * agent takes at most a quarter of the descriptors that the process may have. It uses numbers that
+ * programs do not reach, because si_fd must identify our events. It closes a descriptor only when
+ * the event's id proves that the number is still ours.
  *
  * Not where the kernel may not be counted (perf_event_paranoid 2 for an ordinary user): an event
  * with exclude_kernel that is due inside a system call rings not later but never (kernel:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the perf clock needs: its descriptor is one that the program may close. */
+/* A check that only the perf clock needs: the program may have closed its descriptor. */
 #ifndef SF_AGENT_CLOCK_PERF_H
 #define SF_AGENT_CLOCK_PERF_H
 

@@ -75,7 +75,7 @@ static bool arm(struct sf_seat *seat, int32_t tid)
 {
 	int32_t timer;
 
-	/* Before it rings: the handler tells by the flag what the number is. */
+	/* Before the first signal: the handler reads this flag to interpret seat->clock. */
 	atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_PERF);
 	if (!sf_agent_timer_start(sf_agent_thread_clock(tid), tid, atomic_load(&seat->period_ns),
 				  &timer))

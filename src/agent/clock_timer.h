@@ -10,8 +10,8 @@
 int32_t sf_agent_thread_clock(int32_t tid);
 
 /*
- * A timer that rings every period_ns of `clock`, for the thread `tid`, or with 0 for the process.
- * Its number in *ret. False when the thread is gone or no timer is to be had (RLIMIT_SIGPENDING).
+ * Starts a timer that signals the thread `tid` (0: the process) every period_ns of `clock`. Stores its
+ * number to *ret. False: the thread has ended, or there is no timer left (RLIMIT_SIGPENDING).
  * Signal-safe.
  */
 bool sf_agent_timer_start(int32_t clock, int32_t tid, uint64_t period_ns, int32_t *ret);

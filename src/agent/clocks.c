@@ -15,9 +15,9 @@
 #include "frozen/rearm.h"
 
 /*
- * The kernel sets a perf clock on the CPU of its thread, and whoever asks spins until that CPU has answered. Where that is a virtual
- * one that does not run just then it takes milliseconds: in one compiler it was 5 % of all CPU time. So each clock may take one
- * part of so many of the sampler's time. Only one that is to ring less often does not wait.
+ * The kernel sets a perf clock on the CPU of its thread, and the caller spins until that CPU has answered. A virtual CPU
+ * that does not run at that moment takes milliseconds to answer: in one compiler this was 5 % of all CPU time. So setting
+ * one clock may take at most 1/SHARE of the sampler's time. Only a change to a longer period is made at once.
  */
 #define SHARE 1000
 
@@ -31,9 +31,9 @@ const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 
 /*
  * Cheapest first. A timer rings in an interrupt that comes in any case; a perf clock has one of its
- * own, which on a virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). What a
- * timer does not see, threads that run between the kernel's ticks, sf_agent_clock_between_ticks is
- * for.
+ * own, which on a virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). A timer does
+ * not sample threads that run between the kernel's ticks; they get
+ * sf_agent_clock_between_ticks.
  */
 static const struct sf_agent_clock_kind *const unasked[] = {
 	&sf_agent_clock_timer,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rings for a thread's CPU time. Each kind arms one thread (or the process) so that our
- * signal comes about every seat->period_ns of CPU time; how much CPU time a sample speaks for is
- * read from the thread's own clock, so a kind that rings late or seldom loses precision, not time.
+ * CPU clocks: the timers and events that send the sampling signal. Each kind arms one thread (or the
+ * process), so that our signal comes about every seat->period_ns of CPU time. The weight of a sample
+ * is read from the thread's CPU time clock of the kernel. So a kind whose signals are late or few
+ * loses precision, but no CPU time.
  *
  * To add one: a line in sf_agent_clocks, its functions in a file clock_NAME.c, its word in
  * docs/engines.md.
@@ -25,16 +26,17 @@ struct sf_agent_clock_kind {
 	/* Whether it works here; if not, why. Leaves nothing behind. */
 	bool (*check)(struct sf_error *err);
 	/*
-	 * Why it is not taken unasked although it works, for people; NULL: it is. May be NULL
-	 * itself.
+	 * Why this kind is not chosen by default although it works, as a text for the user; NULL: it
+	 * may be chosen. The pointer may be NULL itself.
 	 */
 	const char *(*drawback)(void);
 	/*
-	 * Rings for this thread from now on, every seat->period_ns; sf_inside's pid, cookie and
-	 * signal are set. False: gone, or no more to be had (then the next kind is tried for it).
+	 * Arms a clock for this thread, with a signal every seat->period_ns. The pid, cookie and signal
+	 * in sf_inside are set before. False: the thread has ended, or no clock of this kind is left
+	 * (then the next kind is tried for the thread).
 	 */
 	bool (*arm)(struct sf_seat *seat, int32_t tid);
-	/* Any thread, also when it was disarmed already: one of them does it. */
+	/* Any thread may call this, also more than once; of several calls only one disarms the clock. */
 	void (*disarm)(struct sf_seat *seat);
 };
 
@@ -47,12 +49,13 @@ extern const struct sf_agent_clock_kind sf_agent_clock_perf, sf_agent_clock_time
  * A thread's clock: of `kind`, or where there is no more of it a timer. False: the thread is gone.
  */
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_seat *seat, int32_t tid);
-/* Whatever it has. Signals that it sent already may still come. */
+/* Disarms the seat's clock of any kind. Signals that the clock has sent already may still come. */
 void sf_agent_clock_disarm(struct sf_seat *seat);
 /*
- * For the sampler, now and then, while a thread runs: where handlers cannot set its clock
- * (sf_inside.clocks_apart) it is set here, with jitter, to what the handler asked for; unless it
- * is to ring less often, as often as that is cheap: *spared_ns, 0 at first, says when again.
+ * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the
+ * sampler's table (sf_inside.clocks_apart). Sets the clock, with jitter, to the period that the handler
+ * wants. A longer period is set at once. Other changes are made only as often as they are cheap:
+ * *spared_ns, 0 at first, is the time of the next one.
  */
 void sf_agent_clock_tune(struct sf_seat *seat, uint64_t now_ns, uint64_t *spared_ns);
 /*

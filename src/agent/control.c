@@ -26,7 +26,7 @@
 #define LOOK_MS 1000
 #define TABLES_NS 1000000000u  /* the start of a program waits at most so long for unwind tables */
 
-/* What a caller or a stillframe says first, as options. A refusal is sent by the caller of this. */
+/* Receives the START message and parses its options. On failure the caller sends the refusal. */
 static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_error *err)
 {
 	struct sf_control message;
@@ -73,8 +73,8 @@ bool sf_control_call(const char *path, struct sf_error *err)
 /* --- listening --- */
 
 /*
- * One listens or stops listening at a time, which takes as long as the thread takes to end: `turn` is for that, and fork() has
- * nothing to do with it. `mutex` is for what a child copies, and is never held while anything is waited for.
+ * `turn` orders starting and stopping the listener, which takes until its thread has ended; fork() does not take it. `mutex`
+ * protects the state that a forked child copies, and is never held during a wait.
  */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local enum { NO_TURN, WAITS_FOR_TURN, HAS_TURN } at_turn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of this process that is read in one request, many small pieces at once, and kept until it is forgotten. In lines of the
- * size of the processor's. Ordinary code, one thread.
+ * Batch reads: many small pieces of this process's memory are read in one request to the kernel, and kept until
+ * sf_fetch_forget. The unit is a line of the processor's cache. Ordinary code, one thread.
  */
 #ifndef SF_AGENT_FETCH_H
 #define SF_AGENT_FETCH_H
@@ -28,10 +28,10 @@ struct sf_fetch {
 
 void sf_fetch_forget(struct sf_fetch *fetch);
 
-/* That these bytes be read by the next request. Any address. */
+/* Adds these bytes to the next request. Any address. */
 void sf_fetch_want(struct sf_fetch *fetch, uint64_t addr, size_t size);
 
-/* Reads what was wanted. After the first piece that cannot be read nothing more is. */
+/* Reads all wanted bytes. The first piece that cannot be read ends the request. */
 void sf_fetch_all(struct sf_fetch *fetch);
 
 /* All `size` bytes at addr if they were fetched, or false. */

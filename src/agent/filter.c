@@ -29,8 +29,8 @@
 #define ALL (SF_FILTER_SAMPLING | SF_FILTER_PERF | SF_FILTER_CHANNEL)
 
 /*
- * What few programs do and we must. Arguments are such that nothing comes of the call. To add one: a line; wait4 is the
- * first, as the child's end cannot be waited for without it.
+ * System calls that the agent needs and that few programs make. The arguments are such that the call has no effect. To add
+ * one: add a line. wait4 is the first, because the trial needs it to wait for the child's end.
  */
 static const struct {
 	const char *name;
@@ -108,7 +108,7 @@ static void try_all(const struct trial *trial, uint32_t from)
 	}
 }
 
-/* Without an exit signal: only who asks for such children (__WALL) meets it. */
+/* Starts the child without an exit signal: only a wait with __WALL finds such a child. */
 static long spawn(const struct trial *trial, uint32_t from)
 {
 	sigset_t all, before;

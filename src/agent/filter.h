@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System-call filters (seccomp(2)) may end a process for a call, as systemd's SystemCallFilter= does. Not each of them
- * forbids what we need, so all of that is tried first, by a child: it is the child that is ended. A filter that only
- * refuses is no matter.
+ * System-call filters (seccomp(2)) may end a process for a call, as systemd's SystemCallFilter= does. Not every filter
+ * forbids the calls that the agent needs. So a child process tries these calls first; a filter then ends only the child.
+ * A filter that only makes calls fail does no harm.
  */
 #ifndef SF_AGENT_FILTER_H
 #define SF_AGENT_FILTER_H
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-/* What a call is needed for. */
+/* The uses of a system call. */
 enum {
 	SF_FILTER_SAMPLING = 1,  /* whichever way */
 	SF_FILTER_PERF = 2,      /* clock_perf.c */
@@ -19,9 +19,10 @@ enum {
 };
 
 /*
- * What the calling thread may not do, and so those that it starts. False, with the names of the calls, when one that is
- * needed for `uses` would end the process. Some system calls where there is no filter; a child where there is one, which
- * is not the program's: no SIGCHLD, and no wait() meets it. Any thread; not signal-safe.
+ * Checks the filter of the calling thread, which also holds for threads that it starts. False, with the names of the
+ * calls: a call that is needed for `uses` would end the process. Without a filter this takes some system calls. With a
+ * filter it takes a child process that the program does not notice: no SIGCHLD, and no wait() returns it. Any thread;
+ * not signal-safe.
  */
 bool sf_filter_check(unsigned uses, struct sf_error *err);
 

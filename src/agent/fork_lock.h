@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks that fork() takes, so that a child copies nothing that is half made. A handler of the program may
- * fork while its own thread has the lock, and would wait for itself: so the wait has an end, after
- * which the child copies what is there, and leaves it alone. Not pthread_mutex_timedlock(): where the time
- * of day is set back meanwhile that one waits as much longer.
+ * Locks that fork() takes, so that a child copies no half-made state. A handler of the program may fork
+ * while its own thread has the lock, and would wait for itself. So the wait has a time limit. After it
+ * the child copies the state as it is, and does not use it. pthread_mutex_timedlock() is not used: it
+ * waits longer when the time of day is set back meanwhile.
  */
 #ifndef SF_AGENT_FORK_LOCK_H
 #define SF_AGENT_FORK_LOCK_H
@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* What the forks that a thread is in have got, the innermost last: one for each thread and lock, 0 at first. */
+/* Which of a thread's nested forks hold the lock, the innermost last; one for each thread and lock, 0 at first. */
 typedef uint64_t sf_fork_turns;
 
 /* Around fork(), at most 5 s. In the child: sf_fork_begin_anew. */

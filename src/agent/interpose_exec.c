@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec and its kin, in front of libc's: before the new program starts with default actions, the
- * calling thread's clock is taken off and what is under way is waited out, and the stream's file
- * gets what was sampled so far. posix_spawn() and system() need nothing: their children have no
+ * Interposers for the exec functions. The new program starts with default signal actions. So before the
+ * exec the calling thread's clock is removed, its pending signals of ours are taken, and the stream's
+ * file gets all samples so far. posix_spawn() and system() need no interposer: their children have no
  * clock, and libc makes their exec itself.
  *
  * A child of vfork() runs in its parent's memory: it must not touch anything of ours (leaving.h).
@@ -45,7 +45,7 @@ static bool before(void)
 	return true;
 }
 
-/* It failed: errno says how. */
+/* After a failed exec; keeps its errno. */
 static int after(bool prepared, int result)
 {
 	int error = errno;

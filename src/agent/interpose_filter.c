@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prctl(2), in front of libc's: a program that puts a system-call filter on itself may forbid what we do inside it, and
- * would be ended for it. (seccomp(2) has no function in libc: it comes by syscall(2).) One that makes the call with an
- * instruction of its own is not seen.
+ * The interposer for prctl(2). A program that installs a system-call filter for itself may forbid system calls that the
+ * agent makes, and the kernel would end the program for them. seccomp(2) has no function in libc; the interposer of
+ * syscall(2) handles it. A program that makes the call with an instruction of its own is not noticed.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

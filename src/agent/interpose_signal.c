@@ -82,7 +82,7 @@ SF_INTERPOSED int sigaction(int number, const struct sigaction *action, struct s
 	return 0;
 }
 
-/* What signal() and its kin make of a handler and flags. */
+/* Sets a handler with these flags, as signal() and the related functions do. */
 static sighandler_t set_simple(int number, sighandler_t handler, int flags)
 {
 	struct sigaction action = { 0 }, old;

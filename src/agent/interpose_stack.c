@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sigaltstack(), in front of libc's. A program that gives its threads alternate stacks smaller than
- * a signal frame of this processor (MINSIGSTKSZ was 2,048 bytes for thirty years; with AVX-512 a
- * frame takes 3,600) is fine as long as no handler of its own runs there. Ours would: the kernel
- * ends the program when the frame does not fit. So from the first such stack on ours runs on the
- * thread's own stack.
+ * The interposer for sigaltstack(). A program may give its threads alternate stacks that are smaller
+ * than a signal frame of this processor. (MINSIGSTKSZ was 2,048 bytes for thirty years; with AVX-512 a
+ * frame takes 3,600.) That does no harm as long as no handler of the program runs there. Our handler
+ * would run there, and the kernel ends the program when the frame does not fit. So from the first such
+ * stack on, our handler runs on the thread's normal stack.
  */
 #include <errno.h>
 #include <signal.h>

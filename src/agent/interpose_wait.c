@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for signals by hand, in front of libc's functions: a program that blocks all signals and takes
- * whatever comes must not find ours there. sigwait() and its kin throw away what is ours and wait on; a
- * signalfd() for more signals than ours is made without it.
+ * Interposers for functions that wait for signals. A program that blocks all signals and takes each
+ * pending one must not get ours. sigwait() and the related functions drop a signal of ours and wait
+ * again. A signalfd() for more signals than ours is made without our signal.
  *
- * A program that wants just that signal, blocked, from a signalfd gets ours too: nothing tells them apart
- * before it has read them. It should name another one (signal=).
+ * A program that reads exactly our signal from a signalfd gets our signals, too: they cannot be
+ * distinguished before the program has read them. Such a program should select another signal for
+ * stillframe (signal=).
  */
 #include <dlfcn.h>
 #include <errno.h>
