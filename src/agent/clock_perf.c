@@ -5,7 +5,7 @@
  * microsecond; timers expire only at the kernel's ticks.
  *
  * The event has no buffer, but needs one descriptor for each thread. The descriptor is in the
- * sampler's own table (os/own_fd.h). If that is not possible, it is in the program's table. Then the
+ * sampler's own table (os/own_fd.h). If that is not possible, it is in the program's table. So the
  * agent takes at most a quarter of the descriptors that the process may have. It uses numbers that
  * programs do not reach, because si_fd must identify our events. It closes a descriptor only when
  * the event's id proves that the number is still ours.

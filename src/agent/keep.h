@@ -37,7 +37,7 @@ struct sf_kept_miss {
 
 #define SF_KEPT_RUNTIME_NAME 256
 
-/* What was told of a thread, by its seat. */
+/* The facts about a thread that are in the stream already, by its seat. */
 struct sf_kept_runtime_thread {
 	uint32_t serial;          /* of whom the rest is told */
 	uint32_t n_looks;         /* at it, the last one at looked_ns */
@@ -103,8 +103,8 @@ bool sf_keep_maps_init(struct sf_keep *keep, struct sf_error *err);
 /* No walk may be under way. */
 void sf_keep_maps_deinit(struct sf_keep *keep);
 /*
- * Looks for new code if it is time, tries for missing tables, frees what nobody uses. When it wants
- * its next turn, which may have passed.
+ * Renews the code map if it is due, loads missing tables, and frees unused maps. Returns the time at
+ * which the next turn is due, which may be in the past.
  */
 uint64_t sf_keep_maps_turn(struct sf_keep *keep, uint64_t now_ns);
 

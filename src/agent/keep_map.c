@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mapped, and its unwind tables. A file is open only while it is looked at: the program's
- * table of descriptors is not ours.
+ * The map publisher: code maps and their unwind tables. Only the service thread calls this, and the
+ * thread that starts it before. A file is open only while it is read, because its descriptor may be in
+ * the program's table.
  *
  * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
  * makes that one build it, and we look again for a while. Without one, or when it takes too long,
@@ -66,7 +67,7 @@ static void load(struct sf_image *image)
 	miss.has_key = !image->from_memory && sf_unwind_key(image->fd, &miss.key);
 	if (get_cached(image, &miss))
 		return;
-	/* What cannot be opened later, nor come through the cache, is built now: the vDSO. */
+	/* The vDSO cannot be opened later and is not in the cache: its table is built now. */
 	if (image->from_memory || miss.since_ns < loading.build_until_ns)
 		sf_image_load_table(image);
 	else
@@ -99,7 +100,7 @@ static bool shares_cache(const struct sf_keep *keep)
 	return keep->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
 }
 
-/* One table at a time is built: other things wait meanwhile. */
+/* Builds at most one table per turn, because other work of the service thread waits meanwhile. */
 static void try_missing(struct sf_keep *keep, uint64_t now_ns)
 {
 	uint64_t patience_ns = shares_cache(keep) ? PATIENCE_NS : 0;
@@ -174,8 +175,8 @@ static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
 }
 
 /*
- * One store: a walk that began before it goes on with the old map, which therefore stays for a
- * while.
+ * Publishes the new map by one store. A walk that began before the store goes on with the old map, so
+ * the old map is freed later.
  */
 static void publish(struct sf_keep *keep, struct sf_code_map *old)
 {

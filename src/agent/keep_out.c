@@ -79,8 +79,9 @@ uint64_t sf_keep_out_drain(struct sf_keep *keep)
 }
 
 /*
- * A reader that has made no room in all that time is waited for again when it has made some: there may be thousands of
- * records to tell, of each thread and each place in managed code, and the end of the process waits for us.
+ * Whether to wait for the reader. After one time-out the service thread does not wait again until the reader has made
+ * room. There may be thousands of records to write, for threads and for places in managed code, and the end of the process
+ * waits for the service thread.
  */
 static bool is_waited_for(struct sf_keep *keep, uint64_t until_ns)
 {
@@ -99,7 +100,7 @@ bool sf_keep_out_put(struct sf_keep *keep, uint16_t type, const struct sf_outbox
 	uint64_t until_ns = sf_now_ns() + PATIENCE_NS;
 
 	while (!sf_outbox_put(sf_inside.outbox, type, pieces, n)) {
-		/* It was counted as lost, and is not. */
+		/* sf_outbox_put has counted the record as lost, but it is tried again. */
 		atomic_fetch_sub_explicit(&sf_inside.outbox->lost, 1, memory_order_relaxed);
 		if (sf_keep_out_drain(keep))
 			continue;

@@ -147,7 +147,7 @@ static size_t take_wanted(struct sf_places *places, struct sf_place_wanted *ret,
 	return n;
 }
 
-/* What can be loaded need not be fetched. */
+/* Adds memory to the batch read, except memory that can be loaded directly. */
 static void want(void *arg, uint64_t addr, size_t size)
 {
 	struct telling *telling = arg;
@@ -175,7 +175,7 @@ static void expect(struct sf_keep *keep, size_t n)
 		sf_runtimes_expect(&keep->runtimes.all, &ahead, frames, n);
 }
 
-/* Some at once, which were wanted before anything is read that tells of them. True: there were many. */
+/* Describes a batch of queued places, after their memory was fetched together. True: there were many. */
 static bool describe_wanted(struct sf_keep *keep)
 {
 	struct sf_places *places = atomic_load(&sf_inside.places);
@@ -227,8 +227,8 @@ static bool may_be_in_runtime(const struct sf_keep *keep, const struct sf_seat *
 }
 
 /*
- * One that just begins may not be in the runtime's list yet, and a name that cannot be read now, as a collector may be
- * moving it, can be soon.
+ * Whether the thread must be looked up again. A new thread may not be in the runtime's list yet. A name that cannot be read
+ * now, for example because a collector moves it, can be read soon.
  */
 static bool is_due(const struct sf_keep *keep, const struct sf_kept_runtime_thread *thread,
 		   const struct sf_seat *seat, uint64_t now_ns)
@@ -279,7 +279,7 @@ static int32_t taken_by(const struct sf_seat *seat)
 	return tid > 0 && atomic_load(&seat->serial) ? tid : 0;
 }
 
-/* They are 3 MB, so only when somebody has come. */
+/* The seats are 3 MB, so they are listed only when a thread was added. */
 static void list_seats(struct sf_keep_runtimes *runtimes)
 {
 	const uint32_t n_seated = atomic_load(&sf_inside.n_seated);
@@ -327,7 +327,7 @@ static bool make_memory(struct sf_keep_runtimes *runtimes)
 	return runtimes->telling && runtimes->threads && runtimes->seats;
 }
 
-/* What a runtime needs before it is attached to. */
+/* Makes the structures that must exist before a runtime is attached. */
 static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 {
 	struct sf_keep *keep = arg;

@@ -19,7 +19,7 @@
 #include "os/clock.h"
 #include "stream/control.h"
 
-#define TURN_NS 200000000u           /* between two looks at the channel, if nobody rings */
+#define TURN_NS 200000000u           /* between two checks of the channel without a wake-up */
 #define PLACES_TURN_NS 100000000u      /* ... and at places in the code of runtimes to describe */
 #define SHORT_TURN_NS 10000000u      /* while much happens */
 #define YOUNG_NS 1000000000u
@@ -55,7 +55,7 @@ static bool is_over(struct sf_keep *keep, uint64_t now_ns)
 	return is_told_to_stop(keep);
 }
 
-/* Until when it sleeps, if nobody rings; `want_ns`: when the map wants its turn. */
+/* Until when the thread sleeps without a wake-up; `want_ns`: when the map's next turn is due. */
 static uint64_t until_ns(const struct sf_keep *keep, uint64_t now_ns, bool busy, uint64_t want_ns)
 {
 	const uint64_t soon_ns = now_ns + SHORT_TURN_NS;
@@ -101,7 +101,7 @@ static void finish(struct sf_keep *keep)
 	sf_keep_out_deinit(keep);
 }
 
-/* What starts us gives up what it has opened for us when it sees that we have it. */
+/* Takes the descriptors into the thread's own table; the starting thread then closes its copies. */
 static void move_out(struct sf_keep *keep)
 {
 	const int kept[] = { keep->channel.fd, keep->file ? sf_stream_file_fd(keep->file) : -1,

@@ -61,7 +61,7 @@ static uint32_t number_label(const char *text, size_t size, struct sf_error *err
 		sf_fail_memory(err);
 		return 0;
 	}
-	/* One too many is kept, and never used. */
+	/* The table keeps one label above the limit, which is never used. */
 	if (sf_intern_count(labels) <= MAX_LABELS)
 		number = sf_intern_add(labels, text, size, &is_new);
 	if (!number || number > MAX_LABELS) {

@@ -17,9 +17,8 @@
 
 #define PIECE_NS 1000000
 /*
- * Far longer than any request is under way: the sampler may get no CPU for long where the machine
- * is busy (200 ms were too few at a load of 60 on two CPUs), and an exec that goes on with a clock
- * on ends the next program.
+ * Much longer than any request lasts. On a busy machine the sampler may get no CPU for long: 200 ms were
+ * too few at a load of 60 on two CPUs. An exec with an armed clock would end the next program.
  */
 #define PATIENCE_NS UINT64_C(5000000000)
 
@@ -67,8 +66,8 @@ static void swallow_pending(const struct sf_seat *seat)
 }
 
 /*
- * A child of vfork runs in our memory, and none of this is its. The one place that tells it (by its
- * process id).
+ * Whether this is the sampled process. A child of vfork() runs in our memory, but must not change it.
+ * Only its process id differs.
  */
 static bool is_sampled_process(void)
 {

@@ -23,7 +23,7 @@
 #include "unwind/cache.h"
 #include "unwind/room.h"
 
-/* What the environment said, for forked children. Strings live as long as the process. */
+/* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 static pid_t loaded_pid;
 
@@ -61,14 +61,14 @@ static void put_into_environment(char *variable)
 }
 
 /*
- * What this process starts inherits STILLFRAME=: it must be able to tell that the stream's file is
- * taken. The variable is ours, and its text is there as long as the process.
+ * Adds this process's id to STILLFRAME=. Child processes inherit the variable and see by the id that
+ * the stream's file is in use. The agent owns the text, which lives as long as the process.
  */
 static void sign_environment(const char *text, struct sf_agent_options *options)
 {
 	char *signed_text;
 
-	/* It is signed, and we are meant: by this process, before an exec. */
+	/* The text has this process's own id: this process added it before an exec. */
 	options->again = options->first == getpid();
 	if (options->first || options->connect || !options->start)
 		return;
@@ -101,7 +101,7 @@ static bool start(const char *text, struct sf_error *err)
 	return ok;
 }
 
-/* What was asked for, begun. The first failure is the one that is told. */
+/* Begins everything that the options demand. Reports the first failure. */
 static bool begin(const char *text, struct sf_error *err)
 {
 	bool ok = true;

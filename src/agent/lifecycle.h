@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the other ways into a process need of the library's life. Ordinary code, one caller at a
+ * The functions of lifecycle.c that other entries into a process use. Ordinary code, one caller at a
  * time.
  */
 #ifndef SF_AGENT_LIFECYCLE_H
@@ -20,7 +20,7 @@ bool sf_lifecycle_obey(const char *text, struct sf_error *err);
 /* The program is about to forbid itself system calls: if it would be ended for ours, we end first. */
 void sf_lifecycle_before_filter(const struct sf_filter_call *call);
 
-/* One line on the standard error: always, or only with STILLFRAME_VERBOSE. */
+/* Prints one line to the standard error: always, or only with STILLFRAME_VERBOSE. */
 void sf_lifecycle_complain(const struct sf_error *err, bool always);
 
 #endif

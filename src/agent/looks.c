@@ -130,7 +130,7 @@ static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread
 		hear(thread);
 }
 
-/* It ran since the last look. */
+/* Polls a thread that ran since the last poll. */
 static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
 			  uint64_t now_ns)
 {

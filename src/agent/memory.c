@@ -52,7 +52,7 @@ bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error
 		struct sf_slot *slot = &sf_inside.slots[i];
 		struct sf_workspace *made;
 
-		/* One of another size is left to whoever may still be walking in it. */
+		/* A workspace of another size is not freed: a late handler may still use it. */
 		if (slot->workspace && slot->workspace->trace.capacity == options->max_depth)
 			continue;
 		made = sf_workspace_create(&sf_inside.access, options->max_depth, PIECE_SIZE);
@@ -136,8 +136,8 @@ bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
 }
 
 /*
- * A handler that comes late may still put a key of the last profile into the set: nobody asks for
- * it, as those of this one differ.
+ * A late handler may still put a key of the last profile into the set. That key is never looked up,
+ * because the keys of this profile differ.
  */
 bool sf_agent_make_places(struct sf_error *err)
 {

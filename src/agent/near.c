@@ -56,7 +56,7 @@ static cpu_set_t only(uint32_t cpu)
 	return one;
 }
 
-/* What the kernel says now, if it is not what it was set to: then somebody else has set it. */
+/* If the affinity is not the one that we set, the program has set it: keeps it as `allowed`. */
 static void take_over(struct sf_near *near, const cpu_set_t *ours)
 {
 	cpu_set_t now;
@@ -80,7 +80,10 @@ static void leave(struct sf_near *near)
 	set(near, &near->allowed);
 }
 
-/* Who rings at this moment may still bring it along: then it is late there again, or it is not. */
+/*
+ * A thread that wakes this one at the same moment may still migrate it. That is harmless: if this
+ * thread is late on that CPU again, the next call notices.
+ */
 static void be_brought(struct sf_near *near, uint64_t now_ns)
 {
 	struct sf_bell *bell = near->bell;

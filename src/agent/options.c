@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "frozen/walk.h"
 
-/* What the table fills in: the options, and words that mean something only here. */
+/* The values that the table fills in: the options, and words that are used only here. */
 struct given {
 	struct sf_agent_options options;
 	const char *signal;

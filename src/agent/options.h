@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent is to do: STILLFRAME=, sf_profile_start() and the START message all are the same
- * text, "key=value,key=value" ("\," for a comma in a value). One table (options.c) drives parsing,
+ * The options of the agent. STILLFRAME=, sf_profile_start() and the START message use the same text:
+ * "key=value,key=value" ("\," for a comma in a value). One table (options.c) drives parsing,
  * and the list in docs/agent.md is checked against it.
  */
 #ifndef SF_AGENT_OPTIONS_H

@@ -14,7 +14,7 @@
 #include "os/process.h"
 #include "stream/file.h"
 
-/* "%p" is the process id. What somebody else started must not write over that one's file. */
+/* "%p" is the process id. A child process must not overwrite the file of its parent. */
 static bool expand(const struct sf_agent_options *options, char output[PATH_MAX],
 		   struct sf_error *err)
 {
@@ -40,7 +40,7 @@ static bool expand(const struct sf_agent_options *options, char output[PATH_MAX]
 	return sf_fail(err, SF_E_INPUT, "out: the name is too long");
 }
 
-/* A program may change its folder later; who asks for the name then must get the same file. */
+/* Makes the name independent of the current folder, which the program may change later. */
 static bool make_absolute(char output[PATH_MAX], struct sf_error *err)
 {
 	char folder[PATH_MAX], whole[2 * PATH_MAX];

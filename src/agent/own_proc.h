@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc tells of the threads of this process, for the sampler: by raw system calls, without
- * malloc or stdio, as a thread that stands may own any lock. Each file is opened and closed at
+ * Reads facts about the threads of this process from /proc, for the sampler. It uses raw system calls
+ * and neither malloc nor stdio, because a held thread may own any lock. Each file is opened and closed at
  * once, for two reasons: an open one costs the program a descriptor, and it could close or replace
  * it.
  */

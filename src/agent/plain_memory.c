@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memcpy and its kin, for the shared library's own use (hidden): libc's may be replaced in a
- * program by those of a sanitizer, which keep accounts of every access in a signal handler and of
- * threads that stand, and report as races what goes through our atomic words, which they cannot
- * see.
+ * memcpy and related functions, for the shared library's own use (hidden). Signal-safe. A sanitizer may
+ * replace libc's functions in a program. Its versions record every access, also in a signal handler and
+ * in held threads. They do not see our atomic words, and would report correct accesses as races.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -41,8 +41,8 @@ static struct sf_slot *find_slot(struct sf_requests *requests, uint32_t *ret)
 			&sf_inside.slots[(requests->next_slot + i) % sf_inside.n_slots];
 
 		/*
-		 * One whose request was answered, but which is not noted as settled, is still
-		 * ours.
+		 * A slot whose request was answered but is not settled yet still belongs to that
+		 * request.
 		 */
 		if (!requests->of[slot->number].asked_ns && sf_slot_request(slot, ret)) {
 			requests->next_slot = slot->number + 1;
@@ -120,7 +120,7 @@ static void ask(struct sf_requests *requests, struct sf_request *request, struct
 	}
 }
 
-/* Those that walk themselves stand until they are told (frozen/weight.h). */
+/* Answers requested threads that walk themselves: they wait for their CPU weight (frozen/weight.h). */
 static void judge_all(struct sf_requests *requests)
 {
 	for (uint32_t i = 0; requests->n && i < sf_inside.n_slots; i++) {

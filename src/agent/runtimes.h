@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent does with a runtime beyond walking it: calling the runtime's own interfaces, in a process
- * that has it. Each runtime in the list (runtime/list.h) has one of these parts, or sf_agent_no_part.
+ * The agent's calls of a runtime's own interfaces, in a process with that runtime. Each runtime in the
+ * list (runtime/list.h) has one such part, or sf_agent_no_part.
  */
 #ifndef SF_AGENT_RUNTIMES_H
 #define SF_AGENT_RUNTIMES_H
@@ -14,7 +14,7 @@
 struct sf_agent_runtime {
 	/* A profile begins: before the first sample. False: what the options demand cannot be had, and why. */
 	bool (*begin)(const struct sf_agent_options *options, struct sf_error *err);
-	/* It is over: no handler is under way any more. */
+	/* The profile has ended, and no signal handler runs any more. */
 	void (*end)(void);
 };
 

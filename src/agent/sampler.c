@@ -237,9 +237,9 @@ static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)
 }
 
 /*
- * The clocks are closed, but a tick of theirs may still be on its way to a thread. So the handler is switched off before the
- * accounts are closed, and threads that took a slot before they saw that are served: a thread looks at the mode once more
- * when it has its slot (inside.c), and here the slots are looked at after the mode was set.
+ * The clocks are closed, but a signal of a clock may still be pending. So the handler is switched off before the accounts
+ * are closed. Threads that took a slot before they saw the new mode are served: a thread checks the mode again after it
+ * has taken its slot (inside.c), and the sampler checks the slots after it has set the mode.
  */
 static void wind_up(struct sf_sampler *sampler)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that came and went: the part of threads.h that looks for them. */
+/*
+ * The scan for new and ended threads: part of threads.h. Only the sampler's thread calls this; it must
+ * not wait for a lock that a held thread may own.
+ */
 #include <string.h>
 
 #include "agent/leaving.h"
@@ -20,7 +23,7 @@
 
 /* --- the clock of the process --- */
 
-/* One for the process, where that is the kind. */
+/* Arms the clock of the process, if the kind has one clock for the whole process. */
 static void arm_process(struct sf_agent_threads *threads)
 {
 	if (!threads->clock || threads->clock->per_thread || sf_agent_exec_under_way())
@@ -97,7 +100,7 @@ static void see(void *arg, int32_t tid)
 	thread->last_scan = threads->n_scans;
 }
 
-/* Its seat goes to the next thread only when nobody asks for it any more. */
+/* The seat of an ended thread is given up only when no request for it is open. */
 static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 {
 	struct sf_agent_thread *thread = &threads->all[i];
@@ -206,7 +209,7 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 	struct scan scan = { .threads = threads, .now_ns = now_ns };
 	const bool hurried = sf_agent_threads_hurried(), expected = expects(threads);
 
-	/* Whoever is awake anyhow does not wake again for a scan that is due soon. */
+	/* The sampler is awake now: a scan that is due soon is made at once, to save a wake-up. */
 	if (now_ns + threads->pause_ns / 2 < threads->next_scan_ns && !hurried)
 		return;
 	if (!hurried && !expected && is_steady(threads, now_ns)) {

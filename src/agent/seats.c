@@ -151,7 +151,7 @@ bool sf_agent_threads_hurried(void)
 	return atomic_load_explicit(&hurry, memory_order_relaxed) && atomic_exchange(&hurry, false);
 }
 
-/* One ring for all that are made before the scan. */
+/* Wakes the sampler once for all threads that are made before the next scan. */
 void sf_agent_threads_expect(void)
 {
 	if (!atomic_load_explicit(&expected, memory_order_relaxed) &&

@@ -33,7 +33,7 @@ struct sf_seat *sf_agent_own_seat(struct sf_error *err);
 /* The calling thread's, if it has one. */
 struct sf_seat *sf_agent_find_own_seat(void);
 
-/* seat->asked is 0 again; wakes the thread if it waits for that. Signal-safe. */
+/* Sets seat->asked to 0, and wakes a thread that waits for this. Signal-safe. */
 void sf_agent_seat_done(struct sf_seat *seat);
 
 /* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its bell. */
@@ -51,7 +51,7 @@ bool sf_agent_threads_expected(void);
 /* ... and that it is about to be. */
 void sf_agent_threads_met(void);
 
-/* What a thread calls itself, if it does (SF_SEAT_NAMED); zeros behind it up to the end. */
+/* The name that a thread gave itself (SF_SEAT_NAMED), padded with zeros up to the end. */
 void sf_agent_seat_name(const struct sf_seat *seat, char ret[SF_AGENT_NAME]);
 void sf_agent_seat_set_name(struct sf_seat *seat, const char name[SF_AGENT_NAME]);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which signal is ours: the one asked for; else SIGPROF, if the program has left it alone; else the
- * highest real-time signal that it has left alone. Where the program's sigaction() is not ours (we
- * were loaded into it while it ran, or by a virtual machine) it is the other way round: our handler
- * stays, the program sees it there, and who wants SIGPROF for itself later, as the recorder of a
- * virtual machine does, refuses to start. The program's own handler, installed before or
- * after, keeps its signals (frozen/chain.h): sigaction() and signal() are interposed, so that it
- * sees and changes its own action and not ours; where the interposition does not reach (a static
- * call, libc's own), the keeper notices the change and puts ours back in front.
+ * highest real-time signal that it has left alone. If the agent was loaded while the program ran, or
+ * by a virtual machine, then the program's sigaction() is not interposed, and the order is reversed.
+ * The reason: our handler stays, the program sees it, and code that wants SIGPROF for itself later,
+ * such as the recorder of a virtual machine, refuses to start.
+ *
+ * The program's own handler, installed before or after ours, keeps its signals (frozen/chain.h).
+ * sigaction() and signal() are interposed, so that the program sees and changes its own action and not
+ * ours. Calls that the interposition does not reach (static calls, libc's own calls) may replace our
+ * handler. The service thread notices that and puts our handler back in front.
  */
 #ifndef SF_AGENT_SIGNALS_H
 #define SF_AGENT_SIGNALS_H
@@ -27,11 +29,11 @@ bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);
 /* Ours is still in front? Called by the keeper about five times a second. */
 void sf_agent_signal_check(void);
 /*
- * Sampling is over, and no clock is armed any more. Our handler stays in front of the program's own
- * action until the process ends: a tick that is still under way must not meet SIG_DFL, which would
- * kill the program, nor a handler that does not expect it; nobody can know when the last one came.
- * What the program sees and changes is its own action, and the next start finds the handler where
- * it was.
+ * Called when sampling is over and no clock is armed any more. Our handler stays in front of the
+ * program's own action until the process ends. A signal that is still pending must not meet SIG_DFL,
+ * which would kill the program, or a handler that does not expect it. It is impossible to find out
+ * which signal was the last one. The program sees and changes its own action as before. The next start
+ * uses the installed handler again.
  */
 void sf_agent_signal_remove(void);
 

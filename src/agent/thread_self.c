@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread says of itself: part of threads.h. */
+/* Calls by which a thread registers, names and labels itself: part of threads.h. Not signal-safe. */
 #include <string.h>
 
 #include "agent/labels.h"

@@ -167,8 +167,8 @@ void sf_agent_threads_pause(struct sf_agent_threads *threads)
 }
 
 /*
- * What it used since the pause began. What no sample had spoken for by then stays on its account.
- * (A clock that went back is another thread's: the next look finds that.)
+ * Drops the CPU time since the pause began. CPU time before the pause that no sample accounts for stays
+ * on the thread's account. (A clock that went back belongs to another thread; the next poll finds that.)
  */
 static void pass_over(struct sf_agent_thread *thread, uint64_t cpu_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds what the kernel lets a process call without entering it (frozen/raw.h). */
+/* Finds the functions of the vDSO, which a process calls without entering the kernel (frozen/raw.h). */
 #ifndef SF_AGENT_VDSO_H
 #define SF_AGENT_VDSO_H
 
-/* Before handlers run. What is not found is asked of the kernel. */
+/* Must be called before handlers run. A system call replaces each function that is not found. */
 void sf_agent_find_vdso(void);
 
 #endif

@@ -68,7 +68,10 @@ static bool put(enum sf_stream_type type, const void *record, size_t size, const
 	return sf_inside_tell((uint16_t)type, pieces, text_size ? 2 : 1);
 }
 
-/* Where there is no room it is told again after the next scan: samples of a thread that nobody knows are lost. */
+/*
+ * Without room the record is written again after the next scan, because the collector drops samples of
+ * a thread without a THREAD record.
+ */
 void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns)
 {
 	const struct sf_stream_thread record = {

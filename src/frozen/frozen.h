@@ -10,8 +10,8 @@
  * - It allocates nothing and takes no lock. Buffers are made beforehand and do not grow.
  *
  * - From outside it calls memcpy, memset and raw system calls only. There are two exceptions: the
- *   clock and CPU functions of the vDSO (raw.h), and AsyncGetCallTrace through a pointer
- *   (hotspot/asked.h).
+ *   clock and CPU functions of the vDSO (raw.h), and a runtime's own stack function, through a
+ *   pointer (own_walk in inside.h).
  *
  * - It reads the target's memory through a reader (reader.h), and every read may fail. In its own
  *   process it may load directly from memory that a runtime never unmaps (`loads` in runtime.h).

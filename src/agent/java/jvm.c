@@ -25,7 +25,7 @@ SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *re
 	return 0;
 }
 
-/* Who attaches is told by the number that it was in vain. */
+/* The number that is returned reports a failure to the process that loads the agent. */
 SF_JVM_EXPORT int32_t Agent_OnAttach(struct sf_jni_vm *vm, char *options, void *reserved)
 {
 	struct sf_error err = { 0 };

@@ -13,7 +13,7 @@
 
 struct sf_jni_vm;   /* JavaVM (jvm_table.h) */
 
-/* What a virtual machine looks for by name in an agent's library. */
+/* The functions that a virtual machine finds by name in an agent's library. */
 SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *reserved);
 SF_JVM_EXPORT int32_t Agent_OnAttach(struct sf_jni_vm *vm, char *options, void *reserved);
 SF_JVM_EXPORT void Agent_OnUnload(struct sf_jni_vm *vm);

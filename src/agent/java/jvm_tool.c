@@ -23,7 +23,7 @@
 #define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
 #define LONG_PATIENCE_S 8            /* ... and for what AsyncGetCallTrace needs */
 
-/* What a profile wants of the machine; nothing when none is under way. */
+/* The services that a profile wants from the virtual machine; none without a profile. */
 #define WANTS_THREADS 1u             /* their beginnings, ends and names */
 #define WANTS_TO_ASK 2u              /* java-walk=agct or both */
 
@@ -166,8 +166,8 @@ static void on_compiled(struct sf_jvmti *jvmti)
 /* --- the life of the machine --- */
 
 /*
- * On a thread that the machine knows, with its object for Java. It may come late, when nobody wants
- * it any more: who ends takes back the wish first, so one of the two turns asking off.
+ * Runs on an attached thread, with its java.lang.Thread object. It may run after the profile has
+ * ended. The end of a profile first withdraws the wish, so one of the two turns AGCT off.
  */
 static void be_ready_to_ask(struct sf_jni *jni, void *thread)
 {
@@ -238,8 +238,8 @@ static void notify(unsigned wanted)
 }
 
 /*
- * Events as they are wanted now, whoever asked for that and however late: it is looked at again
- * behind the last of them, so of two at once the one that ends last leaves what is right.
+ * Turns events on and off as they are wanted now, in any thread and also late. The wish is read again
+ * after the last change. So of two concurrent calls the one that ends last leaves the right state.
  */
 static void settle(void)
 {
@@ -312,8 +312,8 @@ static void meet(struct sf_jni_vm *vm, struct sf_jni *jni)
 }
 
 /*
- * Where the agent was preloaded nothing has introduced the machine: it is asked for (JNI, "The
- * Invocation API"), once it has started. Its tool interface wants a thread that it knows.
+ * A virtual machine does not call a preloaded agent. So the agent finds the machine by JNI ("The
+ * Invocation API") after the machine has started. The tool interface needs an attached thread.
  */
 static bool look_for_machine(struct sf_error *err)
 {

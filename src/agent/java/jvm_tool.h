@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a Java virtual machine tells the agent by its Tool Interface while a profile is under way,
- * if it has loaded the agent itself: threads that begin and end, with their names; and, for
- * --java-walk=agct, what AsyncGetCallTrace needs: ids for all methods (jvm_walk.h). Between
- * profiles nothing of it is on. A machine that has not loaded us is called only for
- * --java-walk=agct.
+ * The use of the JVM Tool Interface during a profile. A virtual machine that has loaded the agent
+ * itself reports threads that begin and end, with their names. For --java-walk=agct the agent also
+ * makes ids for all methods, which AsyncGetCallTrace needs (jvm_walk.h). Between profiles all of it is
+ * off. A virtual machine that has not loaded the agent is called only for --java-walk=agct.
  *
- * The machine's functions are called by threads that it knows: by its own, in events, and by one
- * that is made for it and is gone again. A machine that does not answer in time is left alone; when
- * it answers later, it gets what is wanted then, which is nothing when the profile is over.
+ * The machine's functions are called on attached threads only: on its own threads, in events, and on a
+ * new thread that then ends. If a machine does not answer in time, the agent goes on without it. A
+ * late answer gets the settings that are wanted then, which is nothing after the profile.
  */
 #ifndef SF_AGENT_JVM_TOOL_H
 #define SF_AGENT_JVM_TOOL_H
@@ -20,8 +19,8 @@
 #include "base/error.h"
 
 /*
- * The machine that has loaded us; `started`: it runs Java already. Once; a thread that it knows, if
- * it has started.
+ * Called once by the virtual machine that has loaded the agent. `started`: it runs Java already; then
+ * the calling thread must be attached.
  */
 void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started);
 
@@ -31,7 +30,7 @@ void sf_jvm_tool_meet(struct sf_jni_vm *vm, bool started);
  */
 bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err);
 
-/* It is over: no handler is under way any more. */
+/* The profile has ended, and no signal handler runs any more. */
 void sf_jvm_tool_end(void);
 
 #endif

@@ -93,8 +93,9 @@ static uint64_t method_of(uint64_t id)
 }
 
 /*
- * The machine's own handler must get the faults that it provokes on purpose (SafeFetch) where it
- * looks at what may not be there: a fault that is blocked ends the process.
+ * AsyncGetCallTrace reads memory that may not exist, and causes faults on purpose (SafeFetch). The
+ * virtual machine's own handler must get these faults: the kernel ends the process for a fault whose
+ * signal is blocked.
  */
 static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
 		   void *ucontext)
