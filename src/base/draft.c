@@ -110,7 +110,7 @@ static bool rename_to_place(struct sf_draft *draft, struct sf_error *err)
 	if (draft->was_free && renameat2(AT_FDCWD, draft->temporary, AT_FDCWD, draft->path,
 					 RENAME_NOREPLACE) == 0)
 		return true;
-	/* It is not free any more, or the file system has no such call. */
+	/* The name is not free any more, or the file system has no such call. */
 	if (!sf_output_file_check(draft->path, err))
 		return false;
 	return rename(draft->temporary, draft->path) == 0 ||

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that a user asked for, written whole or not at all: under a name of its own beside the one
- * that was given, with mode 0600 (the umask may take more away), and renamed at the end. What it
- * replaces, and what it never does, is in base/output_file.h; that is checked at the beginning and
- * again before the rename, and a name that was free is taken only if it is free still.
+ * An output file that is written whole or not at all. The bytes go to a temporary file beside the given
+ * path, with mode 0600 (the umask may take more away). The temporary file is renamed at the end.
  *
- * A character device or a FIFO that belongs to root or to us is written in place, and /dev/stdout,
+ * base/output_file.h lists the files that may be replaced. This rule is checked at the beginning and
+ * again before the rename. A name that was free at the beginning is taken only if it is still free.
+ *
+ * A character device or a FIFO that belongs to root or to us is written in place. The paths /dev/stdout,
  * /dev/stderr and /dev/fd/N (also as /proc/self/fd/N) are our own descriptors, whatever they lead to.
  *
  * Not signal-safe.
@@ -31,7 +32,7 @@ bool sf_draft_open(struct sf_draft *draft, const char *path, struct sf_error *er
 /* Closes the file and puts it at its place. Errors of the last bytes show only here. */
 bool sf_draft_finish(struct sf_draft *draft, struct sf_error *err);
 
-/* Whatever is left after a failure goes away. Nothing to do after sf_draft_finish. */
+/* Removes the temporary file after a failure. Does nothing after sf_draft_finish. */
 void sf_draft_abandon(struct sf_draft *draft);
 
 #endif

@@ -36,8 +36,8 @@ bool sf_fail_os(struct sf_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * What an errno means, in English. Not strerror(): that looks for a translation, under locks that stay locked in the child
- * when another thread had them in a fork, and who calls it there waits for ever.
+ * The meaning of an errno, in English. strerror() is not used, because it takes locks to find a translation. If another
+ * thread holds these locks during a fork, they stay locked in the child, and strerror() never returns there.
  */
 const char *sf_os_error(int error);
 

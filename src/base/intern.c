@@ -25,7 +25,7 @@ struct chunk {
 	_Alignas(8) unsigned char bytes[];
 };
 
-/* What is elsewhere in memory is looked at only where the tag fits. */
+/* The tag avoids a read of the entry, which is elsewhere in memory: the entry is compared only if the tag is equal. */
 struct slot {
 	uint32_t number;    /* of an entry, 0: empty */
 	uint32_t tag;       /* the upper half of its hash */

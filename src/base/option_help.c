@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command's table says to people: --help in 80 columns, and the manual page. */
+/* The text made from a command's table of options: --help in 80 columns, and the manual page. */
 #include "base/options.h"
 
 #include <string.h>
@@ -106,7 +106,7 @@ static int shell_word_size(const char *text)
 	return size;
 }
 
-/* A shell command. What is too long goes on in the next line, so that it can be pasted. */
+/* Prints a shell command. A long command continues in the next line in such a way that it can be pasted. */
 static void print_example(FILE *out, const char *text)
 {
 	const bool fits = 2 + line_size(text) <= SF_COLUMNS;

@@ -11,7 +11,7 @@
 
 #include "base/output.h"
 
-/* One option as it stands on the command line. */
+/* An option as it stands on the command line. */
 struct given {
 	const struct sf_option *option;
 	const char *spelling; /* as the user wrote it, for messages */
@@ -49,7 +49,7 @@ static bool set_number(const struct given *given, uint64_t value, uint64_t *ret,
 	return true;
 }
 
-/* Puts the option in front of a message that speaks of the value only. */
+/* Puts the option's name in front of a message that mentions only the value. */
 static bool name_option(const struct given *given, struct sf_error *err)
 {
 	char text[sizeof(((struct sf_error *)0)->text)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the output is (a terminal? how wide?), and numbers for people. */
+/* Properties of the output (is it a terminal, how wide is it), and numbers formatted for reading. */
 #include "base/output.h"
 
 #include <inttypes.h>

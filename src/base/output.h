@@ -41,11 +41,11 @@ void sf_print_wrapped(FILE *file, const char *text, size_t size, int column, int
 void sf_print_cut(FILE *file, const char *text, int columns);
 
 /*
- * Text that was made elsewhere (names of functions, files, threads; messages) is cleaned where it is taken
- * in, once, and is plain from there on: control characters (C0, DEL, C1), characters that turn the
- * direction of writing or end a line (U+2028 to U+202E, U+2066 to U+2069) and invalid UTF-8 become '?'.
- * A path that is needed to open a file stays as it is, and is cleaned where a copy is made to be shown.
- * sf_fail (base/error.h) cleans what it is given.
+ * Cleans text from outside: names of functions, files and threads, and messages. Such text is cleaned once,
+ * where it is read, and is plain from there on. These become '?': control characters (C0, DEL, C1), invalid
+ * UTF-8, and characters that change the direction of writing or end a line (U+2028 to U+202E, U+2066 to
+ * U+2069). A path that is needed to open a file stays as it is; only the copy for display is cleaned.
+ * sf_fail (base/error.h) cleans the message that it makes.
  */
 void sf_sanitize(char *text);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One set of rules for what is opened and for what is replaced: is_ours(). */
+/*
+ * The checks of an output file's path. The same rules (is_ours()) hold for a file that is opened and for one
+ * that is replaced.
+ */
 #include "base/output_file.h"
 
 #include <errno.h>

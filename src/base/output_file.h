@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that a user asked for: recordings, streams, exports. The folder may be one in which others
- * can write (/tmp), so a file that stands there already may be somebody's trap: a symbolic link, a
- * second name of a file that matters, a file that its owner will read.
+ * Output files: recordings, streams, exports. Other users may be able to write to the folder (/tmp).
+ * A file that exists there already may therefore be a trap: a symbolic link, a hard link to an
+ * important file, or a file that its owner will read.
  *
- * What is written holds names of functions, threads and files of the watched program: it is for its
- * owner alone (mode 0600), unless the umask takes away more.
+ * Output files contain names of functions, threads and files of the watched program. Only the owner
+ * may read them (mode 0600; the umask may take away more).
  */
 #ifndef SF_BASE_OUTPUT_FILE_H
 #define SF_BASE_OUTPUT_FILE_H

@@ -26,7 +26,7 @@ static size_t size_from_first(unsigned char c)
 	return 0;
 }
 
-/* In ascending order. What a terminal or a page obeys rather than shows, and what is no character. */
+/* Code points that a terminal or a page interprets instead of showing them, and those that are no characters. Ascending. */
 static const struct {
 	uint32_t first, last;
 } unprintable[] = {

@@ -12,7 +12,7 @@
 #define MAX_INITIAL 1024
 #define MAX_AUGMENTATION 64
 
-/* One entry: its place, and its bytes behind the id. */
+/* An entry: its offsets, and its bytes behind the id. */
 struct entry {
 	uint64_t offset;       /* of its length field */
 	uint64_t next;         /* of the next entry's; the section's size behind the last */
@@ -74,8 +74,8 @@ static bool read_entry(const struct sf_cfi *cfi, uint64_t offset, struct entry *
 }
 
 /*
- * What one letter of an augmentation string behind "z" means. False when the letter is unknown:
- * what comes behind it cannot be read then.
+ * Reads the data of one letter behind "z" in an augmentation string. False if the letter is unknown:
+ * the data of the following letters cannot be read then.
  */
 static bool read_letter(char letter, struct sf_bytes *data, struct sf_cie *cie)
 {
@@ -109,8 +109,8 @@ static bool read_letters(const char *letters, struct sf_bytes *data, struct sf_c
 }
 
 /*
- * The augmentation's data, if the string says that there is any. Without "z" nobody knows how long
- * it would be, so then only the empty string, and "S", "B" and "G" without data, make sense.
+ * Reads the augmentation's data, if the string says that there is any. Without "z" the size of the data
+ * is unknown. Then only the empty string, and "S", "B" and "G" without data, are valid.
  */
 static bool read_augmentation(const char *string, struct sf_bytes *bytes, struct sf_cie *cie)
 {

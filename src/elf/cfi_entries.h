@@ -4,7 +4,7 @@
  * each with a common part that it shares with others (a CIE). DWARF 5, section 6.4.1, for
  * .debug_frame; LSB Core 5.0, section 10.6, for .eh_frame, which differs in small ways.
  *
- * Here entries are taken apart. What their instructions mean, src/unwind knows.
+ * This file parses the entries. src/unwind interprets their instructions.
  */
 #ifndef SF_ELF_CFI_ENTRIES_H
 #define SF_ELF_CFI_ENTRIES_H

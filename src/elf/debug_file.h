@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where else a file's debug data may be, on this machine only (no debuginfod): in the separate
- * file that a distribution ships, or in the small one that is packed into the file itself
- * (.gnu_debugdata). Files that are found are the caller's to sf_elf_close.
+ * Finds a file's debug data outside the file's own sections, on this machine only (no debuginfod). The
+ * data may be in the separate file that a distribution ships, or in the small file that is packed into
+ * the file itself (.gnu_debugdata). The caller closes the files that are found, with sf_elf_close.
  *
- * libdwfl could do some of this, but wants a path where we may have a descriptor only (a deleted
- * file, another mount namespace, a memfd), and asks the network when DEBUGINFOD_URLS is set.
+ * libdwfl is not used. It needs a path, and we may have a descriptor only (a deleted file, another
+ * mount namespace, a memfd). It also uses the network when DEBUGINFOD_URLS is set.
  */
 #ifndef SF_ELF_DEBUG_FILE_H
 #define SF_ELF_DEBUG_FILE_H
@@ -35,7 +35,7 @@ bool sf_debug_data_unpack(struct sf_elf *elf, const struct sf_section *packed, s
 bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size,
 			char ret[PATH_MAX]);
 
-/* The folder that the file is in, without the final slash; false when nobody knows. */
+/* The folder that the file is in, without the final slash; false if it is unknown. */
 bool sf_elf_folder(const struct sf_elf *elf, char ret[PATH_MAX]);
 
 #endif

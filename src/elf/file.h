@@ -36,9 +36,9 @@ struct sf_elf {
 	SF_VEC(void *) owned;      /* freed by close */
 	struct sf_elf_pages pages; /* large sections */
 	bool unpacked;             /* some section was; libelf has changed its header */
-	bool no_memory;            /* something could not be read for want of memory: what looks
-				    * missing may be there */
-	struct sf_work *work;      /* what reading sections is counted against; NULL: nothing */
+	bool no_memory;            /* something could not be read for lack of memory; the file may
+				    * have sections that seem to be missing */
+	struct sf_work *work;      /* the limit that sections which are read count against; NULL: none */
 	uint64_t n_read;           /* bytes of sections that are in memory */
 	bool in_turn, ends_turn;   /* read in turn with other large files; this one ends the turn */
 	bool limited;              /* something was not read: work on files has come to its end */
@@ -60,10 +60,10 @@ bool sf_elf_open(int fd, struct sf_elf *ret, struct sf_error *err);
 bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err);
 
 /*
- * Maps an open file, privately, and reads from there from now on: for those who look at a little of
- * much, and for libdw, which then has neither a descriptor nor a folder to look for other files in.
- * A file that somebody truncates ends the process with SIGBUS. Not when a
- * section was handed out already. False: nothing has changed.
+ * Maps an open file privately; all later reads use the mapping. This helps a caller that needs little of a
+ * large file. It also helps with libdw, which then has neither a descriptor nor a folder in which it could
+ * look for other files. If the file is truncated, the process ends with SIGBUS. Must not be called after a
+ * section was handed out. False: nothing has changed.
  */
 bool sf_elf_map(struct sf_elf *elf);
 

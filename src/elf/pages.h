@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of large sections, each in pages of its own, and not in malloc's memory: the agent reads them inside a
- * watched program, whose malloc would keep megabytes of them after they were freed.
+ * The bytes of large sections, each in pages of its own and not in malloc's memory. The agent reads such sections
+ * inside a watched program, whose malloc would keep megabytes of memory after a free.
  *
- * What was read once stays as it was read, whatever happens to the file.
+ * Bytes that were read stay the same, whatever happens to the file.
  */
 #ifndef SF_ELF_PAGES_H
 #define SF_ELF_PAGES_H

@@ -45,8 +45,8 @@ static void align(const struct sf_pointers *pointers, struct sf_bytes *bytes)
 }
 
 /*
- * What a value at `at` is relative to. False if nobody knows: DW_EH_PE_funcrel makes no
- * sense for the address of the function itself.
+ * Finds the base address for an encoded value at `at`. False if there is none: DW_EH_PE_funcrel makes
+ * no sense for the address of the function itself.
  */
 static bool find_base(const struct sf_pointers *pointers, const uint8_t *at, uint8_t encoding,
 		      uint64_t *ret)

@@ -11,7 +11,7 @@
 
 #include "elf/bytes.h"
 
-/* What encoded pointers in one section are relative to. */
+/* The base addresses for encoded pointers in one section. */
 struct sf_pointers {
 	const uint8_t *start;   /* of the section's bytes */
 	uint64_t address;       /* of the section, unrelocated */
@@ -20,9 +20,9 @@ struct sf_pointers {
 };
 
 /*
- * Reads an address. False, and the cursor may be anywhere, if the encoding is unknown or "omit",
- * or if the address is stored elsewhere (DW_EH_PE_indirect): such a slot is filled by the
- * dynamic linker, so the file does not say what is in it.
+ * Reads an address. False if the encoding is unknown or "omit", or if the address is stored elsewhere
+ * (DW_EH_PE_indirect). The dynamic linker fills such a slot, so the file does not contain the address.
+ * After a failure the cursor may be anywhere.
  */
 bool sf_pointer_read(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
 		     uint64_t *ret);

@@ -144,7 +144,7 @@ bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf
 
 	*ret = (struct sf_program_file){ 0 };
 	snprintf(ret->path, sizeof(ret->path), "/proc/%d/exe", pid);
-	/* This link leads to the file itself, not to its name: O_PATH follows it and opens nothing. */
+	/* The link leads to the file itself, not to its name: O_PATH follows the link and opens nothing. */
 	found = open(ret->path, O_PATH | O_CLOEXEC);
 	if (found < 0)
 		return sf_fail_os(err, "cannot read %s", ret->path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What starts a program: a dynamic loader, which can be asked to load one library more, or not.
- * Hostile input. For saying why a library does not come in, and what it must not come in front of.
+ * Examines how a program file is started: by a dynamic loader, which can preload a library, or without one.
+ * The result explains why a library cannot be preloaded, and names a library that must be loaded before it.
+ * The file is hostile input.
  */
 #ifndef SF_ELF_PROGRAM_H
 #define SF_ELF_PROGRAM_H
@@ -18,7 +19,7 @@ struct sf_program_file {
 	bool is_64_bit;
 	uint16_t machine;       /* e_machine */
 	bool has_loader;        /* PT_INTERP; else it is static */
-	bool gains_rights;      /* setuid, setgid or capabilities: the loader ignores who asks */
+	bool gains_rights;      /* setuid, setgid or capabilities: the loader ignores the environment */
 	char interpreter[256];  /* of a script */
 	char sanitizer[64];     /* the library of a compiler's sanitizer that it needs first, or
 				 * "" */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a target may cost us, all together, on however many threads they are read:
- * a number of bytes that are read and understood, and turns for large files, so that one of them at
- * a time is in memory. And the end of all of it, when the user has seen enough.
+ * The limit for the work on all files of a target together, on any number of threads. The limit is a
+ * number of bytes that are read and parsed. Large files are read in turns, so that only one of them at
+ * a time is in memory. All work can be cancelled when the user stops the program.
  *
- * Any thread, at once. Where a pointer to it is taken, NULL is work without a limit.
+ * Any threads may call these functions at the same time. A NULL pointer means work without a limit.
  */
 #ifndef SF_ELF_WORK_H
 #define SF_ELF_WORK_H

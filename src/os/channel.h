@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel between two processes of one user on this machine: whole messages, and descriptors with
- * them. Both ends check whom they talk to (SO_PEERCRED): only the same user, or root, gets through.
+ * A channel between two processes of one user on this machine. It carries whole messages, and descriptors
+ * with them. Both ends check the user of the other end (SO_PEERCRED) and accept only the same user or root.
  *
- * Sockets stand in a folder of the user's own: $XDG_RUNTIME_DIR/stillframe, else the first safe one of
- * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9; made with mode 0700, and not used when it
- * belongs to somebody else or others may write to it. A folder is opened before it is looked at, and used
- * through that descriptor.
+ * Sockets are in a folder of the user: $XDG_RUNTIME_DIR/stillframe, else the first safe one of
+ * /tmp/stillframe-UID, /tmp/stillframe-UID-1 and so on up to 9. The folder is made with mode 0700. A folder
+ * is not used if it belongs to another user or if others may write to it. The folder is opened before it is
+ * checked, and used through the same descriptor.
  */
 #ifndef SF_OS_CHANNEL_H
 #define SF_OS_CHANNEL_H
@@ -35,8 +35,8 @@ int sf_channel_listen(const char *path, struct sf_error *err);
 /* Removes a socket of the user's own, when nobody is to call it any more. */
 void sf_channel_remove(const char *path);
 /*
- * Removes the user's sockets on which nobody has listened for a minute: those of processes that were killed. What is
- * just being made is left alone.
+ * Removes the user's sockets on which no process has listened for a minute: those of processes that were killed.
+ * Sockets that are just being made are left alone.
  */
 void sf_channel_sweep(void);
 /*
@@ -53,7 +53,7 @@ int sf_channel_call(int32_t pid, struct sf_error *err);
 /* The process at the other end: who connected, or who began to listen. 0: of another container. */
 bool sf_channel_peer(int channel, int32_t *pid_ret);
 
-/* One whole message, and fd if it is not -1. */
+/* Sends one whole message, and fd if it is not -1. */
 bool sf_channel_send(int channel, const void *bytes, size_t size, int fd, struct sf_error *err);
 /*
  * Waits up to timeout_ms (-1: for ever) for a message of up to `size` bytes; *fd_ret is -1 if none

@@ -33,8 +33,9 @@ void sf_alarm_set(uint64_t time_ns);
 void sf_alarm_close(void);
 
 /*
- * A handler, once, for a signal that may reach a thread with an alarm: the alarm waits until it has returned, as a call
- * that is given up would take it along in its midst, and the signal would be lost.
+ * Installs a handler, for one delivery, for a signal that may reach a thread with an alarm. The alarm waits until the
+ * handler has returned. Otherwise the alarm, which gives up a call, would end the handler too, and the signal would be
+ * lost.
  */
 void sf_alarm_handle_once(int signal_number, void (*handler)(int signal_number));
 

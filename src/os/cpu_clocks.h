@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process may let ring for its own CPU time here: tried out on the caller. */
+/* Finds the CPU clocks that a process may use here for its own threads, by a trial on the calling thread. */
 #ifndef SF_OS_CPU_CLOCKS_H
 #define SF_OS_CPU_CLOCKS_H
 

@@ -28,17 +28,17 @@ enum sf_hold {
 };
 
 /*
- * Calls fn(arg) on a thread of its own, in which all the other functions here must be called, and
- * waits for it. A thread that was asked for and never stood may stand much later, when nobody
- * looks: the end of the thread that asked makes the kernel let go of it for good. A thread that hangs in the kernel ends
- * the process (stuck.h): else whom it holds would stand as long.
+ * Calls fn(arg) on a new thread and waits for it. All other functions here must be called in that thread.
+ * A thread whose stop was requested may stop much later, when no code expects it. The kernel releases all such
+ * threads for good when the thread that requested the stops ends. If the new thread hangs in the kernel, the
+ * process ends (stuck.h): otherwise the threads that it holds would not run again.
  */
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 
 /* Asks for a thread. Does not wait for it; ends at the latest when the caller's alarm rings. */
 enum sf_hold sf_hold_ask(int32_t tid);
 
-/* What became of a thread that was asked for, or of a child of the caller. */
+/* The result for a thread whose stop was requested, or for a child of the caller. */
 struct sf_held {
 	int32_t tid;
 	bool    stopped;     /* it stands: release it. Else it has ended, with this status: */
@@ -65,8 +65,8 @@ void sf_hold_release(struct sf_held *held);
 void sf_cpu_move(int cpu);
 
 /*
- * Asks for the calling thread to run as soon as it wakes, where that is allowed: while it waits for
- * a CPU, threads stand. It stays an ordinary thread (no real-time class).
+ * Lets the calling thread run as soon as it wakes, where that is allowed: while the caller waits for a
+ * CPU, the threads that it holds do not run. The caller stays an ordinary thread (no real-time class).
  */
 void sf_cpu_prefer(void);
 
@@ -76,7 +76,7 @@ enum sf_hold sf_hold_allowed(int32_t pid);
 /* kernel.yama.ptrace_scope: above 0, users other than root hold only their own descendants. 0 where there is no Yama. */
 int sf_hold_scope(void);
 
-/* What a caller can do about SF_HOLD_DENIED or BUSY for this thread: fills err, returns false. */
+/* Explains SF_HOLD_DENIED or BUSY for this thread, and how to avoid it: fills err, returns false. */
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err);
 
 #endif

@@ -22,7 +22,7 @@ struct sf_own_fd {
  * is.
  */
 struct sf_own_fd sf_own_fd_make(int fd);
-/* One that has its number already. */
+/* Makes the struct for a descriptor that is open already. */
 struct sf_own_fd sf_own_fd_of(int fd);
 /* Whether the number still means our file. */
 bool sf_own_fd_is_ours(const struct sf_own_fd *own);
@@ -32,12 +32,12 @@ void sf_own_fd_close(struct sf_own_fd *own);
 void sf_own_fd_leave(const struct sf_own_fd *own);
 
 /*
- * Gives the calling thread a table of descriptors of its own, in which nothing is open but `keep`
- * (-1: none), and /dev/null as 0, 1 and 2, so that nothing that is meant for them goes elsewhere.
- * From then on what it opens takes no number from the program, and the program cannot close it;
- * nothing of the program's is kept open by it. Its file locks and children are not concerned: a
- * process forked by another thread has that one's table. False: not possible here (before Linux
- * 5.9, or a policy against it); nothing was changed.
+ * Gives the calling thread a descriptor table of its own. Only `keep` (-1: none) stays open in it. The
+ * numbers 0, 1 and 2 are /dev/null, so that output for them goes nowhere else. From then on, files that
+ * the thread opens take no number from the program, and the program cannot close them. The thread keeps
+ * no file of the program open. The program's file locks and children are not affected: a process that
+ * another thread forks has that thread's table. False: not possible here (before Linux 5.9, or a policy
+ * against it); nothing was changed.
  */
 bool sf_own_table(const int *keep, unsigned n_keep);
 /* For tests: as if it were not possible. */

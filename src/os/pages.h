@@ -28,9 +28,9 @@ struct sf_pages {
 void sf_pages_close(struct sf_pages *pages);
 
 /*
- * At most `size` bytes at `addr`, of the process `pid`, through its thread `tid`; how many. They end before the first byte
- * behind which nothing is there. Pages in between that are not in memory are zeros, as a page of a stack is
- * that was never touched. What was swapped out is fetched.
+ * Reads at most `size` bytes at `addr`, of the process `pid`, through its thread `tid`, and returns their number. They
+ * end before the first byte behind which nothing is there. Pages in between that are not in memory are zeros, like a
+ * stack page that was never touched. Pages that were swapped out are fetched.
  */
 size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
 

@@ -92,7 +92,7 @@ int32_t sf_process_parent(int32_t pid);
  */
 const struct sf_arch *sf_process_arch(int32_t pid);
 
-/* One line of its memory map. `path` is valid during the callback. */
+/* A line of the process's memory map. `path` is valid during the callback. */
 struct sf_mapping {
 	uint64_t start, end, offset, inode, device;
 	bool executable, readable;
@@ -104,9 +104,9 @@ typedef bool sf_mapping_fn(const struct sf_mapping *mapping, void *arg); /* fals
 bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error *err);
 
 /*
- * The file behind a mapping, open for reading, as the process has it mapped: through
- * /proc/PID/map_files where allowed, else by its path below /proc/PID/root if that still is the
- * same file. -1 and errno when neither works (ESTALE: another file stands there now).
+ * Opens the file behind a mapping for reading: through /proc/PID/map_files where allowed, else by its
+ * path below /proc/PID/root if the path still leads to the same file. Returns -1 and sets errno when
+ * neither works (ESTALE: the path leads to another file now).
  */
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
 

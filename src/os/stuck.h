@@ -14,17 +14,17 @@
 
 #define SF_STUCK_LOOK_NS 500000000u /* between two looks */
 
-/* One thread, looked at by another one. */
+/* The state of a thread that another thread watches. */
 struct sf_stuck {
 	int32_t tid;         /* of this process; 0: not known yet */
 	bool holds;          /* others: it waits for no disk, whatever it reads is of a process */
 	uint64_t switches;
-	unsigned n_looks;    /* in a row at which it was in the same wait */
+	unsigned n_looks;    /* successive checks that found the thread in the same wait */
 };
 
 /*
- * Whether it has been in one such wait, in a call that reads memory of another process or holds it, for six looks: three
- * seconds of ours, so that a stop of the whole process is no wait.
+ * Whether the thread has been in the same wait for six checks, in a call that reads memory of another process or holds
+ * it. Six checks take three seconds of our own running time, so that a stop of the whole process is not taken for a wait.
  */
 bool sf_stuck_look(struct sf_stuck *stuck);
 

@@ -26,8 +26,8 @@ bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
 bool sf_syscall_mends(int32_t number);
 
 /*
- * What a blocked thread waits for, for people: "futex 0x7f.. (a lock or condition)", "fd 5
- * (pipe:[123])".
+ * Describes the object for which a blocked thread waits, for display: "futex 0x7f.. (a lock or
+ * condition)", "fd 5 (pipe:[123])".
  */
 void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,
 			 size_t size);

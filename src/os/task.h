@@ -30,7 +30,7 @@ struct sf_task_run {
 	uint64_t switches; /* times that it was put on a CPU */
 };
 
-/* What it does at this moment. */
+/* The state of a thread at one moment. */
 struct sf_task_look {
 	uint8_t  state;    /* enum sf_state; RUNNING also when it may only be runnable */
 	bool     placed;   /* syscall, args, sp and pc are known: only if it does not run */

@@ -372,7 +372,7 @@ static int take_descriptor(struct msghdr *message, bool *too_many_ret)
 	return taken;
 }
 
-/* One message that is there. -1 and EAGAIN: there is none. */
+/* Receives a message without waiting. -1 and EAGAIN: there is none. */
 static long receive_now(int channel, void *ret, size_t size, int *fd_ret, struct sf_error *err)
 {
 	union {

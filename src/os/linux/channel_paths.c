@@ -19,8 +19,8 @@
 #define FOLDER_SIZE (SF_CHANNEL_PATH - 32) /* a socket's name goes behind it */
 
 /*
- * So many folders of /tmp are tried. A name there may be taken: by somebody who wants to be in the way, or by
- * a user who has the same number in another user namespace.
+ * The number of folders of /tmp that are tried. A name there may be taken by an attacker, or by a user who
+ * has the same number in another user namespace.
  */
 #define TMP_FOLDERS 10
 #define TMP_NAME 40

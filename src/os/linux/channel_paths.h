@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the sockets of os/channel.h stand. A folder is opened once, without following a link at its
- * end, and looked at through its descriptor; what is done in it afterwards is done through that descriptor
- * too, so that nobody can put another folder in its place meanwhile.
+ * The folders for the sockets of os/channel.h. A folder is opened once, without following a link at its
+ * end, and checked through its descriptor. All later operations in the folder use the same descriptor, so
+ * that another process cannot replace the folder in between.
  */
 #ifndef SF_OS_LINUX_CHANNEL_PATHS_H
 #define SF_OS_LINUX_CHANNEL_PATHS_H

@@ -92,9 +92,9 @@ static enum sf_hold why_refused(int32_t tid, int error)
  * ones included, and those wake its system calls. The round trip costs the same either way
  * (docs/benchmarks.md, "Holding a thread").
  *
- * Why it is bound by the alarm: an exec holds a mutex that SEIZE wants (cred_guard_mutex), and
- * waits for its process's other threads to end; one that we hold or asked for ends only when we
- * take note of it. SEIZE waits for ever then, as a signal makes it start again (ERESTARTNOINTR).
+ * Why the alarm bounds SEIZE: an exec holds a mutex that SEIZE needs (cred_guard_mutex), and waits for
+ * its process's other threads to end. A thread that we hold, or whose stop we requested, ends only when
+ * we wait for it. SEIZE then waits for ever, as a signal makes it start again (ERESTARTNOINTR).
  */
 enum sf_hold sf_hold_ask(int32_t tid)
 {

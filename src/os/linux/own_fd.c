@@ -88,7 +88,7 @@ bool sf_own_table(const int *keep, unsigned n_keep)
 	unsigned from = 0, kept, flags = CLOSE_UNSHARE;
 
 	/*
-	 * It takes a process to have one table: the same number in two would be a data race to it.
+	 * ThreadSanitizer assumes one table per process: it reports the same number in two tables as a data race.
 	 */
 	if (sf_own_table_refused || __tsan_init)
 		return false;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One word for each page: bit 63 says that it is in memory, bit 62 that it was swapped out (kernel: admin-guide/mm/pagemap.rst). */
+/*
+ * Reads memory of a process with the help of /proc/PID/task/TID/pagemap. The file has one word for each page: bit 63
+ * says that the page is in memory, bit 62 that it was swapped out (kernel: admin-guide/mm/pagemap.rst).
+ */
 #include "os/pages.h"
 
 #include <stdbool.h>

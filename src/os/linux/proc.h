@@ -16,7 +16,7 @@ bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t 
 /* A field of .../stat as a number, from the ')' behind the name on (3 is the state letter); 0: it is not there. */
 uint64_t sf_proc_stat_field(const char *p, int number);
 
-/* As fscanf(3), of a file with a few numbers. What cannot be read stays as it was. */
+/* As fscanf(3), of a file with a few numbers. Values that cannot be read stay unchanged. */
 __attribute__((format(scanf, 2, 3))) void sf_proc_scan(const char *path, const char *format, ...);
 
 #endif

@@ -126,7 +126,7 @@ bool sf_process_descendants(struct sf_ids *parents)
 
 	if (!kernel_lists_children())
 		return add_by_parent(parents);
-	/* What is added is looked at in its turn. */
+	/* The loop also visits the ids that it adds. */
 	for (size_t i = 0; fine && i < parents->ids.n; i++) {
 		threads.ids.n = 0;
 		sf_process_threads(parents->ids.items[i], &threads);

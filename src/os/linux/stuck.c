@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A killable wait is shown as D, like one for a disk; what tells them apart is the system call, and that it does not end. */
+/*
+ * Recognises a thread of our own that hangs in the kernel. Such a killable wait is shown as D, like a wait for a disk.
+ * The two differ in the system call, and in that the killable wait does not end.
+ */
 #include "os/stuck.h"
 
 #include <stdlib.h>

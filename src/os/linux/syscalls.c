@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table says of each system call in which threads use to sleep whether an interruption by
- * ptrace leaves it whole. Measured (docs/engines.md, "System calls and interruptions") and read
- * from the kernel's sources: calls that return ERESTARTSYS, ERESTARTNOHAND or ERESTART_RESTARTBLOCK
- * go on; those that return EINTR fail. What is not in the table is never interrupted.
+ * The table of the system calls in which threads usually sleep. It says of each call whether the call
+ * continues after an interruption by ptrace. This was measured (docs/engines.md, "System calls and
+ * interruptions") and read from the kernel's sources. Calls that return ERESTARTSYS, ERESTARTNOHAND or
+ * ERESTART_RESTARTBLOCK go on; those that return EINTR fail. A call that is not in the table is never
+ * interrupted.
  *
  * To add one: add a line, and a thread to tests/programs/eintr_table.c.
  */

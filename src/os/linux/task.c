@@ -137,8 +137,9 @@ static bool look_at_letter(const struct sf_task *task, struct sf_task_look *ret)
 }
 
 /*
- * One that was let go is in no run queue until its CPU has heard of it (TASK_WAKING, kernel/sched/core.c), and is shown as if
- * it slept there: for long where the host has taken that CPU away. In a page fault, or stopped, it has another letter.
+ * A thread that was released is in no run queue until its CPU has processed the wake-up (TASK_WAKING,
+ * kernel/sched/core.c). Until then the kernel shows the thread as if it slept. This lasts long if the host has taken
+ * that CPU away. A thread in a page fault, and a stopped thread, has another state letter.
  */
 static bool is_being_woken(const struct sf_task *task, const struct sf_task_look *look)
 {

@@ -27,10 +27,10 @@ static int32_t syscall_of(const struct user_regs_struct *regs)
 }
 
 /*
- * In the trap that follows PTRACE_INTERRUPT the result of the system call stands in rax, and the
- * kernel has not yet looked whether to restart it: arch_do_signal_or_restart in
- * arch/x86/kernel/signal.c does so behind get_signal, in which the trap is. ERESTARTNOHAND:
- * restart, unless a signal handler is about to run (include/linux/errno.h).
+ * In the trap that follows PTRACE_INTERRUPT, rax contains the result of the system call. The kernel has
+ * not yet decided whether to restart the call: arch_do_signal_or_restart in arch/x86/kernel/signal.c
+ * decides after get_signal, in which the trap is. ERESTARTNOHAND: restart, unless a signal handler is
+ * about to run (include/linux/errno.h).
  */
 #define ERESTARTNOHAND 514
 
