@@ -6,9 +6,9 @@
  *   ...
  *   sf_profile_stop();              program.sfs is complete: stillframe report program.sfs
  *
- * All functions may be called from any thread, and none from a signal handler, unless it says
- * otherwise. None prints. Functions that can fail return 0, or an errno value and then
- * sf_profile_error() says in words what failed, why, and what to do.
+ * All functions may be called from any thread. No function may be called from a signal handler, unless
+ * its comment says otherwise. No function prints. Functions that can fail return 0 or an errno value.
+ * After a failure sf_profile_error() says in words what failed, why, and what to do.
  *
  * The options are a text, "key=value,key=value" and the same as in the environment variable
  * STILLFRAME; README.md lists them. A comma in a value is written "\,".

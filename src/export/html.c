@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One HTML file that needs nothing else: the page of src/web with the data inside. See
- * src/web/page.html for where it goes, and tests/browser for what it does.
+ * The HTML export: a single file that contains the page of src/web and the data. src/web/page.html
+ * marks the place of the data. tests/browser tests the page.
  */
 #include "export/export.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the page (src/web) shows, as one JSON object; src/web/data.js is its reader:
+ * The data of the page (src/web), as one JSON object. src/web/data.js reads it:
  *
  *   about      facts of the recording, losses by cause, CPU time seen and counted
  *   threads    [{name, process, pid, tid}]
@@ -9,8 +9,8 @@
  *   rows       columns thread, node, state, ticks, cpu, wall (microseconds)
  *   strings    texts, "" first
  *
- * Frames of one function at different lines are one node, with the line that weighs most: people
- * compare functions. Nothing that weighs nothing is in it.
+ * Frames of one function at different lines are one node, with the line of the largest weight, because
+ * users compare functions. Nodes and rows without weight are left out.
  */
 #ifndef SF_EXPORT_PAGE_DATA_H
 #define SF_EXPORT_PAGE_DATA_H

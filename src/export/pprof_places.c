@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's locations. One is an address: the function there and those inlined into it, so a run of
- * inlined frames and the frame that they are inlined into become one. Addresses are those in the
- * file: every mapping starts at 0.
+ * Makes pprof's locations. A pprof location is an address with its function and the functions inlined
+ * into it. A run of inlined frames and the frame that they are inlined into therefore become one
+ * location. Addresses are those in the file: every mapping starts at 0.
  */
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
-/* What makes two samples one row; compared as bytes, so it has no holes. */
+/* Samples with equal keys are one row. Keys are compared as bytes, so the struct has no padding. */
 struct key {
 	uint32_t thread, node, state, label;
 };

@@ -28,7 +28,7 @@ struct sf_tally {
 	size_t n_rows;
 };
 
-/* What stands in for the frames of a sample without any (node 0). */
+/* The name that replaces the stack of a sample without frames (node 0). */
 #define SF_NO_STACK "[no stack]"
 
 /*

@@ -95,7 +95,7 @@ static bool make_shares(struct sf_shares *shares, size_t n)
 	return shares->items != NULL;
 }
 
-/* What the sample's thread waits for: the function of its innermost frame, if that is a wait. */
+/* The function of the sample's innermost frame, if the thread waits there. */
 static uint32_t wait_of(const struct sf_profile *profile, const struct sf_profile_sample *sample)
 {
 	uint32_t function = profile->frames[profile->nodes[sample->node].frame].function;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a transaction to a recording in one step, with no file but the recording itself: a
- * rollback journal beside it would have a name that others can put a file under.
+ * Writes a transaction to a recording in one step, without any other file. A rollback journal beside
+ * the recording would have a name at which other users can place a file.
  *
- * What SQLite writes is collected here and reaches the file only with sf_commit_sync:
+ * The pages that SQLite writes are collected here. Only sf_commit_sync writes them to the file:
  *   1. pages behind the end of the database go to their places; nothing refers to them yet
  *   2. pages that change are appended as a redo record (redo.h); with its last byte the
- *      transaction is done, for whoever reads the file with redo.h
- *   3. they are changed in their places
+ *      transaction is complete for every reader that uses redo.h
+ *   3. the changed pages are written to their places
  *   4. the record is cut off
- * So a kill -9 at any moment leaves the old state or the new one. A failure in 1 or 2 (disk full)
- * changes nothing. After one in 3 the transaction stands, and its rest is made up for before the
- * next one. A database of no pages has no old state: its pages are just written.
+ *
+ * A kill -9 at any moment therefore leaves the old state or the new one. A failure in 1 or 2 (disk
+ * full) changes nothing. After a failure in 3 the transaction is valid, and the next call completes
+ * it first. A database without pages has no old state: its pages are written directly.
  *
  * The caller holds SQLite's exclusive lock during sf_commit_sync. Private to src/recording.
  * Returns SQLite's result codes; commit->error says more.

@@ -11,7 +11,7 @@
 #include "base/output.h"
 #include "recording/one_file.h"
 
-/* What a user can do about a result code. */
+/* The advice for the user after an SQLite result code. */
 static const struct {
 	int code;
 	const char *hint;

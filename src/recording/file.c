@@ -2,14 +2,15 @@
 /*
  * The file behind a recording that is being written.
  *
- * One writer at a time: a flock on the file says so for as long as the writer lives, and ends with
- * it however it ends. The folder may be one in which others can write, so no other file is ever
- * made, read, or removed there: one_file.h.
+ * A flock on the file admits one writer at a time. The lock ends with the writer, however the writer
+ * ends. Other users may be able to write to the folder, so no other file is ever made, read, or
+ * removed there: one_file.h.
  *
- * The journal is in memory, and a transaction reaches the file in one step: commit.h. A journal
- * beside the file was the alternative: others can put one there, and after a kill the recording is
- * two files. Synchronous is off: the kernel keeps what a killed process wrote, and waiting for the
- * disk would hold up the sampling. What a power failure does is in docs/recording.md.
+ * The journal is in memory, and a transaction reaches the file in one step: commit.h. The alternative
+ * was a journal beside the file. But other users can place one there, and after a kill the recording
+ * would be two files. Synchronous is off: the kernel keeps the bytes that a killed process wrote, and
+ * waiting for the disk would delay the sampling. docs/recording.md describes the effect of a power
+ * failure.
  */
 #include <errno.h>
 #include <string.h>

@@ -29,7 +29,7 @@ static int set(const struct sf_file_lock *lock, short type, off_t start, off_t s
 	}
 }
 
-/* A writer that waits for readers holds the pending byte, which keeps new readers out. */
+/* While a writer waits until all readers have finished, it holds the pending byte, which keeps new readers out. */
 static int take_shared(struct sf_file_lock *lock)
 {
 	int code = set(lock, F_RDLCK, PENDING_BYTE, 1);

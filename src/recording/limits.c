@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much a recording takes in, whatever a target or a stream says: so much memory while it is written,
- * and about as much when it is read. Honest recordings stay far below. What is beyond a limit is
- * left out as the note says, which is in the recording once.
+ * The limits of a recording's size, which hold for every target and stream. They limit the memory for
+ * writing the recording; reading it takes about as much. Normal recordings stay far below the limits.
+ * Data beyond a limit is left out, and the recording gets one note that says so.
  */
 #include <string.h>
 

@@ -25,7 +25,7 @@ static int compare_samples(const void *left, const void *right)
 	return a->thread < b->thread ? -1 : a->thread > b->thread;
 }
 
-/* They are nearly in order: several threads' samples arrive in turns. */
+/* The samples are nearly in order: several threads' samples arrive in turns. */
 static void sort_samples(struct sf_profile *profile)
 {
 	for (size_t i = 1; i < profile->n_samples; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profile while it is being loaded: growing arrays, and what is needed to turn a file's
- * numbers into a profile's. tables.c reads the tables; expand.c turns frames with their inlined
- * functions into frames and nodes of the profile; load.c opens the file, owns the loader, and
- * hands what is finished over to the profile. Private to src/recording.
+ * The profile while it is being loaded: growing arrays, and the maps from a file's numbers to a
+ * profile's. tables.c reads the tables. expand.c turns frames with their inlined functions into frames
+ * and nodes of the profile. load.c opens the file, owns the loader, and moves the finished arrays to the
+ * profile. Private to src/recording.
  */
 #ifndef SF_RECORDING_LOADER_H
 #define SF_RECORDING_LOADER_H

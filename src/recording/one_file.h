@@ -3,13 +3,13 @@
  * An SQLite file system of exactly one file, which is open already.
  *
  * SQLite looks for files beside a database: a journal, which it rolls back and which may name
- * another file to be deleted; a write-ahead log and its index. Whoever may write to the folder can
- * put them there. Here they do not exist: nothing but the one descriptor is ever opened, read,
- * written, or removed, and the path serves for messages only.
+ * another file to be deleted; a write-ahead log and its index. Every user who may write to the folder
+ * can place such files there. With this file system they do not exist: only the one descriptor is ever
+ * read or written, no file is opened or removed, and the path is used for messages only.
  *
- * A reader never writes. A writer's transactions are done in one step (commit.h), which SQLite's
- * journal, in memory, does not give them. What a killed writer left in between is put right while
- * it is read (redo.h). Other SQLite programs are kept away by SQLite's own locks (file_lock.h).
+ * A reader never writes. A writer's transactions reach the file in one step (commit.h); SQLite's
+ * journal, which is in memory, does not ensure this. A reader corrects the state that a killed writer
+ * left (redo.h). SQLite's own locks (file_lock.h) keep other SQLite programs away.
  *
  * Private to src/recording.
  */

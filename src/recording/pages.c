@@ -95,7 +95,7 @@ int sf_write_at(int fd, const void *data, size_t size, uint64_t offset)
 	return SQLITE_OK;
 }
 
-/* What the kernel did not take of a batch is written page by page. */
+/* Writes the rest of a batch, which the kernel did not accept at once, page by page. */
 static int write_rest(int fd, const struct sf_page *pages, size_t n, uint64_t offset, size_t done)
 {
 	int code = SQLITE_OK;

@@ -38,7 +38,7 @@ static inline uint64_t sf_page_offset(uint32_t number)
 	return (uint64_t)(number - 1) * SF_PAGE_SIZE;
 }
 
-/* One behind another, from this offset on. */
+/* Writes the pages one behind another, from this offset on. */
 int sf_pages_append(int fd, const struct sf_page *pages, size_t n, uint64_t offset);
 
 /* Each in its own place. */

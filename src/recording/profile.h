@@ -6,9 +6,9 @@
  * Numbers are indexes; index 0 of strings, functions, frames and nodes is "none" (the empty
  * string; the root node), so real ones start at 1.
  *
- * A sample says: at this time this thread stood so, and it speaks for so much time. cpu_ns is CPU
- * time that it stands for, wall_ns the elapsed time (cpu_ns <= wall_ns but for rounding),
- * ticks the number of ticks. See docs/recording.md.
+ * A sample has a time, a thread, a stack, a state and a weight. The weight is the CPU time (cpu_ns), the
+ * elapsed time (wall_ns) and the number of ticks for which the sample stands. Except for rounding,
+ * cpu_ns <= wall_ns. See docs/recording.md.
  */
 #ifndef SF_RECORDING_PROFILE_H
 #define SF_RECORDING_PROFILE_H
@@ -31,7 +31,7 @@ struct sf_profile_function {
 	uint8_t  kind;     /* enum sf_frame_kind */
 };
 
-/* One function at one place: inlined calls are frames of their own. */
+/* A function at a location: inlined calls are frames of their own. */
 struct sf_profile_frame {
 	uint32_t function;
 	uint32_t line;     /* 0: unknown */
@@ -178,10 +178,10 @@ bool sf_profile_load_named(const char *path, const struct sf_profile_namer *name
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
 /*
- * Keeps only the threads that match filter->threads (drops samples and losses of others, and
- * losses of no known thread), and only the samples with filter->label. What a lost tick would
- * have carried and how much CPU time the kernel counted for a label nobody knows: with a label,
- * there are no losses and no counted times.
+ * Keeps only the threads that match filter->threads, and only the samples with filter->label. Samples and
+ * losses of other threads are dropped, and losses of no known thread. The label of a lost tick is
+ * unknown, and so is the CPU time that the kernel counted for a label. With a label there are
+ * therefore no losses and no counted times.
  */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
@@ -195,7 +195,7 @@ bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
 /* Why a recording has no end, as a sentence for people; NULL: it has one. */
 const char *sf_profile_cut(const struct sf_profile *profile);
 
-/* What one sample weighs by a clock, in nanoseconds. */
+/* The weight of a sample by a clock, in nanoseconds. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);
 
 /* Shorthands; never NULL. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a recording: one SQLite file, documented in docs/recording.md.
+ * Writes a recording: one SQLite file, documented in docs/recording.md.
  *
- * A writer interns what repeats (modules, addresses, stacks), collects in memory, and writes once
-X *
- * A write that fails (disk full) loses nothing by itself: what it held is kept in memory, and the
- * next one tries again. What is in the file stays whole. Texts may be any bytes: control
+ * A writer interns repeated items (modules, addresses, stacks), collects data in memory, and writes it
+ * once a second. A kill -9 therefore loses at most the last second. Names are added at the end (before
+ * sf_recording_finish), or later when an unfinished recording is reopened.
+ *
+ * A write that fails (disk full) loses nothing by itself: its data is kept in memory, and the next write
+ * tries again. The file's existing content stays whole. Texts may be any bytes: control
  * characters and invalid UTF-8 are replaced.
  *
  * One thread at a time. Nothing here is signal-safe. Numbers handed out start at 1.
@@ -38,7 +40,7 @@ struct sf_recording_about {
 bool sf_recording_create(const char *path, const struct sf_recording_about *about,
 			 struct sf_recording **ret, struct sf_error *err);
 
-/* What the session knows of an image when it first meets it. */
+/* The description of an image that the session gives when the image first occurs. */
 struct sf_recording_module {
 	uint32_t number;          /* the image's: unique in the session, from 1 */
 	const char *path;
@@ -63,9 +65,10 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);
 /*
- * A thread's number. The same tid again is the same thread until it has ended, then a new one; but
- * a process's first thread (its tid is the pid) stays the same when it comes again, as it does with
- * an exec. Tell of its process first; one that is not known is added without a name.
+ * Finds or adds a thread, and returns its number. Until the thread has ended, its tid gives the same
+ * number; afterwards the tid is a new thread. The exception is a process's first thread (its tid is the
+ * pid): it keeps its number when it occurs again, for instance after an exec. Add the thread's process
+ * first; an unknown process is added without a name.
  */
 bool sf_recording_thread(struct sf_recording *recording, int32_t pid, int32_t tid,
 			 const char *name, uint64_t time_ns, uint32_t *ret, struct sf_error *err);
@@ -104,8 +107,9 @@ bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *t
 			const char *wait, uint32_t *ret, struct sf_error *err);
 
 /*
- * The same. stacks[i] is the number up to and with the i + 1 outermost frames: the first `n_known` are
- * given (which takes a trace with the same end as theirs), the others are filled in.
+ * The same, for a trace whose outermost frames have numbers already. stacks[i] is the number of the stack
+ * of the i + 1 outermost frames. The caller gives the first `n_known`, from a trace with the same end;
+ * the function fills in the others.
  */
 bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace *trace,
 			   const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
@@ -127,7 +131,7 @@ bool sf_recording_sample(struct sf_recording *recording, const struct sf_recordi
 /* thread 0: of no known thread. Kept as sums by thread and cause. */
 bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
 		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err);
-/* One hold of a thread; kept as a histogram with 8 buckets to an octave. */
+/* Adds the duration of a hold of a thread to a histogram with 8 buckets to an octave. */
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
 
 /*
@@ -136,7 +140,7 @@ void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
  */
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
-/* One function at an address of a module, for sf_recording_names. As sf_location in symbols.h. */
+/* A function at an address of a module, for sf_recording_names. Like sf_location in symbols.h. */
 struct sf_recording_name {
 	const char *function, *linkage, *file;
 	uint32_t line;

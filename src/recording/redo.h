@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The redo record: what makes a write of many pages of a recording one step. The pages that are to
- * change are appended to the file first, with a checksum; only then are they changed in their
- * places, and the record is cut off. A file that ends with a whole record is read as if its pages
- * were in their places already; a record that is not whole means nothing.
+ * The redo record: it makes the change of many pages of a recording a single step. The new pages are
+ * first appended to the file, with a checksum. Then they are written to their places, and the record
+ * is cut off. A file that ends with a whole record is read as if its pages were in their places
+ * already. A record that is not whole is ignored.
  *
  * Layout, all numbers big-endian (as SQLite's): the pages, one behind another; their numbers
  * (32 bits each, ascending, the first is 1); the trailer, at the very end of the file:
@@ -16,8 +16,9 @@
  *       32     8  checksum of page 1 as it is until it is changed in its place
  *       40     8  checksum of the record up to here
  *
- * Checksums are FNV-1a, 64 bits. They tell an unfinished record from a whole one, and protect from
- * nobody. The record of a file by a stranger is believed: all it can name are pages of that file.
+ * Checksums are FNV-1a, 64 bits. They distinguish an unfinished record from a whole one, and do not
+ * protect from an attacker. The record of a file from a stranger is used: it can only name pages of
+ * that file.
  *
  * Private to src/recording. Returns SQLite's result codes.
  */

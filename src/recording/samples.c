@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of the ticks: samples, losses, holds, and the totals over them. */
+/* Writes the results of the ticks to a recording: samples, losses, holds, and the totals over them. */
 #include "recording/writer.h"
 
 #define MIN_BURST 512 /* samples; fewer are written when sf_recording_tick is called with the time */

@@ -154,7 +154,7 @@ static const struct item views[] = {
 	  "SELECT t.id AS thread, p.pid, t.tid, t.name, p.name AS process\n"
 	  "FROM threads t JOIN processes p ON p.id = t.process" },
 
-	/* One row per function of a frame; frames without a name get their address as one. */
+	/* A row per function of a frame. A frame without a name has its address as its name. */
 	{ "frame_names", "CREATE VIEW frame_names AS\n"
 	  "SELECT f.id AS frame, ff.seq, fn.id AS function, fn.name, fn.file, ff.line, ff.inlined,\n"
 	  "       m.path AS module, ff.approximate\n"

@@ -2,10 +2,9 @@
 /*
  * The tables and views of a recording, as docs/recording.md describes them to users.
  *
- * A file is known by SQLite's application_id and its version by user_version. The text of every
- * table is part of the version: a reader that finds another text under this version has a
- * damaged or hostile file before it (a view in the place of a table, generated columns), and
- * refuses it.
+ * SQLite's application_id identifies a recording, and user_version is its version. The text of every
+ * table is part of the version. If the text differs under the same version, the file is damaged or
+ * hostile (a view in the place of a table, generated columns), and the reader refuses it.
  *
  * To change the schema: raise SF_SCHEMA_VERSION, and keep reading what the old one wrote: an item
  * of schema.c says from which version on it holds, and up to which.

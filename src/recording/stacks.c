@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a trace to a number: frames are interned by what they are, stacks as a trie of (caller's
- * stack, frame), so that a stack is one number and shares its outer part with all others. The
- * caller's number is always the smaller one; readers rely on it.
+ * Turns a trace into a number. Frames are interned by their content. Stacks are interned as a trie of
+ * (caller's stack, frame), so that a stack is one number and shares its outer frames with other stacks.
+ * The caller's number is always the smaller one; readers rely on it.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of a recording. One entry of `forms` per table says which columns it has and what may
- * stand in them, and one function turns a checked row into the profile's.
+ * Reads the tables of a recording. An entry of `forms` lists a table's columns and the values that are
+ * allowed in them. A function per table turns a checked row into the profile's form.
  *
- * Every table is read in an order in which its key must grow: a tree of pages that runs in
- * circles ends there. What a row refers to must have come before it.
+ * Every table is read in an order in which its key must grow. This ends the reading of a tree of pages
+ * that contains a circle. A row may refer only to rows that were read before it.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of the target: its processes, threads and modules. */
+/* Writes the target's processes, threads and modules to a recording. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is behind struct sf_recording. Private to src/recording.
+ * The definition of struct sf_recording. Private to src/recording.
  *
- * Everything is collected in memory first, and once a second written in one short burst (save.c).
- * So the file is in motion for milliseconds in each second, and commit.h makes each burst one step
- * for whatever kills the writer. The same idea makes a full disk harmless: a burst that fails is
- * rolled back, and what it held waits for the next one.
+ * All data is first collected in memory, and written once a second in one short burst (save.c). The
+ * file changes for milliseconds in each second only. Each burst is one step (commit.h), also if the
+ * writer is killed. A full disk does no harm: a burst that fails is rolled back, and its data is
+ * written with the next burst.
  */
 #ifndef SF_RECORDING_WRITER_H
 #define SF_RECORDING_WRITER_H
@@ -63,7 +63,7 @@ struct sf_module_row {
 	uint32_t path, note, build_id_hex; /* strings */
 };
 
-/* What makes a frame: the key under which it is interned. No padding. */
+/* The key under which a frame is interned. No padding. */
 struct sf_frame_key {
 	uint64_t address;            /* to look up; of a wait or a cut: the number of its label */
 	uint32_t module;
@@ -108,7 +108,7 @@ struct sf_place {
 	uint64_t address;
 };
 
-/* What is limited: limits.c says how, and what happens beyond. */
+/* The limited quantities. limits.c has the limits, and the effect of exceeding them. */
 enum sf_recording_limit {
 	SF_LIMIT_FRAMES,
 	SF_LIMIT_STACKS,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completing the stack of a thread that sleeps and was not interrupted. Its walk may need a
- * register that only the thread knows. If an earlier, complete walk of the same thread passed
- * through a frame at the place in which this one ended, and every return address from there on
- * still stands in the copied stack where that walk found it, then the callers are the same: they
- * are taken over, and marked (SF_VIA_EARLIER).
+ * The stack history completes the trace of a thread that sleeps and was not interrupted. The walk of
+ * such a thread may need the value of a register, which cannot be read. The callers are taken from an
+ * earlier, complete trace of the same thread if two conditions hold. First, the earlier trace has a
+ * frame at the place at which the new walk ended. Second, every return address from there on is still
+ * in the copied stack where the earlier walk found it. Such callers are marked (SF_VIA_EARLIER).
  */
 #ifndef SF_SESSION_EARLIER_H
 #define SF_SESSION_EARLIER_H

@@ -23,7 +23,7 @@ SF_DEFINE_CLEANUP(struct sf_stream_file *, sf_stream_file_close)
 
 #define IDLE_NS 100000000
 
-/* What the stream's first PROCESS says; zero when it has none. */
+/* The content of the stream's first PROCESS record; zero if there is none. */
 struct about {
 	uint64_t time_ns, unix_ns;
 	uint64_t rate_mhz, blocked_rate_mhz;
@@ -201,7 +201,7 @@ static char *make_folder(struct sf_error *err)
 	return NULL;
 }
 
-/* What is removed if a signal ends the program while there is a temporary recording; NULL: nothing. */
+/* The paths to remove if a signal ends the program while there is a temporary recording; NULL: none. */
 static const char *volatile temporary_folder, *volatile temporary_file;
 
 /* The signals by which people end a command. */

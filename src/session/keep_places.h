@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording keeps of runtimes: the places that a walk passed through, by name; the names of
- * threads.
+ * Writes descriptions from runtimes to a recording: the managed frames of a trace by name, and the names
+ * of threads.
  */
 #ifndef SF_SESSION_KEEP_PLACES_H
 #define SF_SESSION_KEEP_PLACES_H
@@ -12,9 +12,9 @@
 #define SF_KEEP_NAME 256
 
 /*
- * Describes, in the recording, the n_frames innermost frames of the walker's last trace, as far as a runtime
- * of `pid` made them, now, as nobody can later; their `address` becomes the recording's number
- * of the place.
+ * Describes, in the recording, those of the n_frames innermost frames of the walker's last trace that belong
+ * to a runtime of `pid`. This must happen now: the process may remove the code later. The `address` of these
+ * frames becomes the recording's number of the description.
  */
 bool sf_keep_places(struct sf_walker *walker, struct sf_recording *recording, int32_t pid,
 		    uint32_t n_frames, struct sf_error *err);

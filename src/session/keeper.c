@@ -83,7 +83,7 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 				    keeper->flushed_ns, err);
 }
 
-/* What /proc said is kept where the process does not say it better. */
+/* The process's own name and command line replace those from /proc. If both are empty, they do so only offline. */
 static bool on_process_name(void *arg, int32_t pid, int32_t parent, const char *name,
 			    const char *command_line, struct sf_error *err)
 {
@@ -233,7 +233,7 @@ static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *e
 	return sf_recording_note(keeper->recording, pid, text, err);
 }
 
-/* What is to be said of a process's runtimes, once. */
+/* Adds the message about a process's runtimes to the recording, once. */
 static bool tell_news(struct sf_keeper *keeper, int32_t pid, struct sf_error *err)
 {
 	const char *news = sf_walker_news(&keeper->walker, pid);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: the sink that walks each still and keeps the trace in a recording. Finished stacks are kept as they are.
+ * The recorder: the sink that walks each still and writes the resulting sample to a recording. Finished
+ * stacks are written as they are.
  *
- * Ticks of a thread that sleeps on are added up and written once in half a second, as one
+ * Ticks of a thread that continues to sleep are added up. Once in half a second they are written as one
  * sample that stands for all of them.
  */
 #ifndef SF_SESSION_KEEPER_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that is kept in a recording: its number and name there, its last sample, and its ticks
- * that wait. While it sleeps on these are added up, and written as one sample that stands for all
- * of them.
+ * A thread in a recording: its number and name there, its last sample, and its ticks that are not
+ * written yet. While the thread continues to sleep, these ticks are added up, and written as one sample
+ * that stands for all of them.
  *
- * Zero it to begin. What returns a bool fails only where the recording does.
+ * A zeroed struct is a new thread. Functions that return a bool fail only if the recording fails.
  */
 #ifndef SF_SESSION_KEPT_THREAD_H
 #define SF_SESSION_KEPT_THREAD_H
@@ -35,7 +35,7 @@ void sf_kept_thread_deinit(struct sf_kept_thread *thread);
 void sf_kept_thread_sampled(struct sf_kept_thread *thread,
 			    const struct sf_recording_sample *sample);
 
-/* One more tick of it, where its last sample was. */
+/* Adds a tick at which the thread was where its last sample was. */
 void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
 			 const struct sf_weight *weight);
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * What goes through the pipe: this, and so many bytes of "NAME=value" texts, each with its zero.
- * Less than a pipe holds, so that writing never waits for the child.
+ * The message through the pipe: this struct, and `size` bytes of "NAME=value" texts, each with its zero.
+ * The message is smaller than a pipe's buffer, so that the write never waits for the child.
  */
 struct word {
 	uint32_t size;

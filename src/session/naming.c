@@ -88,7 +88,7 @@ bool sf_session_name_all(struct sf_recording *recording, struct sf_images *image
 	return !note || sf_recording_note(recording, 0, note, err);
 }
 
-/* What stands at the path now, if it is what was mapped then; else -1. */
+/* Opens the file at the path if it is still the file that was mapped; else -1. */
 static int open_module(const char *path, const char *build_id)
 {
 	char hex[2 * SF_ELF_MAX_BUILD_ID + 1] = "";

@@ -18,9 +18,9 @@ struct sf_outer {
 void sf_outer_deinit(struct sf_outer *outer);
 
 /*
- * Looks how many of a trace's outermost frames are those of the last one that was kept: that many of
- * `stacks` are right, and there is room for the rest, which are to be put there. The trace, as it was walked or as
- * it came, is kept in its place; not one that did not end at the root. False: no memory.
+ * Counts the outermost frames of a trace that equal those of the last trace. The same number of elements
+ * of `stacks` is valid afterwards; the caller fills in the others, for which there is room. The given trace
+ * then replaces the last one; a trace that did not end at the root counts as empty. False: no memory.
  */
 bool sf_outer_match(struct sf_outer *outer, const struct sf_trace *trace);
 

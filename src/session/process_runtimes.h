@@ -22,14 +22,14 @@ struct sf_process_runtimes {
 void sf_process_runtimes_deinit(struct sf_process_runtimes *runtimes);  /* leaves it as new */
 
 /*
- * Looks for runtimes in the process's map, when that is new, and attaches. What is found is put into
- * the map and into the process. Nothing happens when there is none, or when there is nothing
+ * Looks for runtimes in the process's map, if the map is new, and attaches. The runtimes that are found
+ * are put into the map and into the process. Nothing happens if there is none, or if there is nothing
  * new to try.
  */
 void sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_process *process,
 			      struct sf_images *images);
 
-/* What is read of the process from now on is of now, and no older. */
+/* Makes older data of the process invalid: later reads return the state from now on. */
 void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes);
 
 /* The handles of a thread, for its still, and its name; by the ids that we see. False: there is none. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be shown of the runtimes in a process, found out without touching it: for `stillframe doctor`. */
+/* Finds out, for `stillframe doctor`, what can be shown of the runtimes in a process. The process is not changed. */
 #ifndef SF_SESSION_RUNTIME_CHECK_H
 #define SF_SESSION_RUNTIME_CHECK_H
 

@@ -43,7 +43,7 @@ static bool leave_out(struct sf_seen_places *seen, struct sf_recording *recordin
 		sf_recording_place(recording, &left_out, 1, &seen->left_out, err));
 }
 
-/* What is known of a key; a new one is not known yet (number 0). NULL: no memory. */
+/* Finds or adds the entry of a key. A new entry has the number 0: no description yet. NULL: no memory. */
 static struct sf_seen_place *find(struct sf_seen_places *seen, int32_t pid, uint64_t key)
 {
 	const struct key wanted = { key, pid, 0 };

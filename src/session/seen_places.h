@@ -16,7 +16,7 @@ struct sf_seen_place {
 	bool told;                    /* else it is a promise */
 };
 
-/* Of one session. What is beyond is one place, "[Java code that was left out]". */
+/* The limits of a session. All managed frames beyond them are one place, "[Java code that was left out]". */
 #define SF_SEEN_PLACES 131072
 #define SF_SEEN_PLACE_FUNCTIONS 524288
 

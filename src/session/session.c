@@ -13,7 +13,7 @@
 #include "session/keeper.h"
 #include "session/naming.h"
 
-/* What sf_session_stop ends; set while an engine runs. */
+/* The capture that sf_session_stop ends; set while an engine runs. */
 static struct sf_capture *_Atomic running;
 static const struct sf_engine *_Atomic running_engine;
 static atomic_bool stop_wanted;
@@ -99,7 +99,7 @@ static void measure_self(struct sf_session_result *result)
 	result->own_memory = (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* What was sampled is named and finished even when the recording was cut short. */
+/* Names the samples and finishes the recording, even if it was cut short. */
 static bool finish(struct sf_keeper *keeper, struct sf_recording *recording,
 		   struct sf_session_result *result, struct sf_error *err)
 {

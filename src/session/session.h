@@ -23,7 +23,7 @@ struct sf_session_options {
 	struct sf_launched *launched; /* a command that is to start now; NULL: none */
 };
 
-/* What a recording was like: for the summary. */
+/* The results of a session, for the summary. */
 struct sf_session_result {
 	struct sf_recording_totals totals;
 	uint64_t duration_ns;     /* of the recording itself, without naming */

@@ -104,8 +104,8 @@ static bool may_be_stale(const struct sf_trace *trace)
 }
 
 /*
- * What a runtime has recorded of its thread is of this moment, the stack of the one in which it
- * was taken: the two belong together only if the thread has slept throughout.
+ * Whether a runtime's data about the thread fits the stack. The data is read now, and the stack was copied
+ * earlier: the two fit only if the thread has slept in between.
  */
 static bool slept_on(const struct sf_still *still)
 {

@@ -39,8 +39,8 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still);
 struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid);
 
 /*
- * What the user should read about the runtimes of a process: why its frames are not shown,
- * what is missing. Once: NULL when there is nothing (new) to say.
+ * A message to the user about the runtimes of a process: why frames are not shown, or which data is
+ * missing. Each message is returned once; NULL if there is no new one.
  */
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid);
 
