@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What will be read soon, read beforehand: many pieces of memory in one request to the kernel cost little more than one.
- * To describe a place is to follow a chain of structures, each of which tells where the next one is; done for many places
- * step by step that is a handful of requests, and not a dozen for each.
+ * Prefetch: memory that will be needed soon is read in advance. A request to the kernel for many pieces of memory costs
+ * little more than a request for one. To describe a managed frame, a runtime follows a chain of structures, each of
+ * which contains the address of the next one. If this is done step by step for many frames together, it takes a few
+ * requests for all frames, and not a dozen for each.
  *
- * A hint and no more: what was not said, or could not be read, is read when it is wanted.
+ * A prefetch is only a hint. Memory that was not prefetched, or could not be, is read when it is needed.
  */
 #ifndef SF_RUNTIME_AHEAD_H
 #define SF_RUNTIME_AHEAD_H

@@ -3,8 +3,8 @@
  * The ordinary side of the interface for runtimes: recognising one in a process, attaching to it, naming its
  * frames and its threads. The frozen side, which steps over its frames, is src/frozen/runtime.h.
  *
- * A driver is one kind of runtime. Its functions take a state, which it makes for one process. What holds for a
- * binary (offsets by build id, for instance) may be kept across states. A state is used by one thread at a time.
+ * A driver is one kind of runtime. Its functions take a state, which it makes for one process. Data about a binary
+ * (offsets by build id, for instance) may be kept across states. A state is used by one thread at a time.
  * No thread is held while a driver's function runs. Everything that is read from a process is hostile input.
  */
 #ifndef SF_RUNTIME_RUNTIME_H
@@ -17,7 +17,7 @@
 #include "target/images.h"
 #include "target/process.h"
 
-/* One function at one place; inlined ones come before the one that they are in. */
+/* A function of a managed frame. Inlined functions come before the function that they are in. */
 struct sf_runtime_function {
 	const char *name, *linkage, *file; /* live as long as the state; "" where nothing is known */
 	uint32_t line;                     /* 0: unknown */
@@ -25,7 +25,7 @@ struct sf_runtime_function {
 	bool approximate;                  /* what is inlined at this place is not known exactly */
 };
 
-/* What `stillframe doctor` prints of a process: `advice` says what is missing and what would help. */
+/* Receives the lines that `stillframe doctor` prints of a process. `advice` says what is missing and what would help. */
 struct sf_runtime_findings {
 	void (*add)(const struct sf_runtime_findings *findings, bool good, const char *text,
 		    const char *advice);
@@ -58,12 +58,12 @@ struct sf_runtime_driver {
 	 */
 	void (*refresh)(void *state);
 
-	/* What the user should read about it, once; NULL when there is nothing (new) to say. */
+	/* A message to the user about the runtime. Each message is returned once; NULL if there is no new one. */
 	const char *(*news)(void *state);
 
 	/*
-	 * The place of a frame that is this runtime's, from 1: the same again for the same key. What is there is read when
-	 * the place is new, as it can be gone later. 0: no memory.
+	 * The number of a frame of this runtime, from 1; the same key gets the same number again. A new frame is
+	 * described at once, as its code can be gone later. 0: no memory.
 	 */
 	uint32_t (*place)(void *state, const struct sf_frame *frame);
 	/* The functions at a place, innermost first, valid until the next call; 0: no memory. */
@@ -79,7 +79,7 @@ struct sf_runtime_driver {
 	uint64_t (*thread)(void *state, int32_t tid);
 	bool (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
 
-	/* What can be shown of it in this process, after an attempt to attach. May be NULL. */
+	/* Reports what can be shown of the runtime in this process, after an attempt to attach. May be NULL. */
 	void (*examine)(void *state, struct sf_images *images,
 			const struct sf_runtime_findings *findings);
 

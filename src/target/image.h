@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image: one ELF file's content, shared by all processes that map it. It is always a file
- * descriptor: of the mapped file itself, even if it was deleted or replaced meanwhile or lives in
- * another mount namespace; else of a memfd that holds what the process has of it in memory
- * (the vDSO; a deleted file that this user may not open).
+ * An image: the content of an ELF file, shared by all processes that map it. An image is always accessed
+ * by a file descriptor. Usually this is the mapped file itself, even if the file was deleted or replaced
+ * or is in another mount namespace. Otherwise it is a memfd with a copy of the file from the process's
+ * memory (the vDSO; a deleted file that this user may not open).
  */
 #ifndef SF_TARGET_IMAGE_H
 #define SF_TARGET_IMAGE_H

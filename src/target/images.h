@@ -54,11 +54,11 @@ struct sf_image_seen {
 };
 
 /*
- * The image that was seen, opened (not yet loaded) if it is new: the file below /proc/PID/root
- * when `pid` is not 0, else what stands at its path, if it is the same by build id (without one:
- * by device and inode); "[vdso]" is our own if the build ids agree. Else an image without a file,
- * whose note says why. NULL when memory ran out. The same as sf_images_find gives where both meet
- * the same file.
+ * Finds the image that was seen, or adds it. A new image is opened, but not yet loaded. Its file is the
+ * one below /proc/PID/root if `pid` is not 0, else the one at its path. The build id must be the same
+ * (without a build id: device and inode). "[vdso]" is our own if the build ids agree. If no file fits,
+ * the image has none, and its note says why. For the same file sf_images_find returns the same image.
+ * NULL: no memory.
  */
 struct sf_image *sf_images_add(struct sf_images *images, int32_t pid,
 			       const struct sf_image_seen *seen);

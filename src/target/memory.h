@@ -22,9 +22,9 @@ struct sf_memory *sf_memory_create(void); /* NULL: no memory */
 void sf_memory_destroy(struct sf_memory *memory); /* takes NULL */
 
 /*
- * What is read from now on is of this process, through its thread `tid` (the process's own id is of
- * no use once its first thread has ended), or through the process when that thread is no more, and
- * no older than since_ns.
+ * Later reads return memory of this process that is no older than since_ns. They go through its thread
+ * `tid`, as the process's own id cannot be used once its first thread has ended. If the thread has ended,
+ * they go through the process.
  */
 void sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns);
 

@@ -37,9 +37,10 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * The same, for a pc that no region holds, but at most as often as keeps its cost below a twentieth
- * of the time; a third in a process's first second, when the loader maps its libraries; and half
- * where images are loaded, as each is loaded once. True when the map was renewed.
+ * The same, for a pc that is in no region. The number of calls is limited so that they take less than a
+ * twentieth of the time. In a process's first second, when the loader maps its libraries, the limit is a
+ * third. While images are loaded, the limit is half, as each image is loaded once. True when the map was
+ * renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

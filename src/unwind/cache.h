@@ -4,11 +4,11 @@
  * ~/.cache). The number in the folder's name is the format's, SF_TABLE_VERSION, so versions of
  * stillframe do not fight over a file.
  *
- * The digest (unwind/inputs.h) is the whole protection against files that claim to be others. What a hostile file is
- * made into is kept, too, but only for files with the same unwind sections.
+ * The digest (unwind/inputs.h) is the only protection against files with another file's identity. The table of a
+ * hostile file is kept too, but it is used only for files with the same unwind sections.
  *
- * A file there is used only if it belongs to this user, nobody else can write to it, and its
- * checksum is right; whatever else it is, it is not an error but a miss.
+ * A file in the cache is used only if it belongs to this user, no other user can write to it, and its
+ * checksum is right. Any other file is a miss and not an error.
  */
 #ifndef SF_UNWIND_CACHE_H
 #define SF_UNWIND_CACHE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One small function per instruction, and a table of them. The rules are kept in the shape in
- * which a table stores them; rules for registers that no walk needs are decoded and
- * dropped. Whatever is wrong ends the program: half a function's rules would be a guess.
+ * Executes programs of call frame instructions, with a small function per instruction and a table of
+ * these functions. Rules have the form in which an unwind table stores them. Rules for registers that no
+ * walk needs are decoded and dropped. Every error ends the program, because a part of a function's rules
+ * would be a guess.
  */
 #include "unwind/cfa.h"
 
@@ -61,9 +62,9 @@ static bool unsigned_factored(const struct machine *m, uint64_t number, int32_t 
 }
 
 /*
- * What "same" means for the return address: it is still in the column's register. A walk only
- * knows the usual one (x30 on aarch64); a routine in glibc's ld.so there
- * keeps it in x15 and says so with a return column of 15.
+ * The meaning of "same" for the return address: it is still in the column's register. A walk assumes the
+ * usual register (x30 on aarch64). But a routine of glibc's ld.so on aarch64 keeps the address in x15, and
+ * its return column is 15.
  */
 static struct sf_rule same_return(const struct machine *m)
 {
@@ -410,7 +411,7 @@ static bool step(struct machine *m)
 	return instructions[operand] && instructions[operand](m);
 }
 
-/* What follows the function's end says nothing about it. */
+/* Runs the instructions up to the function's end. Rules for addresses behind the end do not concern the function. */
 static enum sf_cfa_result run(struct machine *m)
 {
 	while (m->at < m->end && sf_bytes_left(&m->code)) {

@@ -10,7 +10,7 @@
 #include "frozen/arch.h"
 #include "unwind/rows.h"
 
-/* What instructions change, and DW_CFA_remember_state keeps. */
+/* The state that instructions change, and that DW_CFA_remember_state saves. */
 struct sf_cfa_state {
 	struct sf_rules rules;
 	struct sf_rule plain;     /* the last CFA that was a register and an offset */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the table of a file is made from, read once: the sections with unwind information, of the file and of its
- * separate debug file, the procedure linkage tables, and the range of its code.
+ * The inputs from which the unwind table of a file is made, read once: the sections with unwind information, of the
+ * file and of its separate debug file, the procedure linkage tables, and the range of its code.
  *
- * A table is made from nothing else (unwind.c gets no other source), and from these very bytes: they stay in memory
- * until the inputs are closed, whatever happens to the file. So their digest says which table it is, and no file can
- * have a table kept for another one.
+ * A table has no other source (unwind.c gets none). The bytes stay in memory until the inputs are closed, whatever
+ * happens to the file, and the table is made from these same bytes. Their digest therefore identifies the table, and no
+ * file can have a table kept for another one.
  */
 #ifndef SF_UNWIND_INPUTS_H
 #define SF_UNWIND_INPUTS_H
@@ -26,8 +26,8 @@ struct sf_inputs {
 	size_t n_plt;
 };
 
-/* Of the file behind `fd`, which stays the caller's, and must stay open until sf_inputs_close. What is read counts as
- * `work`. Any thread. */
+/* Reads the inputs of the file `fd`. The caller owns `fd`, and keeps it open until sf_inputs_close. The bytes that are
+ * read count as `work`. Any thread. */
 bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err);
 void sf_inputs_close(struct sf_inputs *inputs);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PLT entry is a jump: the stack is as the caller's call left it. A lazy one, on its second way
- * through, pushes its relocation's number and jumps to the section's first entry, which
- * pushes the module's own handle and jumps into the dynamic linker (x86-64 psABI, section
- * 5.2; with endbr64 in front: section 13.2). GNU ld describes .plt with an expression that
- * looks at the low bits of rip; linkers that describe nothing get rows per entry, by its bytes (plt_steps of frozen/arch.h).
+ * Makes unwind rows for procedure linkage tables. A PLT entry is a jump: the stack is as the caller's
+ * call left it. A lazy entry that is not resolved yet pushes its relocation's number and jumps to the
+ * section's first entry. The first entry pushes the module's own handle and jumps into the dynamic linker
+ * (x86-64 psABI, section 5.2; with endbr64 in front: section 13.2). GNU ld describes .plt with an
+ * expression that uses the low bits of rip. For linkers that describe nothing, each entry gets rows that
+ * are derived from its bytes (plt_steps of frozen/arch.h).
  */
 #include "unwind/plt.h"
 

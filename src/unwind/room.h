@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory for a table that is read from its file in the cache. The cache's file itself is not mapped: the user's other
- * programs can shorten it at any time, a page that a mapped file does not have any more is a SIGBUS, and in the agent
- * that ends the watched program. On a network file system even a removal by another machine does it.
+ * Memory for a table that is read from its file in the cache. The file itself is not mapped, because the user's other
+ * programs can shorten it at any time. Access to a page that a mapped file does not have any more raises SIGBUS, which
+ * in the agent would end the watched program. On a network file system a removal by another machine is enough.
  */
 #ifndef SF_UNWIND_ROOM_H
 #define SF_UNWIND_ROOM_H

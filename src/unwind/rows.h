@@ -53,8 +53,8 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *head
 		  size_t *size_ret, struct sf_error *err);
 
 /*
- * What a block's header.checksum should be: crc32 of the whole block, with 0 in that
- * place. `size` is the block's, at least the header's.
+ * Computes the right value of a block's header.checksum: crc32 of the whole block, with 0 in the place of
+ * the checksum. `size` is the block's, at least the header's.
  */
 uint32_t sf_rows_checksum(const void *block, size_t size);
 

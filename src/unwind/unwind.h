@@ -2,16 +2,20 @@
 /*
  * From a module's unwind information to an immutable table of rows (frozen/table.h).
  *
- * Sources, in order: .eh_frame (found by section, or through PT_GNU_EH_FRAME where section
- * headers are missing, with or without .eh_frame_hdr's search table), .debug_frame (compressed
- * or not, here or in the separate debug file that the build id or the debug link names),
- * .debug_frame in .gnu_debugdata. Where sources overlap the first wins. PLT sections that no
- * row covers get rows by rule of thumb, marked SF_RULES_GUESS. Everything in a file is hostile:
- * lengths are checked, loops are bounded, and a bad entry costs that entry, not the table.
+ * Sources, in order:
+ *   1. .eh_frame, found by section, or through PT_GNU_EH_FRAME where section headers are missing, with or
+ *      without .eh_frame_hdr's search table
+ *   2. .debug_frame, compressed or not, in the file or in the separate debug file that the build id or
+ *      the debug link names
+ *   3. .debug_frame in .gnu_debugdata
  *
- * Tables are kept on disk (cache.h) by a digest of what they are made from (inputs.h). A build id would not do: it is
- * what a file says of itself, and a file with another one's build id would have its table used for that one, in every
- * process. Owner and mode of a file do not help: root's files in a container are the container's.
+ * Where sources overlap, the first wins. PLT sections that no row covers get rows by rule of thumb, marked
+ * SF_RULES_GUESS. Everything in a file is hostile: lengths are checked, loops are bounded, and a bad entry
+ * costs that entry, not the table.
+ *
+ * Tables are kept on disk (cache.h) by a digest of their inputs (inputs.h). A build id is not sufficient, because the
+ * file itself contains it. The table of a file with the build id of another file would be used for that other file, in
+ * every process. Owner and mode of a file do not help: root's files in a container are the container's.
  */
 #ifndef SF_UNWIND_UNWIND_H
 #define SF_UNWIND_UNWIND_H
@@ -33,8 +37,8 @@ bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err)
 
 /*
  * The table for a file, from the cache if it is there, else built and, if `keep`, put there (a cache
- * that cannot be written is no error). Either way the file's unwind sections are read. The block, which is in memory
- * of its own, and its size go to sf_unwind_close. What it takes counts as `work`. Any thread.
+ * that cannot be written is no error). In both cases the file's unwind sections are read. The block is in memory of
+ * its own; the caller passes it and its size to sf_unwind_close. The bytes that are read count as `work`. Any thread.
  */
 bool sf_unwind_open(int fd, bool keep, struct sf_work *work, struct sf_table *ret,
 		    void **block_ret, size_t *size_ret, struct sf_error *err);

@@ -17,8 +17,8 @@
 #define FIELDS_END SF_HS_N_FIELDS
 
 /*
- * What must be there, one of each line; and what is lost where it is not. `lost` NULL: nothing
- * can be walked. To add one: add a line.
+ * The fields that are needed: one of each line must exist. If none exists, the details named by `lost`
+ * are not available; `lost` NULL: no frame can be walked. To add a need: add a line.
  */
 static const struct need {
 	uint16_t any_of[3];      /* FIELDS_END: no more */
@@ -98,7 +98,7 @@ static bool is_met(const struct sf_hotspot *hotspot, const struct need *need)
 	return false;
 }
 
-/* What is lost, as one sentence; the same is said once. */
+/* Collects the details that are not available in one sentence. Successive equal details are named once. */
 struct losses {
 	char *note;
 	size_t n;
@@ -159,7 +159,7 @@ static bool check_needs(const struct sf_hotspot *hotspot, char note[SF_HOTSPOT_N
 /* Bytes of the largest CodeBlob with the largest block are what readers have room for (limits.h). */
 _Static_assert(SF_HOTSPOT_MAX_BLOB + SF_HOTSPOT_MAX_BLOCK <= SF_HOTSPOT_MAX_HEADER, "they have");
 
-/* What is before a CodeBlob, and its fields that are read with it, in one piece. */
+/* The size of the block before a CodeBlob and of the CodeBlob's fields, which are read together in one piece. */
 static uint32_t header_size(const struct sf_hotspot *hotspot)
 {
 	uint64_t size = 0;
@@ -288,10 +288,11 @@ static size_t count_threads(const struct attaching *attaching)
 }
 
 /*
- * Until the interpreter is made its entries are not all there, and the end of what is set aside for it is the end of what
- * others get later. What it did not need is given back when it is made (HotSpot: TemplateInterpreter::initialize_code); where
- * that cannot be seen, it is made when there is a second thread. The first one is listed after it in JDK 17, and
- * before it in JDK 25 (Threads::create_vm: Threads::add, then init_globals2).
+ * Finds the interpreter's code and its entries. False until the JVM has made the interpreter: before, not all entries
+ * exist, and the memory reserved for the interpreter includes memory that other code gets later. The JVM frees the unused
+ * rest when it has made the interpreter (HotSpot: TemplateInterpreter::initialize_code). Where this cannot be seen,
+ * a second thread shows that the interpreter is made. The first thread is no proof: it is listed after the
+ * interpreter was made in JDK 17, and before in JDK 25 (Threads::create_vm: Threads::add, then init_globals2).
  */
 static bool find_interpreter(const struct attaching *attaching)
 {

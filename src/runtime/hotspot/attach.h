@@ -17,7 +17,7 @@ bool sf_hotspot_attach(const struct sf_reader *memory, const struct sf_hotspot_e
 		       struct sf_hotspot *ret, char note_ret[SF_HOTSPOT_NOTE],
 		       struct sf_error *err);
 
-/* What its code heaps have by now may be loaded from here on: sf_jvm_lend_code (jvm.h). Any thread, one at a time. */
+/* From now on, the present code heaps may be read by plain loads: sf_jvm_lend_code (jvm.h). Any thread, one at a time. */
 void sf_hotspot_lend_code(struct sf_hotspot *hotspot, const struct sf_reader *memory);
 
 #endif

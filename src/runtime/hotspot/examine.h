@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be shown of Java in a process: the lines of `stillframe doctor`. */
+/* Makes the lines of `stillframe doctor` that say what can be shown of Java in a process. */
 #ifndef SF_RUNTIME_HOTSPOT_EXAMINE_H
 #define SF_RUNTIME_HOTSPOT_EXAMINE_H
 

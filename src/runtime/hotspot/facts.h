@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a Java virtual machine says about itself, for `stillframe doctor`; only its memory is read.
+ * Reads facts about a Java virtual machine from its memory, for `stillframe doctor`. Nothing but memory is read.
  */
 #ifndef SF_RUNTIME_HOTSPOT_FACTS_H
 #define SF_RUNTIME_HOTSPOT_FACTS_H

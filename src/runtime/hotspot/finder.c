@@ -94,7 +94,7 @@ static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *proce
 		finder->refused = err.code != SF_E_GONE;
 		return false;
 	}
-	/* In another pid namespace it knows its threads by other ids. */
+	/* A JVM in another pid namespace has other ids for its threads. */
 	if (sf_task_inner_id(process->pid, process->pid) == process->pid)
 		sf_jvm_try_threads(finder->jvm, is_thread, process);
 	finder->note[0] = 0;

@@ -38,7 +38,7 @@ bool sf_jvm_finder_look(struct sf_jvm_finder *finder, const struct sf_process *p
 bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory);
 
-/* What the user should read about it, once; NULL when there is nothing (new) to say. */
+/* A message to the user about the JVM. Each message is returned once; NULL if there is no new one. */
 const char *sf_jvm_finder_news(struct sf_jvm_finder *finder);
 
 #endif

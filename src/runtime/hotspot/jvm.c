@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is described once is kept under what makes it what it is: an interpreted method under its
- * Method, its ConstMethod and the bytecode; compiled code under the blob, its compile id and the
- * address.
+ * Descriptions of managed frames, each made once and kept. The key of an interpreted frame is its Method,
+ * its ConstMethod and the bytecode. The key of compiled code is the blob, its compile id and the address.
  */
 #include "runtime/hotspot/jvm.h"
 

@@ -36,24 +36,24 @@ const struct sf_reader *sf_jvm_memory(const struct sf_jvm *jvm);
  */
 void sf_jvm_try_threads(struct sf_jvm *jvm, bool (*is_thread)(void *arg, int32_t tid), void *arg);
 
-/* What is missing and what is lost by it, "" when nothing is. */
+/* A text that names the missing data and the details that are not available without it; "" if nothing is missing. */
 const char *sf_jvm_note(const struct sf_jvm *jvm);
 
 /*
- * It is the own process's: what its code heaps have by now may be loaded from here on (frozen/hotspot/hotspot.h). They grow, so it is to
- * be said again and again.
+ * For a JVM in the calling process: from now on, its present code heaps may be read by plain loads
+ * (frozen/hotspot/hotspot.h). The code heaps grow, so this function is to be called regularly.
  */
 void sf_jvm_lend_code(struct sf_jvm *jvm);
 
 /*
- * The place of a managed frame (sf_kind_is_managed), from 1: the same again for the same code.
- * What is there is read when it comes for the first time. 0: no memory.
+ * The number of a managed frame (sf_kind_is_managed), from 1; the same code gets the same number again. The
+ * frame is described when it occurs for the first time. 0: no memory.
  */
 uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame);
 
 /*
- * These places will be asked for next: reads ahead what is to be read of those that are new. What `ahead` has fetched is to be
- * in reach of the memory that the jvm reads.
+ * Prefetches the memory that is needed to describe these frames, as far as they are new. The memory that the jvm reads
+ * must find the data that `ahead` has fetched.
  */
 void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
 		   const struct sf_frame *const *frames, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tables of a libjvm can say: how far into its struct a field lies, how large a struct is, what a
- * constant is. Tables are hostile input, and this is the one place where they are held against each
- * other: what reads by them (frozen/hotspot/blob.c above all) relies on it.
+ * The limits for the values in a libjvm's tables: a field's offset in its struct, the size of a struct, a
+ * constant. Tables are hostile input. Only this file checks their values against each other. Code that uses
+ * the values (frozen/hotspot/blob.c above all) relies on these checks.
  */
 #ifndef SF_RUNTIME_HOTSPOT_LIMITS_H
 #define SF_RUNTIME_HOTSPOT_LIMITS_H
@@ -16,7 +16,7 @@
  *   - a field is static (`at` is an address) if and only if it is expected to be; else `at` is an offset
  *   - a field of a CodeBlob and 8 bytes from there on lie in SF_HOTSPOT_MAX_HEADER, with the largest block before it
  *   - a field of a struct with a known size lies in it
- *   - what is expected to hold a pointer is 8 bytes wide
+ *   - a field that is expected to hold a pointer is 8 bytes wide
  */
 void sf_hotspot_limit(struct sf_hotspot *hotspot);
 

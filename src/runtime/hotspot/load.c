@@ -164,7 +164,7 @@ bool sf_hotspot_loadable(int32_t pid, struct sf_error *err)
 	return ok;
 }
 
-/* One that is there already is asked again and not loaded twice. */
+/* Finds an agent that was loaded earlier. Such an agent is used again, and not loaded twice. */
 static bool find_earlier(const struct sf_load_target *target, char *ret, size_t size,
 			 struct sf_error *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading a native agent into a Java virtual machine that runs, by its own attach mechanism (JDK:
+ * Loads a native agent into a running Java virtual machine by the JVM's own attach mechanism (JDK:
  * sun.tools.attach.VirtualMachineImpl, HotSpot: services/attachListener.cpp,
- * os/posix/attachListener_posix.cpp): a socket in the /tmp that the machine sees, which its signal
- * thread opens when SIGQUIT comes and a trigger file is in place. SIGQUIT is sent in no other case:
- * it would print a thread dump on the program's output, or end it; and by a pidfd, so that it never
- * comes to a later process with the same id.
+ * os/posix/attachListener_posix.cpp). The mechanism uses a socket in the JVM's /tmp. The JVM's signal
+ * thread opens the socket when SIGQUIT arrives and a trigger file exists. SIGQUIT is sent in no other
+ * case, because it would print a thread dump on the program's output, or end the program. SIGQUIT is
+ * sent by a pidfd, so that it never reaches a later process with the same id.
  *
  *   load_target.c    what must be known of the machine before anything is done to it
  *   load_socket.c    the trigger, the socket, one request and its reply

@@ -81,7 +81,7 @@ static bool is_line(const char *text, size_t size, const char *line)
 	       (size == n || text[n] == '\n' || text[n] == '\r');
 }
 
-/* One line, of what can be printed. */
+/* Copies the first line, with printable characters only. */
 static void clean(const char *text, size_t size, char ret[WORDS_SIZE])
 {
 	size_t used = 0;

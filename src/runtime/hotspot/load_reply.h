@@ -29,8 +29,8 @@ bool sf_load_fits_v1(const char *const arguments[SF_LOAD_ARGUMENTS]);
 bool sf_load_knows_v2(const char *reply, size_t size);
 
 /*
- * Whether the reply to "load" says that the agent was loaded and took its options; if not, err says
- * what it says, on one line, cut to size, with nothing in it that a terminal would obey.
+ * Whether the reply to "load" says that the agent was loaded and accepted its options. If not, err
+ * contains the reply as one line, cut to size, without characters that a terminal would interpret.
  */
 bool sf_load_judge(const char *reply, size_t size, int pid, struct sf_error *err);
 

@@ -162,7 +162,7 @@ static int flag_in_memory(int32_t pid, const char *name)
 	return value;
 }
 
-/* What the words say, the last one counts. `size` bytes, with zeros and blanks between them. */
+/* The value of a flag in a list of words, of which the last counts. `size` bytes, with zeros and blanks between words. */
 static int flag_in_words(const char *text, size_t size, const char *name, int before)
 {
 	char on[64], off[64];
@@ -260,7 +260,7 @@ bool sf_load_target_catches(const struct sf_load_target *target, struct sf_error
 		       "runs another program by now", target->pid);
 }
 
-/* It would do nothing of what it is asked for, and all of it when it goes on. */
+/* False for a stopped process: it would not execute requests now, but all of them when it continues. */
 static bool check_running(int32_t pid, const char *status, struct sf_error *err)
 {
 	const char *state = strstr(status, "\nState:\t");

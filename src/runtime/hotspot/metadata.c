@@ -139,8 +139,8 @@ struct line_table {
 };
 
 /*
- * One entry: false at the end. Short: five bits of bci and three of line; else two signed
- * numbers.
+ * Reads the next entry; false at the end. A short entry has five bits of bci and three of line. Other
+ * entries have two signed numbers.
  */
 static bool next_line(struct line_table *table)
 {
@@ -305,7 +305,7 @@ static void want_class_names(const struct expecting *in, const struct sf_java_ex
 		want_head(in, symbol);
 }
 
-/* What its class is called is there, and up to JDK 14 the slot that the class names. */
+/* Prefetches the names of the class and of its source file. Up to JDK 14 the class has the slot of the source file's name. */
 static void want_class_texts(const struct expecting *in, const struct sf_java_expected *of)
 {
 	uint64_t pool, holder, symbol;

@@ -15,7 +15,7 @@ struct sf_java_method {
 	uint64_t constant;     /* its ConstMethod: changes when the Method is another one */
 };
 
-/* False when it is no Method, or has gone. What is missing in it is "". */
+/* False when it is no Method, or has gone. Missing texts are "". */
 bool sf_java_method_read(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 uint64_t method, struct sf_java_method *ret);
 

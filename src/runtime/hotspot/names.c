@@ -64,7 +64,7 @@ static const char *primitive(char letter)
 	return NULL;
 }
 
-/* One type; returns what is behind it, or NULL. */
+/* Writes one type; returns the text behind the type, or NULL. */
 static const char *put_type(struct text *text, const char *type)
 {
 	const size_t dimensions = strspn(type, "[");

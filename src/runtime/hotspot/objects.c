@@ -52,7 +52,7 @@ void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *
 		ret->class_shift = shift & 31;
 }
 
-/* What a read of objects needs. */
+/* The data that is needed to read objects. */
 struct heap {
 	const struct sf_hotspot *hotspot;
 	const struct sf_reader *memory;

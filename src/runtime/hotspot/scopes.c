@@ -89,7 +89,7 @@ static bool pc_at(const struct arrays *arrays, uint64_t i, int64_t *ret)
 	return true;
 }
 
-/* What is known of where a record is: none before `low` is, and none from `high` on is before it. */
+/* The range for the search of a record: the record is not before `low`, and not behind `high`. */
 struct between {
 	uint64_t low, high;
 	uint64_t step;       /* how far from the last look the next one is, as long as one side is not known */

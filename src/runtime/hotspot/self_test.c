@@ -30,7 +30,7 @@ static bool is_in_code(const struct sf_hotspot *hotspot, const struct sf_reader 
 	return sf_hotspot_blob(hotspot, memory, pc, &blob);
 }
 
-/* What is seen of the methods of java.lang.Thread. */
+/* The results of reading the methods of java.lang.Thread. */
 struct seen {
 	unsigned methods, named, with_lines, lined;
 	bool runs;           /* "run" is one of them */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trying out what was attached to, on things that are known: tables may be those of a build that
- * was changed, or of a version that means something else by the same name. What fails is given up,
- * which shows less but nothing wrong.
+ * Tests the tables of a JVM on known objects after an attach. The JVM may be a changed build, or a version
+ * in which the same name means something else. Data that fails the test is not used, so that fewer details
+ * are shown, but no wrong ones.
  */
 #ifndef SF_RUNTIME_HOTSPOT_SELF_TEST_H
 #define SF_RUNTIME_HOTSPOT_SELF_TEST_H
@@ -14,9 +14,9 @@
 
 /*
  * Code: the call stub and the interpreter are in pieces of code. Methods: those of java.lang.Thread
- * are called so, with lines that can be. What fails among them is taken out of `hotspot` and added
- * to `note`. A virtual machine that has no java.lang.Thread yet is not tried. False when no frame
- * can be walked.
+ * have the right names and plausible lines. Data that fails is removed from `hotspot` and added to
+ * `note`. A virtual machine without java.lang.Thread (it is not loaded yet) is not tested. False when
+ * no frame can be walked.
  */
 bool sf_hotspot_self_test(struct sf_hotspot *hotspot, const struct sf_reader *memory, char *note,
 			  size_t size, struct sf_error *err);

@@ -77,8 +77,8 @@ static bool is_listed(const char *list, const char *name)
 }
 
 /*
- * What the tables call integers. What is in neither list, pointers above all, is as wide as was
- * expected.
+ * The names of integer types in the tables, and their widths (negative: signed). Other types, pointers
+ * above all, have the expected width.
  */
 static const struct {
 	const char *names;
