@@ -12,7 +12,7 @@
  */
 #define MAX_NS (UINT64_C(1) << 61)
 
-/* What is wrong with a record that is large enough for its struct; NULL: nothing. */
+/* Checks a record that is large enough for its struct, and returns the error in it; NULL: none. */
 typedef const char *check_fn(const struct sf_record_header *record);
 
 /* Whether `needed` bytes follow the struct of `fixed` bytes that the record begins with. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stillframe and an agent say to each other over a channel (os/channel.h). Either may have
- * called the other: a launched program's agent connects to stillframe, stillframe connects to
- * an agent that listens. From then on:
+ * The messages between stillframe and an agent over a channel (os/channel.h). The agent of a launched
+ * program connects to stillframe. stillframe connects to an agent that listens. These messages follow:
  *
  *   stillframe -> agent   START options     the text of STILLFRAME=, see agent/options.h
  *   agent -> stillframe   READY + outbox    a memfd: frozen/outbox.h; sampling has begun
@@ -10,7 +9,7 @@
  *   stillframe -> agent   STOP
  *   agent -> stillframe   DONE text         all records are in the outbox, END last; why, if nobody asked, or ""
  *
- * The end of the channel is a STOP, too. All from the other end is hostile: sizes are checked here.
+ * The end of the channel is a STOP, too. Messages from the other end are hostile: sizes are checked here.
  */
 #ifndef SF_STREAM_CONTROL_H
 #define SF_STREAM_CONTROL_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Used inside any program (by the agent's keeper) as well as by stillframe: only libc, plain
- * descriptors, and one buffer, which grows to the largest record that is read.
+ * Reads and writes stream files, inside any program (in the agent's service thread) and in stillframe. It
+ * uses only libc, plain descriptors, and one buffer, which grows to the largest record that is read.
  *
- * A file is created under its own name, not renamed at the end: what a program wrote before it
- * crashed is what one wants to read.
+ * A file is created under its own name, not renamed at the end: the records that a program wrote before
+ * it crashed are the most useful ones.
  */
 #include "stream/file.h"
 
@@ -164,8 +164,8 @@ static bool reopen(struct sf_stream_file *file, struct sf_error *err)
 }
 
 /*
- * What could not be written is dropped, and the file is cut back to its last whole record: what
- * comes later stands behind that.
+ * Records that could not be written are dropped, and the file is cut back to its last whole record.
+ * Later records follow that one.
  */
 bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err)
 {

@@ -13,8 +13,8 @@
 struct sf_stream_file;
 
 /*
- * Opens a regular file for reading. What stands there is looked at before it is opened; the path is the
- * user's own, so all its links are followed. The descriptor is the caller's.
+ * Opens a regular file for reading. The type of the file is checked before it is opened. The path is the
+ * user's own, so all its links are followed. The caller owns the descriptor.
  */
 bool sf_stream_find(const char *path, int *ret, struct sf_error *err);
 
@@ -22,9 +22,9 @@ bool sf_stream_find(const char *path, int *ret, struct sf_error *err);
 bool sf_stream_is(int fd);
 
 /*
- * Makes a file of mode 0600 under this name. What stands there is replaced only if it is a stream or
- * empty, and ours by the rules of base/output_file.h; its readers keep what they have.
- * sf_stream_file_close in any case but failure.
+ * Makes a file of mode 0600 under this name. An existing file is replaced only if it is a stream or empty,
+ * and ours by the rules of base/output_file.h; its readers keep the old file. After success the caller
+ * must call sf_stream_file_close.
  */
 bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
@@ -67,9 +67,8 @@ bool sf_stream_file_is_cut(const struct sf_stream_file *file);
 void sf_stream_file_close(struct sf_stream_file *file); /* takes NULL; flushes, errors are lost */
 
 /*
- * In a forked child: only the descriptor is closed. What waits in the buffer is the parent's to
- * write, and the memory is left alone, as another thread may have been changing it when the process
- * was copied.
+ * In a forked child: only the descriptor is closed. The parent writes the records that are in the buffer.
+ * The memory is not freed, as another thread may have been changing it when the process was copied.
  */
 void sf_stream_file_abandon(struct sf_stream_file *file);
 

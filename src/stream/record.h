@@ -5,13 +5,13 @@
  *
  * Little-endian, 8-byte aligned, each begins with a sf_record_header whose size is a multiple of 8.
  * Text is not zero-terminated: its length is given, zeros fill up to the record's size. Numbers
- * (serials, images, labels) are the sender's, from 1, and never used again. What refers to a number
- * comes after what introduces it, except where many threads write: a reader keeps no such promise
- * for granted.
+ * (serials, images, labels) are the sender's, from 1, and never used again. A record that refers to a
+ * number follows the record that introduces the number, except where many threads write. A reader must
+ * not rely on this order.
  *
  * To add a record: a line in SF_STREAM_TYPES (frozen/record.h), a struct, its check in check.c, its
- * line in docs/stream.md. A reader passes over types that it does not know. What changes the
- * meaning of an old one needs a new SF_STREAM_VERSION.
+ * line in docs/stream.md. A reader skips unknown types. A change of an old record's meaning needs a new
+ * SF_STREAM_VERSION.
  */
 #ifndef SF_STREAM_RECORD_H
 #define SF_STREAM_RECORD_H
@@ -90,7 +90,7 @@ struct sf_stream_end {
 	uint64_t agent_cpu_ns;     /* of the agent's own threads; also in the process's CPU time */
 };
 
-/* One function at a place; inlined ones come before the one that they are in. */
+/* A function of a managed frame. Inlined functions come before the function that they are in. */
 struct sf_stream_function {
 	uint32_t line;             /* 0: unknown */
 	uint16_t name_size, linkage_size, file_size;

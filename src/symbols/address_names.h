@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an address is called where there is no DWARF: by a symbol, as a stub, or by nothing but
- * where its function starts. For src/symbols only.
+ * Names of addresses without DWARF. The name comes from a symbol, or from a stub's target, or is made of
+ * the function's start address. For src/symbols only.
  */
 #ifndef SF_SYMBOLS_ADDRESS_NAMES_H
 #define SF_SYMBOLS_ADDRESS_NAMES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that debug data shares with others (.gnu_debugaltlink). libdw opens it by its name as
- * soon as an entry refers to it, unless it was given one: so each Dwarf is given one, if need be an
- * empty one. For src/symbols only.
+ * The file that debug data shares with others (.gnu_debugaltlink). libdw opens this file by its name as
+ * soon as an entry refers to it, unless the Dwarf has one already. Each Dwarf is therefore given such a
+ * file, and an empty one if there is no other. For src/symbols only.
  */
 #ifndef SF_SYMBOLS_ALT_FILE_H
 #define SF_SYMBOLS_ALT_FILE_H

@@ -35,8 +35,8 @@
 #define TABLES_NS ((uint64_t)2 * 1000000000)
 
 /*
- * A file of a network, or of a FUSE server that is not in a hurry, may make the child wait: so long
- * without any CPU time, and so long in all, which is much for a machine that has no time for it.
+ * Limits for a child that waits, for instance for a network file system or a slow FUSE server. STALL_NS
+ * limits the time without any CPU time. PATIENCE_NS limits the whole time; it is long, for busy machines.
  */
 #define STALL_NS ((uint64_t)5 * 1000000000)
 #define PATIENCE_NS ((uint64_t)120 * 1000000000)
@@ -64,7 +64,7 @@ const char *sf_apart_note(const struct sf_apart *apart)
 	       "memory than stillframe spends on that";
 }
 
-/* One child's work: the addresses that have no answer yet. */
+/* The work of a child: the addresses that have no answer yet. */
 struct work {
 	struct sf_apart *apart;
 	int fd;
@@ -121,7 +121,7 @@ static bool arrange_files(int *image, int *answer)
 	return close_range(5, ~0u, 0) == 0 || errno == ENOSYS;
 }
 
-/* What is not written yet of the parent's output is not this process's to write. */
+/* Ends the child without flushing stdio: the buffers contain the parent's output. */
 static void leave(void)
 {
 	_exit(1);
@@ -186,7 +186,7 @@ static bool start_child(struct work *work, struct child *child, struct sf_error 
 	return true;
 }
 
-/* Whether it waits for something that does not come. */
+/* Whether the child waits for a thing that does not come. */
 static bool is_stuck(struct child *child)
 {
 	uint64_t now_ns = sf_now_ns(), cpu_ns = 0;
@@ -254,7 +254,7 @@ static bool run(struct work *work, struct sf_answer_reader *reader, struct sf_er
 			break;
 	}
 	used_ns = end_child(&child);
-	if (child.stuck) /* whatever it waits for, the next one would */
+	if (child.stuck) /* the next child would wait for the same thing */
 		used_ns = apart->cpu_left_ns;
 	apart->cpu_left_ns -= used_ns < apart->cpu_left_ns ? used_ns : apart->cpu_left_ns;
 	return true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for addresses (symbols.h), looked up in a process of its own. What an image's maker can make
- * of its debug data, elfutils takes: endless work, any amount of memory, a file that gets shorter
- * while it is read. Here that costs the child's life, within limits, and some names.
+ * Looks up names for addresses (symbols.h) in a separate child process. elfutils does not protect itself
+ * from hostile debug data: it may work without end, use any amount of memory, or read a file that gets
+ * shorter meanwhile. In a child process the damage is limited: the child ends, and some names are missing.
  *
- * The limits are those of a session, for all its images together. Where one is reached, the image's
- * other addresses get names from its symbol tables only, and then none.
+ * The limits hold for all images of a session together. When a limit is reached, the image's other
+ * addresses get names from its symbol tables only. When a limit is reached again, they get none.
  */
 #ifndef SF_SYMBOLS_APART_H
 #define SF_SYMBOLS_APART_H
@@ -30,7 +30,7 @@ struct sf_apart sf_apart_begin(const atomic_bool *stop);
 bool sf_apart_resolve(struct sf_apart *apart, int fd, const char *path, const uint64_t *addresses,
 		      size_t n, sf_location_fn *fn, void *arg, struct sf_error *err);
 
-/* What the user should read about names that are missing; NULL: none are. */
+/* A message to the user about names that are missing; NULL: none are. */
 const char *sf_apart_note(const struct sf_apart *apart);
 
 #endif

@@ -12,7 +12,7 @@ struct message {
 	uint32_t size;        /* of what follows */
 };
 
-/* What follows a PLACE: the number of the question, and these. Texts by number. */
+/* The content of a PLACE: the number of the question is followed by these structs. Texts are given by number. */
 struct location {
 	uint32_t function, linkage, file, line, inlined;
 };
@@ -29,7 +29,7 @@ bool sf_answer_writer_init(struct sf_answer_writer *writer, int fd, const size_t
 	return writer->texts != NULL;
 }
 
-/* The parent reads until it wants no more, and then ends this process. */
+/* Writes the buffer to the parent. The parent reads until it needs no more, and then ends this process. */
 static void flush(struct sf_answer_writer *writer)
 {
 	for (size_t done = 0; done < writer->n;) {

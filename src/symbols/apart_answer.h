@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the child says (apart.h): locations, whose texts it numbers from 1 as they first occur. It
- * reads hostile data, so what it says is not believed either: sizes and numbers are checked. For
+ * The child's answer (apart.h): locations, whose texts are numbered from 1 in the order of their first
+ * use. The child reads hostile data, so its answer is hostile too: sizes and numbers are checked. For
  * src/symbols only.
  */
 #ifndef SF_SYMBOLS_APART_ANSWER_H

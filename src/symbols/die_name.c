@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of a function's debug entry. C++ and Rust functions mostly carry their linkage name,
- * which says all. What has none (functions of local classes, some constructors) gets the names of
- * the namespaces and classes around it; entries do not point to their parents, so the way down to
- * the entry is searched from the unit.
+ * Makes the name of a function's debug entry. Most C++ and Rust functions have a linkage name, which
+ * contains everything. An entry without one (functions of local classes, some constructors) gets the
+ * names of the namespaces and classes around it. Entries do not point to their parents, so the path to
+ * the entry is searched from the unit downwards.
  */
 #include <dwarf.h>
 #include <stdio.h>

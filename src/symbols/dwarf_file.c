@@ -9,7 +9,7 @@
  */
 #define MAX_UNPACKED ((uint64_t)192 << 20)
 
-/* What a section takes in memory once it is unpacked; 0 when it is not packed. */
+/* The size of a section in memory when it is unpacked; 0 when it is not packed. */
 static bool unpacked_size(Elf_Scn *section, const GElf_Shdr *header, uint64_t *ret)
 {
 	GElf_Chdr compressed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must be true of a file's DWARF before libdw may look at it. For src/symbols only. */
+/* Checks that a file's DWARF must pass before libdw may read it. For src/symbols only. */
 #ifndef SF_SYMBOLS_DWARF_FILE_H
 #define SF_SYMBOLS_DWARF_FILE_H
 

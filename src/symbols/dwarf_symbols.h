@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "elf/file.h"
 
-/* One address to resolve; arrays of them are sorted by address. */
+/* An address to resolve. Arrays of queries are sorted by address. */
 struct sf_query {
 	uint64_t address;
 	size_t index;   /* the caller's */
@@ -26,7 +26,7 @@ struct sf_query {
 
 #define SF_NO_UNIT UINT64_MAX
 
-/* What may still be visited: entries and address ranges. */
+/* The number of entries and address ranges that may still be visited. */
 struct sf_budget {
 	uint64_t left;
 };
@@ -40,7 +40,7 @@ static inline bool sf_budget_spend(struct sf_budget *budget)
 bool sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget);
 
-/* One function or inlined call. */
+/* A function or an inlined call. */
 struct sf_scope {
 	Dwarf_Die die;
 	uint32_t parent; /* number of the scope that it was inlined into, 0: none */

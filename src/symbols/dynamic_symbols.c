@@ -7,7 +7,7 @@
 
 #include "symbols/elf_symbols.h"
 
-/* What the dynamic section says; addresses, 0 where it says nothing. */
+/* Addresses from the dynamic section; 0: the section does not have this one. */
 struct dynamic {
 	uint64_t symbols, strings, strings_size, hash, gnu_hash;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols overlap: aliases share an address, assembly has labels inside of functions, and many
- * have no size. What is meant at an address is, in this order: the sized symbol that starts last
- * before it; a symbol without a size, up to the next symbol or the end of its section.
- * All of that is decided once, when the ranges are made.
+ * Names of addresses from ELF symbol tables. Symbols overlap: aliases share an address, assembly has
+ * labels inside of functions, and many symbols have no size. The symbol for an address is the one with a
+ * size that starts last before the address. If there is none, it is a symbol without a size, which reaches
+ * up to the next symbol or the end of its section. This is decided once, when the ranges are made.
  */
 #include "symbols/elf_symbols.h"
 

@@ -6,7 +6,7 @@
 /* Chromium has fewer than a million; the bound is against sections full of tiny entries. */
 #define MAX_RANGES ((size_t)4 << 20)
 
-/* What linkers dropped keeps an entry in .debug_frame, from 0 or 1 on. */
+/* False for a function that the linker dropped: it keeps an entry in .debug_frame, from 0 or 1 on. */
 static bool is_code(const struct sf_elf *elf, const struct sf_fde *fde)
 {
 	return fde->start < fde->end && fde->start >= elf->code_start && fde->end <= elf->code_end;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions and inlined calls at many addresses of one unit, in one walk over its tree.
+ * Finds functions and inlined calls at many addresses of a unit, in one walk over its tree.
  *
- * The walk carries the queries that are inside of the entry it is at, and goes only into entries
- * that have any. Most compilers put functions directly below the unit or a namespace; what is not
- * found there is looked for in a second walk that goes everywhere (Rust keeps functions in types,
- * GNU C and Ada in other functions).
+ * The walk carries the queries whose addresses are inside of the current entry, and enters only entries
+ * that have such queries. Most compilers put functions directly below the unit or a namespace. Functions
+ * that are not found there are searched in a second walk that enters every entry (Rust keeps functions in
+ * types, GNU C and Ada in other functions).
  *
  * A set of queries is a slice of one stack of numbers.
  */
@@ -207,7 +207,7 @@ static void visit(struct walk *walk, Dwarf_Die *die, struct slice *slice, uint32
 	}
 }
 
-/* `scope` is the one that the parent is in. What is found is taken out of the slice. */
+/* `scope` is the one that the parent is in. Queries that are answered are removed from the slice. */
 static void walk_children(struct walk *walk, Dwarf_Die *parent, struct slice *slice,
 			  uint32_t scope, unsigned depth)
 {

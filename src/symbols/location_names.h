@@ -4,7 +4,7 @@
  * src/symbols only.
  *
  * Texts are owned by the names and live as long as they do. A function that is named gets both
- * its names, `function` and `linkage`. What returns false, or NULL, does so when memory ran out.
+ * its names, `function` and `linkage`. Functions that return false, or NULL, do so when memory ran out.
  */
 #ifndef SF_SYMBOLS_LOCATION_NAMES_H
 #define SF_SYMBOLS_LOCATION_NAMES_H
@@ -34,7 +34,7 @@ bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage
 bool sf_location_by_elf(struct sf_location_names *names, const char *name,
 			struct sf_location *ret);
 
-/* What jumps to the function `name` of another module, as gdb has it. */
+/* The name of a stub that jumps to the function `name` of another module, as gdb writes it. */
 bool sf_location_by_plt(struct sf_location_names *names, const char *name,
 			struct sf_location *ret);
 

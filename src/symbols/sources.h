@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that say what is in one image: the image, its separate debug file, and what that one
- * shares with others (.gnu_debugaltlink); with the DWARF of one of them, where it is safe to read.
- * For src/symbols only.
+ * The files with symbols and debug data for an image: the image, its separate debug file, and the file
+ * that the debug file shares with others (.gnu_debugaltlink). The DWARF of one of them is opened if it is
+ * safe to read. For src/symbols only.
  */
 #ifndef SF_SYMBOLS_SOURCES_H
 #define SF_SYMBOLS_SOURCES_H

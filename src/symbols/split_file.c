@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only libdw can join the two halves of a unit, and for that it opens the other half itself, by
- * names from the debug data: DW_AT_dwo_name if that is absolute, else below DW_AT_comp_dir. (Other
- * places, beside the file and in a .dwp file, it derives from the file's descriptor. It has none:
- * the file is mapped.) Whatever is checked of such a name may not be true any more when libdw uses
- * it. So no such name reaches libdw: the file is found and opened here, and for the time of the call
- * its descriptor's name (/dev/fd/N) stands in the place of the two strings, in our private copy of
- * the file. The descriptor's name leads to the open file, whatever becomes of the file's own.
+ * Opens the other half of a unit of split DWARF safely. Only libdw can join the two halves of a unit, and
+ * libdw opens the other half itself, by names from the debug data: DW_AT_dwo_name if that is absolute, else
+ * below DW_AT_comp_dir. (libdw derives other places, beside the file and in a .dwp file, from the file's
+ * descriptor. It has none here: the file is mapped.)
  *
- * Strings that have no room for the descriptor's name cost the other half: a folder of less than
- * four letters with a file of less than eight.
+ * A check of such a name may not hold any more when libdw uses the name. Therefore no such name reaches
+ * libdw: the file is found and opened here. During the call its descriptor's name (/dev/fd/N) replaces the
+ * two strings, in our private copy of the file. The descriptor's name leads to the open file, even if
+ * the file's own name changes.
+ *
+ * If the strings have no room for the descriptor's name, the other half is not read. This is the case for a
+ * folder of less than four letters with a file of less than eight.
  */
 #include "symbols/split_file.h"
 

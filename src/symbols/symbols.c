@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of names of one image (sources.h), asked best first.
+ * Resolves addresses of an image by its sources of names (sources.h), the best source first.
  *
- * Queries are sorted by unit and address; each unit is opened, walked and reported before the
- * next one, so what is kept in memory is what libdw keeps: that grows with every unit's line
- * table and is freed when the image is closed.
+ * Queries are sorted by unit and address. Each unit is opened, walked and reported before the next one,
+ * so that only libdw keeps data in memory. This memory grows with every unit's line table, and is freed
+ * when the image is closed.
  */
 #include "symbols/symbols.h"
 
@@ -141,8 +141,9 @@ static size_t chain(struct sf_symbols *symbols, struct unit *unit, const struct 
 }
 
 /*
- * gcc gives functions that only their file can call no linkage name. The symbol table has one, if
- * the function is not inlined. What people read stays the same, inlined or not.
+ * Adds the linkage name from the symbol table. gcc gives no linkage name to functions that only their file
+ * can call. The symbol table has such a name if the function is not inlined. The name that is displayed
+ * stays the same, inlined or not.
  */
 static bool add_linkage(struct sf_symbols *symbols, uint64_t address, struct sf_location *ret)
 {

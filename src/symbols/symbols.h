@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for addresses of one image: functions, the calls that were inlined at the address,
- * files and lines. Through elfutils; demangled by libiberty (C++ and Rust).
+ * Names for addresses of an image: functions, the calls that were inlined at the address, files and
+ * lines. The data is read with elfutils; names are demangled by libiberty (C++ and Rust).
  *
- * Sources, best first: DWARF in the file, in its separate debug file (by build id under
- * /usr/lib/debug/.build-id, by .gnu_debuglink beside the file, in .debug and under /usr/lib/debug;
- * also .gnu_debugaltlink), ELF .symtab, the one in .gnu_debugdata, .dynsym. Stubs that call other
- * modules are named after what they call (memcpy@plt). Where no symbol says what a function is
- * called, its call frame information still says where it starts; its name is then that address in
- * the image, "0x5fcff0 in python3.11", the same for all its addresses. All of it is hostile input.
+ * Sources, best first:
+ *   1. DWARF in the file
+ *   2. DWARF in its separate debug file: by build id under /usr/lib/debug/.build-id, by .gnu_debuglink
+ *      beside the file, in .debug and under /usr/lib/debug; also .gnu_debugaltlink
+ *   3. ELF .symtab, the one in .gnu_debugdata, .dynsym
  *
- * Here work and memory have no bound that is worth the name, and files are mapped: one that somebody
- * truncates ends the process. symbols/apart.h does the same in a process of its own.
+ * A stub that calls another module is named after the called function (memcpy@plt). If no symbol names a
+ * function, its call frame information still contains its start. Its name is then this address in the
+ * image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
+ *
+ * These functions have no useful limit of work and memory. Files are mapped, so that a file that is
+ * truncated ends the process. symbols/apart.h does the same in a separate process.
  */
 #ifndef SF_SYMBOLS_SYMBOLS_H
 #define SF_SYMBOLS_SYMBOLS_H
@@ -24,7 +27,7 @@
 
 struct sf_symbols; /* the sources of one image */
 
-/* One function at an address. Strings are interned in the sf_symbols and live as long as it. */
+/* A function at an address. Strings are interned in the sf_symbols and live as long as it. */
 struct sf_location {
 	const char *function;    /* demangled; "" never */
 	const char *linkage;     /* as the linker sees it, for pprof; equals function for C */

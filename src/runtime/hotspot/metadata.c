@@ -305,7 +305,7 @@ static void want_class_names(const struct expecting *in, const struct sf_java_ex
 		want_head(in, symbol);
 }
 
-/* Prefetches the names of the class and of its source file. Up to JDK 14 the class has the slot of the source file's name. */
+/* Prefetches the names of the class and of its source file. Up to JDK 14 the class has the slot of the file's name. */
 static void want_class_texts(const struct expecting *in, const struct sf_java_expected *of)
 {
 	uint64_t pool, holder, symbol;
