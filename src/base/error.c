@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors: filling a struct sf_error with a message and a hint, and the text of an errno. */
 #include "base/error.h"
 
 #include <errno.h>

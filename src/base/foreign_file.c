@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Opens files whose names come from outside.
+ *
  * A path is walked one component at a time. The kernel triggers an automount when a path leads
  * through it, but not when an O_PATH open ends at it (open(2)); so each component is the end of an
  * open of its own. Symbolic links are read and put in front of the rest of the path, which also

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Growing arrays: base/vec.h has the typed macros, and this file the allocation. */
 #include "base/vec.h"
 
 #include <stdint.h>

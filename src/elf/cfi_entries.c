@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the entries of .eh_frame and .debug_frame (CIEs and FDEs). Every byte is hostile input. */
 #include "elf/cfi_entries.h"
 
 #include <dwarf.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Finds the separate debug file of an ELF file.
+ *
  * A debug file must prove that it belongs to the file: by the same build id, or by the
  * checksum in the link (GDB manual, "Debugging Information in Separate Files").
  */

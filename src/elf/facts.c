@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads an ELF file's build id and the address of its code from the program headers. The file is hostile input. */
 #include "elf/facts.h"
 
 #include <elf.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Opens ELF files, and finds their sections and segments.
+ *
  * Finds bytes, and does not interpret them, but for three headers that say where others are:
  * program headers, notes with a build id, and .eh_frame_hdr.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds a program along PATH, and examines how its file is started. The file is hostile input. */
 #include "elf/program.h"
 
 #include <fcntl.h>

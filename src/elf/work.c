@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The limit for the work on the files of a target, and the turns in which large files are read. */
 #include "elf/work.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Compresses an export with gzip. */
 #include "export/gzip.h"
 
 #include <limits.h>

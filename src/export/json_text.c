@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes texts as JSON strings. */
 #include "export/json_text.h"
 
 /* In JSON a '<' can only stand inside a string, so this is right for any JSON text. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the data of the page (src/web) as JSON. */
 #include "export/page_data.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Zeroed memory for many small objects with the same lifetime. */
 #include "export/pool.h"
 
 #include <stdint.h>

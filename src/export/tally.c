@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Adds up the samples of a profile that have equal keys. */
 #include "export/tally.h"
 
 #include <regex.h>

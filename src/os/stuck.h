@@ -17,7 +17,7 @@
 /* The state of a thread that another thread watches. */
 struct sf_stuck {
 	int32_t tid;         /* of this process; 0: not known yet */
-	bool holds;          /* others: it waits for no disk, whatever it reads is of a process */
+	bool holds;          /* holds other threads: its waits are not for a disk, as it reads only memory of processes */
 	uint64_t switches;
 	unsigned n_looks;    /* successive checks that found the thread in the same wait */
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places of the locks are part of SQLite's file format. */
+/*
+ * SQLite's locks on a recording.
+ *
+ * The places of the locks are part of SQLite's file format.
+ */
 #include "recording/file_lock.h"
 
 #include <errno.h>

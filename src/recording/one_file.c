@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SQLite's file system interface (sqlite.org/vfs.html), version 1: no shared memory, no mappings. */
+/*
+ * The SQLite file system for a recording (one_file.h).
+ *
+ * SQLite's file system interface (sqlite.org/vfs.html), version 1: no shared memory, no mappings.
+ */
 #include "recording/one_file.h"
 
 #include <errno.h>

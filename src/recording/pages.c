@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sorted array: SQLite hands pages over in ascending order, so they are put at its end. */
+/*
+ * A list of changed pages of a recording, and writing them to the file.
+ *
+ * A sorted array: SQLite hands pages over in ascending order, so they are put at its end.
+ */
 #include "recording/pages.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Small functions on a loaded profile: names, weights and its release. */
 #include "recording/profile.h"
 
 #include <stdlib.h>

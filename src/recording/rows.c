@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the rows of a table and checks every cell. The file is hostile input. */
 #include "recording/rows.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder: receives stills and events from an engine and writes them to a recording. */
 #include "session/keeper.h"
 
 #include <stdio.h>

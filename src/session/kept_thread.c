@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Adds up the ticks of a sleeping thread, and writes them as one sample. */
 #include "session/kept_thread.h"
 
 #include "session/keep_places.h"

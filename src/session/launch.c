@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Launches the command that is to be recorded, and lets it run when the recording is ready. */
 #include "session/launch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loader of images (target/images.h) for a session: gives each image its unwind table. */
 #include "session/loader.h"
 
 #include "unwind/image_table.h"

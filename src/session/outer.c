@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The stack suffix: the outermost frames that equal those of a thread's last sample. */
 #include "session/outer.h"
 
 #include <stdlib.h>

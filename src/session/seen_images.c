@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Maps a process's own image numbers to those of the session. */
 #include "session/seen_images.h"
 
 #include <string.h>

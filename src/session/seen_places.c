@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Maps a process's own keys of managed frames to the numbers in the recording. */
 #include "session/seen_places.h"
 
 struct key {                          /* no padding */

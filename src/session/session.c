@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A session: runs an engine, writes the recording, and names and finishes it at the end. */
 #include "session/session.h"
 
 #include <stdatomic.h>

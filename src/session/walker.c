@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Walks the stills of a session with the code maps of their processes. */
 #include "session/walker.h"
 
 #include <stdio.h>

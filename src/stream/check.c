@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the records of a stream, by type. Records are hostile input. */
 #include "stream/check.h"
 
 #include "frozen/ends.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sends and receives the messages between stillframe and an agent. Received messages are hostile input. */
 #include "stream/control.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Gives each Dwarf the file that its debug data shares with others, or an empty one. */
 #include "symbols/alt_file.h"
 
 #include <elfutils/libdwelf.h>

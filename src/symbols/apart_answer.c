@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the child's answer in symbols/apart.c, and reads it in the parent. The answer is hostile input. */
 #include "symbols/apart_answer.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks a file's DWARF before libdw may read it. */
 #include "symbols/dwarf_file.h"
 
 #include <elfutils/libdwelf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds where functions begin and end, from call frame information. */
 #include "symbols/function_ranges.h"
 
 #include <stdlib.h>

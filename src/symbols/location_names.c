@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the texts of locations, each once, and demangles linkage names. */
 #include "symbols/location_names.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the files with symbols and debug data for an image. */
 #include "symbols/sources.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An image's addresses in the file, and its release. */
 #include "target/image.h"
 
 #include <unistd.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The list of the images that the watched processes map.
+ *
  * Two mappings are of one image when device, inode and path agree; mappings without a file (the
  * vDSO) are one per session, as all processes share it.
  */

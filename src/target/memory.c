@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads memory of the watched processes through a cache of lines. */
 #include "target/memory.h"
 
 #include <stdlib.h>

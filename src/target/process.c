@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The code map of a watched process, and the rules for when the map is renewed. */
 #include "target/process.h"
 
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The cache of unwind tables on disk.
+ *
  * Files are written under a temporary name and renamed, so a reader sees a whole file or none,
  * and two writers of one table do no harm: both write the same.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Turns the entries of a section with call frame information into rows.
+ *
  * Entries are read in the order of the file, each once, and their rows go straight to the
  * collector: memory does not grow with the section. CIEs are decoded when an FDE first needs
  * them and kept in a small direct-mapped cache; linkers leave few of them, next to their FDEs.

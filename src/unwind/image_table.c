@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Makes the unwind table of an image from the file behind its descriptor. */
 #include "unwind/image_table.h"
 
 #include <stdio.h>

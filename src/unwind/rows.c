@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Collects the rows of a table and writes the table's block.
+ *
  * Rules are interned as they come, so a row is 8 bytes from the start. A span is a stretch of
  * addresses and the function whose rows hold in it; settling a source turns overlapping spans
  * into disjoint ones and puts them into the holes of what was settled before. No row moves

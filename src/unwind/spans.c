@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sorts and merges overlapping stretches of addresses, each with the rows of a function. */
 #include "unwind/spans.h"
 
 #include <stdlib.h>

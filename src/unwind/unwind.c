@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Makes the unwind table of a file, or takes it from the cache.
+ *
  * The sources in the order of their authority, and the cache around them. Each source only fills
  * what earlier ones left open (rows.h), so the order below is the whole policy.
  */

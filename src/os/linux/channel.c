@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The channel between two processes (os/channel.h) on Linux.
+ *
  * Unix sockets of type SOCK_SEQPACKET (unix(7)). Nothing here waits for the other end but
  * sf_channel_connect (a full queue of callers, at most CALL_S) and sf_channel_receive (the caller's
  * time-out).

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Clocks, sleeps and alarms on Linux.
+ *
  * The alarm is a POSIX timer that signals this one thread (timer_create(2), SIGEV_THREAD_ID). It
  * repeats, because a signal that comes just before the call blocks would be missed.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tries out which CPU clocks work here: a perf event and a POSIX timer. */
 #include "os/cpu_clocks.h"
 
 #include <linux/perf_event.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors of our own in a program that may close or replace any descriptor. */
 #include "os/own_fd.h"
 
 #include <fcntl.h>

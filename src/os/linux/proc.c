@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and reads small files of /proc. */
 #include "os/linux/proc.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a process from /proc (threads, descendants, name, CPU time), reads its memory, and signals it. */
 #include "os/process.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the state of a thread from /proc. Nothing here stops, wakes or signals the thread. */
 #include "os/task.h"
 
 #include <errno.h>

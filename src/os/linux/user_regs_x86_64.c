@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converts the kernel's registers of a thread on x86-64, and corrects those of an interrupted system call. */
 #include "os/linux/user_regs.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaches to a HotSpot JVM: reads its tables, checks that they are sufficient, and finds the code heaps and the
+ * interpreter.
+ */
 #include "runtime/hotspot/attach.h"
 
 #include <stdio.h>

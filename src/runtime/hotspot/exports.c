@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the symbols by which libjvm describes its structures. */
 #include "runtime/hotspot/exports.h"
 
 #include <string.h>

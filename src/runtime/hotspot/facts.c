@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads facts about a Java virtual machine from its memory, for `stillframe doctor`. */
 #include "runtime/hotspot/facts.h"
 
 #include "base/output.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the Java virtual machine of a process among its files, and attaches when it has started. */
 #include "runtime/hotspot/finder.h"
 
 #include <stdio.h>

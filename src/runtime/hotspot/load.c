@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loads an agent into a running JVM from a forked child that has the rights of the target's user. */
 #include "runtime/hotspot/load.h"
 
 #include <errno.h>

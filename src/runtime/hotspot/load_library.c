@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Places a library where the JVM can open it, for load.c. */
 #include "runtime/hotspot/load_library.h"
 
 #include <errno.h>

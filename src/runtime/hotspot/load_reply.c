@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes requests to a JVM's attach mechanism, and judges the replies. Replies are hostile input. */
 #include "runtime/hotspot/load_reply.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connects to a JVM's attach socket, and exchanges one request and its reply, for load.c. */
 #include "runtime/hotspot/load_socket.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks that a JVM can load an agent, before anything is done to it. For load.c. */
 #include "runtime/hotspot/load_target.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tests the tables of a JVM on known objects after an attach, and disables data that fails. */
 #include "runtime/hotspot/self_test.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lists the Java threads of a virtual machine, and reads their names. Its memory is hostile input. */
 #include "runtime/hotspot/threads.h"
 
 #include <stdlib.h>

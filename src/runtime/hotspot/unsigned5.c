@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decodes HotSpot's compressed numbers in the target's memory. */
 #include "runtime/hotspot/unsigned5.h"
 
 #define FIRST_EXCLUDING 20   /* JDK */
