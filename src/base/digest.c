@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BLAKE2b as RFC 7693 states it: section 2.6 has the initial state, 2.7 the permutations, 3.1 the mixing of four words,
- * 3.2 the compression of a block, 3.3 the whole.
+ * Computes digests: BLAKE2b as specified by RFC 7693. Section 2.6 has the initial state, 2.7 the permutations,
+ * 3.1 the mixing of four words, 3.2 the compression of a block, 3.3 the whole function.
  */
 #include "base/digest.h"
 

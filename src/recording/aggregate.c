@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sums that need one look at each sample; function_totals.c and call_tree.c do what needs
- * stacks.
+ * Computes the sums that need no stacks, in one pass over the samples. function_totals.c and call_tree.c
+ * compute those that need stacks.
  */
 #include "recording/aggregate.h"
 

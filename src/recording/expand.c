@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Expands the frames of a file with their inlined functions into frames of a profile.
+ *
  * A frame of the file is an address; a frame of the profile is a function there. An address with
  * two inlined calls becomes three frames, which follow each other, innermost first, and a
  * stack through it gets three nodes.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a file to a profile: its tables (tables.c) become growing arrays, and these the profile's.
+ * Loads a profile from a file: the file's tables (tables.c) become growing arrays, and these the profile's.
  *
- * The file is hostile. SQLite is told so (no triggers, no views, nothing of the file's schema is
- * trusted, short limits), and its schema must be ours to the letter.
+ * The file is hostile. SQLite is configured for this (no triggers, no views, nothing of the file's schema is
+ * trusted, short limits), and the file's schema must be ours to the letter.
  */
 #include <errno.h>
 #include <string.h>

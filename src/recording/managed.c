@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for places in managed code. A place is a number for what is there: functions, interned; or
- * a promise that this is told later. Frames of a promised place wait for it, and are named before
- * the next burst is written, or at the end.
+ * Writes names of managed frames to a recording. A place is the number of a managed frame's description:
+ * interned functions, or a pending location, whose description comes later. Frames with a pending location
+ * are named before the next burst is written, or at the end.
  */
 #include "recording/writer.h"
 

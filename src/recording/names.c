@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Writes names of native addresses to a recording.
+ *
  * Names for addresses. A place (module, address) may be behind several frames, which differ in
  * how they were found; so native frames are also kept sorted by place.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The stack history: completes the trace of a sleeping thread from an earlier trace of it. */
 #include "session/earlier.h"
 
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Turns a stream file into a recording, or into a profile by way of a temporary recording.
+ *
  * The stream is opened once and read twice: its first PROCESS record says what the recording is about, and must
  * be known before anything else is written. Names come from the files that still are what was
  * mapped then, as for an interrupted recording.

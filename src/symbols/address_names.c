@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Names addresses without DWARF by symbols, stubs and function starts.
+ *
  * Symbols of assembly often have no size, and in a stripped library the last one before an address
  * may be megabytes away. So a symbol without a size counts only as far as no other
  * function is known to begin.

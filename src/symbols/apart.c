@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Looks up names in child processes (symbols/apart.h).
+ *
  * A child of its own for each image: a copy of this process with the image's file, a pipe, and
  * limits for its time and its memory. It ignores the signals of the terminal: the parent decides
  * when to end it, and its end is the child's.

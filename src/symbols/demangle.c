@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++ and Rust names made readable, without parameters and return types: pictures are full of
- * names, and what they do not show, the linkage name still says.
+ * Demangles C++ and Rust names, without parameters and return types, because flame graphs have little
+ * room for names. The linkage name still contains the omitted parts.
  *
  * A mangled name may refer back to its own parts, so that fifty characters describe a name of
- * gigabytes. libiberty has no bound on what it prints. So it prints into a buffer of ours through
- * its callback interface, which keeps its own state on the stack, and when the buffer is full we
- * jump out of it.
+ * gigabytes. libiberty does not limit its output. Therefore libiberty prints into a buffer of ours through
+ * its callback interface, which keeps its own state on the stack. When the buffer is full, we jump out of
+ * libiberty.
  */
 #include <setjmp.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Names the stubs of procedure linkage tables after the functions that they call.
+ *
  * x86-64 psABI, sections 5.2 and 13.2. A stub is `jmp *slot(%rip)`, with endbr64 and bnd in front
  * of it in programs for CET and MPX. It is found by its bytes, not by its number: linkers leave
  * stubs out, and put them into sections of their own (.plt.sec, .plt.got). A lazy .plt beside

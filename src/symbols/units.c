@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which unit is an address in? Each unit's own ranges are asked, not .debug_aranges: clang does
- * not write that section, and after `ld -r` or LTO it lacks units. Reading the first entry of
- * every unit is cheap: a thousandth of the data.
+ * Finds the DWARF unit of an address. Each unit's own ranges are used, not .debug_aranges: clang does
+ * not write that section, and after `ld -r` or LTO it lacks units. Reading the first entry of every unit
+ * is cheap: a thousandth of the data.
  */
 #include <dwarf.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Holds threads by ptrace. All functions but sf_hold_run must be called in its thread. */
 #include "os/hold.h"
 
 #include <elf.h>

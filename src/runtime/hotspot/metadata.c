@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Reads the names and lines of Java methods. The target's memory is hostile input.
+ *
  * A Method leads to its ConstMethod, that to the constant pool of its class, and the pool's slots
  * to names (HotSpot: oops/method.hpp, constMethod.hpp, constantPool.hpp, symbol.hpp).
  */

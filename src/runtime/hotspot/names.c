@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors: JVM specification, section 4.3. */
+/*
+ * Makes readable names of Java classes and methods.
+ *
+ * Descriptors: JVM specification, section 4.3.
+ */
 #include "runtime/hotspot/names.h"
 
 #include <stdbool.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Reads the names of Java threads from Java objects.
+ *
  * Just enough of Java's objects to read the name of a thread: its class says where its fields
  * are, and so does String's (HotSpot: oops/oop.hpp, oops/fieldInfo.hpp,
  * classfile/javaClasses.hpp). The collector may move objects meanwhile: the thread's object must

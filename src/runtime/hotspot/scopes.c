@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Finds the methods and bytecodes, inlined ones included, of an address in compiled Java code.
+ *
  * A sorted array of PcDesc says where in the scopes' data the record of an address starts; a
  * record is three compressed numbers: where the caller's record is, which method, which bytecode
  * + 1. Where the arrays are has changed with the JDK (HotSpot: code/nmethod.hpp,

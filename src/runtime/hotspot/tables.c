@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Reads the tables by which libjvm describes its structures. The tables are hostile input.
+ *
  * Four tables, each an array of entries that ends with one whose name is NULL; where the columns
  * of an entry are, and how long it is, are exported beside them.
  */
