@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an engine yields for `dump`: each thread of a process once, as far as it can be seen.
+ * The results of an engine for `dump`: each thread of a process once, as far as the engine can see it.
  *
  * For each thread the engine calls still() at least once, unless there is no still, and then thread() once. A thread
  * is held only if it runs, or if its stack cannot be walked without registers that only a hold gives and its system
@@ -16,7 +16,7 @@
 #include "capture/sink.h"
 #include "os/task.h"
 
-/* One thread, when nothing more comes of it. Valid during the call. */
+/* The result for one thread, after its last still. Valid during the call. */
 struct sf_dump_seen {
 	int32_t  tid;
 	char     name[SF_TASK_NAME];

@@ -10,7 +10,7 @@
  * functions are called from one of them at a time, and never while a thread of the target is held.
  *
  * Ownership. open() makes a struct sf_capture and close() frees it. Options and their texts belong to the caller and
- * stay valid until close(). What an engine hands to a sink is valid during that call.
+ * stay valid until close(). The arguments of a sink's functions are valid during the call.
  *
  * Errors. A function that fails fills `err` with the reason and with what to do. One tick that fails is no error:
  * it becomes a loss with a cause (frozen/ends.h).
@@ -56,7 +56,7 @@ enum sf_yield {
 	SF_YIELDS_STACKS,          /* image(), place() and trace() of the sink: the walks are done */
 };
 
-/* One thing about this machine that an engine needs: whether it is there, and what to do otherwise ("": nothing). */
+/* A finding about this machine: whether something that an engine needs is there, and what to do otherwise ("": nothing). */
 typedef void sf_finding_fn(void *arg, bool fine, const char *what, const char *advice);
 
 struct sf_capture; /* an engine's state */
@@ -75,13 +75,13 @@ struct sf_engine {
 	/* Whether these settings go together. NULL in the place of the function: they do. */
 	bool (*check_settings)(const struct sf_setting *settings, struct sf_error *err);
 
-	/* What the summary says beside the name: "sampler walk". NULL in the place of the function: nothing. */
+	/* Fills ret with the summary's text beside the name: "sampler walk". NULL in the place of the function: no text. */
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 
 	/* Reports what the engine finds on this machine. NULL in the place of the function: nothing. */
 	void (*examine)(sf_finding_fn *report, void *arg);
 
-	/* Whether it works for this process (0: on this machine); if not, err says what would help. */
+	/* Whether the engine works for this process (0: on this machine). If not, err has the reason and what would help. */
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*
@@ -98,8 +98,8 @@ struct sf_engine {
 		     struct sf_error *err);
 
 	/*
-	 * What the child's environment has to hold besides what it inherits: "NAME=value", NULL at the
-	 * end, valid until close(). NULL in the place of the function: nothing.
+	 * Returns the variables that the child's environment needs in addition to the inherited ones: "NAME=value", NULL at
+	 * the end, valid until close(). NULL in the place of the function: none.
 	 */
 	const char *const *(*environment)(const struct sf_capture *capture);
 

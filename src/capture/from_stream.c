@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A feed: decodes the records of one process and calls the sink, within limits on memory and times. */
 #include "capture/from_stream.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #define MAX_SUM_NS (UINT64_C(1) << 62)
 #define MAX_TICKS UINT32_MAX
 
-/* So that no program costs its watcher more than some ten megabytes by each. */
+/* The limits: by each of them a program costs its watcher no more than some ten megabytes. */
 static const struct {
 	uint64_t most;
 	const char *note;
@@ -89,7 +90,7 @@ static void see_time(struct sf_feed *feed, uint64_t time_ns)
 		feed->last_ns = time_ns;
 }
 
-/* What is known of the sender's thread with this serial; NULL: nothing. */
+/* The thread to which the sender gave this serial; NULL: no record has introduced it. */
 static struct sf_feed_thread *find_thread(struct sf_feed *feed, uint32_t serial)
 {
 	uint32_t place = sf_intern_find(feed->numbers, &serial, sizeof(serial));
@@ -135,7 +136,7 @@ bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t t
 		if (thread->ended)
 			continue;
 		thread->ended = true;
-		/* What the kernel counted when its last sample was weighed: it may have been more. */
+		/* cpu_ns is the kernel's count at the thread's last sample. The thread may have used more since. */
 		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
 				      thread->cpu_ns, err))
 			return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the records of one process to what a sink takes: serials become the session's, labels
+ * Turns the records of one process into calls of a sink: the sender's serials become the session's, and labels become
  * their texts. Used for a channel (one feed for each process that has one) and for a stream file.
  * Ordinary code, one thread at a time for all feeds of one sink.
  */
@@ -29,7 +29,7 @@ struct sf_feed_label {
 	const char *key, *value;  /* key owns the memory of both */
 };
 
-/* What the feeds of a sink may bring in, all together; from_stream.c says how much. */
+/* The quantities that are limited for all feeds of a sink together. from_stream.c has the numbers. */
 enum sf_feed_limit {
 	SF_FEED_PROCESSES,
 	SF_FEED_THREADS,
@@ -40,7 +40,7 @@ enum sf_feed_limit {
 	SF_FEED_N_LIMITS,
 };
 
-/* What the feeds of one sink share, zero at first. It outlives them. */
+/* The state that the feeds of one sink share, zero at first. It outlives them. */
 struct sf_feeds {
 	uint32_t n_serials;       /* the session's serials that are in use */
 	uint64_t used[SF_FEED_N_LIMITS];
@@ -75,17 +75,20 @@ bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, str
 void sf_feed_deinit(struct sf_feed *feed);
 
 /*
- * Tells the sink of one record that sf_stream_check has passed. What names a thread, image or
- * label that no record has introduced is no error: such a sample is a loss of no known thread
- * (its THREAD record was lost for want of room), such a frame or label is unknown. What is beyond a
- * limit is treated as if its record had not come, and the sink gets a note, once. False when the sink failed, memory ran out, or the times add up to what nobody can have seen.
+ * Passes one record to the sink. sf_stream_check has accepted the record before.
+ *
+ * A reference to a thread, image or label that no record has introduced is no error. A sample of such a thread is a loss
+ * of no known thread: its THREAD record was lost for want of room. Such a frame or label is unknown.
+ *
+ * A record beyond a limit is treated as if it had not come, and the sink gets one note for each limit. False when the
+ * sink failed, memory ran out, or the times add up to more than any recording can have.
  */
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
 		    const struct sf_record_header *record, struct sf_error *err);
 
 /*
- * The sender says that so many records were lost until now (outbox, END): the sink gets what is
- * new.
+ * Passes the sender's count of lost records (outbox, END) to the sink. `total` counts from the beginning; the sink gets
+ * the difference to the last call.
  */
 bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
 		  struct sf_error *err);

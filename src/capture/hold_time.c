@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Measures an upper bound of each hold, from the clock and from the holding thread's own wait for a CPU. */
 #include "capture/hold_time.h"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The overhead limit: puts ticks off while holding and walking would take more than their share of all CPUs. */
 #include "capture/pace.h"
 
 #define BURST_NS 50000000 /* of CPU time, that may be saved up */

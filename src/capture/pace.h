@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the machine holding threads may take. Each hold is work on the CPUs that the program
- * runs on, and so is the walk that follows it: with several busy threads at a high rate they would
- * slow the program down by a third. So both together take no more than a share of what all CPUs
- * together have; beyond that ticks come later, and what they miss is in the weights. Short bursts are
- * let through.
+ * The overhead limit: the largest share of all CPUs that holding and walking may take. Each hold is work on the CPUs
+ * that the program runs on, and so is the walk that follows it. With several busy threads at a high rate this work would
+ * slow the program down by a third. Beyond the share, ticks come later, and the weights contain the time of the ticks
+ * that were missed. Short bursts are let through.
  *
- * While CPUs are idle, what we take is mostly taken from nobody, and the share is a twentieth. While none is, the
- * program waits for as long as we run, and it is a fiftieth.
+ * While CPUs are idle, holding and walking mostly use idle CPU time, and the share is a twentieth. While no CPU is idle,
+ * the program waits for as long as holding and walking run, and the share is a fiftieth.
  *
- * What is not holding is counted as far as it costs no more than holding: the rest is mostly the
- * reading of files, once, and no reason to stop for seconds. Nor is a tick that costs far more than
- * holding can, as where the machine below a virtual one has to find memory: it counts as two
- * milliseconds for each thread that was looked at.
+ * Two costs are counted only in part. CPU time besides holding is counted up to the CPU time of holding: the rest is
+ * mostly the reading of files, which happens once and is no reason to stop for seconds. A tick is counted as at most two
+ * milliseconds for each thread that was looked at, and two more: holding cannot cost as much. Higher costs occur where
+ * the host of a virtual machine has to find memory.
  *
  * One per holding thread.
  */
@@ -21,7 +20,7 @@
 
 #include <stdint.h>
 
-/* What the clocks show now: the time, the CPU time of the holding thread and of the process. */
+/* Readings of three clocks: the time, the CPU time of the holding thread, and the CPU time of the process. */
 struct sf_pace_clocks {
 	uint64_t now_ns, holding_ns, all_ns;
 };

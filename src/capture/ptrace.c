@@ -3,12 +3,12 @@
  * The ptrace engine: threads are held by the kernel, on request, for the time in which their
  * registers and stack are copied (os/hold.h); the copies are walked by another thread (relay.h).
  *
- * At each tick every thread is looked at. One that is awake is asked for, and its stack is copied
- * when it stands; where it does not stand at once it is left pending, and its sample comes late.
- * One that sleeps is due less often, is read without touching it, and as long as it sleeps on
- * its last sample stands for it. Only where that walk needs registers that /proc does not tell
- * is a sleeping thread interrupted, once for each sleep, and never in a system call that would
- * not go on afterwards.
+ * At each tick every thread is looked at. For a thread that is awake the engine requests a hold, and copies the stack
+ * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late.
+ *
+ * A thread that sleeps is due less often, and is read without a hold. As long as it sleeps on, its last sample stands for
+ * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for each sleep,
+ * and never in a system call that would not continue afterwards.
  */
 #include <stdio.h>
 #include <stdlib.h>

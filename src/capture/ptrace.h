@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the ptrace engine, and its parts. For ptrace*.c only; everybody else sees
+ * The state of the ptrace engine, and its parts. For ptrace*.c only; all other code uses
  * sf_engine_ptrace (engine.h). All of it belongs to the holding thread.
  */
 #ifndef SF_CAPTURE_PTRACE_H
@@ -45,13 +45,13 @@ bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
 /* At the end: waits a little for threads that were asked for, and counts the rest as late. */
 void sf_ptrace_let_all_go(struct sf_capture *capture);
 
-/* Lets go of who stands by now, without a sample: while there is no room for one. `arg`: the capture. */
+/* Releases the threads that stand by now, without samples, while there is no room for one. `arg`: the capture. */
 void sf_ptrace_let_go_while_waiting(void *arg);
 
 /* A sample of a thread that sleeps, if it still does. */
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
 
-/* The time that the thread's next sample would have spoken for is lost. */
+/* Counts a loss for the time that the thread's next sample would have stood for. */
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause);
 
 /* Blocked, or stopped by job control or a debugger. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling a thread that sleeps: by its last sample as long as it sleeps on, else by reading it where it
- * sleeps. Only where that walk needs registers that /proc does not tell is it interrupted, once
- * for each sleep, and never in a system call that would not go on afterwards.
+ * Samples threads that sleep. As long as a thread sleeps on, its last sample stands for it. Else its stack is read
+ * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for
+ * each sleep, and never in a system call that would not continue afterwards.
  */
 #include <string.h>
 
@@ -52,7 +52,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	}
 	result = sf_take_asleep(&thread->task, &thread->look, want, &capture->pages, taken);
 	if (result != SF_TAKE_DONE && result != SF_TAKE_NOT_PLACED) {
-		/* It woke up: this tick is one of an awake thread, at the next look. */
+		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);
 		return;
 	}

@@ -13,7 +13,7 @@
 #include "os/process.h"
 #include "os/syscalls.h"
 
-#define PATIENCE_NS 200000000   /* for a thread that waits for a CPU on a busy machine */
+#define PATIENCE_NS 200000000   /* for a runnable thread on a busy machine */
 #define TRIES 4                 /* for a thread that moves while it is read */
 
 struct dumping {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holding one thread after another: ask, wait until it stands, copy, let go, send.
+ * Holds one thread after another: requests the hold, waits until the thread stands, copies, releases, sends.
  */
 #include <string.h>
 
@@ -166,11 +166,15 @@ static void wait_for_answers(struct sf_capture *capture, int n_pending)
 }
 
 /*
- * To the CPU of a thread, where several are awake: they share CPUs with us anyway, and waking another CPU
- * costs ten times what the hold itself does. A single thread is left where it is: a CPU
- * that we leave idle fetches the very thread that we are about to displace, and the hold goes across CPUs
- * after all (docs/benchmarks.md, "Holding a thread"). Reading where a thread is costs half as
- * much as the hold, so that is done only when the last one took so long that it was elsewhere.
+ * Where several threads are awake, moves the holding thread to the CPU of the thread that is to be held. The threads share
+ * CPUs with the holding thread anyway, and waking another CPU costs ten times as much as the hold itself.
+ *
+ * For a single awake thread the holding thread stays free to run on any CPU. A CPU that the holding thread leaves idle
+ * would fetch exactly the thread that is to be displaced, and the hold would cross CPUs after all (docs/benchmarks.md,
+ * "Holding a thread").
+ *
+ * Reading the CPU of a thread costs half as much as the hold. The engine reads it again only after a hold that took so
+ * long that the thread was on another CPU.
  */
 static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
 {
@@ -197,8 +201,8 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 }
 
 /*
- * Threads that were asked for and have not stood by now: those that run answer at once. What is still
- * left sleeps so deeply that only the end of this thread lets go of it.
+ * Threads whose hold was requested and that do not stand yet: those that run stop at once. A thread that is still left
+ * then sleeps so deeply that only the end of the holding thread releases it.
  */
 void sf_ptrace_let_all_go(struct sf_capture *capture)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The ring between the holding thread and the walking thread, and the walking thread itself. */
 #include "capture/relay.h"
 
 #include <pthread.h>
@@ -159,10 +160,9 @@ static void end_carried(struct sf_thread *thread)
 }
 
 /*
- * A sample whose copy was cut is worth little: its time goes to the thread's next one, with a
- * longer copy, at most MAX_CARRIED times. Where the walks are behind, copies come that were
- * taken before the first of them was known to be too short: these are no tries, and say nothing
- * of how long the next one must be.
+ * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
+ * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
+ * These copies do not count as tries, and are no measure of the length that the next copy needs.
  */
 static bool on_still(struct sf_relay *relay, const void *bytes)
 {
@@ -338,7 +338,7 @@ void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg)
 	relay->waiting_arg = arg;
 }
 
-/* It may read memory that never comes, and then there is never room. */
+/* Gives up if the walker is stuck: it may read memory that never comes, and then the ring never has room. */
 static void look_at_walker(struct sf_relay *relay)
 {
 	const uint64_t now_ns = sf_now_ns();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the thread that holds others to the thread that walks: every call of a sink, as a record
- * in a ring. Writing a still never waits; writing anything else may (nothing is held then),
- * so that no thread's coming or going is lost.
+ * Carries every call of a sink from the holding thread to the walking thread, as a record in a ring. Writing a still never
+ * waits. Writing any other record may wait, while nothing is held: so no begin or end of a thread is lost.
  */
 #ifndef SF_CAPTURE_RELAY_H
 #define SF_CAPTURE_RELAY_H
@@ -17,8 +16,8 @@ struct sf_relay;
 bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err);
 
 /*
- * What the holding thread does whenever it has to wait for room: threads that it asked for may stand by then. `fn` writes
- * nothing into the relay.
+ * Sets the function that the holding thread calls again and again while the ring has no room. Threads whose hold was
+ * requested may stand by then. `fn` writes nothing into the relay.
  */
 void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg);
 
@@ -47,8 +46,8 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 		   uint64_t hold_ns);
 
 /*
- * The holding thread rests until then: there will hardly be anything to walk before. What is written all the
- * same is walked a little later.
+ * The holding thread rests until `until_ns`: there will hardly be a record to walk before. A record that is written all
+ * the same is walked a little later.
  */
 void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
 

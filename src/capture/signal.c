@@ -193,7 +193,10 @@ static bool look_at(struct sf_capture *capture, struct sf_signal_agent *agent, b
 	       sf_signal_agent_drain(capture, agent, more_ret, err);
 }
 
-/* One look at everybody. The child is asked first: what it wrote before its end is read after that. */
+/*
+ * Looks once at the child, the callers and all agents. The child comes first: so the records that it wrote before its end
+ * are read after that.
+ */
 static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *err)
 {
 	uint64_t now_ns = sf_now_ns();
@@ -217,7 +220,7 @@ static bool poll_for(struct sf_capture *capture, int fd)
 	return sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
 }
 
-/* Until somebody calls or says something, and no longer than outboxes can wait. False: who did is not known. */
+/* Waits until an agent calls or sends a message, and no longer than outboxes can wait. False: the senders are unknown. */
 static bool wait_for_any(struct sf_capture *capture)
 {
 	bool fine;
@@ -230,7 +233,7 @@ static bool wait_for_any(struct sf_capture *capture)
 		    capture->crowded ? CROWDED_MS : DRAIN_MS) >= 0 && fine;
 }
 
-/* Who is heard at the next look: those who said something meanwhile; without a rest, everybody. */
+/* Marks the agents that the next look hears: those that sent a message during the rest. `skip`: no rest, and all of them. */
 static void rest(struct sf_capture *capture, bool skip)
 {
 	const bool known = !skip && wait_for_any(capture);
@@ -317,7 +320,7 @@ static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
 	return true;
 }
 
-/* Nobody is answered any more; who was told to stop has until then to be done. */
+/* No caller is answered any more. An agent that was told to stop has until then to finish. */
 static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 {
 	bool fine = true;

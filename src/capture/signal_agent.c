@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One agent at the other end of a channel. What it does wrong ends it, and is noted; the recording goes on. */
+/* An agent at the other end of a channel. A fault of the agent ends this agent with a note; the recording goes on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -107,7 +107,10 @@ static const char *map_outbox(struct sf_signal_agent *agent, int fd)
 	return NULL;
 }
 
-/* One record: 1 passed on, 0 none there, -1 the recording cannot go on. *wrong_ret: the agent cannot. */
+/*
+ * Passes one record on. Returns 1, or 0 if there is none, or -1 if the recording cannot go on. *wrong_ret: a fault, for
+ * which the agent is ended.
+ */
 static int pass_one(struct sf_capture *capture, struct sf_signal_agent *agent,
 		    const char **wrong_ret, struct sf_error *err)
 {
@@ -229,7 +232,7 @@ static bool note(struct sf_capture *capture, const struct sf_signal_agent *agent
 	return !capture->sink->note || capture->sink->note(capture->sink->arg, agent->pid, text, err);
 }
 
-/* What is in the outbox now, and no more, whatever a process that runs wild writes meanwhile. */
+/* Passes on the present content of the outbox, and no more: a process that runs wild may go on writing. */
 static bool drain_last(struct sf_capture *capture, struct sf_signal_agent *agent,
 		       const char **wrong_ret, struct sf_error *err)
 {
@@ -244,7 +247,7 @@ static bool drain_last(struct sf_capture *capture, struct sf_signal_agent *agent
 	return passed >= 0;
 }
 
-/* Records that were lost for want of room, and one that was begun by whoever was killed in it. */
+/* Counts the records that were lost for want of room, and one whose writer was killed before it was complete. */
 static bool count_lost(struct sf_capture *capture, struct sf_signal_agent *agent,
 		       struct sf_error *err)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the signal engine, and its parts (not signal.h, which is the system's). For signal*.c only;
- * everybody else sees sf_engine_signal (engine.h).
+ * The state of the signal engine, and its parts (not signal.h, which is the system's). For signal*.c only.
+ * All other code uses sf_engine_signal (engine.h).
  *
  *   signal.c              the engine: from the beginning to the end of a recording
- *   signal_agents.c       who is there: who calls, and who has gone
- *   signal_agent.c        one agent: what it is told, what it says, its outbox
- *   signal_environment.c  what a program is started with so that the agent comes in
+ *   signal_agents.c       the agents of a recording: which call, and which have gone
+ *   signal_agent.c        one agent: the messages to it and from it, its outbox
+ *   signal_environment.c  the environment that brings the agent into a program
  *   signal_options.c      the options of `record` that go to the agent
- *   signal_why.c          why it did not come in
+ *   signal_why.c          the reason why no agent came in
  *
- * All that comes from an agent is hostile: it lives in a process that may have run wild, or be meant badly.
+ * All data from an agent is treated as hostile: its process may have run wild, or may be an attacker's.
  */
 #ifndef SF_CAPTURE_SIGNAL_ENGINE_H
 #define SF_CAPTURE_SIGNAL_ENGINE_H
@@ -79,7 +79,7 @@ struct sf_capture {
 
 /* --- signal_agents.c. False only where the recording cannot go on. --- */
 
-/* Takes those who call, up to a bound; who may not is turned away. Does not wait. */
+/* Takes the agents that call, up to a bound, and turns away those that may not. Does not wait. */
 bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
 /* Now and then: ends those whose process is not there any more, or that did not begin in time. */
 bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
@@ -89,18 +89,18 @@ bool sf_signal_first_is_there(const struct sf_capture *capture);
 /* A note for the user, about the process that is recorded. */
 bool sf_signal_tell(struct sf_capture *capture, const char *text, struct sf_error *err);
 
-/* --- signal_agent.c. `err` of all: only what ends the recording; what is an agent's own fault ends the agent. --- */
+/* --- signal_agent.c. `err` of all: only what ends the recording; an agent's own fault ends the agent. --- */
 
 /* Takes the channel, and tells the agent there to start. False: out of memory. */
 bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, uint64_t now_ns,
 			 struct sf_error *err);
-/* Reads what it has to say, if it has; does not wait. */
+/* Reads the agent's messages, if there are any. Does not wait. */
 bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *agent,
 			  struct sf_error *err);
-/* Passes on what is in its outbox, up to a bound; *more_ret: there may be more. */
+/* Passes on the records in the agent's outbox, up to a bound. *more_ret: there may be more. */
 bool sf_signal_agent_drain(struct sf_capture *capture, struct sf_signal_agent *agent, bool *more_ret,
 			   struct sf_error *err);
-/* Tells it to stop. */
+/* Sends STOP to the agent. */
 void sf_signal_agent_stop(struct sf_signal_agent *agent);
 /* Nothing more comes: passes on what is left, ends its threads, closes. `why`: for a note, or NULL. */
 bool sf_signal_agent_end(struct sf_capture *capture, struct sf_signal_agent *agent, const char *why,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why no agent came into a program: mostly its file tells. */
+/* Finds the reason why no agent came into a program, mostly from the program's file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static const char *find_reason(const struct sf_capture *capture)
 	return "It may clear its environment, or be kept from our socket by a sandbox.";
 }
 
-/* What the agent said: a line, and perhaps one with what to do. */
+/* Quotes the agent's refusal: a line with the reason, and perhaps a line with what to do. */
 static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err)
 {
 	const char *text = capture->refusal, *hint = text + strcspn(text, "\n");

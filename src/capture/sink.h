@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an engine gives to the session, in the order in which it happened. All calls come from one
- * thread, and no thread of the target is held meanwhile: a sink is ordinary code. An engine that yields stills calls
- * sample(), and the sink walks; one that yields finished stacks calls image(), place() and trace(). The others are for both.
+ * A sink: the functions to which an engine gives its results, in the order in which they happened. All calls come from
+ * one thread, and no thread of the target is held meanwhile: a sink is ordinary code. An engine that yields stills calls
+ * sample(), and the sink walks. An engine that yields finished stacks calls image(), place() and trace(). Both kinds call
+ * the other functions.
  *
- * A tick of a thread ends as one of sample(), again() or loss(). `cpu_ns` and `wall_ns` are the time
- * since the thread's last one that this one speaks for.
+ * A tick of a thread ends as a sample(), an again() or a loss(). Its `cpu_ns` and `wall_ns` are the part of the time
+ * since the thread's last one for which this one stands.
  */
 #ifndef SF_CAPTURE_SINK_H
 #define SF_CAPTURE_SINK_H
@@ -23,7 +24,7 @@ struct sf_weight {
 	uint32_t ticks;
 };
 
-/* What the walk of a still was like, for the engine's next one of that thread. */
+/* The result of the walk of a still, for the engine's next still of that thread. */
 struct sf_verdict {
 	enum sf_end end;
 	uint64_t stack_used;  /* bytes from the start of the window that the walk needed */
@@ -39,7 +40,7 @@ struct sf_seen_image {
 	size_t build_id_size;
 };
 
-/* One function at a place in managed code. Text is zero-terminated. */
+/* A function at a place in managed code. Text is zero-terminated. */
 struct sf_seen_function {
 	const char *name, *linkage, *file; /* "" where nothing is known */
 	uint32_t line;          /* 0: unknown */
@@ -49,14 +50,14 @@ struct sf_seen_function {
 
 #define SF_SEEN_FUNCTIONS 128
 
-/* What is at such a place, innermost first: at most SF_SEEN_FUNCTIONS. Valid during the call. */
+/* The functions at such a place, innermost first: at most SF_SEEN_FUNCTIONS. Valid during the call. */
 struct sf_seen_place_told {
 	uint64_t key;           /* by which the process's frames name it */
 	const struct sf_seen_function *functions;
 	size_t n;
 };
 
-/* What is known of a thread that was walked where it stood, besides the trace. */
+/* The facts about a sample with a finished walk, besides the trace. */
 struct sf_seen {
 	uint64_t time_ns;
 	uint64_t hold_ns;       /* 0: not held */
@@ -73,8 +74,8 @@ struct sf_sink {
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
 
 	/*
-	 * What a process says that it is called, where it says so itself; after process(). May be NULL:
-	 * then nobody wants to know.
+	 * The name that a process gives itself, if it does; called after process(). NULL in the place of the function: the
+	 * sink does not use these names.
 	 */
 	bool (*process_name)(void *arg, int32_t pid, int32_t parent, const char *name,
 			     const char *command_line, struct sf_error *err);
@@ -83,12 +84,12 @@ struct sf_sink {
 	bool (*thread)(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
 		       uint64_t time_ns, struct sf_error *err);
 
-	/* It has ended, or the recording ends. cpu_ns: by the kernel's count, while it was watched. */
+	/* The thread has ended, or the recording ends. cpu_ns: the kernel's count, for the time in which it was watched. */
 	bool (*thread_end)(void *arg, uint32_t serial, uint64_t time_ns, uint64_t cpu_ns,
 			   struct sf_error *err);
 
 	/*
-	 * still->map is NULL: the sink knows the maps. Valid during the call. hold_ns 0: not held.
+	 * still->map is NULL: the sink has the maps. Valid during the call. hold_ns 0: not held.
 	 * Where the copy of the stack turns out too short (SF_END_COPY) the sample is only
 	 * kept if it is the `last` try; else its weight comes again with the next one.
 	 */
@@ -108,14 +109,14 @@ struct sf_sink {
 		      const struct sf_seen *seen, const struct sf_weight *weight,
 		      struct sf_error *err);
 
-	/* What is at a place that frames of `pid` name. May be NULL: then nobody wants to know. */
+	/* Describes a place to which frames of `pid` refer. NULL in the place of the function: the sink does not use places. */
 	bool (*place)(void *arg, int32_t pid, const struct sf_seen_place_told *told,
 		      struct sf_error *err);
 
 	/* Something that the user should read, once, with the summary and in the recording. */
 	bool (*note)(void *arg, int32_t pid, const char *text, struct sf_error *err);
 
-	/* It has not moved since its last sample: that one stands for this tick too. */
+	/* The thread has not moved since its last sample, which stands for this tick too. */
 	bool (*again)(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
 		      struct sf_error *err);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Copies the registers and the stack of a held or a sleeping thread into a buffer, and makes a still of the copy. */
 #include "capture/take.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking a still of a thread of another process into a buffer: registers and a copy of the
- * stack. Held threads are held for just that long; sleeping ones are not touched at all.
+ * Takes a still of a thread of another process into a buffer: registers and a copy of the stack. Held threads are held
+ * for just that long. Sleeping threads are not touched at all.
  *
  * From the ask to the release the rules of frozen code hold: nothing here allocates or locks.
  */
@@ -48,8 +48,8 @@ bool sf_take_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pa
 enum sf_take { SF_TAKE_DONE, SF_TAKE_GONE, SF_TAKE_MOVED, SF_TAKE_NOT_PLACED };
 
 /*
- * The same of a thread that sleeps, without touching it: from what /proc tells, and proven
- * by its switch count to have slept throughout. `look` was read before.
+ * The same of a thread that sleeps, without touching it. The registers come from /proc, and an unchanged switch count
+ * proves that the thread slept throughout. `look` was read before.
  */
 enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_look *look,
 			    uint32_t want, struct sf_pages *pages, struct sf_taken *ret);
@@ -61,10 +61,10 @@ enum sf_take sf_take_asleep(const struct sf_task *task, const struct sf_task_loo
 void sf_taken_still(const struct sf_taken *taken, const struct sf_arch *arch,
 		    struct sf_memory *memory, struct sf_still *ret);
 
-/* What to copy next time, where the walk needed `used` bytes. */
+/* The number of bytes to copy next time, where the walk needed `used` bytes. */
 uint32_t sf_take_next(uint32_t want, uint64_t used);
 
-/* The same, where `copied` bytes were too short: `want` if that is more than was known then. */
+/* The same, where `copied` bytes were too short: four times as many, or `want` if that is more; at most SF_TAKE_MAX. */
 uint32_t sf_take_more(uint32_t want, uint32_t copied);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The looks at one thread of a target, and its accounts of CPU time and elapsed time. */
 #include "capture/thread.h"
 
 #include <stdlib.h>

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread as the ptrace engine keeps it: what was last seen of it, and the time that no
- * sample has spoken for yet. The accounts, for one thread:
+ * A thread as the ptrace engine keeps it: the last look at it, and the time for which no sample stands yet.
  *
- *   awake_ns + asleep_ns  elapsed time since its last samples, by what it was seen doing at each look
+ * The accounts of a thread:
+ *
+ *   awake_ns + asleep_ns  elapsed time since its last samples, by its state at each look
  *   cpu_ns                CPU time by the kernel's count since its last sample
  *
- * A sample of a thread on a CPU takes cpu_ns and awake_ns; of one that waits for a CPU, awake_ns; of
- * one that sleeps, asleep_ns. CPU time is measured and being awake is only sampled, so where a sample's
- * CPU time is longer it is taken from asleep_ns, and from awake_ns to come (below zero).
+ * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes awake_ns. A sample of a
+ * sleeping thread takes asleep_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
+ * longer than awake_ns, the rest is taken from asleep_ns, and from awake_ns to come (below zero).
  *
- * Owned by the thread that holds; the fields marked "shared" are how the thread that walks answers.
+ * Owned by the holding thread. The walking thread answers by the fields marked "shared".
  */
 #ifndef SF_CAPTURE_THREAD_H
 #define SF_CAPTURE_THREAD_H
@@ -63,9 +64,9 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
 
 /*
- * Reads its run counts again, after it was held and stood at `stood_ns`. Whether it was on a CPU at
- * the tick: if it had been waiting for one since before the tick, where it stands is where it was
- * preempted, and says nothing of where it spends CPU time.
+ * Reads the thread's run counts again, after it was held and stood at `stood_ns`. Returns whether the thread was on a
+ * CPU at the tick. False: the thread had been waiting for a CPU since before the tick. Then it stands where it was
+ * preempted, which is no evidence of where it spends CPU time.
  */
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
 

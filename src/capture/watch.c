@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the processes and threads of a target by scans, and accounts for CPU time that no thread's account holds. */
 #include "capture/watch.h"
 
 #include <stdlib.h>
@@ -99,7 +100,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
-		/* It ran since its last sample, and was not seen running. */
+		/* The thread has run since its last sample, and no sample stands for that time. */
 		struct sf_weight weight = {
 			.cpu_ns = thread->cpu_ns,
 			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,

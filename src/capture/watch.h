@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes and threads that the ptrace engine watches, found by looking again and
- * again: nothing is attached to the target to learn of its clones, forks and execs. Looking
- * takes at most 1 % of a CPU. Threads are listed when there are more or fewer of them, and every 50 ms.
+ * The processes and threads that the ptrace engine watches. Repeated scans find them: no tracer is attached to the target
+ * for its clones, forks and execs. Scans take at most 1 % of a CPU. Threads are listed when their number has changed, and
+ * every 50 ms.
  */
 #ifndef SF_CAPTURE_WATCH_H
 #define SF_CAPTURE_WATCH_H
@@ -43,7 +43,7 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 		   struct sf_error *err);
 void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
 
-/* Looks for what came and went, if it is time, and tells the relay. False when everything is gone. */
+/* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
 /*
