@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of engines, and what is decided by looking at all of them: the choice of one, and which options are for which. */
+/* The list of engines, and the decisions that need all of them: the choice of one, and which options are for which. */
 #include <stdio.h>
 #include <string.h>
 

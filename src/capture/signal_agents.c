@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agents of a recording: an agent is added when it calls, and ends when its process ends or runs another program. */
+/* The agents of a recording: takes those that call, and ends those whose process has ended or runs another program. */
 #include "capture/signal_engine.h"
 
 #include <unistd.h>

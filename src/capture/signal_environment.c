@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LD_PRELOAD and STILLFRAME (src/agent/options.h). The libraries of gcc's sanitizers end a program in which
+ * The environment that brings the agent into a program: LD_PRELOAD and STILLFRAME (src/agent/options.h). The libraries of gcc's sanitizers end a program in which
  * anything is loaded before them, so they go in front of us.
  */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all commands share: parsing their options, and the last line of one that fails. */
+/* Code that all commands share: parsing of options, and the last line of a command that fails. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stillframe doctor: what works on this machine, what does not, and how to change that. */
+/* stillframe doctor: reports which parts of stillframe work on this machine, which do not, and how to change that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static void print_finding(void *arg, bool fine, const char *what, const char *ad
 	sf_doctor_finding(arg, fine, what, advice);
 }
 
-/* What the engines find on this machine. */
+/* Prints the findings of the engines about this machine. */
 static void examine_machine(struct sf_output *output)
 {
 	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {

@@ -8,11 +8,11 @@
 
 #include "base/output.h"
 
-/* One line of the report: fine or not, what, and what to do about it (may be empty). */
+/* Prints a line of the report: fine or not, the finding, and the advice (may be empty). */
 void sf_doctor_finding(const struct sf_output *output, bool fine, const char *what,
 		       const char *advice);
 
-/* What can be shown of the runtimes in a process; nothing where there is none. */
+/* Prints how far the runtimes in a process can be shown; prints nothing if there is no runtime. */
 void sf_doctor_runtimes(const struct sf_output *output, int32_t pid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stillframe dump: every thread of a process, once, now. */
+/* stillframe dump: shows every thread of a process once, with its present stack. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints a dump as text or JSON. */
 #include "cli/dump_print.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dump, written for people and for programs. */
+/* Prints a dump: as text for people, and as JSON for programs. */
 #ifndef SF_CLI_DUMP_PRINT_H
 #define SF_CLI_DUMP_PRINT_H
 

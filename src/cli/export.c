@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `stillframe export`: a recording, in a format that other tools read. */
+/* stillframe export: writes a recording in a format that other tools read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

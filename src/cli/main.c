@@ -73,7 +73,7 @@ static int run_command(int argc, char **argv)
 }
 
 /*
- * What was written to stdout has arrived, or the command failed (a full disk; not a closed pipe).
+ * Makes the command fail if its output did not arrive at stdout (a full disk; not a closed pipe).
  */
 static int check_output(int status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stillframe record: watch a process or a command, and write a recording. */
+/* stillframe record: watches a process or a command, and writes a recording. */
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>

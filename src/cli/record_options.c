@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The option table of `stillframe record`, its check, and its conversion to the options of a session. */
 #include "cli/record_options.h"
 
 #include <regex.h>

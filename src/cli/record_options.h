@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `stillframe record` can be told: its option table, which options go together, and what a
- * session makes of them.
+ * The options of `stillframe record`: their table, the check of which go together, and their conversion to the options of
+ * a session.
  *
  * To add one: a field, a line in a table of record_options.c, and a line in sf_record_session if a session or all
  * engines need it. An option that only some engines take is in their own tables (capture/engine.h). All text is argv's
@@ -40,7 +40,7 @@ bool sf_record_check(const struct sf_record_options *given, int argc, int rest,
 /* The engine that was asked for by its name, or NULL. */
 const struct sf_engine *sf_record_named_engine(const struct sf_record_options *given);
 
-/* Without an engine, a command and what is known only once it runs. It points into `given`. */
+/* The session's options, without the engine, the command and the values known only when it runs. Points into `given`. */
 struct sf_session_options sf_record_session(const struct sf_record_options *given);
 
 #endif

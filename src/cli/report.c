@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stillframe report: what is in a recording. */
+/* stillframe report: shows a recording as text or JSON. */
 #include "cli/report.h"
 #include "session/session.h"
 

@@ -43,8 +43,8 @@ struct sf_report {
 };
 
 /*
- * Behind the name of a function in some of whose own time calls that were inlined into it may be
- * missing; said once below.
+ * The mark behind the name of a function: some of its own time may be that of calls that were inlined into it. A line
+ * below the table explains the mark once.
  */
 #define SF_REPORT_MARK "~"
 #define SF_REPORT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
@@ -55,7 +55,7 @@ static inline const char *sf_report_mark(uint64_t approximate_ns)
 
 void sf_report_text(const struct sf_report *report, const struct sf_output *output);
 
-/* What stands above the sections, in report_header.c. */
+/* Prints the header above the sections, in report_header.c. */
 void sf_report_header(const struct sf_report *report, const struct sf_output *output);
 
 /* The tree section, in report_tree.c. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a report for people begins with: what was recorded, when and how; the accounts of its ticks
- * and of CPU time; how long threads were held; and which clock the tables below are by.
+ * The header of a report for people. It shows the target, the time and the manner of the recording, and the accounts of
+ * its ticks and of CPU time. It also shows the times for which threads were held, and the clock of the tables below.
  */
 #include <time.h>
 

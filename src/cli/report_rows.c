@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the text and the JSON of a report count alike: the words of clocks, shares, and how many rows are shown. */
+/* Helpers that the text and the JSON of a report share: the words of clocks, shares, and the number of rows shown. */
 #include "cli/report.h"
 
 const char *sf_report_clock_word(enum sf_clock clock)

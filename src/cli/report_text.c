@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report for people: 80 columns, or what the terminal has. */
+/* The report for people: text in 80 columns, or in the width of the terminal. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static void print_more(const struct sf_output *output, size_t n, size_t shown)
 			sf_format_count(count, n - shown), n, sf_colour(output, SF_PLAIN));
 }
 
-/* What is large stands out. */
+/* The colour of a percentage: large ones stand out. */
 static const char *heat(const struct sf_output *output, double percent)
 {
 	if (percent >= 10)

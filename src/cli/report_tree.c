@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call tree in text. A function with one caller stands below it and not to the right of it, so
- * that fifty frames of nothing but calls take no width; lines branch where calls do:
+ * The call tree in text. The only callee of a function stands below it and not to the right of it, so
+ * that fifty frames of nothing but calls take no width. Lines branch where calls do. An example:
  *
  *    total %   self %
  *      100.0           main

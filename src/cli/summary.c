@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The summary that `stillframe record` prints after a recording. */
 #include "cli/summary.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few lines that `record` ends with: what was seen, what was lost, what it cost. */
+/* The summary at the end of `stillframe record`: the samples, the losses and the overhead. */
 #ifndef SF_CLI_SUMMARY_H
 #define SF_CLI_SUMMARY_H
 

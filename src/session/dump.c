@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dump: walks the stills that the engine yields, and keeps the last one's trace of each thread. */
+/* Takes a dump: walks the stills that the engine yields, and keeps the trace of each thread's last still. */
 #include "session/dump.h"
 
 #include <stdlib.h>

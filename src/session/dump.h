@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dump: every thread of a process, once: what it does, what it waits for, its stack with names. An engine yields the
- * stills (capture/dump.h).
+ * A dump: every thread of a process, once, with its state, the object of its wait, and its stack with names. An engine
+ * yields the stills (capture/dump.h).
  */
 #ifndef SF_SESSION_DUMP_H
 #define SF_SESSION_DUMP_H
@@ -15,7 +15,7 @@
 #include "session/walker.h"
 #include "symbols/symbols.h"
 
-/* One function at one place; inlined calls are frames of their own, before the one they are in. */
+/* A function at a place. Inlined calls are frames of their own, before the frame of the function that contains them. */
 struct sf_dump_frame {
 	uint64_t pc, address;
 	uint32_t image;         /* number, 0: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses of all threads, sorted by image and address and each once, are resolved an image
- * at a time; then every trace is expanded from those.
+ * Finds the names of all frames of a dump. The addresses of all threads are sorted by image and address, each once, and
+ * are resolved an image at a time. Then every trace is expanded from the results.
  */
 #include "session/dump_names.h"
 
