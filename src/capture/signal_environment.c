@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment that brings the agent into a program: LD_PRELOAD and STILLFRAME (src/agent/options.h). The libraries of gcc's sanitizers end a program in which
- * anything is loaded before them, so they go in front of us.
+ * The environment that brings the agent into a program: LD_PRELOAD and STILLFRAME (src/agent/options.h). The
+ * libraries of gcc's sanitizers end a program in which another library is loaded before them, so they precede the agent.
  */
 #include <stdarg.h>
 #include <stdio.h>
