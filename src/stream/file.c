@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "base/foreign_file.h"
 #include "base/output_file.h"
 #include "os/own_fd.h"
@@ -128,22 +129,6 @@ bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct
 	return true;
 }
 
-/* All of it, or errno. */
-static bool write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, bytes, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 /*
  * The program has closed our descriptor, or put another file under its number: the file is opened
  * anew.
@@ -174,7 +159,7 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err)
 	file->end = 0;
 	if (!sf_own_fd_is_ours(&file->own) && !reopen(file, err))
 		return false;
-	if (write_all(file->own.fd, file->buffer, size)) {
+	if (sf_write_all(file->own.fd, file->buffer, size)) {
 		file->offset += size;
 		return true;
 	}

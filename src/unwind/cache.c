@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "base/vec.h"
 #include "unwind/room.h"
 #include "unwind/rows.h"
@@ -172,30 +173,13 @@ bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t
 	return true;
 }
 
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-	const char *at = bytes;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 /* No fsync: after a crash of the machine the checksum tells. */
 static bool write_file(int folder, const char *name, const void *block, size_t size)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	SF_CLEANUP(close) int fd = openat(folder, name, flags, 0600);
 
-	return fd >= 0 && write_all(fd, block, size);
+	return fd >= 0 && sf_write_all(fd, block, size);
 }
 
 bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size)

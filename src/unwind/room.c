@@ -2,7 +2,6 @@
 /* A copy of a file's bytes, in a file without a name or in anonymous memory. */
 #include "unwind/room.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdint.h>
@@ -10,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 
 #define PIECE ((size_t)128 << 10)
 
@@ -45,40 +45,6 @@ static bool is_local(int folder)
 	return false;
 }
 
-static bool read_all(int fd, void *ret, size_t size)
-{
-	char *at = ret;
-
-	while (size) {
-		ssize_t n = read(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-	const char *at = bytes;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
 static bool copy_all(int fd, int to, size_t size)
 {
 	SF_CLEANUP(free) void *piece = malloc(PIECE);
@@ -86,7 +52,7 @@ static bool copy_all(int fd, int to, size_t size)
 	while (piece && size) {
 		size_t n = size < PIECE ? size : PIECE;
 
-		if (!read_all(fd, piece, n) || !write_all(to, piece, n))
+		if (!sf_read_all(fd, piece, n) || !sf_write_all(to, piece, n))
 			return false;
 		size -= n;
 	}
@@ -111,7 +77,7 @@ static void *fill_anonymous(int fd, size_t size)
 
 	if (block == MAP_FAILED)
 		return MAP_FAILED;
-	if (read_all(fd, block, size) && mprotect(block, size, PROT_READ) == 0)
+	if (sf_read_all(fd, block, size) && mprotect(block, size, PROT_READ) == 0)
 		return block;
 	munmap(block, size);
 	return MAP_FAILED;
