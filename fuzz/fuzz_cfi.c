@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 #include "unwind/cfi.h"
 #include "unwind/rows.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "frozen/expression.h"
+#include "frozen/unwind/expression.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

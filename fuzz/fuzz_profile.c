@@ -17,9 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "recording/aggregate.h"
-#include "recording/profile.h"
-#include "recording/redo.h"
+#include "recording/profile/aggregate.h"
+#include "recording/profile/profile.h"
+#include "recording/store/redo.h"
 
 #define HEADER_SIZE 100
 #define WINDOW_SIZE 8

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "recording/aggregate.h"
+#include "recording/profile/aggregate.h"
 #include "session/import.h"
 #include "stream/check.h"
 #include "stream/file.h"

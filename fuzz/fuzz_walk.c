@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

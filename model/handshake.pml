@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The word of src/frozen/slot.h, as a model for spin: samplers that ask, take, walk and release; threads
+ * The word of src/frozen/signal/slot.h, as a model for spin: samplers that ask, take, walk and release; threads
  * that answer, claim, fill in, stand, give up and leave. model/run checks it, and that each mutation
  * below breaks it; docs/model.md says what is in it and what is not.
  *

@@ -15,18 +15,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agent/clocks.h"
-#include "agent/filter.h"
-#include "agent/fork_lock.h"
-#include "agent/keeper.h"
+#include "agent/clocks/clocks.h"
+#include "agent/libc/syscall_filter.h"
+#include "agent/libc/fork_lock.h"
+#include "agent/service/service.h"
 #include "agent/control.h"
 #include "agent/memory.h"
 #include "agent/output.h"
 #include "agent/runtimes.h"
-#include "agent/sampler.h"
+#include "agent/sampler/sampler.h"
 #include "agent/signals.h"
-#include "agent/threads.h"
-#include "agent/vdso.h"
+#include "agent/sampler/threads.h"
+#include "agent/libc/vdso.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
 #include "os/process.h"
@@ -49,7 +49,7 @@ static char output[PATH_MAX];
 
 static uint32_t mode_of(const struct sf_agent_options *options)
 {
-	return options->walk == SF_AGENT_HANDLER ? SF_INSIDE_HANDLER : SF_INSIDE_SAMPLER;
+	return options->walk == SF_AGENT_HANDLER ? SF_MODE_HANDLER : SF_MODE_SAMPLER;
 }
 
 static bool tell_process(struct sf_error *err)
@@ -62,7 +62,7 @@ static bool tell_process(struct sf_error *err)
 		.unix_ns = sf_unix_now_ns(),
 		.rate_mhz = agent.options.rate_mhz,
 		.blocked_rate_mhz = agent.options.blocked_rate_mhz,
-		.elf_machine = sf_inside.arch->elf_machine,
+		.elf_machine = sf_handler.arch->elf_machine,
 		.walk = (uint16_t)mode_of(&agent.options),
 	};
 	struct sf_outbox_piece pieces[3] = {
@@ -76,7 +76,7 @@ static bool tell_process(struct sf_error *err)
 	record.command_size = (uint16_t)strlen(command);
 	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
 	pieces[2] = (struct sf_outbox_piece){ command, record.command_size };
-	return sf_outbox_put(sf_inside.outbox, SF_STREAM_PROCESS, pieces, 3) ||
+	return sf_outbox_put(sf_handler.outbox, SF_STREAM_PROCESS, pieces, 3) ||
 	       sf_fail_memory(err);
 }
 
@@ -93,27 +93,27 @@ static uint16_t make_cookie(void)
 
 static bool prepare_inside(struct sf_error *err)
 {
-	struct sf_self_access access = { .mem_fd = -1 };
+	struct sf_own_memory access = { .mem_fd = -1 };
 
 	sf_agent_find_vdso();
-	if (!sf_self_probe(&access))
+	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");
-	sf_inside.access = access;
-	sf_inside.pid = getpid();
+	sf_handler.access = access;
+	sf_handler.pid = getpid();
 	/*
 	 * Once: a tick of an earlier profile may be pending where the signal is blocked
-	 * (frozen/inside.h).
+	 * (frozen/signal/handler.h).
 	 */
-	if (!sf_inside.cookie)
-		sf_inside.cookie = make_cookie();
-	sf_inside.arch = sf_arch_host();
-	sf_inside.jitter = true;
-	sf_inside.kernel_tick_ns = sf_agent_clock_tick_ns();
-	sf_inside.patience_ns = PATIENCE_NS;
-	sf_inside.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
+	if (!sf_handler.cookie)
+		sf_handler.cookie = make_cookie();
+	sf_handler.arch = sf_arch_host();
+	sf_handler.jitter = true;
+	sf_handler.kernel_tick_ns = sf_agent_clock_tick_ns();
+	sf_handler.patience_ns = PATIENCE_NS;
+	sf_handler.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
 			      1000000000000u / agent.options.rate_mhz;
-	return sf_inside.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
+	return sf_handler.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
 }
 
 static bool choose_clock(struct sf_error *err)
@@ -128,26 +128,26 @@ static bool start_threads(struct sf_error *err)
 {
 	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!tell_process(err) || !sf_keep_start(&agent, channel.fd, path, err))
+	if (!tell_process(err) || !sf_service_start(&agent, channel.fd, path, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
-	atomic_store(&sf_inside.mode, mode_of(&agent.options));
+	atomic_store(&sf_handler.mode, mode_of(&agent.options));
 	if (sf_sampler_start(&agent, err))
 		return true;
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
-	sf_keep_stop(&agent, 0, NULL);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	sf_service_stop(&agent, 0, NULL);
 	return false;
 }
 
 static void free_all(void)
 {
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	sf_agent_runtimes_end();
 	sf_agent_signal_remove();
 	sf_agent_leave_outbox();
 	sf_agent_threads_destroy(agent.threads);
 	sf_workspace_destroy(agent.workspace);
-	sf_self_close(&sf_inside.access);
+	sf_own_memory_close(&sf_handler.access);
 	agent = (struct sf_agent){ 0 };
 	channel = SF_NO_OWN_FD;
 }
@@ -165,7 +165,7 @@ static bool make_all(int *outbox_fd_ret, struct sf_error *err)
 {
 	if (!sf_agent_make_slots(&agent.options, err) || !sf_agent_make_outbox(outbox_fd_ret, err))
 		return false;
-	agent.workspace = sf_workspace_create(&sf_inside.access, agent.options.max_depth, PIECE_SIZE);
+	agent.workspace = sf_workspace_create(&sf_handler.access, agent.options.max_depth, PIECE_SIZE);
 	if (!agent.workspace)
 		return sf_fail_memory(err);
 	agent.threads = sf_agent_threads_create(&agent.options, err);
@@ -192,7 +192,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	/* If nobody is there any more the keeper will notice. */
 	if (ok && channel.fd >= 0) {
 		sf_control_send(channel.fd, SF_CONTROL_READY, NULL, outbox_fd, NULL);
-		sf_keep_take_channel(&agent, &channel);
+		sf_service_take_channel(&agent, &channel);
 	}
 	if (outbox_fd >= 0)
 		close(outbox_fd);
@@ -229,9 +229,9 @@ static bool stop_locked(struct sf_error *err)
 	bool ok;
 
 	sf_sampler_stop(&agent);
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
-	ok = sf_keep_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
+	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
 	sf_sampler_destroy(&agent);
 	free_all();
 	atomic_store(&running, false);
@@ -250,7 +250,7 @@ bool sf_agent_stop(const char *why, struct sf_error *err)
 	return ok;
 }
 
-bool sf_agent_stop_from_keeper(void)
+bool sf_agent_stop_from_service(void)
 {
 	if (pthread_mutex_trylock(&mutex) != 0)
 		return false;
@@ -287,11 +287,11 @@ static void wait_for_turn(void)
 static void pause_locked(bool pause)
 {
 	if (pause)
-		atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+		atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	atomic_store(&agent.paused, pause);
 	wait_for_turn();
 	if (!pause)
-		atomic_store(&sf_inside.mode, mode_of(&agent.options));
+		atomic_store(&sf_handler.mode, mode_of(&agent.options));
 }
 
 void sf_agent_pause(bool pause)
@@ -308,7 +308,7 @@ bool sf_agent_flush(struct sf_error *err)
 
 	pthread_mutex_lock(&mutex);
 	if (atomic_load(&running) && channel.fd < 0)
-		ok = sf_keep_flush(FLUSH_NS, err);
+		ok = sf_service_flush(FLUSH_NS, err);
 	pthread_mutex_unlock(&mutex);
 	return ok;
 }
@@ -316,7 +316,7 @@ bool sf_agent_flush(struct sf_error *err)
 void sf_agent_flush_within(uint64_t ns)
 {
 	if (sf_agent_running())
-		sf_keep_flush(ns, NULL);
+		sf_service_flush(ns, NULL);
 }
 
 const char *sf_agent_output(void)
@@ -331,12 +331,12 @@ static _Thread_local sf_fork_turns turns;
 void sf_agent_before_fork(void)
 {
 	sf_fork_lock(&mutex, &turns);
-	sf_agent_seats_before_fork();
+	sf_agent_thread_table_before_fork();
 }
 
 void sf_agent_after_fork(void)
 {
-	sf_agent_seats_after_fork();
+	sf_agent_thread_table_after_fork();
 	sf_fork_unlock(&mutex, &turns);
 }
 
@@ -344,20 +344,20 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 {
 	bool was = atomic_load(&running);
 
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	sf_fork_begin_anew(&mutex, &turns);
-	sf_agent_seats_forked();
+	sf_agent_thread_table_forked();
 	*options_ret = (struct sf_agent_options){ 0 };
 	if (!was)
 		return false;
 	*options_ret = agent.options;
-	atomic_store(&sf_inside.map, NULL);
+	atomic_store(&sf_handler.map, NULL);
 	sf_agent_leave_outbox();
 	sf_agent_empty_slots();
-	atomic_store(&sf_inside.bell.sleeper, 0); /* a thread of the parent's */
+	atomic_store(&sf_handler.wake_up.sleeper, 0); /* a thread of the parent's */
 	sf_agent_signal_remove();
-	sf_keep_forget();
-	sf_self_close(&sf_inside.access);
+	sf_service_forget();
+	sf_own_memory_close(&sf_handler.access);
 	output[0] = 0;
 	agent = (struct sf_agent){ 0 };
 	channel = SF_NO_OWN_FD;

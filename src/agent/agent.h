@@ -7,10 +7,10 @@
  *
  *   sampler.h   the thread that holds others: ticks, slots, walks     (only when sampling)
  *
- *   keeper.h    the service thread: maps, tables, the stream's file, the channel
+ *   service.h    the service thread: maps, tables, the stream's file, the channel
  *
  *   threads.h   the watched threads           clocks.h   CPU clocks
- *   signals.h   the sampling signal           asleep.h   blocked samples
+ *   signals.h   the sampling signal           blocked_sample.h   blocked samples
  *
  * The agent has two threads while it samples, and one more while it listens (control.h). It has none
  * before.
@@ -23,11 +23,11 @@
 
 #include "agent/options.h"
 #include "base/error.h"
-#include "frozen/inside.h"
+#include "frozen/signal/handler.h"
 
 struct sf_agent_threads;
 struct sf_sampler;
-struct sf_keep;          /* the keeper's */
+struct sf_service;          /* the keeper's */
 
 /* A profile under way: what the parts below share. Owned by agent.c, lives from start to stop. */
 struct sf_agent {
@@ -35,7 +35,7 @@ struct sf_agent {
 	struct sf_agent_threads *threads;
 	const struct sf_agent_clock_kind *clock;  /* of CPU time; NULL: wall only */
 	struct sf_sampler *sampler;
-	struct sf_keep *keep;
+	struct sf_service *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
 	char     why[256];                        /* why the profile ends early; "": it does not */
 	_Atomic bool paused;                      /* read by the sampler; ticks are dropped meanwhile */
@@ -48,7 +48,7 @@ struct sf_agent {
 };
 
 /*
- * Starts a profile: memory, slots, seats, handler, first code map, threads, clocks. On failure
+ * Starts a profile: memory, slots, entries, handler, first code map, threads, clocks. On failure
  * nothing is left; EBUSY in err->os_errno means that a profile is running already. `channel`: the
  * socket of a caller (stream/control.h), which gets READY with the outbox; on success the service
  * thread owns it, on failure the caller does. -1: the service thread writes options.out. On success
@@ -88,6 +88,6 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
  * the profile. False: another thread is starting or stopping a profile (and waits for the service
  * thread); the service thread must go on.
  */
-bool sf_agent_stop_from_keeper(void);
+bool sf_agent_stop_from_service(void);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "agent/threads.h"
-#include "agent/visit.h"
+#include "agent/sampler/threads.h"
+#include "agent/api_guard.h"
 #include "base/cleanup.h"
 #include "base/output_file.h"
 #include "stream/file.h"
@@ -61,9 +61,9 @@ int sf_profile_start(const char *options)
 	const char *text = options ? options : secure_getenv("STILLFRAME");
 	bool ok;
 
-	sf_visit_begin();
+	sf_api_guard_begin();
 	ok = start(text ? text : "", &err);
-	sf_visit_end();
+	sf_api_guard_end();
 	return finish(ok, &err, saved_errno);
 }
 
@@ -73,9 +73,9 @@ int sf_profile_stop(void)
 	struct sf_error err = { 0 };
 	bool ok;
 
-	sf_visit_begin();
+	sf_api_guard_begin();
 	ok = sf_agent_stop(NULL, &err);
-	sf_visit_end();
+	sf_api_guard_end();
 	return finish(ok, &err, saved_errno);
 }
 
@@ -88,9 +88,9 @@ static int pause_or_resume(bool pause)
 			  "nothing is being sampled: sf_profile_start() comes first");
 
 	if (ok) {
-		sf_visit_begin();
+		sf_api_guard_begin();
 		sf_agent_pause(pause);
-		sf_visit_end();
+		sf_api_guard_end();
 	}
 	return finish(ok, &err, saved_errno);
 }

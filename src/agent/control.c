@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/filter.h"
-#include "agent/fork_lock.h"
-#include "agent/keeper.h"
+#include "agent/libc/syscall_filter.h"
+#include "agent/libc/fork_lock.h"
+#include "agent/service/service.h"
 #include "agent/spawn.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
@@ -66,7 +66,7 @@ bool sf_control_call(const char *path, struct sf_error *err)
 		return false;
 	ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
 	if (ok)
-		sf_keep_wait_for_tables(TABLES_NS);
+		sf_service_wait_for_tables(TABLES_NS);
 	return answer(ok, channel, &options, err);
 }
 

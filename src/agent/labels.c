@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/fork_lock.h"
+#include "agent/libc/fork_lock.h"
 #include "base/intern.h"
-#include "frozen/inside.h"
+#include "frozen/signal/handler.h"
 #include "stream/record.h"
 
 #define MAX_LABELS 65535
@@ -36,7 +36,7 @@ static void tell_label(uint32_t number)
 		offsetof(struct sf_stream_label, text) - sizeof(record.header) };
 	pieces[1] = (struct sf_outbox_piece){ text, key_size };
 	pieces[2] = (struct sf_outbox_piece){ text + key_size + 1, record.value_size };
-	sf_inside_tell(SF_STREAM_LABEL, pieces, 3);
+	sf_handler_tell(SF_STREAM_LABEL, pieces, 3);
 }
 
 void sf_agent_labels_tell(void)
@@ -75,7 +75,7 @@ static uint32_t number_label(const char *text, size_t size, struct sf_error *err
 	return number;
 }
 
-bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value,
+bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const char *value,
 			struct sf_error *err)
 {
 	char text[2 * MAX_LABEL_TEXT + 2];
@@ -94,7 +94,7 @@ bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value
 	number = number_label(text, key_size + 1 + value_size, err);
 	sf_unlock_to_handlers(&labels_lock, &before);
 	if (number)
-		atomic_store(&seat->label, number);
+		atomic_store(&entry->label, number);
 	return number != 0;
 }
 

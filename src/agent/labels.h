@@ -9,13 +9,13 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "frozen/seats.h"
+#include "frozen/signal/thread_table.h"
 
 /* Tells the outbox all labels that there are: at the start of a stream. */
 void sf_agent_labels_tell(void);
 
-/* Samples of this seat's thread carry it from now on. False: too long, or too many of them. */
-bool sf_agent_label_set(struct sf_seat *seat, const char *key, const char *value,
+/* Samples of this entry's thread carry it from now on. False: too long, or too many of them. */
+bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const char *value,
 			struct sf_error *err);
 
 /* Around fork(): no label is half made while the process is copied. */

@@ -17,9 +17,9 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "agent/interpose.h"
+#include "agent/interpose/interpose.h"
 #include "agent/lifecycle.h"
-#include "agent/visit.h"
+#include "agent/api_guard.h"
 #include "unwind/cache.h"
 #include "unwind/room.h"
 
@@ -111,9 +111,9 @@ static bool begin(const char *text, struct sf_error *err)
 		ok = sf_control_listen(err);
 	if (!asked.start)
 		return ok;
-	sf_visit_begin();
+	sf_api_guard_begin();
 	ok = start(text, ok ? err : NULL) && ok;
-	sf_visit_end();
+	sf_api_guard_end();
 	return ok;
 }
 
@@ -178,10 +178,10 @@ void sf_lifecycle_before_filter(const struct sf_filter_call *call)
 	if (getpid() != loaded_pid || !(sf_agent_running() || sf_control_listener_tid()) ||
 	    sf_filter_check_after(call, uses_under(call), &err))
 		return;
-	sf_visit_begin();
+	sf_api_guard_begin();
 	sf_control_unlisten();
 	sf_agent_stop(err.text, NULL);
-	sf_visit_end();
+	sf_api_guard_end();
 	complain(&err, false);
 }
 
@@ -214,12 +214,12 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 	options->again = false;
 	if (!options->first)
 		options->first = parent;
-	sf_visit_begin();
+	sf_api_guard_begin();
 	if (options->connect)
 		ok = sf_control_call(options->connect, &err);
 	else
 		ok = sf_agent_start(options, -1, &err);
-	sf_visit_end();
+	sf_api_guard_end();
 	if (!ok)
 		complain(&err, false);
 }
@@ -258,7 +258,7 @@ static void finish(void)
 	/* The child of a vfork shares our memory, and must not exit() in the first place. */
 	if (getpid() == loaded_pid) {
 		if (sf_agent_running())
-			sf_visit_begin();
+			sf_api_guard_begin();
 		sf_control_unlisten();
 		if (!sf_agent_stop(NULL, &err))
 			complain(&err, false);

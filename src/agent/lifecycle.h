@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "agent/filter.h"
+#include "agent/libc/syscall_filter.h"
 #include "base/error.h"
 
 /*

@@ -9,7 +9,7 @@
 
 #include "agent/agent.h"
 
-/* Slots into sf_inside; with the walk in the handler each gets a workspace. */
+/* Slots into sf_handler; with the walk in the handler each gets a workspace. */
 bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error *err);
 /*
  * Every slot is free again, which may take as long as a thread that stands has patience. False: not
@@ -20,13 +20,13 @@ bool sf_agent_wait_for_slots(void);
 void sf_agent_empty_slots(void);
 
 /*
- * A new, empty outbox into sf_inside, always at the same place. *fd_ret, if not NULL, is a sealed
+ * A new, empty outbox into sf_handler, always at the same place. *fd_ret, if not NULL, is a sealed
  * memfd of it, the caller's to close; NULL: the memory is this process's alone.
  */
 bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err);
-/* The set and the queue of managed places, empty, with keys of their own, into sf_inside. */
+/* The set and the queue of managed places, empty, with keys of their own, into sf_handler. */
 bool sf_agent_make_places(struct sf_error *err);
-/* The cache of the runtime in this slot (sf_runtime_ops), into sf_inside: empty, the first time. */
+/* The cache of the runtime in this slot (sf_runtime_ops), into sf_handler: empty, the first time. */
 bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err);
 
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */

@@ -13,7 +13,7 @@
 #include "agent/signals.h"
 #include "base/options.h"
 #include "base/vec.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 /* The values that the table fills in: the options, and words that are used only here. */
 struct given {

@@ -13,9 +13,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "agent/own_proc.h"
-#include "frozen/chain.h"
-#include "frozen/inside.h"
+#include "agent/sampler/own_proc.h"
+#include "frozen/signal/chain.h"
+#include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
 #define KERNEL_SIGSET_SIZE 8
@@ -102,7 +102,7 @@ static bool install(int number, struct sf_error *err)
 	int last = atomic_load_explicit(&ours, memory_order_relaxed);
 	long error;
 
-	sf_inside.signal = number;
+	sf_handler.signal = number;
 	if (last == number) {
 		sf_chain_check();
 		return true;

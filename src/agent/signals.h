@@ -6,7 +6,7 @@
  * The reason: our handler stays, the program sees it, and code that wants SIGPROF for itself later,
  * such as the recorder of a virtual machine, refuses to start.
  *
- * The program's own handler, installed before or after ours, keeps its signals (frozen/chain.h).
+ * The program's own handler, installed before or after ours, keeps its signals (frozen/signal/chain.h).
  * sigaction() and signal() are interposed, so that the program sees and changes its own action and not
  * ours. Calls that the interposition does not reach (static calls, libc's own calls) may replace our
  * handler. The service thread notices that and puts our handler back in front.
@@ -22,7 +22,7 @@
 void sf_agent_signal_set_seen(bool seen);
 
 /*
- * Chooses and installs; the number is in sf_inside.signal. `wanted` 0: choose, SIGPROF if it can be had and
+ * Chooses and installs; the number is in sf_handler.signal. `wanted` 0: choose, SIGPROF if it can be had and
  * `for_perf`, as perf clocks take no real-time signal.
  */
 bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 struct sf_weight {
 	uint64_t cpu_ns, wall_ns;
@@ -32,7 +32,7 @@ struct sf_verdict {
 };
 
 /* A file that frames of finished stacks are in. Text is zero-terminated, valid during the call. */
-struct sf_seen_image {
+struct sf_image_number {
 	uint32_t number;        /* the engine's for this process, from 1 */
 	const char *path, *note;
 	uint64_t inode, device;
@@ -98,7 +98,7 @@ struct sf_sink {
 				    struct sf_error *err);
 
 	/* An image that frames of `pid` will name by its number. */
-	bool (*image)(void *arg, int32_t pid, const struct sf_seen_image *image,
+	bool (*image)(void *arg, int32_t pid, const struct sf_image_number *image,
 		      struct sf_error *err);
 
 	/*

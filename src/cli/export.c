@@ -10,7 +10,7 @@
 #include "base/output.h"
 #include "cli/commands.h"
 #include "export/export.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 #include "session/session.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)

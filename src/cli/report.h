@@ -10,8 +10,8 @@
 #define SF_CLI_REPORT_H
 
 #include "base/output.h"
-#include "recording/aggregate.h"
-#include "recording/profile.h"
+#include "recording/profile/aggregate.h"
+#include "recording/profile/profile.h"
 
 /* X(NAME, word of --by) */
 #define SF_SECTIONS(X)                                                                             \

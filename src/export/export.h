@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 
 struct sf_exporter {
 	const char *name;       /* as in --format NAME */

@@ -9,7 +9,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "export/pool.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 #include "profile.pb-c.h"
 
 typedef Perftools__Profiles__Profile profile_t;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 
 struct sf_tally_row {
 	uint32_t thread;    /* index */

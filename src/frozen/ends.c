@@ -4,7 +4,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
 

@@ -28,7 +28,7 @@
 
 /*
  * Functions of the vDSO, which the kernel maps into each process (vdso(7)). They take 20 ns, where a system call takes
- * 1 us on some virtual machines. Ordinary code finds them before a handler may run (agent/vdso.h). NULL: a system call is
+ * 1 us on some virtual machines. Ordinary code finds them before a handler may run (agent/libc/vdso.h). NULL: a system call is
  * made instead.
  */
 typedef int sf_vdso_clock_fn(clockid_t clock, struct timespec *ret);

@@ -20,7 +20,7 @@
 #include "frozen/arch.h"
 
 enum sf_hold {
-	SF_HOLD_ASKED,   /* it will stop, and sf_hold_wait will say so */
+	SF_HOLD_REQUESTED,   /* it will stop, and sf_hold_wait will say so */
 	SF_HOLD_GONE,
 	SF_HOLD_BUSY,    /* another tracer has it */
 	SF_HOLD_DENIED,
@@ -36,7 +36,7 @@ enum sf_hold {
 bool sf_hold_run(void (*fn)(void *arg), void *arg, struct sf_error *err);
 
 /* Asks for a thread. Does not wait for it; ends at the latest when the caller's alarm rings. */
-enum sf_hold sf_hold_ask(int32_t tid);
+enum sf_hold sf_hold_request(int32_t tid);
 
 /* The result for a thread whose stop was requested, or for a child of the caller. */
 struct sf_held {
@@ -70,7 +70,7 @@ void sf_cpu_move(int cpu);
  */
 void sf_cpu_prefer(void);
 
-/* Whether a process's threads could be asked for, without asking: SF_HOLD_ASKED when they could. */
+/* Whether a process's threads could be asked for, without asking: SF_HOLD_REQUESTED when they could. */
 enum sf_hold sf_hold_allowed(int32_t pid);
 
 /* kernel.yama.ptrace_scope: above 0, users other than root hold only their own descendants. 0 where there is no Yama. */

@@ -10,7 +10,7 @@
 
 #include "base/foreign_file.h"
 #include "base/output.h"
-#include "recording/one_file.h"
+#include "recording/store/one_file.h"
 
 /* The advice for the user after an SQLite result code. */
 static const struct {

@@ -6,7 +6,7 @@
 #ifndef SF_RECORDING_LATE_NAMES_H
 #define SF_RECORDING_LATE_NAMES_H
 
-#include "recording/loader.h"
+#include "recording/profile/loader.h"
 
 /* Has the native frames that have no names named, module by module. Their rows must have been read. */
 bool sf_loader_name_frames(struct sf_loader *loader, const struct sf_profile_namer *namer,

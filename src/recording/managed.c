@@ -6,7 +6,7 @@
  */
 #include "recording/writer.h"
 
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 #define PROMISED UINT32_MAX          /* in `promises`: not told yet; 0: no promise */
 
@@ -37,7 +37,7 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
 }
 
 /* No function has the number 0, so no other place is the same as a promise. */
-bool sf_recording_promise(struct sf_recording *recording, uint32_t *ret, struct sf_error *err)
+bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err)
 {
 	const struct sf_managed_function unique = { .line = ++recording->n_promises };
 	uint32_t place = intern(recording, &unique, 1);
@@ -58,7 +58,7 @@ static uint32_t promise(const struct sf_recording *recording, uint64_t place)
 	return place && place <= recording->promises.n ? recording->promises.items[place - 1] : 0;
 }
 
-bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,
+bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,
 			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
 			       struct sf_error *err)
 {

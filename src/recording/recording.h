@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 struct sf_recording;
 
@@ -94,8 +94,8 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
  * The promise is kept once, by functions for which *ret is a better number from then on; when it
  * is not, its frames are named as not described in the end (managed.c).
  */
-bool sf_recording_promise(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
-bool sf_recording_keep_promise(struct sf_recording *recording, uint32_t place,
+bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
+bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,
 			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
 			       struct sf_error *err);
 

@@ -12,9 +12,9 @@
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "recording/database.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 
 struct item {
 	const char *name;

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "recording/database.h"
-#include "recording/one_file.h"
+#include "recording/store/one_file.h"
 #include "recording/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u

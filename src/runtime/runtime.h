@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "frozen/runtime.h"
-#include "frozen/walk.h"
-#include "runtime/ahead.h"
+#include "frozen/unwind/walk.h"
+#include "runtime/prefetch.h"
 #include "target/images.h"
 #include "target/process.h"
 
@@ -69,7 +69,7 @@ struct sf_runtime_driver {
 	/* The functions at a place, innermost first, valid until the next call; 0: no memory. */
 	size_t (*functions)(void *state, uint32_t place, const struct sf_runtime_function **ret);
 	/* Frames whose places are used next: reads ahead what they need. May be NULL. */
-	void (*expect)(void *state, const struct sf_ahead *ahead,
+	void (*expect)(void *state, const struct sf_prefetch *ahead,
 		       const struct sf_frame *const *frames, size_t n);
 
 	/*

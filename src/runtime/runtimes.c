@@ -106,7 +106,7 @@ size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame
 		drivers[slot]->functions(runtimes->states[slot], place, ret) : 0;
 }
 
-static void expect_of(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_ahead *ahead,
+static void expect_of(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_prefetch *ahead,
 		      const struct sf_frame *const *frames, size_t n)
 {
 	const struct sf_frame *own[MAX_EXPECTED];
@@ -120,7 +120,7 @@ static void expect_of(struct sf_runtimes *runtimes, uint32_t slot, const struct 
 		drivers[slot]->expect(runtimes->states[slot], ahead, own, n_own);
 }
 
-void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_ahead *ahead,
+void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,
 			const struct sf_frame *const *frames, size_t n)
 {
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {

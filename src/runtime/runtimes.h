@@ -34,7 +34,7 @@ const char *sf_runtimes_news(struct sf_runtimes *runtimes); /* also for those th
 uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *frame);
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,
 			     uint32_t place, const struct sf_runtime_function **ret);
-void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_ahead *ahead,
+void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,
 			const struct sf_frame *const *frames, size_t n);
 uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t tid);
 bool sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size);

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "capture/dump.h"
 #include "capture/engine.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "os/task.h"
 #include "session/walker.h"
 #include "symbols/symbols.h"
@@ -38,7 +38,7 @@ struct sf_dump_thread {
 	int32_t  syscall;
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */
-	uint64_t held_ns;       /* at most (capture/hold_time.h); 0: not held */
+	uint64_t held_ns;       /* at most; 0: not held */
 	SF_VEC(struct sf_frame) trace;          /* as walked */
 	SF_VEC(struct sf_dump_frame) frames;    /* with names */
 };

@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/output.h"
-#include "capture/from_stream.h"
-#include "session/keeper.h"
+#include "capture/signal/stream_reader.h"
+#include "session/recorder.h"
 #include "session/naming.h"
 #include "stream/file.h"
 
@@ -88,7 +88,7 @@ static bool create(const char *output, const struct about *about, struct sf_reco
 struct import {
 	struct sf_stream_file *file;
 	struct sf_recording *recording;
-	struct sf_keeper keeper;
+	struct sf_recorder keeper;
 	struct sf_sink sink;
 	struct sf_feed feed;
 	struct sf_feeds feeds;
@@ -146,10 +146,10 @@ static bool fill(struct import *import, struct sf_error *err)
 {
 	bool fine;
 
-	if (!sf_keeper_init(&import->keeper, import->recording, SF_MAX_DEPTH, err))
+	if (!sf_recorder_init(&import->keeper, import->recording, SF_MAX_DEPTH, err))
 		return false;
 	import->keeper.offline = true;
-	import->sink = sf_keeper_sink(&import->keeper);
+	import->sink = sf_recorder_sink(&import->keeper);
 	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
@@ -157,7 +157,7 @@ static bool fill(struct import *import, struct sf_error *err)
 					   err);
 		sf_feed_deinit(&import->feed);
 	}
-	sf_keeper_deinit(&import->keeper);
+	sf_recorder_deinit(&import->keeper);
 	return fine;
 }
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 
 /*
  * Makes a finished, named recording at `output` (as sf_recording_create: an empty file or a

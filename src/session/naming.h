@@ -3,7 +3,7 @@
 #ifndef SF_SESSION_NAMING_H
 #define SF_SESSION_NAMING_H
 
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 #include "recording/recording.h"
 #include "symbols/apart.h"
 #include "target/images.h"

@@ -11,7 +11,7 @@
 
 #include "os/clock.h"
 #include "os/process.h"
-#include "session/keeper.h"
+#include "session/recorder.h"
 #include "session/naming.h"
 
 /* The capture that sf_session_stop ends; set while an engine runs. */
@@ -101,7 +101,7 @@ static void measure_self(struct sf_session_result *result)
 }
 
 /* Names the samples and finishes the recording, even if it was cut short. */
-static bool finish(struct sf_keeper *keeper, struct sf_recording *recording,
+static bool finish(struct sf_recorder *keeper, struct sf_recording *recording,
 		   struct sf_session_result *result, struct sf_error *err)
 {
 	uint64_t end_ns = sf_now_ns();
@@ -125,7 +125,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 {
 	struct sf_recording *recording;
 	struct sf_capture *capture;
-	struct sf_keeper keeper;
+	struct sf_recorder keeper;
 	struct sf_sink sink;
 	uint64_t start_ns;
 	bool fine;
@@ -133,14 +133,14 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	*result = (struct sf_session_result){ .child_status = -1 };
 	if (!create_recording(options, &recording, err))
 		return false;
-	if (!sf_keeper_init(&keeper, recording, options->max_depth, err)) {
+	if (!sf_recorder_init(&keeper, recording, options->max_depth, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}
 	sf_images_stop_on(keeper.walker.images, &stop_wanted);
-	sink = sf_keeper_sink(&keeper);
+	sink = sf_recorder_sink(&keeper);
 	if (!start(options, &capture, err)) {
-		sf_keeper_deinit(&keeper);
+		sf_recorder_deinit(&keeper);
 		sf_recording_abandon(recording);
 		unlink(options->output);
 		return false;
@@ -158,6 +158,6 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	memcpy(result->notes, keeper.notes, sizeof(result->notes));
 	if (!finish(&keeper, recording, result, fine ? err : NULL))
 		fine = false;
-	sf_keeper_deinit(&keeper);
+	sf_recorder_deinit(&keeper);
 	return fine;
 }

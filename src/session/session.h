@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "capture/engine.h"
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 #include "recording/recording.h"
 #include "session/launch.h"
 

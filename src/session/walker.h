@@ -8,7 +8,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "session/process_runtimes.h"
 #include "target/images.h"
 #include "target/process.h"

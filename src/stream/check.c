@@ -3,9 +3,9 @@
 #include "stream/check.h"
 
 #include "frozen/ends.h"
-#include "frozen/inside.h"
+#include "frozen/signal/handler.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 /*
  * No clock counts to 73 years, and sums of a few such times overflow nowhere: whoever adds up
@@ -30,7 +30,7 @@ static const char *check_process(const struct sf_record_header *record)
 		return "a process whose name is longer than its record";
 	if (process->pid <= 0 || process->parent < 0)
 		return "a process whose id is none";
-	if (process->walk > SF_INSIDE_HANDLER)
+	if (process->walk > SF_MODE_HANDLER)
 		return "a process that is walked in an unknown way";
 	if (process->time_ns > MAX_NS || process->unix_ns > INT64_MAX ||
 	    process->rate_mhz > INT64_MAX || process->blocked_rate_mhz > INT64_MAX)

@@ -4,7 +4,7 @@
  * program connects to stillframe. stillframe connects to an agent that listens. These messages follow:
  *
  *   stillframe -> agent   START options     the text of STILLFRAME=, see agent/options.h
- *   agent -> stillframe   READY + outbox    a memfd: frozen/outbox.h; sampling has begun
+ *   agent -> stillframe   READY + outbox    a memfd: frozen/output/outbox.h; sampling has begun
  *                         REFUSED text      why not, for people; the channel is closed
  *   stillframe -> agent   STOP
  *   agent -> stillframe   DONE text         all records are in the outbox, END last; why, if nobody asked, or ""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that leave a process with the agent inside: through shared memory (frozen/outbox.h)
+ * The records that leave a process with the agent inside: through shared memory (frozen/output/outbox.h)
  * to stillframe, or into a stream file, which every command takes in the place of a recording.
  *
  * Little-endian, 8-byte aligned, each begins with a sf_record_header whose size is a multiple of 8.
@@ -9,7 +9,7 @@
  * number follows the record that introduces the number, except where many threads write. A reader must
  * not rely on this order.
  *
- * To add a record: a line in SF_STREAM_TYPES (frozen/record.h), a struct, its check in check.c, its
+ * To add a record: a line in SF_STREAM_TYPES (frozen/output/record.h), a struct, its check in check.c, its
  * line in docs/stream.md. A reader skips unknown types. A change of an old record's meaning needs a new
  * SF_STREAM_VERSION.
  */
@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#include "frozen/record.h" /* the list of types; samples, losses and frames */
+#include "frozen/output/record.h" /* the list of types; samples, losses and frames */
 
 #define SF_STREAM_VERSION 2
 #define SF_STREAM_MAX_RECORD (512u << 10)   /* bytes: SF_MAX_DEPTH frames and some */
@@ -30,7 +30,7 @@ struct sf_stream_process {
 	uint64_t unix_ns;          /* CLOCK_REALTIME at the same moment */
 	uint64_t rate_mhz, blocked_rate_mhz;
 	uint16_t elf_machine;
-	uint16_t walk;             /* enum sf_inside_mode */
+	uint16_t walk;             /* enum sf_handler_mode */
 	uint16_t name_size, command_size;
 	char     text[];           /* name, command */
 };

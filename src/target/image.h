@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "elf/facts.h"
 #include "elf/work.h"
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 
 #define SF_MAX_BUILD_ID 32
 #define SF_MAX_IMAGE_CODE 8 /* executable segments: one in nearly all files */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frozen/spread.h"
+#include "frozen/memory/hash.h"
 #include "os/clock.h"
 #include "os/pages.h"
 #include "os/process.h"
@@ -57,7 +57,7 @@ void sf_memory_set_stack(struct sf_memory *memory, uint64_t start, uint64_t end)
 
 static struct line *place_of(struct sf_memory *memory, uint64_t start)
 {
-	return &memory->lines[sf_spread(start / LINE, LOG2_LINES)];
+	return &memory->lines[sf_hash(start / LINE, LOG2_LINES)];
 }
 
 static bool serves(const struct sf_memory *memory, const struct line *line, uint64_t start)

@@ -6,7 +6,7 @@
 #ifndef SF_TARGET_PROCESS_H
 #define SF_TARGET_PROCESS_H
 
-#include "frozen/code_map.h"
+#include "frozen/unwind/code_map.h"
 #include "target/images.h"
 
 struct sf_process {

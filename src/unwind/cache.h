@@ -19,7 +19,7 @@
 
 #include "base/digest.h"
 #include "frozen/arch.h"
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 
 /* All files together; beyond it those that were not used for longest go. */
 #define SF_CACHE_LIMIT ((uint64_t)1 << 30)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows in the making: takes functions (a range of addresses and the rows in it) from one source
- * after another, in any order, and packs them into the block of frozen/table.h.
+ * after another, in any order, and packs them into the block of frozen/unwind/table.h.
  *
  * Within a source, where functions overlap the one that starts later wins: a bad entry that
  * claims the whole text costs nothing but itself. Between sources the earlier one wins. Gaps
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 
 struct sf_rows;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a module's unwind information to an immutable table of rows (frozen/table.h).
+ * From a module's unwind information to an immutable table of rows (frozen/unwind/table.h).
  *
  * Sources, in order:
  *   1. .eh_frame, found by section, or through PT_GNU_EH_FRAME where section headers are missing, with or
@@ -25,7 +25,7 @@
 
 #include "base/error.h"
 #include "elf/work.h"
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 #include "unwind/cache.h"
 
 /*

@@ -9,7 +9,7 @@ const threads = data.threads;
 const STATES = ["running", "runnable", "blocked", "stopped"];
 const KIND_WAIT = 1;
 const KIND_CUT = 2;
-const KIND_INTERPRETED = 3; // up to KIND_MANAGED: src/frozen/walk.h, SF_KINDS
+const KIND_INTERPRETED = 3; // up to KIND_MANAGED: src/frozen/unwind/walk.h, SF_KINDS
 const KIND_MANAGED = 9;
 
 const functions = {

@@ -170,7 +170,7 @@ def test_all_the_time_that_there_was_is_in_samples(stillframe, target, tmp_path,
     assert len(lives) == 7, lives
     for name, life, told, ticks in lives:
         assert told >= 0.3, lives
-        # Who runs may have borrowed of what would come next: CPU time is measured, being awake is only seen (capture/thread.h).
+        # Who runs may have borrowed of what would come next: CPU time is measured, being awake is only seen (capture/ptrace/thread.h).
         assert name == "spinner" or told < life + 0.001, lives
         assert name != "spinner" or ticks >= told * hz - 3, lives   # also where many come late; each sample is one at least
 

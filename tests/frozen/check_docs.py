@@ -34,7 +34,7 @@ def must_say(page, names, form):
 
 must_say("docs/endings.md", words("src/frozen/ends.h", r'X\(\w+, "([\w-]+)"'), "| `%s` |")
 must_say("docs/engines.md", listed("src/capture/engine.h", "SF_ENGINES"), "| `%s` |")
-must_say("docs/stream.md", words("src/frozen/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
+must_say("docs/stream.md", words("src/frozen/output/record.h", r"X\((\w+), sf_stream"), "| `%s` |")
 must_say("docs/exports.md", listed("src/export/export.h", "SF_EXPORTERS"), "| `%s` |")
 must_say("README.md", listed("src/cli/commands.h", "SF_COMMANDS"), "| `%s` |")
 for name in re.findall(r"`(?:struct |enum )?(sf_\w+|SF_\w+)`", (top / "docs/glossary.md").read_text()):

@@ -42,7 +42,7 @@ def complaints(source):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    if not (source / "frozen" / "walk.h").is_file():
+    if not (source / "frozen" / "unwind" / "walk.h").is_file():
         sys.exit(f"{source} is not the source folder")
     found = list(complaints(source))
     print("\n".join(found))

@@ -43,19 +43,19 @@ MAY = {
     "os/linux/channel_paths.c": ("open*2 openat*2", "folders and sockets with O_PATH, never through a link; they are checked before use"),
     "os/linux/own_fd.c": ("open", "/dev/null"),
     "frozen/raw.c": ("SYS_openat", "files of /proc/self"),
-    "frozen/self.c": ("SYS_openat", "/proc/self/mem"),
-    "frozen/calls.c": ("SYS_openat*2 SYS_open*2", "numbers of calls that the target makes"),
-    "agent/own_proc.c": ("SYS_openat*2", "files of /proc/self"),
-    "agent/filter.c": ("SYS_memfd_create", "the number of a call that is tried"),
+    "frozen/memory/own_memory.c": ("SYS_openat", "/proc/self/mem"),
+    "frozen/signal/interrupted_calls.c": ("SYS_openat*2 SYS_open*2", "numbers of calls that the target makes"),
+    "agent/sampler/own_proc.c": ("SYS_openat*2", "files of /proc/self"),
+    "agent/libc/syscall_filter.c": ("SYS_memfd_create", "the number of a call that is tried"),
     "agent/memory.c": ("memfd_create", "the ring"),
-    "agent/interpose_exec.c": ("execl execle execlp execv execve*4 execvp execvpe*3 fexecve SYS_execve", "the program's own calls, handed on"),
+    "agent/interpose/exec.c": ("execl execle execlp execv execve*4 execvp execvpe*3 fexecve SYS_execve", "the program's own calls, handed on"),
     "runtime/hotspot/load_socket.c": ("openat*2", "in the folder of the virtual machine that is attached to, never through a link"),
     "runtime/hotspot/load_library.c": ("openat", "the same"),
     "runtime/hotspot/load_target.c": ("open*2", "files and the root of /proc/PID"),
     "unwind/cache.c": ("open*2 openat*4 fdopendir", "the user's own cache folder"),
     "unwind/room.c": ("openat", "a file without a name in the cache folder"),
     "recording/database.c": ("open", "a recording that the user named, with O_PATH; it is then opened as a foreign file"),
-    "recording/one_file.c": ("sqlite3_open_v2", "through a VFS that has one descriptor and opens nothing"),
+    "recording/store/one_file.c": ("sqlite3_open_v2", "through a VFS that has one descriptor and opens nothing"),
     "stream/file.c": ("open*3", "a stream that the user named: with O_PATH, or a new file, never through a link"),
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
@@ -92,7 +92,7 @@ def complaints(source):
 
 def main():
     source = pathlib.Path(sys.argv[1])
-    if not (source / "frozen" / "walk.h").is_file():
+    if not (source / "frozen" / "unwind" / "walk.h").is_file():
         sys.exit("%s is not the source folder" % source)
     found = list(complaints(source))
     print("\n".join(found))

@@ -16,19 +16,19 @@ LIST = ("runtime/list.h",)
 
 # Lines whose strings name one: words of options, messages, examples.
 TEXTS = {
-    "agent/keep_runtimes.c": 1,
+    "agent/service/runtime_publisher.c": 1,
     "agent/options.c": 3,
-    "capture/signal.c": 1,
-    "capture/signal_options.c": 4,
+    "capture/signal/signal.c": 1,
+    "capture/signal/options.c": 4,
     "cli/dump.c": 2,
     "cli/export.c": 6,
     "cli/report.c": 4,
     "cli/report_text.c": 1,
     "frozen/ends.h": 4,
-    "frozen/walk.h": 1,
+    "frozen/unwind/walk.h": 1,
     "recording/managed.c": 1,
-    "session/seen_places.c": 3,
-    "session/seen_places.h": 1,
+    "session/frame_numbers.c": 3,
+    "session/frame_numbers.h": 1,
     "web/details.js": 1,
 }
 

@@ -19,8 +19,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "frozen/ring.h"
-#include "frozen/walk.h"
+#include "frozen/output/ring.h"
+#include "frozen/unwind/walk.h"
 
 #define DEPTH 64
 #define WALKS 100000

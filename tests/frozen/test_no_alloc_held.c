@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "frozen/raw.h"
-#include "inside_rig.h"
+#include "handler_rig.h"
 
 #define SAMPLES 50000
 #define N_THREADS SF_RIG_SLOTS /* each is asked in its own slot, so all at once */
@@ -93,7 +93,7 @@ static void load(void)
 static void *work(void *arg)
 {
 	const unsigned number = (unsigned)(uintptr_t)arg;
-	struct sf_seat *seat = sf_rig_enter(number + 1, 0);
+	struct sf_thread_entry *entry = sf_rig_enter(number + 1, 0);
 
 	tids[number] = (int32_t)sf_raw0(SYS_gettid);
 	for (unsigned i = 0; !ends; i++) {
@@ -103,7 +103,7 @@ static void *work(void *arg)
 		if (i % 8 == 0)
 			sched_yield(); /* who is asked next need not wait for our time slice to end */
 	}
-	sf_rig_leave(seat);
+	sf_rig_leave(entry);
 	return NULL;
 }
 
@@ -111,7 +111,7 @@ static void *work(void *arg)
 static void handle(int signal, siginfo_t *info, void *context)
 {
 	frozen++;
-	sf_inside_handler(signal, info, context);
+	sf_handler_enter(signal, info, context);
 	frozen--;
 }
 
@@ -129,25 +129,25 @@ static bool ask(int32_t tid, uint32_t slot, uint32_t generation)
 {
 	siginfo_t info = { .si_signo = SF_RIG_SIGNAL, .si_code = SI_QUEUE };
 
-	info.si_pid = sf_inside.pid;
+	info.si_pid = sf_handler.pid;
 	info.si_value.sival_ptr =
-		(void *)(uintptr_t)sf_inside_value(sf_inside.cookie, slot, generation);
-	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_inside.pid, tid, SF_RIG_SIGNAL, &info) == 0;
+		(void *)(uintptr_t)sf_handler_value(sf_handler.cookie, slot, generation);
+	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.pid, tid, SF_RIG_SIGNAL, &info) == 0;
 }
 
 /* Until the slot is free again: by ourselves, or by a thread that has walked itself. */
 static void serve(const struct sf_slot *slot)
 {
 	while (sf_slot_state(atomic_load(&slot->word)) != SF_SLOT_FREE) {
-		const uint32_t heard = sf_bell_rings(&sf_inside.bell);
+		const uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
 		unsigned n;
 
 		frozen = 1;
 		sf_rig_judge();
-		n = sf_inside_serve(sf_rig_workspace());
+		n = sf_handler_serve(sf_rig_workspace());
 		frozen = 0;
-		if (n == 0 && sf_inside.mode == SF_INSIDE_SAMPLER)
-			sf_bell_wait(&sf_inside.bell, heard, sf_raw_now_ns() + MS);
+		if (n == 0 && sf_handler.mode == SF_MODE_SAMPLER)
+			sf_wake_up_wait(&sf_handler.wake_up, heard, sf_raw_now_ns() + MS);
 		else if (n == 0)
 			sched_yield();
 	}
@@ -159,19 +159,19 @@ static void sample_often(void)
 		const unsigned number = i % SF_RIG_SLOTS;
 		uint32_t generation;
 
-		serve(&sf_inside.slots[number]);
-		if (!sf_slot_request(&sf_inside.slots[number], &generation) ||
+		serve(&sf_handler.slots[number]);
+		if (!sf_slot_request(&sf_handler.slots[number], &generation) ||
 		    !ask(tids[number], number, generation))
 			abort();
 		if (i % 64 == 0)
 			sf_rig_drain();
 	}
 	for (unsigned i = 0; i < SF_RIG_SLOTS; i++)
-		serve(&sf_inside.slots[i]);
+		serve(&sf_handler.slots[i]);
 	sf_rig_drain();
 }
 
-static int run(const char *name, enum sf_inside_mode mode)
+static int run(const char *name, enum sf_handler_mode mode)
 {
 	pthread_t threads[N_THREADS];
 	uint64_t n_lost = 0;
@@ -238,7 +238,7 @@ int main(void)
 		return 1;
 	}
 	alarm(600); /* a hang is a failure, too */
-	failed = run("sampler", SF_INSIDE_SAMPLER);
+	failed = run("sampler", SF_MODE_SAMPLER);
 	sf_rig_stop();
-	return failed | run("handler", SF_INSIDE_HANDLER);
+	return failed | run("handler", SF_MODE_HANDLER);
 }

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "frozen/outbox.h"
-#include "frozen/walk.h"
+#include "frozen/output/outbox.h"
+#include "frozen/unwind/walk.h"
 #include "os/channel.h"
 #include "stream/control.h"
 #include "stream/record.h"

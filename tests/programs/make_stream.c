@@ -20,9 +20,9 @@
 
 #include "elf/facts.h"
 #include "frozen/ends.h"
-#include "frozen/inside.h"
+#include "frozen/signal/handler.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "stream/file.h"
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static void put_process(void)
 	const struct sf_stream_process record = {
 		.pid = getpid(), .parent = getppid(), .time_ns = START_NS,
 		.unix_ns = 1700000000000000000, .rate_mhz = 100000, .blocked_rate_mhz = 100000,
-		.elf_machine = sf_arch_host()->elf_machine, .walk = SF_INSIDE_SAMPLER,
+		.elf_machine = sf_arch_host()->elf_machine, .walk = SF_MODE_SAMPLER,
 		.name_size = sizeof(name) - 1, .command_size = sizeof(command) - 1,
 	};
 	int size = snprintf(text, sizeof(text), "%s%s", name, command);

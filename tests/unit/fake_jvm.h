@@ -7,7 +7,7 @@
 #define FAKE_JVM_H
 
 #include "fake_layout.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "runtime/hotspot/attach.h"
 
 #define FAKE_BASE 0x100000u

@@ -12,7 +12,7 @@
 #ifndef SF_TESTS_FAKE_PROFILE_H
 #define SF_TESTS_FAKE_PROFILE_H
 
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 
 #define FAKE_SCRIPT "</script><img src=x onerror=alert(1)>"
 #define FAKE_MAIN_BUILD_ID "abcdef0123"

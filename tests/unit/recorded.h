@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 #define RECORDED_PIECES 8
 #define RECORDED_PIECE_SIZE 8192

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "frozen/chain.h"
+#include "frozen/signal/chain.h"
 #include "frozen/raw.h"
 #include "stream/record.h"
 
@@ -48,13 +48,13 @@ void burn(uint64_t ns)
 
 uint64_t burn_until_heard(uint64_t ns)
 {
-	const struct sf_seat *seat;
+	const struct sf_thread_entry *entry;
 	uint64_t done_ns;
 
 	burn(ns);
-	seat = sf_seats_find(sf_inside.seats, gettid());
+	entry = sf_thread_table_find(sf_handler.entries, gettid());
 	done_ns = own_cpu_ns();
-	while (seat && atomic_load(&seat->spoken_ns) < done_ns && own_cpu_ns() < done_ns + 500000000)
+	while (entry && atomic_load(&entry->spoken_ns) < done_ns && own_cpu_ns() < done_ns + 500000000)
 		burn(100000);
 	return own_cpu_ns() - done_ns;
 }
@@ -79,25 +79,25 @@ static void fill_inside(const struct sf_agent_options *options,
 	memory = mmap(NULL, sizeof(struct sf_outbox_header) + RING, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(memory != MAP_FAILED);
-	sf_inside.pid = getpid();
-	sf_inside.cookie = 0x5f1e;
-	sf_inside.signal = SIGPROF;
-	sf_inside.arch = sf_arch_host();
-	assert_true(sf_self_probe(&sf_inside.access));
+	sf_handler.pid = getpid();
+	sf_handler.cookie = 0x5f1e;
+	sf_handler.signal = SIGPROF;
+	sf_handler.arch = sf_arch_host();
+	assert_true(sf_own_memory_probe(&sf_handler.access));
 	if (!slots) {
 		slots = aligned_alloc(64, N_SLOTS * sizeof(*slots));
 		for (uint32_t i = 0; i < N_SLOTS; i++) {
 			sf_slot_init(&slots[i], i);
-			slots[i].workspace = sf_workspace_create(&sf_inside.access, DEPTH, 8192);
+			slots[i].workspace = sf_workspace_create(&sf_handler.access, DEPTH, 8192);
 		}
 	}
-	sf_inside.slots = slots;
-	sf_inside.n_slots = N_SLOTS;
-	sf_inside.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
-	sf_inside.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
-	sf_inside.jitter = true;
-	sf_inside.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
-	sf_inside.n_foreign = sf_inside.n_late = sf_inside.n_no_slot = sf_inside.n_backed_off = 0;
+	sf_handler.slots = slots;
+	sf_handler.n_slots = N_SLOTS;
+	sf_handler.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
+	sf_handler.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
+	sf_handler.jitter = true;
+	sf_handler.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
+	sf_handler.n_foreign = sf_handler.n_late = sf_handler.n_no_slot = sf_handler.n_backed_off = 0;
 }
 
 static void fill_outbox(void)
@@ -105,14 +105,14 @@ static void fill_outbox(void)
 	static const char bytes[256 << 10];
 	const struct sf_outbox_piece large = { bytes, sizeof(bytes) }, small = { bytes, 8 };
 
-	while (sf_outbox_put(sf_inside.outbox, SF_STREAM_NOTE, &large, 1))
+	while (sf_outbox_put(sf_handler.outbox, SF_STREAM_NOTE, &large, 1))
 		;
-	while (sf_outbox_put(sf_inside.outbox, SF_STREAM_NOTE, &small, 1))
+	while (sf_outbox_put(sf_handler.outbox, SF_STREAM_NOTE, &small, 1))
 		;
 }
 
 void sampling_start(struct sampling *sampling, const struct sf_agent_options *options,
-		    const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
+		    const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode)
 {
 	struct sf_error err = { 0 };
 
@@ -124,18 +124,18 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 	fill_inside(options, kind);
 	if (begins_full)
 		fill_outbox();
-	sampling->agent.workspace = sf_workspace_create(&sf_inside.access, DEPTH, 8192);
+	sampling->agent.workspace = sf_workspace_create(&sf_handler.access, DEPTH, 8192);
 	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, &err);
 	assert_non_null(sampling->agent.threads);
 	assert_int_equal(sf_chain_install(SIGPROF), 0);
-	atomic_store(&sf_inside.mode, (uint32_t)mode);
+	atomic_store(&sf_handler.mode, (uint32_t)mode);
 	sampling->began_cpu_ns = process_cpu_ns();
 	if (!sf_sampler_start(&sampling->agent, &err))
 		fail_msg("%s", err.text);
 }
 
 void sampling_start_full(struct sampling *sampling, const struct sf_agent_options *options,
-			 const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
+			 const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode)
 {
 	begins_full = true;
 	sampling_start(sampling, options, kind, mode);
@@ -262,16 +262,16 @@ void sampling_stop(struct sampling *sampling)
 	total_ns = process_cpu_ns() - sampling->began_cpu_ns;
 	sampling->process_cpu_ns = total_ns - sf_sampler_cpu_ns(sampling->agent.sampler);
 	for (uint32_t i = 0; i < N_SLOTS; i++)
-		assert_int_equal(sf_slot_state(sf_inside.slots[i].word), SF_SLOT_FREE);
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+		assert_int_equal(sf_slot_state(sf_handler.slots[i].word), SF_SLOT_FREE);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	while (sf_outbox_get(memory, RING, record, sizeof(record)) == 1)
 		add_record(sampling);
-	sampling->lost_records = sf_inside.outbox->lost;
+	sampling->lost_records = sf_handler.outbox->lost;
 	sf_sampler_destroy(&sampling->agent);
 	sf_agent_threads_destroy(sampling->agent.threads);
 	sf_workspace_destroy(sampling->agent.workspace);
 	/* The handler stays: a late signal of ours is swallowed. */
-	sf_inside.outbox = NULL;
+	sf_handler.outbox = NULL;
 	munmap(memory, sizeof(struct sf_outbox_header) + RING);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile of the test itself, without agent.c, the keeper or a file: sf_inside is filled by
+ * A profile of the test itself, without agent.c, the keeper or a file: sf_handler is filled by
  * hand, there is no code map (so every trace has one frame), and the records are added up when it
  * ends. For tests of the agent's sampler. One at a time.
  */
@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "agent/clocks.h"
-#include "agent/sampler.h"
-#include "agent/threads.h"
+#include "agent/clocks/clocks.h"
+#include "agent/sampler/sampler.h"
+#include "agent/sampler/threads.h"
 #include "frozen/ends.h"
-#include "frozen/inside.h"
+#include "frozen/signal/handler.h"
 
 #define MAX_SERIALS 60000
 
@@ -44,7 +44,7 @@ struct sf_agent_options sampling_options(void);
 
 /* kind: NULL for clock=wall. */
 void sampling_start(struct sampling *sampling, const struct sf_agent_options *options,
-		    const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode);
+		    const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode);
 void sampling_stop(struct sampling *sampling);
 void sampling_free(struct sampling *sampling);
 
@@ -53,7 +53,7 @@ void sampling_free(struct sampling *sampling);
  * throws away what is in it.
  */
 void sampling_start_full(struct sampling *sampling, const struct sf_agent_options *options,
-			 const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode);
+			 const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode);
 void sampling_make_room(void);
 
 /* Bytes of records that have been told so far. */
@@ -70,7 +70,7 @@ void burn(uint64_t ns);
 /*
  * The same, and goes on until a sample has spoken for it: however late a busy machine lets anybody look, who does so loses
  * nothing to it. How much more that took; after half a second a clock that does not ring is given up. Nothing more
- * of a thread that has no seat.
+ * of a thread that has no entry.
  */
 uint64_t burn_until_heard(uint64_t ns);
 uint64_t own_cpu_ns(void);

@@ -6,7 +6,7 @@
 #ifndef SMALL_RECORDING_H
 #define SMALL_RECORDING_H
 
-#include "recording/profile.h"
+#include "recording/profile/profile.h"
 #include "recording/recording.h"
 
 #define SMALL_START_NS 5000000000u

@@ -9,7 +9,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 static void check(int ok)
 {

@@ -57,7 +57,7 @@ static void *work(void *arg)
 
 static void run(struct sampling *sampling, struct busy busy[N_BUSY],
 		const struct sf_agent_options *options, const struct sf_agent_clock_kind *kind,
-		enum sf_inside_mode mode)
+		enum sf_handler_mode mode)
 {
 	pthread_barrier_init(&begin, NULL, N_BUSY + 1);
 	for (int i = 0; i < N_BUSY; i++) {
@@ -157,7 +157,7 @@ static void check_fair(struct sampling *sampling, const struct busy busy[N_BUSY]
 	}
 }
 
-static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_mode mode)
+static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode)
 {
 	struct sf_agent_options options = sampling_options();
 	struct busy busy[N_BUSY] = { 0 };
@@ -171,7 +171,7 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_m
 	}
 	run(&sampling, busy, &options, kind, mode);
 	snprintf(what, sizeof(what), "%s, walk=%s", kind->name,
-		 mode == SF_INSIDE_HANDLER ? "handler" : "sampler");
+		 mode == SF_MODE_HANDLER ? "handler" : "sampler");
 	say(what, &sampling);
 	check_sums(&sampling);
 	if (busy->is_heard)
@@ -179,7 +179,7 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_m
 	check_fair(&sampling, busy);
 	assert_in_range(sampling.sum.ticks, sampling.sum.cpu_ns / 1001001 * 8 / 10,
 			sampling.sum.cpu_ns / 1001001 * 14 / 10);
-	assert_int_equal(sf_inside.n_foreign, 0);
+	assert_int_equal(sf_handler.n_foreign, 0);
 	sampling_free(&sampling);
 }
 
@@ -187,12 +187,12 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_inside_m
 	static void kind##_seen_by_sampler(void **state)                                           \
 	{                                                                                          \
 		(void)state;                                                                       \
-		check_clock(&sf_agent_clock_##kind, SF_INSIDE_SAMPLER);                            \
+		check_clock(&sf_agent_clock_##kind, SF_MODE_SAMPLER);                            \
 	}                                                                                          \
 	static void kind##_seen_by_handler(void **state)                                           \
 	{                                                                                          \
 		(void)state;                                                                       \
-		check_clock(&sf_agent_clock_##kind, SF_INSIDE_HANDLER);                            \
+		check_clock(&sf_agent_clock_##kind, SF_MODE_HANDLER);                            \
 	}
 
 CLOCK_TESTS(perf)
@@ -209,7 +209,7 @@ static void wall_asks_who_runs(void **state)
 	(void)state;
 
 	options.clock = SF_AGENT_WALL;
-	run(&sampling, busy, &options, NULL, SF_INSIDE_SAMPLER);
+	run(&sampling, busy, &options, NULL, SF_MODE_SAMPLER);
 	say("clock=wall", &sampling);
 	check_sums(&sampling);
 	check_seen(&sampling, NULL, busy);
@@ -227,7 +227,7 @@ static void few_per_tick_weigh_right(void **state)
 
 	options.per_tick = 2;
 	options.rate_mhz = 200000;
-	run(&sampling, busy, &options, &sf_agent_clock_tick, SF_INSIDE_SAMPLER);
+	run(&sampling, busy, &options, &sf_agent_clock_tick, SF_MODE_SAMPLER);
 	say("two per tick", &sampling);
 	check_sums(&sampling);
 	check_fair(&sampling, busy);
@@ -244,10 +244,10 @@ static void twenty_khz_backs_off(void **state)
 	(void)state;
 
 	options.rate_mhz = 20000000;
-	run(&sampling, busy, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	run(&sampling, busy, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
 	say("20 kHz", &sampling);
 	check_sums(&sampling);
-	assert_true(sf_inside.n_backed_off > 0);
+	assert_true(sf_handler.n_backed_off > 0);
 	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
 	sampling_free(&sampling);
 }
@@ -257,20 +257,20 @@ static void check_replaced_by(int other)
 {
 	struct sf_agent_options options = sampling_options();
 	struct sampling sampling;
-	struct sf_seat *seat;
+	struct sf_thread_entry *entry;
 	int fd;
 
 	sf_own_table_refused = true; /* else the program cannot close them */
-	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
 	sf_own_table_refused = false;
-	seat = sf_seats_find(sf_inside.seats, gettid());
-	assert_non_null(seat);
-	assert_true(atomic_load(&seat->flags) & SF_SEAT_PERF);
-	fd = atomic_load(&seat->clock);
+	entry = sf_thread_table_find(sf_handler.entries, gettid());
+	assert_non_null(entry);
+	assert_true(atomic_load(&entry->flags) & SF_ENTRY_PERF);
+	fd = atomic_load(&entry->clock);
 	assert_true(fd >= 1000);
 	assert_int_equal(dup2(other, fd), fd); /* closes it, and uses the number again */
 	burn(600000000);
-	assert_true(atomic_load(&seat->clock) >= 0 && atomic_load(&seat->clock) != fd);
+	assert_true(atomic_load(&entry->clock) >= 0 && atomic_load(&entry->clock) != fd);
 	sampling_stop(&sampling);
 	say("closed", &sampling);
 	assert_int_equal(close(fd), 0); /* ours did not */
@@ -325,7 +325,7 @@ static void a_stopped_clock_is_silent(void **state)
 	(void)state;
 
 	sf_own_table_refused = true;
-	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_INSIDE_SAMPLER);
+	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
 	sf_own_table_refused = false;
 	child = (pid_t)sf_raw6(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
 	if (child == 0) { /* at most as long as the test */

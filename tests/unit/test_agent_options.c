@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/clocks.h"
+#include "agent/clocks/clocks.h"
 #include "agent/options.h"
 #include "agent/signals.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 static struct sf_agent_options parse(const char *text)
 {

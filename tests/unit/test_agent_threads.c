@@ -22,11 +22,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/leaving.h"
-#include "agent/own_proc.h"
-#include "agent/requests.h"
-#include "agent/seats.h"
-#include "agent/visit.h"
+#include "agent/interpose/exec_preparation.h"
+#include "agent/sampler/own_proc.h"
+#include "agent/sampler/requests.h"
+#include "agent/sampler/thread_entries.h"
+#include "agent/api_guard.h"
 #include "frozen/raw.h"
 #include "sampling.h"
 #include "stream/record.h"
@@ -35,7 +35,7 @@ static struct sampling sampling;
 
 static void begin(const struct sf_agent_options *options, const struct sf_agent_clock_kind *kind)
 {
-	sampling_start(&sampling, options, kind, SF_INSIDE_SAMPLER);
+	sampling_start(&sampling, options, kind, SF_MODE_SAMPLER);
 }
 
 static void end(void)
@@ -103,8 +103,8 @@ static void burn_until_told(uint64_t ns, unsigned n)
 	uint64_t spoken_ns = 0, used_ns = 0;
 
 	while ((used_ns < ns || n) && used_ns < 10 * ns) {
-		const struct sf_seat *seat = sf_seats_find(sf_inside.seats, gettid());
-		const uint64_t now_ns = seat ? atomic_load(&seat->spoken_ns) : 0;
+		const struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.entries, gettid());
+		const uint64_t now_ns = entry ? atomic_load(&entry->spoken_ns) : 0;
 
 		n -= n && now_ns != spoken_ns;
 		spoken_ns = now_ns;
@@ -183,8 +183,8 @@ static pthread_t first_thread;
 
 static bool one_stands(void)
 {
-	for (uint32_t i = 0; i < sf_inside.n_slots; i++) {
-		if (sf_slot_state(atomic_load(&sf_inside.slots[i].word)) != SF_SLOT_FREE)
+	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
 			return true;
 	}
 	return false;
@@ -195,7 +195,7 @@ static void ring_for_the_first(void)
 {
 	union sigval tick;
 
-	tick.sival_ptr = (void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0);
+	tick.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
 	assert_int_equal(pthread_sigqueue(first_thread, SIGPROF, tick), 0);
 	for (unsigned i = 0; i < 50 && !one_stands(); i++)
 		usleep(1000);
@@ -212,7 +212,7 @@ static void a_tick_at_the_end_is_passed_over(void **state)
 
 	first_thread = pthread_self();
 	begin(&options, &sf_agent_clock_timer);
-	sf_inside.patience_ns = 500000000; /* for one that stands all the same */
+	sf_handler.patience_ns = 500000000; /* for one that stands all the same */
 	burn(20000000);
 	before_the_end = ring_for_the_first;
 	end();
@@ -324,7 +324,7 @@ static void *wait_for_word(void *arg)
 	return NULL;
 }
 
-/* A thread that stands for a sample waits in a slot's word, or in its seat's, and is not asleep. */
+/* A thread that stands for a sample waits in a slot's word, or in its entry's, and is not asleep. */
 static void who_waits_for_us_is_not_asleep(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -334,8 +334,8 @@ static void who_waits_for_us_is_not_asleep(void **state)
 
 	begin(&options, &sf_agent_clock_timer);
 	waiters[0].word = &word;
-	waiters[1].word = &sf_inside.slots[sf_inside.n_slots - 1].word;
-	waiters[2].word = &sf_inside.seats[0].judged;
+	waiters[1].word = &sf_handler.slots[sf_handler.n_slots - 1].word;
+	waiters[2].word = &sf_handler.entries[0].judged;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&waiters[i].pthread, NULL, wait_for_word, &waiters[i]), 0);
 	for (int i = 0; i < 3; i++)
@@ -377,10 +377,10 @@ static void sleepers_are_not_asked(void **state)
 	(void)state;
 
 	begin(&options, &sf_agent_clock_tick);
-	n_mended = atomic_load(&sf_inside.n_mended);
+	n_mended = atomic_load(&sf_handler.n_mended);
 	pthread_create(&person.pthread, NULL, nap, &person);
 	pthread_join(person.pthread, NULL);
-	n_mended = atomic_load(&sf_inside.n_mended) - n_mended;
+	n_mended = atomic_load(&sf_handler.n_mended) - n_mended;
 	end();
 	printf("# %d naps, %ld sleeps, %u calls mended, %u samples\n", NAPS, person.switches,
 	       (unsigned)n_mended, sampling_by_tid(&sampling, person.tid)->n_samples);
@@ -484,12 +484,12 @@ static void those_whose_name_matches(void **state)
 	struct sf_agent_options options = sampling_options();
 	struct person people[3] = { { .name = "worker-1" }, { .name = "helper" },
 				    { .name = "worker-2" } };
-	const uint32_t n_seated = sf_inside.n_seated;
+	const uint32_t n_seated = sf_handler.n_seated;
 	(void)state;
 
 	options.threads = "^worker-[0-9]$";
 	run_people(people, &options);
-	assert_int_equal(sf_inside.n_seated - n_seated, 2); /* who looks at seats only then would miss them */
+	assert_int_equal(sf_handler.n_seated - n_seated, 2); /* who looks at entries only then would miss them */
 	assert_non_null(sampling_by_name(&sampling, "worker-1"));
 	assert_non_null(sampling_by_name(&sampling, "worker-2"));
 	assert_null(sampling_by_name(&sampling, "helper"));
@@ -575,7 +575,7 @@ static void told_again_when_there_was_no_room(void **state)
 	struct sf_agent_options options = sampling_options();
 	(void)state;
 
-	sampling_start_full(&sampling, &options, &sf_agent_clock_timer, SF_INSIDE_SAMPLER);
+	sampling_start_full(&sampling, &options, &sf_agent_clock_timer, SF_MODE_SAMPLER);
 	wait_scans(40); /* past those at which names are read anew */
 	sampling_make_room();
 	wait_scans(2);
@@ -600,15 +600,15 @@ static void a_visit_is_nobodys_time(void **state)
 	options.blocked_rate_mhz = 500000;
 	begin(&options, &sf_agent_clock_timer);
 	wait_scans(2);
-	sf_visit_begin();
+	sf_api_guard_begin();
 	visit_ns = sf_raw_now_ns();
-	n_samples = atomic_load(&sf_agent_find_own_seat()->n_samples);
+	n_samples = atomic_load(&sf_agent_find_own_entry()->n_samples);
 	burn(100000000);
-	assert_int_equal(atomic_load(&sf_agent_find_own_seat()->n_samples), n_samples);
+	assert_int_equal(atomic_load(&sf_agent_find_own_entry()->n_samples), n_samples);
 	for (int i = 0; i < 20; i++)
 		usleep(10000);
 	visit_ns = sf_raw_now_ns() - visit_ns;
-	sf_visit_end();
+	sf_api_guard_end();
 	wait_scans(2);
 	end();
 	ended_ns = sf_raw_now_ns();
@@ -685,11 +685,11 @@ static void they_leave_while_asked(void **state)
 
 static uint32_t count_seats(void)
 {
-	const struct sf_seat *seats = sf_agent_seats();
+	const struct sf_thread_entry *entries = sf_agent_thread_table();
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < SF_SEATS; i++)
-		n += atomic_load(&seats[i].tid) > 0;
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++)
+		n += atomic_load(&entries[i].tid) > 0;
 	return n;
 }
 
@@ -724,20 +724,20 @@ static void seats_are_given_back(void **state)
 static void *take_a_seat(void *arg)
 {
 	(void)arg;
-	return sf_agent_own_seat(NULL);
+	return sf_agent_own_entry(NULL);
 }
 
-/* With no sampler to take note of their ends: more of them than there are seats. */
+/* With no sampler to take note of their ends: more of them than there are entries. */
 static void seats_of_unwatched_threads_are_swept(void **state)
 {
-	void *seat = NULL;
+	void *entry = NULL;
 	pthread_t thread;
 	(void)state;
 
-	for (int i = 0; i < SF_SEATS + 100; i++) {
+	for (int i = 0; i < SF_THREAD_TABLE_SIZE + 100; i++) {
 		assert_int_equal(pthread_create(&thread, NULL, take_a_seat, NULL), 0);
-		pthread_join(thread, &seat);
-		assert_non_null(seat);
+		pthread_join(thread, &entry);
+		assert_non_null(entry);
 	}
 	assert_in_range(count_seats(), 1, 2500);
 }
@@ -801,7 +801,7 @@ static void nothing_is_pending_at_exec(void **state)
 {
 	struct sf_agent_options options = sampling_options();
 	sigset_t profiling, before, pending;
-	struct sf_seat *seat;
+	struct sf_thread_entry *entry;
 	(void)state;
 
 	sigemptyset(&profiling);
@@ -824,20 +824,20 @@ static void nothing_is_pending_at_exec(void **state)
 		sf_agent_thread_after_exec();
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		wait_scans(2);
-		seat = sf_seats_find(sf_inside.seats, gettid());
-		assert_non_null(seat);
-		assert_false(atomic_load(&seat->flags) & SF_SEAT_LEAVING);
+		entry = sf_thread_table_find(sf_handler.entries, gettid());
+		assert_non_null(entry);
+		assert_false(atomic_load(&entry->flags) & SF_ENTRY_LEAVING);
 		if (i < 2)
-			assert_true(atomic_load(&seat->clock) >= 0);
+			assert_true(atomic_load(&entry->clock) >= 0);
 		end();
 		sampling_free(&sampling);
 		sampling.by_serial = NULL;
 	}
 }
 
-static bool has_left(const struct sf_seat *seat)
+static bool has_left(const struct sf_thread_entry *entry)
 {
-	return atomic_load(&seat->clock) < 0 && atomic_load(&seat->flags) & SF_SEAT_LEAVING;
+	return atomic_load(&entry->clock) < 0 && atomic_load(&entry->flags) & SF_ENTRY_LEAVING;
 }
 
 struct leaver {
@@ -848,11 +848,11 @@ struct leaver {
 /* Its exec makes it the first thread, and the first one's signals its own. */
 static void *leave_for_all(void *arg)
 {
-	const struct sf_seat *own, *first = sf_seats_find(sf_inside.seats, getpid());
+	const struct sf_thread_entry *own, *first = sf_thread_table_find(sf_handler.entries, getpid());
 	struct leaver *leaver = arg;
 
 	sf_agent_thread_before_exec();
-	own = sf_agent_find_own_seat();
+	own = sf_agent_find_own_entry();
 	leaver->n_left = 100 * (has_left(own) + has_left(first));
 	pthread_barrier_wait(&leaver->barrier);
 	pthread_barrier_wait(&leaver->barrier); /* the sampler has looked at both meanwhile */
@@ -874,7 +874,7 @@ static void the_first_thread_leaves_too(void **state)
 		pthread_barrier_init(&leaver.barrier, NULL, 2);
 		begin(&options, kinds[i]);
 		wait_scans(2);
-		assert_true(atomic_load(&sf_agent_find_own_seat()->clock) >= 0);
+		assert_true(atomic_load(&sf_agent_find_own_entry()->clock) >= 0);
 		assert_int_equal(pthread_create(&thread, NULL, leave_for_all, &leaver), 0);
 		pthread_barrier_wait(&leaver.barrier);
 		wait_scans(2);
@@ -882,7 +882,7 @@ static void the_first_thread_leaves_too(void **state)
 		pthread_join(thread, NULL);
 		assert_int_equal(leaver.n_left, 220);
 		wait_scans(2);
-		assert_true(atomic_load(&sf_agent_find_own_seat()->clock) >= 0);
+		assert_true(atomic_load(&sf_agent_find_own_entry()->clock) >= 0);
 		end();
 		clean(state);
 	}
@@ -893,12 +893,12 @@ static void the_first_thread_leaves_too(void **state)
 /* In the sampler's place, and late. */
 static void *take_off_late(void *arg)
 {
-	struct sf_seat *seat = arg;
+	struct sf_thread_entry *entry = arg;
 
 	usleep(KEPT_US);
-	atomic_store(&seat->clock, -1);
-	atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_PERF);
-	sf_agent_seat_done(seat);
+	atomic_store(&entry->clock, -1);
+	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
+	sf_agent_entry_done(entry);
 	return NULL;
 }
 
@@ -906,23 +906,23 @@ static void *take_off_late(void *arg)
 static void who_leaves_waits_for_the_sampler(void **state)
 {
 	struct sf_agent_options options = sampling_options();
-	struct sf_seat *seat;
+	struct sf_thread_entry *entry;
 	pthread_t sampler;
 	(void)state;
 
 	begin(&options, &sf_agent_clock_tick);
 	wait_scans(2);
 	sf_sampler_stop(&sampling.agent);
-	if (!sf_inside.clocks_apart) {
+	if (!sf_handler.clocks_apart) {
 		end();
 		skip();
 	}
-	seat = sf_agent_find_own_seat();
-	atomic_fetch_or(&seat->flags, SF_SEAT_PERF);
-	atomic_store(&seat->clock, 100000); /* a number of the sampler's table */
-	assert_int_equal(pthread_create(&sampler, NULL, take_off_late, seat), 0);
+	entry = sf_agent_find_own_entry();
+	atomic_fetch_or(&entry->flags, SF_ENTRY_PERF);
+	atomic_store(&entry->clock, 100000); /* a number of the sampler's table */
+	assert_int_equal(pthread_create(&sampler, NULL, take_off_late, entry), 0);
 	assert_true(sf_agent_thread_before_exec());
-	assert_int_equal(atomic_load(&seat->clock), -1);
+	assert_int_equal(atomic_load(&entry->clock), -1);
 	sf_agent_thread_after_exec();
 	pthread_join(sampler, NULL);
 	end();
@@ -942,8 +942,8 @@ static void who_leaves_is_not_asked(void **state)
 	wait_scans(2);
 	sf_sampler_stop(&sampling.agent);
 	assert_true(sf_requests_init(&requests, &err));
-	thread.seat = sf_agent_find_own_seat();
-	thread.serial = atomic_load(&thread.seat->serial);
+	thread.entry = sf_agent_find_own_entry();
+	thread.serial = atomic_load(&thread.entry->serial);
 	sigemptyset(&profiling);
 	sigaddset(&profiling, SIGPROF);
 	pthread_sigmask(SIG_BLOCK, &profiling, &before);
@@ -952,7 +952,7 @@ static void who_leaves_is_not_asked(void **state)
 	sigpending(&pending);
 	assert_false(sigismember(&pending, SIGPROF));
 	assert_int_equal(requests.n, 0);
-	assert_int_equal(atomic_load(&thread.seat->asked), 0);
+	assert_int_equal(atomic_load(&thread.entry->asked), 0);
 	sf_agent_thread_after_exec();
 	assert_true(sf_requests_ask(&requests, &thread, sf_raw_now_ns()));
 	sigpending(&pending);
@@ -974,13 +974,13 @@ static void what_runs_in_a_pause_is_nobodys(void **state)
 
 	begin(&options, &sf_agent_clock_timer);
 	burn(100000000);
-	atomic_store(&sf_inside.mode, SF_INSIDE_OFF);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
 	atomic_store(&sampling.agent.paused, true);
 	wait_scans(2);
 	burn(300000000);
 	atomic_store(&sampling.agent.paused, false);
 	wait_scans(2);
-	atomic_store(&sf_inside.mode, SF_INSIDE_SAMPLER);
+	atomic_store(&sf_handler.mode, SF_MODE_SAMPLER);
 	burn(100000000);
 	end();
 	used_ns = own_cpu_ns() - began_ns - 300000000;

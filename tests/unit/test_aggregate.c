@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "recording/aggregate.h"
+#include "recording/profile/aggregate.h"
 #include "small_recording.h"
 
 struct fixture {

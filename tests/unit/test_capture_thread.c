@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "capture/take.h"
-#include "capture/thread.h"
+#include "capture/ptrace/stack_copy.h"
+#include "capture/ptrace/thread.h"
 #include "os/clock.h"
 
 #define MS UINT64_C(1000000)
@@ -117,7 +117,7 @@ static void a_new_thread_has_empty_accounts(void **state)
 	assert_int_equal(thread->task.tid, 41);
 	assert_string_equal(thread->name, "worker");
 	assert_int_equal(thread->cpu, -1);
-	assert_int_equal(thread->want, SF_TAKE_FIRST);
+	assert_int_equal(thread->want, SF_COPY_FIRST);
 	assert_int_equal(thread->first_cpu_ns, 100 * MS);
 	expect(sf_thread_take_awake(thread, true, PERIOD), 0, 0, 1);
 	expect(sf_thread_take_asleep(thread, PERIOD), 0, 0, 1);

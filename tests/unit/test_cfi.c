@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 #include "unwind/cfi.h"
 #include "unwind/rows.h"
 

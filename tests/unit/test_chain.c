@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "asleep.h"
-#include "frozen/chain.h"
-#include "frozen/inside.h"
+#include "frozen/signal/chain.h"
+#include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
 #define OURS SIGPROF
@@ -93,7 +93,7 @@ static struct sf_kernel_action kernel_action(void)
 static void put_in_front(void)
 {
 	assert_int_equal(sf_chain_install(OURS), 0);
-	assert_true(kernel_action().handler == sf_inside_handler);
+	assert_true(kernel_action().handler == sf_handler_enter);
 }
 
 static uint64_t bit(int signal)
@@ -104,9 +104,9 @@ static uint64_t bit(int signal)
 static int fresh(void **state)
 {
 	(void)state;
-	sf_inside.signal = OURS;
-	sf_inside.cookie = 0x5157;
-	sf_inside.pid = getpid();
+	sf_handler.signal = OURS;
+	sf_handler.cookie = 0x5157;
+	sf_handler.pid = getpid();
 	return 0;
 }
 
@@ -186,7 +186,7 @@ static void test_flags_follow_the_program(void **state)
 
 static void test_a_plain_handler(void **state)
 {
-	const uint64_t before = sf_inside.n_foreign;
+	const uint64_t before = sf_handler.n_foreign;
 
 	(void)state;
 	set_action(plain, SA_RESTART, SIGUSR1);
@@ -199,7 +199,7 @@ static void test_a_plain_handler(void **state)
 	assert_int_equal(seen_mask, bit(OURS) | bit(SIGUSR1));
 	note_mask();
 	assert_int_equal(seen_mask, 0);
-	assert_int_equal(sf_inside.n_foreign, before + 1);
+	assert_int_equal(sf_handler.n_foreign, before + 1);
 }
 
 static void test_siginfo(void **state)
@@ -285,7 +285,7 @@ static void test_check(void **state)
 	assert_false(sf_chain_check());
 	set_action(plain, 0, 0);
 	assert_true(sf_chain_check());
-	assert_true(kernel_action().handler == sf_inside_handler);
+	assert_true(kernel_action().handler == sf_handler_enter);
 	assert_false(sf_chain_check());
 	raise(OURS);
 	assert_int_equal(n_calls, 1);
@@ -363,7 +363,7 @@ static int in_child(void (*what)(void))
 	int status = 0;
 
 	if (child == 0) {
-		sf_inside.pid = getpid();
+		sf_handler.pid = getpid();
 		setrlimit(RLIMIT_CPU, &cpu_time);
 		alarm(120);
 		what();
@@ -411,7 +411,7 @@ static void test_resethand(void **state)
 static void tick_late(void)
 {
 	const union sigval value = {
-		.sival_ptr = (void *)(uintptr_t)sf_inside_value(sf_inside.cookie, SF_NO_SLOT, 0),
+		.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0),
 	};
 
 	signal(OURS, SIG_DFL);

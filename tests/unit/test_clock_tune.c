@@ -6,27 +6,27 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/clocks.h"
-#include "frozen/inside.h"
-#include "frozen/rearm.h"
+#include "agent/clocks/clocks.h"
+#include "frozen/signal/handler.h"
+#include "frozen/signal/rearm.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define PERIOD_NS MS
 #define N_SEATS 4
 
-static struct sf_seat seats[N_SEATS];
+static struct sf_thread_entry entries[N_SEATS];
 static unsigned n_set[N_SEATS];
 static uint64_t spared_ns[N_SEATS];
 static uint64_t now_ns = 1000 * MS, cpu_ns, cost_ns;
 
-void __wrap_sf_rearm(struct sf_seat *seat, uint64_t period_ns);
+void __wrap_sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns);
 uint64_t __wrap_sf_raw_thread_cpu_ns(void);
 
-void __wrap_sf_rearm(struct sf_seat *seat, uint64_t period_ns)
+void __wrap_sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns)
 {
-	assert_int_equal(period_ns, atomic_load(&seat->period_ns));
-	n_set[seat - seats]++;
+	assert_int_equal(period_ns, atomic_load(&entry->period_ns));
+	n_set[entry - entries]++;
 	cpu_ns += cost_ns;
 }
 
@@ -38,13 +38,13 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 static int set_up(void **state)
 {
 	(void)state;
-	sf_inside.clocks_apart = sf_inside.jitter = true;
+	sf_handler.clocks_apart = sf_handler.jitter = true;
 	for (unsigned i = 0; i < N_SEATS; i++) {
-		seats[i] = (struct sf_seat){ 0 };
-		atomic_store(&seats[i].flags, SF_SEAT_PERF);
-		atomic_store(&seats[i].clock, 7);
-		atomic_store(&seats[i].period_ns, PERIOD_NS);
-		atomic_store(&seats[i].set_ns, PERIOD_NS);
+		entries[i] = (struct sf_thread_entry){ 0 };
+		atomic_store(&entries[i].flags, SF_ENTRY_PERF);
+		atomic_store(&entries[i].clock, 7);
+		atomic_store(&entries[i].period_ns, PERIOD_NS);
+		atomic_store(&entries[i].set_ns, PERIOD_NS);
 		n_set[i] = 0;
 		spared_ns[i] = 0;
 	}
@@ -57,7 +57,7 @@ static void look(unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		now_ns += 100 * MS;
 		for (unsigned k = 0; k < N_SEATS; k++)
-			sf_agent_clock_tune(&seats[k], now_ns, &spared_ns[k]);
+			sf_agent_clock_tune(&entries[k], now_ns, &spared_ns[k]);
 	}
 }
 
@@ -86,25 +86,25 @@ static void a_longer_period_is_set_at_once(void **state)
 	look(1);
 	for (unsigned i = 0; i < N_SEATS; i++)
 		n_set[i] = 0;
-	atomic_store(&seats[1].period_ns, PERIOD_NS / 2);
-	atomic_store(&seats[2].period_ns, 2 * PERIOD_NS);
+	atomic_store(&entries[1].period_ns, PERIOD_NS / 2);
+	atomic_store(&entries[2].period_ns, 2 * PERIOD_NS);
 	look(1);
 	assert_int_equal(n_set[2], 1);
-	assert_int_equal(atomic_load(&seats[2].set_ns), 2 * PERIOD_NS);
+	assert_int_equal(atomic_load(&entries[2].set_ns), 2 * PERIOD_NS);
 	assert_int_equal(n_set[0] + n_set[1] + n_set[3], 0);
 	look(100);
-	assert_int_equal(atomic_load(&seats[1].set_ns), PERIOD_NS / 2);
+	assert_int_equal(atomic_load(&entries[1].set_ns), PERIOD_NS / 2);
 }
 
 static void without_jitter_only_that(void **state)
 {
 	(void)state;
-	sf_inside.jitter = false;
+	sf_handler.jitter = false;
 	cost_ns = 10 * US;
 	look(10);
 	for (unsigned i = 0; i < N_SEATS; i++)
 		assert_int_equal(n_set[i], 0);
-	atomic_store(&seats[1].period_ns, 2 * PERIOD_NS);
+	atomic_store(&entries[1].period_ns, 2 * PERIOD_NS);
 	look(10);
 	assert_int_equal(n_set[1], 1);
 }

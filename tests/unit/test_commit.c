@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "recording/database.h"
-#include "recording/one_file.h"
-#include "recording/redo.h"
+#include "recording/store/one_file.h"
+#include "recording/store/redo.h"
 #include "small_recording.h"
 
 ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);

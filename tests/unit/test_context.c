@@ -35,9 +35,9 @@
 #include <cmocka.h>
 
 #include "asleep.h"
-#include "frozen/calls.h"
-#include "frozen/context.h"
-#include "frozen/inside.h"
+#include "frozen/signal/interrupted_calls.h"
+#include "frozen/signal/context.h"
+#include "frozen/signal/handler.h"
 
 #define OURS SIGALRM
 #define HITS 4            /* interruptions of each call */
@@ -465,7 +465,7 @@ static long call_io_getevents(void)
 	return result;
 }
 
-/* To add one: a line here, and one in frozen/calls.c where it is not there yet. */
+/* To add one: a line here, and one in frozen/signal/interrupted_calls.c where it is not there yet. */
 static const struct call calls[] = {
 	{ "poll", SYS_poll, call_poll, NULL, 0, false },
 	{ "poll, fed", SYS_poll, call_poll, feed_byte, 1, false },
@@ -1086,7 +1086,7 @@ static int set_up(void **state)
 	mailbox = mq_open(name, O_RDWR | O_CREAT, 0600, &attributes);
 	mq_unlink(name);
 	sem_init(&semaphore, 0, 0);
-	sf_inside.signal = OURS;
+	sf_handler.signal = OURS;
 	install(OURS, interrupt);
 	return file < 0 || epoll < 0 || queue < 0 || set < 0 || mailbox < 0 ? -1 : 0;
 }

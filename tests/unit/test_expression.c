@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "frozen/expression.h"
+#include "frozen/unwind/expression.h"
 
 #define FIRST_WORD 0x1122334455667788
 

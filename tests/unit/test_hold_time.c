@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "capture/hold_time.h"
+#include "capture/ptrace/hold_time.h"
 #include "os/clock.h"
 
 static uint64_t now_ns;

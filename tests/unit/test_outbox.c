@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "frozen/outbox.h"
+#include "frozen/output/outbox.h"
 
 #define RING 4096
 #define HEADER sizeof(struct sf_record_header)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "capture/relay.h"
+#include "capture/ptrace/relay.h"
 #include "os/clock.h"
 
 #define SHORT 4096u
@@ -83,10 +83,10 @@ static void send_still(void)
 {
 	const uint32_t want = atomic_load(&thread->want);
 	const struct sf_weight weight = { .ticks = 1 };
-	struct sf_taken *taken = sf_relay_reserve(relay, want);
+	struct sf_stack_copy *taken = sf_relay_reserve(relay, want);
 
 	assert_non_null(taken);
-	*taken = (struct sf_taken){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
+	*taken = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
 				    .stack_size = want, .stack_more = 1 };
 	sf_relay_send(relay, thread, &weight, 1);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "frozen/ring.h"
+#include "frozen/output/ring.h"
 
 #define SIZE 4096
 

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "capture/signal_engine.h"
+#include "capture/signal/signal_engine.h"
 #include "stream/record.h"
 #include "stream_builder.h"
 

@@ -15,19 +15,19 @@
 #include <cmocka.h>
 
 #include "frozen/raw.h"
-#include "frozen/slot.h"
+#include "frozen/signal/slot.h"
 
 #define MS UINT64_C(1000000)
 #define LONG (60000 * MS)
 
 static struct sf_slot slot;
-static struct sf_bell bell;
+static struct sf_wake_up wake_up;
 
 static int fresh(void **state)
 {
 	(void)state;
 	sf_slot_init(&slot, 3);
-	memset(&bell, 0, sizeof(bell));
+	memset(&wake_up, 0, sizeof(wake_up));
 	return 0;
 }
 
@@ -113,19 +113,19 @@ static void test_lets_itself_go(void **state)
 	(void)state;
 	assert_non_null(sf_slot_claim(&slot, 1, 0));
 	before_ns = sf_raw_now_ns();
-	assert_false(sf_slot_stand(&slot, &bell, 5 * MS));
+	assert_false(sf_slot_stand(&slot, &wake_up, 5 * MS));
 	assert_true(sf_raw_now_ns() - before_ns >= 5 * MS);
 	assert_int_equal(state_of(&slot), SF_SLOT_FREE);
-	assert_int_equal(sf_bell_rings(&bell), 1);
+	assert_int_equal(sf_wake_up_count(&wake_up), 1);
 }
 
 static void test_the_bell_that_rang_is_not_waited_for(void **state)
 {
 	(void)state;
 	assert_non_null(sf_slot_claim(&slot, 1, 0));
-	assert_false(sf_slot_stand(&slot, &bell, 1));
-	sf_bell_wait(&bell, 0, UINT64_MAX); /* would never end */
-	sf_bell_wait(&bell, 1, sf_raw_now_ns() + 2 * MS);
+	assert_false(sf_slot_stand(&slot, &wake_up, 1));
+	sf_wake_up_wait(&wake_up, 0, UINT64_MAX); /* would never end */
+	sf_wake_up_wait(&wake_up, 1, sf_raw_now_ns() + 2 * MS);
 }
 
 /* --- threads --- */
@@ -140,7 +140,7 @@ static bool stand_as(struct sf_slot *which, unsigned number, uint64_t patience_n
 	bool walked;
 
 	atomic_store(&stands[number], true);
-	walked = sf_slot_stand(which, &bell, patience_ns);
+	walked = sf_slot_stand(which, &wake_up, patience_ns);
 	atomic_store(&stands[number], false);
 	return walked;
 }
@@ -179,7 +179,7 @@ static void test_a_walk_is_waited_for(void **state)
 
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, stand_once, NULL), 0);
-	sf_bell_wait(&bell, 0, sf_raw_now_ns() + LONG);
+	sf_wake_up_wait(&wake_up, 0, sf_raw_now_ns() + LONG);
 	assert_true(sf_slot_take(&slot));
 	assert_false(sf_slot_take(&slot));
 	/* A wake that is somebody else's must not let it go. */
@@ -277,14 +277,14 @@ static void *sample(void *arg)
 	const bool is_alone = arg;
 
 	while (atomic_load(&n_standing)) {
-		uint32_t heard = sf_bell_rings(&bell);
+		uint32_t heard = sf_wake_up_count(&wake_up);
 
 		for (unsigned i = 0; i < N_SLOTS; i++) {
 			if (sf_slot_take(&slots[i]))
 				walk(&slots[i]);
 		}
 		if (is_alone)
-			sf_bell_wait(&bell, heard, sf_raw_now_ns() + MS);
+			sf_wake_up_wait(&wake_up, heard, sf_raw_now_ns() + MS);
 	}
 	return NULL;
 }
@@ -353,13 +353,13 @@ static void *answer_often(void *arg)
 /* Cancels some at once, and some when they have waited. True: it was entered. */
 static bool ask(uint32_t round)
 {
-	uint32_t generation, heard = sf_bell_rings(&bell);
+	uint32_t generation, heard = sf_wake_up_count(&wake_up);
 
 	if (!sf_slot_request(&slot, &generation))
 		return false;
 	atomic_store(&mail[round % 4], UINT64_C(1) << 32 | generation);
 	if (round % 3)
-		sf_bell_wait(&bell, heard, sf_raw_now_ns() + 20000);
+		sf_wake_up_wait(&wake_up, heard, sf_raw_now_ns() + 20000);
 	if (sf_slot_cancel(&slot, generation))
 		return false;
 	while (!sf_slot_take(&slot)) {

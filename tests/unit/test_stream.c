@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frozen/inside.h"
-#include "frozen/walk.h"
+#include "frozen/signal/handler.h"
+#include "frozen/unwind/walk.h"
 #include "stream/check.h"
 #include "stream/file.h"
 #include "stream_builder.h"
@@ -259,7 +259,7 @@ static void each_time_is_bounded(void **state)
 static void each_list_is_bounded(void **state)
 {
 	(void)state;
-	BOUND(PROCESS, sf_stream_process, walk, SF_INSIDE_HANDLER);
+	BOUND(PROCESS, sf_stream_process, walk, SF_MODE_HANDLER);
 	BOUND(SAMPLE, sf_stream_sample, state, SF_N_STATES - 1);
 	BOUND(SAMPLE, sf_stream_sample, end, SF_N_ENDS - 1);
 	BOUND(SAMPLE, sf_stream_sample, frames[0].via, SF_N_VIAS - 1);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "frozen/ticks.h"
+#include "frozen/signal/ticks.h"
 
 static void test_one(void **state)
 {

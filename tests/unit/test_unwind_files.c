@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 #include "unwind/unwind.h"
 #include "unwind_judge.h"
 

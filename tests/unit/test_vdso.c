@@ -8,7 +8,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "agent/vdso.h"
+#include "agent/libc/vdso.h"
 #include "frozen/raw.h"
 
 static uint64_t kernel_now_ns(void)

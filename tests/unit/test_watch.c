@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "capture/watch.h"
+#include "capture/ptrace/watch.h"
 #include "frozen/raw.h"
 
 #define MS UINT64_C(1000000)

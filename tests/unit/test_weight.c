@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "frozen/inside.h"
-#include "frozen/weight.h"
+#include "frozen/signal/handler.h"
+#include "frozen/signal/weight.h"
 
 #define MS UINT64_C(1000000)
 #define NOBODY INT32_MAX        /* a thread id */
@@ -26,99 +26,99 @@ bool __wrap_sf_raw_wait_ns(int32_t tid, uint64_t *ns_ret)
 }
 
 /* 30 ms on its clock, of which samples have stood for 10 ms; it has waited 7 ms for a CPU. */
-static struct sf_seat a_seat(void)
+static struct sf_thread_entry a_seat(void)
 {
-	struct sf_seat seat = { .clock = -1 };
+	struct sf_thread_entry entry = { .clock = -1 };
 
-	atomic_store(&seat.tid, NOBODY);
-	atomic_store(&seat.spoken_ns, 10 * MS);
-	atomic_store(&seat.waited_ns, 7 * MS);
-	atomic_store(&seat.period_ns, 16 * MS);
-	return seat;
+	atomic_store(&entry.tid, NOBODY);
+	atomic_store(&entry.spoken_ns, 10 * MS);
+	atomic_store(&entry.waited_ns, 7 * MS);
+	atomic_store(&entry.period_ns, 16 * MS);
+	return entry;
 }
 
 static int set_up(void **state)
 {
 	(void)state;
-	sf_inside.period_ns = 2 * MS;
+	sf_handler.period_ns = 2 * MS;
 	is_counted = false;
 	return 0;
 }
 
 static void a_cpu_sample_stands_for_its_wait_too(void **state)
 {
-	struct sf_seat seat = a_seat();
-	struct sf_weight_taken taken = sf_weigh(&seat, 30 * MS);
+	struct sf_thread_entry entry = a_seat();
+	struct sf_weight_taken taken = sf_weigh(&entry, 30 * MS);
 	(void)state;
 
 	assert_int_equal(taken.cpu_ns, 20 * MS);
 	assert_int_equal(taken.wall_ns, 27 * MS);
 	assert_int_equal(taken.ticks, 10);           /* of the period that was asked for */
-	assert_int_equal(seat.spoken_ns, 30 * MS);
-	assert_int_equal(seat.waited_ns, 0);
+	assert_int_equal(entry.spoken_ns, 30 * MS);
+	assert_int_equal(entry.waited_ns, 0);
 }
 
 /* Each nanosecond once. */
 static void a_second_sample_gets_what_came_since(void **state)
 {
-	struct sf_seat seat = a_seat();
+	struct sf_thread_entry entry = a_seat();
 	struct sf_weight_taken taken;
 	(void)state;
 
-	sf_weigh(&seat, 30 * MS);
-	taken = sf_weigh(&seat, 34 * MS);
+	sf_weigh(&entry, 30 * MS);
+	taken = sf_weigh(&entry, 34 * MS);
 	assert_int_equal(taken.cpu_ns, 4 * MS);
 	assert_int_equal(taken.wall_ns, 4 * MS);
 	assert_int_equal(taken.ticks, 2);
-	taken = sf_weigh(&seat, 34 * MS);
+	taken = sf_weigh(&entry, 34 * MS);
 	assert_int_equal(taken.cpu_ns, 0);
 	assert_int_equal(taken.wall_ns, 0);
 	assert_int_equal(taken.ticks, 1);
-	taken = sf_weigh(&seat, 33 * MS);            /* read earlier, and late: nothing is taken back */
+	taken = sf_weigh(&entry, 33 * MS);            /* read earlier, and late: nothing is taken back */
 	assert_int_equal(taken.cpu_ns, 0);
-	assert_int_equal(seat.spoken_ns, 34 * MS);
+	assert_int_equal(entry.spoken_ns, 34 * MS);
 }
 
 static void without_a_common_period_the_clock_s_own_counts(void **state)
 {
-	struct sf_seat seat = a_seat();
+	struct sf_thread_entry entry = a_seat();
 	(void)state;
 
-	sf_inside.period_ns = 0;
-	assert_int_equal(sf_weigh(&seat, 10 * MS + 48 * MS).ticks, 3);
+	sf_handler.period_ns = 0;
+	assert_int_equal(sf_weigh(&entry, 10 * MS + 48 * MS).ticks, 3);
 }
 
 static void a_waiting_sample_leaves_the_cpu_time(void **state)
 {
-	struct sf_seat seat = a_seat();
-	struct sf_weight_taken taken = sf_weigh_waiting(&seat);
+	struct sf_thread_entry entry = a_seat();
+	struct sf_weight_taken taken = sf_weigh_waiting(&entry);
 	(void)state;
 
 	assert_int_equal(taken.cpu_ns, 0);
 	assert_int_equal(taken.wall_ns, 7 * MS);
 	assert_int_equal(taken.ticks, 1);
-	assert_int_equal(seat.spoken_ns, 10 * MS);
-	assert_int_equal(seat.waited_ns, 0);
-	assert_int_equal(sf_weigh(&seat, 30 * MS).cpu_ns, 20 * MS);
+	assert_int_equal(entry.spoken_ns, 10 * MS);
+	assert_int_equal(entry.waited_ns, 0);
+	assert_int_equal(sf_weigh(&entry, 30 * MS).cpu_ns, 20 * MS);
 }
 
 /* How the sampler weighs a thread that answered `after_ns` after it was requested. */
-static struct sf_slot requested(struct sf_seat *seat, uint64_t after_ns)
+static struct sf_slot requested(struct sf_thread_entry *entry, uint64_t after_ns)
 {
 	struct sf_slot slot = { .tid = NOBODY, .cpu_ns = 30 * MS };
 
-	atomic_store(&seat->asked_ns, 1000 * MS);
-	atomic_store(&seat->asked_wait_ns, 40 * MS);
+	atomic_store(&entry->asked_ns, 1000 * MS);
+	atomic_store(&entry->asked_wait_ns, 40 * MS);
 	slot.entered_ns = 1000 * MS + after_ns;
-	sf_weigh_asked(&slot, seat);
+	sf_weigh_asked(&slot, entry);
 	return slot;
 }
 
 /* Where the kernel does not say how long a thread waited, the time until its answer tells. */
 static void an_early_answer_is_a_cpu_sample(void **state)
 {
-	struct sf_seat seat = a_seat();
-	struct sf_slot slot = requested(&seat, 200000);
+	struct sf_thread_entry entry = a_seat();
+	struct sf_slot slot = requested(&entry, 200000);
 	(void)state;
 
 	assert_int_equal(slot.cpu_ns, 20 * MS);
@@ -128,14 +128,14 @@ static void an_early_answer_is_a_cpu_sample(void **state)
 
 static void a_late_answer_is_a_waiting_sample(void **state)
 {
-	struct sf_seat seat = a_seat();
-	struct sf_slot slot = requested(&seat, 200001);
+	struct sf_thread_entry entry = a_seat();
+	struct sf_slot slot = requested(&entry, 200001);
 	(void)state;
 
 	assert_int_equal(slot.cpu_ns, 0);
 	assert_int_equal(slot.wall_ns, 7 * MS);
 	assert_int_equal(slot.ticks, 1);
-	assert_int_equal(seat.spoken_ns, 10 * MS);
+	assert_int_equal(entry.spoken_ns, 10 * MS);
 }
 
 /*
@@ -144,18 +144,18 @@ static void a_late_answer_is_a_waiting_sample(void **state)
  */
 static void a_counted_wait_since_before_is_a_waiting_sample(void **state)
 {
-	struct sf_seat seat = a_seat();
+	struct sf_thread_entry entry = a_seat();
 	struct sf_slot slot;
 	(void)state;
 
 	is_counted = true;
 	counted_ns = 40 * MS + 5 * MS + 20000;
-	slot = requested(&seat, 5 * MS);
+	slot = requested(&entry, 5 * MS);
 	assert_int_equal(slot.cpu_ns, 20 * MS);
 	assert_int_equal(slot.ticks, 10);
-	seat = a_seat();
+	entry = a_seat();
 	counted_ns++;
-	slot = requested(&seat, 5 * MS);
+	slot = requested(&entry, 5 * MS);
 	assert_int_equal(slot.cpu_ns, 0);
 	assert_int_equal(slot.wall_ns, 7 * MS);
 	assert_int_equal(slot.ticks, 1);
@@ -163,24 +163,24 @@ static void a_counted_wait_since_before_is_a_waiting_sample(void **state)
 
 static enum sf_judged judged(uint64_t after_ns)
 {
-	struct sf_seat seat = a_seat();
+	struct sf_thread_entry entry = a_seat();
 
-	atomic_store(&seat.asked_ns, 1000 * MS);
-	atomic_store(&seat.judge_ns, 1000 * MS + after_ns);
-	sf_weight_judge(&seat, NOBODY);
-	assert_int_equal(seat.judge_ns, 0);
-	return (enum sf_judged)seat.judged;
+	atomic_store(&entry.asked_ns, 1000 * MS);
+	atomic_store(&entry.judge_ns, 1000 * MS + after_ns);
+	sf_weight_judge(&entry, NOBODY);
+	assert_int_equal(entry.judge_ns, 0);
+	return (enum sf_judged)entry.judged;
 }
 
 static void the_sampler_s_word_is_the_same(void **state)
 {
-	struct sf_seat seat = a_seat();
+	struct sf_thread_entry entry = a_seat();
 	(void)state;
 
 	assert_int_equal(judged(200000), SF_JUDGED_ON_CPU);
 	assert_int_equal(judged(200001), SF_JUDGED_WAITED);
-	sf_weight_judge(&seat, NOBODY);              /* it did not want to know */
-	assert_int_equal(seat.judged, SF_JUDGED_NOT);
+	sf_weight_judge(&entry, NOBODY);              /* it did not want to know */
+	assert_int_equal(entry.judged, SF_JUDGED_NOT);
 }
 
 int main(void)

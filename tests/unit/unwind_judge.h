@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frozen/table.h"
+#include "frozen/unwind/table.h"
 
 struct judge {
 	Elf *elf;

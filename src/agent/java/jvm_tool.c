@@ -15,9 +15,9 @@
 
 #include "agent/java/jvm_errand.h"
 #include "agent/java/jvm_walk.h"
-#include "agent/seats.h"
-#include "agent/threads.h"
-#include "frozen/inside.h"
+#include "agent/sampler/thread_entries.h"
+#include "agent/sampler/threads.h"
+#include "frozen/signal/handler.h"
 #include "runtime/list.h"
 
 #define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
@@ -44,7 +44,7 @@ static bool wants(unsigned what)
 
 /* --- names of threads --- */
 
-/* Cut to the room that a seat has, between two characters. */
+/* Cut to the room that an entry has, between two characters. */
 static void set_name(char *name)
 {
 	size_t size = strlen(name);
@@ -77,15 +77,15 @@ static void name_thread(struct sf_jni *jni, void *thread)
 static void on_thread_start(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
 {
 	int error = errno;
-	struct sf_seat *seat;
+	struct sf_thread_entry *entry;
 
 	(void)jvmti;
 	if (wants(WANTS_THREADS) && thread) {
 		name_thread(jni, thread);
-		seat = sf_agent_own_seat(NULL);
-		if (seat) {
-			atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], sf_jvm_walk_thread(jni));
-			atomic_fetch_and(&seat->flags, ~(uint32_t)SF_SEAT_LEFT_RUNTIME);
+		entry = sf_agent_own_entry(NULL);
+		if (entry) {
+			atomic_store(&entry->handles[SF_RUNTIME_HOTSPOT], sf_jvm_walk_thread(jni));
+			atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_LEFT_RUNTIME);
 		}
 	}
 	errno = error;
@@ -93,15 +93,15 @@ static void on_thread_start(struct sf_jvmti *jvmti, struct sf_jni *jni, void *th
 
 static void on_thread_end(struct sf_jvmti *jvmti, struct sf_jni *jni, void *thread)
 {
-	struct sf_seat *seat = sf_agent_find_own_seat();
+	struct sf_thread_entry *entry = sf_agent_find_own_entry();
 
 	(void)jvmti;
 	(void)jni;
 	(void)thread;
-	if (!seat)
+	if (!entry)
 		return;
-	atomic_fetch_or(&seat->flags, SF_SEAT_LEFT_RUNTIME);
-	atomic_store(&seat->handles[SF_RUNTIME_HOTSPOT], SF_SEAT_NO_HANDLE);
+	atomic_fetch_or(&entry->flags, SF_ENTRY_LEFT_RUNTIME);
+	atomic_store(&entry->handles[SF_RUNTIME_HOTSPOT], SF_ENTRY_NO_HANDLE);
 }
 
 /* --- ids of methods --- */
@@ -337,7 +337,7 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 {
 	if (!look_for_machine(err))
 		return false;
-	sf_inside.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
+	sf_handler.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
 
@@ -358,7 +358,7 @@ bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *
 	}
 	if (!sf_jvm_errand(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
 		return refuse("the Java virtual machine does not answer", err);
-	return !asks || atomic_load(&sf_inside.own_walk) ||
+	return !asks || atomic_load(&sf_handler.own_walk) ||
 	       refuse("the Java virtual machine's threads are not laid out as expected", err);
 }
 

@@ -12,8 +12,8 @@
 #include <ucontext.h>
 
 #include "agent/memory.h"
-#include "frozen/hotspot/asked.h"
-#include "frozen/inside.h"
+#include "frozen/hotspot/agct.h"
+#include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
 #define MAX_DISTANCE 65536           /* a JavaThread is smaller */
@@ -25,7 +25,7 @@
 struct trace {
 	void *env;
 	int32_t n;
-	struct sf_asked_frame *frames;
+	struct sf_agct_frame *frames;
 };
 
 typedef void walk_fn(struct trace *trace, int32_t depth, void *ucontext);
@@ -87,7 +87,7 @@ static uint64_t method_of(uint64_t id)
 {
 	uint64_t method = 0;
 
-	if (id && sf_self_read(&sf_inside.access, &method, id, sizeof(method)) != sizeof(method))
+	if (id && sf_own_memory_read(&sf_handler.access, &method, id, sizeof(method)) != sizeof(method))
 		method = 0;
 	return method;
 }
@@ -97,7 +97,7 @@ static uint64_t method_of(uint64_t id)
  * virtual machine's own handler must get these faults: the kernel ends the process for a fault whose
  * signal is blocked.
  */
-static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t thread,
+static int32_t ask(struct sf_agct_frame *frames, uint32_t capacity, uint64_t thread,
 		   void *ucontext)
 {
 	const uint64_t faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1) |
@@ -120,14 +120,14 @@ static int32_t ask(struct sf_asked_frame *frames, uint32_t capacity, uint64_t th
 void sf_jvm_walk_on(void)
 {
 	if (walk && atomic_load(&distance)) {
-		atomic_store(&sf_asked_ask, ask);
-		atomic_store(&sf_inside.own_walk, sf_asked_walk);
+		atomic_store(&sf_agct_ask, ask);
+		atomic_store(&sf_handler.own_walk, sf_agct_walk);
 	}
 }
 
 void sf_jvm_walk_off(void)
 {
-	if (!atomic_exchange(&sf_inside.own_walk, NULL))
+	if (!atomic_exchange(&sf_handler.own_walk, NULL))
 		return;
 	sf_agent_wait_for_slots();
 }

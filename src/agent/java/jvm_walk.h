@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AsyncGetCallTrace (HotSpot: prims/forte.cpp), the machine's own walk of Java frames, as
- * frozen/hotspot/asked.h calls it. Not frozen code: what it does in the handler is the machine's business
+ * frozen/hotspot/agct.h calls it. Not frozen code: what it does in the handler is the machine's business
  * (docs/hotspot.md says what can go wrong).
  */
 #ifndef SF_AGENT_JVM_WALK_H

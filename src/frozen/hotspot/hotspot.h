@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "frozen/code_map.h"
-#include "frozen/reader.h"
+#include "frozen/unwind/code_map.h"
+#include "frozen/memory/reader.h"
 
 /*
  * X(NAME, types, fields, width): of several types or fields, the first that the tables have counts.

@@ -2,13 +2,13 @@
 /* HotSpot's functions for the walker: its side of frozen/runtime.h. All signal-safe. */
 #include "frozen/hotspot/hotspot.h"
 #include "frozen/hotspot/step.h"
-#include "frozen/hotspot/trust.h"
+#include "frozen/hotspot/metadata_cache.h"
 
 #include "frozen/frozen.h"
 
 _Static_assert(offsetof(struct sf_hotspot, runtime) == 0, "a runtime is the first member");
-_Static_assert(sizeof(struct sf_trust) <= SF_RUNTIME_SCRATCH, "a walk has room for what it takes");
-_Static_assert(SF_TRUST_BYTES <= SF_RUNTIME_PROOF, "all that a walk takes can be proved");
+_Static_assert(sizeof(struct sf_metadata_cache) <= SF_RUNTIME_SCRATCH, "a walk has room for what it takes");
+_Static_assert(SF_METADATA_CACHE_BYTES <= SF_RUNTIME_PROOF, "all that a walk takes can be proved");
 
 const struct sf_hotspot *sf_hotspot_of(const struct sf_code_map *map)
 {
@@ -39,27 +39,27 @@ static bool loads(const struct sf_runtime *runtime, uint64_t addr, uint64_t size
 
 static void begin(void *scratch, void *cache, bool uses_it)
 {
-	struct sf_trust *trust = scratch;
+	struct sf_metadata_cache *trust = scratch;
 
 	trust->known = cache;
 	if (uses_it)
-		sf_trust_begin(trust);
+		sf_metadata_cache_begin(trust);
 	else
-		sf_trust_end(trust);
+		sf_metadata_cache_end(trust);
 }
 
 static unsigned proof(const struct sf_runtime *runtime, void *scratch,
 		      const struct iovec **pieces_ret, size_t *size_ret)
 {
-	struct sf_trust *trust = scratch;
+	struct sf_metadata_cache *trust = scratch;
 
 	*pieces_ret = trust->pieces;
-	return sf_trust_pieces(trust, (const struct sf_hotspot *)runtime, size_ret);
+	return sf_metadata_cache_pieces(trust, (const struct sf_hotspot *)runtime, size_ret);
 }
 
 static bool is_proved(const struct sf_runtime *runtime, const void *scratch, const uint8_t *bytes)
 {
-	return sf_trust_stands(scratch, (const struct sf_hotspot *)runtime, bytes);
+	return sf_metadata_cache_stands(scratch, (const struct sf_hotspot *)runtime, bytes);
 }
 
 const struct sf_runtime_ops sf_hotspot_ops = {

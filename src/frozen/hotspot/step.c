@@ -3,15 +3,15 @@
  * The stepper for code that HotSpot made: it steps out of compiled methods and of wrappers of native
  * methods, and back into native code. Signal-safe. Other frames are in these files:
  *
- * - step_interpreter.c and step_leaving.c: the interpreter;
+ * - step_interpreter.c and step_interpreter_exit.c: the interpreter;
  *
  * - step_adapter.c: adapters;
  *
- * - step_top.c: compiled code where it has no complete frame;
+ * - step_prologue.c: compiled code where it has no complete frame;
  *
  * - step_routine.c: the virtual machine's own routines;
  *
- * - step_moving.c: frames that are being moved or replaced;
+ * - step_deoptimized.c: frames that are being moved or replaced;
  *
  * - step_poll.c: polls that fault.
  */

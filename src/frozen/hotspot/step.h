@@ -4,8 +4,8 @@
 #define SF_FROZEN_HOTSPOT_STEP_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "frozen/hotspot/trust.h"
-#include "frozen/walk.h"
+#include "frozen/hotspot/metadata_cache.h"
+#include "frozen/unwind/walk.h"
 
 /* DWARF numbers of x86-64, the one processor whose frames are known here. */
 enum {
@@ -34,7 +34,7 @@ struct sf_hotspot_caller {
 };
 
 /* The walk's use of the metadata cache; NULL: there is no cache. */
-static inline struct sf_trust *sf_hotspot_trust(const struct sf_hotspot_step *step)
+static inline struct sf_metadata_cache *sf_hotspot_trust(const struct sf_hotspot_step *step)
 {
 	return step->cursor->still->scratch[step->hotspot->runtime.slot];
 }
@@ -56,14 +56,14 @@ static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t 
 	if (cursor->n_looks >= most)
 		return false;
 	cursor->n_looks++;
-	return sf_trust_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
+	return sf_metadata_cache_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
 }
 
 /* Whether what is there looks like a Method. */
 static inline bool sf_hotspot_find_method(const struct sf_hotspot_step *step, uint64_t address,
 					  struct sf_method *ret)
 {
-	return sf_trust_method(sf_hotspot_trust(step), step->hotspot, &step->outside, address, ret);
+	return sf_metadata_cache_method(sf_hotspot_trust(step), step->hotspot, &step->outside, address, ret);
 }
 
 /* Whether code of the machine can return to pc: there is code, and a call stands before it. */
@@ -103,7 +103,7 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
 
 /*
  * Where compiled code was interrupted before it has made its frame or after it has taken it down
- * (step_top.c): the caller, as the instructions show. False: the frame is there.
+ * (step_prologue.c): the caller, as the instructions show. False: the frame is there.
  */
 bool sf_hotspot_top_compiled(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
 
@@ -118,7 +118,7 @@ enum sf_step sf_hotspot_step_interpreter(struct sf_hotspot_step *step, enum sf_e
 
 /*
  * Where the interpreter has given up a frame and is not at the caller yet
- * (step_leaving.c): the caller. False: the frame is there.
+ * (step_interpreter_exit.c): the caller. False: the frame is there.
  */
 bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
 				    struct sf_hotspot_caller *ret);
@@ -132,7 +132,7 @@ enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *
  */
 enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
 
-/* step_moving.c: a method that is being deoptimized; the stubs of virtual threads. */
+/* step_deoptimized.c: a method that is being deoptimized; the stubs of virtual threads. */
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);
 enum sf_step sf_hotspot_step_continuation(struct sf_hotspot_step *step, enum sf_end *why);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stepping over the frames of the runtime for tests. All signal-safe. */
 #include "frozen/toy/toy.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
 

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "frozen/code_map.h"
+#include "frozen/unwind/code_map.h"
 
 #define SF_TOY_MAGIC UINT64_C(0x31794f54734f4653)
 

@@ -97,7 +97,7 @@ static enum sf_hold why_refused(int32_t tid, int error)
  * its process's other threads to end. A thread that we hold, or whose stop we requested, ends only when
  * we wait for it. SEIZE then waits for ever, as a signal makes it start again (ERESTARTNOINTR).
  */
-enum sf_hold sf_hold_ask(int32_t tid)
+enum sf_hold sf_hold_request(int32_t tid)
 {
 	struct seize call = { .tid = tid };
 
@@ -109,7 +109,7 @@ enum sf_hold sf_hold_ask(int32_t tid)
 	 */
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 && !is_ours(tid))
 		return SF_HOLD_BARRED;
-	return SF_HOLD_ASKED;
+	return SF_HOLD_REQUESTED;
 }
 
 bool sf_hold_wait(struct sf_held *ret, bool wait)
@@ -236,7 +236,7 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 	close(fd);
 	if (sf_task_tracer(pid, pid))
 		return SF_HOLD_BUSY;
-	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_ASKED;
+	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_REQUESTED;
 }
 
 int sf_hold_scope(void)

@@ -21,12 +21,12 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "frozen/calls.h"
+#include "frozen/signal/interrupted_calls.h"
 
 enum how {
 	RESTARTS,       /* goes on by itself */
 	BY_FILE,        /* goes on unless the descriptor is a socket (args[0]) */
-	FAILS,          /* EINTR; whether it can be mended, frozen/context_x86_64.c knows */
+	FAILS,          /* EINTR; whether it can be mended, frozen/signal/context_x86_64.c knows */
 };
 
 enum about { NOTHING, FD, FUTEX, FDS, CHILD, TIME };

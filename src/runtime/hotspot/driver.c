@@ -58,7 +58,7 @@ static size_t functions(void *state, uint32_t number, const struct sf_runtime_fu
 	return sf_jvm_functions(jvm_of(state), number, ret);
 }
 
-static void expect(void *state, const struct sf_ahead *ahead, const struct sf_frame *const *frames,
+static void expect(void *state, const struct sf_prefetch *ahead, const struct sf_frame *const *frames,
 		   size_t n)
 {
 	sf_jvm_expect(jvm_of(state), ahead, frames, n);

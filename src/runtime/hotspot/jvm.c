@@ -332,7 +332,7 @@ static void expect_methods(struct sf_jvm *jvm, const struct sf_frame *frame)
 			    (struct sf_java_expected){ .method = scopes.items[i].method });
 }
 
-void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
+void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 		   const struct sf_frame *const *frames, size_t n)
 {
 	jvm->expected.n = 0;

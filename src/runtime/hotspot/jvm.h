@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "frozen/hotspot/hotspot.h"
-#include "frozen/walk.h"
+#include "frozen/unwind/walk.h"
 #include "runtime/runtime.h"
 
 struct sf_jvm;
@@ -55,7 +55,7 @@ uint32_t sf_jvm_place(struct sf_jvm *jvm, const struct sf_frame *frame);
  * Prefetches the memory that is needed to describe these frames, as far as they are new. The memory that the jvm reads
  * must find the data that `ahead` has fetched.
  */
-void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_ahead *ahead,
+void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 		   const struct sf_frame *const *frames, size_t n);
 
 /*

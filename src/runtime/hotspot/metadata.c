@@ -191,7 +191,7 @@ uint32_t sf_java_line(const struct sf_hotspot *hotspot, const struct sf_reader *
 struct expecting {
 	const struct sf_hotspot *hotspot;
 	const struct sf_reader *memory;
-	const struct sf_ahead *ahead;
+	const struct sf_prefetch *ahead;
 };
 
 static bool get(const struct expecting *in, enum sf_hotspot_field_name name, uint64_t base,
@@ -203,7 +203,7 @@ static bool get(const struct expecting *in, enum sf_hotspot_field_name name, uin
 static void want_field(const struct expecting *in, enum sf_hotspot_field_name name, uint64_t base)
 {
 	if (sf_hotspot_has(in->hotspot, name))
-		sf_ahead_want(in->ahead, base + in->hotspot->fields[name].at,
+		sf_prefetch_want(in->ahead, base + in->hotspot->fields[name].at,
 			      in->hotspot->fields[name].width);
 }
 
@@ -213,7 +213,7 @@ static void want_slot(const struct expecting *in, enum sf_hotspot_field_name ind
 	uint64_t i;
 
 	if (get(in, index, base, &i))
-		sf_ahead_want(in->ahead, slot_of(in->hotspot, pool, i), 8);
+		sf_prefetch_want(in->ahead, slot_of(in->hotspot, pool, i), 8);
 }
 
 /* The symbol in a slot that is there. */
@@ -229,7 +229,7 @@ static uint64_t symbol_in(const struct expecting *in, enum sf_hotspot_field_name
 static void want_head(const struct expecting *in, uint64_t symbol)
 {
 	if (symbol)
-		sf_ahead_want(in->ahead, symbol, SYMBOL_HEAD);
+		sf_prefetch_want(in->ahead, symbol, SYMBOL_HEAD);
 }
 
 /* Its head is there. */
@@ -238,7 +238,7 @@ static void want_text(const struct expecting *in, uint64_t symbol)
 	uint64_t length;
 
 	if (symbol && symbol_length(in->hotspot, in->memory, symbol, &length))
-		sf_ahead_want(in->ahead, symbol + in->hotspot->fields[SF_HS_SYMBOL_BODY].at,
+		sf_prefetch_want(in->ahead, symbol + in->hotspot->fields[SF_HS_SYMBOL_BODY].at,
 			      length < MAX_AHEAD ? length : MAX_AHEAD);
 }
 
@@ -252,7 +252,7 @@ static bool get_pool(const struct expecting *in, const struct sf_java_expected *
 static void want_constant(const struct expecting *in, const struct sf_java_expected *of)
 {
 	if (of->constant)
-		sf_ahead_want(in->ahead, of->constant, in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
+		sf_prefetch_want(in->ahead, of->constant, in->hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
 }
 
 /* Its ConstMethod is there. */
@@ -264,7 +264,7 @@ static void want_pool(const struct expecting *in, const struct sf_java_expected 
 	if (!of->constant || !get(in, SF_HS_CONST_CODE_SIZE, of->constant, &code_size))
 		return;
 	lines += code_size;
-	sf_ahead_want(in->ahead, lines, sf_unsigned5_reads(lines, LINES_AHEAD));
+	sf_prefetch_want(in->ahead, lines, sf_unsigned5_reads(lines, LINES_AHEAD));
 	if (!get_pool(in, of, &pool))
 		return;
 	want_field(in, SF_HS_POOL_LENGTH, pool);
@@ -321,11 +321,11 @@ static void want_class_texts(const struct expecting *in, const struct sf_java_ex
 		want_text(in, symbol);
 	symbol = symbol_in(in, SF_HS_CLASS_SOURCE, holder, pool);
 	if (symbol)
-		sf_ahead_want(in->ahead, symbol, SOURCE_AHEAD);
+		sf_prefetch_want(in->ahead, symbol, SOURCE_AHEAD);
 }
 
 void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			    const struct sf_ahead *ahead, struct sf_java_expected *methods, size_t n,
+			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n,
 			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg)
 {
 	/* To add one: a step may read what those before it wanted. */
@@ -336,7 +336,7 @@ void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_re
 
 	for (size_t i = 0; i < n; i++)
 		want_field(&in, SF_HS_METHOD_CONST, methods[i].method);
-	sf_ahead_fetch(ahead);
+	sf_prefetch_fetch(ahead);
 	for (size_t i = 0; i < n; i++) {
 		if (!get(&in, SF_HS_METHOD_CONST, methods[i].method, &methods[i].constant) ||
 		    !sf_hotspot_is_metadata(methods[i].constant))
@@ -346,6 +346,6 @@ void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_re
 	for (size_t step = 0; step < sizeof(steps) / sizeof(steps[0]); step++) {
 		for (size_t i = 0; i < n; i++)
 			steps[step](&in, &methods[i]);
-		sf_ahead_fetch(ahead);
+		sf_prefetch_fetch(ahead);
 	}
 }

@@ -6,7 +6,7 @@
 #define SF_RUNTIME_HOTSPOT_METADATA_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "runtime/ahead.h"
+#include "runtime/prefetch.h"
 
 struct sf_java_method {
 	char name[1024];       /* "java.util.HashMap.put(Object, Object)" */
@@ -34,7 +34,7 @@ struct sf_java_expected {
  * by its address and its ConstMethod's.
  */
 void sf_java_methods_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			    const struct sf_ahead *ahead, struct sf_java_expected *methods, size_t n,
+			    const struct sf_prefetch *ahead, struct sf_java_expected *methods, size_t n,
 			    bool (*is_named)(void *arg, uint64_t method, uint64_t constant), void *arg);
 
 /* The text of a Symbol, cut to size and terminated; false, and "", when it cannot be one. */

@@ -250,7 +250,7 @@ static bool find_expected(struct arrays *arrays, const struct sf_frame *frame, s
 	       find_arrays(arrays, blob->address) && arrays->n_pcs;
 }
 
-static void want_records(struct arrays *arrays, const struct sf_ahead *ahead,
+static void want_records(struct arrays *arrays, const struct sf_prefetch *ahead,
 			 const struct sf_frame *frame)
 {
 	struct sf_blob blob;
@@ -259,11 +259,11 @@ static void want_records(struct arrays *arrays, const struct sf_ahead *ahead,
 	if (!find_expected(arrays, frame, &blob))
 		return;
 	i = guess_pc(arrays, (int64_t)(frame->pc - blob.code_start), blob.code_end - blob.code_start);
-	sf_ahead_want(ahead, record_at(arrays, i) - PCS_AHEAD / 2, PCS_AHEAD);
-	sf_ahead_want(ahead, arrays->methods, METHODS_AHEAD);
+	sf_prefetch_want(ahead, record_at(arrays, i) - PCS_AHEAD / 2, PCS_AHEAD);
+	sf_prefetch_want(ahead, arrays->methods, METHODS_AHEAD);
 }
 
-static void want_data(struct arrays *arrays, const struct sf_ahead *ahead,
+static void want_data(struct arrays *arrays, const struct sf_prefetch *ahead,
 		      const struct sf_frame *frame)
 {
 	struct sf_blob blob;
@@ -276,18 +276,18 @@ static void want_data(struct arrays *arrays, const struct sf_ahead *ahead,
 		return;
 	before = offset < DATA_AHEAD - RECORD ? offset : DATA_AHEAD - RECORD;
 	start = arrays->data + offset - before;
-	sf_ahead_want(ahead, start, sf_unsigned5_reads(start, before + RECORD));
+	sf_prefetch_want(ahead, start, sf_unsigned5_reads(start, before + RECORD));
 }
 
 void sf_java_scopes_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			   const struct sf_ahead *ahead, const struct sf_frame *const *frames, size_t n)
+			   const struct sf_prefetch *ahead, const struct sf_frame *const *frames, size_t n)
 {
 	struct arrays arrays = { .hotspot = hotspot, .memory = memory };
 
 	for (size_t i = 0; i < n; i++)
 		want_records(&arrays, ahead, frames[i]);
-	sf_ahead_fetch(ahead);
+	sf_prefetch_fetch(ahead);
 	for (size_t i = 0; i < n; i++)
 		want_data(&arrays, ahead, frames[i]);
-	sf_ahead_fetch(ahead);
+	sf_prefetch_fetch(ahead);
 }

@@ -7,8 +7,8 @@
 #define SF_RUNTIME_HOTSPOT_SCOPES_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "frozen/walk.h"
-#include "runtime/ahead.h"
+#include "frozen/unwind/walk.h"
+#include "runtime/prefetch.h"
 
 #define SF_JAVA_MAX_INLINED 128
 
@@ -41,6 +41,6 @@ bool sf_java_compiled(const struct sf_hotspot *hotspot, const struct sf_reader *
 
 /* Reads ahead most of what sf_java_scopes_find will read for these frames of compiled code; nothing for others. */
 void sf_java_scopes_expect(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-			   const struct sf_ahead *ahead, const struct sf_frame *const *frames, size_t n);
+			   const struct sf_prefetch *ahead, const struct sf_frame *const *frames, size_t n);
 
 #endif

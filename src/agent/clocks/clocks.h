@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU clocks: the timers and events that send the sampling signal. Each kind arms one thread (or the
+ * process), so that our signal comes about every entry->period_ns of CPU time. The weight of a sample
+ * is read from the thread's CPU time clock of the kernel. So a kind whose signals are late or few
+ * loses precision, but no CPU time.
+ *
+ * To add one: a line in sf_agent_clocks, its functions in a file clock_NAME.c, its word in
+ * docs/engines.md.
+ */
+#ifndef SF_AGENT_CLOCKS_CLOCKS_H
+#define SF_AGENT_CLOCKS_CLOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/signal/thread_table.h"
+
+struct sf_agent_clock_kind {
+	const char *name;        /* as in cpu-clock=NAME */
+	const char *summary;     /* one line, for docs and doctor */
+	bool per_thread;         /* else one for the process, armed with tid 0 and no entry */
+	bool is_perf;            /* entry->clock is a descriptor */
+
+	/* Whether it works here; if not, why. Leaves nothing behind. */
+	bool (*check)(struct sf_error *err);
+	/*
+	 * Why this kind is not chosen by default although it works, as a text for the user; NULL: it
+	 * may be chosen. The pointer may be NULL itself.
+	 */
+	const char *(*drawback)(void);
+	/*
+	 * Arms a clock for this thread, with a signal every entry->period_ns. The pid, cookie and signal
+	 * in sf_handler are set before. False: the thread has ended, or no clock of this kind is left
+	 * (then the next kind is tried for the thread).
+	 */
+	bool (*arm)(struct sf_thread_entry *entry, int32_t tid);
+	/* Any thread may call this, also more than once; of several calls only one disarms the clock. */
+	void (*disarm)(struct sf_thread_entry *entry);
+};
+
+/* Most precise first, NULL at the end: perf, timer, itimer, tick. */
+extern const struct sf_agent_clock_kind *const sf_agent_clocks[];
+extern const struct sf_agent_clock_kind sf_agent_clock_perf, sf_agent_clock_timer,
+	sf_agent_clock_itimer, sf_agent_clock_tick;
+
+/*
+ * A thread's clock: of `kind`, or where there is no more of it a timer. False: the thread is gone.
+ */
+bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread_entry *entry, int32_t tid);
+/* Disarms the entry's clock of any kind. Signals that the clock has sent already may still come. */
+void sf_agent_clock_disarm(struct sf_thread_entry *entry);
+/*
+ * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the
+ * sampler's table (sf_handler.clocks_apart). Sets the clock, with jitter, to the period that the handler
+ * wants. A longer period is set at once. Other changes are made only as often as they are cheap:
+ * *spared_ns, 0 at first, is the time of the next one.
+ */
+void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, uint64_t *spared_ns);
+/*
+ * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
+ * clock.
+ */
+bool sf_agent_clock_lives(struct sf_thread_entry *entry);
+
+/*
+ * The kind to use: the one asked for (1 + its place), or with 0 the cheapest that works and leaves
+ * room for the target.
+ */
+const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err);
+/*
+ * For threads that run between the kernel's ticks, so that their timers do not ring as they should;
+ * `wanted` as above. NULL: none that works here, or the user chose one for all.
+ */
+const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted);
+/* How far apart the kernel's ticks are, 1/HZ; 0: it does not say. */
+uint64_t sf_agent_clock_tick_ns(void);
+
+#endif

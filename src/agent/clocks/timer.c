@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A timer on the CPU clock of one thread that signals that thread (timer_create(2),
+ * SIGEV_THREAD_ID). It works everywhere and needs no descriptor. The kernel looks at such timers
+ * at its own ticks, HZ times a second of CPU time, so above that rate several periods come as one
+ * signal: the weights say so.
+ *
+ * By raw system calls: libc's timer_create knows the clocks of other threads only by their
+ * pthread_t.
+ */
+#include "agent/clocks/timer.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/clocks/clocks.h"
+#include "frozen/signal/handler.h"
+#include "frozen/raw.h"
+
+#define NS_PER_S 1000000000u
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* (kernel: include/linux/posix-timers_types.h, MAKE_THREAD_CPUCLOCK with CPUCLOCK_SCHED) */
+int32_t sf_agent_thread_clock(int32_t tid)
+{
+	return (int32_t)((~(uint32_t)tid << 3) | 6);
+}
+
+static struct timespec as_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+				  .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+bool sf_agent_timer_start(int32_t clock, int32_t tid, uint64_t period_ns, int32_t *ret)
+{
+	struct itimerspec when = { .it_value = as_timespec(period_ns),
+				   .it_interval = as_timespec(period_ns) };
+	uint64_t value = sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
+	struct sigevent event = { .sigev_signo = sf_handler.signal };
+
+	event.sigev_notify = tid ? SIGEV_THREAD_ID : SIGEV_SIGNAL;
+	if (tid)
+		event.sigev_notify_thread_id = tid;
+	memcpy(&event.sigev_value, &value, sizeof(value));
+	if (sf_raw3(SYS_timer_create, clock, &event, ret) != 0)
+		return false;
+	if (sf_raw4(SYS_timer_settime, *ret, 0, &when, NULL) == 0)
+		return true;
+	sf_raw1(SYS_timer_delete, *ret);
+	return false;
+}
+
+static bool check(struct sf_error *err)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_NONE };
+	int32_t timer;
+	long result = sf_raw3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer);
+
+	if (result == 0) {
+		sf_raw1(SYS_timer_delete, timer);
+		return true;
+	}
+	errno = (int)-result;
+	sf_fail_os(err, "cannot create a timer");
+	return sf_fail_hint(err, "cpu-clock=tick needs none.");
+}
+
+static bool arm(struct sf_thread_entry *entry, int32_t tid)
+{
+	int32_t timer;
+
+	/* Before the first signal: the handler reads this flag to interpret entry->clock. */
+	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
+	if (!sf_agent_timer_start(sf_agent_thread_clock(tid), tid, atomic_load(&entry->period_ns),
+				  &timer))
+		return false;
+	atomic_store(&entry->clock, timer);
+	return true;
+}
+
+static void disarm(struct sf_thread_entry *entry)
+{
+	int32_t timer = atomic_exchange(&entry->clock, -1);
+
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+}
+
+const struct sf_agent_clock_kind sf_agent_clock_timer = {
+	.name = "timer",
+	.summary = "timer on each thread's CPU clock: works everywhere, coarse above HZ",
+	.per_thread = true,
+	.check = check,
+	.arm = arm,
+	.disarm = disarm,
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interposers for the exec functions. The new program starts with default signal actions. So before the
+ * exec the calling thread's clock is removed, its pending signals of ours are taken, and the stream's
+ * file gets all samples so far. posix_spawn() and system() need no interposer: their children have no
+ * clock, and libc makes their exec itself.
+ *
+ * A child of vfork() runs in its parent's memory: it must not touch anything of ours (exec_preparation.h).
+ * Signal-safe but for execvp and execvpe, as the functions they stand for.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/interpose/interpose.h"
+#include "agent/interpose/exec_preparation.h"
+#include "frozen/raw.h"
+
+#define FLUSH_NS 200000000
+
+typedef int execve_fn(const char *, char *const *, char *const *);
+typedef int execvpe_fn(const char *, char *const *, char *const *);
+typedef int fexecve_fn(int, char *const *, char *const *);
+
+static execve_fn *_Atomic next_execve;
+static execvpe_fn *_Atomic next_execvpe;
+static fexecve_fn *_Atomic next_fexecve;
+
+void sf_interpose_exec_init(void)
+{
+	atomic_store(&next_execve, (execve_fn *)dlsym(RTLD_NEXT, "execve"));
+	atomic_store(&next_execvpe, (execvpe_fn *)dlsym(RTLD_NEXT, "execvpe"));
+	atomic_store(&next_fexecve, (fexecve_fn *)dlsym(RTLD_NEXT, "fexecve"));
+}
+
+static bool before(void)
+{
+	if (!sf_agent_running() || !sf_agent_thread_before_exec())
+		return false;
+	sf_agent_flush_within(FLUSH_NS);
+	return true;
+}
+
+/* After a failed exec; keeps its errno. */
+static int after(bool prepared, int result)
+{
+	int error = errno;
+
+	if (prepared)
+		sf_agent_thread_after_exec();
+	errno = error;
+	return result;
+}
+
+SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[])
+{
+	execve_fn *next = atomic_load(&next_execve);
+	bool prepared = before();
+	long error;
+
+	if (next)
+		return after(prepared, next(path, argv, envp));
+	error = sf_raw3(SYS_execve, path, argv, envp);
+	errno = (int)-error;
+	return after(prepared, -1);
+}
+
+SF_INTERPOSED int execv(const char *path, char *const argv[])
+{
+	return execve(path, argv, environ);
+}
+
+SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+	execvpe_fn *next = atomic_load(&next_execvpe);
+	bool prepared;
+
+	if (!next) /* before the agent's own constructor */
+		next = (execvpe_fn *)dlsym(RTLD_NEXT, "execvpe");
+	if (!next) {
+		errno = ENOSYS;
+		return -1;
+	}
+	prepared = before();
+	return after(prepared, next(file, argv, envp));
+}
+
+SF_INTERPOSED int execvp(const char *file, char *const argv[])
+{
+	return execvpe(file, argv, environ);
+}
+
+SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
+{
+	fexecve_fn *next = atomic_load(&next_fexecve);
+	bool prepared;
+
+	if (!next)
+		next = (fexecve_fn *)dlsym(RTLD_NEXT, "fexecve");
+	if (!next) {
+		errno = ENOSYS;
+		return -1;
+	}
+	prepared = before();
+	return after(prepared, next(fd, argv, envp));
+}
+
+/* How many arguments there are, with the NULL at the end; `args` is used up. */
+static size_t count(const char *first, va_list args)
+{
+	size_t n = 1;
+
+	for (; first; first = va_arg(args, char *))
+		n++;
+	return n;
+}
+
+static void collect(char **argv, const char *first, va_list args)
+{
+	*argv = (char *)first;
+	while (*argv)
+		*++argv = va_arg(args, char *);
+}
+
+/* argv[] on the stack, where libc has it too: the child of a vfork may not allocate. */
+#define COLLECT(argv, first)                                                                       \
+	va_list args;                                                                              \
+	size_t n;                                                                                  \
+	char **argv;                                                                               \
+                                                                                                   \
+	va_start(args, first);                                                                     \
+	n = count(first, args);                                                                    \
+	va_end(args);                                                                              \
+	argv = __builtin_alloca(n * sizeof(*argv));                                                \
+	va_start(args, first);                                                                     \
+	collect(argv, first, args)
+
+SF_INTERPOSED int execl(const char *path, const char *first, ...)
+{
+	COLLECT(argv, first);
+	va_end(args);
+	return execve(path, argv, environ);
+}
+
+SF_INTERPOSED int execlp(const char *file, const char *first, ...)
+{
+	COLLECT(argv, first);
+	va_end(args);
+	return execvpe(file, argv, environ);
+}
+
+/* Behind the NULL of its arguments comes the environment. */
+SF_INTERPOSED int execle(const char *path, const char *first, ...)
+{
+	char *const *envp;
+	COLLECT(argv, first);
+
+	envp = va_arg(args, char *const *);
+	va_end(args);
+	return execve(path, argv, envp);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interposer for prctl(2). A program that installs a system-call filter for itself may forbid system calls that the
+ * agent makes, and the kernel would end the program for them. seccomp(2) has no function in libc; the interposer of
+ * syscall(2) handles it. A program that makes the call with an instruction of its own is not noticed.
+ */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "agent/interpose/interpose.h"
+#include "agent/lifecycle.h"
+#include "frozen/raw.h"
+
+static bool is_filter(const struct sf_filter_call *call)
+{
+	return (call->number == SYS_prctl && call->args[0] == PR_SET_SECCOMP) ||
+	       (call->number == SYS_seccomp && (call->args[0] == SECCOMP_SET_MODE_FILTER ||
+						call->args[0] == SECCOMP_SET_MODE_STRICT));
+}
+
+void sf_interpose_before(const struct sf_filter_call *call)
+{
+	int error = errno;
+
+	if (is_filter(call))
+		sf_lifecycle_before_filter(call);
+	errno = error;
+}
+
+SF_INTERPOSED int prctl(int option, ...)
+{
+	struct sf_filter_call call = { SYS_prctl, { option } };
+	const long *args = call.args;
+	va_list list;
+
+	va_start(list, option);
+	for (int i = 1; i < 5; i++)
+		call.args[i] = va_arg(list, long);
+	va_end(list);
+	sf_interpose_before(&call);
+	return (int)sf_interpose_result(
+		sf_raw6(SYS_prctl, args[0], args[1], args[2], args[3], args[4], 0));
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sigaction() and its kin, in front of libc's: where the signal is the one that we took, the
+ * program sees and changes its own action and not ours (frozen/signal/chain.h). All other signals go
+ * straight on.
+ *
+ * Signal-safe, as the functions they stand for: once found, libc's function is called by pointer.
+ * It is looked for when the agent is loaded; who calls before that gets libc's own name for it.
+ *
+ * To add one: a function here that says what it installs, and a call of it in
+ * tests/programs/agent_signals.c.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/interpose/interpose.h"
+#include "agent/signals.h"
+#include "frozen/signal/chain.h"
+
+/* linux/signal.h: the program never set it itself. */
+#define SA_RESTORER_ 0x04000000u
+
+typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
+
+extern sigaction_fn __sigaction; /* glibc's own name */
+
+static sigaction_fn *_Atomic next_sigaction;
+
+void sf_interpose_signal_init(void)
+{
+	sigaction_fn *found = (sigaction_fn *)dlsym(RTLD_NEXT, "sigaction");
+
+	atomic_store_explicit(&next_sigaction, found, memory_order_release);
+	/* Loaded late, or by somebody's dlopen(): the program calls the one that is before us. */
+	sf_agent_signal_set_seen((sigaction_fn *)dlsym(RTLD_DEFAULT, "sigaction") != found);
+}
+
+static int call_next(int number, const struct sigaction *action, struct sigaction *old)
+{
+	sigaction_fn *next = atomic_load_explicit(&next_sigaction, memory_order_acquire);
+	int result = next ? next(number, action, old) : __sigaction(number, action, old);
+
+	if (action && sf_chain_minds(number))
+		sf_chain_renew();
+	return result;
+}
+
+static void to_kernel(const struct sigaction *action, struct sf_kernel_action *ret)
+{
+	*ret = (struct sf_kernel_action){
+		.handler = action->sa_sigaction,
+		.flags = (uint32_t)action->sa_flags & ~SA_RESTORER_,
+	};
+	memcpy(&ret->mask, &action->sa_mask, sizeof(ret->mask));
+}
+
+static void from_kernel(const struct sf_kernel_action *action, struct sigaction *ret)
+{
+	*ret = (struct sigaction){ 0 };
+	ret->sa_sigaction = action->handler;
+	ret->sa_flags = (int)((uint32_t)action->flags & ~SA_RESTORER_);
+	memcpy(&ret->sa_mask, &action->mask, sizeof(action->mask));
+}
+
+SF_INTERPOSED int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	struct sf_kernel_action before, after;
+
+	if (!sf_agent_signal_is_ours(number))
+		return call_next(number, action, old);
+	/* Before anything is written: both may be the same place. */
+	sf_chain_get(&before);
+	if (action) {
+		to_kernel(action, &after);
+		sf_chain_set(&after);
+	}
+	if (old)
+		from_kernel(&before, old);
+	return 0;
+}
+
+/* Sets a handler with these flags, as signal() and the related functions do. */
+static sighandler_t set_simple(int number, sighandler_t handler, int flags)
+{
+	struct sigaction action = { 0 }, old;
+
+	if (handler == SIG_ERR) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	action.sa_handler = handler;
+	action.sa_flags = flags;
+	sigemptyset(&action.sa_mask);
+	if (!(flags & SA_NODEFER))
+		sigaddset(&action.sa_mask, number);
+	return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+/* Signals that siginterrupt() said about: signal() then leaves SA_RESTART out (siginterrupt(3)). */
+static _Atomic uint64_t interrupting;
+
+/* In old programs only: no header has it any more. */
+sighandler_t bsd_signal(int number, sighandler_t handler);
+
+static int bsd_flags(int number)
+{
+	uint64_t bits = atomic_load_explicit(&interrupting, memory_order_relaxed);
+
+	return number > 0 && number <= 64 && (bits >> (number - 1) & 1) ? 0 : SA_RESTART;
+}
+
+SF_INTERPOSED sighandler_t signal(int number, sighandler_t handler)
+{
+	return set_simple(number, handler, bsd_flags(number));
+}
+
+SF_INTERPOSED sighandler_t bsd_signal(int number, sighandler_t handler)
+{
+	return set_simple(number, handler, bsd_flags(number));
+}
+
+SF_INTERPOSED sighandler_t ssignal(int number, sighandler_t handler)
+{
+	return set_simple(number, handler, bsd_flags(number));
+}
+
+SF_INTERPOSED sighandler_t sysv_signal(int number, sighandler_t handler)
+{
+	return set_simple(number, handler, (int)(SA_RESETHAND | SA_NODEFER));
+}
+
+SF_INTERPOSED sighandler_t __sysv_signal(int number, sighandler_t handler)
+{
+	return set_simple(number, handler, (int)(SA_RESETHAND | SA_NODEFER));
+}
+
+SF_INTERPOSED int sigignore(int number)
+{
+	return set_simple(number, SIG_IGN, 0) == SIG_ERR ? -1 : 0;
+}
+
+SF_INTERPOSED int siginterrupt(int number, int interrupt)
+{
+	struct sigaction action;
+
+	if (sigaction(number, NULL, &action) != 0)
+		return -1;
+	if (interrupt) {
+		atomic_fetch_or(&interrupting, UINT64_C(1) << (number - 1));
+		action.sa_flags &= ~SA_RESTART;
+	} else {
+		atomic_fetch_and(&interrupting, ~(UINT64_C(1) << (number - 1)));
+		action.sa_flags |= SA_RESTART;
+	}
+	return sigaction(number, &action, NULL);
+}
+
+/* sigset(3): SIG_HOLD blocks the signal and leaves its action; anything else unblocks it. */
+SF_INTERPOSED sighandler_t sigset(int number, sighandler_t handler)
+{
+	struct sigaction action = { 0 }, old;
+	sigset_t set, before;
+
+	sigemptyset(&set);
+	if (handler == SIG_ERR || sigaddset(&set, number) != 0) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	action.sa_handler = handler;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(number, handler == SIG_HOLD ? NULL : &action, &old) != 0 ||
+	    sigprocmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &set, &before) != 0)
+		return SIG_ERR;
+	return sigismember(&before, number) ? SIG_HOLD : old.sa_handler;
+}

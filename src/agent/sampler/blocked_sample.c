@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocked samples inside the process. Only the sampler's thread calls this. The proof that a thread
+ * slept throughout its walk: its CPU clock has the same value before and after. A thread that was on a
+ * CPU in between has used CPU time. (The switch count, which is used from outside, proves the same,
+ * but takes two files; the clock takes one system call.)
+ */
+#include "agent/sampler/blocked_sample.h"
+
+#include <string.h>
+
+#include "agent/sampler/own_proc.h"
+#include "frozen/signal/handler.h"
+#include "frozen/raw.h"
+
+/*
+ * A longer sleep is written as an AGAIN record when its unwritten part is an eighth of the sleep, or a
+ * second. Otherwise five thousand idle threads would fill the outbox with 5 MB a second. The unwritten
+ * part is not lost when the thread runs: it is written then, or belongs to its next blocked sample.
+ */
+#define AGAIN_SHARE 8
+#define AGAIN_NS 1000000000
+#define MAX_PUT_OFF 20
+
+/*
+ * A call that goes on after an interruption does so as restart_syscall, which says nothing to a
+ * reader: the number that the code loads does.
+ */
+static int32_t syscall_of(const struct sf_own_place *place)
+{
+	uint8_t code[SF_CALL_CODE];
+	int32_t number;
+
+	if (place->syscall != SYS_restart_syscall || !sf_handler.arch->loaded_syscall ||
+	    sf_own_memory_read(&sf_handler.access, code, place->pc - sizeof(code), sizeof(code)) !=
+		    sizeof(code))
+		return place->syscall;
+	number = sf_handler.arch->loaded_syscall(code);
+	return number >= 0 ? number : place->syscall;
+}
+
+static void fill(struct sf_still *still, const struct sf_agent_thread *thread,
+		 const struct sf_own_place *place, uint64_t now_ns)
+{
+	*still = (struct sf_still){
+		.arch = sf_handler.arch,
+		.regs = { .pc = place->pc },
+		.map = atomic_load(&sf_handler.map),
+		.pid = sf_handler.pid,
+		.tid = thread->tid,
+		.flags = SF_STILL_UNHELD,
+		.state = sf_own_letter(thread->tid) == 'T' ? SF_STATE_STOPPED : SF_STATE_BLOCKED,
+		.syscall = syscall_of(place),
+		.time_ns = now_ns,
+	};
+	sf_reg_set(&still->regs, sf_handler.arch->sp, place->sp);
+	for (int i = 0; place->syscall >= 0 && i < 6; i++)
+		sf_reg_set(&still->regs, still->arch->syscall_args[i], place->args[i]);
+	memcpy(still->syscall_args, place->args, sizeof(place->args));
+}
+
+static uint32_t ticks_in(uint64_t wall_ns, uint64_t rate_mhz)
+{
+	uint64_t ticks = (wall_ns / 1000 * rate_mhz + 500000000) / 1000000000;
+
+	return ticks < 1 ? 1 : (uint32_t)ticks;
+}
+
+static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
+{
+	const struct sf_still *still = &agent->workspace->still;
+	uint64_t wall_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	struct sf_stream_sample sample = {
+		.serial = thread->serial,
+		.time_ns = still->time_ns,
+		.wall_ns = wall_ns,
+		.ticks = ticks_in(wall_ns, agent->options.blocked_rate_mhz),
+		.label = atomic_load(&thread->entry->label),
+		.syscall = still->syscall,
+		.state = still->state,
+		.still_flags = (uint16_t)still->flags,
+	};
+
+	return sf_handler_put(agent->workspace, &sample);
+}
+
+/* The keeper has not looked for the thread in one of the runtimes yet. */
+static bool waits_for_handles(const struct sf_code_map *map, const struct sf_thread_entry *entry)
+{
+	for (size_t i = 0; i < map->n_runtimes; i++) {
+		if (map->runtimes[i]->ops->is_thread &&
+		    !atomic_load(&entry->handles[map->runtimes[i]->slot]))
+			return true;
+	}
+	return false;
+}
+
+/* A sum of them, which differs when one does. */
+static uint64_t all_handles(const struct sf_thread_entry *entry)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
+		all = all * 31 + atomic_load(&entry->handles[i]);
+	return all;
+}
+
+/* Its walk is cut, and a handle by which it may go on will be there in a moment. */
+static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
+{
+	const struct sf_workspace *workspace = agent->workspace;
+
+	if (workspace->trace.end == SF_END_ROOT || !workspace->still.map ||
+	    !waits_for_handles(workspace->still.map, thread->entry))
+		return false;
+	return ++thread->n_put_off <= MAX_PUT_OFF;
+}
+
+static bool is_within(uint64_t address, const void *start, size_t size)
+{
+	return address - (uint64_t)(uintptr_t)start < size;
+}
+
+/* Whether the thread waits in our handler, on a slot or on a field of its entry. */
+static bool waits_for_us(const struct sf_own_place *place)
+{
+	return place->syscall == SYS_futex &&
+	       (is_within(place->args[0], sf_handler.slots,
+			  sf_handler.n_slots * sizeof(*sf_handler.slots)) ||
+		is_within(place->args[0], sf_handler.entries, SF_THREAD_TABLE_SIZE * sizeof(*sf_handler.entries)));
+}
+
+bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	struct sf_own_place place;
+	uint64_t cpu_ns;
+
+	if (!sf_own_place(thread->tid, &place) || place.awake || !place.pc || waits_for_us(&place))
+		return false;
+	fill(&agent->workspace->still, thread, &place, now_ns);
+	thread->asleep_handles = all_handles(thread->entry);
+	sf_handler_walk(agent->workspace, &agent->workspace->still, thread->entry);
+	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
+		return false;
+	if (is_to_be_put_off(agent, thread))
+		return false;
+	if (!put(agent, thread))
+		return true;
+	if (thread->asleep_ns > 0)
+		thread->asleep_ns = 0;
+	thread->sampled_asleep = true;
+	thread->cut_asleep = agent->workspace->trace.end != SF_END_ROOT;
+	thread->asleep_map = agent->workspace->still.map;
+	thread->sleeps_since_ns = now_ns;
+	return true;
+}
+
+/* Whether the thread has slept long enough since its last record to justify another one. */
+static bool is_worth_telling(const struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	uint64_t sleep_ns = now_ns - thread->sleeps_since_ns;
+	uint64_t untold_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+
+	return untold_ns >= AGAIN_NS || untold_ns >= sleep_ns / AGAIN_SHARE;
+}
+
+void sf_blocked_sample_again(const struct sf_agent_options *options, struct sf_agent_thread *thread,
+		     uint64_t now_ns)
+{
+	struct sf_stream_again again = {
+		.serial = thread->serial,
+		.time_ns = now_ns,
+		.wall_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0,
+	};
+	const struct sf_outbox_piece piece = { (const char *)&again + sizeof(again.header),
+					       sizeof(again) - sizeof(again.header) };
+
+	/* A sample that came in between would be extended in the place of the one asleep. */
+	if (!thread->sampled_asleep || !again.wall_ns ||
+	    atomic_load(&thread->entry->n_samples) != thread->n_samples_before)
+		return;
+	again.ticks = ticks_in(again.wall_ns, options->blocked_rate_mhz);
+	if (sf_handler_tell(SF_STREAM_AGAIN, &piece, 1))
+		thread->asleep_ns = 0;
+}
+
+bool sf_blocked_sample_is_out_of_date(const struct sf_agent_thread *thread)
+{
+	return thread->cut_asleep &&
+	       (thread->asleep_map != atomic_load(&sf_handler.map) ||
+		thread->asleep_handles != all_handles(thread->entry));
+}
+
+void sf_blocked_sample_on(const struct sf_agent_options *options, struct sf_agent_thread *thread,
+		  uint64_t now_ns)
+{
+	if (is_worth_telling(thread, now_ns))
+		sf_blocked_sample_again(options, thread, now_ns);
+}

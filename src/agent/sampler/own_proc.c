@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads /proc/self/task with raw system calls. It takes no lock and allocates nothing, so the
+ * sampler may call it while threads are held.
+ */
+#include "agent/sampler/own_proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "frozen/raw.h"
+#include "frozen/still.h"
+
+#define FOLDER "/proc/self/task/"
+
+/* getdents64(2) */
+struct entry {
+	uint64_t inode;
+	int64_t  offset;
+	uint16_t size;
+	uint8_t  type;
+	char     name[];
+};
+
+static unsigned digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
+}
+
+uint64_t sf_own_number(const char **p, unsigned base)
+{
+	uint64_t value = 0;
+
+	while (**p == ' ' || **p == '\t')
+		(*p)++;
+	if (base == 16 && (*p)[0] == '0' && (*p)[1] == 'x')
+		*p += 2;
+	for (; digit(**p) < base; (*p)++)
+		value = value * base + digit(**p);
+	return value;
+}
+
+static void each(const char *entries, long n, sf_own_thread_fn *fn, void *arg)
+{
+	for (long at = 0; at < n;) {
+		const struct entry *entry = (const struct entry *)(const void *)(entries + at);
+		const char *name = entry->name;
+		int32_t tid = (int32_t)sf_own_number(&name, 10);
+
+		if (tid > 0)
+			fn(arg, tid);
+		at += entry->size;
+	}
+}
+
+bool sf_own_threads(sf_own_thread_fn *fn, void *arg)
+{
+	_Alignas(8) char entries[8192];
+	long fd = sf_raw4(SYS_openat, AT_FDCWD, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	long n;
+
+	if (fd < 0)
+		return false;
+	while ((n = sf_raw3(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
+		each(entries, n, fn, arg);
+	sf_raw1(SYS_close, fd);
+	return n == 0;
+}
+
+/*
+ * A folder has a link for each folder in it, and two of its own (kernel: fs/proc/base.c,
+ * proc_task_getattr).
+ */
+uint64_t sf_own_thread_count(void)
+{
+	struct stat status;
+
+	return sf_raw4(SYS_newfstatat, AT_FDCWD, FOLDER, &status, 0) == 0 ? status.st_nlink : 0;
+}
+
+static char *put_text(char *at, const char *text)
+{
+	size_t size = strlen(text);
+
+	memcpy(at, text, size + 1);
+	return at + size;
+}
+
+static char *put_number(char *at, uint32_t value)
+{
+	char digits[12];
+	int n = 0;
+
+	do
+		digits[n++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (n)
+		*at++ = digits[--n];
+	*at = 0;
+	return at;
+}
+
+bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size)
+{
+	char path[64], *at = put_text(path, FOLDER);
+	long fd, n;
+
+	at = put_text(put_number(at, (uint32_t)tid), "/");
+	put_text(at, name);
+	fd = sf_raw4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	n = sf_raw3(SYS_read, fd, ret, size - 1);
+	sf_raw1(SYS_close, fd);
+	ret[n > 0 ? n : 0] = 0;
+	return n > 0;
+}
+
+void sf_own_name(int32_t tid, char *ret, size_t size)
+{
+	if (!sf_own_read(tid, "comm", ret, size))
+		*ret = 0;
+	ret[strcspn(ret, "\n")] = 0;
+}
+
+/* "cpu_ns wait_ns switches" */
+bool sf_own_run(int32_t tid, uint64_t *wait_ns_ret, uint64_t *switches_ret)
+{
+	char text[96];
+	const char *p = text;
+
+	if (!sf_own_read(tid, "schedstat", text, sizeof(text)))
+		return false;
+	sf_own_number(&p, 10);
+	*wait_ns_ret = sf_own_number(&p, 10);
+	*switches_ret = sf_own_number(&p, 10);
+	return true;
+}
+
+/* The letter behind the name, which may hold anything. */
+char sf_own_letter(int32_t tid)
+{
+	char text[512];
+	const char *p;
+
+	if (!sf_own_read(tid, "stat", text, sizeof(text)))
+		return 0;
+	p = strrchr(text, ')');
+	return p && p[1] ? p[2] : 0;
+}
+
+bool sf_own_blocks(int32_t tid, int signal)
+{
+	char text[4096];
+	const char *p;
+
+	if (!sf_own_read(tid, "status", text, sizeof(text)))
+		return false;
+	p = strstr(text, "\nSigBlk:");
+	if (!p)
+		return false;
+	p += 8;
+	return sf_own_number(&p, 16) >> (signal - 1) & 1;
+}
+
+/*
+ * "running", or "nr a0 a1 a2 a3 a4 a5 sp pc", or "-1 sp pc" (kernel: fs/proc/base.c,
+ * proc_pid_syscall).
+ */
+bool sf_own_place(int32_t tid, struct sf_own_place *ret)
+{
+	char text[256];
+	const char *p = text;
+
+	*ret = (struct sf_own_place){ .syscall = SF_SYSCALL_FAULT };
+	if (!sf_own_read(tid, "syscall", text, sizeof(text)))
+		return false;
+	ret->awake = *text == 'r';
+	if (ret->awake)
+		return true;
+	if (*text == '-') {
+		p = text + 2;
+	} else {
+		ret->syscall = (int32_t)sf_own_number(&p, 10);
+		for (int i = 0; i < 6; i++)
+			ret->args[i] = sf_own_number(&p, 16);
+	}
+	ret->sp = sf_own_number(&p, 16);
+	ret->pc = sf_own_number(&p, 16);
+	return true;
+}

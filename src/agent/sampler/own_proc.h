@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads facts about the threads of this process from /proc, for the sampler. It uses raw system calls
+ * and neither malloc nor stdio, because a held thread may own any lock. Each file is opened and closed at
+ * once, for two reasons: an open one costs the program a descriptor, and it could close or replace
+ * it.
+ */
+#ifndef SF_AGENT_SAMPLER_OWN_PROC_H
+#define SF_AGENT_SAMPLER_OWN_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void sf_own_thread_fn(void *arg, int32_t tid);
+
+/* Calls fn for each thread of this process. False when /proc cannot be read. */
+bool sf_own_threads(sf_own_thread_fn *fn, void *arg);
+/* A number that changes with how many there are; one system call. 0: not known. */
+uint64_t sf_own_thread_count(void);
+
+/*
+ * The text of /proc/self/task/TID/NAME, cut to size - 1, with a zero behind; false when the thread
+ * is gone.
+ */
+bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size);
+
+/* The thread's name by the system, "" when it is gone. */
+void sf_own_name(int32_t tid, char *ret, size_t size);
+
+/*
+ * Times it was put on a CPU, and the time that it was ready without one (schedstat). False: gone,
+ * or not told.
+ */
+bool sf_own_run(int32_t tid, uint64_t *wait_ns_ret, uint64_t *switches_ret);
+
+/* Whether it blocks this signal; false also when it is gone. */
+bool sf_own_blocks(int32_t tid, int signal);
+
+/* R S D T t Z X I, 0 when gone. */
+char sf_own_letter(int32_t tid);
+
+/* Where it sleeps. */
+struct sf_own_place {
+	bool     awake;      /* on a CPU, or ready for one: nothing else is known */
+	int32_t  syscall;    /* number, or SF_SYSCALL_FAULT */
+	uint64_t args[6];    /* when syscall >= 0 */
+	uint64_t sp, pc;     /* 0: nowhere (a zombie) */
+};
+
+/* False: gone, or not told (no /proc/.../syscall in this kernel, or a policy against it). */
+bool sf_own_place(int32_t tid, struct sf_own_place *ret);
+
+/*
+ * The next number in a text, base 10 or 16 ("0x" is passed over); *p moves behind it. 0 when there
+ * is none.
+ */
+uint64_t sf_own_number(const char **p, unsigned base);
+
+#endif

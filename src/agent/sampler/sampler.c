@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler's thread: its loop, its start and its end. It takes no lock that a thread of the
+ * program may own, and allocates nothing while a thread is held.
+ */
+#include "agent/sampler/sampler.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "agent/sampler/select_threads.h"
+#include "agent/clocks/timer.h"
+#include "agent/labels.h"
+#include "agent/sampler/thread_poll.h"
+#include "agent/sampler/cpu_affinity.h"
+#include "agent/sampler/requests.h"
+#include "agent/sampler/threads.h"
+#include "frozen/raw.h"
+#include "os/own_fd.h"
+
+#define STACK_SIZE (128u << 10)
+#define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
+#define IDLE_NS 100000000        /* between two looks, where only clocks are looked after */
+#define SETTLE_NS 5000000        /* while requests are under way */
+#define END_NS 200000000         /* for threads that stand when it ends */
+
+struct sf_sampler {
+	struct sf_agent *agent;
+	struct sf_requests requests;
+	struct sf_cpu_affinity near;
+	pthread_t pthread;
+	sem_t    ready;
+	int32_t  tid;
+	_Atomic bool stop;
+	bool     joined, paused;
+	uint64_t cpu_ns;             /* of its thread, once that has ended */
+	uint64_t random;
+	uint64_t look_period_ns, tick_period_ns; /* 0: none */
+	uint64_t next_look_ns, next_tick_ns;
+	uint64_t woke_ns;            /* who was displaced by that waits no longer than since then */
+	uint32_t looked;             /* threads of the present round of looks; n: it is over */
+};
+
+/* --- its own clock --- */
+
+/* Half to one and a half periods from now: no program can fall into step with it. */
+static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t period_ns)
+{
+	return now_ns + period_ns / 2 + (sf_draw(&sampler->random) >> 11) % (period_ns + 1);
+}
+
+static uint64_t period_of(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+/* Threads that run must be asked where they have no clock of their own. */
+static bool must_ask(const struct sf_agent *agent)
+{
+	return !agent->clock || agent->clock == &sf_agent_clock_tick;
+}
+
+static void set_periods(struct sf_sampler *sampler)
+{
+	const struct sf_agent *agent = sampler->agent;
+
+	sampler->look_period_ns = period_of(agent->options.blocked_rate_mhz);
+	if (!sampler->look_period_ns || agent->options.clock == SF_AGENT_CPU)
+		sampler->look_period_ns = IDLE_NS;
+	if (must_ask(agent))
+		sampler->tick_period_ns = period_of(agent->options.rate_mhz);
+}
+
+/* --- asking --- */
+
+static void ask_all(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint32_t chosen[SF_MAX_AGCT];
+	uint32_t n = sf_select_threads(agent, sampler->tick_period_ns, &sampler->random, chosen);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
+
+		if (sf_is_awake(thread) &&
+		    !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
+			break;
+		sf_handler_serve(agent->workspace);
+	}
+}
+
+/* --- its turn --- */
+
+static void look_on(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	for (unsigned i = 0; i < LOOKS_AT_ONCE && sampler->looked < threads->n; i++)
+		sf_thread_poll(sampler->agent, &threads->all[sampler->looked++], now_ns);
+}
+
+static void pause_or_resume(struct sf_sampler *sampler, bool pause, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	if (pause == sampler->paused)
+		return;
+	sampler->paused = pause;
+	if (pause)
+		sf_agent_threads_pause(threads);
+	else
+		sf_agent_threads_resume(threads, now_ns);
+}
+
+/* A round of looks is not mixed with a scan, which moves threads about. */
+static void tick(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+	bool looking = sampler->looked < threads->n;
+
+	if (!looking)
+		sf_agent_threads_scan(threads, now_ns);
+	if (sampler->paused) {
+		sampler->looked = threads->n;
+		return;
+	}
+	if (!looking && now_ns >= sampler->next_look_ns) {
+		sampler->looked = 0;
+		sampler->next_look_ns = next_time(sampler, now_ns, sampler->look_period_ns);
+	} else if (!looking) {
+		sampler->looked = threads->n;
+	}
+	look_on(sampler, now_ns);
+	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns) {
+		ask_all(sampler);
+		sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
+	}
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t wake_time(const struct sf_sampler *sampler, uint64_t now_ns)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+	const uint64_t look_ns = sampler->paused ? UINT64_MAX : sampler->next_look_ns;
+	uint64_t time_ns = earlier(look_ns, sf_agent_threads_scan_ns(threads, look_ns));
+
+	if (!sampler->paused && sampler->looked < threads->n)
+		time_ns = now_ns;
+	if (!sampler->paused && sampler->tick_period_ns)
+		time_ns = earlier(time_ns, sampler->next_tick_ns);
+	if (sampler->requests.n)
+		time_ns = earlier(time_ns, now_ns + SETTLE_NS);
+	return time_ns;
+}
+
+static void turn(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+	uint64_t now_ns, wake_ns;
+
+	sf_handler_serve(agent->workspace);
+	now_ns = sf_raw_now_ns();
+	sf_requests_settle(&sampler->requests, now_ns);
+	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
+	tick(sampler, now_ns);
+	atomic_fetch_add(&agent->n_quiet, 1);
+	wake_ns = wake_time(sampler, now_ns);
+	sf_cpu_affinity_move(&sampler->near, now_ns, wake_ns);
+	sf_wake_up_wait(&sf_handler.wake_up, heard, wake_ns);
+	sampler->woke_ns = sf_raw_now_ns();
+	sf_cpu_affinity_woke(&sampler->near, sampler->woke_ns);
+}
+
+/* --- the thread --- */
+
+/* With the walk in the handler only few ticks ring. */
+static bool is_rung_by_all(const struct sf_agent *agent)
+{
+	return agent->options.walk == SF_AGENT_SAMPLER;
+}
+
+/*
+ * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice
+ * value below everyone else's (root or CAP_SYS_NICE), and a short slice, which gives an early
+ * deadline and needs no right (since Linux 6.12; kernel: Documentation/scheduler/sched-eevdf.rst).
+ * Of this thread only.
+ */
+static void prefer(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER, .nice = -20, .runtime = 100000 };
+
+	if (sf_raw3(SYS_sched_setattr, 0, &attr, 0) == 0)
+		return;
+	attr.nice = 0;
+	sf_raw3(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static bool all_free(void)
+{
+	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* Serves the threads that stand, and waits for those that were requested, until there are none, or until until_ns. */
+static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)
+{
+	uint64_t now_ns = sf_raw_now_ns();
+
+	while (now_ns < until_ns) {
+		uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+
+		sf_handler_serve(sampler->agent->workspace);
+		sf_requests_settle(&sampler->requests, now_ns);
+		if (all_free() && !sampler->requests.n)
+			break;
+		sf_wake_up_wait(&sf_handler.wake_up, heard, now_ns + 1000000);
+		now_ns = sf_raw_now_ns();
+	}
+}
+
+/*
+ * The clocks are closed, but a signal of a clock may still be pending. So the handler is switched off before the accounts
+ * are closed. Threads that took a slot before they saw the new mode are served: a thread checks the mode again after it
+ * has taken its slot (handler.c), and the sampler checks the slots after it has set the mode.
+ */
+static void wind_up(struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+	uint64_t now_ns = sf_raw_now_ns();
+
+	pause_or_resume(sampler, false, now_ns);
+	sf_agent_threads_disarm(agent->threads);
+	for (uint32_t i = 0; i < agent->threads->n; i++)
+		sf_thread_poll(agent, &agent->threads->all[i], now_ns);
+	serve_the_rest(sampler, now_ns + END_NS);
+	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_thread_fence(memory_order_seq_cst);
+	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
+	sf_agent_threads_end(agent->threads, sf_raw_now_ns());
+}
+
+static void *run(void *arg)
+{
+	struct sf_sampler *sampler = arg;
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	prctl(PR_SET_NAME, "sf-sampler");
+	prefer();
+	sf_handler.clocks_apart = sf_own_table(&sf_handler.access.mem_fd, 1);
+	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
+	threads->own[0] = sampler->tid;
+	sf_cpu_affinity_init(&sampler->near, is_rung_by_all(sampler->agent) ? &sf_handler.wake_up : NULL);
+	sf_agent_threads_scan(threads, sf_raw_now_ns());
+	sampler->looked = threads->n;
+	sem_post(&sampler->ready);
+	while (!atomic_load(&sampler->stop))
+		turn(sampler);
+	wind_up(sampler);
+	sf_cpu_affinity_end(&sampler->near);
+	sampler->cpu_ns = sf_raw_thread_cpu_ns();
+	return NULL;
+}
+
+/* With a larger stack where the program's thread-local variables leave no room in a small one. */
+static int create(struct sf_sampler *sampler)
+{
+	pthread_attr_t attr;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return error;
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	error = pthread_create(&sampler->pthread, &attr, run, sampler);
+	if (error == EINVAL && pthread_attr_setstacksize(&attr, 16 * STACK_SIZE) == 0)
+		error = pthread_create(&sampler->pthread, &attr, run, sampler);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
+static bool start(struct sf_sampler *sampler, struct sf_error *err)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = create(sampler);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		errno = error;
+		return sf_fail_os(err, "cannot start the sampler's thread");
+	}
+	while (sem_wait(&sampler->ready) != 0)
+		;
+	return true;
+}
+
+bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err)
+{
+	struct sf_sampler *sampler = calloc(1, sizeof(*sampler));
+
+	if (!sampler)
+		return sf_fail_memory(err);
+	sampler->agent = agent;
+	sampler->random = sf_raw_now_ns() | 1;
+	agent->threads->clock = agent->clock;
+	if (agent->clock == &sf_agent_clock_timer)
+		agent->threads->between = sf_agent_clock_between_ticks(agent->options.cpu_clock);
+	agent->threads->tick_ns = sf_agent_clock_tick_ns();
+	set_periods(sampler);
+	sf_agent_labels_tell();
+	sem_init(&sampler->ready, 0, 0);
+	if (sf_requests_init(&sampler->requests, err) && start(sampler, err)) {
+		agent->sampler = sampler;
+		return true;
+	}
+	sf_requests_deinit(&sampler->requests);
+	sem_destroy(&sampler->ready);
+	free(sampler);
+	return false;
+}
+
+void sf_sampler_stop(struct sf_agent *agent)
+{
+	struct sf_sampler *sampler = agent->sampler;
+
+	if (!sampler || sampler->joined)
+		return;
+	atomic_store(&sampler->stop, true);
+	sf_agent_threads_hurry(); /* rings the wake-up */
+	pthread_join(sampler->pthread, NULL);
+	sampler->joined = true;
+}
+
+void sf_sampler_destroy(struct sf_agent *agent)
+{
+	struct sf_sampler *sampler = agent->sampler;
+
+	if (!sampler)
+		return;
+	sf_sampler_stop(agent);
+	sf_requests_deinit(&sampler->requests);
+	sem_destroy(&sampler->ready);
+	free(sampler);
+	agent->sampler = NULL;
+}
+
+uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler)
+{
+	uint64_t cpu_ns = 0;
+
+	if (sampler->joined)
+		return sampler->cpu_ns;
+	sf_agent_thread_cpu(sampler->tid, &cpu_ns);
+	return cpu_ns;
+}

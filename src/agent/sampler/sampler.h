@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sampler: the only thread that holds others. It sleeps on the wake-up. It walks each thread that
+ * is held in a slot, and releases the thread. At its own ticks it polls the threads:
+ *
+ * - The last sample of a thread that did not run is extended.
+ *
+ * - A blocked thread is sampled without a signal (blocked_sample.h).
+ *
+ * - A running thread without a CPU clock of its own is requested. Several requests may be open at
+ *   once (--per-tick), each with its time-out.
+ *
+ * The sampler blocks all signals. It allocates nothing between sf_slot_take and sf_slot_release. It
+ * takes no lock that a thread of the target may own, because a held thread may own any lock.
+ */
+#ifndef SF_AGENT_SAMPLER_SAMPLER_H
+#define SF_AGENT_SAMPLER_SAMPLER_H
+
+#include "agent/agent.h"
+
+/*
+ * Starts the sampler. On return the threads have been scanned and their clocks are armed. The caller
+ * has filled all other fields of *agent and sf_handler.
+ */
+bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
+/*
+ * Ends the sampler: disarms the clocks, serves or cancels open slots and requests, and closes the
+ * accounts of all threads.
+ */
+void sf_sampler_stop(struct sf_agent *agent);
+/* Frees a stopped sampler and sets agent->sampler to NULL. Does nothing when it is NULL already. */
+void sf_sampler_destroy(struct sf_agent *agent);
+/* CPU time of the sampler's thread, also after the stop. */
+uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler);
+
+#endif

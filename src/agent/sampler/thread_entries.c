@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of the thread table, and the calls by which a thread claims and names its own entry.
+ * Threads of the program call this, and the sampler reads the result without a lock.
+ */
+#include "agent/sampler/thread_entries.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/clocks/clocks.h"
+#include "agent/labels.h"
+#include "agent/interpose/exec_preparation.h"
+#include "frozen/signal/handler.h"
+#include "frozen/raw.h"
+
+#define SWEEP_AFTER 1024             /* entries that threads claimed, and perhaps never gave back */
+#define OWN_FLAGS (SF_ENTRY_REGISTERED | SF_ENTRY_NAMED)
+
+/* --- their memory --- */
+
+#define NAME_WORDS (SF_AGENT_NAME / sizeof(uint64_t))
+
+/* In words, since a thread may change its name while the sampler reads it. */
+struct names {
+	_Atomic uint64_t of[SF_THREAD_TABLE_SIZE][NAME_WORDS];
+};
+
+static struct sf_thread_entry *_Atomic all_seats;
+static struct names *_Atomic all_names;
+static _Atomic uint32_t n_claimed;
+static _Atomic bool hurry, expected;
+static _Atomic int32_t forking_tid;
+
+static int32_t own_tid(void)
+{
+	return (int32_t)sf_raw0(SYS_gettid);
+}
+
+/* Two may come at once: the second one's memory is given back. */
+static void *map_once(void *_Atomic *where, size_t size)
+{
+	void *memory = atomic_load(where), *none = NULL;
+
+	if (memory)
+		return memory;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return NULL;
+	if (atomic_compare_exchange_strong(where, &none, memory))
+		return memory;
+	munmap(memory, size);
+	return none;
+}
+
+struct sf_thread_entry *sf_agent_thread_table(void)
+{
+	if (!map_once((void *_Atomic *)&all_names, sizeof(struct names)))
+		return NULL;
+	return map_once((void *_Atomic *)&all_seats, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
+}
+
+static bool lives(int32_t tid)
+{
+	return sf_raw3(SYS_tgkill, sf_raw0(SYS_getpid), tid, 0) == 0;
+}
+
+static void renew(struct sf_thread_entry *entry)
+{
+	atomic_store(&entry->flags,
+		     (atomic_load(&entry->flags) & OWN_FLAGS) | SF_ENTRY_UNWATCHED);
+	atomic_store(&entry->serial, 0);
+	atomic_store(&entry->spoken_ns, 0);
+	atomic_store(&entry->waited_ns, 0);
+	atomic_store(&entry->n_samples, 0);
+	atomic_store(&entry->asked, 0);
+	atomic_store(&entry->rings_as, 0);
+	atomic_store(&entry->visited_ns, 0);
+}
+
+void sf_agent_thread_table_renew(void)
+{
+	struct sf_thread_entry *entries = sf_agent_thread_table();
+
+	for (uint32_t i = 0; entries && i < SF_THREAD_TABLE_SIZE; i++) {
+		int32_t tid = atomic_load(&entries[i].tid);
+
+		if (tid <= 0)
+			continue;
+		if (lives(tid))
+			renew(&entries[i]);
+		else
+			sf_thread_table_leave(&entries[i]);
+	}
+}
+
+/* Seats of threads that claimed one and ended before the sampler, if there is one, took note. */
+static void sweep(struct sf_thread_entry *entries)
+{
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
+		int32_t tid = atomic_load(&entries[i].tid);
+
+		if (tid > 0 && atomic_load(&entries[i].serial) == 0 && !lives(tid))
+			sf_thread_table_leave(&entries[i]);
+	}
+}
+
+struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)
+{
+	struct sf_thread_entry *entries = sf_agent_thread_table(), *entry = NULL;
+	bool is_new = false;
+
+	if (entries)
+		entry = sf_thread_table_claim(entries, own_tid(), &is_new);
+	if (is_new) /* no samples before the sampler has given it its number */
+		atomic_fetch_or(&entry->flags, SF_ENTRY_UNWATCHED);
+	if (is_new && atomic_fetch_add(&n_claimed, 1) >= SWEEP_AFTER) {
+		atomic_store(&n_claimed, 0);
+		sweep(entries);
+	}
+	if (!entry)
+		sf_fail(err, SF_E_UNSUPPORTED, "there is no room for more threads (%d)", SF_THREAD_TABLE_SIZE);
+	return entry;
+}
+
+struct sf_thread_entry *sf_agent_find_own_entry(void)
+{
+	struct sf_thread_entry *entries = atomic_load(&all_seats);
+
+	return entries ? sf_thread_table_find(entries, own_tid()) : NULL;
+}
+
+void sf_agent_entry_done(struct sf_thread_entry *entry)
+{
+	atomic_store(&entry->asked, 0);
+	if (atomic_load(&entry->flags) & SF_ENTRY_LEAVING)
+		sf_raw_futex_wake(&entry->asked, INT_MAX);
+}
+
+void sf_agent_threads_hurry(void)
+{
+	atomic_store(&hurry, true);
+	sf_wake_up_post(&sf_handler.wake_up);
+}
+
+bool sf_agent_threads_hurried(void)
+{
+	return atomic_load_explicit(&hurry, memory_order_relaxed) && atomic_exchange(&hurry, false);
+}
+
+/* Wakes the sampler once for all threads that are made before the next scan. */
+void sf_agent_threads_expect(void)
+{
+	if (!atomic_load_explicit(&expected, memory_order_relaxed) &&
+	    !atomic_exchange(&expected, true))
+		sf_wake_up_post(&sf_handler.wake_up);
+}
+
+bool sf_agent_threads_expected(void)
+{
+	return atomic_load_explicit(&expected, memory_order_relaxed);
+}
+
+void sf_agent_threads_met(void)
+{
+	atomic_store(&expected, false);
+}
+
+/* --- names --- */
+
+static _Atomic uint64_t *name_of(const struct sf_thread_entry *entry)
+{
+	return atomic_load(&all_names)->of[entry - atomic_load(&all_seats)];
+}
+
+void sf_agent_entry_set_name(struct sf_thread_entry *entry, const char name[SF_AGENT_NAME])
+{
+	_Atomic uint64_t *words = name_of(entry);
+	uint64_t word;
+
+	for (unsigned i = 0; i < NAME_WORDS; i++) {
+		memcpy(&word, name + i * sizeof(word), sizeof(word));
+		atomic_store_explicit(&words[i], word, memory_order_relaxed);
+	}
+}
+
+/* The thread may be changing it: then SF_ENTRY_RENAMED comes again. */
+void sf_agent_entry_name(const struct sf_thread_entry *entry, char ret[SF_AGENT_NAME])
+{
+	_Atomic uint64_t *words = name_of(entry);
+	uint64_t word;
+
+	for (unsigned i = 0; i < NAME_WORDS; i++) {
+		word = atomic_load_explicit(&words[i], memory_order_relaxed);
+		memcpy(ret + i * sizeof(word), &word, sizeof(word));
+	}
+	ret[SF_AGENT_NAME - 1] = 0;
+}
+
+/* --- forked children --- */
+
+void sf_agent_thread_table_before_fork(void)
+{
+	atomic_store(&forking_tid, own_tid());
+	sf_agent_labels_before_fork();
+}
+
+void sf_agent_thread_table_after_fork(void)
+{
+	sf_agent_labels_after_fork();
+}
+
+static void move_in(struct sf_thread_entry *entries, const struct sf_thread_entry *before, const char *name)
+{
+	bool is_new;
+	struct sf_thread_entry *entry = sf_thread_table_claim(entries, own_tid(), &is_new);
+
+	if (!entry)
+		return;
+	atomic_store(&entry->flags, atomic_load(&before->flags) & OWN_FLAGS);
+	atomic_store(&entry->label, atomic_load(&before->label));
+	sf_agent_entry_set_name(entry, name);
+}
+
+void sf_agent_thread_table_forked(void)
+{
+	struct sf_thread_entry *entries = atomic_load(&all_seats), *own, before = { 0 };
+	char name[SF_AGENT_NAME] = "";
+
+	sf_agent_labels_forked();
+	sf_exec_preparation_forked();
+	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
+	if (!entries)
+		return;
+	own = sf_thread_table_find(entries, atomic_load(&forking_tid));
+	if (own) {
+		sf_agent_entry_name(own, name);
+		atomic_store(&before.flags, atomic_load(&own->flags));
+		atomic_store(&before.label, atomic_load(&own->label));
+	}
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
+		if (atomic_load(&entries[i].tid) > 0)
+			sf_agent_clock_disarm(&entries[i]);
+	}
+	madvise(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), MADV_DONTNEED);
+	if (own)
+		move_in(entries, &before, name);
+}

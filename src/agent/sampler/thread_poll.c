@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread poll: the sampler's check of one thread at a tick, which counts its CPU time, run-
+ * queue delay and sleep. Only the sampler's thread calls this; it takes no lock and allocates
+ * nothing.
+ */
+#include "agent/sampler/thread_poll.h"
+
+#include "agent/sampler/blocked_sample.h"
+#include "agent/sampler/own_proc.h"
+#include "agent/api_guard.h"
+#include "agent/sampler/thread_watch.h"
+#include "frozen/signal/handler.h"
+#include "frozen/signal/ticks.h"
+
+#define DEAF_PERIODS 10
+#define DEAF_NS 20000000
+
+static bool wants_wall(const struct sf_agent *agent)
+{
+	return agent->options.clock != SF_AGENT_CPU && agent->options.blocked_rate_mhz > 0;
+}
+
+static bool is_leaving(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->entry->flags) & SF_ENTRY_LEAVING;
+}
+
+/*
+ * Another thread has its id by now, and a clock that began anew. It comes into sight at the next
+ * scan.
+ */
+static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	return cpu_ns < thread->cpu_ns;
+}
+
+/* More elapsed than it can have slept: a wait for a CPU is told late, when it is over. */
+static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
+{
+	uint64_t wait_ns = thread->wait_ns, switches;
+
+	sf_own_run(thread->tid, &wait_ns, &switches);
+	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
+	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
+	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);
+	thread->asleep_ns -= (int64_t)sf_api_guard_take(thread->entry);
+	atomic_fetch_add(&thread->entry->waited_ns, wait_ns - thread->wait_ns);
+	thread->wait_ns = wait_ns;
+}
+
+/* No sample came of it since the last look. */
+static bool is_silent(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->entry->n_samples) == thread->n_samples_before;
+}
+
+/* Its clock should have rung long ago. */
+static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	uint64_t spoken_ns = atomic_load(&thread->entry->spoken_ns);
+	uint64_t period_ns = atomic_load(&thread->entry->period_ns);
+
+	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns;
+}
+
+void sf_thread_poll_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	uint32_t ticks;
+	uint64_t lost_ns = sf_thread_entry_take_cpu(thread->entry, cpu_ns, &ticks);
+
+	atomic_fetch_or(&thread->entry->flags, SF_ENTRY_DEAF);
+	if (lost_ns)
+		sf_handler_lose(thread->serial, SF_LOSS_DEAF, lost_ns, lost_ns,
+			       sf_ticks(lost_ns, sf_handler.period_ns));
+}
+
+static bool is_deaf(const struct sf_agent_thread *thread)
+{
+	return atomic_load(&thread->entry->flags) & SF_ENTRY_DEAF;
+}
+
+static void hear(struct sf_agent_thread *thread)
+{
+	thread->blocked_us = false;
+	if (is_deaf(thread))
+		atomic_fetch_and(&thread->entry->flags, ~(uint32_t)SF_ENTRY_DEAF);
+}
+
+static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	const struct sf_thread_entry *entry = thread->entry;
+	uint64_t period_ns = atomic_load(&entry->period_ns);
+
+	if (!agent->threads->between || atomic_load(&entry->flags) & SF_ENTRY_PERF)
+		return;
+	if (period_ns < agent->threads->tick_ns)
+		period_ns = agent->threads->tick_ns;
+	if (sf_timer_misses(&thread->dodge, cpu_ns, atomic_load(&entry->n_samples), period_ns) &&
+	    !sf_own_blocks(thread->tid, sf_handler.signal))
+		sf_watch_arm_between(agent->threads, thread);
+}
+
+/*
+ * Our handler, too, blocks our signal, and a thread may be displaced in there: deaf is who blocks it at two looks,
+ * ran in between, and gave no sample.
+ */
+static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	if (sf_own_blocks(thread->tid, sf_handler.signal)) {
+		if (thread->blocked_us)
+			sf_thread_poll_lose_deaf(thread, cpu_ns);
+		thread->blocked_us = true;
+		return;
+	}
+	hear(thread);
+	if (agent->clock && !sf_agent_clock_lives(thread->entry))
+		sf_agent_threads_hurry();
+}
+
+static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+{
+	const bool silent = is_silent(thread);
+
+	thread->n_samples_before = atomic_load(&thread->entry->n_samples);
+	look_at_timer(agent, thread, cpu_ns);
+	if (silent && (is_overdue(thread, cpu_ns) || is_deaf(thread)))
+		look_at_silent(agent, thread, cpu_ns);
+	else if (!silent)
+		hear(thread);
+}
+
+/* Polls a thread that ran since the last poll. */
+static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
+			  uint64_t now_ns)
+{
+	if (wants_wall(agent)) {
+		sf_blocked_sample_again(&agent->options, thread, now_ns);
+		count_time(thread, cpu_ns, now_ns);
+	}
+	thread->sampled_asleep = false;
+	thread->cpu_ns = cpu_ns;
+	look_at_clock(agent, thread, cpu_ns);
+	sf_agent_clock_tune(thread->entry, now_ns, &thread->clock_spared_ns);
+	if (wants_wall(agent))
+		sf_blocked_sample_take(agent, thread, now_ns);
+}
+
+static void look_at_still(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	if (!wants_wall(agent))
+		return;
+	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
+	if (thread->sampled_asleep && !sf_blocked_sample_is_out_of_date(thread))
+		sf_blocked_sample_on(&agent->options, thread, now_ns);
+	else
+		sf_blocked_sample_take(agent, thread, now_ns);
+}
+
+/* Its account is settled up to when it came to us: what it slept before extends its last sample asleep. */
+static void look_at_visitor(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns,
+			    uint64_t since_ns)
+{
+	if (since_ns <= thread->looked_ns)
+		return;
+	if (wants_wall(agent)) {
+		count_time(thread, cpu_ns, since_ns);
+		sf_blocked_sample_again(&agent->options, thread, since_ns);
+	}
+	thread->sampled_asleep = false;
+	thread->cpu_ns = cpu_ns;
+	thread->looked_ns = since_ns;
+}
+
+void sf_thread_poll(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
+{
+	uint64_t cpu_ns, visit_since_ns;
+
+	if (!thread->watched || thread->replaced || is_leaving(thread))
+		return;
+	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
+		return;
+	if (is_replaced(thread, cpu_ns)) {
+		thread->replaced = true;
+		sf_agent_threads_hurry();
+		return;
+	}
+	visit_since_ns = sf_api_guard_since(thread->entry);
+	if (visit_since_ns) {
+		look_at_visitor(agent, thread, cpu_ns, visit_since_ns);
+		return;
+	}
+	if (cpu_ns == thread->cpu_ns)
+		look_at_still(agent, thread, now_ns);
+	else
+		look_at_awake(agent, thread, cpu_ns, now_ns);
+	thread->looked_ns = now_ns;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watch of one thread of the list (threads.h): whether the thread is watched, its records in the
+ * outbox, its clock, and its name. Only the sampler's thread calls these functions.
+ */
+#ifndef SF_AGENT_SAMPLER_THREAD_WATCH_H
+#define SF_AGENT_SAMPLER_THREAD_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/sampler/threads.h"
+
+/* Begins, continues or ends the watch, by the options and by the thread's name and flags. */
+void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+		     uint64_t now_ns);
+
+/*
+ * Ends the watch: disarms the clock, extends the last blocked sample, records CPU time without a
+ * sample as a loss, and writes THREAD_END. Does nothing if the thread is not watched.
+ */
+void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+		  uint64_t now_ns);
+
+/* Arms the thread's own clock, if the kind is per thread and the thread is not about to exec. */
+void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
+
+/* Replaces the thread's clock by the one for threads that run between the kernel's ticks. */
+void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
+
+/* Writes the thread's THREAD record; sets thread->told if the outbox had room. */
+void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns);
+
+/* Reads the thread's name and matches it with threads=. True: the name has changed. */
+bool sf_watch_read_name(const struct sf_agent_threads *threads, struct sf_agent_thread *thread);
+
+/* Whether it is time to read the name again. */
+bool sf_watch_name_is_due(const struct sf_agent_threads *threads,
+			  const struct sf_agent_thread *thread);
+
+/* The number of ticks that were due in this CPU time; 0 if it is short. */
+uint32_t sf_watch_ticks(const struct sf_agent_threads *threads, uint64_t cpu_ns);
+
+#endif

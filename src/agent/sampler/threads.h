@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or
+ * they register themselves (thread_self.c). Each thread has an entry (entries.h) for the signal handler,
+ * and an entry here for ordinary code.
+ *
+ * The sampler's thread owns the list. Any thread may call the functions at the end of this header for
+ * itself; they only touch entries. The sampler must not wait for a lock that a held thread may own. So
+ * nothing here allocates after the creation: the list has room for as many threads as there are
+ * entries, in memory that is not touched before it is used. There is one exception: regexec() with
+ * threads=, for a new thread. A thread that is held meanwhile with malloc's lock leaves its
+ * slot after its time-out.
+ *
+ * Seats stay when a profile ends, with the names and labels that threads gave themselves, for the next
+ * profile.
+ */
+#ifndef SF_AGENT_SAMPLER_THREADS_H
+#define SF_AGENT_SAMPLER_THREADS_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/clocks/clocks.h"
+#include "agent/sampler/timer_coverage.h"
+#include "agent/options.h"
+#include "agent/sampler/thread_entries.h"
+#include "base/error.h"
+#include "frozen/signal/thread_table.h"
+
+struct sf_agent_thread {
+	struct sf_thread_entry *entry;
+	int32_t  tid;
+	uint32_t serial;
+	char     name[SF_AGENT_NAME];
+	bool     watched;            /* and written to the outbox */
+	bool     told;               /* its THREAD record found room */
+	bool     sampled_asleep;     /* its present sleep has a sample, which an AGAIN record can extend */
+	bool     cut_asleep;         /* ... whose walk did not reach the root, with ... */
+	const void *asleep_map;      /* ... this code map and ... */
+	uint64_t asleep_handles;     /* ... these handles: with others it may */
+	uint32_t n_put_off;          /* samples that wait until its handles are there */
+	bool     matches;            /* its name matches threads= */
+	bool     replaced;           /* another thread has its id now */
+	bool     blocked_us;         /* it blocked our signal at the last poll without a new sample */
+	uint32_t first_scan, last_scan; /* numbers of scans in which it was there */
+	uint64_t first_cpu_ns;       /* its clock when it was found; advances while paused */
+	uint64_t cpu_ns;             /* its clock at the last look, or when the pause began */
+	uint64_t looked_ns;          /* when that was */
+	uint64_t ticked_cpu_ns;      /* its clock at the sampler's last tick */
+	int64_t  asleep_ns;          /* elapsed asleep, for its next sample asleep; below 0: owed */
+	uint64_t sleeps_since_ns;    /* its last sample asleep */
+	uint64_t wait_ns;            /* by schedstat, at the last look */
+	uint64_t n_samples_before;   /* of its entry, at the last poll: unchanged for a deaf thread */
+	struct sf_timer_coverage dodge;       /* timer coverage */
+	uint64_t clock_spared_ns;    /* until when its clock is set only if it must be */
+};
+
+struct sf_agent_threads {
+	const struct sf_agent_options *options;
+	const struct sf_agent_clock_kind *clock; /* NULL: wall only */
+	const struct sf_agent_clock_kind *between; /* for threads that run between ticks, or NULL */
+	uint64_t tick_ns;                     /* of the kernel */
+	struct sf_agent_thread *all;          /* SF_THREAD_TABLE_SIZE, by mmap; in no order */
+	uint32_t n;
+	_Atomic uint32_t n_scans;             /* begun; others may read it */
+	uint32_t *places;                     /* by entry: place in `all` + 1, 0: none */
+	struct sf_thread_entry *entries;
+	int32_t  own[3];                      /* unwatched: sampler, keeper, listener; 0: none */
+	regex_t  names;
+	bool     has_names;
+	uint32_t last_serial;
+	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
+	uint64_t least_scan_ns;               /* what scans may cost allows none before */
+	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as
+					       * were */
+	uint64_t others_cpu_ns;               /* of all threads but our own, at the first scan
+					       * ... */
+	uint64_t paused_cpu_ns;               /* ... and while paused */
+	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
+	uint64_t n_seatless;                  /* threads that found no entry, at the last scan */
+};
+
+/* Sets sf_handler.entries. The sampler sets `clock` when it starts. */
+struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
+						 struct sf_error *err);
+void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; ended before */
+
+/*
+ * Scans for new and ended threads, if a scan is due: writes their records, arms and disarms clocks.
+ * Scans take at most 1 % of a CPU. The first call scans at once.
+ */
+void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns);
+
+/*
+ * When the next scan is due. The sampler polls threads at look_ns. A scan is delayed a little until
+ * that poll, so that the sampler wakes once for both.
+ */
+uint64_t sf_agent_threads_scan_ns(struct sf_agent_threads *threads, uint64_t look_ns);
+
+/* Disarms all clocks. */
+void sf_agent_threads_disarm(struct sf_agent_threads *threads);
+
+/*
+ * Ends the watch of all threads, with THREAD_END for each. Records CPU time that is in no thread's
+ * account as a loss (unseen).
+ */
+void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
+
+/*
+ * A pause begins, or ends: CPU time of the pause is in no thread's account. The handler is off from
+ * before the begin until after the end.
+ */
+void sf_agent_threads_pause(struct sf_agent_threads *threads);
+void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
+
+/*
+ * The CPU clock of any thread of this process, in one system call; false: the thread has ended.
+ * Signal-safe.
+ */
+bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
+/* CPU time of the process but for the agent's own threads. */
+uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads);
+
+/* For the calling thread. */
+bool sf_agent_thread_register(struct sf_error *err);
+void sf_agent_thread_unregister(void);
+bool sf_agent_thread_rename(const char *name, struct sf_error *err);
+bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
+
+#endif

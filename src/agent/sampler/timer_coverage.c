@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timer coverage: compares a thread's number of samples with its CPU time, and finds threads that
+ * their timer samples too seldom. Only the sampler's thread calls this.
+ */
+#include "agent/sampler/timer_coverage.h"
+
+/*
+ * Of so many that come at random less than half is met once in a thousand times: in a minute of CPU time at 250 ticks a
+ * second there are 470 of those. Twice in a row is one in a million.
+ */
+#define JUDGED_RINGS 32
+
+void sf_timer_coverage_begin(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples)
+{
+	*dodge = (struct sf_timer_coverage){ .cpu_ns = cpu_ns, .n_samples = n_samples };
+}
+
+bool sf_timer_misses(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns)
+{
+	const uint64_t used_ns = cpu_ns - dodge->cpu_ns;
+	const bool was_seldom = dodge->was_seldom;
+	const bool is_seldom = 2 * period_ns * (n_samples - dodge->n_samples) < used_ns;
+
+	if (used_ns < JUDGED_RINGS * period_ns)
+		return false;
+	*dodge = (struct sf_timer_coverage){ cpu_ns, n_samples, is_seldom };
+	return is_seldom && was_seldom;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The map publisher: code maps and their unwind tables. Only the service thread calls this, and the
+ * thread that starts it before. A file is open only while it is read, because its descriptor may be in
+ * the program's table.
+ *
+ * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
+ * makes that one build it, and we look again for a while. Without one, or when it takes too long,
+ * or where that one's cache is not ours (it is in another container, below another root, another user's, or
+ * there is no folder for one), it is built here, between two other things that the keeper does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/service/service_state.h"
+#include "frozen/signal/slot.h"
+#include "os/clock.h"
+#include "stream/record.h"
+#include "unwind/cache.h"
+#include "unwind/image_table.h"
+#include "unwind/unwind.h"
+
+#define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
+#define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
+#define STALE_MIN_NS 10000000u        /* ... but not sooner than so long after the last time; */
+#define STALE_MAX_NS 200000000u       /* where that code stays unknown, so long */
+#define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
+#define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
+#define YOUNG_SHARE 3                 /* so many */
+#define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
+				       * tables */
+#define RETRY_NS 100000000u
+#define YOUNG_RETRY_NS 10000000u
+#define PATIENCE_NS 3000000000u       /* for a stillframe that builds tables */
+
+/* --- tables --- */
+
+/* For load() below, which gets nothing but an image: there is one keeper. */
+static struct {
+	struct sf_service *keep;
+	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
+} loading;
+
+static bool get_cached(struct sf_image *image, const struct sf_kept_miss *miss)
+{
+	int folder = miss->has_key ? sf_cache_open() : -1;
+	bool got;
+
+	if (folder < 0)
+		return false;
+	got = sf_cache_get(folder, &miss->key, &image->table_block, &image->table_size);
+	close(folder);
+	if (got && !sf_table_init(&image->table, image->table_block, image->table_size)) {
+		sf_unwind_close(image->table_block, image->table_size);
+		image->table_block = NULL;
+		memset(&image->table, 0, sizeof(image->table));
+		return false;
+	}
+	return got;
+}
+
+/* The key is made while the file is open: it is looked for again when the file is closed. */
+static void load(struct sf_image *image)
+{
+	struct sf_kept_miss miss = { .image = image->number, .since_ns = sf_now_ns() };
+
+	miss.has_key = !image->from_memory && sf_unwind_key(image->fd, &miss.key);
+	if (get_cached(image, &miss))
+		return;
+	/* The vDSO cannot be opened later and is not in the cache: its table is built now. */
+	if (image->from_memory || miss.since_ns < loading.build_until_ns)
+		sf_image_load_table(image);
+	else
+		sf_vec_push(&loading.keep->missing, miss);
+}
+
+static const struct sf_image_loader loader = {
+	.load = load, .unload = sf_image_unload_table, .serial = true,
+};
+
+/* By its path; another file that stands there now is not taken. */
+static void build_anew(struct sf_image *image)
+{
+	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
+					    .device = image->device };
+
+	image->fd = sf_process_open_mapping(loading.keep->pid, &mapping);
+	if (image->fd < 0)
+		return;
+	sf_image_load_table(image);
+	sf_image_close(image);
+}
+
+/* Whether what a stillframe at the other end puts into its cache appears in ours. */
+static bool shares_cache(const struct sf_service *keep)
+{
+	const char *theirs = keep->agent->options.cache;
+	char ours[SF_CACHE_ID];
+
+	return keep->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
+}
+
+/* Builds at most one table per turn, because other work of the service thread waits meanwhile. */
+static void try_missing(struct sf_service *keep, uint64_t now_ns)
+{
+	uint64_t patience_ns = shares_cache(keep) ? PATIENCE_NS : 0;
+	bool built = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < keep->missing.n; i++) {
+		struct sf_kept_miss miss = keep->missing.items[i];
+		struct sf_image *image = sf_images_get(keep->images, miss.image);
+
+		if (!get_cached(image, &miss)) {
+			if (built || now_ns - miss.since_ns < patience_ns) {
+				keep->missing.items[n++] = miss;
+				continue;
+			}
+			build_anew(image);
+			built = true;
+		}
+		keep->renew |= image->table.header != NULL;
+	}
+	keep->missing.n = n;
+	/* In a file's stream the rest is built without a pause. */
+	keep->missing_tried_ns = built ? 0 : now_ns;
+}
+
+/* --- images --- */
+
+static bool tell_image(struct sf_service *keep, const struct sf_image *image)
+{
+	struct sf_stream_image record = {
+		.number = image->number,
+		.build_id_size = (uint32_t)image->build_id_size,
+		.inode = image->inode,
+		.device = image->device,
+		.path_size = (uint16_t)(strlen(image->path) + (image->deleted ? 10 : 0)),
+		.note_size = (uint16_t)strlen(image->note),
+	};
+	const struct sf_outbox_piece pieces[] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+		{ image->path, strlen(image->path) },
+		{ " (deleted)", image->deleted ? 10 : 0 },
+		{ image->note, record.note_size },
+	};
+
+	memcpy(record.build_id, image->build_id, image->build_id_size);
+	return sf_stream_writer_put(keep, SF_STREAM_IMAGE, pieces, 4);
+}
+
+/*
+ * Before the map that names them is published. False: the reader makes no room; they stay untold.
+ */
+static bool tell_images(struct sf_service *keep)
+{
+	for (; keep->n_told < sf_images_count(keep->images); keep->n_told++) {
+		struct sf_image *image = sf_images_get(keep->images, keep->n_told + 1);
+
+		sf_image_close(image);
+		if (!tell_image(keep, image))
+			return false;
+	}
+	return true;
+}
+
+/* --- maps --- */
+
+static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
+{
+	return a && b && a->n_runtimes == b->n_runtimes &&
+	       memcmp(a->runtimes, b->runtimes, sizeof(a->runtimes)) == 0 && a->n_regions == b->n_regions &&
+	       memcmp(a->regions, b->regions, a->n_regions * sizeof(a->regions[0])) == 0;
+}
+
+/*
+ * Publishes the new map by one store. A walk that began before the store goes on with the old map, so
+ * the old map is freed later.
+ */
+static void publish(struct sf_service *keep, struct sf_code_map *old)
+{
+	struct sf_kept_map retired = { old, 0 };
+
+	atomic_store(&sf_handler.map, keep->process.map);
+	retired.n_quiet = atomic_load(&keep->agent->n_quiet);
+	if (old)
+		sf_vec_push(&keep->retired, retired); /* no memory: it is never freed */
+}
+
+static bool renew(struct sf_service *keep, struct sf_error *err)
+{
+	struct sf_code_map *old = keep->process.map;
+	struct sf_code_map *made;
+
+	/* Not to be freed by the refresh: walks may be using it. */
+	keep->process.map = NULL;
+	if (!sf_process_refresh(&keep->process, keep->images, err)) {
+		keep->process.map = old;
+		return false;
+	}
+	made = keep->process.map;
+	if (is_same(old, made) || !tell_images(keep)) {
+		free(made);
+		keep->process.map = old;
+		return true;
+	}
+	publish(keep, old);
+	return true;
+}
+
+static bool is_used(const struct sf_code_map *map)
+{
+	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
+		if (atomic_load(&sf_handler.slots[i].map) == map)
+			return true;
+	}
+	return false;
+}
+
+static void free_retired(struct sf_service *keep)
+{
+	uint64_t n_quiet = atomic_load(&keep->agent->n_quiet);
+	size_t n = 0;
+
+	for (size_t i = 0; i < keep->retired.n; i++) {
+		struct sf_kept_map retired = keep->retired.items[i];
+
+		if (n_quiet - retired.n_quiet < 2 || is_used(retired.map))
+			keep->retired.items[n++] = retired;
+		else
+			free(retired.map);
+	}
+	keep->retired.n = n;
+}
+
+static uint64_t longer(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool is_stale(void)
+{
+	return atomic_load_explicit(&sf_handler.map_stale, memory_order_relaxed) != 0;
+}
+
+static uint64_t wanted_pause_ns(const struct sf_service *keep, bool young)
+{
+	const bool stale = is_stale();
+
+	if (keep->renew || (stale && young))
+		return 0;
+	return stale ? keep->stale_pause_ns : keep->renew_pause_ns;
+}
+
+/* When the map is to be renewed. */
+static uint64_t due_ns(const struct sf_service *keep, uint64_t now_ns)
+{
+	const bool young = now_ns - keep->process.since_ns < YOUNG_NS;
+	uint64_t pause_ns = (keep->process.refresh_cost_ns + keep->process.load_cost_ns) *
+			    (young ? YOUNG_SHARE : COST_SHARE);
+
+	if (keep->urgent)
+		return now_ns;
+	if (!young)
+		pause_ns = longer(pause_ns, STALE_MIN_NS);
+	pause_ns = longer(pause_ns, wanted_pause_ns(keep, young));
+	return keep->process.refreshed_ns + pause_ns;
+}
+
+static void say_whether_complete(struct sf_service *keep)
+{
+	atomic_store(&keep->incomplete, keep->missing.n > 0 || keep->renew);
+}
+
+/*
+ * A map that stays the same is looked at more and more seldom: also where code is met again and
+ * again that no file maps, as a program makes it for itself.
+ */
+static void renew_now(struct sf_service *keep)
+{
+	const struct sf_code_map *before = keep->process.map;
+	/* First: code that is met while the map is read is looked for again. */
+	const bool stale = atomic_exchange(&sf_handler.map_stale, 0);
+
+	keep->renew = keep->urgent = false;
+	renew(keep, NULL);
+	if (keep->process.map != before) {
+		keep->stale_pause_ns = 0;
+		keep->renew_pause_ns = RENEW_NS;
+	} else if (stale) {
+		keep->stale_pause_ns =
+			longer(STALE_MIN_NS, earlier(2 * keep->stale_pause_ns, STALE_MAX_NS));
+	} else {
+		keep->stale_pause_ns = 0;
+		keep->renew_pause_ns = earlier(2 * keep->renew_pause_ns, RENEW_MAX_NS);
+	}
+}
+
+static uint64_t retry_due_ns(const struct sf_service *keep, uint64_t now_ns)
+{
+	const bool young = now_ns - keep->started_ns < YOUNG_NS;
+
+	if (!keep->missing.n)
+		return UINT64_MAX;
+	return keep->missing_tried_ns + (young ? YOUNG_RETRY_NS : RETRY_NS);
+}
+
+uint64_t sf_map_publisher_turn(struct sf_service *keep, uint64_t now_ns)
+{
+	if (now_ns >= retry_due_ns(keep, now_ns))
+		try_missing(keep, now_ns);
+	if (now_ns >= due_ns(keep, now_ns))
+		renew_now(keep);
+	sf_runtime_publisher_look(keep);
+	if (keep->retired.n)
+		free_retired(keep);
+	say_whether_complete(keep);
+	return earlier(due_ns(keep, now_ns), retry_due_ns(keep, now_ns));
+}
+
+bool sf_map_publisher_init(struct sf_service *keep, struct sf_error *err)
+{
+	bool ok;
+
+	loading.keep = keep;
+	keep->images = sf_images_create(&loader);
+	if (!keep->images)
+		return sf_fail_memory(err);
+	sf_process_init(&keep->process, keep->pid);
+	loading.build_until_ns = shares_cache(keep) ? 0 : sf_now_ns() + FIRST_BUILD_NS;
+	ok = renew(keep, err);
+	/* A virtual machine that runs already is in the map before the first sample. */
+	if (ok)
+		sf_runtime_publisher_look(keep);
+	if (ok && keep->urgent)
+		ok = renew(keep, err);
+	keep->renew = keep->urgent = false;
+	keep->renew_pause_ns = RENEW_NS;
+	loading.build_until_ns = 0;
+	say_whether_complete(keep);
+	if (!ok)
+		sf_map_publisher_deinit(keep);
+	return ok;
+}
+
+void sf_map_publisher_deinit(struct sf_service *keep)
+{
+	atomic_store(&sf_handler.map, NULL);
+	for (size_t i = 0; i < keep->retired.n; i++)
+		free(keep->retired.items[i].map);
+	sf_runtime_publisher_deinit(keep);
+	sf_vec_deinit(&keep->retired);
+	sf_vec_deinit(&keep->missing);
+	sf_process_deinit(&keep->process);
+	sf_images_destroy(keep->images);
+	keep->images = NULL;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtimes of this process: attached to when they have started, published with the code map, their
+ * places described, their threads named. Their memory is read through the kernel as from outside; nothing
+ * of them is called.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/service/batch_read.h"
+#include "agent/service/service_state.h"
+#include "agent/memory.h"
+#include "frozen/signal/handler.h"
+#include "frozen/raw.h"
+#include "os/clock.h"
+#include "stream/record.h"
+
+#define MAX_TEXT 4000          /* bytes of a name in a record */
+#define THREADS_NS 100000000u  /* between two looks at threads, if that costs nothing; ... */
+#define THREADS_SHARE 100      /* ... at least so many times what it costs */
+#define NAMES_NS 1000000000u   /* until a thread is looked at again, and asked for its name, ... */
+#define MIN_LOOKS 2            /* ... after so many at once */
+#define PLACES_AT_ONCE 128
+
+/* --- telling --- */
+
+static void tell_note(struct sf_service *keep, const char *text)
+{
+	const struct sf_stream_note record = { .size = (uint32_t)strlen(text) };
+	const struct sf_outbox_piece pieces[] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+		{ text, record.size },
+	};
+
+	sf_stream_writer_put(keep, SF_STREAM_NOTE, pieces, 2);
+}
+
+/* A record under way: the texts go behind the functions. And what it is made from. */
+struct telling {
+	const struct sf_process *process; /* whose runtimes are read */
+	struct sf_own_memory_lines lines; /* of their memory, as it was just now */
+	struct sf_batch_read fetch;      /* of all that is wanted */
+	struct sf_frame_key_wanted wanted[PLACES_AT_ONCE];
+	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
+	size_t text_size;
+	char text[SF_STREAM_MAX_RECORD / 2];
+};
+
+/* Whether these bytes can be loaded, and need not be read by the kernel. */
+static bool loads(const struct telling *telling, uint64_t addr, size_t size)
+{
+	for (size_t i = 0; i < telling->process->n_runtimes; i++) {
+		const struct sf_runtime *runtime = telling->process->runtimes[i];
+
+		if (runtime->ops->loads && runtime->ops->loads(runtime, addr, size))
+			return true;
+	}
+	return false;
+}
+
+static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	struct telling *telling = reader->arg;
+
+	if (loads(telling, addr, size)) {
+		memcpy(ret, (const void *)(uintptr_t)addr, size);
+		return true;
+	}
+	return sf_batch_read_at(&telling->fetch, ret, addr, size) ||
+	       sf_own_memory_lines_read(&telling->lines, &sf_handler.access, ret, addr, size);
+}
+
+/* All that was read before is too old now. */
+static void forget(struct telling *telling)
+{
+	sf_batch_read_forget(&telling->fetch);
+	sf_own_memory_lines_forget(&telling->lines);
+}
+
+static uint16_t add_text(struct telling *telling, const char *text)
+{
+	size_t room = sizeof(telling->text) - telling->text_size, size = strnlen(text, MAX_TEXT);
+
+	if (size > room)
+		size = room;
+	memcpy(telling->text + telling->text_size, text, size);
+	telling->text_size += size;
+	return (uint16_t)size;
+}
+
+static void add_function(struct telling *telling, const struct sf_runtime_function *from,
+			 struct sf_stream_function *ret)
+{
+	*ret = (struct sf_stream_function){
+		.line = from->line,
+		.flags = (uint16_t)((from->inlined ? SF_STREAM_INLINED : 0) |
+				    (from->approximate ? SF_STREAM_APPROXIMATE : 0)),
+	};
+	ret->name_size = add_text(telling, from->name);
+	ret->linkage_size = add_text(telling, from->linkage);
+	ret->file_size = add_text(telling, from->file);
+}
+
+static bool tell_place(struct sf_service *keep, uint64_t key, const struct sf_runtime_function *functions,
+		       size_t n)
+{
+	struct telling *telling = keep->runtimes.telling;
+	struct sf_stream_place record = { .key = key };
+	struct sf_outbox_piece pieces[3] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+	};
+
+	telling->text_size = 0;
+	n = n < SF_STREAM_MAX_FUNCTIONS ? n : SF_STREAM_MAX_FUNCTIONS;
+	for (size_t i = 0; i < n; i++)
+		add_function(telling, &functions[i], &telling->functions[i]);
+	record.n_functions = (uint32_t)n;
+	record.text_size = (uint32_t)telling->text_size;
+	pieces[1] =
+		(struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
+	pieces[2] = (struct sf_outbox_piece){ telling->text, telling->text_size };
+	return sf_stream_writer_put(keep, SF_STREAM_PLACE, pieces, 3);
+}
+
+/* --- places --- */
+
+static void describe(struct sf_service *keep, const struct sf_frame_key_wanted *wanted)
+{
+	struct sf_runtimes *all = &keep->runtimes.all;
+	const struct sf_runtime_function *functions;
+	uint32_t place = sf_runtimes_place(all, &wanted->frame);
+	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
+
+	if (!n || !tell_place(keep, wanted->key, functions, n))
+		keep->runtimes.n_untold++;
+}
+
+static size_t take_wanted(struct sf_frame_keys *places, struct sf_frame_key_wanted *ret, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && sf_outbox_get(places->queue, places->queue->size, &ret[n], sizeof(*ret)) > 0)
+		n += ret[n].header.type == SF_FRAME_KEY_WANTED;
+	return n;
+}
+
+/* Adds memory to the batch read, except memory that can be loaded directly. */
+static void want(void *arg, uint64_t addr, size_t size)
+{
+	struct telling *telling = arg;
+
+	if (!loads(telling, addr, size))
+		sf_batch_read_want(&telling->fetch, addr, size);
+}
+
+static void fetch(void *arg)
+{
+	struct telling *telling = arg;
+
+	sf_batch_read_all(&telling->fetch);
+}
+
+static void expect(struct sf_service *keep, size_t n)
+{
+	struct telling *telling = keep->runtimes.telling;
+	const struct sf_prefetch ahead = { .want = want, .fetch = fetch, .arg = telling };
+	const struct sf_frame *frames[PLACES_AT_ONCE];
+
+	for (size_t i = 0; i < n; i++)
+		frames[i] = &telling->wanted[i].frame;
+	if (sf_handler.access.gathers)
+		sf_runtimes_expect(&keep->runtimes.all, &ahead, frames, n);
+}
+
+/* Describes a batch of queued places, after their memory was fetched together. True: there were many. */
+static bool describe_wanted(struct sf_service *keep)
+{
+	struct sf_frame_keys *places = atomic_load(&sf_handler.places);
+	struct telling *telling = keep->runtimes.telling;
+	bool many = false;
+	size_t n;
+
+	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
+		forget(telling);
+		expect(keep, n);
+		for (size_t i = 0; i < n; i++)
+			describe(keep, &telling->wanted[i]);
+		many = many || n == PLACES_AT_ONCE;
+	}
+	return many;
+}
+
+/* --- threads --- */
+
+static void name_thread(struct sf_service *keep, struct sf_kept_runtime_thread *thread, int32_t tid,
+			uint64_t now_ns)
+{
+	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
+					   .time_ns = now_ns, .is_full = 1 };
+	char name[SF_KEPT_RUNTIME_NAME];
+	struct sf_outbox_piece pieces[2] = {
+		{ (const char *)&record + sizeof(record.header),
+		  sizeof(record) - sizeof(record.header) },
+	};
+
+	if (!sf_runtimes_thread_name(&keep->runtimes.all, tid, name, sizeof(name)) ||
+	    strcmp(name, thread->name) == 0)
+		return;
+	record.name_size = (uint32_t)strlen(name);
+	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
+	if (sf_stream_writer_put(keep, SF_STREAM_THREAD, pieces, 2))
+		memcpy(thread->name, name, sizeof(name));
+}
+
+/* Whether a runtime has, or may have, the thread. */
+static bool may_be_in_runtime(const struct sf_service *keep, const struct sf_thread_entry *entry)
+{
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		if (keep->runtimes.all.attached[i] &&
+		    atomic_load(&entry->handles[i]) != SF_ENTRY_NO_HANDLE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the thread must be looked up again. A new thread may not be in the runtime's list yet. A name that cannot be read
+ * now, for example because a collector moves it, can be read soon.
+ */
+static bool is_due(const struct sf_service *keep, const struct sf_kept_runtime_thread *thread,
+		   const struct sf_thread_entry *entry, uint64_t now_ns)
+{
+	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
+	       (may_be_in_runtime(keep, entry) && !thread->name[0]);
+}
+
+/* False: no runtime has the thread. */
+static bool find_handles(struct sf_service *keep, struct sf_thread_entry *entry, int32_t tid)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		uint64_t handle;
+
+		if (!keep->runtimes.all.attached[i])
+			continue;
+		handle = sf_runtimes_thread(&keep->runtimes.all, i, tid);
+		atomic_store(&entry->handles[i], handle ? handle : SF_ENTRY_NO_HANDLE);
+		any |= handle != 0;
+	}
+	return any;
+}
+
+static void look_at(struct sf_service *keep, struct sf_thread_entry *entry, int32_t tid, uint64_t now_ns)
+{
+	struct sf_kept_runtime_thread *thread = &keep->runtimes.threads[entry - sf_handler.entries];
+	const uint32_t serial = atomic_load(&entry->serial);
+
+	if (thread->serial != serial)
+		*thread = (struct sf_kept_runtime_thread){ .serial = serial };
+	if (!is_due(keep, thread, entry, now_ns))
+		return;
+	thread->n_looks++;
+	thread->looked_ns = now_ns;
+	if (find_handles(keep, entry, tid))
+		name_thread(keep, thread, tid, now_ns);
+}
+
+_Static_assert(SF_THREAD_TABLE_SIZE <= UINT16_MAX + 1, "a entry's number fits");
+
+/* Whose it is, 0: nobody's who is watched. */
+static int32_t taken_by(const struct sf_thread_entry *entry)
+{
+	const int32_t tid = atomic_load(&entry->tid);
+
+	return tid > 0 && atomic_load(&entry->serial) ? tid : 0;
+}
+
+/* The entries are 3 MB, so they are listed only when a thread was added. */
+static void list_seats(struct sf_runtime_publisher *runtimes)
+{
+	const uint32_t n_seated = atomic_load(&sf_handler.n_seated);
+
+	if (n_seated == runtimes->n_seated)
+		return;
+	runtimes->n_seated = n_seated;
+	runtimes->n_seats = 0;
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
+		if (taken_by(&sf_handler.entries[i]))
+			runtimes->entries[runtimes->n_seats++] = (uint16_t)i;
+	}
+}
+
+static void look_at_threads(struct sf_service *keep, uint64_t now_ns)
+{
+	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
+
+	forget(keep->runtimes.telling);
+	list_seats(&keep->runtimes);
+	for (uint32_t i = 0; i < keep->runtimes.n_seats; i++) {
+		struct sf_thread_entry *entry = &sf_handler.entries[keep->runtimes.entries[i]];
+		const int32_t tid = taken_by(entry);
+
+		if (tid)
+			look_at(keep, entry, tid, now_ns);
+	}
+	if (!keep->runtimes.n_seats)
+		return; /* the sampler has not looked for threads yet */
+	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
+	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
+	keep->runtimes.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
+}
+
+/* --- the runtimes --- */
+
+static bool make_memory(struct sf_runtime_publisher *runtimes)
+{
+	if (!runtimes->telling)
+		runtimes->telling = calloc(1, sizeof(*runtimes->telling));
+	if (!runtimes->threads)
+		runtimes->threads = calloc(SF_THREAD_TABLE_SIZE, sizeof(*runtimes->threads));
+	if (!runtimes->entries)
+		runtimes->entries = calloc(SF_THREAD_TABLE_SIZE, sizeof(*runtimes->entries));
+	return runtimes->telling && runtimes->threads && runtimes->entries;
+}
+
+/* Makes the structures that must exist before a runtime is attached. */
+static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
+{
+	struct sf_service *keep = arg;
+	struct telling *telling;
+
+	/* Handlers may use the places as soon as one runtime is attached to. */
+	if (!make_memory(&keep->runtimes) ||
+	    (!sf_runtimes_any(&keep->runtimes.all) && !sf_agent_make_places(NULL)) ||
+	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size, NULL))
+		return false;
+	telling = keep->runtimes.telling;
+	forget(telling);
+	telling->process = &keep->process;
+	telling->fetch.access = &sf_handler.access;
+	*ret = (struct sf_reader){ .read = read_memory, .arg = telling };
+	return true;
+}
+
+void sf_runtime_publisher_look(struct sf_service *keep)
+{
+	const char *news;
+
+	if (sf_runtimes_look(&keep->runtimes.all, &keep->process, keep->images, prepare, keep))
+		keep->renew = keep->urgent = true;
+	news = sf_runtimes_news(&keep->runtimes.all);
+	if (news)
+		tell_note(keep, news);
+}
+
+bool sf_runtime_publisher_turn(struct sf_service *keep, uint64_t now_ns)
+{
+	bool many;
+
+	if (!sf_runtimes_any(&keep->runtimes.all))
+		return false;
+	many = describe_wanted(keep);
+	if (now_ns >= keep->runtimes.next_look_ns) {
+		look_at_threads(keep, now_ns);
+		sf_runtimes_refresh(&keep->runtimes.all);
+	}
+	return many;
+}
+
+static void tell_untold(struct sf_service *keep)
+{
+	const struct sf_frame_keys *places = atomic_load(&sf_handler.places);
+	uint64_t n = keep->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
+	char text[120];
+
+	if (!n)
+		return;
+	snprintf(text, sizeof(text), "%llu frames of Java could not be described: there were too "
+		 "many at once", (unsigned long long)n);
+	tell_note(keep, text);
+}
+
+void sf_runtime_publisher_end(struct sf_service *keep)
+{
+	if (!sf_runtimes_any(&keep->runtimes.all))
+		return;
+	describe_wanted(keep);
+	look_at_threads(keep, sf_now_ns());
+	tell_untold(keep);
+}
+
+static void forget_handles(uint32_t slot)
+{
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++)
+		atomic_store(&sf_handler.entries[i].handles[slot], 0);
+}
+
+void sf_runtime_publisher_deinit(struct sf_service *keep)
+{
+	for (uint32_t i = 0; sf_handler.entries && i < SF_N_RUNTIMES; i++) {
+		if (keep->runtimes.all.attached[i])
+			forget_handles(i);
+	}
+	sf_runtimes_deinit(&keep->runtimes.all);
+	free(keep->runtimes.threads);
+	free(keep->runtimes.entries);
+	free(keep->runtimes.telling);
+	keep->runtimes = (struct sf_runtime_publisher){ 0 };
+}

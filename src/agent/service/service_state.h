@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper's own state, for service.c (its thread), map_publisher.c (code maps, images, tables),
+ * runtime_publisher.c (runtimes) and stream_writer.c (the outbox and the stream's file). Only the
+ * keeper's thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after
+ * it has ended, and the words that others wait on. The channel and the file are open in the
+ * keeper's own table of descriptors alone, where it could get one: what it opens takes no number
+ * from the program, which cannot close it.
+ */
+#ifndef SF_AGENT_SERVICE_SERVICE_STATE_H
+#define SF_AGENT_SERVICE_SERVICE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/agent.h"
+#include "base/vec.h"
+#include "os/own_fd.h"
+#include "runtime/runtimes.h"
+#include "stream/file.h"
+#include "target/process.h"
+#include "unwind/cache.h"
+
+/* A code map that was replaced: freed when nobody can be using it. */
+struct sf_kept_map {
+	struct sf_code_map *map;
+	uint64_t n_quiet;         /* agent->n_quiet when it was replaced */
+};
+
+/* An image whose table was not in the disk cache. */
+struct sf_kept_miss {
+	uint32_t image;
+	bool has_key;             /* else there is nothing to look for */
+	uint64_t since_ns;
+	struct sf_cache_key key;
+};
+
+#define SF_KEPT_RUNTIME_NAME 256
+
+/* The facts about a thread that are in the stream already, by its entry. */
+struct sf_kept_runtime_thread {
+	uint32_t serial;          /* of whom the rest is told */
+	uint32_t n_looks;         /* at it, the last one at looked_ns */
+	uint64_t looked_ns;
+	char name[SF_KEPT_RUNTIME_NAME];
+};
+
+struct telling;                   /* runtime_publisher.c's: a record under way */
+
+struct sf_runtime_publisher {
+	struct sf_runtimes all;
+	struct telling *telling;
+	struct sf_kept_runtime_thread *threads; /* SF_THREAD_TABLE_SIZE; 4 MB, of which what is used is touched */
+	uint16_t *entries;          /* room for SF_THREAD_TABLE_SIZE: those that were taken when so many had been */
+	uint32_t n_seats, n_seated;
+	uint64_t next_look_ns;    /* at them */
+	uint64_t n_untold;        /* places that could not be described */
+};
+
+struct sf_service {
+	struct sf_agent *agent;
+	struct sf_own_fd channel; /* -1: none */
+	bool owns_channel;        /* the start went well: it says DONE, and closes it */
+	int32_t pid;
+
+	/* The thread. */
+	pthread_t thread;
+	_Atomic bool quit;
+	_Atomic uint32_t began;   /* it has its own table of descriptors, or cannot have one */
+	bool apart;               /* it has */
+	_Atomic uint32_t flush_asked, flushed;
+	uint64_t started_ns, signal_checked_ns;
+
+	/* map_publisher.c */
+	struct sf_images *images;
+	struct sf_process process;
+	SF_VEC(struct sf_kept_map) retired;
+	SF_VEC(struct sf_kept_miss) missing;
+	uint32_t n_told;          /* images up to this number were told */
+	uint64_t missing_tried_ns;
+	uint64_t renew_pause_ns;  /* until the map is read again, ... */
+	uint64_t stale_pause_ns;  /* ... and where unknown code was met */
+	bool renew;               /* a table has come since the map was made */
+	bool urgent;              /* ... or a virtual machine, and its code is run: at once */
+	_Atomic bool incomplete;  /* the map that is published lacks tables that may still come */
+
+	/* runtime_publisher.c */
+	struct sf_runtime_publisher runtimes;
+
+	/* stream_writer.c */
+	struct sf_stream_file *file;
+	struct sf_error file_error; /* the first one, if code is set */
+	uint64_t agent_cpu_ns;      /* for the END */
+	bool ended;                 /* the END found room */
+	bool in_vain;               /* the reader was waited for as long as may be, ... */
+	uint64_t vain_tail;         /* ... and stands where it stood then */
+	void *record;               /* room for the largest one, by mmap */
+};
+
+/* --- map_publisher.c --- */
+
+bool sf_map_publisher_init(struct sf_service *keep, struct sf_error *err);
+/* No walk may be under way. */
+void sf_map_publisher_deinit(struct sf_service *keep);
+/*
+ * Renews the code map if it is due, loads missing tables, and frees unused maps. Returns the time at
+ * which the next turn is due, which may be in the past.
+ */
+uint64_t sf_map_publisher_turn(struct sf_service *keep, uint64_t now_ns);
+
+/* --- runtime_publisher.c --- */
+
+/* Attaches to a virtual machine if it is time: with the next map its frames are known. */
+void sf_runtime_publisher_look(struct sf_service *keep);
+/*
+ * Describes the places that are wanted, looks for new threads and names now and then. True: so many were wanted that
+ * the next should not wait long.
+ */
+bool sf_runtime_publisher_turn(struct sf_service *keep, uint64_t now_ns);
+/* Tells what is still to be told. Nothing walks any more. */
+void sf_runtime_publisher_end(struct sf_service *keep);
+void sf_runtime_publisher_deinit(struct sf_service *keep);
+
+/* --- stream_writer.c --- */
+
+/* path NULL: somebody else reads the outbox. */
+bool sf_stream_writer_init(struct sf_service *keep, const char *path, struct sf_error *err);
+void sf_stream_writer_deinit(struct sf_service *keep);
+/* From the outbox into the file, to the disk's cache; how many bytes. */
+uint64_t sf_stream_writer_drain(struct sf_service *keep);
+/*
+ * A record that must not be lost: makes room, or waits until the reader does, for a while. Where it has waited in vain
+ * the next ones fail at once, until the reader goes on.
+ */
+bool sf_stream_writer_put(struct sf_service *keep, uint16_t type, const struct sf_outbox_piece *pieces,
+		     unsigned n);
+bool sf_stream_writer_end(struct sf_service *keep, uint64_t agent_cpu_ns);
+
+#endif

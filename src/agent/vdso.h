@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the functions of the vDSO, which a process calls without entering the kernel (frozen/raw.h). */
-#ifndef SF_AGENT_VDSO_H
-#define SF_AGENT_VDSO_H
-
-/* Must be called before handlers run. A system call replaces each function that is not found. */
-void sf_agent_find_vdso(void);
-
-#endif

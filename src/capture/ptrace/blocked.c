@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples threads that sleep. As long as a thread sleeps on, its last sample stands for it. Else its stack is read
+ * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for
+ * each sleep, and never in a system call that would not continue afterwards.
+ */
+#include <string.h>
+
+#include "capture/ptrace/ptrace.h"
+#include "os/syscalls.h"
+
+/* The sleep that the thread is in now has been interrupted once already. */
+static bool was_held(const struct sf_thread *thread)
+{
+	return thread->held_sp == thread->look.sp && thread->held_pc == thread->look.pc &&
+	       thread->held_syscall == thread->look.syscall;
+}
+
+/* In a job control stop (and not in a debugger's). */
+static bool is_stopped(const struct sf_thread *thread)
+{
+	return sf_task_letter(thread->task.pid, thread->task.tid) == 'T';
+}
+
+static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
+{
+	if (capture->options.no_interrupt || !thread->look.placed || was_held(thread) ||
+	    atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
+		return false;
+	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
+	       is_stopped(thread);
+}
+
+static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	thread->held_sp = thread->look.sp;
+	thread->held_pc = thread->look.pc;
+	thread->held_syscall = thread->look.syscall;
+	sf_ptrace_hold(capture, thread, now_ns);
+}
+
+static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	struct sf_stack_copy *taken = sf_relay_reserve(capture->relay, want);
+	enum sf_copy_result result = SF_COPY_GONE;
+	struct sf_weight weight;
+
+	if (!taken) {
+		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
+		return;
+	}
+	result = sf_copy_blocked(&thread->task, &thread->look, want, &capture->pages, taken);
+	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
+		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
+		sf_relay_drop(capture->relay);
+		return;
+	}
+	if (result == SF_COPY_NOT_PLACED)
+		*taken = (struct sf_stack_copy){ .pid = thread->task.pid, .tid = thread->task.tid,
+					    .syscall = SF_SYSCALL_NONE,
+					    .flags = SF_STILL_UNHELD };
+	weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+	taken->state = sf_ptrace_state_asleep(thread);
+	taken->time_ns = now_ns;
+	sf_relay_send(capture->relay, thread, &weight, 0);
+	thread->sampled = true;
+}
+
+void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	bool again = atomic_load_explicit(&thread->again, memory_order_relaxed);
+
+	if (must_hold_asleep(capture, thread)) {
+		hold_asleep(capture, thread, now_ns);
+	} else if (thread->sampled && !again) {
+		struct sf_weight weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+
+		sf_relay_again(capture->relay, thread, now_ns, &weight);
+	} else {
+		read_asleep(capture, thread, now_ns);
+	}
+}

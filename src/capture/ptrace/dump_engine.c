@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ptrace engine for `dump`: each thread of a process once. Sleeping threads are read where they sleep. The others
+ * are held, one at a time. All of it runs on a holding thread of its own, which also calls the sink.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/dump.h"
+#include "capture/ptrace/ptrace.h"
+#include "capture/ptrace/stack_copy.h"
+#include "os/clock.h"
+#include "os/process.h"
+#include "os/syscalls.h"
+
+#define PATIENCE_NS 200000000   /* for a runnable thread on a busy machine */
+#define TRIES 4                 /* for a thread that moves while it is read */
+
+struct dumping {
+	int32_t pid;
+	const struct sf_dump_sink *sink;
+	struct sf_dump_cost *cost;
+	struct sf_error *err;
+	struct sf_ids ids;
+	struct sf_stack_copy *taken;     /* room for SF_COPY_MAX bytes of stack */
+	struct sf_memory *memory;
+	struct sf_hold_time hold_time;
+	struct sf_pages pages;
+	int n_asked;                /* threads that have not stood yet */
+	bool failed;                /* the sink did, or memory ran out */
+	bool any;                   /* there is something to show */
+	int32_t first_tid;          /* of the first thread ... */
+	int first_loss;             /* ... and why it has no stack */
+};
+
+/* A debugger that has the process is no obstacle: threads that sleep or are stopped can be read. */
+bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err)
+{
+	const enum sf_hold result = sf_hold_allowed(pid);
+
+	return result == SF_HOLD_REQUESTED || result == SF_HOLD_BUSY ||
+	       sf_hold_explain(pid, pid, result, err);
+}
+
+static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen)
+{
+	struct sf_verdict verdict;
+	struct sf_still still;
+
+	dumping->taken->taken_ns = sf_now_ns();
+	sf_stack_copy_still(dumping->taken, sf_arch_host(), dumping->memory, &still);
+	verdict = dumping->sink->still(dumping->sink->arg, &still, dumping->err);
+	dumping->failed |= verdict.failed;
+	seen->loss = -1;
+	return verdict.end;
+}
+
+/* Waits for this one thread; others that answer late are let go. */
+static bool wait_for(struct dumping *dumping, int32_t tid, struct sf_held *held)
+{
+	for (;;) {
+		sf_hold_time_wait(&dumping->hold_time, true);
+		if (!sf_hold_wait(held, true))
+			break;
+		sf_hold_time_answer(&dumping->hold_time);
+		dumping->n_asked--;
+		if (held->tid == tid)
+			return true;
+		if (held->stopped)
+			sf_hold_release(held);
+	}
+	return false;
+}
+
+static enum sf_loss loss_of(enum sf_hold result)
+{
+	return result == SF_HOLD_GONE	? SF_LOSS_GONE
+	       : result == SF_HOLD_BUSY	  ? SF_LOSS_BUSY
+	       : result == SF_HOLD_BARRED ? SF_LOSS_LATE
+					  : SF_LOSS_DENIED;
+}
+
+/* Holds the thread for one copy of up to `want` bytes of its stack. */
+static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t want)
+{
+	const uint64_t start_ns = sf_now_ns();
+	enum sf_hold result;
+	struct sf_held held;
+	bool complete;
+
+	sf_alarm_set(start_ns + PATIENCE_NS);
+	result = sf_hold_request(seen->tid);
+	if (result != SF_HOLD_REQUESTED) {
+		seen->loss = loss_of(result);
+		return false;
+	}
+	dumping->n_asked++;
+	if (!wait_for(dumping, seen->tid, &held) || !held.stopped) {
+		seen->loss = SF_LOSS_LATE;
+		return false;
+	}
+	complete = sf_copy_held(&held, dumping->pid, want, &dumping->pages, dumping->taken);
+	sf_hold_release(&held);
+	seen->held_ns = sf_hold_time_released(&dumping->hold_time, start_ns);
+	if (seen->held_ns > dumping->cost->longest_hold_ns)
+		dumping->cost->longest_hold_ns = seen->held_ns;
+	seen->loss = complete ? -1 : SF_LOSS_GONE;
+	return complete;
+}
+
+static void dump_held(struct dumping *dumping, struct sf_dump_seen *seen)
+{
+	uint32_t want = SF_COPY_FIRST;
+
+	while (hold_once(dumping, seen, want)) {
+		seen->unheld = false;
+		if (walk_taken(dumping, seen) != SF_END_COPY || want >= SF_COPY_MAX)
+			return;
+		want = sf_copy_more(want, want);
+	}
+}
+
+/* Reads and walks it where it sleeps; *end_ret is how the walk ended. */
+static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
+				const struct sf_task *task, const struct sf_task_look *look,
+				enum sf_end *end_ret)
+{
+	uint32_t want = SF_COPY_FIRST;
+	enum sf_copy_result result;
+
+	*end_ret = SF_END_EMPTY;
+	while ((result = sf_copy_blocked(task, look, want, &dumping->pages,
+					dumping->taken)) == SF_COPY_DONE) {
+		seen->unheld = true;
+		*end_ret = walk_taken(dumping, seen);
+		if (*end_ret != SF_END_COPY || want >= SF_COPY_MAX)
+			break;
+		want = sf_copy_more(want, want);
+	}
+	return result;
+}
+
+static void describe_sleep(const struct dumping *dumping, struct sf_dump_seen *seen,
+			   const struct sf_task_look *look)
+{
+	const char letter = sf_task_letter(dumping->pid, seen->tid);
+
+	seen->state = letter == 'T' || letter == 't' ? SF_STATE_STOPPED : look->state;
+	seen->syscall = look->syscall;
+	memcpy(seen->args, look->args, sizeof(seen->args));
+}
+
+/* In a system call that continues afterwards, or in a job control stop, which no call sees. */
+static bool may_be_held(const struct dumping *dumping, const struct sf_dump_seen *seen)
+{
+	if (seen->state == SF_STATE_STOPPED)
+		return sf_task_tracer(dumping->pid, seen->tid) == 0;
+	return sf_syscall_restarts(dumping->pid, seen->syscall, seen->args);
+}
+
+/* True when there is nothing left to do for this thread: it was read, or it has ended. */
+static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
+			const struct sf_task *task, const struct sf_task_look *look)
+{
+	enum sf_end end;
+	const enum sf_copy_result result = take_asleep(dumping, seen, task, look, &end);
+
+	if (result == SF_COPY_MOVED)
+		return false;
+	describe_sleep(dumping, seen, look);
+	if (result == SF_COPY_NOT_PLACED && seen->state != SF_STATE_STOPPED)
+		seen->loss = SF_LOSS_DENIED;
+	if (result == SF_COPY_DONE && end == SF_END_REGISTER && may_be_held(dumping, seen))
+		dump_held(dumping, seen);
+	return true;
+}
+
+static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
+{
+	struct sf_task_look look;
+	struct sf_task task;
+
+	if (!sf_task_open(dumping->pid, seen->tid, &task))
+		return;
+	sf_task_name(dumping->pid, seen->tid, seen->name);
+	for (int i = 0; i < TRIES && sf_task_look(&task, &look); i++) {
+		if (look.state == SF_STATE_RUNNING) {
+			seen->state = SF_STATE_RUNNING;
+			dump_held(dumping, seen);
+			break;
+		}
+		if (dump_asleep(dumping, seen, &task, &look))
+			break;
+		seen->loss = SF_LOSS_MOVED;
+	}
+	sf_task_close(&task);
+}
+
+/* A thread that answers late or moves all the time is there: it is worth showing. */
+static bool is_shown(const struct sf_dump_seen *seen)
+{
+	return seen->loss < 0 || seen->loss == SF_LOSS_LATE || seen->loss == SF_LOSS_MOVED;
+}
+
+static void dump_thread(struct dumping *dumping, int32_t tid)
+{
+	struct sf_dump_seen seen = {
+		.tid = tid,
+		.loss = SF_LOSS_GONE,
+		.syscall = SF_SYSCALL_NONE,
+	};
+
+	if (sf_task_letter(dumping->pid, tid) == 'Z')
+		return; /* the first thread, which has ended before the others */
+	look_at_thread(dumping, &seen);
+	if (!dumping->first_tid) {
+		dumping->first_tid = tid;
+		dumping->first_loss = seen.loss;
+	}
+	dumping->any |= is_shown(&seen);
+	dumping->failed = dumping->failed ||
+			  !dumping->sink->thread(dumping->sink->arg, &seen, dumping->err);
+}
+
+/* Threads that were asked for and did not stand: let go of what stands by now. */
+static void let_all_go(struct dumping *dumping)
+{
+	struct sf_held held;
+
+	sf_alarm_set(sf_now_ns() + 20000000);
+	while (dumping->n_asked > 0 && sf_hold_wait(&held, true)) {
+		dumping->n_asked--;
+		if (held.stopped)
+			sf_hold_release(&held);
+	}
+}
+
+static bool prepare(struct dumping *dumping)
+{
+	dumping->taken = malloc(sizeof(*dumping->taken) + SF_COPY_MAX);
+	dumping->memory = sf_memory_create();
+	if (!dumping->taken || !dumping->memory)
+		return sf_fail_memory(dumping->err);
+	return sf_alarm_open(dumping->err) && sf_hold_time_open(&dumping->hold_time, dumping->err);
+}
+
+static void look_at_threads(void *arg)
+{
+	struct dumping *dumping = arg;
+	uint64_t start_ns;
+
+	dumping->failed = !prepare(dumping);
+	if (!dumping->failed) {
+		sf_cpu_prefer();
+		start_ns = sf_now_ns();
+		for (size_t i = 0; !dumping->failed && i < dumping->ids.ids.n; i++)
+			dump_thread(dumping, dumping->ids.ids.items[i]);
+		let_all_go(dumping);
+		dumping->cost->looking_ns = sf_now_ns() - start_ns;
+		sf_hold_time_close(&dumping->hold_time);
+	}
+	sf_alarm_close();
+	sf_pages_close(&dumping->pages);
+	sf_memory_destroy(dumping->memory);
+	free(dumping->taken);
+}
+
+/* Nothing was seen of any thread: why. */
+static bool explain_nothing(const struct dumping *dumping, struct sf_error *err)
+{
+	const enum sf_hold result = dumping->first_loss == SF_LOSS_DENIED ? SF_HOLD_DENIED
+				    : dumping->first_loss == SF_LOSS_BUSY ? SF_HOLD_BUSY
+									  : SF_HOLD_GONE;
+
+	return sf_hold_explain(dumping->pid, dumping->first_tid ? dumping->first_tid : dumping->pid,
+			       dumping->first_tid ? result : SF_HOLD_GONE, err);
+}
+
+bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
+		    struct sf_error *err)
+{
+	struct dumping dumping = { .pid = pid, .sink = sink, .cost = cost, .err = err };
+	bool fine;
+
+	*cost = (struct sf_dump_cost){ 0 };
+	fine = sf_process_threads(pid, &dumping.ids);
+	if (!fine)
+		sf_fail_os(err, "cannot list the threads of pid %d", pid);
+	fine = fine && sf_hold_run(look_at_threads, &dumping, err) && !dumping.failed;
+	sf_vec_deinit(&dumping.ids.ids);
+	return fine && (dumping.any || explain_nothing(&dumping, err));
+}

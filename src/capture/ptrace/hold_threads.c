@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holds one thread after another: requests the hold, waits until the thread stands, copies, releases, sends.
+ */
+#include <string.h>
+
+#include "capture/ptrace/ptrace.h"
+#include "os/clock.h"
+
+#define MAX_ASKED 64                /* holds under way at a time */
+#define PATIENCE_NS 1000000         /* how long one thread is waited for before the next */
+#define ELSEWHERE_NS 25000          /* a hold on the same CPU takes 10 us from the request on */
+
+void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
+{
+	struct sf_weight weight = sf_thread_awake(thread)
+		? sf_thread_take_awake(thread, true, capture->period_ns)
+		: sf_thread_take_asleep(thread, capture->blocked_period_ns);
+
+	sf_relay_loss(capture->relay, thread, cause, &weight);
+}
+
+uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
+{
+	char letter = sf_task_letter(thread->task.pid, thread->task.tid);
+
+	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+}
+
+/* Sends what was taken of a held thread, which runs again. */
+static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_stack_copy *taken,
+		      uint64_t hold_ns)
+{
+	bool awake = sf_thread_awake(thread);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns);
+	struct sf_weight weight;
+
+	if (awake) {
+		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
+		taken->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+	} else {
+		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+		taken->state = sf_ptrace_state_asleep(thread);
+		taken->syscall = thread->look.syscall;
+		memcpy(taken->args, thread->look.args, sizeof(taken->args));
+	}
+	taken->time_ns = thread->asked_ns;
+	sf_relay_send(capture->relay, thread, &weight, hold_ns);
+	capture->held_any = true;
+}
+
+/* A thread stands: copy, let go, send. */
+static void take_held(struct sf_capture *capture, struct sf_thread *thread,
+		      struct sf_held *held)
+{
+	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	struct sf_stack_copy *taken = sf_relay_reserve(capture->relay, want);
+	bool complete = taken && sf_copy_held(held, thread->task.pid, want, &capture->pages, taken);
+	uint64_t hold_ns;
+
+	sf_hold_release(held);
+	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
+	if (complete) {
+		send_held(capture, thread, taken, hold_ns);
+		return;
+	}
+	if (taken)
+		sf_relay_drop(capture->relay);
+	sf_ptrace_lose(capture, thread, taken ? SF_LOSS_GONE : SF_LOSS_RING_FULL);
+}
+
+/* A thread or child has ended while it was asked for. */
+static void note_ended(struct sf_capture *capture, const struct sf_held *held)
+{
+	if (held->tid == capture->options.child) {
+		capture->child_status = held->status;
+		capture->child_ended = true;
+	}
+	capture->watch.next_scan_ns = 0;
+}
+
+/* Handles the next answer; false when none came before the alarm. */
+bool sf_ptrace_answer(struct sf_capture *capture, bool wait)
+{
+	struct sf_held held;
+	struct sf_thread *thread;
+
+	sf_hold_time_wait(&capture->hold_time, wait);
+	if (!sf_hold_wait(&held, wait)) {
+		capture->hold_time.looked_ns = sf_now_ns();
+		return false;
+	}
+	sf_hold_time_answer(&capture->hold_time);
+	thread = sf_watch_find(&capture->watch, held.tid);
+	if (thread && thread->asked) {
+		thread->asked = false;
+		capture->n_asked--;
+	} else {
+		thread = NULL; /* ended and started again meanwhile, or exec made it another's */
+	}
+	if (!held.stopped)
+		note_ended(capture, &held);
+	else if (thread)
+		take_held(capture, thread, &held);
+	else
+		sf_hold_release(&held);
+	return true;
+}
+
+/* In a scan they are in no order. */
+static void forget_asked(struct sf_capture *capture, int32_t tid)
+{
+	for (size_t i = 0; i < capture->watch.threads.n; i++) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (thread->task.tid == tid && thread->asked) {
+			thread->asked = false;
+			capture->n_asked--;
+		}
+	}
+}
+
+/* Their time goes on to their next sample. */
+void sf_ptrace_let_go_while_waiting(void *arg)
+{
+	struct sf_capture *capture = arg;
+	struct sf_held held;
+
+	while (capture->n_asked && sf_hold_wait(&held, false)) {
+		forget_asked(capture, held.tid);
+		if (held.stopped)
+			sf_hold_release(&held);
+		else
+			note_ended(capture, &held);
+	}
+}
+
+static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	enum sf_hold result;
+
+	if (capture->n_asked >= MAX_ASKED)
+		return; /* its time goes on to the next tick */
+	result = sf_hold_request(thread->task.tid);
+	if (result == SF_HOLD_REQUESTED) {
+		thread->asked = true;
+		thread->tick_ns = now_ns;
+		thread->asked_ns = sf_now_ns();
+		capture->n_asked++;
+		return;
+	}
+	if (result == SF_HOLD_BARRED)
+		return; /* the same */
+	capture->refusal = result;
+	capture->refused_tid = thread->task.tid;
+	sf_ptrace_lose(capture, thread, result == SF_HOLD_GONE   ? SF_LOSS_GONE
+			      : result == SF_HOLD_BUSY ? SF_LOSS_BUSY
+						       : SF_LOSS_DENIED);
+}
+
+/* Waits for the thread that was just asked for, until the alarm; then it stays pending. */
+static void wait_for_answers(struct sf_capture *capture, int n_pending)
+{
+	while (capture->n_asked > n_pending && sf_ptrace_answer(capture, true))
+		;
+}
+
+/*
+ * Where several threads are awake, moves the holding thread to the CPU of the thread that is to be held. The threads share
+ * CPUs with the holding thread anyway, and waking another CPU costs ten times as much as the hold itself.
+ *
+ * For a single awake thread the holding thread stays free to run on any CPU. A CPU that the holding thread leaves idle
+ * would fetch exactly the thread that is to be displaced, and the hold would cross CPUs after all (docs/benchmarks.md,
+ * "Holding a thread").
+ *
+ * Reading the CPU of a thread costs half as much as the hold. The engine reads it again only after a hold that took so
+ * long that the thread was on another CPU.
+ */
+static void move_to(const struct sf_capture *capture, struct sf_thread *thread)
+{
+	if (capture->n_awake_before <= 1) {
+		sf_cpu_move(-1);
+		return;
+	}
+	if (thread->cpu < 0)
+		thread->cpu = (int16_t)sf_task_cpu(&thread->task);
+	if (thread->cpu >= 0)
+		sf_cpu_move(thread->cpu);
+}
+
+void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	int n_pending = capture->n_asked;
+
+	move_to(capture, thread);
+	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
+	ask(capture, thread, now_ns);
+	wait_for_answers(capture, n_pending);
+	if (thread->asked || sf_now_ns() - thread->asked_ns > ELSEWHERE_NS)
+		thread->cpu = -1;
+}
+
+/*
+ * Threads whose hold was requested and that do not stand yet: those that run stop at once. A thread that is still left
+ * then sleeps so deeply that only the end of the holding thread releases it.
+ */
+void sf_ptrace_let_all_go(struct sf_capture *capture)
+{
+	sf_alarm_set(sf_now_ns() + 20000000);
+	while (capture->n_asked && sf_ptrace_answer(capture, true))
+		;
+	for (size_t i = 0; i < capture->watch.threads.n; i++) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (thread->asked)
+			sf_ptrace_lose(capture, thread, SF_LOSS_LATE);
+		thread->asked = false;
+	}
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures an upper bound of each hold, from the clock and from the holding thread's own wait for a CPU. */
+#include "capture/ptrace/hold_time.h"
+
+#include <unistd.h>
+
+#include "os/clock.h"
+
+bool sf_hold_time_open(struct sf_hold_time *time, struct sf_error *err)
+{
+	*time = (struct sf_hold_time){ .looked_ns = sf_now_ns() };
+	if (!sf_task_open(getpid(), gettid(), &time->self))
+		return sf_fail_os(err, "cannot read /proc/self/task/%d/schedstat", (int)gettid());
+	return true;
+}
+
+void sf_hold_time_close(struct sf_hold_time *time)
+{
+	sf_task_close(&time->self);
+}
+
+/* Our own counts cost as much as the look itself, and threads that are late are looked for often. */
+void sf_hold_time_wait(struct sf_hold_time *time, bool may_sleep)
+{
+	time->may_sleep = may_sleep;
+	if (may_sleep)
+		sf_task_run(&time->self, &time->before);
+}
+
+void sf_hold_time_answer(struct sf_hold_time *time)
+{
+	time->returned_ns = sf_now_ns();
+}
+
+uint64_t sf_hold_time_released(struct sf_hold_time *time, uint64_t asked_ns)
+{
+	uint64_t released_ns = sf_now_ns(), stood_ns = time->looked_ns;
+	struct sf_task_run after = time->before;
+
+	if (time->may_sleep)
+		sf_task_run(&time->self, &after);
+	if (after.switches != time->before.switches)
+		stood_ns = time->returned_ns - (after.wait_ns - time->before.wait_ns);
+	time->looked_ns = time->returned_ns;
+	return released_ns - (stood_ns > asked_ns ? stood_ns : asked_ns);
+}

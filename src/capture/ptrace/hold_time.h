@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long a thread was held. It stands from some moment while we sleep; the kernel does not say
+ * which. But it counts how long we ourselves waited for a CPU once we were woken, and we are woken by
+ * the stop: so the thread stood since (now - that wait). When we did not sleep, it stood
+ * at most since we last looked. Both are upper bounds, give or take a microsecond.
+ *
+ * One per holding thread.
+ */
+#ifndef SF_CAPTURE_PTRACE_HOLD_TIME_H
+#define SF_CAPTURE_PTRACE_HOLD_TIME_H
+
+#include <stdint.h>
+
+#include "os/task.h"
+
+struct sf_hold_time {
+	struct sf_task self;
+	struct sf_task_run before;
+	bool may_sleep;          /* in the wait for the present answer */
+	uint64_t looked_ns;      /* nobody stood that we did not know of */
+	uint64_t returned_ns;    /* when the wait for the present answer was over */
+};
+
+bool sf_hold_time_open(struct sf_hold_time *time, struct sf_error *err);
+void sf_hold_time_close(struct sf_hold_time *time);
+
+/* Just before the wait for an answer, or before a look whether there is one; and just after it, if there is. */
+void sf_hold_time_wait(struct sf_hold_time *time, bool may_sleep);
+void sf_hold_time_answer(struct sf_hold_time *time);
+
+/* After the release: how long the thread was held at most. It was asked for at asked_ns. */
+uint64_t sf_hold_time_released(struct sf_hold_time *time, uint64_t asked_ns);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ptrace engine: threads are held by the kernel, on request, for the time in which their
+ * registers and stack are copied (os/hold.h); the copies are walked by another thread (relay.h).
+ *
+ * At each tick every thread is looked at. For a thread that is awake the engine requests a hold, and copies the stack
+ * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late.
+ *
+ * A thread that sleeps is due less often, and is read without a hold. As long as it sleeps on, its last sample stands for
+ * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for each sleep,
+ * and never in a system call that would not continue afterwards.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "capture/ptrace/ptrace.h"
+#include "frozen/raw.h"
+#include "os/clock.h"
+
+#define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
+#define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
+#define TELLING_S 0.5               /* sampled for less, how often that was is not told */
+
+static const struct sf_option engine_options[] = {
+	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,
+	  .help = "ptrace engine: of all CPUs together, what holding and walking threads may take "
+		  "(default 5, and 2 while no CPU is idle)" },
+	{ .name = NULL },
+};
+
+/* Percent; 0: not given. */
+static unsigned max_cost(const struct sf_capture *capture)
+{
+	const char *given = sf_setting(capture->options.settings, "max-cost");
+
+	return given ? (unsigned)strtoul(given, NULL, 10) : 0;
+}
+
+static bool check(int32_t pid, struct sf_error *err)
+{
+	enum sf_hold result = pid ? sf_hold_allowed(pid) : SF_HOLD_REQUESTED;
+
+	return result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, result, err);
+}
+
+static void examine(sf_finding_fn *report, void *arg)
+{
+	const int scope = sf_hold_scope();
+	char text[80];
+
+	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
+	report(arg, scope == 0 || geteuid() == 0, text,
+	       "Only commands that stillframe starts: stillframe record -- COMMAND; or run as root; or sysctl "
+	       "kernel.yama.ptrace_scope=0.");
+}
+
+struct trial {
+	int32_t pid;
+	enum sf_hold result;
+};
+
+static void ask_once(void *arg)
+{
+	struct trial *trial = arg;
+
+	trial->result = sf_hold_request(trial->pid);
+}
+
+/* By asking: a seccomp filter refuses the call, and nothing in /proc tells. The end of the asking thread lets it go. */
+static bool try_child(int32_t pid, struct sf_error *err)
+{
+	struct trial trial = { .pid = pid, .result = SF_HOLD_DENIED };
+
+	if (!sf_hold_run(ask_once, &trial, err))
+		return false;
+	return trial.result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, trial.result, err);
+}
+
+static uint64_t period_of(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret,
+			 struct sf_error *err)
+{
+	struct sf_capture *capture = calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return sf_fail_memory(err);
+	capture->options = *options;
+	capture->child_status = -1;
+	capture->period_ns = period_of(options->rate_mhz);
+	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
+	capture->random = sf_now_ns() | 1;
+	if (!sf_watch_open(&capture->watch, &capture->options, err)) {
+		free(capture);
+		return false;
+	}
+	*ret = capture;
+	return true;
+}
+
+static void close_capture(struct sf_capture *capture)
+{
+	if (!capture)
+		return;
+	sf_pages_close(&capture->pages);
+	sf_watch_close(&capture->watch);
+	free(capture);
+}
+
+static void stop(struct sf_capture *capture)
+{
+	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
+}
+
+static int child_status(const struct sf_capture *capture)
+{
+	return capture->child_status;
+}
+
+/* xorshift64: a period between 3/4 and 5/4 of the wanted one, so that nothing can keep step with us. */
+static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
+{
+	capture->random ^= capture->random << 13;
+	capture->random ^= capture->random >> 7;
+	capture->random ^= capture->random << 17;
+	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
+}
+
+/* At the end all are, so that the samples stand for all the time that there was. */
+static bool due_asleep(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
+{
+	return capture->blocked_period_ns && (capture->last_tick || now_ns >= thread->asleep_due_ns);
+}
+
+/* Threads that have slept for long are looked at as often as they are sampled, or when somebody has run. */
+static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread,
+			       uint64_t now_ns)
+{
+	return thread->n_same >= LONG_ASLEEP && now_ns - thread->seen_ns < PASSED_OVER_NS &&
+	       !due_asleep(capture, thread, now_ns);
+}
+
+/* False when the thread is gone. */
+static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (thread->asked && capture->last_tick)
+		sf_thread_pass(thread, now_ns); /* what it gives when it stands is its last */
+	if (thread->asked || !thread->watched)
+		return true;
+	capture->n_looked++;
+	if (!sf_thread_look(thread, now_ns))
+		return false;
+	if (sf_thread_awake(thread)) {
+		capture->n_awake++;
+		if (capture->period_ns)
+			sf_ptrace_hold(capture, thread, now_ns);
+	} else if (due_asleep(capture, thread, now_ns)) {
+		thread->asleep_due_ns = now_ns + jitter(capture, capture->blocked_period_ns);
+		sf_ptrace_sample_asleep(capture, thread, now_ns);
+	}
+	return true;
+}
+
+/* Threads that ended while they were asked for are no longer waited for: so the count is made anew. */
+static int count_asked(const struct sf_capture *capture)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < capture->watch.threads.n; i++)
+		n += capture->watch.threads.items[i]->asked;
+	return n;
+}
+
+/* All that may not be passed over, or all that were. How many are. */
+static size_t tick_threads(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
+{
+	size_t n_passed_over = 0;
+
+	for (size_t i = capture->watch.threads.n; i-- > 0;) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+		const bool passes = may_be_passed_over(capture, thread, now_ns);
+
+		n_passed_over += passes;
+		if (passes != passed_over)
+			continue;
+		if (!tick_thread(capture, thread, now_ns))
+			sf_watch_end_thread(&capture->watch, i, now_ns);
+		while (capture->n_asked && sf_ptrace_answer(capture, false))
+			;
+	}
+	return n_passed_over;
+}
+
+static void tick(struct sf_capture *capture, uint64_t now_ns)
+{
+	capture->n_awake_before = capture->n_awake;
+	capture->n_awake = 0;
+	capture->n_looked = 0;
+	/*
+	 * Also when nobody is asked for: a thread that was killed while it stood cannot be let go, it
+	 * ends, and its process can neither exec nor be waited for until we have taken note.
+	 */
+	while (sf_ptrace_answer(capture, false))
+		;
+	capture->n_asked = count_asked(capture);
+	if (tick_threads(capture, false, now_ns) == 0)
+		return;
+	if (sf_watch_others_ran(&capture->watch)) {
+		tick_threads(capture, true, now_ns);
+		sf_watch_looked_at_all(&capture->watch);
+	}
+}
+
+/* Until the next tick, or as long as threads that were asked for answer late. */
+static void rest(struct sf_capture *capture, uint64_t until_ns)
+{
+	sf_relay_rest(capture->relay, until_ns);
+	if (!capture->n_asked) {
+		sf_alarm_set(0);
+		sf_sleep_until(until_ns);
+		return;
+	}
+	sf_alarm_set(until_ns);
+	while (capture->n_asked && sf_now_ns() < until_ns && sf_ptrace_answer(capture, true))
+		;
+	if (sf_now_ns() < until_ns)
+		sf_sleep_until(until_ns);
+}
+
+static bool over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
+{
+	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
+}
+
+static bool given_up(const struct sf_capture *capture)
+{
+	return capture->child_ended || sf_relay_failed(capture->relay);
+}
+
+static struct sf_overhead_limit_clocks read_clocks(void)
+{
+	return (struct sf_overhead_limit_clocks){
+		.now_ns = sf_now_ns(), .holding_ns = sf_raw_thread_cpu_ns(),
+		.all_ns = sf_raw_process_cpu_ns(),
+	};
+}
+
+/* A period after the one that was wanted for wanted_ns, and not at once after one that came late, for now_ns. */
+static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64_t now_ns, uint64_t period_ns)
+{
+	const uint64_t least_ns = now_ns - period_ns / 2;
+
+	return (wanted_ns > least_ns ? wanted_ns : least_ns) + jitter(capture, period_ns);
+}
+
+static void sample_until_over(struct sf_capture *capture)
+{
+	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
+	struct sf_overhead_limit_clocks clocks = read_clocks();
+	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
+	uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
+	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	sf_overhead_limit_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
+	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
+		capture->sampled_ns = now_ns - start_ns;
+		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+			return;
+		capture->last_tick = over(capture, end_ns, now_ns);
+		tick(capture, now_ns);
+		if (capture->last_tick)
+			return;
+		next_ns = next_tick(capture, next_ns, now_ns, period_ns);
+		clocks = read_clocks();
+		if (clocks.now_ns - capture->pace.looked_ns >= SF_OVERHEAD_LOOK_NS)
+			sf_overhead_limit_look(&capture->pace, clocks.now_ns, sf_idle_ns());
+		if (next_ns < clocks.now_ns)
+			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
+		next_ns = sf_overhead_limit_next(&capture->pace, &clocks, capture->n_looked, next_ns);
+		rest(capture, next_ns < end_ns ? next_ns : end_ns);
+	}
+}
+
+/* The holding thread, from its first to its last hold. */
+struct holding {
+	struct sf_capture *capture;
+	struct sf_error *err;
+	bool fine;
+};
+
+static void hold_until_over(void *arg)
+{
+	struct holding *holding = arg;
+	struct sf_capture *capture = holding->capture;
+
+	holding->fine = sf_alarm_open(holding->err) &&
+			sf_hold_time_open(&capture->hold_time, holding->err);
+	if (holding->fine) {
+		sf_cpu_prefer();
+		sample_until_over(capture);
+		sf_ptrace_let_all_go(capture);
+		sf_watch_end(&capture->watch, sf_now_ns());
+		sf_hold_time_close(&capture->hold_time);
+	}
+	sf_alarm_close();
+}
+
+/*
+ * Told where the limit put ticks off for a tenth of the time: on a busy machine these may be few, each for long. Or where
+ * half of all are missing for want of a CPU.
+ */
+static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
+		      struct sf_error *err)
+{
+	const struct sf_overhead_limit *pace = &capture->pace;
+	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)pace->n_ticks / seconds;
+	char text[300], why[160];
+
+	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
+		return true;
+	if (pace->late_ns > capture->sampled_ns / 10)
+		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (the "
+			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
+			 pace->late_share);
+	else if (held * (double)capture->period_ns < 0.5e9)
+		snprintf(why, sizeof(why), "the CPUs were too busy for more (the times are right all the same)");
+	else
+		return true;
+	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: %s", held,
+		 1e9 / (double)capture->period_ns, why);
+	return sink->note(sink->arg, capture->options.pid, text, err);
+}
+
+static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	struct holding holding = { .capture = capture, .err = err };
+	bool fine;
+
+	if (!sf_relay_open(sink, &capture->relay, err))
+		return false;
+	capture->watch.relay = capture->relay;
+	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
+	fine = sf_hold_run(hold_until_over, &holding, err) && holding.fine;
+	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+	fine = fine && tell_pace(capture, sink, err);
+	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
+		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,
+				       err);
+	return fine;
+}
+
+const struct sf_engine sf_engine_ptrace = {
+	.name = "ptrace",
+	.summary = "holds one thread after another for the time that a copy of its stack takes",
+	.from = "outside",
+	.yields = SF_YIELDS_STILLS,
+	.options = engine_options,
+	.examine = examine,
+	.check = check,
+	.try_child = try_child,
+	.open = open_capture,
+	.run = run,
+	.stop = stop,
+	.child_status = child_status,
+	.close = close_capture,
+	.check_dump = sf_ptrace_check_dump,
+	.dump = sf_ptrace_dump,
+};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the ptrace engine, and its parts. For ptrace*.c only; all other code uses
+ * sf_engine_ptrace (engine.h). All of it belongs to the holding thread.
+ */
+#ifndef SF_CAPTURE_PTRACE_PTRACE_H
+#define SF_CAPTURE_PTRACE_PTRACE_H
+
+#include <stdatomic.h>
+
+#include "capture/engine.h"
+#include "capture/ptrace/hold_time.h"
+#include "capture/ptrace/overhead_limit.h"
+#include "capture/ptrace/watch.h"
+#include "os/hold.h"
+
+struct sf_capture {
+	struct sf_capture_options options;
+	struct sf_watch watch;
+	struct sf_relay *relay;
+	struct sf_hold_time hold_time;
+	struct sf_overhead_limit pace;
+	struct sf_pages pages;
+	uint64_t sampled_ns;        /* how long, in all */
+	uint64_t period_ns, blocked_period_ns;
+	uint64_t random;
+	int n_asked;
+	unsigned n_looked;          /* threads, at this tick */
+	int n_awake, n_awake_before; /* threads that were awake at this tick, at the one before */
+	int child_status;
+	bool last_tick;             /* it ends what is sampled, and is due for every thread */
+	bool child_ended;
+	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
+	int32_t refused_tid;
+	bool held_any;
+	_Atomic bool stopped;
+};
+
+/* Holds a thread that is awake, or one that sleeps and must be, for a sample of the tick at now_ns. */
+void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/* Handles the next thread that stands or has ended; false when none did before the alarm. */
+bool sf_ptrace_answer(struct sf_capture *capture, bool wait);
+
+/* At the end: waits a little for threads that were asked for, and counts the rest as late. */
+void sf_ptrace_let_all_go(struct sf_capture *capture);
+
+/* Releases the threads that stand by now, without samples, while there is no room for one. `arg`: the capture. */
+void sf_ptrace_let_go_while_waiting(void *arg);
+
+/* A sample of a thread that sleeps, if it still does. */
+void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
+
+/* Counts a loss for the time that the thread's next sample would have stood for. */
+void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause);
+
+/* Blocked, or stopped by job control or a debugger. */
+uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread);
+
+/* --- dump_engine.c: fields of the engine (engine.h) --- */
+
+bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err);
+bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
+		    struct sf_error *err);
+
+#endif

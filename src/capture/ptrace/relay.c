@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ring between the holding thread and the walking thread, and the walking thread itself. */
+#include "capture/ptrace/relay.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "frozen/raw.h"
+#include "frozen/output/ring.h"
+#include "os/clock.h"
+#include "os/stuck.h"
+
+#define RING_SIZE ((size_t)16 << 20)
+#define PAUSE_NS 2000000     /* of a thread that has to wait for the other one */
+#define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
+#define IDLE_NS 100000000
+#define MAX_CARRIED 4
+
+struct sf_relay {
+	struct sf_ring ring;
+	struct sf_sink sink;
+	pthread_t walker;
+	_Atomic int32_t walker_tid;      /* set by it */
+	struct sf_stuck stuck;           /* the walker, for the holding thread while that waits ... */
+	uint64_t looked_ns;              /* ... and when it looked */
+	void (*waiting)(void *arg);      /* called again and again then; NULL: nothing */
+	void *waiting_arg;
+	struct sf_memory *memory;        /* the walker's */
+	struct record_still *still;      /* the reservation under way */
+	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
+	_Atomic uint32_t calls;          /* of the walking thread, which sleeps while this is what it was */
+	_Atomic bool done;               /* the holding thread writes no more */
+	_Atomic bool failed;             /* the sink failed; error is set */
+	struct sf_error error;           /* the walker's, until it was joined */
+};
+
+enum record_type {
+	RECORD_PROCESS = 1,
+	RECORD_THREAD,
+	RECORD_THREAD_END,
+	RECORD_STILL,
+	RECORD_AGAIN,
+	RECORD_LOSS,
+};
+
+struct record_process {
+	struct sf_record_header header;
+	int32_t pid, parent;
+};
+
+struct record_thread {
+	struct sf_record_header header;
+	uint32_t serial;
+	int32_t pid, tid;
+	char name[SF_TASK_NAME];
+	uint64_t time_ns;
+};
+
+struct record_thread_end {
+	struct sf_record_header header;
+	struct sf_thread *thread;
+	uint64_t time_ns, cpu_ns;
+};
+
+/* Both a tick without a still and one that is lost. */
+struct record_tick {
+	struct sf_record_header header;
+	uint32_t serial;
+	uint32_t cause;
+	uint64_t time_ns;
+	struct sf_weight weight;
+};
+
+struct record_still {
+	struct sf_record_header header;
+	struct sf_thread *thread;
+	struct sf_weight weight;
+	uint64_t hold_ns;
+	struct sf_stack_copy taken;
+};
+
+/* The walker's side: one function per record. */
+
+static bool on_process(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_process *record = bytes;
+
+	return relay->sink.process(relay->sink.arg, record->pid, record->parent, &relay->error);
+}
+
+static bool on_thread(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_thread *record = bytes;
+
+	return relay->sink.thread(relay->sink.arg, record->serial, record->pid, record->tid,
+				  record->name, record->time_ns, &relay->error);
+}
+
+static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
+{
+	struct sf_weight weight = thread->carried;
+
+	if (!thread->n_carried)
+		return true;
+	thread->n_carried = 0;
+	thread->carried = (struct sf_weight){ 0 };
+	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
+}
+
+static bool on_thread_end(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_thread_end *record = bytes;
+	struct sf_thread *thread = record->thread;
+	bool fine = give_up_carried(relay, thread, SF_LOSS_GONE) &&
+		    relay->sink.thread_end(relay->sink.arg, thread->serial, record->time_ns,
+					   record->cpu_ns, &relay->error);
+
+	sf_thread_destroy(thread);
+	return fine;
+}
+
+static bool on_again(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_tick *record = bytes;
+
+	return relay->sink.again(relay->sink.arg, record->serial, record->time_ns, &record->weight,
+				 &relay->error);
+}
+
+static bool on_loss(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_tick *record = bytes;
+
+	return relay->sink.loss(relay->sink.arg, record->serial, (enum sf_loss)record->cause,
+				&record->weight, &relay->error);
+}
+
+static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
+{
+	sum->cpu_ns += weight->cpu_ns;
+	sum->wall_ns += weight->wall_ns;
+	sum->ticks += weight->ticks;
+}
+
+/* The time of a copy that was cut goes to the next one. */
+static void carry(struct sf_thread *thread, const struct sf_weight *weight, bool outdated)
+{
+	thread->carried = *weight;
+	thread->n_carried += !outdated;
+}
+
+static void end_carried(struct sf_thread *thread)
+{
+	thread->carried = (struct sf_weight){ 0 };
+	thread->n_carried = 0;
+}
+
+/*
+ * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
+ * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
+ * These copies do not count as tries, and are no measure of the length that the next copy needs.
+ */
+static bool on_still(struct sf_relay *relay, const void *bytes)
+{
+	const struct record_still *record = bytes;
+	struct sf_thread *thread = record->thread;
+	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t copied = record->taken.stack_size;
+	const bool outdated = copied < want;
+	struct sf_weight weight = record->weight;
+	struct sf_verdict verdict;
+	struct sf_still still;
+	bool cut, last;
+
+	sf_stack_copy_still(&record->taken, sf_arch_host(), relay->memory, &still);
+	last = !outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX);
+	add_weight(&weight, &thread->carried);
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
+				     record->hold_ns, last, &relay->error);
+	cut = verdict.end == SF_END_COPY;
+	atomic_store_explicit(&thread->want,
+			      cut ? sf_copy_more(want, copied)
+				  : sf_copy_next(want, verdict.stack_used),
+			      memory_order_relaxed);
+	if (cut && !last)
+		carry(thread, &weight, outdated);
+	else
+		end_carried(thread);
+	atomic_store_explicit(&thread->again, cut && !last, memory_order_relaxed);
+	if (verdict.end == SF_END_REGISTER && still.flags & SF_STILL_UNHELD)
+		atomic_store_explicit(&thread->needs_hold, still.regs.r[still.arch->sp],
+				      memory_order_relaxed);
+	return !verdict.failed;
+}
+
+static bool (*const handlers[])(struct sf_relay *relay, const void *record) = {
+	[RECORD_PROCESS] = on_process,
+	[RECORD_THREAD] = on_thread,
+	[RECORD_THREAD_END] = on_thread_end,
+	[RECORD_STILL] = on_still,
+	[RECORD_AGAIN] = on_again,
+	[RECORD_LOSS] = on_loss,
+};
+
+/* After a failure records are only taken out, so that the other side never waits for room. */
+static void handle(struct sf_relay *relay, const struct sf_record_header *record)
+{
+	if (sf_relay_failed(relay)) {
+		if (record->type == RECORD_THREAD_END)
+			sf_thread_destroy(((const struct record_thread_end *)record)->thread);
+		return;
+	}
+	if (!handlers[record->type](relay, record))
+		atomic_store_explicit(&relay->failed, true, memory_order_release);
+}
+
+/*
+ * How long the walking thread sleeps: until the next tick's stills are there, by its own timer. It is called only
+ * where it must not sleep on: a call for each tick would have the holding thread interrupt another CPU.
+ */
+static uint64_t pause_of(const struct sf_relay *relay, uint64_t now_ns)
+{
+	const uint64_t ready_ns =
+		atomic_load_explicit(&relay->due_ns, memory_order_relaxed) + SETTLE_NS;
+
+	if (ready_ns <= now_ns)
+		return PAUSE_NS;
+	return ready_ns - now_ns < IDLE_NS ? ready_ns - now_ns : IDLE_NS;
+}
+
+static void *walk_stills(void *arg)
+{
+	struct sf_relay *relay = arg;
+	uint64_t idle_ns = 0;
+
+	atomic_store(&relay->walker_tid, gettid());
+	for (;;) {
+		uint32_t calls = atomic_load_explicit(&relay->calls, memory_order_acquire);
+		bool done = atomic_load_explicit(&relay->done, memory_order_acquire);
+		const struct sf_record_header *record;
+
+		while ((record = sf_ring_peek(&relay->ring))) {
+			handle(relay, record);
+			sf_ring_release(&relay->ring);
+		}
+		if (done)
+			return NULL;
+		if (sf_now_ns() - idle_ns > IDLE_NS && !sf_relay_failed(relay)) {
+			idle_ns = sf_now_ns();
+			if (!relay->sink.idle(relay->sink.arg, idle_ns, &relay->error))
+				atomic_store_explicit(&relay->failed, true, memory_order_release);
+		}
+		sf_raw_futex_wait(&relay->calls, calls, pause_of(relay, sf_now_ns()));
+	}
+}
+
+static void call_walker(struct sf_relay *relay)
+{
+	atomic_fetch_add_explicit(&relay->calls, 1, memory_order_release);
+	sf_raw_futex_wake(&relay->calls, 1);
+}
+
+/* The walking thread takes no signals: those are for the holding thread. */
+static int start_walker(struct sf_relay *relay)
+{
+	sigset_t all, old;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&relay->walker, NULL, walk_stills, relay);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return error;
+}
+
+static void destroy(struct sf_relay *relay)
+{
+	munmap(relay->ring.bytes, RING_SIZE);
+	sf_memory_destroy(relay->memory);
+	free(relay);
+}
+
+bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err)
+{
+	struct sf_relay *relay = aligned_alloc(64, (sizeof(*relay) + 63) & ~(size_t)63);
+	void *bytes = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	struct sf_memory *memory = sf_memory_create();
+
+	if (!relay || bytes == MAP_FAILED || !memory) {
+		if (bytes != MAP_FAILED)
+			munmap(bytes, RING_SIZE);
+		sf_memory_destroy(memory);
+		free(relay);
+		return sf_fail_memory(err);
+	}
+	memset(relay, 0, sizeof(*relay));
+	sf_ring_init(&relay->ring, bytes, RING_SIZE);
+	relay->sink = *sink;
+	relay->memory = memory;
+	if (start_walker(relay) != 0) {
+		destroy(relay);
+		return sf_fail(err, SF_E_SYSTEM, "cannot start a thread");
+	}
+	*ret = relay;
+	return true;
+}
+
+bool sf_relay_close(struct sf_relay *relay, struct sf_error *err)
+{
+	bool failed;
+
+	atomic_store_explicit(&relay->done, true, memory_order_release);
+	call_walker(relay);
+	sf_stuck_join(relay->walker, &relay->walker_tid, false);
+	failed = sf_relay_failed(relay);
+	if (failed && err)
+		*err = relay->error;
+	destroy(relay);
+	return !failed;
+}
+
+bool sf_relay_failed(const struct sf_relay *relay)
+{
+	return atomic_load_explicit(&relay->failed, memory_order_acquire);
+}
+
+/* The holding thread's side. */
+
+void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg)
+{
+	relay->waiting = fn;
+	relay->waiting_arg = arg;
+}
+
+/* Gives up if the walker is stuck: it may read memory that never comes, and then the ring never has room. */
+static void look_at_walker(struct sf_relay *relay)
+{
+	const uint64_t now_ns = sf_now_ns();
+
+	if (now_ns - relay->looked_ns < SF_STUCK_LOOK_NS)
+		return;
+	relay->looked_ns = now_ns;
+	relay->stuck.tid = atomic_load(&relay->walker_tid);
+	if (sf_stuck_look(&relay->stuck))
+		sf_stuck_give_up();
+}
+
+static void *reserve_waiting(struct sf_relay *relay, size_t size)
+{
+	void *room;
+
+	while (!(room = sf_ring_reserve(&relay->ring, size))) {
+		call_walker(relay);
+		if (relay->waiting)
+			relay->waiting(relay->waiting_arg);
+		look_at_walker(relay);
+		sf_sleep_until(sf_now_ns() + PAUSE_NS);
+	}
+	return room;
+}
+
+#define HEADER(record, number)                                                                     \
+	((struct sf_record_header){ .size = sizeof(record), .type = (number) })
+
+void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
+{
+	struct record_process *record = reserve_waiting(relay, sizeof(*record));
+
+	*record = (struct record_process){
+		.header = HEADER(*record, RECORD_PROCESS),
+		.pid = pid,
+		.parent = parent,
+	};
+	sf_ring_commit(&relay->ring, sizeof(*record));
+}
+
+void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)
+{
+	struct record_thread *record = reserve_waiting(relay, sizeof(*record));
+
+	*record = (struct record_thread){
+		.header = HEADER(*record, RECORD_THREAD),
+		.serial = thread->serial,
+		.pid = thread->task.pid,
+		.tid = thread->task.tid,
+		.time_ns = time_ns,
+	};
+	memcpy(record->name, thread->name, sizeof(record->name));
+	sf_ring_commit(&relay->ring, sizeof(*record));
+}
+
+void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
+{
+	struct record_thread_end *record = reserve_waiting(relay, sizeof(*record));
+
+	*record = (struct record_thread_end){
+		.header = HEADER(*record, RECORD_THREAD_END),
+		.thread = thread,
+		.time_ns = time_ns,
+		.cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns,
+	};
+	sf_ring_commit(&relay->ring, sizeof(*record));
+}
+
+static void send_tick(struct sf_relay *relay, enum record_type type, const struct sf_thread *thread,
+		      uint32_t cause, uint64_t time_ns, const struct sf_weight *weight)
+{
+	struct record_tick *record = reserve_waiting(relay, sizeof(*record));
+
+	*record = (struct record_tick){
+		.header = HEADER(*record, type),
+		.serial = thread ? thread->serial : 0,
+		.cause = cause,
+		.time_ns = time_ns,
+		.weight = *weight,
+	};
+	sf_ring_commit(&relay->ring, sizeof(*record));
+}
+
+void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
+		    const struct sf_weight *weight)
+{
+	send_tick(relay, RECORD_AGAIN, thread, 0, time_ns, weight);
+}
+
+void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+		   const struct sf_weight *weight)
+{
+	send_tick(relay, RECORD_LOSS, thread, cause, 0, weight);
+}
+
+struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)
+{
+	relay->still = sf_ring_reserve(&relay->ring, sizeof(struct record_still) + want);
+	return relay->still ? &relay->still->taken : NULL;
+}
+
+void sf_relay_drop(struct sf_relay *relay)
+{
+	sf_ring_commit(&relay->ring, 0);
+}
+
+void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
+		   uint64_t hold_ns)
+{
+	struct record_still *record = relay->still;
+	size_t size = (sizeof(*record) + record->taken.stack_size + 7) & ~(size_t)7;
+
+	record->header = (struct sf_record_header){ .size = (uint32_t)size, .type = RECORD_STILL };
+	record->thread = thread;
+	record->weight = *weight;
+	record->hold_ns = hold_ns;
+	record->taken.taken_ns = sf_now_ns();
+	sf_ring_commit(&relay->ring, size);
+}
+
+void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns)
+{
+	atomic_store_explicit(&relay->due_ns, until_ns, memory_order_relaxed);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carries every call of a sink from the holding thread to the walking thread, as a record in a ring. Writing a still never
+ * waits. Writing any other record may wait, while nothing is held: so no begin or end of a thread is lost.
+ */
+#ifndef SF_CAPTURE_PTRACE_RELAY_H
+#define SF_CAPTURE_PTRACE_RELAY_H
+
+#include "capture/sink.h"
+#include "capture/ptrace/stack_copy.h"
+#include "capture/ptrace/thread.h"
+
+struct sf_relay;
+
+/* Starts the walking thread, which calls `sink`. */
+bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err);
+
+/*
+ * Sets the function that the holding thread calls again and again while the ring has no room. Threads whose hold was
+ * requested may stand by then. `fn` writes nothing into the relay.
+ */
+void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg);
+
+/* Waits until all records have reached the sink. False if the sink failed, with its error. */
+bool sf_relay_close(struct sf_relay *relay, struct sf_error *err);
+
+/* The sink has failed: there is no use in going on. */
+bool sf_relay_failed(const struct sf_relay *relay);
+
+/* The holding thread's side. Threads belong to the relay once sf_relay_thread_end was called. */
+void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
+void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
+void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
+		    const struct sf_weight *weight);
+void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+		   const struct sf_weight *weight);
+
+/*
+ * Room for a still with `want` bytes of stack, or NULL when the ring is full; then either sent,
+ * or dropped. Signal-safe, and may be called while a thread is held.
+ */
+struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want);
+void sf_relay_drop(struct sf_relay *relay);
+void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
+		   uint64_t hold_ns);
+
+/*
+ * The holding thread rests until `until_ns`: there will hardly be a record to walk before. A record that is written all
+ * the same is walked a little later.
+ */
+void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns);
+
+#endif

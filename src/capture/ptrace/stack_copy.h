@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes a still of a thread of another process into a buffer: registers and a copy of the stack. Held threads are held
+ * for just that long. Sleeping threads are not touched at all.
+ *
+ * From the ask to the release the rules of frozen code hold: nothing here allocates or locks.
+ */
+#ifndef SF_CAPTURE_PTRACE_STACK_COPY_H
+#define SF_CAPTURE_PTRACE_STACK_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frozen/still.h"
+#include "os/hold.h"
+#include "os/pages.h"
+#include "os/task.h"
+#include "target/memory.h"
+
+/* A still as it lies in a buffer; the stack's bytes follow. */
+struct sf_stack_copy {
+	int32_t  pid, tid;
+	int32_t  syscall;
+	uint8_t  state;
+	uint8_t  flags;          /* enum sf_still_flags */
+	uint16_t reserved;
+	uint64_t args[6];
+	uint64_t time_ns;
+	uint64_t taken_ns;       /* when it was complete, or later: set by the caller */
+	uint64_t switches;       /* of a sleeping one: as in struct sf_task_run, 0: unknown */
+	uint64_t stack_start;
+	uint32_t stack_size;
+	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */
+	struct sf_regs regs;
+	uint8_t  stack[];
+};
+
+#define SF_COPY_FIRST (64u << 10)   /* bytes of stack to copy from a thread not seen before */
+#define SF_COPY_MAX (4u << 20)
+
+/*
+ * The registers and up to `want` bytes of stack of a held thread. The caller releases it, and
+ * sets state and time. False when it was killed meanwhile. Signal-safe.
+ */
+bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
+		  struct sf_stack_copy *ret);
+
+enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLACED };
+
+/*
+ * The same of a thread that sleeps, without touching it. The registers come from /proc, and an unchanged switch count
+ * proves that the thread slept throughout. `look` was read before.
+ */
+enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
+			    uint32_t want, struct sf_pages *pages, struct sf_stack_copy *ret);
+
+/*
+ * The still in a buffer, for walking; its memory beyond the copy is read from the process, through `memory`, which
+ * serves one still at a time.
+ */
+void sf_stack_copy_still(const struct sf_stack_copy *taken, const struct sf_arch *arch,
+		    struct sf_memory *memory, struct sf_still *ret);
+
+/* The number of bytes to copy next time, where the walk needed `used` bytes. */
+uint32_t sf_copy_next(uint32_t want, uint64_t used);
+
+/* The same, where `copied` bytes were too short: four times as many, or `want` if that is more; at most SF_COPY_MAX. */
+uint32_t sf_copy_more(uint32_t want, uint32_t copied);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The looks at one thread of a target, and its accounts of CPU time and elapsed time. */
+#include "capture/ptrace/thread.h"
+
+#include <stdlib.h>
+
+#include "capture/ptrace/stack_copy.h"
+#include "frozen/signal/ticks.h"
+#include "os/clock.h"
+
+/* From the timer's interrupt, which displaces a thread, until we look at the clock. */
+#define WAKE_NS 20000
+
+struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	struct sf_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	if (!sf_task_open(pid, tid, &thread->task)) {
+		free(thread);
+		return NULL;
+	}
+	thread->serial = serial;
+	thread->seen_ns = now_ns;
+	thread->cpu = -1;
+	atomic_init(&thread->want, SF_COPY_FIRST);
+	if (!sf_task_name(pid, tid, thread->name) || !sf_task_run(&thread->task, &thread->run) ||
+	    !sf_task_look(&thread->task, &thread->look)) {
+		sf_thread_destroy(thread);
+		return NULL;
+	}
+	thread->first_cpu_ns = thread->run.cpu_ns;
+	return thread;
+}
+
+void sf_thread_destroy(struct sf_thread *thread)
+{
+	sf_task_close(&thread->task);
+	free(thread);
+}
+
+/* Less than before: another thread has executed a program, and has this one's id and its own count since. */
+static void count_run(struct sf_thread *thread, const struct sf_task_run *run)
+{
+	if (run->cpu_ns > thread->run.cpu_ns)
+		thread->cpu_ns += run->cpu_ns - thread->run.cpu_ns;
+	else
+		thread->first_cpu_ns -= thread->run.cpu_ns - run->cpu_ns;
+	thread->run = *run;
+}
+
+static bool slept_on(const struct sf_thread *thread, const struct sf_task_run *run)
+{
+	return !sf_thread_awake(thread) && run->switches == thread->run.switches &&
+	       run->cpu_ns == thread->run.cpu_ns;
+}
+
+void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns)
+{
+	if (sf_thread_awake(thread))
+		thread->awake_ns += (int64_t)(now_ns - thread->seen_ns);
+	else
+		thread->asleep_ns += (int64_t)(now_ns - thread->seen_ns);
+	thread->seen_ns = now_ns;
+}
+
+bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
+{
+	struct sf_task_run run;
+
+	thread->looked_ns = sf_now_ns();
+	if (!sf_task_run(&thread->task, &run))
+		return false;
+	if (slept_on(thread, &run)) {
+		sf_thread_pass(thread, now_ns);
+		if (thread->n_same < UINT8_MAX)
+			thread->n_same++;
+		return true;
+	}
+	count_run(thread, &run);
+	thread->n_same = 0;
+	thread->sampled = false;
+	if (!sf_task_look(&thread->task, &thread->look))
+		return false;
+	sf_thread_pass(thread, now_ns);
+	return true;
+}
+
+/*
+ * A wait that began with the tick is of our making, or after the thread was looked at: then we came to its CPU. Any other was
+ * under way when it was looked at, also of one that woke, or gave its CPU away, since the tick.
+ */
+static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64_t waited_ns)
+{
+	const uint64_t began_ns = stood_ns - waited_ns;
+
+	return began_ns >= thread->looked_ns ||
+	       (began_ns + WAKE_NS >= thread->tick_ns && began_ns <= thread->tick_ns + WAKE_NS);
+}
+
+/* The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. */
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
+{
+	struct sf_task_run run;
+	uint64_t waited_ns;
+
+	if (!sf_task_run(&thread->task, &run))
+		return true;
+	waited_ns = run.wait_ns - thread->run.wait_ns;
+	count_run(thread, &run);
+	return was_on_cpu(thread, stood_ns, waited_ns);
+}
+
+/* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
+static void borrow(struct sf_thread *thread, int64_t more_ns)
+{
+	int64_t from_ns = thread->asleep_ns < more_ns ? thread->asleep_ns : more_ns;
+
+	if (from_ns <= 0)
+		return;
+	thread->asleep_ns -= from_ns;
+	thread->awake_ns += from_ns;
+}
+
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
+{
+	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->cpu_ns : 0 };
+	int64_t cpu_ns = (int64_t)weight.cpu_ns;
+
+	borrow(thread, cpu_ns - thread->awake_ns);
+	weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
+	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
+	thread->awake_ns -= (int64_t)weight.wall_ns;
+	thread->cpu_ns -= weight.cpu_ns;
+	return weight;
+}
+
+struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
+{
+	uint64_t asleep_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	struct sf_weight weight = {
+		.wall_ns = asleep_ns,
+		.ticks = sf_ticks_take(&thread->asleep_over_ns, asleep_ns, period_ns),
+	};
+
+	if (thread->asleep_ns > 0)
+		thread->asleep_ns = 0;
+	return weight;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread as the ptrace engine keeps it: the last look at it, and the time for which no sample stands yet.
+ *
+ * The accounts of a thread:
+ *
+ *   awake_ns + asleep_ns  elapsed time since its last samples, by its state at each look
+ *   cpu_ns                CPU time by the kernel's count since its last sample
+ *
+ * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes awake_ns. A sample of a
+ * sleeping thread takes asleep_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
+ * longer than awake_ns, the rest is taken from asleep_ns, and from awake_ns to come (below zero).
+ *
+ * Owned by the holding thread. The walking thread answers by the fields marked "shared".
+ */
+#ifndef SF_CAPTURE_PTRACE_THREAD_H
+#define SF_CAPTURE_PTRACE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/sink.h"
+#include "os/task.h"
+
+struct sf_thread {
+	uint32_t serial;         /* in this session, from 1 */
+	bool     watched;        /* its name matches --threads */
+	bool     listed;         /* seen in the present scan */
+	bool     asked;          /* a hold is under way */
+	bool     sampled;        /* its present sleep has a sample, which again() can extend */
+	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be asked */
+	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
+	char     name[SF_TASK_NAME];
+	struct sf_task task;
+	struct sf_task_run run;
+	struct sf_task_look look;
+	uint64_t first_cpu_ns;   /* run.cpu_ns when it came into sight; what has been counted is the difference */
+	uint64_t seen_ns;        /* time of the last tick that looked */
+	uint64_t looked_ns;      /* ... and when its turn came */
+	uint64_t asleep_due_ns;  /* when it is to be sampled next, if it sleeps */
+	uint64_t tick_ns, asked_ns; /* of the hold under way */
+	uint64_t cpu_ns;
+	int64_t  awake_ns, asleep_ns;
+	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
+	uint64_t held_sp, held_pc; /* the sleep that it was interrupted in, 0: none */
+	int32_t  held_syscall;
+
+	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
+	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
+	_Atomic bool again;          /* shared: the last copy was cut, take another soon */
+	struct sf_weight carried;    /* the walker's: of samples whose copy was cut */
+	uint32_t n_carried;          /* the walker's */
+};
+
+/* NULL when it is gone already or memory ran out. */
+struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns);
+void sf_thread_destroy(struct sf_thread *thread);
+
+/* Looks at the thread and keeps the accounts. False when it is gone. */
+bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
+
+/* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
+void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
+
+/*
+ * Reads the thread's run counts again, after it was held and stood at `stood_ns`. Returns whether the thread was on a
+ * CPU at the tick. False: the thread had been waiting for a CPU since before the tick. Then it stands where it was
+ * preempted, which is no evidence of where it spends CPU time.
+ */
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
+
+/* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
+struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
+struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
+
+static inline bool sf_thread_awake(const struct sf_thread *thread)
+{
+	return thread->look.state == SF_STATE_RUNNING;
+}
+
+#endif

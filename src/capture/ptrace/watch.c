@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the processes and threads of a target by scans, and accounts for CPU time that no thread's account holds. */
+#include "capture/ptrace/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "frozen/raw.h"
+#include "os/process.h"
+
+#define SCAN_SHARE 100              /* a scan is followed by this many times its CPU time of pause */
+#define SCAN_MIN_NS 10000000
+#define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
+#define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
+#define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
+#define SCANS_PER_NAME 32
+#define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
+#define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
+
+bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
+		   struct sf_error *err)
+{
+	struct sf_watched_process process = { .pid = options->pid };
+
+	watch->options = options;
+	if (options->threads) {
+		if (regcomp(&watch->names, options->threads, REG_EXTENDED | REG_NOSUB) != 0)
+			return sf_fail(err, SF_E_INPUT, "'%.100s' is not a regular expression",
+				       options->threads);
+		watch->has_names = true;
+	}
+	if (!sf_vec_push(&watch->processes, process))
+		return sf_fail_memory(err);
+	watch->children_cpu_ns = sf_process_children_cpu(options->pid);
+	return true;
+}
+
+void sf_watch_close(struct sf_watch *watch)
+{
+	if (watch->has_names)
+		regfree(&watch->names);
+	sf_vec_deinit(&watch->processes);
+	sf_vec_deinit(&watch->threads);
+	sf_vec_deinit(&watch->ids.ids);
+}
+
+/* Outside of a scan the threads are in the order of their ids. */
+static int by_tid(const void *a, const void *b)
+{
+	const struct sf_thread *const *left = a, *const *right = b;
+
+	return ((*left)->task.tid > (*right)->task.tid) - ((*left)->task.tid < (*right)->task.tid);
+}
+
+static int compare_tid(const void *key, const void *element)
+{
+	const struct sf_thread *const *thread = element;
+	int32_t tid = *(const int32_t *)key;
+
+	return (tid > (*thread)->task.tid) - (tid < (*thread)->task.tid);
+}
+
+static struct sf_thread *find_among(const struct sf_watch *watch, size_t n, int32_t tid)
+{
+	struct sf_thread **found = NULL;
+
+	if (n)
+		found = bsearch(&tid, watch->threads.items, n, sizeof(*found), compare_tid);
+	return found ? *found : NULL;
+}
+
+struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid)
+{
+	return find_among(watch, watch->threads.n, tid);
+}
+
+static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (watch->processes.items[i].pid == pid)
+			return &watch->processes.items[i];
+	}
+	return NULL;
+}
+
+/* The ticks that were due in so much CPU time. */
+static uint32_t ticks_of(const struct sf_watch *watch, uint64_t cpu_ns)
+{
+	uint64_t rate_mhz = watch->options->rate_mhz;
+
+	return (uint32_t)((cpu_ns / 1000 * rate_mhz + 500000000) / 1000000000);
+}
+
+void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	struct sf_thread *thread = watch->threads.items[index];
+	struct sf_watched_process *process = find_process(watch, thread->task.pid);
+
+	sf_thread_settle(thread, now_ns);
+	if (process)
+		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
+	if (thread->watched && thread->cpu_ns) {
+		/* The thread has run since its last sample, and no sample stands for that time. */
+		struct sf_weight weight = {
+			.cpu_ns = thread->cpu_ns,
+			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
+			.ticks = ticks_of(watch, thread->cpu_ns),
+		};
+
+		if (thread->asked && !weight.ticks)
+			weight.ticks = 1;
+		sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
+	}
+	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
+		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
+	sf_relay_thread_end(watch->relay, thread, now_ns);
+}
+
+static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
+{
+	thread->watched = !watch->has_names ||
+			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
+}
+
+static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+
+	if (!thread)
+		return;
+	if (!sf_vec_push(&watch->threads, thread)) {
+		sf_thread_destroy(thread);
+		return;
+	}
+	watch->last_serial++;
+	thread->listed = true;
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+/* Names change rarely, so each is read again only now and then. */
+static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	char name[SF_TASK_NAME];
+
+	if (!sf_task_name(thread->task.pid, thread->task.tid, name) ||
+	    strcmp(name, thread->name) == 0)
+		return;
+	memcpy(thread->name, name, sizeof(name));
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+/* New threads are put behind the first `n_known`. */
+static void list_threads(struct sf_watch *watch, int32_t pid, size_t n_known, uint64_t now_ns)
+{
+	watch->ids.ids.n = 0;
+	if (!sf_process_threads(pid, &watch->ids))
+		return;
+	for (size_t i = 0; i < watch->ids.ids.n; i++) {
+		int32_t tid = watch->ids.ids.items[i];
+		struct sf_thread *known = find_among(watch, n_known, tid);
+
+		if (!known)
+			add_thread(watch, pid, tid, now_ns);
+		else if (known->task.pid == pid)
+			known->listed = true;
+	}
+}
+
+/* True when there are new ones. */
+static bool add_children(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_before = watch->processes.n;
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
+	struct sf_ids ids = { 0 };
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!sf_vec_push(&ids.ids, watch->processes.items[i].pid))
+			break;
+	}
+	if (ids.ids.n == watch->processes.n)
+		sf_process_descendants(&ids);
+	for (size_t i = watch->processes.n; i < ids.ids.n; i++) {
+		struct sf_watched_process process = {
+			.pid = ids.ids.items[i],
+			.parent = sf_process_parent(ids.ids.items[i]),
+		};
+
+		if (!sf_vec_push(&watch->processes, process))
+			break;
+	}
+	sf_vec_deinit(&ids.ids);
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
+	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
+	return watch->processes.n > n_before;
+}
+
+/*
+ * The CPU time of a process that none of its watched threads used: that of threads which came and went
+ * between two scans.
+ */
+static void count_unseen(struct sf_watch *watch, const struct sf_watched_process *process)
+{
+	uint64_t total_ns = process->last_cpu_ns - process->cpu_ns;
+	uint64_t seen_ns = process->threads_cpu_ns;
+	struct sf_weight weight = { 0 };
+
+	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names)
+		return;
+	weight.cpu_ns = total_ns - seen_ns;
+	weight.ticks = ticks_of(watch, weight.cpu_ns);
+	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
+}
+
+/* The CPU time of descendants that came and went, or of their last moments, which nobody saw. */
+static void count_unseen_children(struct sf_watch *watch)
+{
+	uint64_t total_ns = sf_process_children_cpu(watch->options->pid);
+	uint64_t seen_ns = watch->children_cpu_ns + watch->ended_cpu_ns;
+	struct sf_weight weight = { 0 };
+
+	if (!watch->options->children || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
+		return;
+	weight.cpu_ns = total_ns - seen_ns;
+	weight.ticks = ticks_of(watch, weight.cpu_ns);
+	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
+}
+
+static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	int32_t pid = watch->processes.items[index].pid;
+	uint64_t cpu_ns;
+
+	if (sf_process_cpu(pid, &cpu_ns))
+		watch->processes.items[index].last_cpu_ns = cpu_ns;
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (watch->threads.items[i]->task.pid == pid)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+	count_unseen(watch, &watch->processes.items[index]);
+	if (pid == watch->options->pid)
+		count_unseen_children(watch);
+	else
+		watch->ended_cpu_ns += watch->processes.items[index].last_cpu_ns;
+	watch->processes.items[index] = watch->processes.items[--watch->processes.n];
+}
+
+/* True while the process lives. Tells the relay of a new program in it. */
+static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	struct sf_program program;
+
+	if (!sf_process_program(process->pid, &program) ||
+	    !sf_process_cpu(process->pid, &process->last_cpu_ns))
+		return false;
+	if (process->program.started && program.started != process->program.started)
+		return false; /* another process got the pid */
+	if (!sf_program_is(&program, &process->program)) {
+		if (!process->program.started)
+			process->cpu_ns = process->last_cpu_ns;
+		watch->next_list_ns = 0;
+		sf_relay_process(watch->relay, process->pid, process->parent);
+	}
+	process->program = program;
+	return true;
+}
+
+static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (!watch->threads.items[i]->listed)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
+static void renew_names(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
+			renew_name(watch, thread, now_ns);
+	}
+}
+
+static void list_all(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_known = watch->threads.n;
+
+	for (size_t i = 0; i < n_known; i++)
+		watch->threads.items[i]->listed = false;
+	for (size_t i = 0; i < watch->processes.n; i++)
+		list_threads(watch, watch->processes.items[i].pid, n_known, now_ns);
+	if (watch->threads.n > n_known)
+		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
+	end_unlisted(watch, now_ns);
+	watch->next_list_ns = now_ns + LIST_NS;
+}
+
+static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_threads = 0;
+
+	for (size_t i = 0; i < watch->processes.n; i++)
+		n_threads += watch->processes.items[i].program.n_threads;
+	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
+}
+
+bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
+{
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
+
+	if (watch->options->children && now_ns >= watch->next_children_ns && add_children(watch, now_ns))
+		watch->next_scan_ns = 0;
+	if (now_ns < watch->next_scan_ns)
+		return watch->processes.n > 0;
+	watch->n_scans++;
+	for (size_t i = watch->processes.n; i-- > 0;) {
+		if (!look_at_process(watch, &watch->processes.items[i]))
+			end_process(watch, i, now_ns);
+	}
+	if (is_to_list(watch, now_ns))
+		list_all(watch, now_ns);
+	renew_names(watch, now_ns);
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
+	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
+	return watch->processes.n > 0;
+}
+
+static int64_t count_others(const struct sf_watch *watch)
+{
+	int64_t others_ns = 0;
+	uint64_t cpu_ns;
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (sf_process_cpu(watch->processes.items[i].pid, &cpu_ns))
+			others_ns += (int64_t)cpu_ns;
+	}
+	for (size_t i = 0; i < watch->threads.n; i++)
+		others_ns -= (int64_t)watch->threads.items[i]->run.cpu_ns;
+	return others_ns;
+}
+
+/* A process's clock is read after its threads', so it only ever shows more. */
+bool sf_watch_others_ran(struct sf_watch *watch)
+{
+	const int64_t others_ns = count_others(watch);
+
+	if (others_ns < watch->others_ns)
+		watch->others_ns = others_ns;
+	return others_ns - watch->others_ns > OTHERS_RAN_NS;
+}
+
+void sf_watch_looked_at_all(struct sf_watch *watch)
+{
+	watch->others_ns = count_others(watch);
+}
+
+void sf_watch_end(struct sf_watch *watch, uint64_t now_ns)
+{
+	while (watch->processes.n)
+		end_process(watch, watch->processes.n - 1, now_ns);
+	while (watch->threads.n)
+		sf_watch_end_thread(watch, watch->threads.n - 1, now_ns);
+}

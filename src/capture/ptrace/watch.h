@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes and threads that the ptrace engine watches. Repeated scans find them: no tracer is attached to the target
+ * for its clones, forks and execs. Scans take at most 1 % of a CPU. Threads are listed when their number has changed, and
+ * every 50 ms.
+ */
+#ifndef SF_CAPTURE_PTRACE_WATCH_H
+#define SF_CAPTURE_PTRACE_WATCH_H
+
+#include <regex.h>
+
+#include "base/vec.h"
+#include "capture/engine.h"
+#include "capture/ptrace/relay.h"
+#include "capture/ptrace/thread.h"
+#include "os/process.h"
+
+struct sf_watched_process {
+	int32_t  pid, parent;
+	bool     listed;
+	struct sf_program program;
+	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
+	uint64_t last_cpu_ns;   /* ... and at the last scan */
+	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
+};
+
+struct sf_watch {
+	const struct sf_capture_options *options;
+	struct sf_relay *relay;
+	SF_VEC(struct sf_watched_process) processes;
+	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
+	struct sf_ids ids;       /* scratch */
+	regex_t  names;
+	bool     has_names;
+	uint32_t last_serial, n_scans;
+	uint64_t next_scan_ns, next_list_ns, next_children_ns;
+	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */
+	uint64_t children_cpu_ns; /* of the first process's children before we watched */
+	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
+};
+
+bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
+		   struct sf_error *err);
+void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
+
+/* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone. */
+bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
+
+/*
+ * Whether threads that have not been looked at lately have run: the processes' own CPU clocks show more than the
+ * looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
+ */
+bool sf_watch_others_ran(struct sf_watch *watch);
+void sf_watch_looked_at_all(struct sf_watch *watch);
+
+/* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
+void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
+
+/* Ends all threads and processes, and counts the CPU time that no thread's account holds. */
+void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
+
+/* The thread with this id, or NULL. */
+struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The environment that brings the agent into a program: LD_PRELOAD and STILLFRAME (src/agent/options.h). The
+ * libraries of gcc's sanitizers end a program in which another library is loaded before them, so they precede the agent.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/signal/signal_engine.h"
+#include "elf/program.h"
+#include "unwind/cache.h"
+
+#define NAME "libstillframe-agent.so"
+#define MAX_SCRIPTS 4 /* interpreters that are scripts themselves */
+
+/* Where the library may be, from the folder of our own program. To add one: a line. */
+static const char *const places[] = {
+	"%s/" NAME,
+	"%s/../lib/stillframe/" NAME,
+	"%s/../lib/" NAME,
+	SF_LIBRARIES NAME, /* where this build installs libraries: src/capture/meson.build */
+	NULL,
+};
+
+static bool own_folder(char *ret, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	ret[n] = 0;
+	slash = strrchr(ret, '/');
+	if (slash)
+		*slash = 0;
+	return slash != NULL;
+}
+
+/* LD_PRELOAD is split at blanks and colons (ld.so(8)), and there is no way to quote them. */
+static bool check_library(const char *path, struct sf_error *err)
+{
+	if (!strpbrk(path, " :"))
+		return true;
+	return sf_fail(err, SF_E_INPUT, "%s cannot be loaded into a program: there is a blank or a "
+		       "colon in its path", path);
+}
+
+bool sf_signal_library(char *ret, size_t size, struct sf_error *err)
+{
+	const char *given = getenv("STILLFRAME_AGENT");
+	char folder[2048], found[4096];
+
+	if (given && *given) {
+		if (!realpath(given, found))
+			return sf_fail_os(err, "cannot find the agent that STILLFRAME_AGENT names, %s",
+					  given);
+		return (size_t)snprintf(ret, size, "%s", found) < size && check_library(ret, err);
+	}
+	for (const char *const *place = places; own_folder(folder, sizeof(folder)) && *place; place++) {
+		char path[2200];
+
+		snprintf(path, sizeof(path), *place, folder);
+		if (realpath(path, found) && strlen(found) < size) {
+			memcpy(ret, found, strlen(found) + 1);
+			return check_library(ret, err);
+		}
+	}
+	sf_fail(err, SF_E_INPUT, "the agent, " NAME ", is not beside stillframe");
+	return sf_fail_hint(err, "Nor where libraries are installed. Build it, or say where it is: "
+				 "STILLFRAME_AGENT=/path/to/" NAME);
+}
+
+/* The sanitizer's library that the program, or what reads it if it is a script, needs first; or "". */
+static void find_sanitizer(const char *program, char *ret, size_t size)
+{
+	struct sf_program_file file = { 0 };
+	char path[4096];
+	bool fine = program && sf_program_find(program, path, sizeof(path)) &&
+		    sf_program_look(path, &file, NULL);
+
+	for (int i = 0; fine && file.script && i < MAX_SCRIPTS; i++) {
+		snprintf(path, sizeof(path), "%s", file.interpreter);
+		fine = sf_program_look(path, &file, NULL);
+	}
+	snprintf(ret, size, "%s", fine ? file.sanitizer : "");
+}
+
+static char *preload_text(const struct sf_capture_options *options, const char *library)
+{
+	const char *there = getenv("LD_PRELOAD");
+	char sanitizer[80], *text;
+
+	find_sanitizer(options->program, sanitizer, sizeof(sanitizer));
+	if (asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", sanitizer, *sanitizer ? ":" : "", library,
+		     there && *there ? ":" : "", there ? there : "") < 0)
+		return NULL;
+	return text;
+}
+
+/* A text in a list of options: a comma in it is written "\,". */
+static void add_value(char *ret, size_t size, const char *key, const char *value)
+{
+	size_t used = strlen(ret);
+
+	used += (size_t)snprintf(ret + used, size - used, "%s%s=", used ? "," : "", key);
+	for (; *value && used + 2 < size; value++) {
+		if (*value == ',')
+			ret[used++] = '\\';
+		ret[used++] = *value;
+	}
+	if (used < size)
+		ret[used] = 0;
+}
+
+static char *option_text(const struct sf_capture_options *options, const char *socket)
+{
+	char list[4 * SF_CHANNEL_PATH] = "", *text;
+
+	add_value(list, sizeof(list), "connect", socket);
+	if (options->children) {
+		if (asprintf(&text, "STILLFRAME=%s,children", list) < 0)
+			return NULL;
+	} else if (asprintf(&text, "STILLFRAME=%s,pid=%d", list, options->pid) < 0) {
+		return NULL;
+	}
+	return text;
+}
+
+bool sf_signal_preload_init(struct sf_signal_preload *preload,
+			    const struct sf_capture_options *options, const char *socket,
+			    struct sf_error *err)
+{
+	char library[4096];
+
+	*preload = (struct sf_signal_preload){ 0 };
+	if (!sf_signal_library(library, sizeof(library), err))
+		return false;
+	preload->texts[0] = preload_text(options, library);
+	preload->texts[1] = option_text(options, socket);
+	return (preload->texts[0] && preload->texts[1]) || sf_fail_memory(err);
+}
+
+void sf_signal_preload_deinit(struct sf_signal_preload *preload)
+{
+	free(preload->texts[0]);
+	free(preload->texts[1]);
+	*preload = (struct sf_signal_preload){ 0 };
+}
+
+static void add_text(char *ret, const char *key, const char *value)
+{
+	if (value)
+		add_value(ret, SF_CONTROL_TEXT, key, value);
+}
+
+static void add_number(char *ret, const char *key, uint32_t value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	add_text(ret, key, text);
+}
+
+static void add_rate(char *ret, const char *key, uint64_t mhz)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%llu.%03uhz", (unsigned long long)(mhz / 1000),
+		 (unsigned)(mhz % 1000));
+	if (mhz)
+		add_text(ret, key, text);
+}
+
+bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
+			  char ret[SF_CONTROL_TEXT], struct sf_error *err)
+{
+	const char *number = sf_setting(options->settings, "signal");
+	char cache[SF_CACHE_ID];
+
+	if (options->threads && strlen(options->threads) > SF_CONTROL_TEXT / 4)
+		return sf_fail(err, SF_E_INPUT, "--threads: the expression is too long (up to %d bytes)",
+			       SF_CONTROL_TEXT / 4);
+	if (number && strlen(number) > 32)
+		return sf_fail(err, SF_E_INPUT, "--signal: '%.40s' is no signal", number);
+	*ret = 0;
+	add_text(ret, "clock", options->clock ? options->clock : "both");
+	add_rate(ret, "rate", options->rate_mhz);
+	add_rate(ret, "blocked-rate", options->blocked_rate_mhz);
+	for (const struct sf_option *option = sf_signal_options; option->name; option++)
+		add_text(ret, option->name, sf_setting(options->settings, option->name));
+	add_text(ret, "threads", options->threads);
+	if (options->max_depth)
+		add_number(ret, "max-depth", options->max_depth);
+	add_text(ret, "cache", sf_cache_id(cache) ? cache : NULL);
+	if (!options->children)
+		return true;
+	add_text(ret, "connect", socket);
+	strcat(ret, ",children");
+	return true;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the reason why no agent came into a program, mostly from the program's file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/signal/signal_engine.h"
+#include "elf/program.h"
+#include "os/clock.h"
+
+/* Also for a program that is not there any more; a script's is that of what reads it. */
+static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
+{
+	char path[4096];
+
+	if (!capture->child_ended && sf_program_look_process(capture->options.pid, ret, NULL))
+		return true;
+	if (!capture->options.program ||
+	    !sf_program_find(capture->options.program, path, sizeof(path)) ||
+	    !sf_program_look(path, ret, NULL))
+		return false;
+	if (ret->script) {
+		snprintf(path, sizeof(path), "%s", ret->interpreter);
+		return sf_program_look(path, ret, NULL);
+	}
+	return true;
+}
+
+static bool is_static(const struct sf_program_file *file)
+{
+	return file->elf && !file->has_loader;
+}
+
+static bool is_foreign(const struct sf_program_file *file)
+{
+	return file->elf &&
+	       (!file->is_64_bit || file->machine != sf_arch_host()->elf_machine);
+}
+
+static bool gains_rights(const struct sf_program_file *file)
+{
+	return file->gains_rights;
+}
+
+/* To add a reason: a line; the first that fits is told. */
+static const struct {
+	bool (*fits)(const struct sf_program_file *file);
+	const char *text;
+} reasons[] = {
+	{ is_foreign, "It is a program for another kind of machine (32-bit, perhaps) than the agent." },
+	{ is_static, "It is linked statically: no library can be loaded into it." },
+	{ gains_rights, "It gains rights when it starts (setuid, setgid, capabilities), and then takes no "
+			"library from others." },
+};
+
+static const char *find_reason(const struct sf_capture *capture)
+{
+	struct sf_program_file file;
+
+	if (look_at_program(capture, &file)) {
+		for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++) {
+			if (reasons[i].fits(&file))
+				return reasons[i].text;
+		}
+	}
+	return "It may clear its environment, or be kept from our socket by a sandbox.";
+}
+
+/* Quotes the agent's refusal: a line with the reason, and perhaps a line with what to do. */
+static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err)
+{
+	const char *text = capture->refusal, *hint = text + strcspn(text, "\n");
+
+	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled; the agent in pid %d: %.*s",
+		capture->options.pid, (int)(hint - text), text);
+	hint += strspn(hint, "\n ");
+	if (*hint)
+		sf_fail_hint(err, "%.*s", (int)strcspn(hint, "\n"), hint);
+	return sf_fail_hint(err, "From outside: --engine ptrace.");
+}
+
+bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
+{
+	const char *name = capture->options.program ? capture->options.program : "the program";
+	int32_t pid = capture->options.pid;
+
+	if (capture->refusal[0])
+		return quote_refusal(capture, err);
+	if (!capture->options.child)
+		return sf_fail(err, SF_E_GONE, "nothing was sampled: the agent in pid %d did not begin",
+			       pid);
+	if (capture->child_ended)
+		sf_fail(err, SF_E_GONE, "nothing was sampled: %s (pid %d) ended before an agent called from "
+			"it", name, pid);
+	else
+		sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: no agent called from %s (pid %d) in "
+			"%.1f s", name, pid, (double)(sf_now_ns() - capture->start_ns) / 1e9);
+	sf_fail_hint(err, "%s", find_reason(capture));
+	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signal engine: the agent (src/agent) samples its own process, and this end passes on what it puts into its
+ * outbox. An agent calls us, because we launched its program, or we call it, because it listens. After
+ * an exec, and in a forked child, another one calls.
+ *
+ * No process is touched from here; if stillframe dies, agents see the end of their channel and stop.
+ */
+#include "capture/signal/signal_engine.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/cpu_clocks.h"
+#include "os/process.h"
+#include "runtime/runtimes.h"
+
+#define DRAIN_MS 20          /* between two looks, ... */
+#define CROWDED_MS 5         /* ... and while outboxes fill faster */
+#define CROWDED 8            /* part of its ring that fills between two looks */
+#define IDLE_NS 100000000u
+#define STOP_NS UINT64_C(5000000000)    /* for all to be done */
+#define QUIET_NS UINT64_C(900000000)    /* ... after Ctrl-C, while none of them writes anything */
+#define LAST_BYTES (UINT64_C(4) << 20)  /* that each may write then, besides a full ring; honest ones write some hundred kB */
+
+/* --- check, open, close --- */
+
+static int call(int32_t pid, struct sf_error *err)
+{
+	int channel = sf_channel_call(pid, err);
+
+	if (channel < 0)
+		sf_fail_hint(err, "Start the program with STILLFRAME=listen and LD_PRELOAD=.../"
+				  "libstillframe-agent.so, or as stillframe record -e signal -- COMMAND.");
+	return channel;
+}
+
+static bool check(int32_t pid, struct sf_error *err)
+{
+	const struct sf_runtime_driver *loader;
+	char library[4096];
+	int channel;
+
+	if (!pid)
+		return sf_signal_library(library, sizeof(library), err);
+	channel = call(pid, err);
+	if (channel < 0) {
+		loader = sf_runtimes_loader(pid);
+		return loader && sf_signal_library(library, sizeof(library), err) &&
+		       loader->is_loadable(pid, err);
+	}
+	close(channel);
+	return true;
+}
+
+/* The clocks that can expire in a process here. */
+static void examine(sf_finding_fn *report, void *arg)
+{
+	struct sf_error perf = { 0 }, users = { 0 }, timer = { 0 };
+	const bool fine = sf_perf_clock_works(&perf);
+
+	report(arg, fine, "perf events ring for CPU time (--cpu-clock perf)", perf.text);
+	if (fine && geteuid() == 0)
+		report(arg, sf_perf_clock_works_unprivileged(&users), "they do so for other users, too",
+		       users.text);
+	report(arg, sf_thread_timer_works(&timer), "timers ring for CPU time (--cpu-clock timer)",
+	       timer.text);
+}
+
+static void close_capture(struct sf_capture *capture)
+{
+	if (!capture)
+		return;
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sf_signal_agent_free(capture->agents.items[i]);
+	sf_vec_deinit(&capture->agents);
+	sf_vec_deinit(&capture->polled);
+	if (capture->listener >= 0) {
+		close(capture->listener);
+		sf_channel_remove(capture->path);
+	}
+	sf_signal_preload_deinit(&capture->preload);
+	free(capture->record);
+	free(capture);
+}
+
+static bool open_parts(struct sf_capture *capture, struct sf_error *err)
+{
+	const struct sf_capture_options *options = &capture->options;
+
+	if (!capture->record)
+		return sf_fail_memory(err);
+	sf_channel_sweep();
+	if (options->child || options->children) {
+		if (!sf_channel_collector_path(getpid(), capture->path, err))
+			return false;
+		capture->listener = sf_channel_listen(capture->path, err);
+		if (capture->listener < 0)
+			return false;
+	}
+	if (options->child &&
+	    !sf_signal_preload_init(&capture->preload, options, capture->path, err))
+		return false;
+	return sf_signal_start_text(options, capture->path, capture->start, err);
+}
+
+static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret,
+			 struct sf_error *err)
+{
+	struct sf_capture *capture = calloc(1, sizeof(*capture));
+
+	if (!capture)
+		return sf_fail_memory(err);
+	capture->options = *options;
+	capture->listener = -1;
+	capture->knocked = true;
+	capture->child_status = -1;
+	capture->record = malloc(SF_STREAM_MAX_RECORD);
+	if (!open_parts(capture, err)) {
+		close_capture(capture);
+		return false;
+	}
+	*ret = capture;
+	return true;
+}
+
+static const char *const *environment(const struct sf_capture *capture)
+{
+	return capture->options.child ? (const char *const *)capture->preload.texts : NULL;
+}
+
+static void stop(struct sf_capture *capture)
+{
+	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
+}
+
+static int child_status(const struct sf_capture *capture)
+{
+	return capture->child_status;
+}
+
+/* --- a look --- */
+
+/* A program that was sampled and runs another one since, into which the agent does not come. */
+static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	if (sf_signal_first_is_there(capture)) {
+		capture->alone_ns = 0;
+		return true;
+	}
+	if (!capture->alone_ns)
+		capture->alone_ns = now_ns;
+	if (!capture->any_sampled || capture->told_alone ||
+	    now_ns - capture->alone_ns < SF_SIGNAL_CALL_NS)
+		return true;
+	capture->told_alone = true;
+	return sf_signal_tell(capture,
+			      "the process runs on without an agent in it, and is sampled no longer: after "
+			      "an exec of a program into which it cannot come, for example", err);
+}
+
+static void reap_child(struct sf_capture *capture)
+{
+	int status;
+
+	if (capture->options.child && !capture->child_ended &&
+	    waitpid(capture->options.child, &status, WNOHANG) == capture->options.child) {
+		capture->child_ended = true;
+		capture->child_status = status;
+	}
+}
+
+static bool idle(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err)
+{
+	if (now_ns - capture->idle_ns < IDLE_NS)
+		return true;
+	capture->idle_ns = now_ns;
+	return capture->sink->idle(capture->sink->arg, now_ns, err);
+}
+
+static bool is_crowded(const struct sf_signal_agent *agent)
+{
+	return agent->outbox && sf_outbox_used(agent->outbox) > agent->ring_size / CROWDED;
+}
+
+static bool look_at(struct sf_capture *capture, struct sf_signal_agent *agent, bool *more_ret,
+		    struct sf_error *err)
+{
+	capture->crowded |= is_crowded(agent);
+	return (!agent->spoke || sf_signal_agent_hear(capture, agent, err)) &&
+	       sf_signal_agent_drain(capture, agent, more_ret, err);
+}
+
+/*
+ * Looks once at the child, the callers and all agents. The child comes first: so the records that it wrote before its end
+ * are read after that.
+ */
+static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *err)
+{
+	uint64_t now_ns = sf_now_ns();
+	bool fine, more;
+
+	*more_ret = capture->crowded = false;
+	reap_child(capture);
+	fine = sf_signal_answer_all(capture, now_ns, err);
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		fine = look_at(capture, capture->agents.items[i], &more, err);
+		*more_ret |= fine && more;
+	}
+	fine = fine && sf_signal_end_gone(capture, now_ns, err);
+	sf_signal_forget_ended(capture);
+	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
+}
+
+/* A place for each, whether it is open or not: -1 is waited for, and says nothing. */
+static bool poll_for(struct sf_capture *capture, int fd)
+{
+	return sf_vec_push(&capture->polled, (struct pollfd){ .fd = fd, .events = POLLIN });
+}
+
+/* Waits until an agent calls or sends a message, and no longer than outboxes can wait. False: the senders are unknown. */
+static bool wait_for_any(struct sf_capture *capture)
+{
+	bool fine;
+
+	capture->polled.n = 0;
+	fine = poll_for(capture, capture->pause ? -1 : capture->listener);
+	for (size_t i = 0; fine && i < capture->agents.n; i++)
+		fine = poll_for(capture, capture->agents.items[i]->channel);
+	return poll(capture->polled.items, (nfds_t)capture->polled.n,
+		    capture->crowded ? CROWDED_MS : DRAIN_MS) >= 0 && fine;
+}
+
+/* Marks the agents that the next look hears: those that sent a message during the rest. `skip`: no rest, and all of them. */
+static void rest(struct sf_capture *capture, bool skip)
+{
+	const bool known = !skip && wait_for_any(capture);
+
+	capture->knocked = !known || capture->polled.items[0].revents;
+	for (size_t i = 0; i < capture->agents.n; i++)
+		capture->agents.items[i]->spoke = !known || capture->polled.items[i + 1].revents;
+}
+
+/* --- from the beginning to the end --- */
+
+static bool over(const struct sf_capture *capture)
+{
+	const struct sf_capture_options *options = &capture->options;
+	uint64_t now_ns = sf_now_ns();
+
+	if (atomic_load_explicit(&capture->stopped, memory_order_relaxed) || capture->child_ended)
+		return true;
+	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns)
+		return true;
+	if (!options->child)
+		return capture->agents.n == 0;
+	return !capture->any_sampled && now_ns - capture->start_ns >= SF_SIGNAL_CALL_NS;
+}
+
+static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
+{
+	bool more;
+
+	while (!over(capture)) {
+		if (!look(capture, &more, err))
+			return false;
+		rest(capture, more);
+	}
+	return true;
+}
+
+/* How much all of them have written since they began. */
+static uint64_t written(const struct sf_capture *capture)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < capture->agents.n; i++) {
+		if (capture->agents.items[i]->outbox)
+			sum += atomic_load(&capture->agents.items[i]->outbox->tail);
+	}
+	return sum;
+}
+
+/* How much they may write from now on. */
+static uint64_t most_to_write(const struct sf_capture *capture)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < capture->agents.n; i++)
+		sum += capture->agents.items[i]->ring_size + LAST_BYTES;
+	return sum;
+}
+
+/* Until all are done, or the time is over, or they write without end or (after Ctrl-C) nothing. */
+static bool wait_until_done(struct sf_capture *capture, struct sf_error *err)
+{
+	const uint64_t start_ns = sf_now_ns(), most = most_to_write(capture);
+	const bool hurry = atomic_load_explicit(&capture->stopped, memory_order_relaxed);
+	const uint64_t start = written(capture);
+	uint64_t before = start, heard_ns = start_ns, now_ns = start_ns;
+	bool more;
+
+	while (capture->agents.n && now_ns < start_ns + STOP_NS &&
+	       (!hurry || now_ns < heard_ns + QUIET_NS)) {
+		size_t n = capture->agents.n;
+
+		if (!look(capture, &more, err))
+			return false;
+		now_ns = sf_now_ns();
+		if (written(capture) != before || capture->agents.n != n)
+			heard_ns = now_ns;
+		before = written(capture);
+		if (capture->agents.n == n && before - start > most)
+			return true;
+		if (capture->agents.n)
+			rest(capture, more);
+	}
+	return true;
+}
+
+/* No caller is answered any more. An agent that was told to stop has until then to finish. */
+static bool stop_all(struct sf_capture *capture, struct sf_error *err)
+{
+	bool fine = true;
+
+	if (capture->listener >= 0) {
+		close(capture->listener);
+		sf_channel_remove(capture->path);
+		capture->listener = -1;
+	}
+	for (size_t i = 0; fine && i < capture->agents.n; i++) {
+		struct sf_signal_agent *agent = capture->agents.items[i];
+
+		if (agent->state == SF_SIGNAL_CALLED)
+			fine = sf_signal_agent_end(capture, agent, "it had not begun at the end", err);
+		sf_signal_agent_stop(agent);
+	}
+	sf_signal_forget_ended(capture);
+	fine = fine && wait_until_done(capture, err);
+	for (size_t i = 0; fine && i < capture->agents.n; i++)
+		fine = sf_signal_agent_end(capture, capture->agents.items[i],
+					   "its agent was told to stop, and did not in time", err);
+	sf_signal_forget_ended(capture);
+	return fine;
+}
+
+/* A runtime may load the agent while it runs. There it stays, and is called the next time. */
+static int load_and_call(struct sf_capture *capture, const struct sf_runtime_driver *loader,
+			 struct sf_error *err)
+{
+	int32_t pid = capture->options.pid;
+	char library[4096];
+
+	if (!sf_signal_library(library, sizeof(library), err) ||
+	    !loader->load(pid, library, "listen", err))
+		return -1;
+	if (!sf_signal_tell(capture,
+			    "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
+			    "it ends", err))
+		return -1;
+	return call(pid, err);
+}
+
+static bool call_first(struct sf_capture *capture, struct sf_error *err)
+{
+	int channel = call(capture->options.pid, err);
+	const struct sf_runtime_driver *loader =
+		channel < 0 ? sf_runtimes_loader(capture->options.pid) : NULL;
+
+	if (loader)
+		channel = load_and_call(capture, loader, err);
+	capture->start_ns = capture->alone_ns = sf_now_ns();
+	return channel >= 0 && sf_signal_agent_add(capture, channel, capture->options.pid,
+						   capture->start_ns, err);
+}
+
+static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	capture->sink = sink;
+	capture->start_ns = capture->alone_ns = sf_now_ns();
+	if (!capture->options.child && !call_first(capture, err))
+		return false;
+	if (!sample_until_over(capture, err) || !stop_all(capture, err))
+		return false;
+	return capture->any_sampled || sf_signal_why(capture, err);
+}
+
+const struct sf_engine sf_engine_signal = {
+	.name = "signal",
+	.summary = "the program samples itself, with the agent inside; needs no privileges",
+	.from = "inside",
+	.yields = SF_YIELDS_STACKS,
+	.options = sf_signal_options,
+	.check_settings = sf_signal_check_settings,
+	.describe = sf_signal_describe,
+	.examine = examine,
+	.check = check,
+	.open = open_capture,
+	.environment = environment,
+	.run = run,
+	.stop = stop,
+	.child_status = child_status,
+	.close = close_capture,
+};

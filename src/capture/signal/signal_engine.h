@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the signal engine, and its parts (not signal.h, which is the system's). For signal*.c only.
+ * All other code uses sf_engine_signal (engine.h).
+ *
+ *   signal.c              the engine: from the beginning to the end of a recording
+ *   agents.c       the agents of a recording: which call, and which have gone
+ *   agent.c        one agent: the messages to it and from it, its outbox
+ *   environment.c  the environment that brings the agent into a program
+ *   options.c      the options of `record` that go to the agent
+ *   missing_agent.c          the reason why no agent came in
+ *
+ * All data from an agent is treated as hostile: its process may have run wild, or may be an attacker's.
+ */
+#ifndef SF_CAPTURE_SIGNAL_SIGNAL_ENGINE_H
+#define SF_CAPTURE_SIGNAL_SIGNAL_ENGINE_H
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "base/vec.h"
+#include "capture/engine.h"
+#include "capture/signal/stream_reader.h"
+#include "frozen/output/outbox.h"
+#include "os/channel.h"
+#include "stream/control.h"
+
+enum sf_signal_state {
+	SF_SIGNAL_CALLED,    /* it was told to start */
+	SF_SIGNAL_SAMPLING,
+	SF_SIGNAL_STOPPING,  /* it was told to stop, and has still to say that it is done */
+	SF_SIGNAL_OVER,
+};
+
+/* A process with the agent inside, from its call to the end of its channel. */
+struct sf_signal_agent {
+	int channel;                     /* -1: closed */
+	int32_t pid;
+	enum sf_signal_state state;
+	bool first;                      /* it is the process that is recorded, not a descendant */
+	bool sampled;                    /* it said READY */
+	bool spoiled;                    /* its outbox cannot be read on */
+	bool spoke;                      /* it may have something to say */
+	uint64_t called_ns;
+	struct sf_outbox_header *outbox; /* NULL: none yet */
+	uint64_t ring_size, mapped_size;
+	struct sf_feed feed;
+};
+
+struct sf_signal_preload {
+	char *texts[3];                  /* LD_PRELOAD, STILLFRAME, NULL */
+};
+
+struct sf_capture {
+	struct sf_capture_options options;
+	const struct sf_sink *sink;      /* while it runs */
+	int listener;                    /* -1: nobody is expected to call */
+	char path[SF_CHANNEL_PATH];      /* the listener's */
+	char start[SF_CONTROL_TEXT];     /* the text of START */
+	struct sf_signal_preload preload;
+	SF_VEC(struct sf_signal_agent *) agents;
+	struct sf_feeds feeds;           /* what theirs share */
+	struct sf_record_header *record; /* room for one */
+	SF_VEC(struct pollfd) polled;
+	uint64_t start_ns, idle_ns, lives_ns; /* when it began; the last look of these kinds */
+	uint64_t alone_ns;               /* since when the first process has no agent; 0: it has one */
+	bool any_sampled, told_alone, told_crowd;
+	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
+	bool knocked;                    /* somebody may be calling */
+	bool crowded;                    /* an outbox had little room left at the last look */
+	char refusal[256];               /* why the first process's agent did not begin */
+	int child_status;
+	bool child_ended;
+	_Atomic bool stopped;
+};
+
+/* For an agent to call, and to be ready. */
+#define SF_SIGNAL_CALL_NS UINT64_C(10000000000)
+
+/* --- agents.c. False only where the recording cannot go on. --- */
+
+/* Takes the agents that call, up to a bound, and turns away those that may not. Does not wait. */
+bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
+/* Now and then: ends those whose process is not there any more, or that did not begin in time. */
+bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
+void sf_signal_forget_ended(struct sf_capture *capture);
+/* Whether the process that is recorded has an agent. */
+bool sf_signal_first_is_there(const struct sf_capture *capture);
+/* A note for the user, about the process that is recorded. */
+bool sf_signal_tell(struct sf_capture *capture, const char *text, struct sf_error *err);
+
+/* --- agent.c. `err` of all: only what ends the recording; an agent's own fault ends the agent. --- */
+
+/* Takes the channel, and tells the agent there to start. False: out of memory. */
+bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, uint64_t now_ns,
+			 struct sf_error *err);
+/* Reads the agent's messages, if there are any. Does not wait. */
+bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *agent,
+			  struct sf_error *err);
+/* Passes on the records in the agent's outbox, up to a bound. *more_ret: there may be more. */
+bool sf_signal_agent_drain(struct sf_capture *capture, struct sf_signal_agent *agent, bool *more_ret,
+			   struct sf_error *err);
+/* Sends STOP to the agent. */
+void sf_signal_agent_stop(struct sf_signal_agent *agent);
+/* Nothing more comes: passes on what is left, ends its threads, closes. `why`: for a note, or NULL. */
+bool sf_signal_agent_end(struct sf_capture *capture, struct sf_signal_agent *agent, const char *why,
+			 struct sf_error *err);
+void sf_signal_agent_free(struct sf_signal_agent *agent);
+
+/* --- environment.c --- */
+
+/* The agent's library: $STILLFRAME_AGENT, else near our own program. */
+bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
+bool sf_signal_preload_init(struct sf_signal_preload *preload,
+			    const struct sf_capture_options *options, const char *socket,
+			    struct sf_error *err);
+void sf_signal_preload_deinit(struct sf_signal_preload *preload);
+/* The text of START. `socket`: where forked children are to call, or NULL. */
+bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
+			  char ret[SF_CONTROL_TEXT], struct sf_error *err);
+
+/* --- options.c: fields of the engine (engine.h) --- */
+
+extern const struct sf_option sf_signal_options[];
+bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err);
+void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size);
+
+/* --- missing_agent.c --- */
+
+/* Nothing was sampled: fills err with why, and what to do. Returns false. */
+bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A feed: decodes the records of one process and calls the sink, within limits on memory and times. */
+#include "capture/signal/stream_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* More than 146 years of CPU time, or ticks that fit no recording, were never seen by anybody. */
+#define MAX_SUM_NS (UINT64_C(1) << 62)
+#define MAX_TICKS UINT32_MAX
+
+/* The limits: by each of them a program costs its watcher no more than some ten megabytes. */
+static const struct {
+	uint64_t most;
+	const char *note;
+} limits[SF_FEED_N_LIMITS] = {
+	[SF_FEED_PROCESSES] = { 262144, "more than 262,144 programs ran: samples of later ones are losses" },
+	[SF_FEED_THREADS] = { 262144, "more than 262,144 threads ran: samples of later ones are losses" },
+	[SF_FEED_IMAGES] = { 1000000, "more than 1,000,000 times a file was mapped for its code: of later "
+			     "ones only addresses are shown" },
+	[SF_FEED_LABELS] = { 65536, "more than 65,536 labels: later ones are left out" },
+	[SF_FEED_LABEL_TEXT] = { 16u << 20, "labels have more than 16 MB: later ones are left out" },
+	[SF_FEED_NOTES] = { 1000, "more than 1,000 notes: later ones are left out" },
+};
+
+/* Takes room for `n` more; false: there is none, and the sink will be told. */
+static bool take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n)
+{
+	struct sf_feeds *feeds = feed->feeds;
+
+	if (n > limits[limit].most - feeds->used[limit]) {
+		feeds->full |= 1u << limit;
+		return false;
+	}
+	feeds->used[limit] += n;
+	return true;
+}
+
+static bool tell_what_is_full(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
+{
+	struct sf_feeds *feeds = feed->feeds;
+
+	for (unsigned i = 0; i < SF_FEED_N_LIMITS && feeds->told != feeds->full; i++) {
+		if (!((feeds->full & ~feeds->told) & 1u << i))
+			continue;
+		feeds->told |= 1u << i;
+		if (sink->note && !sink->note(sink->arg, feed->pid, limits[i].note, err))
+			return false;
+	}
+	return true;
+}
+
+bool sf_feed_init(struct sf_feed *feed, int32_t pid, struct sf_feeds *feeds, struct sf_error *err)
+{
+	*feed = (struct sf_feed){
+		.pid = pid,
+		.pid_given = pid != 0,
+		.feeds = feeds,
+		.numbers = sf_intern_create(),
+		.label_numbers = sf_intern_create(),
+	};
+	if (feed->numbers && feed->label_numbers)
+		return true;
+	sf_feed_deinit(feed);
+	return sf_fail_memory(err);
+}
+
+static void forget_labels(struct sf_feed *feed)
+{
+	for (size_t i = 0; i < feed->labels.n; i++)
+		free((char *)feed->labels.items[i].key);
+	feed->labels.n = 0;
+}
+
+void sf_feed_deinit(struct sf_feed *feed)
+{
+	forget_labels(feed);
+	sf_intern_destroy(feed->numbers);
+	sf_intern_destroy(feed->label_numbers);
+	sf_vec_deinit(&feed->threads);
+	sf_vec_deinit(&feed->labels);
+	sf_vec_deinit(&feed->frames);
+}
+
+static void see_time(struct sf_feed *feed, uint64_t time_ns)
+{
+	if (time_ns > feed->last_ns)
+		feed->last_ns = time_ns;
+}
+
+/* The thread to which the sender gave this serial; NULL: no record has introduced it. */
+static struct sf_feed_thread *find_thread(struct sf_feed *feed, uint32_t serial)
+{
+	uint32_t place = sf_intern_find(feed->numbers, &serial, sizeof(serial));
+
+	return place ? &feed->threads.items[place - 1] : NULL;
+}
+
+static const struct sf_feed_label *find_label(const struct sf_feed *feed, uint32_t number)
+{
+	uint32_t place = sf_intern_find(feed->label_numbers, &number, sizeof(number));
+
+	return place ? &feed->labels.items[place - 1] : NULL;
+}
+
+/* Text of a record, zero-terminated, the caller's to free; NULL when memory ran out. */
+static char *copy_text(const char *text, size_t size)
+{
+	return strndup(text, size);
+}
+
+/* `thread`: whose time it is, or NULL. */
+static bool weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret,
+		  uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks, struct sf_error *err)
+{
+	*ret = (struct sf_weight){ .cpu_ns = cpu_ns, .wall_ns = wall_ns, .ticks = ticks };
+	feed->cpu_ns += cpu_ns;
+	feed->wall_ns += wall_ns;
+	feed->ticks += ticks;
+	if (feed->cpu_ns > MAX_SUM_NS || feed->wall_ns > MAX_SUM_NS || feed->ticks > MAX_TICKS)
+		return sf_fail(err, SF_E_INPUT, "the samples of process %d add up to more time than "
+			       "there was", feed->pid);
+	if (thread)
+		thread->cpu_ns += cpu_ns;
+	return true;
+}
+
+bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
+		    struct sf_error *err)
+{
+	for (size_t i = 0; i < feed->threads.n; i++) {
+		struct sf_feed_thread *thread = &feed->threads.items[i];
+
+		if (thread->ended)
+			continue;
+		thread->ended = true;
+		/* cpu_ns is the kernel's count at the thread's last sample. The thread may have used more since. */
+		if (!sink->thread_end(sink->arg, thread->serial, time_ns ? time_ns : feed->last_ns,
+				      thread->cpu_ns, err))
+			return false;
+	}
+	return true;
+}
+
+/* Another program has the process now, or another process speaks: its numbers start anew. */
+static bool start_anew(struct sf_feed *feed, const struct sf_sink *sink, struct sf_error *err)
+{
+	if (!sf_feed_finish(feed, sink, 0, err))
+		return false;
+	forget_labels(feed);
+	feed->threads.n = 0;
+	sf_intern_destroy(feed->numbers);
+	sf_intern_destroy(feed->label_numbers);
+	feed->numbers = sf_intern_create();
+	feed->label_numbers = sf_intern_create();
+	return (feed->numbers && feed->label_numbers) || sf_fail_memory(err);
+}
+
+static bool feed_process(struct sf_feed *feed, const struct sf_sink *sink,
+			 const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_process *process = (const void *)record;
+	const char *command = process->text + process->name_size;
+	SF_CLEANUP(free) char *name_copy = copy_text(process->text, process->name_size);
+	SF_CLEANUP(free) char *command_copy = copy_text(command, process->command_size);
+
+	if (!name_copy || !command_copy)
+		return sf_fail_memory(err);
+	if (!start_anew(feed, sink, err))
+		return false;
+	feed->left_out = !take_room(feed, SF_FEED_PROCESSES, 1);
+	if (feed->left_out)
+		return true;
+	if (!feed->pid_given)
+		feed->pid = process->pid;
+	see_time(feed, process->time_ns);
+	return sink->process(sink->arg, feed->pid, process->parent, err) &&
+	       (!sink->process_name ||
+		sink->process_name(sink->arg, feed->pid, process->parent, name_copy, command_copy,
+				   err));
+}
+
+static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
+			const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_thread *thread = (const void *)record;
+	SF_CLEANUP(free) char *name = copy_text(thread->name, thread->name_size);
+	struct sf_feed_thread *known = find_thread(feed, thread->serial);
+
+	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
+	if (known && known->full_name && !thread->is_full)
+		return true;
+	if (!known && (feed->left_out || !take_room(feed, SF_FEED_THREADS, 1)))
+		return true;
+
+	see_time(feed, thread->time_ns);
+	if (!name)
+		return sf_fail_memory(err);
+	if (!known) {
+		if (!sf_vec_push(&feed->threads,
+				 (struct sf_feed_thread){ .serial = feed->feeds->n_serials + 1 }) ||
+		    !sf_intern_add(feed->numbers, &thread->serial, sizeof(thread->serial), NULL))
+			return sf_fail_memory(err);
+		feed->feeds->n_serials++;
+		known = &feed->threads.items[feed->threads.n - 1];
+	}
+	known->full_name |= thread->is_full != 0;
+	return sink->thread(sink->arg, known->serial, feed->pid, thread->tid, name, thread->time_ns,
+			    err);
+}
+
+static bool feed_thread_end(struct sf_feed *feed, const struct sf_sink *sink,
+			    const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_thread_end *end = (const void *)record;
+	struct sf_feed_thread *thread = find_thread(feed, end->serial);
+
+	see_time(feed, end->time_ns);
+	if (!thread || thread->ended)
+		return true;
+	thread->ended = true;
+	return sink->thread_end(sink->arg, thread->serial, end->time_ns, end->cpu_ns, err);
+}
+
+static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_image *image = (const void *)record;
+	SF_CLEANUP(free) char *path = copy_text(image->text, image->path_size);
+	SF_CLEANUP(free) char *note = copy_text(image->text + image->path_size, image->note_size);
+	const struct sf_image_number seen = {
+		.number = image->number,
+		.path = path,
+		.note = note,
+		.inode = image->inode,
+		.device = image->device,
+		.build_id = image->build_id,
+		.build_id_size = image->build_id_size,
+	};
+
+	if (!path || !note)
+		return sf_fail_memory(err);
+	if (feed->left_out || !take_room(feed, SF_FEED_IMAGES, 1))
+		return true;
+	return !sink->image || sink->image(sink->arg, feed->pid, &seen, err);
+}
+
+static bool take_frames(struct sf_feed *feed, const struct sf_stream_sample *sample)
+{
+	feed->frames.n = 0;
+	if (!sf_vec_reserve(&feed->frames, sample->n_frames))
+		return false;
+	for (uint32_t i = 0; i < sample->n_frames; i++) {
+		const struct sf_stream_frame *frame = &sample->frames[i];
+
+		feed->frames.items[i] = (struct sf_frame){
+			.pc = frame->address,
+			.address = frame->address,
+			.image = frame->image,
+			.via = frame->via,
+			.flags = frame->flags & SF_FRAME_EXACT,
+			.kind = frame->kind,
+		};
+	}
+	feed->frames.n = sample->n_frames;
+	return true;
+}
+
+static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
+			const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_sample *sample = (const void *)record;
+	struct sf_feed_thread *thread = find_thread(feed, sample->serial);
+	const struct sf_feed_label *label = sample->label ? find_label(feed, sample->label) : NULL;
+	const struct sf_seen seen = {
+		.time_ns = sample->time_ns,
+		.hold_ns = sample->hold_ns,
+		.state = sample->state,
+		.flags = sample->still_flags,
+		.syscall = sample->syscall,
+		.label_key = label ? label->key : NULL,
+		.label_value = label ? label->value : NULL,
+	};
+	struct sf_weight weight;
+	struct sf_trace trace;
+
+	see_time(feed, sample->time_ns);
+	if (!weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
+		return false;
+	if (!thread)
+		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
+	if (!take_frames(feed, sample))
+		return sf_fail_memory(err);
+	trace = (struct sf_trace){ feed->frames.items, sample->n_frames, sample->n_frames,
+				   (enum sf_end)sample->end };
+	return sink->trace(sink->arg, thread->serial, &trace, &seen, &weight, err);
+}
+
+static bool feed_again(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_again *again = (const void *)record;
+	struct sf_feed_thread *thread = find_thread(feed, again->serial);
+	struct sf_weight weight;
+
+	see_time(feed, again->time_ns);
+	if (!weigh(feed, thread, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
+		return false;
+	if (!thread)
+		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
+	return sink->again(sink->arg, thread->serial, again->time_ns, &weight, err);
+}
+
+static bool feed_loss(struct sf_feed *feed, const struct sf_sink *sink,
+		      const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_loss *loss = (const void *)record;
+	struct sf_feed_thread *thread = find_thread(feed, loss->serial);
+	struct sf_weight weight;
+
+	return weigh(feed, thread, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
+	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight,
+			  err);
+}
+
+/* The first of a number holds: numbers are never used again. */
+static bool feed_label(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_label *label = (const void *)record;
+	size_t size = (size_t)label->key_size + label->value_size + 2;
+	char *text, *value;
+	(void)sink;
+
+	if (find_label(feed, label->number) || !take_room(feed, SF_FEED_LABELS, 1) ||
+	    !take_room(feed, SF_FEED_LABEL_TEXT, size))
+		return true;
+	text = calloc(1, size);
+	value = text ? text + label->key_size + 1 : NULL;
+	if (!text || !sf_vec_reserve(&feed->labels, 1) ||
+	    !sf_intern_add(feed->label_numbers, &label->number, sizeof(label->number), NULL)) {
+		free(text);
+		return sf_fail_memory(err);
+	}
+	memcpy(text, label->text, label->key_size);
+	memcpy(value, label->text + label->key_size, label->value_size);
+	return sf_vec_push(&feed->labels, (struct sf_feed_label){ text, value });
+}
+
+static bool feed_note(struct sf_feed *feed, const struct sf_sink *sink,
+		      const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_note *note = (const void *)record;
+	SF_CLEANUP(free) char *text = copy_text(note->text, note->size);
+
+	if (!text)
+		return sf_fail_memory(err);
+	if (!take_room(feed, SF_FEED_NOTES, 1))
+		return true;
+	return !sink->note || sink->note(sink->arg, feed->pid, text, err);
+}
+
+bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t total,
+		  struct sf_error *err)
+{
+	uint64_t n = total > feed->told_lost ? total - feed->told_lost : 0;
+	struct sf_weight weight;
+
+	if (!n)
+		return true;
+	feed->told_lost = total;
+	return weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
+	       sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
+}
+
+static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
+		     const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_end *end = (const void *)record;
+
+	see_time(feed, end->time_ns);
+	feed->ended = true;
+	feed->agent_cpu_ns = end->agent_cpu_ns;
+	return sf_feed_lost(feed, sink, end->lost_records, err);
+}
+
+/* The next text of a place's record, zero-terminated: from *text to *copies, which move on. */
+static const char *take_text(const char **text, size_t size, char **copies)
+{
+	const char *ret = *copies;
+
+	memcpy(*copies, *text, size);
+	(*copies)[size] = 0;
+	*copies += size + 1;
+	*text += size;
+	return ret;
+}
+
+static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_place *place = (const void *)record;
+	struct sf_seen_function functions[SF_STREAM_MAX_FUNCTIONS];
+	const struct sf_seen_place_told told = { place->key, functions, place->n_functions };
+	const char *text = (const char *)&place->functions[place->n_functions];
+	SF_CLEANUP(free) char *memory = malloc(place->text_size + 3 * (size_t)place->n_functions);
+	char *copies = memory;
+
+	_Static_assert(SF_STREAM_MAX_FUNCTIONS <= SF_SEEN_FUNCTIONS, "a sink takes them all");
+	if (!memory)
+		return sf_fail_memory(err);
+	if (feed->left_out)
+		return true;
+	for (uint32_t i = 0; i < place->n_functions; i++) {
+		const struct sf_stream_function *function = &place->functions[i];
+
+		functions[i] = (struct sf_seen_function){
+			.name = take_text(&text, function->name_size, &copies),
+			.linkage = take_text(&text, function->linkage_size, &copies),
+			.file = take_text(&text, function->file_size, &copies),
+			.line = function->line,
+			.inlined = function->flags & SF_STREAM_INLINED,
+			.approximate = function->flags & SF_STREAM_APPROXIMATE,
+		};
+	}
+	return !sink->place || sink->place(sink->arg, feed->pid, &told, err);
+}
+
+/* To add a record: its line here. */
+static bool (*const feeders[SF_STREAM_N_TYPES])(struct sf_feed *feed, const struct sf_sink *sink,
+						const struct sf_record_header *record,
+						struct sf_error *err) = {
+	[SF_STREAM_PROCESS] = feed_process,
+	[SF_STREAM_THREAD] = feed_thread,
+	[SF_STREAM_THREAD_END] = feed_thread_end,
+	[SF_STREAM_IMAGE] = feed_image,
+	[SF_STREAM_SAMPLE] = feed_sample,
+	[SF_STREAM_AGAIN] = feed_again,
+	[SF_STREAM_LOSS] = feed_loss,
+	[SF_STREAM_LABEL] = feed_label,
+	[SF_STREAM_NOTE] = feed_note,
+	[SF_STREAM_END] = feed_end,
+	[SF_STREAM_PLACE] = feed_place,
+};
+
+bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,
+		    const struct sf_record_header *record, struct sf_error *err)
+{
+	if (record->type >= SF_STREAM_N_TYPES || !feeders[record->type])
+		return true;
+	return feeders[record->type](feed, sink, record, err) &&
+	       tell_what_is_full(feed, sink, err);
+}

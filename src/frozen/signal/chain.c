@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signal chain: the program's own action for our signal, and the delivery of foreign signals to
+ * it. Signal-safe. The action is kept in one of several places. A place is written once and then
+ * named by `present`; it is used again only after all the others. A reader checks the stamp of the
+ * place before and after, in case the place was used again meanwhile.
+ */
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "frozen/signal/chain.h"
+#include "frozen/signal/handler.h"
+#include "frozen/raw.h"
+
+#include "frozen/frozen.h"
+
+#define MASK_SIZE sizeof(uint64_t)
+#define BIT(signal) (UINT64_C(1) << ((signal) - 1))
+#define RESTORER_FLAG 0x04000000u /* SA_RESTORER of asm/signal.h, which libc's headers leave out */
+
+/* --- the record --- */
+
+#define N_PLACES 16u
+
+/* Zero is the default action, which a program has at first. Ticket 0 is never handed out. */
+static struct place {
+	_Atomic uint64_t stamp;   /* the ticket of what stands here; 0 while it is written */
+	_Atomic uint64_t handler, flags, restorer, mask;
+} places[N_PLACES];
+
+static _Atomic uint64_t last_ticket, present;
+
+static uint64_t load(const _Atomic uint64_t *from)
+{
+	return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *to, uint64_t value)
+{
+	atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+/* The ticket of a new place that holds the action. */
+static uint64_t write_place(const struct sf_kernel_action *action)
+{
+	const uint64_t ticket = atomic_fetch_add(&last_ticket, 1) + 1;
+	struct place *place = &places[ticket % N_PLACES];
+
+	store(&place->stamp, 0);
+	/*
+	 * Pairs with the acquire fence in read_place: who sees a new field sees that the stamp is
+	 * gone.
+	 */
+	atomic_thread_fence(memory_order_release);
+	store(&place->handler, (uint64_t)(uintptr_t)action->handler);
+	store(&place->flags, action->flags);
+	store(&place->restorer, (uint64_t)(uintptr_t)action->restorer);
+	store(&place->mask, action->mask);
+	/* Pairs with the acquire in read_place: the stamp is seen after the fields. */
+	atomic_store_explicit(&place->stamp, ticket, memory_order_release);
+	return ticket;
+}
+
+static bool read_place(uint64_t ticket, struct sf_kernel_action *ret)
+{
+	const struct place *place = &places[ticket % N_PLACES];
+
+	if (atomic_load_explicit(&place->stamp, memory_order_acquire) != ticket)
+		return false;
+	ret->handler = (void (*)(int, siginfo_t *, void *))(uintptr_t)load(&place->handler);
+	ret->flags = load(&place->flags);
+	ret->restorer = (void (*)(void))(uintptr_t)load(&place->restorer);
+	ret->mask = load(&place->mask);
+	atomic_thread_fence(memory_order_acquire);
+	return load(&place->stamp) == ticket;
+}
+
+#define MAX_READS 1000
+
+/*
+ * A read is repeated only when sixteen changes happened during it. The number of repetitions is
+ * limited, so that a thread that changes the action all the time cannot block a reader.
+ */
+static uint64_t read_present(struct sf_kernel_action *ret)
+{
+	uint64_t ticket;
+
+	for (unsigned i = 0; i < MAX_READS; i++) {
+		ticket = atomic_load(&present);
+		if (read_place(ticket, ret))
+			return ticket;
+	}
+	*ret = (struct sf_kernel_action){ .handler = SF_CHAIN_IGNORE };
+	return 0;
+}
+
+void sf_chain_get(struct sf_kernel_action *ret)
+{
+	read_present(ret);
+}
+
+static bool is_function(const struct sf_kernel_action *action)
+{
+	return action->handler != SF_CHAIN_DEFAULT && action->handler != SF_CHAIN_IGNORE;
+}
+
+/* --- installing --- */
+
+/*
+ * Where the kernel returns to from our handler. By its bytes the walker, and every debugger, knows
+ * it for a signal's trampoline (frozen/arch_*.c). The `nop`: unwinders look one byte before a
+ * return address, and must not find another function there.
+ */
+void sf_chain_restorer(void);
+__asm__(".pushsection .text\n"
+	".p2align 4\n"
+	"nop\n"
+	".hidden sf_chain_restorer\n"
+	".globl sf_chain_restorer\n"
+	".type sf_chain_restorer, %function\n"
+	"sf_chain_restorer:\n"
+	SF_HOST_SIGRETURN
+	".size sf_chain_restorer, .-sf_chain_restorer\n"
+	".popsection\n");
+
+static _Atomic int installed; /* the signal, 0: none */
+static _Atomic bool avoids_altstack;
+
+static long get_action(int signal, struct sf_kernel_action *ret)
+{
+	return sf_raw4(SYS_rt_sigaction, signal, NULL, ret, MASK_SIZE);
+}
+
+static long set_action(int signal, const struct sf_kernel_action *action)
+{
+	return sf_raw4(SYS_rt_sigaction, signal, action, NULL, MASK_SIZE);
+}
+
+static bool ignored_by_default(int signal)
+{
+	return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
+}
+
+/*
+ * All signals, so that no handler of the program's can leave ours by longjmp. But one that would be
+ * ignored is left out: blocked, it would be queued, and wake some other thread for nothing, whose
+ * system call may fail with EINTR (kernel/signal.c, sig_ignored; seen with SIGCHLD).
+ */
+static uint64_t blocked_meanwhile(void)
+{
+	static const int signals[] = { SIGCHLD, SIGCONT, SIGURG, SIGWINCH };
+	uint64_t mask = UINT64_MAX;
+
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct sf_kernel_action action;
+
+		if (get_action(signals[i], &action) == 0 && !is_function(&action))
+			mask &= ~BIT(signals[i]);
+	}
+	return mask;
+}
+
+/*
+ * Where the program's own handler would run on the stack below, or break calls off, so does ours.
+ */
+static long install_ours(int signal)
+{
+	struct sf_kernel_action ours = {
+		.handler = sf_handler_enter,
+		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER_FLAG,
+		.restorer = sf_chain_restorer,
+		.mask = blocked_meanwhile(),
+	};
+	struct sf_kernel_action program;
+
+	read_present(&program);
+	if (is_function(&program))
+		ours.flags &= program.flags | ~(uint64_t)(SA_ONSTACK | SA_RESTART);
+	if (atomic_load(&avoids_altstack))
+		ours.flags &= ~(uint64_t)SA_ONSTACK;
+	return set_action(signal, &ours);
+}
+
+bool sf_chain_minds(int signal)
+{
+	return ignored_by_default(signal);
+}
+
+void sf_chain_avoid_altstack(void)
+{
+	if (!atomic_exchange(&avoids_altstack, true))
+		sf_chain_renew();
+}
+
+void sf_chain_renew(void)
+{
+	const int signal = atomic_load(&installed);
+	struct sf_kernel_action now;
+
+	if (signal && get_action(signal, &now) == 0 && now.handler == sf_handler_enter)
+		install_ours(signal);
+}
+
+void sf_chain_set(const struct sf_kernel_action *action)
+{
+	const int signal = atomic_load(&installed);
+
+	atomic_store(&present, write_place(action));
+	if (signal)
+		install_ours(signal);
+}
+
+long sf_chain_install(int signal)
+{
+	struct sf_kernel_action before = { 0 };
+	long error = get_action(signal, &before);
+
+	if (error)
+		return error;
+	/* First the record: from the moment that ours is installed it is needed. */
+	if (before.handler != sf_handler_enter)
+		atomic_store(&present, write_place(&before));
+	error = install_ours(signal);
+	if (error == 0)
+		atomic_store(&installed, signal);
+	return error;
+}
+
+bool sf_chain_check(void)
+{
+	const int signal = atomic_load(&installed);
+	struct sf_kernel_action now = { 0 };
+
+	if (!signal || get_action(signal, &now) != 0 || now.handler == sf_handler_enter)
+		return false;
+	sf_chain_set(&now);
+	return true;
+}
+
+void sf_chain_remove(void)
+{
+	const int signal = atomic_exchange(&installed, 0);
+	struct sf_kernel_action now = { 0 }, program;
+
+	if (!signal || get_action(signal, &now) != 0 || now.handler != sf_handler_enter)
+		return;
+	read_present(&program);
+	if (program.handler == SF_CHAIN_DEFAULT && !ignored_by_default(signal)) {
+		atomic_store(&installed, signal);
+		return;
+	}
+	/* An action that came through a wrapper of sigaction() may not have got libc's yet. */
+	if (is_function(&program) && !(program.flags & RESTORER_FLAG)) {
+		program.flags |= RESTORER_FLAG;
+		program.restorer = sf_chain_restorer;
+	}
+	set_action(signal, &program);
+}
+
+/* --- delivering --- */
+
+static void set_mask(uint64_t mask)
+{
+	sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, MASK_SIZE);
+}
+
+/*
+ * Ends or stops the process as the signal would have. Comes back after a stop, and in a namespace's
+ * init.
+ */
+static void deliver_default(int signal)
+{
+	const struct sf_kernel_action action = { .handler = SF_CHAIN_DEFAULT };
+
+	if (ignored_by_default(signal))
+		return;
+	set_action(signal, &action);
+	sf_raw3(SYS_tgkill, sf_raw0(SYS_getpid), sf_raw0(SYS_gettid), signal);
+	set_mask(~BIT(signal));
+	set_mask(UINT64_MAX);
+	if (atomic_load(&installed) == signal)
+		install_ours(signal);
+}
+
+/* SA_RESETHAND: once, whoever is first. */
+static void reset(uint64_t ticket)
+{
+	const struct sf_kernel_action action = { .handler = SF_CHAIN_DEFAULT };
+
+	atomic_compare_exchange_strong(&present, &ticket, write_place(&action));
+}
+
+/* The handler may leave by longjmp: nothing of ours is open here. */
+static void call(const struct sf_kernel_action *action, int signal, siginfo_t *info,
+		 ucontext_t *context)
+{
+	uint64_t mask;
+
+	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
+	mask |= action->mask;
+	if (!(action->flags & SA_NODEFER))
+		mask |= BIT(signal);
+	set_mask(mask);
+	/* Also without SA_SIGINFO: the kernel passes all three to every handler. */
+	action->handler(signal, info, context);
+	set_mask(UINT64_MAX);
+}
+
+void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext)
+{
+	struct sf_kernel_action action;
+	const uint64_t ticket = read_present(&action);
+
+	if (action.handler == SF_CHAIN_IGNORE)
+		return;
+	if (action.handler == SF_CHAIN_DEFAULT) {
+		deliver_default(signal);
+		return;
+	}
+	if (action.flags & SA_RESETHAND)
+		reset(ticket);
+	call(&action, signal, info, ucontext);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signal chain: the program's own action for the signal that stillframe uses keeps working. The
+ * record of that action is replaced by one atomic store. A handler that runs at that moment uses the
+ * old record.
+ */
+#ifndef SF_FROZEN_SIGNAL_CHAIN_H
+#define SF_FROZEN_SIGNAL_CHAIN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The kernel's struct sigaction (rt_sigaction(2)): not libc's. */
+struct sf_kernel_action {
+	void (*handler)(int, siginfo_t *, void *);   /* also SIG_DFL, SIG_IGN */
+	uint64_t flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+#define SF_CHAIN_DEFAULT ((void (*)(int, siginfo_t *, void *))(void *)SIG_DFL)
+#define SF_CHAIN_IGNORE ((void (*)(int, siginfo_t *, void *))(void *)SIG_IGN)
+
+/*
+ * Delivers a signal that is not ours, as if the program's action were still installed. Signal-safe.
+ */
+void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext);
+
+/*
+ * Reads and sets the program's action, as the program's sigaction() sees it. Signal-safe, any thread.
+ * If our handler is installed, `set` also updates its flags and mask (sf_chain_install).
+ */
+void sf_chain_get(struct sf_kernel_action *ret);
+void sf_chain_set(const struct sf_kernel_action *action);
+
+/*
+ * Installs our handler for `signal`, and keeps the installed action as the program's. The handler
+ * blocks all signals that are not ignored. It has SA_ONSTACK and SA_RESTART, each unless the program's
+ * own action is a handler without that flag. Returns 0 or a negated error number. One signal at a time.
+ */
+long sf_chain_install(int signal);
+/*
+ * Whether our handler's mask depends on the action of this other signal. If so, sf_chain_renew must
+ * be called after a change of that action; it installs our handler again. Signal-safe.
+ */
+bool sf_chain_minds(int signal);
+/*
+ * Called when the program has an alternate stack that is too small for our handler: from then on
+ * the handler is installed without SA_ONSTACK. Signal-safe.
+ */
+void sf_chain_avoid_altstack(void);
+void sf_chain_renew(void);
+/*
+ * If another handler than ours is installed: keeps it as the program's action, installs ours again,
+ * and returns true.
+ */
+bool sf_chain_check(void);
+/*
+ * Gives the signal back: installs the program's action. There is one exception: if the program's
+ * action is the default and would end the program, our handler stays, because a signal of ours may
+ * still be pending in a thread that blocks it. Foreign signals have their default effect then.
+ */
+void sf_chain_remove(void);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread table: one entry, an entry, for each watched thread of this process. An entry holds what a
+ * signal handler needs about the thread that it interrupted. The table has a fixed size. An entry
+ * is found by its thread id without a lock, in handlers too.
+ *
+ * The sampler claims an entry for a thread that it found, or a thread claims its own entry. The entry
+ * is given up after the thread has ended. The accounts are as outside the process: the CPU
+ * time that no sample or loss accounts for yet is the thread's CPU clock minus `spoken_ns`.
+ */
+#ifndef SF_FROZEN_SIGNAL_THREAD_TABLE_H
+#define SF_FROZEN_SIGNAL_THREAD_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/runtime.h"
+
+#define SF_THREAD_TABLE_SIZE 16384          /* a power of two */
+#define SF_NO_THREAD_ENTRY UINT32_MAX
+#define SF_ENTRY_NO_HANDLE 1     /* in handles: the thread has none in this runtime */
+
+enum sf_thread_entry_flags {
+	SF_ENTRY_REGISTERED = 1,   /* by the thread itself */
+	SF_ENTRY_LEAVING = 2,      /* the thread is about to exec or to exit: no more requests to it */
+	SF_ENTRY_UNWATCHED = 4,    /* the options exclude the thread */
+	SF_ENTRY_DEAF = 8,         /* the thread blocks our signal */
+	SF_ENTRY_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
+	SF_ENTRY_NAMED = 32,       /* the thread gave itself a name */
+	SF_ENTRY_RENAMED = 64,     /* ... which the sampler has not written to the stream yet */
+	SF_ENTRY_LEFT_RUNTIME = 128, /* the thread has left a runtime: its handles may be out of date */
+};
+
+struct sf_thread_entry {
+	_Atomic int32_t  tid;          /* above 0: in use by that thread; else in use by none (entries.c) */
+	_Atomic uint32_t flags;
+	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
+	_Atomic uint32_t label;        /* number, 0: none */
+	_Atomic uint64_t spoken_ns;    /* thread CPU time that samples and losses account for */
+	_Atomic uint64_t waited_ns;    /* run-queue delay, for the next sample's wall time */
+	_Atomic uint64_t period_ns;    /* of its clock now: longer than the option's period while
+					* the clock backs off */
+	_Atomic uint64_t set_ns;       /* ... as the sampler set it last, where it does that
+					* (clocks_apart) */
+	_Atomic uint64_t n_samples;
+	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
+	_Atomic uint64_t asked_ns;     /* ... by a sampler that woke at this CLOCK_MONOTONIC time */
+	_Atomic uint64_t asked_wait_ns; /* ... and the thread's total run-queue delay at that time */
+	_Atomic uint64_t judge_ns;     /* when the thread answered and asked the sampler for its CPU
+					* weight (weight.h); 0: no question is open */
+	_Atomic uint32_t judged;       /* ... the sampler's answer */
+	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
+	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept after the descriptor is closed:
+					* a signal of ours may still be pending. 0: no perf clock yet */
+	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID), to detect that the
+					* program has reused the number */
+	_Atomic uint64_t visit_since_ns; /* since when the thread is in a call of our API, where it is
+					  * not sampled; 0: it is not in one */
+	_Atomic uint64_t visited_ns;   /* total length of such calls, which the sampler subtracts
+					* from the thread's wall time */
+	_Atomic uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; may be out of
+					* date; SF_ENTRY_NO_HANDLE; 0: not looked up yet */
+	uint64_t random;               /* for jitter; owned by the signal handler */
+	int64_t  over_ns;              /* CPU time beyond the ticks of its samples; owned by the handler,
+					* or by the holder of the thread */
+};
+
+/* `entries`: the caller's memory for SF_THREAD_TABLE_SIZE entries, zeroed. All signal-safe, any thread. */
+struct sf_thread_entry *sf_thread_table_find(struct sf_thread_entry *entries, int32_t tid);   /* NULL: no entry */
+/* The thread's entry, a new one if need be (then *new_ret, and it must be filled); NULL: no room. */
+struct sf_thread_entry *sf_thread_table_claim(struct sf_thread_entry *entries, int32_t tid, bool *new_ret);
+void sf_thread_table_leave(struct sf_thread_entry *entry);   /* the thread has ended */
+
+/*
+ * The weight of a sample or loss of this thread: the CPU time since the last one, and the number of
+ * ticks in that time (at least 1, of entry->period_ns). Two callers that race share the time.
+ * Signal-safe.
+ */
+uint64_t sf_thread_entry_take_cpu(struct sf_thread_entry *entry, uint64_t cpu_now_ns, uint32_t *ticks_ret);
+
+#endif

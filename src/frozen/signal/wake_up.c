@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wake-up of the agent's threads: a futex word, and the migration of the sleeper to the
+ * ringing thread's CPU. Signal-safe; a ringing thread never waits.
+ */
+#include <stdbool.h>
+
+#include "frozen/signal/wake_up.h"
+#include "frozen/raw.h"
+
+#include "frozen/frozen.h"
+
+#define MAX_CPUS 1024
+#define BITS (8 * sizeof(unsigned long))
+
+uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up)
+{
+	return atomic_load_explicit(&wake_up->rings, memory_order_acquire);
+}
+
+/*
+ * The sleeper stores `asleep` and then loads `rings`. The ringing thread stores `rings` and then loads
+ * `asleep`. Sequential consistency makes sure that at least one of them sees the other's store: the
+ * ringing thread sees the sleeper, or the sleeper sees the ring.
+ */
+void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns)
+{
+	uint64_t now_ns = sf_raw_now_ns();
+
+	while (now_ns < until_ns) {
+		atomic_store(&wake_up->asleep, 1);
+		if (atomic_load(&wake_up->rings) != heard)
+			break;
+		sf_raw_futex_wait(&wake_up->rings, heard, until_ns - now_ns);
+		if (atomic_load(&wake_up->rings) != heard)
+			break;
+		now_ns = sf_raw_now_ns();
+	}
+	atomic_store(&wake_up->asleep, 0);
+}
+
+/*
+ * Migrates the sleeper to the CPU of the calling thread; no system call if it was put there before.
+ * sched_setaffinity(2) accepts a set with fewer CPUs than the kernel has.
+ */
+static void bring_along(struct sf_wake_up *wake_up)
+{
+	const int32_t sleeper = atomic_load_explicit(&wake_up->sleeper, memory_order_relaxed);
+	unsigned long set[MAX_CPUS / BITS] = { 0 };
+	uint32_t cpu;
+
+	if (!sleeper || !sf_raw_cpu(&cpu) || cpu >= MAX_CPUS ||
+	    cpu + 1 == atomic_load_explicit(&wake_up->brought_to, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&wake_up->brought_to, cpu + 1, memory_order_relaxed);
+	set[cpu / BITS] = 1ul << cpu % BITS;
+	sf_raw3(SYS_sched_setaffinity, sleeper, sizeof(set), set);
+}
+
+void sf_wake_up_post(struct sf_wake_up *wake_up)
+{
+	atomic_fetch_add(&wake_up->rings, 1);
+	if (!atomic_load(&wake_up->asleep) || !atomic_exchange(&wake_up->asleep, 0))
+		return;
+	bring_along(wake_up);
+	sf_raw_futex_wake(&wake_up->rings, 1);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wake-up of a thread of the agent: a futex word that counts the wake-ups ("rings"). One thread
+ * sleeps on a wake-up; any thread may ring it.
+ *
+ * The ringing thread may migrate the sleeper to its own CPU. A thread that is about to wait in a
+ * slot gives up that CPU in the next moment. On another CPU the sleeper would wait for a turn of
+ * the scheduler if threads run there (milliseconds). An idle CPU would have to be woken first
+ * (docs/benchmarks.md).
+ */
+#ifndef SF_FROZEN_SIGNAL_WAKE_UP_H
+#define SF_FROZEN_SIGNAL_WAKE_UP_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct sf_wake_up {
+	_Alignas(64) _Atomic uint32_t rings;
+	_Atomic uint32_t asleep;
+	_Atomic int32_t  sleeper;    /* TID that the ringing thread migrates to its own CPU; 0: off */
+	_Atomic uint32_t brought_to; /* that CPU, plus one; 0: none. A hint: the kernel may refuse
+				      * the migration */
+};
+
+/* All signal-safe. */
+
+uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up);
+
+/*
+ * Sleeps until the wake-up rings, at most until `until_ns`. `heard`: the count of rings that were
+ * served.
+ */
+void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns);
+
+/*
+ * Wakes the sleeper. Only the first ring makes a system call, and only if the sleeper sleeps.
+ */
+void sf_wake_up_post(struct sf_wake_up *wake_up);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the region of an address: a binary search in a map that never changes. */
+#include "frozen/unwind/code_map.h"
+
+#include "frozen/frozen.h"
+
+/* A runtime's own region. */
+static const struct sf_region *find_in_runtimes(const struct sf_code_map *map, uint64_t pc)
+{
+	for (size_t i = 0; i < map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = map->runtimes[i];
+		const struct sf_region *region = pc >= runtime->start && pc < runtime->end ?
+			runtime->ops->find(runtime, pc) : NULL;
+
+		if (region)
+			return region;
+	}
+	return NULL;
+}
+
+const struct sf_runtime *sf_code_map_runtime(const struct sf_code_map *map, uint64_t pc)
+{
+	const struct sf_region *region = map ? find_in_runtimes(map, pc) : NULL;
+
+	return region ? region->runtime : NULL;
+}
+
+const struct sf_region *sf_code_map_find(const struct sf_code_map *map, uint64_t pc)
+{
+	const struct sf_region *regions;
+	size_t n;
+
+	if (!map)
+		return NULL;
+	regions = find_in_runtimes(map, pc);
+	if (regions || map->n_regions == 0)
+		return regions;
+	regions = map->regions;
+	/* The last region that does not start above pc; the first if there is none. */
+	for (n = map->n_regions; n > 1; n -= n / 2)
+		regions += regions[n / 2].start <= pc ? n / 2 : 0;
+	return pc >= regions->start && pc < regions->end ? regions : NULL;
+}

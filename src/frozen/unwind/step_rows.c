@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping by the rows of an unwind table: the canonical frame address (CFA) is the caller's stack
+ * pointer, and the rules say where the return address and the callee-saved registers are.
+ */
+#include <stddef.h>
+
+#include "frozen/unwind/expression.h"
+#include "frozen/unwind/walk.h"
+
+#include "frozen/frozen.h"
+
+/* The inputs of the rules of one step. */
+struct frame {
+	const struct sf_arch *arch;
+	const struct sf_regs *regs;
+	const struct sf_reader *memory;
+	const struct sf_table *table;
+	uint64_t cfa;
+	bool has_cfa;   /* not yet, while the CFA's own rule is applied */
+};
+
+/* The result of a rule. UNKNOWN is no failure as long as no later rule needs the register. */
+enum outcome { VALUE, UNKNOWN, FAILED };
+
+static enum outcome get_register(const struct frame *frame, unsigned reg, uint64_t *ret)
+{
+	if (!sf_reg_known(frame->regs, reg))
+		return UNKNOWN;
+	*ret = frame->regs->r[reg];
+	return VALUE;
+}
+
+static enum outcome get_memory(const struct frame *frame, uint64_t addr, uint64_t *ret,
+			       enum sf_end *why)
+{
+	if (sf_read_u64(frame->memory, addr, ret))
+		return VALUE;
+	*why = sf_why_unread(frame->memory, addr, sizeof(*ret));
+	return FAILED;
+}
+
+static enum outcome get_expression(const struct frame *frame, const struct sf_rule *rule,
+				   uint64_t *ret, enum sf_end *why)
+{
+	const uint32_t blob_size = frame->table->header->blob_size;
+	struct sf_expression expression = {
+		.size = rule->size,
+		.has_initial = frame->has_cfa,
+		.initial = frame->cfa,
+	};
+
+	*why = SF_END_EXPRESSION;
+	if (rule->value < 0 || (uint32_t)rule->value > blob_size ||
+	    rule->size > blob_size - (uint32_t)rule->value)
+		return FAILED;
+	expression.bytes = frame->table->blob + rule->value;
+	return sf_expression_eval(&expression, frame->regs, frame->memory, ret, why) ? VALUE
+										     : FAILED;
+}
+
+/* Applies a rule; `same` is the register that SF_HOW_SAME means. */
+static enum outcome apply(const struct frame *frame, const struct sf_rule *rule, unsigned same,
+			  uint64_t *ret, enum sf_end *why)
+{
+	const uint64_t value = (uint64_t)(int64_t)rule->value;
+	enum outcome outcome;
+
+	switch ((enum sf_how)rule->how) {
+	case SF_HOW_SAME:
+		return get_register(frame, same, ret);
+	case SF_HOW_UNDEFINED:
+		return UNKNOWN;
+	case SF_HOW_AT_CFA:
+		return get_memory(frame, frame->cfa + value, ret, why);
+	case SF_HOW_CFA_PLUS:
+		*ret = frame->cfa + value;
+		return VALUE;
+	case SF_HOW_REGISTER:
+		return get_register(frame, rule->reg, ret);
+	case SF_HOW_REGISTER_PLUS:
+		outcome = get_register(frame, rule->reg, ret);
+		if (outcome == VALUE)
+			*ret += value;
+		return outcome;
+	case SF_HOW_AT_EXPRESSION:
+		outcome = get_expression(frame, rule, ret, why);
+		return outcome == VALUE ? get_memory(frame, *ret, ret, why) : outcome;
+	case SF_HOW_EXPRESSION:
+		return get_expression(frame, rule, ret, why);
+	}
+	*why = SF_END_NO_RULE; /* no such rule: the table is damaged */
+	return FAILED;
+}
+
+/* Only some rules make sense for the CFA: those that do not count from it. */
+static bool is_cfa_rule(const struct sf_rule *rule)
+{
+	const unsigned allowed = 1u << SF_HOW_REGISTER | 1u << SF_HOW_REGISTER_PLUS |
+				 1u << SF_HOW_AT_EXPRESSION | 1u << SF_HOW_EXPRESSION;
+
+	return rule->how < 32 && (allowed >> rule->how & 1);
+}
+
+static enum sf_step find_cfa(struct frame *frame, const struct sf_rules *rules, enum sf_end *why)
+{
+	const struct sf_rule *rule = &rules->cfa;
+	uint64_t cfa = 0;
+
+	*why = SF_END_NO_RULE;
+	if (!is_cfa_rule(rule))
+		return SF_STEP_FAILED;
+	switch (apply(frame, rule, SF_NO_REG, &cfa, why)) {
+	case UNKNOWN:
+		/* The frame pointer may lead on where sp is only a lower bound (walk.h). */
+		*why = SF_END_REGISTER;
+		return rule->reg == frame->arch->sp ? SF_STEP_NOT_MINE : SF_STEP_FAILED;
+	case FAILED:
+		return SF_STEP_FAILED;
+	case VALUE:
+		break;
+	}
+	frame->cfa = cfa;
+	frame->has_cfa = true;
+	return SF_STEP_TAKEN;
+}
+
+/* The return address, without its signature. Undefined, or 0: there is no caller. */
+static enum sf_step find_return(const struct frame *frame, const struct sf_rules *rules,
+				uint64_t *ret, enum sf_end *why)
+{
+	uint64_t address = 0;
+
+	if (rules->ra.how == SF_HOW_UNDEFINED)
+		return SF_STEP_ROOT;
+	switch (apply(frame, &rules->ra, frame->arch->lr, &address, why)) {
+	case UNKNOWN:
+		*why = SF_END_REGISTER;
+		return SF_STEP_FAILED;
+	case FAILED:
+		return SF_STEP_FAILED;
+	case VALUE:
+		break;
+	}
+	*ret = address & frame->arch->code_mask;
+	return *ret == 0 ? SF_STEP_ROOT : SF_STEP_TAKEN;
+}
+
+/*
+ * The caller's callee-saved registers, in place. One that cannot be found becomes unknown, which
+ * matters only if a rule further up asks for it. All other registers are lost in a call.
+ */
+static void restore_saved(struct sf_regs *regs, const struct frame *frame,
+			  const struct sf_rules *rules)
+{
+	uint64_t values[SF_MAX_SAVED], known = 0;
+	const struct sf_arch *arch = frame->arch;
+	enum sf_end why;
+
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		const unsigned reg = arch->saved[i];
+
+		if (apply(frame, &rules->saved[i], reg, &values[i], &why) == VALUE)
+			known |= UINT64_C(1) << reg;
+	}
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		if (known >> arch->saved[i] & 1)
+			regs->r[arch->saved[i]] = values[i];
+	}
+	regs->known = known;
+	sf_reg_set(regs, arch->sp, frame->cfa);
+}
+
+/* A leaf may have no frame at all; only a signal may change to another stack. */
+static bool moves_up(const struct sf_cursor *cursor, const struct sf_rules *rules, uint64_t cfa)
+{
+	const uint64_t sp = cursor->regs.r[cursor->still->arch->sp];
+
+	return cfa > sp || (cfa == sp && cursor->exact) || rules->flags & SF_RULES_SIGNAL;
+}
+
+static uint8_t via_of(const struct sf_rules *rules)
+{
+	if (rules->flags & SF_RULES_SIGNAL)
+		return SF_VIA_SIGNAL;
+	return rules->flags & SF_RULES_GUESS ? SF_VIA_GUESS : SF_VIA_ROWS;
+}
+
+enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
+			      const struct sf_rules *rules, enum sf_end *why)
+{
+	struct frame frame = {
+		.arch = cursor->still->arch,
+		.regs = &cursor->regs,
+		.memory = &cursor->still->memory,
+		.table = table,
+	};
+	uint64_t pc;
+	enum sf_step step = find_cfa(&frame, rules, why);
+
+	if (step == SF_STEP_TAKEN)
+		step = find_return(&frame, rules, &pc, why);
+	if (step != SF_STEP_TAKEN)
+		return step;
+	if (!moves_up(cursor, rules, frame.cfa)) {
+		*why = SF_END_STUCK;
+		return SF_STEP_FAILED;
+	}
+	restore_saved(&cursor->regs, &frame, rules);
+	cursor->regs.pc = pc;
+	cursor->via = via_of(rules);
+	cursor->exact = rules->flags & SF_RULES_SIGNAL;
+	return SF_STEP_TAKEN;
+}
+
+/*
+ * A signal trampoline was not called, so the byte before it may be another function's (musl), and
+ * its rules, if it has any, may be ordinary ones (Go). Where a row starts exactly at a return
+ * address, ask the bytes.
+ */
+static bool is_trampoline(const struct sf_cursor *cursor, bool starts_row)
+{
+	return !cursor->exact && starts_row && sf_is_sigreturn(cursor->still, cursor->regs.pc);
+}
+
+enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *region,
+			  enum sf_end *why)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	struct sf_row_range row;
+	uint64_t address;
+	bool found;
+
+	if (!region || !region->table)
+		return SF_STEP_NOT_MINE;
+	/* A return address belongs to the call before it. */
+	address = cursor->regs.pc - region->bias;
+	found = sf_table_range(region->table, address - !cursor->exact, &row);
+	if (is_trampoline(cursor, found ? row.end == address
+					: sf_table_starts_row(region->table, address)) ||
+	    !found || row.rules->flags & SF_RULES_NONE)
+		return SF_STEP_NOT_MINE;
+	/* The kernel's own frame has every register; rules keep only the callee-saved ones. */
+	if (row.rules->flags & SF_RULES_SIGNAL && sf_is_sigreturn(cursor->still, cursor->regs.pc))
+		return SF_STEP_NOT_MINE;
+	/* Expressions may ask for pc by the return column: the PLT's do (DW_OP_breg16). */
+	if (arch->lr == SF_NO_REG)
+		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
+	return sf_step_by_rules(cursor, region->table, row.rules, why);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker. Signal-safe. Each pass finds the region of the pc, stores the frame, and lets the
+ * steppers try to step to the caller. The walk ends when a stepper returns a reason. Each pass stores a
+ * frame, so the room in the trace bounds the walk for any contents of the stack.
+ */
+#include <stddef.h>
+
+#include "frozen/unwind/walk.h"
+
+#include "frozen/frozen.h"
+
+/* The runtime whose code this is, if it is the code of one. */
+static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_region *region,
+				 enum sf_end *why)
+{
+	const struct sf_runtime *runtime = region ? region->runtime : NULL;
+
+	return runtime ? runtime->ops->step(runtime, cursor, why) : SF_STEP_NOT_MINE;
+}
+
+/* In the order in which they are tried. */
+static sf_step_fn *const steppers[] = {
+	step_runtime,
+	sf_step_rows,
+	sf_step_clone,
+	sf_step_sigreturn,
+	sf_step_first,
+	sf_step_frame_pointer,
+};
+
+/*
+ * Neighbouring frames are often in the same region, so `last` is tried before the map. The code of a runtime
+ * takes precedence over the mapping that it lies in.
+ */
+static const struct sf_region *find_region(const struct sf_cursor *cursor,
+					   const struct sf_region *last)
+{
+	const uint64_t pc = cursor->regs.pc, address = cursor->exact ? pc : pc - 1;
+
+	if (last && address >= last->start && address < last->end &&
+	    (last->runtime || !sf_code_map_near_runtime(cursor->still->map, address)))
+		return last;
+	return sf_frame_region(cursor->still, pc, cursor->exact);
+}
+
+static void note_frame(const struct sf_cursor *cursor, const struct sf_region *region,
+		       struct sf_frame *ret)
+{
+	const uint32_t image = region ? region->image : 0;
+
+	*ret = (struct sf_frame){
+		.pc = cursor->regs.pc,
+		.sp = cursor->regs.r[cursor->still->arch->sp],
+		.via = cursor->via,
+		.flags = cursor->exact ? SF_FRAME_EXACT : 0,
+		.runtime = region && region->runtime ? (uint8_t)(region->runtime->slot + 1) : 0,
+		.image = image,
+		.address = image ? cursor->regs.pc - region->bias : cursor->regs.pc,
+	};
+}
+
+static enum sf_step take_step(struct sf_cursor *cursor, const struct sf_region *region,
+			      enum sf_end *why)
+{
+	enum sf_step step = SF_STEP_NOT_MINE;
+
+	*why = SF_END_NO_RULE;
+	for (size_t i = 0; step == SF_STEP_NOT_MINE && i < sizeof(steppers) / sizeof(steppers[0]);
+	     i++)
+		step = steppers[i](cursor, region, why);
+	if (step == SF_STEP_FAILED && *why == SF_END_REGISTER)
+		step = sf_step_inferred(cursor, region, why);
+	return step;
+}
+
+/* The walk goes on in another way where the code of a runtime begins. */
+static bool is_as_far_as_wanted(const struct sf_cursor *cursor)
+{
+	const struct sf_still *still = cursor->still;
+
+	return (still->flags & SF_STILL_TO_RUNTIME) &&
+	       sf_code_map_runtime(still->map, cursor->regs.pc);
+}
+
+/* Steps from frame to frame until no caller can be found. */
+static enum sf_end walk_on(struct sf_cursor *cursor)
+{
+	struct sf_trace *trace = cursor->trace;
+	const struct sf_region *region = NULL;
+	enum sf_end why;
+
+	for (;;) {
+		if (is_as_far_as_wanted(cursor))
+			return SF_END_RUNTIME;
+		region = find_region(cursor, region);
+		/* A return address in no code is none; an exact pc is where the thread stood. */
+		if (!region && !cursor->exact)
+			return SF_END_NO_CODE;
+		if (trace->n_frames == trace->capacity)
+			return SF_END_DEPTH;
+		note_frame(cursor, region, &trace->frames[trace->n_frames++]);
+
+		switch (take_step(cursor, region, &why)) {
+		case SF_STEP_TAKEN:
+			break;
+		case SF_STEP_ROOT:
+			return SF_END_ROOT;
+		case SF_STEP_FAILED:
+		case SF_STEP_NOT_MINE:
+			return why;
+		}
+		/* Nobody called the trampoline: it is not looked up one byte before, either. */
+		if (cursor->via == SF_VIA_SIGNAL)
+			trace->frames[trace->n_frames - 1].flags |= SF_FRAME_EXACT;
+	}
+}
+
+static bool resume(struct sf_cursor *cursor)
+{
+	const struct sf_code_map *map = cursor->still->map;
+
+	for (size_t i = 0; map && i < map->n_runtimes; i++) {
+		const struct sf_runtime *runtime = map->runtimes[i];
+
+		if (runtime->ops->resume && runtime->ops->resume(runtime, cursor))
+			return true;
+	}
+	return false;
+}
+
+/* Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. */
+static enum sf_end walk(struct sf_cursor *cursor)
+{
+	enum sf_end end;
+
+	do {
+		end = walk_on(cursor);
+	} while (end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_COPY &&
+		 resume(cursor));
+	return end;
+}
+
+enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
+{
+	struct sf_cursor cursor = {
+		.still = still, .exact = true, .via = SF_VIA_LEAF, .trace = trace,
+	};
+
+	trace->n_frames = 0;
+	trace->end = SF_END_EMPTY;
+	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
+		cursor.regs = still->regs;
+		trace->end = walk(&cursor);
+	}
+	return trace->end;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walker: from a still to a trace. A loop that finds the region of a pc and lets its
+ * stepper step; it checks that the stack pointer moves up and that the depth is bounded.
+ */
+#ifndef SF_FROZEN_UNWIND_WALK_H
+#define SF_FROZEN_UNWIND_WALK_H
+
+#include "frozen/ends.h"
+#include "frozen/still.h"
+
+#define SF_DEFAULT_DEPTH 1024
+#define SF_MAX_DEPTH 16384
+
+/* How a frame was found from its callee's frame. Stored in recordings: add new ones at the end. */
+#define SF_VIAS(X)                                                                                 \
+	X(LEAF, "leaf", "where the thread stands")                                                 \
+	X(ROWS, "rows", "by the file's unwind rules")                                              \
+	X(FRAME_POINTER, "frame-pointer", "by the frame pointer, no rule covers the callee")       \
+	X(SIGNAL, "signal", "interrupted by a signal")                                             \
+	X(GUESS, "guess", "by a rule of thumb for code without unwind data")                       \
+	X(EARLIER, "earlier", "from an earlier sample of the same sleep")                          \
+	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")       \
+	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
+	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
+	  "it may be missing")                                                                     \
+	X(ASKED, "asked", "the runtime's own function for stacks says so")
+
+enum sf_via {
+#define X(name, word, text) SF_VIA_##name,
+	SF_VIAS(X)
+#undef X
+	SF_N_VIAS
+};
+
+const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-safe. */
+
+/*
+ * The kind of code of a frame. Stored in recordings: add new kinds at the end.
+ */
+#define SF_KINDS(X)                                                                                \
+	X(NATIVE, "native", "machine code")                                                        \
+	X(WAIT, "wait", "what a blocked thread waits for")                                         \
+	X(CUT, "cut", "stands for frames that are missing")                                        \
+	X(INTERPRETED, "interpreted", "managed code, in the interpreter")                          \
+	X(C1, "c1", "managed code, compiled by C1")                                                \
+	X(C2, "c2", "managed code, compiled by C2")                                                \
+	X(NATIVE_METHOD, "native-method", "managed code, a native method")                         \
+	X(STUB, "stub", "code that a runtime made for itself")                                     \
+	X(HEAP, "heap", "stands for frames of a virtual thread that are in the heap")              \
+	X(MANAGED, "java", "managed code: a function, whose frames may be of several kinds")
+
+enum sf_frame_kind {
+#define X(name, word, text) SF_KIND_##name,
+	SF_KINDS(X)
+#undef X
+	SF_N_KINDS
+};
+
+const char *sf_kind_word(unsigned kind); /* "unknown" outside the list. Signal-safe. */
+
+/* Whether a virtual machine made the code: its names are not in any file. */
+static inline bool sf_kind_is_managed(unsigned kind)
+{
+	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS;
+}
+
+/* Whether a frame of this kind is identified by its Method and bytecode, not by its address. */
+static inline bool sf_kind_is_by_method(unsigned kind)
+{
+	return kind == SF_KIND_INTERPRETED || kind == SF_KIND_MANAGED;
+}
+
+/* The kind of the function of a frame of this kind. */
+static inline uint8_t sf_kind_of_function(uint8_t kind)
+{
+	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_MANAGED : kind;
+}
+
+enum sf_frame_flags {
+	/* pc is the current instruction (a leaf, an interrupted frame, or the trampoline that a signal
+	 * handler returns to), not a return address: look names up at pc; otherwise at pc - 1 */
+	SF_FRAME_EXACT = 1,
+};
+
+struct sf_frame {
+	uint64_t pc;
+	uint64_t sp;      /* the stack pointer in this frame */
+	uint8_t  via;     /* enum sf_via */
+	uint8_t  flags;   /* enum sf_frame_flags */
+	uint8_t  kind;    /* enum sf_frame_kind; never WAIT or CUT */
+	uint8_t  runtime; /* slot + 1 of the runtime whose frame it is; 0: native */
+	uint32_t image;   /* of the region that holds pc, 0 if none */
+	uint64_t address; /* pc in the file (pc - bias); pc itself when image is 0 */
+
+	/* For managed frames. The token identifies the code by an address of the virtual machine (interpreted:
+	 * the Method; compiled, stubs: the CodeBlob). `id` differs when the token was used again for other
+	 * code (compiled: the compile id; interpreted: sf_method_id()). */
+	uint64_t token;
+	uint32_t id;
+	int32_t  bci;     /* interpreted: index of the bytecode, -1 unknown */
+};
+
+/* Caller's memory: `frames` has room for `capacity`. Innermost frame first. */
+struct sf_trace {
+	struct sf_frame *frames;
+	uint32_t capacity;
+	uint32_t n_frames;
+	enum sf_end end;
+};
+
+/* A position in a walk. */
+struct sf_cursor {
+	const struct sf_still *still;
+	struct sf_regs regs;
+	bool exact;       /* pc is not a return address */
+	uint8_t via;
+	struct sf_trace *trace; /* its last frame is the one to step from; a stepper may set its kind and
+				 * key */
+	uint32_t n_looks; /* counted by steppers of runtimes, which have a limit for the whole walk */
+};
+
+/*
+ * The region of a frame's code, or NULL. A return address belongs to the region of the call before it.
+ * The exception is a signal trampoline: no call leads to it, and it may be at the start of its
+ * region. Signal-safe.
+ */
+const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact);
+
+/* Whether the code at pc is a signal's trampoline. Signal-safe. */
+bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc);
+
+/*
+ * A stepper: one way to get from a frame to its caller. To add one: write step_NAME.c, add it
+ * to `steppers` in walk.c in the order in which they are tried, and to meson.build.
+ */
+typedef enum sf_step sf_step_fn(struct sf_cursor *cursor, const struct sf_region *region,
+				enum sf_end *why);
+
+sf_step_fn sf_step_rows, sf_step_clone, sf_step_sigreturn, sf_step_first,
+	sf_step_frame_pointer;
+
+/*
+ * Steps once by these rules of the table, for any pc. Used by steppers that find the valid rules at a
+ * pc for which the table has none. Signal-safe.
+ */
+enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *table,
+			      const struct sf_rules *rules, enum sf_end *why);
+
+/* Called only where the other steppers end with SF_END_REGISTER; fails with SF_END_REGISTER, too. */
+sf_step_fn sf_step_inferred;
+
+/*
+ * Walks `still` into `trace` and returns the end, also in trace->end. The first frame is the
+ * innermost one. Bounded by trace->capacity. Signal-safe.
+ */
+enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
+
+#endif

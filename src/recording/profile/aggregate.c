@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Computes the sums that need no stacks, in one pass over the samples. function_totals.c and call_tree.c
+ * compute those that need stacks.
+ */
+#include "recording/profile/aggregate.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "recording/histogram.h"
+
+SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
+
+void sf_aggregate_destroy(struct sf_aggregate *aggregate)
+{
+	if (!aggregate)
+		return;
+	free(aggregate->functions);
+	free(aggregate->tree);
+	free(aggregate->threads.items);
+	free(aggregate->states.items);
+	free(aggregate->waits.items);
+	free(aggregate->labels.items);
+	free(aggregate);
+}
+
+const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t function)
+{
+	const char *name = function && function < profile->n_functions
+				   ? sf_profile_string(profile, profile->functions[function].name)
+				   : "[no stack]";
+
+	return *name ? name : "[no name]";
+}
+
+/* The time of each node, and of all nodes below it: children have larger numbers. */
+static struct sf_node_weight *weigh_nodes(const struct sf_profile *profile, enum sf_clock clock)
+{
+	struct sf_node_weight *weights = calloc((size_t)profile->n_nodes + 1, sizeof(*weights));
+
+	if (!weights)
+		return NULL;
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		struct sf_node_weight *weight = &weights[profile->samples[i].node];
+		uint64_t ns = sf_profile_weight(&profile->samples[i], clock);
+
+		weight->self_ns += ns;
+		weight->total_ns += ns;
+		weight->samples += ns != 0;
+	}
+	for (uint32_t node = profile->n_nodes; node-- > 1;)
+		weights[profile->nodes[node].parent].total_ns += weights[node].total_ns;
+	return weights;
+}
+
+static void add_share(struct sf_share *share, uint32_t key, const struct sf_profile_sample *sample,
+		      enum sf_clock clock)
+{
+	share->key = key;
+	share->ns += sf_profile_weight(sample, clock);
+	share->cpu_ns += sample->cpu_ns;
+	share->wall_ns += sample->wall_ns;
+	share->samples++;
+	share->ticks += sample->ticks;
+}
+
+static int compare_shares(const void *left, const void *right)
+{
+	const struct sf_share *a = left, *b = right;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	if (a->ticks != b->ticks)
+		return a->ticks > b->ticks ? -1 : 1;
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static void sort_shares(struct sf_shares *shares)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < shares->n; i++) {
+		if (shares->items[i].samples)
+			shares->items[kept++] = shares->items[i];
+	}
+	shares->n = kept;
+	qsort(shares->items, kept, sizeof(*shares->items), compare_shares);
+}
+
+static bool make_shares(struct sf_shares *shares, size_t n)
+{
+	shares->items = calloc(n + 1, sizeof(*shares->items));
+	shares->n = n;
+	return shares->items != NULL;
+}
+
+/* The function of the sample's innermost frame, if the thread waits there. */
+static uint32_t wait_of(const struct sf_profile *profile, const struct sf_profile_sample *sample)
+{
+	uint32_t function = profile->frames[profile->nodes[sample->node].frame].function;
+
+	return profile->functions[function].kind == SF_KIND_WAIT ? function : 0;
+}
+
+/*
+ * A thread that was awake was not on a CPU all of the elapsed time that its sample stands for: the
+ * rest it waited for one.
+ */
+static void add_state(struct sf_aggregate *aggregate, const struct sf_profile_sample *sample)
+{
+	struct sf_profile_sample on_cpu = *sample, waiting = *sample;
+
+	if (sample->state == SF_STATE_RUNNING && sample->wall_ns > sample->cpu_ns) {
+		on_cpu.wall_ns = sample->cpu_ns;
+		waiting.state = SF_STATE_RUNNABLE;
+		waiting.cpu_ns = 0;
+		waiting.wall_ns = sample->wall_ns - sample->cpu_ns;
+		waiting.ticks = (uint32_t)((double)sample->ticks * (double)waiting.wall_ns /
+					   (double)sample->wall_ns);
+		on_cpu.ticks -= waiting.ticks;
+		add_share(&aggregate->states.items[waiting.state], waiting.state, &waiting,
+			  aggregate->clock);
+	}
+	add_share(&aggregate->states.items[on_cpu.state], on_cpu.state, &on_cpu, aggregate->clock);
+}
+
+static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *profile,
+		       const struct sf_profile_sample *sample)
+{
+	uint32_t wait = wait_of(profile, sample);
+
+	aggregate->total_ns += sf_profile_weight(sample, aggregate->clock);
+	if (sample->node && profile->frames[profile->nodes[sample->node].frame].approximate)
+		aggregate->approximate_ns += sf_profile_weight(sample, aggregate->clock);
+	aggregate->cpu_ns += sample->cpu_ns;
+	aggregate->wall_ns += sample->wall_ns;
+	aggregate->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);
+	aggregate->samples++;
+	aggregate->sample_ticks += sample->ticks;
+	aggregate->unheld_ticks += sample->unheld ? sample->ticks : 0;
+	aggregate->ends[sample->end] += sample->ticks;
+	add_share(&aggregate->threads.items[sample->thread], sample->thread, sample,
+		  aggregate->clock);
+	add_state(aggregate, sample);
+	add_share(&aggregate->labels.items[sample->label], sample->label, sample, aggregate->clock);
+	if (wait)
+		add_share(&aggregate->waits.items[wait], wait, sample, aggregate->clock);
+}
+
+static bool add_samples(struct sf_aggregate *aggregate, const struct sf_profile *profile,
+			struct sf_error *err)
+{
+	if (!make_shares(&aggregate->threads, profile->n_threads) ||
+	    !make_shares(&aggregate->states, SF_N_STATES) ||
+	    !make_shares(&aggregate->waits, profile->n_functions) ||
+	    !make_shares(&aggregate->labels, (size_t)profile->n_labels + 1))
+		return sf_fail_memory(err);
+	for (size_t i = 0; i < profile->n_samples; i++)
+		add_sample(aggregate, profile, &profile->samples[i]);
+	sort_shares(&aggregate->threads);
+	sort_shares(&aggregate->states);
+	sort_shares(&aggregate->waits);
+	sort_shares(&aggregate->labels);
+	return true;
+}
+
+static void add_lost(struct sf_lost_total *total, const struct sf_profile_loss *loss)
+{
+	total->ticks += loss->ticks;
+	total->cpu_ns += loss->cpu_ns;
+	total->wall_ns += loss->wall_ns;
+}
+
+static void add_losses(struct sf_aggregate *aggregate, const struct sf_profile *profile)
+{
+	for (size_t i = 0; i < profile->n_losses; i++) {
+		add_lost(&aggregate->lost, &profile->losses[i]);
+		add_lost(&aggregate->lost_by[profile->losses[i].cause], &profile->losses[i]);
+	}
+	for (uint32_t i = 0; i < profile->n_threads; i++)
+		aggregate->cpu_counted_ns += profile->threads[i].cpu_counted_ns;
+	aggregate->cpu_counted_ns += aggregate->lost_by[SF_LOSS_UNSEEN].cpu_ns;
+}
+
+static void add_holds(struct sf_aggregate *aggregate, const struct sf_profile *profile)
+{
+	struct sf_histogram histogram = { 0 };
+
+	for (size_t i = 0; i < profile->n_holds; i++)
+		sf_histogram_add(&histogram, profile->holds[i].up_to_ns, profile->holds[i].count);
+	aggregate->holds = histogram.n;
+	aggregate->hold_p50_ns = sf_histogram_percentile(&histogram, 0.50);
+	aggregate->hold_p99_ns = sf_histogram_percentile(&histogram, 0.99);
+	aggregate->hold_max_ns = histogram.max_ns;
+}
+
+static bool add_stacks(struct sf_aggregate *aggregate, const struct sf_profile *profile,
+		       struct sf_error *err)
+{
+	SF_CLEANUP(free) struct sf_node_weight *weights = weigh_nodes(profile, aggregate->clock);
+
+	if (!weights)
+		return sf_fail_memory(err);
+	return sf_aggregate_functions(profile, weights, aggregate, err) &&
+	       sf_aggregate_tree(profile, weights, aggregate, err);
+}
+
+bool sf_aggregate_create(const struct sf_profile *profile, enum sf_clock clock,
+			 struct sf_aggregate **ret, struct sf_error *err)
+{
+	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate =
+		calloc(1, sizeof(*aggregate));
+
+	if (!aggregate)
+		return sf_fail_memory(err);
+	aggregate->clock = clock;
+	if (!add_samples(aggregate, profile, err) || !add_stacks(aggregate, profile, err))
+		return false;
+	add_losses(aggregate, profile);
+	add_holds(aggregate, profile);
+	*ret = sf_steal(&aggregate);
+	return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile added up, for a report: functions, the merged call tree, threads, states, waits,
+ * endings, losses. All of it is plain sums over the samples by one clock, made once.
+ */
+#ifndef SF_RECORDING_PROFILE_AGGREGATE_H
+#define SF_RECORDING_PROFILE_AGGREGATE_H
+
+#include "recording/profile/profile.h"
+
+struct sf_function_total {
+	uint32_t function;    /* 0: samples of which no frame is known */
+	uint64_t self_ns;     /* it was the innermost frame */
+	uint64_t total_ns;    /* it was on the stack; several times on one stack counts once */
+	uint64_t samples;     /* in which it was the innermost frame */
+	uint64_t approximate_ns; /* of self_ns: what calls are inlined there is not known exactly */
+};
+
+/* A node of the merged tree: one function called through one path of functions. */
+struct sf_tree_node {
+	uint32_t parent;      /* smaller than its own number; the root is 0 and its own parent */
+	uint32_t function;
+	uint64_t self_ns, total_ns;
+	uint64_t approximate_ns; /* of self_ns */
+	uint32_t first_child; /* 0: none. Siblings come by total time, longest first */
+	uint32_t next;
+};
+
+/*
+ * A row of the smaller tables; `key` is a thread's index, a state, a function (of a wait), or a
+ * label's index + 1 (0: the samples without one).
+ */
+struct sf_share {
+	uint32_t key;
+	uint64_t ns;          /* by the clock */
+	uint64_t cpu_ns, wall_ns;
+	uint64_t samples, ticks;
+};
+
+struct sf_shares {
+	struct sf_share *items; /* longest first; those without samples are left out */
+	size_t n;
+};
+
+struct sf_lost_total {
+	uint64_t ticks, cpu_ns, wall_ns;
+};
+
+struct sf_aggregate {
+	enum sf_clock clock;
+	uint64_t total_ns;    /* by the clock */
+	uint64_t approximate_ns; /* of it: the innermost frame may lack inlined calls */
+	uint64_t cpu_ns, wall_ns, offcpu_ns;
+	uint64_t samples, sample_ticks, unheld_ticks;
+	uint64_t cpu_counted_ns;
+	struct sf_lost_total lost, lost_by[SF_N_LOSSES];
+	uint64_t ends[SF_N_ENDS]; /* ticks */
+
+	struct sf_function_total *functions; /* by self time, then total time; only weighted ones */
+	size_t n_functions;
+	struct sf_tree_node *tree;           /* tree[0] is the root */
+	uint32_t n_tree;
+	struct sf_shares threads, states, waits, labels;
+
+	uint64_t holds;
+	uint64_t hold_p50_ns, hold_p99_ns, hold_max_ns; /* bucket ends: at most this */
+};
+
+bool sf_aggregate_create(const struct sf_profile *profile, enum sf_clock clock,
+			 struct sf_aggregate **ret, struct sf_error *err);
+void sf_aggregate_destroy(struct sf_aggregate *aggregate); /* takes NULL */
+
+/* A function's name, "[no stack]" for 0; never NULL. */
+const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t function);
+
+/* The parts, for sf_aggregate_create: `weights` has the time of each node as innermost one. */
+struct sf_node_weight {
+	uint64_t self_ns, total_ns; /* total: with all nodes below */
+	uint64_t samples;
+};
+bool sf_aggregate_functions(const struct sf_profile *profile,
+			    const struct sf_node_weight *weights, struct sf_aggregate *ret,
+			    struct sf_error *err);
+bool sf_aggregate_tree(const struct sf_profile *profile, const struct sf_node_weight *weights,
+		       struct sf_aggregate *ret, struct sf_error *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keeping only some of a profile's threads, with the samples and losses that are theirs, and some
+ * labels.
+ */
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "recording/profile/profile.h"
+
+#define DROPPED UINT32_MAX
+
+/* Moves the threads that match to the front; new_numbers[i] says where thread i went. */
+static void keep_threads(struct sf_profile *profile, const regex_t *regex, uint32_t *new_numbers)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < profile->n_threads; i++) {
+		const char *name = sf_profile_string(profile, profile->threads[i].name);
+
+		new_numbers[i] = DROPPED;
+		if (regexec(regex, name, 0, NULL, 0) != 0)
+			continue;
+		new_numbers[i] = kept;
+		profile->threads[kept++] = profile->threads[i];
+	}
+	profile->n_threads = kept;
+}
+
+static void keep_samples(struct sf_profile *profile, const uint32_t *new_numbers)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		struct sf_profile_sample sample = profile->samples[i];
+
+		sample.thread = new_numbers[sample.thread];
+		if (sample.thread != DROPPED)
+			profile->samples[kept++] = sample;
+	}
+	profile->n_samples = kept;
+}
+
+static void keep_losses(struct sf_profile *profile, const uint32_t *new_numbers)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < profile->n_losses; i++) {
+		struct sf_profile_loss loss = profile->losses[i];
+
+		if (loss.thread == UINT32_MAX) /* of no known thread */
+			continue;
+		loss.thread = new_numbers[loss.thread];
+		if (loss.thread != DROPPED)
+			profile->losses[kept++] = loss;
+	}
+	profile->n_losses = kept;
+}
+
+static bool filter_threads(struct sf_profile *profile, const char *threads, struct sf_error *err)
+{
+	SF_CLEANUP(free) uint32_t *new_numbers = NULL;
+	regex_t regex;
+	int code = regcomp(&regex, threads, REG_EXTENDED | REG_NOSUB);
+
+	if (code != 0) {
+		char reason[128];
+
+		regerror(code, &regex, reason, sizeof(reason));
+		return sf_fail(err, SF_E_INPUT, "\"%s\" is no regular expression: %s", threads,
+			       reason);
+	}
+	new_numbers = calloc((size_t)profile->n_threads + 1, sizeof(*new_numbers));
+	if (new_numbers) {
+		keep_threads(profile, &regex, new_numbers);
+		keep_samples(profile, new_numbers);
+		keep_losses(profile, new_numbers);
+	}
+	regfree(&regex);
+	return new_numbers || sf_fail_memory(err);
+}
+
+/* `wanted` is KEY or KEY=VALUE; keys may have an = of their own. */
+static bool label_matches(const struct sf_profile *profile, const struct sf_profile_label *label,
+			  const char *wanted)
+{
+	const char *key = sf_profile_string(profile, label->key);
+	const char *value = sf_profile_string(profile, label->value);
+	size_t size = strlen(key);
+
+	if (strncmp(wanted, key, size) != 0)
+		return false;
+	return wanted[size] == 0 || (wanted[size] == '=' && strcmp(wanted + size + 1, value) == 0);
+}
+
+static bool filter_label(struct sf_profile *profile, const char *wanted, struct sf_error *err)
+{
+	SF_CLEANUP(free) bool *matches = calloc((size_t)profile->n_labels + 1, sizeof(*matches));
+	size_t kept = 0;
+
+	if (!matches)
+		return sf_fail_memory(err);
+	for (uint32_t i = 0; i < profile->n_labels; i++)
+		matches[i + 1] = label_matches(profile, &profile->labels[i], wanted);
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		if (matches[profile->samples[i].label])
+			profile->samples[kept++] = profile->samples[i];
+	}
+	if (!kept)
+		return sf_fail(err, SF_E_INPUT, "no sample carries the label \"%s\"", wanted);
+	profile->n_samples = kept;
+	profile->n_losses = 0;
+	for (uint32_t i = 0; i < profile->n_threads; i++)
+		profile->threads[i].cpu_counted_ns = 0;
+	return true;
+}
+
+bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
+		       struct sf_error *err)
+{
+	if (filter->split_kinds && !sf_profile_split_kinds(profile, err))
+		return false;
+	if (filter->threads && !filter_threads(profile, filter->threads, err))
+		return false;
+	return !filter->label || filter_label(profile, filter->label, err);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads a profile from a file: the file's tables (tables.c) become growing arrays, and these the profile's.
+ *
+ * The file is hostile. SQLite is configured for this (no triggers, no views, nothing of the file's schema is
+ * trusted, short limits), and the file's schema must be ours to the letter.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "recording/database.h"
+#include "recording/profile/loader.h"
+#include "recording/store/one_file.h"
+#include "recording/schema.h"
+
+SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct sf_profile_sample *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+/* The samples are nearly in order: several threads' samples arrive in turns. */
+static void sort_samples(struct sf_profile *profile)
+{
+	for (size_t i = 1; i < profile->n_samples; i++) {
+		if (profile->samples[i].time_ns < profile->samples[i - 1].time_ns) {
+			qsort(profile->samples, profile->n_samples, sizeof(*profile->samples),
+			      compare_samples);
+			return;
+		}
+	}
+}
+
+/* All strings live in one block, which starts with the empty one: see sf_profile_destroy. */
+static bool hand_over_strings(struct sf_loader *loader, struct sf_error *err)
+{
+	struct sf_profile *profile = loader->profile;
+	uint32_t n = sf_intern_count(loader->strings);
+	size_t total = 1, size;
+	char *block;
+
+	for (uint32_t i = 1; i <= n; i++) {
+		sf_intern_get(loader->strings, i, &size);
+		total += size + 1;
+	}
+	profile->strings = calloc((size_t)n + 1, sizeof(*profile->strings));
+	block = malloc(total);
+	if (!profile->strings || !block) {
+		free(block);
+		return sf_fail_memory(err);
+	}
+	profile->strings[0] = block;
+	profile->n_strings = n + 1;
+	*block++ = 0;
+	for (uint32_t i = 1; i <= n; i++) {
+		const char *text = sf_intern_get(loader->strings, i, &size);
+
+		profile->strings[i] = memcpy(block, text, size + 1);
+		block += size + 1;
+	}
+	return true;
+}
+
+static bool hand_over_functions(struct sf_loader *loader, struct sf_error *err)
+{
+	struct sf_profile *profile = loader->profile;
+	uint32_t n = sf_intern_count(loader->functions);
+
+	profile->functions = calloc((size_t)n + 1, sizeof(*profile->functions));
+	if (!profile->functions)
+		return sf_fail_memory(err);
+	profile->n_functions = n + 1;
+	for (uint32_t i = 1; i <= n; i++) {
+		const struct sf_function_form *form = sf_intern_get(loader->functions, i, NULL);
+
+		profile->functions[i] = (struct sf_profile_function){
+			.name = form->name, .linkage = form->linkage, .file = form->file,
+			.module = form->module, .kind = (uint8_t)form->kind,
+		};
+	}
+	return true;
+}
+
+/* An array of the loader becomes the profile's. */
+#define HAND_OVER(loader, name)                                                                    \
+	do {                                                                                       \
+		(loader)->profile->n_##name = (__typeof__((loader)->profile->n_##name))            \
+						      (loader)->name.n;                            \
+		(loader)->profile->name = sf_steal(&(loader)->name.items);                         \
+	} while (0)
+
+static bool hand_over(struct sf_loader *loader, struct sf_error *err)
+{
+	if (!hand_over_strings(loader, err) || !hand_over_functions(loader, err))
+		return false;
+	HAND_OVER(loader, frames);
+	HAND_OVER(loader, nodes);
+	HAND_OVER(loader, modules);
+	HAND_OVER(loader, threads);
+	HAND_OVER(loader, labels);
+	for (size_t i = 0; i < loader->extra_notes.n; i++) {
+		if (!sf_vec_push(&loader->notes, loader->extra_notes.items[i]))
+			return sf_fail_memory(err);
+	}
+	HAND_OVER(loader, notes);
+	HAND_OVER(loader, samples);
+	HAND_OVER(loader, losses);
+	HAND_OVER(loader, holds);
+	sort_samples(loader->profile);
+	return true;
+}
+
+static void free_loader(struct sf_loader *loader)
+{
+	sf_intern_destroy(loader->strings);
+	sf_intern_destroy(loader->functions);
+	sf_vec_deinit(&loader->named);
+	sf_vec_deinit(&loader->module_ids);
+	sf_vec_deinit(&loader->processes);
+	sf_vec_deinit(&loader->raw_frames);
+	sf_vec_deinit(&loader->raw_functions);
+	sf_vec_deinit(&loader->node_of);
+	sf_vec_deinit(&loader->frames);
+	sf_vec_deinit(&loader->nodes);
+	sf_vec_deinit(&loader->modules);
+	sf_vec_deinit(&loader->threads);
+	sf_vec_deinit(&loader->labels);
+	sf_vec_deinit(&loader->notes);
+	sf_vec_deinit(&loader->extra_notes);
+	sf_vec_deinit(&loader->samples);
+	sf_vec_deinit(&loader->losses);
+	sf_vec_deinit(&loader->holds);
+}
+
+static bool load(sqlite3 *db, const char *path, const struct sf_profile_namer *namer,
+		 struct sf_profile *profile, struct sf_error *err)
+{
+	struct sf_loader loader = { .path = path, .db = db, .profile = profile, .namer = namer };
+	bool done;
+
+	if (!sf_schema_check(db, path, &loader.version, err))
+		return false;
+
+	loader.strings = sf_intern_create();
+	loader.functions = sf_intern_create();
+	if (loader.strings && loader.functions &&
+	    sf_vec_push(&loader.nodes, (struct sf_profile_node){ 0 }))
+		done = sf_loader_read_tables(&loader, err) && hand_over(&loader, err);
+	else
+		done = sf_fail_memory(err);
+	free_loader(&loader);
+	return done;
+}
+
+/* Its writer holds a flock for as long as it lives. */
+static bool has_writer(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
+bool sf_profile_load_named(const char *path, const struct sf_profile_namer *namer,
+			   struct sf_profile **ret, struct sf_error *err)
+{
+	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = calloc(1, sizeof(*profile));
+	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
+
+	if (!profile)
+		return sf_fail_memory(err);
+	if (!sf_database_open_hostile(path, &db, err))
+		return false;
+	profile->being_written = has_writer(sf_one_file_fd(db));
+	if (!load(db, path, namer, profile, err))
+		return false;
+	*ret = sf_steal(&profile);
+	return true;
+}
+
+bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+{
+	return sf_profile_load_named(path, NULL, ret, err);
+}

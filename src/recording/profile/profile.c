@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small functions on a loaded profile: names, weights and its release. */
+#include "recording/profile/profile.h"
+
+#include <stdlib.h>
+
+void sf_profile_destroy(struct sf_profile *profile)
+{
+	if (!profile)
+		return;
+	if (profile->strings)
+		free(profile->strings[0]); /* the block that holds them all */
+	free(profile->strings);
+	free(profile->more_strings);
+	free(profile->functions);
+	free(profile->frames);
+	free(profile->nodes);
+	free(profile->modules);
+	free(profile->threads);
+	free(profile->labels);
+	free(profile->notes);
+	free(profile->samples);
+	free(profile->losses);
+	free(profile->holds);
+	free(profile->command);
+	free(profile->engine);
+	free(profile->host);
+	free(profile->version);
+	free(profile);
+}
+
+uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock)
+{
+	switch (clock) {
+	case SF_CLOCK_WALL:
+		return sample->wall_ns;
+	case SF_CLOCK_CPU:
+		return sample->cpu_ns;
+	case SF_CLOCK_OFFCPU:
+		return sample->wall_ns > sample->cpu_ns ? sample->wall_ns - sample->cpu_ns : 0;
+	}
+	return 0;
+}
+
+const char *sf_profile_string(const struct sf_profile *profile, uint32_t string)
+{
+	return string < profile->n_strings ? profile->strings[string] : "";
+}
+
+const char *sf_profile_frame_name(const struct sf_profile *profile, uint32_t frame)
+{
+	uint32_t function = frame < profile->n_frames ? profile->frames[frame].function : 0;
+
+	if (function >= profile->n_functions)
+		return "";
+	return sf_profile_string(profile, profile->functions[function].name);
+}
+
+const char *sf_profile_cut(const struct sf_profile *profile)
+{
+	if (profile->complete)
+		return NULL;
+	return profile->being_written
+		       ? "not finished: it is still being recorded, and gets its names at the end"
+		       : "cut short: stillframe was killed while it recorded; up to a second is missing";
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of changed pages of a recording, and writing them to the file.
+ *
+ * A sorted array: SQLite hands pages over in ascending order, so they are put at its end.
+ */
+#include "recording/store/pages.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BATCH 64
+
+size_t sf_pages_from(const struct sf_pages *pages, uint32_t number)
+{
+	size_t low = 0, high = pages->list.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pages->list.items[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct sf_page *sf_pages_get(const struct sf_pages *pages, uint32_t number)
+{
+	size_t place = sf_pages_from(pages, number);
+
+	if (place == pages->list.n || pages->list.items[place].number != number)
+		return NULL;
+	return &pages->list.items[place];
+}
+
+static bool insert(struct sf_pages *pages, size_t place, uint32_t number, const void *data)
+{
+	struct sf_page page = { number, malloc(SF_PAGE_SIZE) };
+	struct sf_page *there;
+
+	if (!page.data || !sf_vec_reserve(&pages->list, 1)) {
+		free(page.data);
+		return false;
+	}
+	memcpy(page.data, data, SF_PAGE_SIZE);
+	there = pages->list.items + place;
+	memmove(there + 1, there, (pages->list.n - place) * sizeof(*there));
+	*there = page;
+	pages->list.n++;
+	return true;
+}
+
+bool sf_pages_put(struct sf_pages *pages, uint32_t number, const void *data)
+{
+	size_t place = sf_pages_from(pages, number);
+
+	if (place == pages->list.n || pages->list.items[place].number != number)
+		return insert(pages, place, number, data);
+	memcpy(pages->list.items[place].data, data, SF_PAGE_SIZE);
+	return true;
+}
+
+void sf_pages_drop(struct sf_pages *pages, uint32_t number)
+{
+	size_t first = sf_pages_from(pages, number);
+
+	for (size_t i = first; i < pages->list.n; i++)
+		free(pages->list.items[i].data);
+	pages->list.n = first;
+	if (!first)
+		sf_vec_deinit(&pages->list);
+}
+
+static int failed(void)
+{
+	return errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+}
+
+int sf_write_at(int fd, const void *data, size_t size, uint64_t offset)
+{
+	const uint8_t *from = data;
+
+	while (size) {
+		ssize_t n = pwrite(fd, from, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return failed();
+		from += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return SQLITE_OK;
+}
+
+/* Writes the rest of a batch, which the kernel did not accept at once, page by page. */
+static int write_rest(int fd, const struct sf_page *pages, size_t n, uint64_t offset, size_t done)
+{
+	int code = SQLITE_OK;
+
+	for (size_t i = done / SF_PAGE_SIZE; i < n && code == SQLITE_OK; i++) {
+		size_t skip = i == done / SF_PAGE_SIZE ? done % SF_PAGE_SIZE : 0;
+
+		code = sf_write_at(fd, pages[i].data + skip, SF_PAGE_SIZE - skip,
+				   offset + i * SF_PAGE_SIZE + skip);
+	}
+	return code;
+}
+
+int sf_pages_append(int fd, const struct sf_page *pages, size_t n, uint64_t offset)
+{
+	int code = SQLITE_OK;
+
+	for (size_t done = 0, batch; done < n && code == SQLITE_OK; done += batch) {
+		uint64_t at = offset + done * SF_PAGE_SIZE;
+		struct iovec parts[BATCH];
+		ssize_t taken;
+
+		batch = n - done < BATCH ? n - done : BATCH;
+		for (size_t i = 0; i < batch; i++)
+			parts[i] = (struct iovec){ pages[done + i].data, SF_PAGE_SIZE };
+		taken = pwritev(fd, parts, (int)batch, (off_t)at);
+		if (taken != (ssize_t)(batch * SF_PAGE_SIZE))
+			code = write_rest(fd, pages + done, batch, at,
+					  taken < 0 ? 0 : (size_t)taken);
+	}
+	return code;
+}
+
+int sf_pages_write(int fd, const struct sf_page *pages, size_t n)
+{
+	int code = SQLITE_OK;
+
+	for (size_t first = 0, next; first < n && code == SQLITE_OK; first = next) {
+		for (next = first + 1; next < n; next++) {
+			if (pages[next].number != pages[next - 1].number + 1)
+				break;
+		}
+		code = sf_pages_append(fd, pages + first, next - first,
+				       sf_page_offset(pages[first].number));
+	}
+	return code;
+}

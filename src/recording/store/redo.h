@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The redo record: it makes the change of many pages of a recording a single step. The new pages are
+ * first appended to the file, with a checksum. Then they are written to their places, and the record
+ * is cut off. A file that ends with a whole record is read as if its pages were in their places
+ * already. A record that is not whole is ignored.
+ *
+ * Layout, all numbers big-endian (as SQLite's): the pages, one behind another; their numbers
+ * (32 bits each, ascending, the first is 1); the trailer, at the very end of the file:
+ *
+ *   offset  size
+ *        0    16  "stillframe redo\0"
+ *       16     8  size of the database without this record, in bytes
+ *       24     4  how many pages
+ *       28     4  size of a page: 4096
+ *       32     8  checksum of page 1 as it is until it is changed in its place
+ *       40     8  checksum of the record up to here
+ *
+ * Checksums are FNV-1a, 64 bits. They distinguish an unfinished record from a whole one, and do not
+ * protect from an attacker. The record of a file from a stranger is used: it can only name pages of
+ * that file.
+ *
+ * Private to src/recording. Returns SQLite's result codes.
+ */
+#ifndef SF_RECORDING_STORE_REDO_H
+#define SF_RECORDING_STORE_REDO_H
+
+#include <stdint.h>
+
+#include "recording/store/pages.h"
+
+#define SF_REDO_TRAILER 48u
+#define SF_REDO_MAX_PAGES (1u << 18) /* 1 GB */
+
+struct sf_redo {
+	uint64_t size;     /* of the database, in bytes */
+	uint64_t start;    /* of the first page of the record in the file */
+	uint32_t n;        /* pages; 0: there is no whole record */
+	uint32_t *numbers; /* malloc */
+};
+
+/* Appends the record of these pages, the first of which is page 1, at `start`, which is the end. */
+int sf_redo_append(int fd, uint64_t start, const struct sf_page *pages, size_t n, uint64_t size);
+
+/* Looks for a record at the end of a file; none is no error. *ret is overwritten. */
+int sf_redo_find(int fd, struct sf_redo *ret);
+void sf_redo_deinit(struct sf_redo *redo);
+
+/* Where in the file a page of the record is; 0: it is not in the record. */
+uint64_t sf_redo_offset(const struct sf_redo *redo, uint32_t number);
+
+/* For tests that make up records: the checksum of what a file has from `start` up to `end`. */
+bool sf_redo_checksum(int fd, uint64_t start, uint64_t end, uint64_t *ret);
+
+#endif

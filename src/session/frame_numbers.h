@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Places in managed code as finished stacks name them: by a key of the process's own, which
+ * is described some time after the first frame that has it, or never. Here keys become the
+ * recording's places. Ordinary code, one thread at a time.
+ */
+#ifndef SF_SESSION_FRAME_NUMBERS_H
+#define SF_SESSION_FRAME_NUMBERS_H
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "recording/recording.h"
+
+struct sf_frame_number {
+	uint32_t number;              /* the recording's */
+	bool told;                    /* else it is a promise */
+};
+
+/* The limits of a session. All managed frames beyond them are one place, "[Java code that was left out]". */
+#define SF_SEEN_PLACES 131072
+#define SF_SEEN_PLACE_FUNCTIONS 524288
+
+struct sf_frame_numbers {
+	struct sf_intern *keys;       /* number of (pid, key) = place in places + 1 */
+	SF_VEC(struct sf_frame_number) places;
+	size_t n_functions;           /* that were told */
+	uint32_t left_out;            /* the recording's place for what is beyond; 0: nothing is */
+};
+
+/* False when memory ran out; deinit in any case. */
+bool sf_frame_numbers_init(struct sf_frame_numbers *seen);
+void sf_frame_numbers_deinit(struct sf_frame_numbers *seen);
+
+/*
+ * The functions at the place that process `pid` calls `key`. Of the same key the first ones hold.
+ */
+bool sf_frame_numbers_tell(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
+			 uint64_t key, const struct sf_recording_name *names, size_t n,
+			 struct sf_error *err);
+
+/* The addresses of managed ones among these frames, which are keys, become the recording's numbers. */
+bool sf_frame_numbers_take(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
+			 struct sf_frame *frames, uint32_t n_frames, struct sf_error *err);
+
+#endif

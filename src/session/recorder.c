@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder: receives stills and events from an engine and writes them to a recording. */
+#include "session/recorder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "os/process.h"
+#include "session/managed_frames.h"
+
+#define FLUSH_NS 500000000
+
+bool sf_recorder_init(struct sf_recorder *keeper, struct sf_recording *recording, uint32_t max_depth,
+		    struct sf_error *err)
+{
+	*keeper = (struct sf_recorder){ .recording = recording };
+	if (!sf_walker_init(&keeper->walker, max_depth, err))
+		return false;
+	if (sf_image_numbers_init(&keeper->seen_images) && sf_frame_numbers_init(&keeper->seen_places))
+		return true;
+	sf_recorder_deinit(keeper);
+	return sf_fail_memory(err);
+}
+
+void sf_recorder_deinit(struct sf_recorder *keeper)
+{
+	for (size_t i = 0; i < keeper->threads.n; i++)
+		sf_kept_thread_deinit(&keeper->threads.items[i]);
+	sf_vec_deinit(&keeper->threads);
+	sf_vec_deinit(&keeper->open);
+	sf_image_numbers_deinit(&keeper->seen_images);
+	sf_frame_numbers_deinit(&keeper->seen_places);
+	sf_walker_deinit(&keeper->walker);
+}
+
+static struct sf_kept_thread *find_thread(struct sf_recorder *keeper, uint32_t serial)
+{
+	return serial && serial <= keeper->threads.n ? &keeper->threads.items[serial - 1] : NULL;
+}
+
+#define MAX_OUTER_FRAMES (1u << 20)  /* kept of all threads, some 50 MB */
+
+/*
+ * Finds what of the trace stood on the thread's stack at its last sample. A thread that makes an exec
+ * lives on; what stood on its stack does not.
+ */
+static bool match_outer(struct sf_recorder *keeper, struct sf_kept_thread *thread)
+{
+	uint32_t program = sf_image_numbers_program(&keeper->seen_images, thread->pid);
+	uint32_t before = thread->outer.capacity;
+
+	if (thread->program != program)
+		thread->outer.n = 0;
+	thread->program = program;
+	if (!sf_stack_suffix_match(&thread->outer, &keeper->walker.trace))
+		return false;
+	keeper->n_outer += thread->outer.capacity - before;
+	return true;
+}
+
+static void forget_outer(struct sf_recorder *keeper, struct sf_kept_thread *thread)
+{
+	keeper->n_outer -= thread->outer.capacity;
+	sf_stack_suffix_deinit(&thread->outer);
+}
+
+static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	char name[64], command[1024];
+
+	if (!sf_image_numbers_forget(&keeper->seen_images, pid))
+		return sf_fail_memory(err);
+	if (keeper->offline) /* process_name() says the rest */
+		return true;
+	sf_process_name(pid, name, sizeof(name));
+	sf_process_command(pid, command, sizeof(command));
+	if (!sf_walker_forget(&keeper->walker, pid, err))
+		return false;
+	/* At once: it may not live long. Where it has ended already, its stills have no map. */
+	sf_walker_prepare(&keeper->walker, pid, NULL);
+	return sf_recording_process(keeper->recording, pid, parent, name, command,
+				    keeper->flushed_ns, err);
+}
+
+/* The process's own name and command line replace those from /proc. If both are empty, they do so only offline. */
+static bool on_process_name(void *arg, int32_t pid, int32_t parent, const char *name,
+			    const char *command_line, struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+
+	if (!*name && !*command_line && !keeper->offline)
+		return true;
+	return sf_recording_process(keeper->recording, pid, parent, name, command_line,
+				    keeper->flushed_ns, err);
+}
+
+static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
+		      uint64_t time_ns, struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_kept_thread *thread;
+
+	while (keeper->threads.n < serial) {
+		if (!sf_vec_push(&keeper->threads, (struct sf_kept_thread){ 0 }))
+			return sf_fail_memory(err);
+	}
+	thread = find_thread(keeper, serial);
+	thread->pid = pid;
+	thread->tid = tid;
+	if (thread->number && thread->runtime_named)
+		return true; /* the system's name is this one, cut, or will be asked for again */
+	if (thread->number)
+		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
+	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number,
+				   err);
+}
+
+static bool flush_all(struct sf_recorder *keeper, uint64_t now_ns, struct sf_error *err)
+{
+	keeper->flushed_ns = now_ns;
+	for (size_t i = 0; i < keeper->open.n; i++) {
+		struct sf_kept_thread *thread = find_thread(keeper, keeper->open.items[i]);
+
+		if (!sf_kept_thread_flush(thread, keeper->recording, err))
+			return false;
+	}
+	keeper->open.n = 0;
+	return true;
+}
+
+static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t cpu_ns,
+			  struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_kept_thread *thread = find_thread(keeper, serial);
+
+	if (!thread || !thread->number)
+		return true;
+	if (!sf_kept_thread_flush(thread, keeper->recording, err))
+		return false;
+	forget_outer(keeper, thread);
+	sf_kept_thread_deinit(thread);
+	return sf_recording_thread_end(keeper->recording, thread->number, time_ns, cpu_ns, err);
+}
+
+/* The recording learns of an image before the first frame that is in it. */
+static bool tell_modules(struct sf_recorder *keeper, struct sf_error *err)
+{
+	struct sf_images *images = keeper->walker.images;
+
+	for (; keeper->n_modules < sf_images_count(images); keeper->n_modules++) {
+		const struct sf_image *image = sf_images_get(images, keeper->n_modules + 1);
+		struct sf_recording_module module = {
+			.number = image->number,
+			.path = image->path,
+			.build_id = image->build_id,
+			.build_id_size = image->build_id_size,
+			.note = image->note,
+		};
+
+		if (!sf_recording_module(keeper->recording, &module, err))
+			return false;
+	}
+	return true;
+}
+
+static enum sf_end walk(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+			struct sf_still *still)
+{
+	struct sf_trace *trace = &keeper->walker.trace;
+	enum sf_end end = sf_walker_walk(&keeper->walker, still);
+
+	if (end == SF_END_ROOT)
+		sf_stack_history_keep(&thread->earlier, trace);
+	else if (end == SF_END_REGISTER)
+		sf_stack_history_complete(&thread->earlier, still, trace);
+	return end;
+}
+
+/*
+ * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
+ * used.
+ */
+static bool keep(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+		 const struct sf_still *still, const struct sf_weight *weight,
+		 uint32_t label_number, struct sf_error *err)
+{
+	const struct sf_trace *trace = &keeper->walker.trace;
+	char label[80];
+	struct sf_recording_sample sample = {
+		.time_ns = still->time_ns,
+		.thread = thread->number,
+		.cpu_ns = weight->cpu_ns,
+		.wall_ns = weight->wall_ns,
+		.ticks = weight->ticks,
+		.state = still->state,
+		.end = (uint8_t)trace->end,
+		.unheld = (still->flags & SF_STILL_UNHELD) != 0,
+		.syscall = still->syscall,
+		.label = label_number,
+	};
+
+	if (!sf_kept_thread_flush(thread, keeper->recording, err) || !tell_modules(keeper, err) ||
+	    !sf_recording_stack_on(keeper->recording, trace,
+				   sf_wait_label(still, label, sizeof(label)), thread->outer.n_same,
+				   thread->outer.stacks, &sample.stack, err) ||
+	    !sf_recording_sample(keeper->recording, &sample, err))
+		return false;
+	sf_kept_thread_sampled(thread, &sample);
+	if (keeper->n_outer > MAX_OUTER_FRAMES)
+		forget_outer(keeper, thread);
+	return true;
+}
+
+static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *trace)
+{
+	uint64_t top = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
+
+	return top > still->memory.window_start ? top - still->memory.window_start : 0;
+}
+
+static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	size_t used = strlen(keeper->notes);
+	char line[sizeof(keeper->notes)];
+
+	snprintf(line, sizeof(line), "%s", text);
+	sf_sanitize(line);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
+		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(keeper->recording, pid, text, err);
+}
+
+/* Adds the message about a process's runtimes to the recording, once. */
+static bool tell_news(struct sf_recorder *keeper, int32_t pid, struct sf_error *err)
+{
+	const char *news = sf_walker_news(&keeper->walker, pid);
+
+	return !news || on_note(keeper, pid, news, err);
+}
+
+/* Of the frames that were on the thread's stack at its last sample nothing needs to be found out. */
+static bool keep_walked(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+			const struct sf_still *still, const struct sf_weight *weight,
+			struct sf_error *err)
+{
+	const struct sf_trace *trace = &keeper->walker.trace;
+	struct sf_stack_suffix *outer = &thread->outer;
+
+	if (!match_outer(keeper, thread))
+		return sf_fail_memory(err);
+	return sf_managed_frames(&keeper->walker, keeper->recording, still->pid,
+			      trace->n_frames - outer->n_same, err) &&
+	       keep(keeper, thread, still, weight, 0, err);
+}
+
+static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
+				   const struct sf_weight *weight, uint64_t hold_ns, bool last,
+				   struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_verdict verdict = { .end = SF_END_EMPTY };
+
+	if (!thread || !thread->number)
+		return verdict;
+	if (hold_ns)
+		sf_recording_hold(keeper->recording, hold_ns);
+	verdict.end = walk(keeper, thread, still);
+	if (!tell_news(keeper, still->pid, err)) {
+		verdict.failed = true;
+		return verdict;
+	}
+	verdict.stack_used = stack_used(still, &keeper->walker.trace);
+	if (verdict.end != SF_END_COPY || last)
+		verdict.failed = !sf_kept_thread_name(thread, &keeper->walker, keeper->recording,
+						      still->time_ns, err) ||
+				 !keep_walked(keeper, thread, still, weight, err);
+	/* Native frames are missing: next time, with all registers. */
+	if (keeper->walker.lacks_registers)
+		verdict.end = SF_END_REGISTER;
+	return verdict;
+}
+
+/* Tables are made at once: an agent in a process waits for them to appear in the cache. */
+static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image,
+		     struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	const struct sf_image_seen seen = {
+		.path = image->path,
+		.inode = image->inode,
+		.device = image->device,
+		.build_id = image->build_id,
+		.build_id_size = image->build_id_size,
+	};
+	struct sf_image *known;
+	bool has_room;
+
+	if (!sf_image_numbers_take(&keeper->seen_images, image, &has_room))
+		return sf_fail_memory(err);
+	if (!has_room)
+		return on_note(keeper, pid, "code of more than 8,192 different files ran: of later ones only "
+			       "addresses are shown", err);
+	known = sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
+	if (!known || !sf_image_numbers_add(&keeper->seen_images, pid, image->number, known->number))
+		return sf_fail_memory(err);
+	if (!known->note[0])
+		snprintf(known->note, sizeof(known->note), "%s", image->note);
+	if (!keeper->offline)
+		sf_images_load(keeper->walker.images);
+	return true;
+}
+
+/*
+ * Copies a trace to the walker's, with the session's image numbers; what is too deep for it is
+ * cut.
+ */
+static void take_trace(struct sf_recorder *keeper, int32_t pid, const struct sf_trace *from)
+{
+	struct sf_trace *trace = &keeper->walker.trace;
+
+	trace->n_frames = from->n_frames < trace->capacity ? from->n_frames : trace->capacity;
+	trace->end = trace->n_frames < from->n_frames ? SF_END_DEPTH : from->end;
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		struct sf_frame *frame = &trace->frames[i];
+
+		*frame = from->frames[i];
+		if (frame->image)
+			frame->image = sf_image_numbers_find(&keeper->seen_images, pid, frame->image);
+	}
+}
+
+static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
+		     const struct sf_seen *seen, const struct sf_weight *weight,
+		     struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	const struct sf_still still = {
+		.time_ns = seen->time_ns,
+		.flags = seen->flags,
+		.state = seen->state,
+		.syscall = seen->syscall,
+	};
+	uint32_t label = 0;
+
+	if (!thread || !thread->number)
+		return sf_recording_loss(keeper->recording, 0, SF_LOSS_GONE, weight->ticks,
+					 weight->cpu_ns, weight->wall_ns, err);
+	if (seen->hold_ns)
+		sf_recording_hold(keeper->recording, seen->hold_ns);
+	if (seen->label_key && !sf_recording_label(keeper->recording, seen->label_key,
+						   seen->label_value, &label, err))
+		return false;
+	take_trace(keeper, thread->pid, trace);
+	if (!match_outer(keeper, thread))
+		return sf_fail_memory(err);
+	return sf_frame_numbers_take(&keeper->seen_places, keeper->recording, thread->pid,
+				   keeper->walker.trace.frames,
+				   keeper->walker.trace.n_frames - thread->outer.n_same, err) &&
+	       keep(keeper, thread, &still, weight, label, err);
+}
+
+static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *told,
+		     struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_recording_name names[SF_SEEN_FUNCTIONS];
+	size_t n = told->n < SF_SEEN_FUNCTIONS ? told->n : SF_SEEN_FUNCTIONS;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_seen_function *function = &told->functions[i];
+
+		names[i] = (struct sf_recording_name){
+			.function = function->name,
+			.linkage = function->linkage,
+			.file = function->file,
+			.line = function->line,
+			.inlined = function->inlined,
+			.approximate = function->approximate,
+		};
+	}
+	return sf_frame_numbers_tell(&keeper->seen_places, keeper->recording, pid, told->key, names,
+				   n, err);
+}
+
+static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
+		     struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	struct sf_kept_thread *thread = find_thread(keeper, serial);
+
+	if (!thread || !thread->number || !thread->has_last)
+		return sf_recording_loss(keeper->recording, 0, SF_LOSS_MOVED, weight->ticks,
+					 weight->cpu_ns, weight->wall_ns, err);
+	if (!thread->last.ticks && !sf_vec_push(&keeper->open, serial))
+		return sf_fail_memory(err);
+	sf_kept_thread_wait(thread, time_ns, weight);
+	return true;
+}
+
+static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight,
+		    struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+	const struct sf_kept_thread *thread = find_thread(keeper, serial);
+
+	return sf_recording_loss(keeper->recording, thread ? thread->number : 0, cause,
+				 weight->ticks, weight->cpu_ns, weight->wall_ns, err);
+}
+
+static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
+{
+	struct sf_recorder *keeper = arg;
+
+	if (now_ns - keeper->flushed_ns > FLUSH_NS && !flush_all(keeper, now_ns, err))
+		return false;
+	/* A stream's time may pass as fast as its maker likes: samples are written by their number. */
+	if (keeper->offline)
+		return true;
+	return sf_recording_tick(keeper->recording, now_ns, err);
+}
+
+struct sf_sink sf_recorder_sink(struct sf_recorder *keeper)
+{
+	return (struct sf_sink){
+		.arg = keeper,
+		.process = on_process,
+		.process_name = on_process_name,
+		.thread = on_thread,
+		.thread_end = on_thread_end,
+		.sample = on_sample,
+		.image = on_image,
+		.trace = on_trace,
+		.place = on_place,
+		.note = on_note,
+		.again = on_again,
+		.loss = on_loss,
+		.idle = on_idle,
+	};
+}

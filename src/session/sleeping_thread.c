@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds up the ticks of a sleeping thread, and writes them as one sample. */
+#include "session/sleeping_thread.h"
+
+#include "session/managed_frames.h"
+
+#define RENAME_NS 1000000000
+
+void sf_kept_thread_deinit(struct sf_kept_thread *thread)
+{
+	sf_stack_history_deinit(&thread->earlier);
+	sf_stack_suffix_deinit(&thread->outer);
+}
+
+static void wait_for_nothing(struct sf_kept_thread *thread)
+{
+	thread->last.ticks = 0;
+	thread->last.cpu_ns = thread->last.wall_ns = 0;
+}
+
+void sf_kept_thread_sampled(struct sf_kept_thread *thread, const struct sf_recording_sample *sample)
+{
+	thread->last = *sample;
+	thread->has_last = true;
+	wait_for_nothing(thread);
+}
+
+void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
+			 const struct sf_weight *weight)
+{
+	thread->last.time_ns = time_ns;
+	thread->last.ticks += weight->ticks;
+	thread->last.cpu_ns += weight->cpu_ns;
+	thread->last.wall_ns += weight->wall_ns;
+}
+
+bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *recording,
+			  struct sf_error *err)
+{
+	if (!thread->last.ticks)
+		return true;
+	if (!sf_recording_sample(recording, &thread->last, err))
+		return false;
+	wait_for_nothing(thread);
+	return true;
+}
+
+/* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
+bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
+			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
+{
+	char name[SF_SERVICE_NAME];
+
+	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
+		return true;
+	thread->named_ns = now_ns;
+	if (!sf_service_thread_name(walker, thread->pid, thread->tid, name))
+		return true;
+	thread->runtime_named = true;
+	return sf_recording_thread_name(recording, thread->number, name, err);
+}

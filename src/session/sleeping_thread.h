@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread in a recording: its number and name there, its last sample, and its ticks that are not
+ * written yet. While the thread continues to sleep, these ticks are added up, and written as one sample
+ * that stands for all of them.
+ *
+ * A zeroed struct is a new thread. Functions that return a bool fail only if the recording fails.
+ */
+#ifndef SF_SESSION_SLEEPING_THREAD_H
+#define SF_SESSION_SLEEPING_THREAD_H
+
+#include "capture/sink.h"
+#include "recording/recording.h"
+#include "session/stack_history.h"
+#include "session/stack_suffix.h"
+#include "session/walker.h"
+
+struct sf_kept_thread {
+	uint32_t number;                    /* in the recording; 0: ended */
+	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
+					     * written */
+	bool has_last;
+	int32_t pid, tid;
+	bool runtime_named;                    /* a runtime's name for it is in the
+					     * recording */
+	uint64_t named_ns;                  /* when that was last asked for */
+	struct sf_stack_history earlier;
+	struct sf_stack_suffix outer;              /* of this program that its process ran */
+	uint32_t program;
+};
+
+void sf_kept_thread_deinit(struct sf_kept_thread *thread);
+
+/* `sample` was written: ticks that come now stand where it did. Nothing may wait. */
+void sf_kept_thread_sampled(struct sf_kept_thread *thread,
+			    const struct sf_recording_sample *sample);
+
+/* Adds a tick at which the thread was where its last sample was. */
+void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
+			 const struct sf_weight *weight);
+
+/* Writes the ticks that wait. */
+bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *recording,
+			  struct sf_error *err);
+
+/* The name that a runtime has for it, where there is one; asked for once a second. */
+bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
+			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
+
+#endif

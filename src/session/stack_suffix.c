@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stack suffix: the outermost frames that equal those of a thread's last sample. */
+#include "session/stack_suffix.h"
+
+#include <stdlib.h>
+
+void sf_stack_suffix_deinit(struct sf_stack_suffix *outer)
+{
+	free(outer->frames);
+	free(outer->stacks);
+	*outer = (struct sf_stack_suffix){ 0 };
+}
+
+static bool make_room(struct sf_stack_suffix *outer, uint32_t n)
+{
+	struct sf_frame *frames;
+	uint32_t *stacks;
+
+	if (n <= outer->capacity)
+		return true;
+	frames = realloc(outer->frames, n * sizeof(*frames));
+	if (frames)
+		outer->frames = frames;
+	stacks = realloc(outer->stacks, n * sizeof(*stacks));
+	if (stacks)
+		outer->stacks = stacks;
+	if (!frames || !stacks)
+		return false;
+	outer->capacity = n;
+	return true;
+}
+
+/* The id says whether a token was used again for other code (frozen/unwind/walk.h). */
+static bool same(const struct sf_frame *a, const struct sf_frame *b)
+{
+	return a->pc == b->pc && a->sp == b->sp && a->token == b->token && a->id == b->id &&
+	       a->bci == b->bci && a->kind == b->kind && a->via == b->via && a->flags == b->flags &&
+	       a->image == b->image && a->address == b->address;
+}
+
+bool sf_stack_suffix_match(struct sf_stack_suffix *outer, const struct sf_trace *trace)
+{
+	const uint32_t n = trace->end == SF_END_ROOT ? trace->n_frames : 0;
+
+	outer->n_same = 0;
+	if (!make_room(outer, trace->n_frames))
+		return false;
+	while (outer->n_same < n && outer->n_same < outer->n &&
+	       same(&outer->frames[outer->n_same], &trace->frames[n - 1 - outer->n_same]))
+		outer->n_same++;
+	outer->n = n;
+	for (uint32_t i = outer->n_same; i < n; i++)
+		outer->frames[i] = trace->frames[n - 1 - i];
+	return true;
+}

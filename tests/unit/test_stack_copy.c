@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stills of another process's threads: what is copied of a stack, the proof that a sleeper did not move, and how long the
+ * next copy is. /proc and the process's memory are replaced (--wrap).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "capture/ptrace/stack_copy.h"
+#include "os/pages.h"
+#include "os/process.h"
+
+#define SP UINT64_C(0x7ffd00001000)
+#define PC UINT64_C(0x401136)
+#define KIB 1024u
+
+static struct sf_task_look looked_again;
+static uint64_t switches[2];
+static unsigned n_runs;
+static bool has_run[2], has_look;
+static size_t readable;
+static struct { int32_t pid, tid; uint64_t addr; size_t size; unsigned n, after; } reads;
+static struct sf_pages no_pages;
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
+bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	assert_true(n_runs < 2);
+	*ret = (struct sf_task_run){ .switches = switches[n_runs] };
+	return has_run[n_runs++];
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task;
+	assert_int_equal(n_runs, 1); /* after the first count, or it would prove nothing */
+	*ret = looked_again;
+	return has_look;
+}
+
+size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size)
+{
+	(void)pages;
+	reads.pid = pid;
+	reads.tid = tid;
+	reads.addr = addr;
+	reads.size = size;
+	reads.n++;
+	reads.after = n_runs;
+	memset(ret, 0x5a, size < readable ? size : readable);
+	return size < readable ? size : readable;
+}
+
+static struct { int32_t pid, tid; uint64_t since_ns; } turned;
+
+void __wrap_sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns);
+
+void __wrap_sf_memory_turn(struct sf_memory *memory, int32_t pid, int32_t tid, uint64_t since_ns)
+{
+	(void)memory;
+	turned.pid = pid;
+	turned.tid = tid;
+	turned.since_ns = since_ns;
+}
+
+static bool can_be_held;
+
+bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
+{
+	(void)held;
+	ret->known = 0;
+	ret->pc = PC;
+	sf_reg_set(ret, sf_arch_host()->sp, SP);
+	return can_be_held;
+}
+
+static struct sf_task_look look;
+static const struct sf_task task = { .pid = 40, .tid = 41 };
+static union {
+	struct sf_stack_copy taken;
+	uint8_t room[sizeof(struct sf_stack_copy) + 8 * KIB];
+} buffer;
+static struct sf_stack_copy *const taken = &buffer.taken;
+
+/* Asleep in call 7, for ever. */
+static int set_up(void **state)
+{
+	(void)state;
+	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .placed = true, .syscall = 7,
+				      .args = { 1, 2, 3, 4, 5, 6 }, .sp = SP, .pc = PC };
+	looked_again = look;
+	switches[0] = switches[1] = 12;
+	has_run[0] = has_run[1] = has_look = can_be_held = true;
+	n_runs = 0;
+	readable = SIZE_MAX;
+	memset(&reads, 0, sizeof(reads));
+	memset(&buffer, 0xff, sizeof(buffer));
+	return 0;
+}
+
+static enum sf_copy_result take(void)
+{
+	n_runs = 0;
+	return sf_copy_blocked(&task, &look, 4 * KIB, &no_pages, taken);
+}
+
+static void a_sleeper_is_taken(void **state)
+{
+	(void)state;
+	assert_int_equal(take(), SF_COPY_DONE);
+	assert_int_equal(taken->pid, 40);
+	assert_int_equal(taken->tid, 41);
+	assert_int_equal(taken->state, SF_STATE_BLOCKED);
+	assert_int_equal(taken->syscall, 7);
+	assert_int_equal(taken->flags, SF_STILL_COPY | SF_STILL_UNHELD);
+	assert_int_equal(taken->switches, 12);
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(taken->args[i], i + 1);
+	assert_int_equal(taken->regs.pc, PC);
+	assert_int_equal(taken->regs.r[sf_arch_host()->sp], SP);
+}
+
+/* By the thread's own id, from the red zone on; cut if as much came as was wanted. */
+static void its_stack_is_copied(void **state)
+{
+	(void)state;
+	take();
+	assert_int_equal(reads.n, 1);
+	assert_int_equal(reads.pid, 40);
+	assert_int_equal(reads.tid, 41);
+	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
+	assert_int_equal(reads.size, 4 * KIB);
+	assert_int_equal(taken->stack_start, SP - sf_arch_host()->red_zone);
+	assert_int_equal(taken->stack_size, 4 * KIB);
+	assert_int_equal(taken->stack_more, 1);
+	readable = 4 * KIB - 1;
+	take();
+	assert_int_equal(taken->stack_size, 4 * KIB - 1);
+	assert_int_equal(taken->stack_more, 0);
+}
+
+/* The copy is between the two counts, or they would prove nothing. */
+static void the_copy_is_between_the_counts(void **state)
+{
+	(void)state;
+	take();
+	assert_int_equal(reads.after, 1);
+	assert_int_equal(n_runs, 2);
+}
+
+static void one_that_ran_meanwhile_has_moved(void **state)
+{
+	(void)state;
+	switches[1]++;
+	assert_int_equal(take(), SF_COPY_MOVED);
+}
+
+static void one_that_is_elsewhere_has_moved(void **state)
+{
+	(void)state;
+	looked_again.sp += 8;
+	assert_int_equal(take(), SF_COPY_MOVED);
+	set_up(NULL);
+	looked_again.pc++;
+	assert_int_equal(take(), SF_COPY_MOVED);
+	set_up(NULL);
+	looked_again.syscall++;
+	assert_int_equal(take(), SF_COPY_MOVED);
+	set_up(NULL);
+	looked_again.placed = false;
+	assert_int_equal(take(), SF_COPY_MOVED);
+	assert_int_equal(reads.n, 0);
+}
+
+static void one_that_ended_is_gone(void **state)
+{
+	(void)state;
+	has_run[0] = false;
+	assert_int_equal(take(), SF_COPY_GONE);
+	has_run[0] = true, has_run[1] = false;
+	assert_int_equal(take(), SF_COPY_GONE);
+	has_run[1] = true, has_look = false;
+	assert_int_equal(take(), SF_COPY_GONE);
+}
+
+static void one_that_is_nowhere_is_not_taken(void **state)
+{
+	(void)state;
+	look.placed = false;
+	assert_int_equal(take(), SF_COPY_NOT_PLACED);
+	assert_int_equal(n_runs, 0);
+	assert_int_equal(reads.n, 0);
+}
+
+static void a_held_thread_is_taken(void **state)
+{
+	struct sf_held held = { .tid = 41 };
+	(void)state;
+
+	assert_true(sf_copy_held(&held, 40, 4 * KIB, &no_pages, taken));
+	assert_int_equal(taken->pid, 40);
+	assert_int_equal(taken->tid, 41);
+	assert_int_equal(taken->syscall, SF_SYSCALL_NONE);
+	assert_int_equal(taken->flags, SF_STILL_COPY);
+	assert_int_equal(taken->switches, 0);
+	assert_int_equal(reads.pid, 40);
+	assert_int_equal(reads.tid, 41);
+	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
+	can_be_held = false;
+	reads.n = 0;
+	assert_false(sf_copy_held(&held, 40, 4 * KIB, &no_pages, taken));
+	assert_int_equal(reads.n, 0);
+}
+
+/* A buffer becomes a still: everything in it, and the copy as its window. */
+static void a_still_has_what_was_taken(void **state)
+{
+	struct sf_memory *memory = sf_memory_create();
+	struct sf_still still;
+	(void)state;
+
+	assert_non_null(memory);
+	assert_int_equal(take(), SF_COPY_DONE);
+	taken->time_ns = 77;
+	taken->taken_ns = 78;
+	sf_stack_copy_still(taken, sf_arch_host(), memory, &still);
+	assert_ptr_equal(still.arch, sf_arch_host());
+	assert_true(turned.pid == 40 && turned.tid == 41 && turned.since_ns == 78);
+	assert_int_equal(still.pid, 40);
+	assert_int_equal(still.tid, 41);
+	assert_int_equal(still.state, SF_STATE_BLOCKED);
+	assert_int_equal(still.syscall, 7);
+	assert_int_equal(still.flags, SF_STILL_COPY | SF_STILL_UNHELD);
+	assert_int_equal(still.time_ns, 77);
+	assert_int_equal(still.switches, 12);
+	assert_int_equal(still.regs.pc, PC);
+	assert_memory_equal(still.syscall_args, taken->args, sizeof(taken->args));
+	assert_ptr_equal(still.memory.window, taken->stack);
+	assert_int_equal(still.memory.window_start, taken->stack_start);
+	assert_int_equal(still.memory.window_size, 4 * KIB);
+	assert_true(still.memory.stack_end > taken->stack_start + SF_COPY_MAX);
+	taken->stack_more = 0;
+	sf_stack_copy_still(taken, sf_arch_host(), memory, &still);
+	assert_int_equal(still.memory.stack_end, 0);
+	sf_memory_destroy(memory);
+}
+
+/* A quarter more than was needed, and 2 KiB; whole KiB. */
+static void the_next_copy_is_as_long_as_was_needed(void **state)
+{
+	(void)state;
+	assert_int_equal(sf_copy_next(2 * KIB, 0), 2 * KIB);
+	assert_int_equal(sf_copy_next(2 * KIB, 8 * KIB), 12 * KIB);
+	assert_int_equal(sf_copy_next(2 * KIB, 8 * KIB + 816), 12 * KIB); /* 1,023 over it, with a quarter */
+	assert_int_equal(sf_copy_next(2 * KIB, 8 * KIB + 820), 13 * KIB);
+	assert_int_equal(sf_copy_next(12 * KIB, 8 * KIB), 12 * KIB);
+	assert_int_equal(sf_copy_next(SF_COPY_MAX, SF_COPY_MAX), SF_COPY_MAX);
+	assert_int_equal(sf_copy_next(KIB, UINT64_C(1) << 40), SF_COPY_MAX);
+	assert_int_equal(sf_copy_next(100 * KIB, 8 * KIB), 100 * KIB - 11 * KIB); /* an eighth of the way */
+	assert_int_equal(sf_copy_next(SF_COPY_FIRST, 0), SF_COPY_FIRST - (SF_COPY_FIRST - 2 * KIB) / 8);
+}
+
+static void a_copy_that_was_too_short_is_followed_by_a_longer_one(void **state)
+{
+	(void)state;
+	assert_int_equal(sf_copy_more(4 * KIB, 4 * KIB), 16 * KIB);
+	assert_int_equal(sf_copy_more(32 * KIB, 4 * KIB), 32 * KIB); /* known meanwhile */
+	assert_int_equal(sf_copy_more(16 * KIB, 4 * KIB), 16 * KIB);
+	assert_int_equal(sf_copy_more(KIB, SF_COPY_MAX), SF_COPY_MAX);
+	assert_int_equal(sf_copy_more(KIB, SF_COPY_MAX / 4 + 1), SF_COPY_MAX);
+	assert_int_equal(sf_copy_more(KIB, UINT32_MAX), SF_COPY_MAX);
+	assert_int_equal(sf_copy_more(KIB, 1u << 30), SF_COPY_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_sleeper_is_taken),
+		TEST(its_stack_is_copied),
+		TEST(the_copy_is_between_the_counts),
+		TEST(one_that_ran_meanwhile_has_moved),
+		TEST(one_that_is_elsewhere_has_moved),
+		TEST(one_that_ended_is_gone),
+		TEST(one_that_is_nowhere_is_not_taken),
+		TEST(a_held_thread_is_taken),
+		TEST(a_still_has_what_was_taken),
+		TEST(the_next_copy_is_as_long_as_was_needed),
+		TEST(a_copy_that_was_too_short_is_followed_by_a_longer_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who runs between the kernel's ticks is told from who is met seldom by chance. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/sampler/timer_coverage.h"
+
+#define PERIOD 4000000u
+#define JUDGED (32 * (uint64_t)PERIOD) /* of CPU time */
+
+static const uint64_t began = 12345;
+
+/* How often it was said that it dodges, when each time that it is judged it has so many samples more. */
+static unsigned judge(const unsigned *samples, unsigned n)
+{
+	uint64_t n_samples = 1000;
+	struct sf_timer_coverage dodge;
+	unsigned said = 0;
+
+	sf_timer_coverage_begin(&dodge, began, n_samples);
+	for (unsigned i = 1; i <= n; i++) {
+		n_samples += samples[i - 1];
+		assert_false(sf_timer_misses(&dodge, began + i * JUDGED - 1, n_samples, PERIOD));
+		said += sf_timer_misses(&dodge, began + i * JUDGED, n_samples, PERIOD);
+	}
+	return said;
+}
+
+static void test_never_met(void **state)
+{
+	(void)state;
+	assert_int_equal(judge((unsigned[]){ 0 }, 1), 0);
+	assert_int_equal(judge((unsigned[]){ 0, 0 }, 2), 1);
+	assert_int_equal(judge((unsigned[]){ 0, 0, 0 }, 3), 2);
+}
+
+static void test_half_is_enough(void **state)
+{
+	(void)state;
+	assert_int_equal(judge((unsigned[]){ 15, 15 }, 2), 1);
+	assert_int_equal(judge((unsigned[]){ 16, 16, 16, 16 }, 4), 0);
+	assert_int_equal(judge((unsigned[]){ 32, 32 }, 2), 0);
+}
+
+/* Once in a while is nothing. */
+static void test_by_chance(void **state)
+{
+	(void)state;
+	assert_int_equal(judge((unsigned[]){ 15, 16, 15, 32, 0, 31, 15 }, 7), 0);
+	assert_int_equal(judge((unsigned[]){ 15, 16, 15, 14 }, 4), 1);
+}
+
+/* A look that came late judges all that was due until then, and begins anew. */
+static void test_late(void **state)
+{
+	struct sf_timer_coverage dodge;
+
+	(void)state;
+	sf_timer_coverage_begin(&dodge, began, 0);
+	assert_false(sf_timer_misses(&dodge, began + 5 * JUDGED, 79, PERIOD));
+	assert_false(sf_timer_misses(&dodge, began + 6 * JUDGED - 1, 79, PERIOD));
+	assert_true(sf_timer_misses(&dodge, began + 6 * JUDGED, 79, PERIOD));
+	assert_false(sf_timer_misses(&dodge, began + 11 * JUDGED, 79 + 80, PERIOD));
+	assert_false(sf_timer_misses(&dodge, began + 12 * JUDGED, 79 + 80, PERIOD));
+	assert_true(sf_timer_misses(&dodge, began + 13 * JUDGED, 79 + 80, PERIOD));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_never_met), cmocka_unit_test(test_half_is_enough),
+		cmocka_unit_test(test_by_chance), cmocka_unit_test(test_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
