@@ -512,7 +512,7 @@ def test_java(inside, spin_java, walk):
 @by_both_walks
 def test_node(inside, walk):
     need("node")
-    ran = inside(["node", "-e", "let s = 0; for (let i = 0; i < 3e8; i++) s += i % 7; "
+    ran = inside(["node", "-e", "let s = 0; for (let k = 0; k < 4; k++) { s = 0; for (let i = 0; i < 3e8; i++) s += i % 7; } "
                   "setTimeout(() => console.log('sum ' + s), 50)"], options="rate=999hz,walk=" + walk, timeout=60).ok()
     assert "sum 8" in ran.said, ran
     assert ran.report.samples > 100
