@@ -114,8 +114,8 @@ def test_somebody_else_is_turned_away(stillframe):
 def test_a_flood_has_an_end(stillframe, tmp_path):
     """An agent that says all that there are limits for, as fast as it can, and does not stop when it is told to: what it costs is
     bounded, and Ctrl-C ends it."""
-    run = stillframe.start("record", "-e", "signal", "-d", "300", "-o", tmp_path / "h.sfr", "--", HOSTILE, "floods", env=NO_AGENT)
-    until(lambda: ticks_so_far(tmp_path / "h.sfr") > 20000, "it has said a lot", 240)
+    run = stillframe.start("record", "-e", "signal", "-d", "120", "-o", tmp_path / "h.sfr", "--", HOSTILE, "floods", env=NO_AGENT)
+    until(lambda: ticks_so_far(tmp_path / "h.sfr") > 20000, "it has said a lot", 100)
     run.send_signal(signal.SIGINT)
     _, status, usage = os.wait4(run.pid, 0)
     run.returncode = os.waitstatus_to_exitcode(status)
