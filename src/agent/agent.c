@@ -189,7 +189,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	     sf_agent_runtimes_begin(&agent.options, err) &&
 	     make_all(channel.fd < 0 ? NULL : &outbox_fd, err) &&
 	     start_threads(err);
-	/* If nobody is there any more the keeper will notice. */
+	/* If nobody is there any more the service thread will notice. */
 	if (ok && channel.fd >= 0) {
 		sf_control_send(channel.fd, SF_CONTROL_READY, NULL, outbox_fd, NULL);
 		sf_service_take_channel(&agent, &channel);
@@ -254,7 +254,7 @@ bool sf_agent_stop_from_service(void)
 {
 	if (pthread_mutex_trylock(&mutex) != 0)
 		return false;
-	/* While it runs this is the keeper of the profile that runs. */
+	/* While it runs this is the service thread of the profile that runs. */
 	stop_locked(NULL);
 	pthread_mutex_unlock(&mutex);
 	return true;

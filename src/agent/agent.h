@@ -7,7 +7,7 @@
  *
  *   sampler.h   the thread that holds others: ticks, slots, walks     (only when sampling)
  *
- *   service.h    the service thread: maps, tables, the stream's file, the channel
+ *   service.h   the service thread: maps, tables, the stream's file, the channel
  *
  *   threads.h   the watched threads           clocks.h   CPU clocks
  *   signals.h   the sampling signal           blocked_sample.h   blocked samples
@@ -27,7 +27,7 @@
 
 struct sf_agent_threads;
 struct sf_sampler;
-struct sf_service;          /* the keeper's */
+struct sf_service;          /* the service thread's */
 
 /* A profile under way: what the parts below share. Owned by agent.c, lives from start to stop. */
 struct sf_agent {

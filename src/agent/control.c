@@ -39,7 +39,7 @@ static bool receive_start(int channel, struct sf_agent_options *ret, struct sf_e
 	return sf_agent_options_parse(ret, message.text, err);
 }
 
-/* How the start went. The channel is the keeper's on success, and closed on failure. */
+/* How the start went. The channel is the service thread's on success, and closed on failure. */
 static bool answer(bool ok, int channel, struct sf_agent_options *options,
 		   const struct sf_error *err)
 {

@@ -26,7 +26,7 @@ void sf_agent_signal_set_seen(bool seen);
  * `for_perf`, as perf clocks take no real-time signal.
  */
 bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);
-/* Ours is still in front? Called by the keeper about five times a second. */
+/* Ours is still in front? Called by the service thread about five times a second. */
 void sf_agent_signal_check(void);
 /*
  * Called when sampling is over and no clock is armed any more. Our handler stays in front of the

@@ -88,7 +88,7 @@ static bool create(const char *output, const struct about *about, struct sf_reco
 struct import {
 	struct sf_stream_file *file;
 	struct sf_recording *recording;
-	struct sf_recorder keeper;
+	struct sf_recorder recorder;
 	struct sf_sink sink;
 	struct sf_feed feed;
 	struct sf_feeds feeds;
@@ -146,18 +146,18 @@ static bool fill(struct import *import, struct sf_error *err)
 {
 	bool fine;
 
-	if (!sf_recorder_init(&import->keeper, import->recording, SF_MAX_DEPTH, err))
+	if (!sf_recorder_init(&import->recorder, import->recording, SF_MAX_DEPTH, err))
 		return false;
-	import->keeper.offline = true;
-	import->sink = sf_recorder_sink(&import->keeper);
+	import->recorder.offline = true;
+	import->sink = sf_recorder_sink(&import->recorder);
 	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
-		       sf_session_name_all(import->recording, import->keeper.walker.images, NULL,
+		       sf_session_name_all(import->recording, import->recorder.walker.images, NULL,
 					   err);
 		sf_feed_deinit(&import->feed);
 	}
-	sf_recorder_deinit(&import->keeper);
+	sf_recorder_deinit(&import->recorder);
 	return fine;
 }
 

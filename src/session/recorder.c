@@ -11,32 +11,32 @@
 
 #define FLUSH_NS 500000000
 
-bool sf_recorder_init(struct sf_recorder *keeper, struct sf_recording *recording, uint32_t max_depth,
+bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
 {
-	*keeper = (struct sf_recorder){ .recording = recording };
-	if (!sf_walker_init(&keeper->walker, max_depth, err))
+	*recorder = (struct sf_recorder){ .recording = recording };
+	if (!sf_walker_init(&recorder->walker, max_depth, err))
 		return false;
-	if (sf_image_numbers_init(&keeper->seen_images) && sf_frame_numbers_init(&keeper->seen_places))
+	if (sf_image_numbers_init(&recorder->image_numbers) && sf_frame_numbers_init(&recorder->frame_numbers))
 		return true;
-	sf_recorder_deinit(keeper);
+	sf_recorder_deinit(recorder);
 	return sf_fail_memory(err);
 }
 
-void sf_recorder_deinit(struct sf_recorder *keeper)
+void sf_recorder_deinit(struct sf_recorder *recorder)
 {
-	for (size_t i = 0; i < keeper->threads.n; i++)
-		sf_kept_thread_deinit(&keeper->threads.items[i]);
-	sf_vec_deinit(&keeper->threads);
-	sf_vec_deinit(&keeper->open);
-	sf_image_numbers_deinit(&keeper->seen_images);
-	sf_frame_numbers_deinit(&keeper->seen_places);
-	sf_walker_deinit(&keeper->walker);
+	for (size_t i = 0; i < recorder->threads.n; i++)
+		sf_recorded_thread_deinit(&recorder->threads.items[i]);
+	sf_vec_deinit(&recorder->threads);
+	sf_vec_deinit(&recorder->open);
+	sf_image_numbers_deinit(&recorder->image_numbers);
+	sf_frame_numbers_deinit(&recorder->frame_numbers);
+	sf_walker_deinit(&recorder->walker);
 }
 
-static struct sf_kept_thread *find_thread(struct sf_recorder *keeper, uint32_t serial)
+static struct sf_recorded_thread *find_thread(struct sf_recorder *recorder, uint32_t serial)
 {
-	return serial && serial <= keeper->threads.n ? &keeper->threads.items[serial - 1] : NULL;
+	return serial && serial <= recorder->threads.n ? &recorder->threads.items[serial - 1] : NULL;
 }
 
 #define MAX_OUTER_FRAMES (1u << 20)  /* kept of all threads, some 50 MB */
@@ -45,113 +45,113 @@ static struct sf_kept_thread *find_thread(struct sf_recorder *keeper, uint32_t s
  * Finds what of the trace stood on the thread's stack at its last sample. A thread that makes an exec
  * lives on; what stood on its stack does not.
  */
-static bool match_outer(struct sf_recorder *keeper, struct sf_kept_thread *thread)
+static bool match_suffix(struct sf_recorder *recorder, struct sf_recorded_thread *thread)
 {
-	uint32_t program = sf_image_numbers_program(&keeper->seen_images, thread->pid);
-	uint32_t before = thread->outer.capacity;
+	uint32_t program = sf_image_numbers_program(&recorder->image_numbers, thread->pid);
+	uint32_t before = thread->suffix.capacity;
 
 	if (thread->program != program)
-		thread->outer.n = 0;
+		thread->suffix.n = 0;
 	thread->program = program;
-	if (!sf_stack_suffix_match(&thread->outer, &keeper->walker.trace))
+	if (!sf_stack_suffix_match(&thread->suffix, &recorder->walker.trace))
 		return false;
-	keeper->n_outer += thread->outer.capacity - before;
+	recorder->n_suffix_frames += thread->suffix.capacity - before;
 	return true;
 }
 
-static void forget_outer(struct sf_recorder *keeper, struct sf_kept_thread *thread)
+static void forget_suffix(struct sf_recorder *recorder, struct sf_recorded_thread *thread)
 {
-	keeper->n_outer -= thread->outer.capacity;
-	sf_stack_suffix_deinit(&thread->outer);
+	recorder->n_suffix_frames -= thread->suffix.capacity;
+	sf_stack_suffix_deinit(&thread->suffix);
 }
 
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
+	struct sf_recorder *recorder = arg;
 	char name[64], command[1024];
 
-	if (!sf_image_numbers_forget(&keeper->seen_images, pid))
+	if (!sf_image_numbers_forget(&recorder->image_numbers, pid))
 		return sf_fail_memory(err);
-	if (keeper->offline) /* process_name() says the rest */
+	if (recorder->offline) /* process_name() says the rest */
 		return true;
 	sf_process_name(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
-	if (!sf_walker_forget(&keeper->walker, pid, err))
+	if (!sf_walker_forget(&recorder->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
-	sf_walker_prepare(&keeper->walker, pid, NULL);
-	return sf_recording_process(keeper->recording, pid, parent, name, command,
-				    keeper->flushed_ns, err);
+	sf_walker_prepare(&recorder->walker, pid, NULL);
+	return sf_recording_process(recorder->recording, pid, parent, name, command,
+				    recorder->flushed_ns, err);
 }
 
 /* The process's own name and command line replace those from /proc. If both are empty, they do so only offline. */
 static bool on_process_name(void *arg, int32_t pid, int32_t parent, const char *name,
 			    const char *command_line, struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
+	struct sf_recorder *recorder = arg;
 
-	if (!*name && !*command_line && !keeper->offline)
+	if (!*name && !*command_line && !recorder->offline)
 		return true;
-	return sf_recording_process(keeper->recording, pid, parent, name, command_line,
-				    keeper->flushed_ns, err);
+	return sf_recording_process(recorder->recording, pid, parent, name, command_line,
+				    recorder->flushed_ns, err);
 }
 
 static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, const char *name,
 		      uint64_t time_ns, struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	struct sf_kept_thread *thread;
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread;
 
-	while (keeper->threads.n < serial) {
-		if (!sf_vec_push(&keeper->threads, (struct sf_kept_thread){ 0 }))
+	while (recorder->threads.n < serial) {
+		if (!sf_vec_push(&recorder->threads, (struct sf_recorded_thread){ 0 }))
 			return sf_fail_memory(err);
 	}
-	thread = find_thread(keeper, serial);
+	thread = find_thread(recorder, serial);
 	thread->pid = pid;
 	thread->tid = tid;
 	if (thread->number && thread->runtime_named)
 		return true; /* the system's name is this one, cut, or will be asked for again */
 	if (thread->number)
-		return sf_recording_thread_name(keeper->recording, thread->number, name, err);
-	return sf_recording_thread(keeper->recording, pid, tid, name, time_ns, &thread->number,
+		return sf_recording_thread_name(recorder->recording, thread->number, name, err);
+	return sf_recording_thread(recorder->recording, pid, tid, name, time_ns, &thread->number,
 				   err);
 }
 
-static bool flush_all(struct sf_recorder *keeper, uint64_t now_ns, struct sf_error *err)
+static bool flush_all(struct sf_recorder *recorder, uint64_t now_ns, struct sf_error *err)
 {
-	keeper->flushed_ns = now_ns;
-	for (size_t i = 0; i < keeper->open.n; i++) {
-		struct sf_kept_thread *thread = find_thread(keeper, keeper->open.items[i]);
+	recorder->flushed_ns = now_ns;
+	for (size_t i = 0; i < recorder->open.n; i++) {
+		struct sf_recorded_thread *thread = find_thread(recorder, recorder->open.items[i]);
 
-		if (!sf_kept_thread_flush(thread, keeper->recording, err))
+		if (!sf_recorded_thread_flush(thread, recorder->recording, err))
 			return false;
 	}
-	keeper->open.n = 0;
+	recorder->open.n = 0;
 	return true;
 }
 
 static bool on_thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t cpu_ns,
 			  struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
 	if (!thread || !thread->number)
 		return true;
-	if (!sf_kept_thread_flush(thread, keeper->recording, err))
+	if (!sf_recorded_thread_flush(thread, recorder->recording, err))
 		return false;
-	forget_outer(keeper, thread);
-	sf_kept_thread_deinit(thread);
-	return sf_recording_thread_end(keeper->recording, thread->number, time_ns, cpu_ns, err);
+	forget_suffix(recorder, thread);
+	sf_recorded_thread_deinit(thread);
+	return sf_recording_thread_end(recorder->recording, thread->number, time_ns, cpu_ns, err);
 }
 
 /* The recording learns of an image before the first frame that is in it. */
-static bool tell_modules(struct sf_recorder *keeper, struct sf_error *err)
+static bool tell_modules(struct sf_recorder *recorder, struct sf_error *err)
 {
-	struct sf_images *images = keeper->walker.images;
+	struct sf_images *images = recorder->walker.images;
 
-	for (; keeper->n_modules < sf_images_count(images); keeper->n_modules++) {
-		const struct sf_image *image = sf_images_get(images, keeper->n_modules + 1);
+	for (; recorder->n_modules < sf_images_count(images); recorder->n_modules++) {
+		const struct sf_image *image = sf_images_get(images, recorder->n_modules + 1);
 		struct sf_recording_module module = {
 			.number = image->number,
 			.path = image->path,
@@ -160,22 +160,22 @@ static bool tell_modules(struct sf_recorder *keeper, struct sf_error *err)
 			.note = image->note,
 		};
 
-		if (!sf_recording_module(keeper->recording, &module, err))
+		if (!sf_recording_module(recorder->recording, &module, err))
 			return false;
 	}
 	return true;
 }
 
-static enum sf_end walk(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+static enum sf_end walk(struct sf_recorder *recorder, struct sf_recorded_thread *thread,
 			struct sf_still *still)
 {
-	struct sf_trace *trace = &keeper->walker.trace;
-	enum sf_end end = sf_walker_walk(&keeper->walker, still);
+	struct sf_trace *trace = &recorder->walker.trace;
+	enum sf_end end = sf_walker_walk(&recorder->walker, still);
 
 	if (end == SF_END_ROOT)
-		sf_stack_history_keep(&thread->earlier, trace);
+		sf_stack_history_keep(&thread->history, trace);
 	else if (end == SF_END_REGISTER)
-		sf_stack_history_complete(&thread->earlier, still, trace);
+		sf_stack_history_complete(&thread->history, still, trace);
 	return end;
 }
 
@@ -183,11 +183,11 @@ static enum sf_end walk(struct sf_recorder *keeper, struct sf_kept_thread *threa
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
  */
-static bool keep(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread,
 		 const struct sf_still *still, const struct sf_weight *weight,
 		 uint32_t label_number, struct sf_error *err)
 {
-	const struct sf_trace *trace = &keeper->walker.trace;
+	const struct sf_trace *trace = &recorder->walker.trace;
 	char label[80];
 	struct sf_recording_sample sample = {
 		.time_ns = still->time_ns,
@@ -202,15 +202,15 @@ static bool keep(struct sf_recorder *keeper, struct sf_kept_thread *thread,
 		.label = label_number,
 	};
 
-	if (!sf_kept_thread_flush(thread, keeper->recording, err) || !tell_modules(keeper, err) ||
-	    !sf_recording_stack_on(keeper->recording, trace,
-				   sf_wait_label(still, label, sizeof(label)), thread->outer.n_same,
-				   thread->outer.stacks, &sample.stack, err) ||
-	    !sf_recording_sample(keeper->recording, &sample, err))
+	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !tell_modules(recorder, err) ||
+	    !sf_recording_stack_on(recorder->recording, trace,
+				   sf_wait_label(still, label, sizeof(label)), thread->suffix.n_same,
+				   thread->suffix.stacks, &sample.stack, err) ||
+	    !sf_recording_sample(recorder->recording, &sample, err))
 		return false;
-	sf_kept_thread_sampled(thread, &sample);
-	if (keeper->n_outer > MAX_OUTER_FRAMES)
-		forget_outer(keeper, thread);
+	sf_recorded_thread_sampled(thread, &sample);
+	if (recorder->n_suffix_frames > MAX_OUTER_FRAMES)
+		forget_suffix(recorder, thread);
 	return true;
 }
 
@@ -223,64 +223,64 @@ static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *
 
 static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	size_t used = strlen(keeper->notes);
-	char line[sizeof(keeper->notes)];
+	struct sf_recorder *recorder = arg;
+	size_t used = strlen(recorder->notes);
+	char line[sizeof(recorder->notes)];
 
 	snprintf(line, sizeof(line), "%s", text);
 	sf_sanitize(line);
-	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(keeper->notes, line))
-		snprintf(keeper->notes + used, sizeof(line) - used, "%s\n", line);
-	return sf_recording_note(keeper->recording, pid, text, err);
+	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(recorder->notes, line))
+		snprintf(recorder->notes + used, sizeof(line) - used, "%s\n", line);
+	return sf_recording_note(recorder->recording, pid, text, err);
 }
 
 /* Adds the message about a process's runtimes to the recording, once. */
-static bool tell_news(struct sf_recorder *keeper, int32_t pid, struct sf_error *err)
+static bool tell_news(struct sf_recorder *recorder, int32_t pid, struct sf_error *err)
 {
-	const char *news = sf_walker_news(&keeper->walker, pid);
+	const char *news = sf_walker_news(&recorder->walker, pid);
 
-	return !news || on_note(keeper, pid, news, err);
+	return !news || on_note(recorder, pid, news, err);
 }
 
 /* Of the frames that were on the thread's stack at its last sample nothing needs to be found out. */
-static bool keep_walked(struct sf_recorder *keeper, struct sf_kept_thread *thread,
+static bool keep_walked(struct sf_recorder *recorder, struct sf_recorded_thread *thread,
 			const struct sf_still *still, const struct sf_weight *weight,
 			struct sf_error *err)
 {
-	const struct sf_trace *trace = &keeper->walker.trace;
-	struct sf_stack_suffix *outer = &thread->outer;
+	const struct sf_trace *trace = &recorder->walker.trace;
+	struct sf_stack_suffix *suffix = &thread->suffix;
 
-	if (!match_outer(keeper, thread))
+	if (!match_suffix(recorder, thread))
 		return sf_fail_memory(err);
-	return sf_managed_frames(&keeper->walker, keeper->recording, still->pid,
-			      trace->n_frames - outer->n_same, err) &&
-	       keep(keeper, thread, still, weight, 0, err);
+	return sf_managed_frames(&recorder->walker, recorder->recording, still->pid,
+			      trace->n_frames - suffix->n_same, err) &&
+	       keep(recorder, thread, still, weight, 0, err);
 }
 
 static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *still,
 				   const struct sf_weight *weight, uint64_t hold_ns, bool last,
 				   struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = find_thread(recorder, serial);
 	struct sf_verdict verdict = { .end = SF_END_EMPTY };
 
 	if (!thread || !thread->number)
 		return verdict;
 	if (hold_ns)
-		sf_recording_hold(keeper->recording, hold_ns);
-	verdict.end = walk(keeper, thread, still);
-	if (!tell_news(keeper, still->pid, err)) {
+		sf_recording_hold(recorder->recording, hold_ns);
+	verdict.end = walk(recorder, thread, still);
+	if (!tell_news(recorder, still->pid, err)) {
 		verdict.failed = true;
 		return verdict;
 	}
-	verdict.stack_used = stack_used(still, &keeper->walker.trace);
+	verdict.stack_used = stack_used(still, &recorder->walker.trace);
 	if (verdict.end != SF_END_COPY || last)
-		verdict.failed = !sf_kept_thread_name(thread, &keeper->walker, keeper->recording,
+		verdict.failed = !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording,
 						      still->time_ns, err) ||
-				 !keep_walked(keeper, thread, still, weight, err);
+				 !keep_walked(recorder, thread, still, weight, err);
 	/* Native frames are missing: next time, with all registers. */
-	if (keeper->walker.lacks_registers)
+	if (recorder->walker.lacks_registers)
 		verdict.end = SF_END_REGISTER;
 	return verdict;
 }
@@ -289,7 +289,7 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image,
 		     struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
+	struct sf_recorder *recorder = arg;
 	const struct sf_image_seen seen = {
 		.path = image->path,
 		.inode = image->inode,
@@ -300,18 +300,18 @@ static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image
 	struct sf_image *known;
 	bool has_room;
 
-	if (!sf_image_numbers_take(&keeper->seen_images, image, &has_room))
+	if (!sf_image_numbers_take(&recorder->image_numbers, image, &has_room))
 		return sf_fail_memory(err);
 	if (!has_room)
-		return on_note(keeper, pid, "code of more than 8,192 different files ran: of later ones only "
+		return on_note(recorder, pid, "code of more than 8,192 different files ran: of later ones only "
 			       "addresses are shown", err);
-	known = sf_images_add(keeper->walker.images, keeper->offline ? 0 : pid, &seen);
-	if (!known || !sf_image_numbers_add(&keeper->seen_images, pid, image->number, known->number))
+	known = sf_images_add(recorder->walker.images, recorder->offline ? 0 : pid, &seen);
+	if (!known || !sf_image_numbers_add(&recorder->image_numbers, pid, image->number, known->number))
 		return sf_fail_memory(err);
 	if (!known->note[0])
 		snprintf(known->note, sizeof(known->note), "%s", image->note);
-	if (!keeper->offline)
-		sf_images_load(keeper->walker.images);
+	if (!recorder->offline)
+		sf_images_load(recorder->walker.images);
 	return true;
 }
 
@@ -319,9 +319,9 @@ static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image
  * Copies a trace to the walker's, with the session's image numbers; what is too deep for it is
  * cut.
  */
-static void take_trace(struct sf_recorder *keeper, int32_t pid, const struct sf_trace *from)
+static void take_trace(struct sf_recorder *recorder, int32_t pid, const struct sf_trace *from)
 {
-	struct sf_trace *trace = &keeper->walker.trace;
+	struct sf_trace *trace = &recorder->walker.trace;
 
 	trace->n_frames = from->n_frames < trace->capacity ? from->n_frames : trace->capacity;
 	trace->end = trace->n_frames < from->n_frames ? SF_END_DEPTH : from->end;
@@ -330,7 +330,7 @@ static void take_trace(struct sf_recorder *keeper, int32_t pid, const struct sf_
 
 		*frame = from->frames[i];
 		if (frame->image)
-			frame->image = sf_image_numbers_find(&keeper->seen_images, pid, frame->image);
+			frame->image = sf_image_numbers_find(&recorder->image_numbers, pid, frame->image);
 	}
 }
 
@@ -338,8 +338,8 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 		     const struct sf_seen *seen, const struct sf_weight *weight,
 		     struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = find_thread(recorder, serial);
 	const struct sf_still still = {
 		.time_ns = seen->time_ns,
 		.flags = seen->flags,
@@ -349,26 +349,26 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	uint32_t label = 0;
 
 	if (!thread || !thread->number)
-		return sf_recording_loss(keeper->recording, 0, SF_LOSS_GONE, weight->ticks,
+		return sf_recording_loss(recorder->recording, 0, SF_LOSS_GONE, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
 	if (seen->hold_ns)
-		sf_recording_hold(keeper->recording, seen->hold_ns);
-	if (seen->label_key && !sf_recording_label(keeper->recording, seen->label_key,
+		sf_recording_hold(recorder->recording, seen->hold_ns);
+	if (seen->label_key && !sf_recording_label(recorder->recording, seen->label_key,
 						   seen->label_value, &label, err))
 		return false;
-	take_trace(keeper, thread->pid, trace);
-	if (!match_outer(keeper, thread))
+	take_trace(recorder, thread->pid, trace);
+	if (!match_suffix(recorder, thread))
 		return sf_fail_memory(err);
-	return sf_frame_numbers_take(&keeper->seen_places, keeper->recording, thread->pid,
-				   keeper->walker.trace.frames,
-				   keeper->walker.trace.n_frames - thread->outer.n_same, err) &&
-	       keep(keeper, thread, &still, weight, label, err);
+	return sf_frame_numbers_take(&recorder->frame_numbers, recorder->recording, thread->pid,
+				   recorder->walker.trace.frames,
+				   recorder->walker.trace.n_frames - thread->suffix.n_same, err) &&
+	       keep(recorder, thread, &still, weight, label, err);
 }
 
 static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *told,
 		     struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
+	struct sf_recorder *recorder = arg;
 	struct sf_recording_name names[SF_SEEN_FUNCTIONS];
 	size_t n = told->n < SF_SEEN_FUNCTIONS ? told->n : SF_SEEN_FUNCTIONS;
 
@@ -384,51 +384,51 @@ static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *to
 			.approximate = function->approximate,
 		};
 	}
-	return sf_frame_numbers_tell(&keeper->seen_places, keeper->recording, pid, told->key, names,
+	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, told->key, names,
 				   n, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
 		     struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
 	if (!thread || !thread->number || !thread->has_last)
-		return sf_recording_loss(keeper->recording, 0, SF_LOSS_MOVED, weight->ticks,
+		return sf_recording_loss(recorder->recording, 0, SF_LOSS_MOVED, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
-	if (!thread->last.ticks && !sf_vec_push(&keeper->open, serial))
+	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))
 		return sf_fail_memory(err);
-	sf_kept_thread_wait(thread, time_ns, weight);
+	sf_recorded_thread_wait(thread, time_ns, weight);
 	return true;
 }
 
 static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight,
 		    struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
-	const struct sf_kept_thread *thread = find_thread(keeper, serial);
+	struct sf_recorder *recorder = arg;
+	const struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
-	return sf_recording_loss(keeper->recording, thread ? thread->number : 0, cause,
+	return sf_recording_loss(recorder->recording, thread ? thread->number : 0, cause,
 				 weight->ticks, weight->cpu_ns, weight->wall_ns, err);
 }
 
 static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
 {
-	struct sf_recorder *keeper = arg;
+	struct sf_recorder *recorder = arg;
 
-	if (now_ns - keeper->flushed_ns > FLUSH_NS && !flush_all(keeper, now_ns, err))
+	if (now_ns - recorder->flushed_ns > FLUSH_NS && !flush_all(recorder, now_ns, err))
 		return false;
 	/* A stream's time may pass as fast as its maker likes: samples are written by their number. */
-	if (keeper->offline)
+	if (recorder->offline)
 		return true;
-	return sf_recording_tick(keeper->recording, now_ns, err);
+	return sf_recording_tick(recorder->recording, now_ns, err);
 }
 
-struct sf_sink sf_recorder_sink(struct sf_recorder *keeper)
+struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 {
 	return (struct sf_sink){
-		.arg = keeper,
+		.arg = recorder,
 		.process = on_process,
 		.process_name = on_process_name,
 		.thread = on_thread,

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
-#include "session/sleeping_thread.h"
+#include "session/recorded_thread.h"
 #include "session/image_numbers.h"
 #include "session/frame_numbers.h"
 #include "session/walker.h"
@@ -20,25 +20,25 @@
 struct sf_recorder {
 	struct sf_recording *recording;
 	struct sf_walker walker;
-	SF_VEC(struct sf_kept_thread) threads; /* by serial - 1 */
+	SF_VEC(struct sf_recorded_thread) threads; /* by serial - 1 */
 	SF_VEC(uint32_t) open;                 /* serials of threads with ticks that wait */
 	uint32_t n_modules;                    /* images up to this number are in the recording */
 	uint64_t flushed_ns;
-	struct sf_image_numbers seen_images;     /* of finished stacks */
-	struct sf_frame_numbers seen_places;
-	uint64_t n_outer;                      /* frames that are kept of threads' stacks */
+	struct sf_image_numbers image_numbers; /* of finished stacks */
+	struct sf_frame_numbers frame_numbers;
+	uint64_t n_suffix_frames;          /* frames that are kept of threads' stacks */
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
 	char notes[1024];                      /* lines of text, for the summary; what fits */
 };
 
 /*
- * `keeper->offline` may be set afterwards, before the first call of the sink: for a stream that
+ * `recorder->offline` may be set afterwards, before the first call of the sink: for a stream that
  * was written by processes that are gone.
  */
-bool sf_recorder_init(struct sf_recorder *keeper, struct sf_recording *recording, uint32_t max_depth,
+bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err);
-void sf_recorder_deinit(struct sf_recorder *keeper);
+void sf_recorder_deinit(struct sf_recorder *recorder);
 
-struct sf_sink sf_recorder_sink(struct sf_recorder *keeper);
+struct sf_sink sf_recorder_sink(struct sf_recorder *recorder);
 
 #endif

@@ -101,14 +101,14 @@ static void measure_self(struct sf_session_result *result)
 }
 
 /* Names the samples and finishes the recording, even if it was cut short. */
-static bool finish(struct sf_recorder *keeper, struct sf_recording *recording,
+static bool finish(struct sf_recorder *recorder, struct sf_recording *recording,
 		   struct sf_session_result *result, struct sf_error *err)
 {
 	uint64_t end_ns = sf_now_ns();
 	bool named;
 
 	atomic_store(&stop_wanted, false); /* from now on it means the names */
-	named = sf_session_name_all(recording, keeper->walker.images, &stop_wanted, err);
+	named = sf_session_name_all(recording, recorder->walker.images, &stop_wanted, err);
 	if (!named) {
 		sf_recording_abandon(recording);
 		return false;
@@ -125,7 +125,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 {
 	struct sf_recording *recording;
 	struct sf_capture *capture;
-	struct sf_recorder keeper;
+	struct sf_recorder recorder;
 	struct sf_sink sink;
 	uint64_t start_ns;
 	bool fine;
@@ -133,31 +133,31 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	*result = (struct sf_session_result){ .child_status = -1 };
 	if (!create_recording(options, &recording, err))
 		return false;
-	if (!sf_recorder_init(&keeper, recording, options->max_depth, err)) {
+	if (!sf_recorder_init(&recorder, recording, options->max_depth, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}
-	sf_images_stop_on(keeper.walker.images, &stop_wanted);
-	sink = sf_recorder_sink(&keeper);
+	sf_images_stop_on(recorder.walker.images, &stop_wanted);
+	sink = sf_recorder_sink(&recorder);
 	if (!start(options, &capture, err)) {
-		sf_recorder_deinit(&keeper);
+		sf_recorder_deinit(&recorder);
 		sf_recording_abandon(recording);
 		unlink(options->output);
 		return false;
 	}
 	/* The tables for walks are made before the first still; a process that cannot be read has none. */
 	if (options->engine->yields == SF_YIELDS_STILLS)
-		sf_walker_prepare(&keeper.walker, options->capture.pid, NULL);
+		sf_walker_prepare(&recorder.walker, options->capture.pid, NULL);
 	start_ns = sf_now_ns();
 	fine = run_engine(options, capture, &sink, result, err);
 	result->duration_ns = sf_now_ns() - start_ns;
 	result->cut_short = !fine;
 	measure_self(result);
-	_Static_assert(sizeof(result->notes) == sizeof(keeper.notes),
+	_Static_assert(sizeof(result->notes) == sizeof(recorder.notes),
 		       "one is copied into the other");
-	memcpy(result->notes, keeper.notes, sizeof(result->notes));
-	if (!finish(&keeper, recording, result, fine ? err : NULL))
+	memcpy(result->notes, recorder.notes, sizeof(result->notes));
+	if (!finish(&recorder, recording, result, fine ? err : NULL))
 		fine = false;
-	sf_recorder_deinit(&keeper);
+	sf_recorder_deinit(&recorder);
 	return fine;
 }

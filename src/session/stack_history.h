@@ -16,13 +16,13 @@ struct sf_stack_history {
 	uint32_t n_frames, capacity;
 };
 
-void sf_stack_history_deinit(struct sf_stack_history *earlier);
+void sf_stack_history_deinit(struct sf_stack_history *history);
 
 /* Keeps a complete trace. Without memory the old one is forgotten. */
-void sf_stack_history_keep(struct sf_stack_history *earlier, const struct sf_trace *trace);
+void sf_stack_history_keep(struct sf_stack_history *history, const struct sf_trace *trace);
 
 /* Appends the callers to a trace that ended with SF_END_REGISTER; true when it is complete now. */
-bool sf_stack_history_complete(const struct sf_stack_history *earlier, const struct sf_still *still,
+bool sf_stack_history_complete(const struct sf_stack_history *history, const struct sf_still *still,
 			 struct sf_trace *trace);
 
 #endif

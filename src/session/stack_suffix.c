@@ -4,29 +4,29 @@
 
 #include <stdlib.h>
 
-void sf_stack_suffix_deinit(struct sf_stack_suffix *outer)
+void sf_stack_suffix_deinit(struct sf_stack_suffix *suffix)
 {
-	free(outer->frames);
-	free(outer->stacks);
-	*outer = (struct sf_stack_suffix){ 0 };
+	free(suffix->frames);
+	free(suffix->stacks);
+	*suffix = (struct sf_stack_suffix){ 0 };
 }
 
-static bool make_room(struct sf_stack_suffix *outer, uint32_t n)
+static bool make_room(struct sf_stack_suffix *suffix, uint32_t n)
 {
 	struct sf_frame *frames;
 	uint32_t *stacks;
 
-	if (n <= outer->capacity)
+	if (n <= suffix->capacity)
 		return true;
-	frames = realloc(outer->frames, n * sizeof(*frames));
+	frames = realloc(suffix->frames, n * sizeof(*frames));
 	if (frames)
-		outer->frames = frames;
-	stacks = realloc(outer->stacks, n * sizeof(*stacks));
+		suffix->frames = frames;
+	stacks = realloc(suffix->stacks, n * sizeof(*stacks));
 	if (stacks)
-		outer->stacks = stacks;
+		suffix->stacks = stacks;
 	if (!frames || !stacks)
 		return false;
-	outer->capacity = n;
+	suffix->capacity = n;
 	return true;
 }
 
@@ -38,18 +38,18 @@ static bool same(const struct sf_frame *a, const struct sf_frame *b)
 	       a->image == b->image && a->address == b->address;
 }
 
-bool sf_stack_suffix_match(struct sf_stack_suffix *outer, const struct sf_trace *trace)
+bool sf_stack_suffix_match(struct sf_stack_suffix *suffix, const struct sf_trace *trace)
 {
 	const uint32_t n = trace->end == SF_END_ROOT ? trace->n_frames : 0;
 
-	outer->n_same = 0;
-	if (!make_room(outer, trace->n_frames))
+	suffix->n_same = 0;
+	if (!make_room(suffix, trace->n_frames))
 		return false;
-	while (outer->n_same < n && outer->n_same < outer->n &&
-	       same(&outer->frames[outer->n_same], &trace->frames[n - 1 - outer->n_same]))
-		outer->n_same++;
-	outer->n = n;
-	for (uint32_t i = outer->n_same; i < n; i++)
-		outer->frames[i] = trace->frames[n - 1 - i];
+	while (suffix->n_same < n && suffix->n_same < suffix->n &&
+	       same(&suffix->frames[suffix->n_same], &trace->frames[n - 1 - suffix->n_same]))
+		suffix->n_same++;
+	suffix->n = n;
+	for (uint32_t i = suffix->n_same; i < n; i++)
+		suffix->frames[i] = trace->frames[n - 1 - i];
 	return true;
 }

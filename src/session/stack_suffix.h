@@ -15,13 +15,13 @@ struct sf_stack_suffix {
 	uint32_t n_same;          /* of the last sf_stack_suffix_match */
 };
 
-void sf_stack_suffix_deinit(struct sf_stack_suffix *outer);
+void sf_stack_suffix_deinit(struct sf_stack_suffix *suffix);
 
 /*
  * Counts the outermost frames of a trace that equal those of the last trace. The same number of elements
  * of `stacks` is valid afterwards; the caller fills in the others, for which there is room. The given trace
  * then replaces the last one; a trace that did not end at the root counts as empty. False: no memory.
  */
-bool sf_stack_suffix_match(struct sf_stack_suffix *outer, const struct sf_trace *trace);
+bool sf_stack_suffix_match(struct sf_stack_suffix *suffix, const struct sf_trace *trace);
 
 #endif

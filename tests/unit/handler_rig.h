@@ -29,13 +29,13 @@ extern struct sf_rig_sums sf_rig_sums[SF_RIG_MAX_SERIAL];
 bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size);
 void sf_rig_stop(void);
 
-/* The calling thread gets a entry with this serial, and its timer, if period_ns is not 0. */
+/* The calling thread gets an entry with this serial, and its timer, if period_ns is not 0. */
 struct sf_thread_entry *sf_rig_enter(uint32_t serial, uint64_t period_ns);
 void sf_rig_leave(struct sf_thread_entry *entry);
 
 /* Tells those that were asked, and walk themselves, how to weigh. */
 void sf_rig_judge(void);
-/* The same, and walks whoever stands, once; waits up to wait_ns for the wake_up. For a thread in which the signal is blocked. */
+/* The same, and walks whoever stands, once; waits up to wait_ns for the wake-up. For a thread in which the signal is blocked. */
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns);
 struct sf_workspace *sf_rig_workspace(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile of the test itself, without agent.c, the keeper or a file: sf_handler is filled by
+ * A profile of the test itself, without agent.c, the service thread or a file: sf_handler is filled by
  * hand, there is no code map (so every trace has one frame), and the records are added up when it
  * ends. For tests of the agent's sampler. One at a time.
  */

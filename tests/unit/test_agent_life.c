@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ordinary side of the agent (start, stop, pause, keeper, listener) from several threads at once, for
+ * The ordinary side of the agent (start, stop, pause, service thread, listener) from several threads at once, for
  * the sanitizers. No thread is watched, so no signal of ours comes: a handler that interrupts the thread
  * sanitizer's own code is more than that can bear. Tables of descriptors are not parted, so that a
  * sanitizer's report is seen.
@@ -179,10 +179,10 @@ static void converse(bool says_stop)
 		assert_true(i < PATIENCE_MS);
 		usleep(1000);
 	}
-	assert_true(sf_agent_stop(NULL, &err)); /* waits for the keeper, which may not have freed all of it yet */
+	assert_true(sf_agent_stop(NULL, &err)); /* waits for the service thread, which may not have freed all of it yet */
 }
 
-/* Each is over by itself, in the keeper's thread. */
+/* Each is over by itself, in the service thread's thread. */
 static void callers_come_and_go(void **state)
 {
 	struct sf_error err = { 0 };
@@ -277,7 +277,7 @@ static int be_a_child(const char *own)
 	return 0;
 }
 
-/* Neither its parent's slots, which threads held that it does not have, nor its keeper's file, to which it never writes. */
+/* Neither its parent's slots, which threads held that it does not have, nor its service thread's file, to which it never writes. */
 static void a_child_keeps_nothing(void **state)
 {
 	char text[256], other[256], path[128];

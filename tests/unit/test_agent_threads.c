@@ -484,12 +484,12 @@ static void those_whose_name_matches(void **state)
 	struct sf_agent_options options = sampling_options();
 	struct person people[3] = { { .name = "worker-1" }, { .name = "helper" },
 				    { .name = "worker-2" } };
-	const uint32_t n_seated = sf_handler.n_seated;
+	const uint32_t n_with_serial = sf_handler.n_with_serial;
 	(void)state;
 
 	options.threads = "^worker-[0-9]$";
 	run_people(people, &options);
-	assert_int_equal(sf_handler.n_seated - n_seated, 2); /* who looks at entries only then would miss them */
+	assert_int_equal(sf_handler.n_with_serial - n_with_serial, 2); /* who looks at entries only then would miss them */
 	assert_non_null(sampling_by_name(&sampling, "worker-1"));
 	assert_non_null(sampling_by_name(&sampling, "worker-2"));
 	assert_null(sampling_by_name(&sampling, "helper"));

@@ -15,7 +15,7 @@
 #define SIZE (SF_BATCH_READ_LINES * SF_BATCH_READ_LINE + 4 * PAGE)
 
 static struct sf_own_memory access;
-static struct sf_batch_read *fetch;
+static struct sf_batch_read *batch;
 static uint8_t *bytes;     /* the last page of SIZE cannot be read */
 
 static uint8_t value(size_t i)
@@ -45,16 +45,16 @@ static int tear_down(void **state)
 static int make(void **state)
 {
 	(void)state;
-	fetch = calloc(1, sizeof(*fetch));
-	if (fetch)
-		fetch->access = &access;
-	return fetch ? 0 : -1;
+	batch = calloc(1, sizeof(*batch));
+	if (batch)
+		batch->access = &access;
+	return batch ? 0 : -1;
 }
 
 static int destroy(void **state)
 {
 	(void)state;
-	free(fetch);
+	free(batch);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ static void assert_read(size_t i, size_t size)
 	uint8_t read[256];
 
 	assert_true(size <= sizeof(read));
-	assert_true(sf_batch_read_at(fetch, read, at(i), size));
+	assert_true(sf_batch_read_at(batch, read, at(i), size));
 	for (size_t k = 0; k < size; k++)
 		assert_int_equal(read[k], value(i + k));
 }
@@ -78,7 +78,7 @@ static void assert_not_there(size_t i, size_t size)
 	uint8_t read[256];
 
 	assert_true(size <= sizeof(read));
-	assert_false(sf_batch_read_at(fetch, read, at(i), size));
+	assert_false(sf_batch_read_at(batch, read, at(i), size));
 }
 
 /* Pieces here and there, next to each other, twice the same, over the edge of lines, and nothing. */
@@ -87,13 +87,13 @@ static void test_pieces(void **state)
 	uint8_t read;
 
 	(void)state;
-	sf_batch_read_want(fetch, at(70000), 8);
-	sf_batch_read_want(fetch, at(100), 200);
-	sf_batch_read_want(fetch, at(120), 8);
-	sf_batch_read_want(fetch, at(320), 1);
-	sf_batch_read_want(fetch, at(5000), 0);
+	sf_batch_read_want(batch, at(70000), 8);
+	sf_batch_read_want(batch, at(100), 200);
+	sf_batch_read_want(batch, at(120), 8);
+	sf_batch_read_want(batch, at(320), 1);
+	sf_batch_read_want(batch, at(5000), 0);
 	assert_not_there(70000, 8); /* it has not been fetched yet */
-	sf_batch_read_all(fetch);
+	sf_batch_read_all(batch);
 	assert_read(70000, 8);
 	assert_read(100, 200);
 	assert_read(64, 256);
@@ -101,19 +101,19 @@ static void test_pieces(void **state)
 	assert_not_there(63, 8);
 	assert_not_there(380, 8);
 	assert_not_there(5000, 1);
-	assert_int_equal(fetch->n, 6);
+	assert_int_equal(batch->n, 6);
 
 	/* It is as it was when it was fetched, until that is forgotten. */
 	bytes[110]++;
-	sf_batch_read_want(fetch, at(110), 1);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(110), 1);
+	sf_batch_read_all(batch);
 	assert_read(110, 1);
-	sf_batch_read_forget(fetch);
+	sf_batch_read_forget(batch);
 	assert_not_there(110, 1);
-	sf_batch_read_want(fetch, at(110), 1);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(110), 1);
+	sf_batch_read_all(batch);
 	bytes[110]--;
-	assert_true(sf_batch_read_at(fetch, &read, at(110), 1));
+	assert_true(sf_batch_read_at(batch, &read, at(110), 1));
 	assert_int_equal(read, (uint8_t)(value(110) + 1));
 }
 
@@ -123,24 +123,24 @@ static void test_unreadable(void **state)
 	static const uint64_t bad[] = { 8, UINT64_MAX - 3, UINT64_C(1) << 63 };
 
 	(void)state;
-	sf_batch_read_want(fetch, at(0), 128);
-	sf_batch_read_want(fetch, at(SIZE - PAGE - 64), 128);
-	sf_batch_read_want(fetch, at(1000), 8);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(0), 128);
+	sf_batch_read_want(batch, at(SIZE - PAGE - 64), 128);
+	sf_batch_read_want(batch, at(1000), 8);
+	sf_batch_read_all(batch);
 	assert_read(0, 128);
 	assert_read(SIZE - PAGE - 64, 64);
 	assert_not_there(SIZE - PAGE, 1);
 	assert_not_there(1000, 8);
-	sf_batch_read_want(fetch, at(1000), 8);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(1000), 8);
+	sf_batch_read_all(batch);
 	assert_read(1000, 8);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		uint64_t read;
 
-		sf_batch_read_want(fetch, bad[i], 2);
-		sf_batch_read_want(fetch, bad[i], 64);
-		sf_batch_read_all(fetch);
-		assert_false(sf_batch_read_at(fetch, &read, bad[i], 2));
+		sf_batch_read_want(batch, bad[i], 2);
+		sf_batch_read_want(batch, bad[i], 64);
+		sf_batch_read_all(batch);
+		assert_false(sf_batch_read_at(batch, &read, bad[i], 2));
 	}
 	assert_read(1000, 8);
 }
@@ -150,24 +150,24 @@ static void test_many(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SF_BATCH_READ_LINES / 2; i++)
-		sf_batch_read_want(fetch, at(2 * i * SF_BATCH_READ_LINE), 8); /* no two in one piece */
-	sf_batch_read_all(fetch);
+		sf_batch_read_want(batch, at(2 * i * SF_BATCH_READ_LINE), 8); /* no two in one piece */
+	sf_batch_read_all(batch);
 	for (size_t i = 0; i < SF_BATCH_READ_LINES; i++) {
 		if (i % 2)
 			assert_not_there(i * SF_BATCH_READ_LINE, 8);
 		else
 			assert_read(i * SF_BATCH_READ_LINE, 64);
 	}
-	sf_batch_read_want(fetch, at(0), SF_BATCH_READ_LINES * SF_BATCH_READ_LINE);
-	sf_batch_read_want(fetch, at(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE), 64);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(0), SF_BATCH_READ_LINES * SF_BATCH_READ_LINE);
+	sf_batch_read_want(batch, at(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE), 64);
+	sf_batch_read_all(batch);
 	for (size_t i = 0; i < SF_BATCH_READ_LINES; i++)
 		assert_read(i * SF_BATCH_READ_LINE, 64);
 	assert_not_there(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE, 1);
-	sf_batch_read_forget(fetch);
+	sf_batch_read_forget(batch);
 	assert_not_there(0, 1);
-	sf_batch_read_want(fetch, at(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE), 64);
-	sf_batch_read_all(fetch);
+	sf_batch_read_want(batch, at(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE), 64);
+	sf_batch_read_all(batch);
 	assert_read(SF_BATCH_READ_LINES * SF_BATCH_READ_LINE, 64);
 }
 

@@ -52,13 +52,13 @@ static void met(int cpu, uint32_t times)
 }
 
 static cpu_set_t all;          /* that this process may use */
-static struct sf_cpu_affinity near_us;
+static struct sf_cpu_affinity affinity;
 
 static int set_up(void **state)
 {
 	(void)state;
 	met(0, 0);
-	sf_cpu_affinity_init(&near_us, NULL);
+	sf_cpu_affinity_init(&affinity, NULL);
 	return 0;
 }
 
@@ -74,10 +74,10 @@ static void goes_where_all_ticks_are_met(void **state)
 
 	(void)state;
 	met(cpu, 15);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_cpus(all);
 	met(cpu, 16);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_cpus(only(cpu));
 }
 
@@ -87,9 +87,9 @@ static void leaves_when_another_has_one(void **state)
 
 	(void)state;
 	met(cpu, 1000);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	met(cpu + 1, 1);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_cpus(all);
 }
 
@@ -102,9 +102,9 @@ static void is_not_where_it_may_not_be(void **state)
 	if (other < 0)
 		skip();
 	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
-	sf_cpu_affinity_init(&near_us, NULL);
+	sf_cpu_affinity_init(&affinity, NULL);
 	met(cpu, 16);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_cpus(theirs);
 }
 
@@ -118,10 +118,10 @@ static void keeps_what_the_program_sets(void **state)
 	if (other < 0)
 		skip();
 	met(cpu, 16);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
 	met(other, 1);
-	sf_cpu_affinity_move(&near_us, NOW, NOW);
+	sf_cpu_affinity_move(&affinity, NOW, NOW);
 	assert_cpus(theirs);
 }
 
@@ -131,18 +131,18 @@ static void stays_away_from_where_it_is_not_let_in(void **state)
 
 	(void)state;
 	met(cpu, 16);
-	sf_cpu_affinity_move(&near_us, NOW, NOW + 50 * MS);
-	sf_cpu_affinity_woke(&near_us, NOW + 60 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 60 * MS, NOW + 100 * MS);
+	sf_cpu_affinity_move(&affinity, NOW, NOW + 50 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 60 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 60 * MS, NOW + 100 * MS);
 	assert_cpus(only(cpu));
-	sf_cpu_affinity_woke(&near_us, NOW + 121 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 121 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 121 * MS, NOW + 200 * MS);
 	assert_cpus(all);
-	sf_cpu_affinity_woke(&near_us, NOW + 9000 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 9000 * MS, NOW + 9050 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 9000 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 9000 * MS, NOW + 9050 * MS);
 	assert_cpus(all);
-	sf_cpu_affinity_woke(&near_us, NOW + 10200 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 10200 * MS, NOW + 10250 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 10200 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 10200 * MS, NOW + 10250 * MS);
 	assert_cpus(only(cpu));
 }
 
@@ -154,8 +154,8 @@ static int set_up_bell(void **state)
 {
 	(void)state;
 	wake_up = (struct sf_wake_up){ 0 };
-	sf_cpu_affinity_init(&near_us, &wake_up);
-	sf_cpu_affinity_move(&near_us, NOW, NOW + 50 * MS);
+	sf_cpu_affinity_init(&affinity, &wake_up);
+	sf_cpu_affinity_move(&affinity, NOW, NOW + 50 * MS);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ static void is_brought_where_it_rings(void **state)
 
 	(void)state;
 	met(other, 1000); /* says nothing to who is rung for */
-	sf_cpu_affinity_move(&near_us, NOW, NOW + 50 * MS);
+	sf_cpu_affinity_move(&affinity, NOW, NOW + 50 * MS);
 	assert_cpus(all);
 	if (other < 0)
 		skip();
@@ -198,17 +198,17 @@ static void nobody_brings_it_where_it_is_not_let_in(void **state)
 {
 	(void)state;
 	assert_cpus(only(ring()));
-	sf_cpu_affinity_woke(&near_us, NOW + 60 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 60 * MS, NOW + 100 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 60 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 60 * MS, NOW + 100 * MS);
 	assert_cpus(only(ring()));
-	sf_cpu_affinity_woke(&near_us, NOW + 121 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 121 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 121 * MS, NOW + 200 * MS);
 	assert_cpus(all);
 	assert_int_equal(ring(), -1);
 	assert_cpus(all);
-	sf_cpu_affinity_move(&near_us, NOW + 9000 * MS, NOW + 9050 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 9000 * MS, NOW + 9050 * MS);
 	assert_int_equal(ring(), -1);
-	sf_cpu_affinity_move(&near_us, NOW + 10200 * MS, NOW + 10250 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 10200 * MS, NOW + 10250 * MS);
 	assert_cpus(only(ring()));
 }
 
@@ -223,15 +223,15 @@ static void leaves_it_as_the_program_has_set_it(void **state)
 		skip();
 	theirs = only(other);
 	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
-	sf_cpu_affinity_woke(&near_us, NOW + 121 * MS);
-	sf_cpu_affinity_move(&near_us, NOW + 121 * MS, NOW + 200 * MS);
+	sf_cpu_affinity_woke(&affinity, NOW + 121 * MS);
+	sf_cpu_affinity_move(&affinity, NOW + 121 * MS, NOW + 200 * MS);
 	assert_cpus(theirs);
 }
 
 static void nobody_brings_what_has_ended(void **state)
 {
 	(void)state;
-	sf_cpu_affinity_end(&near_us);
+	sf_cpu_affinity_end(&affinity);
 	assert_int_equal(ring(), -1);
 	assert_cpus(all);
 }

@@ -441,12 +441,12 @@ static void test_nobody_comes(void **state)
 
 /* --- maps --- */
 
-/* The keeper is rung for once, until it has taken the word away. */
+/* The service thread is rung for once, until it has taken the word away. */
 static void test_a_stale_map(void **state)
 {
 	static const struct sf_code_map nothing;
 	const struct sf_code_map *map = sf_handler.map;
-	const uint32_t rings = sf_wake_up_count(&sf_handler.keeper_bell);
+	const uint32_t rings = sf_wake_up_count(&sf_handler.service_wake_up);
 
 	(void)state;
 	sf_rig_enter(1, 0);
@@ -454,33 +454,33 @@ static void test_a_stale_map(void **state)
 	sf_handler.map = &nothing;
 	tick();
 	assert_int_equal(sf_handler.map_stale, 1);
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings + 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings + 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
 	sf_handler.map_stale = 0;
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings + 2);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 2);
 	sf_handler.map = map;
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 3);
 }
 
-/* The keeper is rung for when the ring that it empties fills up, and not for one that it does not. */
+/* The service thread is rung for when the ring that it empties fills up, and not for one that it does not. */
 static void test_a_full_outbox_rings(void **state)
 {
-	const uint32_t rings = sf_wake_up_count(&sf_handler.keeper_bell);
+	const uint32_t rings = sf_wake_up_count(&sf_handler.service_wake_up);
 
 	(void)state;
 	sf_handler.map_stale = 1; /* nor for that */
 	sf_rig_enter(1, 0);
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings);
 	sf_handler.outbox_full = sf_outbox_used(sf_handler.outbox) + 1;
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings + 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
 	sf_rig_drain();
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.keeper_bell), rings + 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
 	sf_handler.outbox_full = 0;
 	sf_rig_drain();
 }

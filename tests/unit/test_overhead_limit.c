@@ -12,7 +12,7 @@
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
 
-static struct sf_overhead_limit pace;
+static struct sf_overhead_limit limit;
 static struct sf_overhead_limit_clocks clocks, mark;
 
 static uint64_t idle_ns;
@@ -25,7 +25,7 @@ static void begin_with(unsigned n_cpus, unsigned percent)
 	idle_ns = 100 * SECOND;
 	idle_share = 0;
 	n_looked = 4;
-	sf_overhead_limit_begin(&pace, n_cpus, percent, &clocks);
+	sf_overhead_limit_begin(&limit, n_cpus, percent, &clocks);
 }
 
 static void begin(unsigned n_cpus)
@@ -35,9 +35,9 @@ static void begin(unsigned n_cpus)
 
 static void look(void)
 {
-	if (pace.looked_ns)
-		idle_ns += (uint64_t)((double)(clocks.now_ns - pace.looked_ns) * pace.n_cpus * idle_share);
-	sf_overhead_limit_look(&pace, clocks.now_ns, idle_ns);
+	if (limit.looked_ns)
+		idle_ns += (uint64_t)((double)(clocks.now_ns - limit.looked_ns) * limit.n_cpus * idle_share);
+	sf_overhead_limit_look(&limit, clocks.now_ns, idle_ns);
 }
 
 /* Ticks that cost the holding thread so much, and others so much, each wanted a period after the last, for so long. */
@@ -51,9 +51,9 @@ static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t walk_ns, uint64
 		clocks.holding_ns += cost_ns;
 		clocks.all_ns += cost_ns + walk_ns;
 		next_ns = next_ns + period_ns > clocks.now_ns ? next_ns + period_ns : clocks.now_ns;
-		if (clocks.now_ns - pace.looked_ns >= SF_OVERHEAD_LOOK_NS)
+		if (clocks.now_ns - limit.looked_ns >= SF_OVERHEAD_LOOK_NS)
 			look();
-		next_ns = sf_overhead_limit_next(&pace, &clocks, n_looked, next_ns);
+		next_ns = sf_overhead_limit_next(&limit, &clocks, n_looked, next_ns);
 		assert_true(next_ns >= clocks.now_ns);
 		clocks.now_ns = next_ns;
 	}
@@ -63,7 +63,7 @@ static void go_on(uint64_t period_ns, uint64_t cost_ns, uint64_t walk_ns, uint64
 static double share(void)
 {
 	const double taken = (double)(clocks.all_ns - mark.all_ns);
-	const double machine = (double)(clocks.now_ns - mark.now_ns) * pace.n_cpus;
+	const double machine = (double)(clocks.now_ns - mark.now_ns) * limit.n_cpus;
 
 	mark = clocks;
 	return taken / machine;
@@ -74,8 +74,8 @@ static void cheap_ticks_come_when_they_are_wanted(void **state)
 	(void)state;
 	begin(2);
 	go_on(MS, MS / 20, 0, 10 * SECOND);
-	assert_int_equal(pace.late_ns, 0);
-	assert_in_range(pace.n_ticks, 9999, 10001);
+	assert_int_equal(limit.late_ns, 0);
+	assert_in_range(limit.n_ticks, 9999, 10001);
 }
 
 static void dear_ticks_take_their_share_and_no_more(void **state)
@@ -90,7 +90,7 @@ static void dear_ticks_take_their_share_and_no_more(void **state)
 		go_on(MS, 4 * MS, 0, 10 * SECOND);
 		assert_float_equal(share(), counts[i] < 64 ? 0.05 : 1. / 64, 0.002);
 		/* Of 20 s, with a tick of 4 ms every 80, every 40, and back to back. */
-		assert_float_equal((double)pace.late_ns / SECOND, counts[i] == 1 ? 19 : counts[i] == 2 ? 18 : 0, 0.3);
+		assert_float_equal((double)limit.late_ns / SECOND, counts[i] == 1 ? 19 : counts[i] == 2 ? 18 : 0, 0.3);
 	}
 }
 
@@ -111,9 +111,9 @@ static void reading_does_not_stop_it(void **state)
 	begin(2);
 	clocks.all_ns += 10 * SECOND;
 	go_on(10 * MS, MS / 20, 0, 10 * SECOND);
-	assert_int_equal(pace.late_ns, 0);
+	assert_int_equal(limit.late_ns, 0);
 	go_on(MS, MS / 4, 0, 10 * SECOND);
-	assert_in_range(pace.n_ticks, 1000 + 2000, 1000 + 2150); /* as if walking cost as much again */
+	assert_in_range(limit.n_ticks, 1000 + 2000, 1000 + 2150); /* as if walking cost as much again */
 }
 
 /* Half a second in one tick that looked at two threads; in one that looked at a thousand it is what holding costs. */
@@ -126,7 +126,7 @@ static void one_dear_tick_does_not_stop_it(void **state)
 	go_on(10 * MS, 500 * MS, 0, 10 * MS);
 	mark = clocks;
 	go_on(10 * MS, MS / 20, 0, SECOND);
-	assert_in_range(pace.n_ticks, 195, 205);
+	assert_in_range(limit.n_ticks, 195, 205);
 	n_looked = 1000;
 	go_on(10 * MS, 500 * MS, 0, 10 * MS);
 	assert_true(clocks.now_ns - mark.now_ns > 10 * SECOND);
@@ -137,7 +137,7 @@ static void a_burst_is_let_through(void **state)
 	(void)state;
 	begin(2);
 	go_on(MS, MS / 2, 0, 50 * MS);
-	assert_int_equal(pace.late_ns, 0);
+	assert_int_equal(limit.late_ns, 0);
 }
 
 /* An hour of rest is no leave to take the machine for three minutes. */
@@ -167,9 +167,9 @@ static void a_busy_machine_is_spared(void **state)
 	(void)state;
 	begin_with(4, 0);
 	assert_float_equal(share_beside(0), 0.02, 0.001);
-	assert_int_equal(pace.late_share, 2);
+	assert_int_equal(limit.late_share, 2);
 	assert_float_equal(share_beside(0.5), 0.05, 0.002);
-	assert_int_equal(pace.late_share, 5);
+	assert_int_equal(limit.late_share, 5);
 	assert_float_equal(share_beside(0.05), 0.02, 0.001);
 }
 

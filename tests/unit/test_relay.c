@@ -83,10 +83,10 @@ static void send_still(void)
 {
 	const uint32_t want = atomic_load(&thread->want);
 	const struct sf_weight weight = { .ticks = 1 };
-	struct sf_stack_copy *taken = sf_relay_reserve(relay, want);
+	struct sf_stack_copy *copy = sf_relay_reserve(relay, want);
 
-	assert_non_null(taken);
-	*taken = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
+	assert_non_null(copy);
+	*copy = (struct sf_stack_copy){ .pid = getpid(), .tid = getpid(), .stack_start = 0x1000,
 				    .stack_size = want, .stack_more = 1 };
 	sf_relay_send(relay, thread, &weight, 1);
 }

@@ -86,10 +86,10 @@ bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 static struct sf_task_look look;
 static const struct sf_task task = { .pid = 40, .tid = 41 };
 static union {
-	struct sf_stack_copy taken;
+	struct sf_stack_copy copy;
 	uint8_t room[sizeof(struct sf_stack_copy) + 8 * KIB];
 } buffer;
-static struct sf_stack_copy *const taken = &buffer.taken;
+static struct sf_stack_copy *const copy = &buffer.copy;
 
 /* Asleep in call 7, for ever. */
 static int set_up(void **state)
@@ -110,23 +110,23 @@ static int set_up(void **state)
 static enum sf_copy_result take(void)
 {
 	n_runs = 0;
-	return sf_copy_blocked(&task, &look, 4 * KIB, &no_pages, taken);
+	return sf_copy_blocked(&task, &look, 4 * KIB, &no_pages, copy);
 }
 
 static void a_sleeper_is_taken(void **state)
 {
 	(void)state;
 	assert_int_equal(take(), SF_COPY_DONE);
-	assert_int_equal(taken->pid, 40);
-	assert_int_equal(taken->tid, 41);
-	assert_int_equal(taken->state, SF_STATE_BLOCKED);
-	assert_int_equal(taken->syscall, 7);
-	assert_int_equal(taken->flags, SF_STILL_COPY | SF_STILL_UNHELD);
-	assert_int_equal(taken->switches, 12);
+	assert_int_equal(copy->pid, 40);
+	assert_int_equal(copy->tid, 41);
+	assert_int_equal(copy->state, SF_STATE_BLOCKED);
+	assert_int_equal(copy->syscall, 7);
+	assert_int_equal(copy->flags, SF_STILL_COPY | SF_STILL_UNHELD);
+	assert_int_equal(copy->switches, 12);
 	for (uint64_t i = 0; i < 6; i++)
-		assert_int_equal(taken->args[i], i + 1);
-	assert_int_equal(taken->regs.pc, PC);
-	assert_int_equal(taken->regs.r[sf_arch_host()->sp], SP);
+		assert_int_equal(copy->args[i], i + 1);
+	assert_int_equal(copy->regs.pc, PC);
+	assert_int_equal(copy->regs.r[sf_arch_host()->sp], SP);
 }
 
 /* By the thread's own id, from the red zone on; cut if as much came as was wanted. */
@@ -139,13 +139,13 @@ static void its_stack_is_copied(void **state)
 	assert_int_equal(reads.tid, 41);
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	assert_int_equal(reads.size, 4 * KIB);
-	assert_int_equal(taken->stack_start, SP - sf_arch_host()->red_zone);
-	assert_int_equal(taken->stack_size, 4 * KIB);
-	assert_int_equal(taken->stack_more, 1);
+	assert_int_equal(copy->stack_start, SP - sf_arch_host()->red_zone);
+	assert_int_equal(copy->stack_size, 4 * KIB);
+	assert_int_equal(copy->stack_more, 1);
 	readable = 4 * KIB - 1;
 	take();
-	assert_int_equal(taken->stack_size, 4 * KIB - 1);
-	assert_int_equal(taken->stack_more, 0);
+	assert_int_equal(copy->stack_size, 4 * KIB - 1);
+	assert_int_equal(copy->stack_more, 0);
 }
 
 /* The copy is between the two counts, or they would prove nothing. */
@@ -206,18 +206,18 @@ static void a_held_thread_is_taken(void **state)
 	struct sf_held held = { .tid = 41 };
 	(void)state;
 
-	assert_true(sf_copy_held(&held, 40, 4 * KIB, &no_pages, taken));
-	assert_int_equal(taken->pid, 40);
-	assert_int_equal(taken->tid, 41);
-	assert_int_equal(taken->syscall, SF_SYSCALL_NONE);
-	assert_int_equal(taken->flags, SF_STILL_COPY);
-	assert_int_equal(taken->switches, 0);
+	assert_true(sf_copy_held(&held, 40, 4 * KIB, &no_pages, copy));
+	assert_int_equal(copy->pid, 40);
+	assert_int_equal(copy->tid, 41);
+	assert_int_equal(copy->syscall, SF_SYSCALL_NONE);
+	assert_int_equal(copy->flags, SF_STILL_COPY);
+	assert_int_equal(copy->switches, 0);
 	assert_int_equal(reads.pid, 40);
 	assert_int_equal(reads.tid, 41);
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	can_be_held = false;
 	reads.n = 0;
-	assert_false(sf_copy_held(&held, 40, 4 * KIB, &no_pages, taken));
+	assert_false(sf_copy_held(&held, 40, 4 * KIB, &no_pages, copy));
 	assert_int_equal(reads.n, 0);
 }
 
@@ -230,9 +230,9 @@ static void a_still_has_what_was_taken(void **state)
 
 	assert_non_null(memory);
 	assert_int_equal(take(), SF_COPY_DONE);
-	taken->time_ns = 77;
-	taken->taken_ns = 78;
-	sf_stack_copy_still(taken, sf_arch_host(), memory, &still);
+	copy->time_ns = 77;
+	copy->taken_ns = 78;
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &still);
 	assert_ptr_equal(still.arch, sf_arch_host());
 	assert_true(turned.pid == 40 && turned.tid == 41 && turned.since_ns == 78);
 	assert_int_equal(still.pid, 40);
@@ -243,13 +243,13 @@ static void a_still_has_what_was_taken(void **state)
 	assert_int_equal(still.time_ns, 77);
 	assert_int_equal(still.switches, 12);
 	assert_int_equal(still.regs.pc, PC);
-	assert_memory_equal(still.syscall_args, taken->args, sizeof(taken->args));
-	assert_ptr_equal(still.memory.window, taken->stack);
-	assert_int_equal(still.memory.window_start, taken->stack_start);
+	assert_memory_equal(still.syscall_args, copy->args, sizeof(copy->args));
+	assert_ptr_equal(still.memory.window, copy->stack);
+	assert_int_equal(still.memory.window_start, copy->stack_start);
 	assert_int_equal(still.memory.window_size, 4 * KIB);
-	assert_true(still.memory.stack_end > taken->stack_start + SF_COPY_MAX);
-	taken->stack_more = 0;
-	sf_stack_copy_still(taken, sf_arch_host(), memory, &still);
+	assert_true(still.memory.stack_end > copy->stack_start + SF_COPY_MAX);
+	copy->stack_more = 0;
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &still);
 	assert_int_equal(still.memory.stack_end, 0);
 	sf_memory_destroy(memory);
 }

@@ -19,7 +19,7 @@
 #define MAX_FRAMES 40
 
 static struct sf_recording *recording;
-static struct sf_stack_suffix outer;
+static struct sf_stack_suffix suffix;
 static struct sf_frame frames[MAX_FRAMES]; /* as they are walked, innermost first */
 static uint32_t n_frames, n_looked_up;
 
@@ -29,7 +29,7 @@ static int set_up(void **state)
 	srandom(1);
 	small_folder_make();
 	recording = small_start(small_path("a.sfr"));
-	outer = (struct sf_stack_suffix){ 0 };
+	suffix = (struct sf_stack_suffix){ 0 };
 	n_frames = 10;
 	return 0;
 }
@@ -37,7 +37,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	sf_stack_suffix_deinit(&outer);
+	sf_stack_suffix_deinit(&suffix);
 	small_finish(recording);
 	small_folder_remove();
 	return 0;
@@ -123,10 +123,10 @@ static uint32_t number_by_outer(enum sf_end end, const char *wait)
 	uint32_t number;
 
 	memcpy(copy, frames, sizeof(copy));
-	assert_true(sf_stack_suffix_match(&outer, &trace));
-	n_looked_up += n_frames - outer.n_same;
-	find_places(copy, n_frames - outer.n_same);
-	assert_true(sf_recording_stack_on(recording, &trace, wait, outer.n_same, outer.stacks,
+	assert_true(sf_stack_suffix_match(&suffix, &trace));
+	n_looked_up += n_frames - suffix.n_same;
+	find_places(copy, n_frames - suffix.n_same);
+	assert_true(sf_recording_stack_on(recording, &trace, wait, suffix.n_same, suffix.stacks,
 					  &number, &err));
 	return number;
 }

@@ -225,13 +225,13 @@ static void sums_do_not_overflow(void **state)
 }
 
 /*
- * --- the keeper
+ * --- the service thread
  * ----------------------------------------------------------------------------------
  */
 
 struct kept {
 	struct sf_recording *recording;
-	struct sf_recorder keeper;
+	struct sf_recorder recorder;
 	struct sf_sink sink;
 	struct sf_feeds feeds;
 };
@@ -248,9 +248,9 @@ static void start(struct kept *kept, const char *path, bool offline, uint32_t ma
 	kept->feeds.n_serials = 0;
 	if (!sf_recording_create(path, &about, &kept->recording, &err))
 		fail_msg("%s", err.text);
-	assert_true(sf_recorder_init(&kept->keeper, kept->recording, max_depth, &err));
-	kept->keeper.offline = offline;
-	kept->sink = sf_recorder_sink(&kept->keeper);
+	assert_true(sf_recorder_init(&kept->recorder, kept->recording, max_depth, &err));
+	kept->recorder.offline = offline;
+	kept->sink = sf_recorder_sink(&kept->recorder);
 }
 
 static void finish(struct kept *kept)
@@ -258,7 +258,7 @@ static void finish(struct kept *kept)
 	struct sf_error err;
 
 	assert_true(sf_recording_finish(kept->recording, 0, &err));
-	sf_recorder_deinit(&kept->keeper);
+	sf_recorder_deinit(&kept->recorder);
 }
 
 static void feed_one(struct kept *kept)
@@ -378,7 +378,7 @@ static void labels_waits_notes_and_repeats_are_kept(void **state)
 	stream_note(&built, "a blind\x1b spot");
 	stream_note(&built, "a blind\x1b spot");
 	feed_one(&kept);
-	assert_string_equal(kept.keeper.notes, "a blind? spot\n");
+	assert_string_equal(kept.recorder.notes, "a blind? spot\n");
 	finish(&kept);
 	path = small_path("labels.sfr");
 	assert_int_equal(small_query(path, "SELECT cpu_ns FROM label_times WHERE key = 'trace' AND "
@@ -408,8 +408,8 @@ static size_t own_file(char path[256], uint8_t build_id[32])
 
 static const struct sf_image *image_at(const struct kept *kept, const char *path, unsigned nth)
 {
-	for (uint32_t i = 1; i <= sf_images_count(kept->keeper.walker.images); i++) {
-		const struct sf_image *image = sf_images_get(kept->keeper.walker.images, i);
+	for (uint32_t i = 1; i <= sf_images_count(kept->recorder.walker.images); i++) {
+		const struct sf_image *image = sf_images_get(kept->recorder.walker.images, i);
 
 		if (strcmp(image->path, path) == 0 && !nth--)
 			return image;
@@ -447,7 +447,7 @@ static void files_are_found_by_build_id(void **state)
 	assert_non_null(image);
 	assert_true(image->fd >= 0);
 	assert_non_null(image->table.header);
-	assert_int_equal(sf_image_numbers_find(&kept.keeper.seen_images, getpid(), 1), image->number);
+	assert_int_equal(sf_image_numbers_find(&kept.recorder.image_numbers, getpid(), 1), image->number);
 	image = image_at(&kept, path, 1);
 	assert_non_null(image);
 	assert_int_equal(image->fd, -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the keeper waits for a reader that makes no room, by a clock that goes on only while it waits. */
+/* How long the service thread waits for a reader that makes no room, by a clock that goes on only while it waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,14 +17,14 @@ static const uint64_t began = 12345;
 static unsigned judge(const unsigned *samples, unsigned n)
 {
 	uint64_t n_samples = 1000;
-	struct sf_timer_coverage dodge;
+	struct sf_timer_coverage coverage;
 	unsigned said = 0;
 
-	sf_timer_coverage_begin(&dodge, began, n_samples);
+	sf_timer_coverage_begin(&coverage, began, n_samples);
 	for (unsigned i = 1; i <= n; i++) {
 		n_samples += samples[i - 1];
-		assert_false(sf_timer_misses(&dodge, began + i * JUDGED - 1, n_samples, PERIOD));
-		said += sf_timer_misses(&dodge, began + i * JUDGED, n_samples, PERIOD);
+		assert_false(sf_timer_misses(&coverage, began + i * JUDGED - 1, n_samples, PERIOD));
+		said += sf_timer_misses(&coverage, began + i * JUDGED, n_samples, PERIOD);
 	}
 	return said;
 }
@@ -56,16 +56,16 @@ static void test_by_chance(void **state)
 /* A look that came late judges all that was due until then, and begins anew. */
 static void test_late(void **state)
 {
-	struct sf_timer_coverage dodge;
+	struct sf_timer_coverage coverage;
 
 	(void)state;
-	sf_timer_coverage_begin(&dodge, began, 0);
-	assert_false(sf_timer_misses(&dodge, began + 5 * JUDGED, 79, PERIOD));
-	assert_false(sf_timer_misses(&dodge, began + 6 * JUDGED - 1, 79, PERIOD));
-	assert_true(sf_timer_misses(&dodge, began + 6 * JUDGED, 79, PERIOD));
-	assert_false(sf_timer_misses(&dodge, began + 11 * JUDGED, 79 + 80, PERIOD));
-	assert_false(sf_timer_misses(&dodge, began + 12 * JUDGED, 79 + 80, PERIOD));
-	assert_true(sf_timer_misses(&dodge, began + 13 * JUDGED, 79 + 80, PERIOD));
+	sf_timer_coverage_begin(&coverage, began, 0);
+	assert_false(sf_timer_misses(&coverage, began + 5 * JUDGED, 79, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 6 * JUDGED - 1, 79, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + 6 * JUDGED, 79, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 11 * JUDGED, 79 + 80, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 12 * JUDGED, 79 + 80, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + 13 * JUDGED, 79 + 80, PERIOD));
 }
 
 int main(void)

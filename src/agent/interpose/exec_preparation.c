@@ -85,12 +85,12 @@ static void wait_until_off(struct sf_thread_entry *entry)
 	uint32_t none = 0;
 
 	while ((atomic_load(&entry->flags) & SF_ENTRY_PERF) && sf_raw_now_ns() < until_ns) {
-		atomic_compare_exchange_strong(&entry->asked, &none, SF_AGCT_LEAVE);
+		atomic_compare_exchange_strong(&entry->asked, &none, SF_REQUEST_LEAVE);
 		none = 0;
 		sf_agent_threads_hurry();
-		sf_raw_futex_wait(&entry->asked, SF_AGCT_LEAVE, PIECE_NS);
+		sf_raw_futex_wait(&entry->asked, SF_REQUEST_LEAVE, PIECE_NS);
 	}
-	none = SF_AGCT_LEAVE;
+	none = SF_REQUEST_LEAVE;
 	atomic_compare_exchange_strong(&entry->asked, &none, 0);
 }
 
@@ -130,7 +130,7 @@ static void take_leave(struct sf_thread_entry *entry)
  * A thread that is not the first one gets the first one's id in its exec (execve(2)), and with it
  * the signals that the first one's clock sends from then on. NULL: it is the first one.
  */
-static struct sf_thread_entry *find_first_seat(void)
+static struct sf_thread_entry *find_first_entry(void)
 {
 	return own_tid() == sf_handler.pid ? NULL : sf_thread_table_find(sf_handler.entries, sf_handler.pid);
 }
@@ -146,7 +146,7 @@ bool sf_agent_thread_before_exec(void)
 	/* Also one that the sampler has not met yet: it would give it a clock just now. */
 	entry = sf_agent_own_entry(NULL);
 	take_leave(entry);
-	take_leave(find_first_seat());
+	take_leave(find_first_entry());
 	swallow_pending(entry);
 	return true;
 }
@@ -161,6 +161,6 @@ void sf_agent_thread_after_exec(void)
 {
 	atomic_fetch_sub(&n_execs, 1);
 	come_back(sf_agent_find_own_entry());
-	come_back(find_first_seat());
+	come_back(find_first_entry());
 	sf_agent_threads_hurry();
 }

@@ -84,7 +84,7 @@ static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
 	return sf_handler_put(agent->workspace, &sample);
 }
 
-/* The keeper has not looked for the thread in one of the runtimes yet. */
+/* The service thread has not looked for the thread in one of the runtimes yet. */
 static bool waits_for_handles(const struct sf_code_map *map, const struct sf_thread_entry *entry)
 {
 	for (size_t i = 0; i < map->n_runtimes; i++) {

@@ -24,27 +24,27 @@ static void get(cpu_set_t *ret)
 	sf_raw3(SYS_sched_getaffinity, 0, sizeof(*ret), ret);
 }
 
-void sf_cpu_affinity_init(struct sf_cpu_affinity *near, struct sf_wake_up *wake_up)
+void sf_cpu_affinity_init(struct sf_cpu_affinity *affinity, struct sf_wake_up *wake_up)
 {
-	*near = (struct sf_cpu_affinity){ .wake_up = wake_up, .cpu = -1, .due_ns = UINT64_MAX };
-	get(&near->allowed);
-	near->set = near->allowed;
+	*affinity = (struct sf_cpu_affinity){ .wake_up = wake_up, .cpu = -1, .due_ns = UINT64_MAX };
+	get(&affinity->allowed);
+	affinity->set = affinity->allowed;
 	if (wake_up) {
 		atomic_store(&wake_up->sleeper, 0);
 		atomic_store(&wake_up->brought_to, 0);
 	}
 }
 
-void sf_cpu_affinity_end(struct sf_cpu_affinity *near)
+void sf_cpu_affinity_end(struct sf_cpu_affinity *affinity)
 {
-	if (near->wake_up)
-		atomic_store(&near->wake_up->sleeper, 0);
+	if (affinity->wake_up)
+		atomic_store(&affinity->wake_up->sleeper, 0);
 }
 
-static void set(struct sf_cpu_affinity *near, const cpu_set_t *cpus)
+static void set(struct sf_cpu_affinity *affinity, const cpu_set_t *cpus)
 {
 	sf_raw3(SYS_sched_setaffinity, 0, sizeof(*cpus), cpus);
-	get(&near->set);
+	get(&affinity->set);
 }
 
 static cpu_set_t only(uint32_t cpu)
@@ -57,89 +57,89 @@ static cpu_set_t only(uint32_t cpu)
 }
 
 /* If the affinity is not the one that we set, the program has set it: keeps it as `allowed`. */
-static void take_over(struct sf_cpu_affinity *near, const cpu_set_t *ours)
+static void take_over(struct sf_cpu_affinity *affinity, const cpu_set_t *ours)
 {
 	cpu_set_t now;
 
 	get(&now);
 	if (!CPU_EQUAL(&now, ours))
-		near->allowed = now;
+		affinity->allowed = now;
 }
 
 /* --- brought along --- */
 
-static void leave(struct sf_cpu_affinity *near)
+static void leave(struct sf_cpu_affinity *affinity)
 {
-	const uint32_t to = atomic_load(&near->wake_up->brought_to);
+	const uint32_t to = atomic_load(&affinity->wake_up->brought_to);
 	cpu_set_t there;
 
 	if (!to)
 		return;
 	there = only(to - 1);
-	take_over(near, &there);
-	set(near, &near->allowed);
+	take_over(affinity, &there);
+	set(affinity, &affinity->allowed);
 }
 
 /*
  * A thread that wakes this one at the same moment may still migrate it. That is harmless: if this
  * thread is late on that CPU again, the next call notices.
  */
-static void be_brought(struct sf_cpu_affinity *near, uint64_t now_ns)
+static void be_brought(struct sf_cpu_affinity *affinity, uint64_t now_ns)
 {
-	struct sf_wake_up *wake_up = near->wake_up;
+	struct sf_wake_up *wake_up = affinity->wake_up;
 
-	if (near->late) {
-		near->late = false;
+	if (affinity->late) {
+		affinity->late = false;
 		atomic_store(&wake_up->sleeper, 0);
-		leave(near);
+		leave(affinity);
 		atomic_store(&wake_up->brought_to, 0);
-	} else if (now_ns >= near->away_ns && !atomic_load(&wake_up->sleeper)) {
+	} else if (now_ns >= affinity->away_ns && !atomic_load(&wake_up->sleeper)) {
 		atomic_store(&wake_up->sleeper, (int32_t)sf_raw0(SYS_gettid));
 	}
 }
 
 /* --- by itself --- */
 
-static int wanted(const struct sf_cpu_affinity *near, uint64_t now_ns)
+static int wanted(const struct sf_cpu_affinity *affinity, uint64_t now_ns)
 {
 	const uint64_t met = atomic_load_explicit(&sf_handler.met_on, memory_order_relaxed);
 
-	return now_ns >= near->away_ns && sf_met_run(met) >= NEAR_RUN ? (int)sf_met_cpu(met) : -1;
+	return now_ns >= affinity->away_ns && sf_met_run(met) >= NEAR_RUN ? (int)sf_met_cpu(met) : -1;
 }
 
 /* Where nothing changes it costs no system call, also if it could not be put there. */
-static void go(struct sf_cpu_affinity *near, uint64_t now_ns)
+static void go(struct sf_cpu_affinity *affinity, uint64_t now_ns)
 {
-	const int cpu = wanted(near, now_ns);
+	const int cpu = wanted(affinity, now_ns);
 	cpu_set_t there;
 
-	if (cpu == near->cpu)
+	if (cpu == affinity->cpu)
 		return;
-	near->cpu = cpu;
-	take_over(near, &near->set);
-	if (cpu >= 0 && CPU_ISSET((size_t)cpu, &near->allowed)) {
+	affinity->cpu = cpu;
+	take_over(affinity, &affinity->set);
+	if (cpu >= 0 && CPU_ISSET((size_t)cpu, &affinity->allowed)) {
 		there = only((uint32_t)cpu);
-		set(near, &there);
+		set(affinity, &there);
 	} else {
-		set(near, &near->allowed);
+		set(affinity, &affinity->allowed);
 	}
 }
 
-void sf_cpu_affinity_move(struct sf_cpu_affinity *near, uint64_t now_ns, uint64_t due_ns)
+void sf_cpu_affinity_move(struct sf_cpu_affinity *affinity, uint64_t now_ns, uint64_t due_ns)
 {
-	near->due_ns = due_ns;
-	if (near->wake_up)
-		be_brought(near, now_ns);
+	affinity->due_ns = due_ns;
+	if (affinity->wake_up)
+		be_brought(affinity, now_ns);
 	else
-		go(near, now_ns);
+		go(affinity, now_ns);
 }
 
-void sf_cpu_affinity_woke(struct sf_cpu_affinity *near, uint64_t now_ns)
+void sf_cpu_affinity_woke(struct sf_cpu_affinity *affinity, uint64_t now_ns)
 {
-	const bool is_put = near->wake_up ? atomic_load(&near->wake_up->brought_to) != 0 : near->cpu >= 0;
+	const bool is_put = affinity->wake_up ? atomic_load(&affinity->wake_up->brought_to) != 0 : affinity->cpu >= 0;
 
-	if (!is_put || now_ns <= near->due_ns + LATE_NS)
+	if (!is_put || now_ns <= affinity->due_ns + LATE_NS)
 		return;
-	near->late = true;
-	near->away_ns = now_ns + AWAY_NS;
+	affinity->late = true;
+	affinity->away_ns = now_ns + AWAY_NS;
 }

@@ -22,7 +22,7 @@
 #include "frozen/signal/wake_up.h"
 
 struct sf_cpu_affinity {
-	struct sf_wake_up *wake_up; /* rung by the program's threads; NULL: they do not wake this thread */
+	struct sf_wake_up *wake_up; /* posted by the program's threads; NULL: they do not wake this thread */
 	cpu_set_t allowed;   /* the CPUs without our change; updated, because the program may set the
 			      * affinity of all its threads */
 	cpu_set_t set;       /* the CPUs that we set, as the kernel returned them */
@@ -33,16 +33,16 @@ struct sf_cpu_affinity {
 };
 
 /* For the calling thread. A thread with a wake-up must call sf_cpu_affinity_end before it ends. */
-void sf_cpu_affinity_init(struct sf_cpu_affinity *near, struct sf_wake_up *wake_up);
-void sf_cpu_affinity_end(struct sf_cpu_affinity *near);
+void sf_cpu_affinity_init(struct sf_cpu_affinity *affinity, struct sf_wake_up *wake_up);
+void sf_cpu_affinity_end(struct sf_cpu_affinity *affinity);
 
 /*
  * Called by the thread before it sleeps until due_ns at most: changes its CPU affinity if needed.
  * Makes a system call only for a change.
  */
-void sf_cpu_affinity_move(struct sf_cpu_affinity *near, uint64_t now_ns, uint64_t due_ns);
+void sf_cpu_affinity_move(struct sf_cpu_affinity *affinity, uint64_t now_ns, uint64_t due_ns);
 
 /* Called by the thread after it has woken: notes whether it was scheduled late. */
-void sf_cpu_affinity_woke(struct sf_cpu_affinity *near, uint64_t now_ns);
+void sf_cpu_affinity_woke(struct sf_cpu_affinity *affinity, uint64_t now_ns);
 
 #endif

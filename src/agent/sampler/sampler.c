@@ -31,7 +31,7 @@
 struct sf_sampler {
 	struct sf_agent *agent;
 	struct sf_requests requests;
-	struct sf_cpu_affinity near;
+	struct sf_cpu_affinity affinity;
 	pthread_t pthread;
 	sem_t    ready;
 	int32_t  tid;
@@ -80,7 +80,7 @@ static void set_periods(struct sf_sampler *sampler)
 static void ask_all(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
-	uint32_t chosen[SF_MAX_AGCT];
+	uint32_t chosen[SF_MAX_SELECTED];
 	uint32_t n = sf_select_threads(agent, sampler->tick_period_ns, &sampler->random, chosen);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -174,10 +174,10 @@ static void turn(struct sf_sampler *sampler)
 	tick(sampler, now_ns);
 	atomic_fetch_add(&agent->n_quiet, 1);
 	wake_ns = wake_time(sampler, now_ns);
-	sf_cpu_affinity_move(&sampler->near, now_ns, wake_ns);
+	sf_cpu_affinity_move(&sampler->affinity, now_ns, wake_ns);
 	sf_wake_up_wait(&sf_handler.wake_up, heard, wake_ns);
 	sampler->woke_ns = sf_raw_now_ns();
-	sf_cpu_affinity_woke(&sampler->near, sampler->woke_ns);
+	sf_cpu_affinity_woke(&sampler->affinity, sampler->woke_ns);
 }
 
 /* --- the thread --- */
@@ -267,14 +267,14 @@ static void *run(void *arg)
 	sf_handler.clocks_apart = sf_own_table(&sf_handler.access.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
-	sf_cpu_affinity_init(&sampler->near, is_rung_by_all(sampler->agent) ? &sf_handler.wake_up : NULL);
+	sf_cpu_affinity_init(&sampler->affinity, is_rung_by_all(sampler->agent) ? &sf_handler.wake_up : NULL);
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);
 	while (!atomic_load(&sampler->stop))
 		turn(sampler);
 	wind_up(sampler);
-	sf_cpu_affinity_end(&sampler->near);
+	sf_cpu_affinity_end(&sampler->affinity);
 	sampler->cpu_ns = sf_raw_thread_cpu_ns();
 	return NULL;
 }
@@ -345,7 +345,7 @@ void sf_sampler_stop(struct sf_agent *agent)
 	if (!sampler || sampler->joined)
 		return;
 	atomic_store(&sampler->stop, true);
-	sf_agent_threads_hurry(); /* rings the wake-up */
+	sf_agent_threads_hurry(); /* posts the wake-up */
 	pthread_join(sampler->pthread, NULL);
 	sampler->joined = true;
 }

@@ -55,11 +55,11 @@ static struct sf_agent_thread *find(struct sf_agent_threads *threads, int32_t ti
 static void add(struct sf_agent_threads *threads, int32_t tid, uint64_t now_ns)
 {
 	struct sf_agent_thread *thread;
-	bool new_seat;
-	struct sf_thread_entry *entry = sf_thread_table_claim(threads->entries, tid, &new_seat);
+	bool new_entry;
+	struct sf_thread_entry *entry = sf_thread_table_claim(threads->entries, tid, &new_entry);
 
 	if (!entry || threads->n == SF_THREAD_TABLE_SIZE) {
-		threads->n_seatless++;
+		threads->n_without_entry++;
 		return;
 	}
 	thread = &threads->all[threads->n++];
@@ -124,7 +124,7 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 /* Of a thread that is about to exec and waits for it. */
 static void take_off(struct sf_thread_entry *entry)
 {
-	if (atomic_load(&entry->asked) != SF_AGCT_LEAVE)
+	if (atomic_load(&entry->asked) != SF_REQUEST_LEAVE)
 		return;
 	sf_agent_clock_disarm(entry);
 	sf_agent_entry_done(entry);
@@ -220,7 +220,7 @@ void sf_agent_threads_scan(struct sf_agent_threads *threads, uint64_t now_ns)
 	sf_agent_threads_met();
 	if (threads->n_scans++ == 0)
 		threads->others_cpu_ns = sf_agent_threads_others_cpu_ns(threads);
-	threads->n_seatless = 0;
+	threads->n_without_entry = 0;
 	scan.began_cpu_ns = sf_raw_thread_cpu_ns();
 	if (sf_own_threads(see, &scan))
 		settle_all(threads, now_ns);

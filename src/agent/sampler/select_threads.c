@@ -49,11 +49,11 @@ static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t 
  * weights of samples are right without a factor.
  */
 uint32_t sf_select_threads(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
-		   uint32_t chosen_ret[SF_MAX_AGCT])
+		   uint32_t chosen_ret[SF_MAX_SELECTED])
 {
 	struct sf_agent_threads *threads = agent->threads;
 	const uint32_t wanted = agent->options.per_tick;
-	const uint32_t max = wanted && wanted < SF_MAX_AGCT ? wanted : SF_MAX_AGCT;
+	const uint32_t max = wanted && wanted < SF_MAX_SELECTED ? wanted : SF_MAX_SELECTED;
 	uint32_t n_due = 0, place;
 
 	for (uint32_t i = 0; i < threads->n; i++) {

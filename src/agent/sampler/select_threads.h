@@ -12,7 +12,7 @@
 #include "agent/agent.h"
 #include "agent/sampler/threads.h"
 
-#define SF_MAX_AGCT 256   /* in one tick */
+#define SF_MAX_SELECTED 256   /* in one tick */
 
 /* The next number of a generator whose state is not 0. */
 uint64_t sf_draw(uint64_t *random);
@@ -22,7 +22,7 @@ uint64_t sf_draw(uint64_t *random);
  * say, each with the same chance. Their places in agent->threads->all; how many.
  */
 uint32_t sf_select_threads(struct sf_agent *agent, uint64_t period_ns, uint64_t *random,
-		   uint32_t chosen_ret[SF_MAX_AGCT]);
+		   uint32_t chosen_ret[SF_MAX_SELECTED]);
 
 /*
  * Whether the thread is awake. A thread that ran and sleeps by now gets no signal; the next poll takes

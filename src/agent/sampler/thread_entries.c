@@ -28,7 +28,7 @@ struct names {
 	_Atomic uint64_t of[SF_THREAD_TABLE_SIZE][NAME_WORDS];
 };
 
-static struct sf_thread_entry *_Atomic all_seats;
+static struct sf_thread_entry *_Atomic all_entries;
 static struct names *_Atomic all_names;
 static _Atomic uint32_t n_claimed;
 static _Atomic bool hurry, expected;
@@ -60,7 +60,7 @@ struct sf_thread_entry *sf_agent_thread_table(void)
 {
 	if (!map_once((void *_Atomic *)&all_names, sizeof(struct names)))
 		return NULL;
-	return map_once((void *_Atomic *)&all_seats, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
+	return map_once((void *_Atomic *)&all_entries, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
 }
 
 static bool lives(int32_t tid)
@@ -97,7 +97,7 @@ void sf_agent_thread_table_renew(void)
 	}
 }
 
-/* Seats of threads that claimed one and ended before the sampler, if there is one, took note. */
+/* Entries of threads that claimed one and ended before the sampler, if there is one, took note. */
 static void sweep(struct sf_thread_entry *entries)
 {
 	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
@@ -128,7 +128,7 @@ struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)
 
 struct sf_thread_entry *sf_agent_find_own_entry(void)
 {
-	struct sf_thread_entry *entries = atomic_load(&all_seats);
+	struct sf_thread_entry *entries = atomic_load(&all_entries);
 
 	return entries ? sf_thread_table_find(entries, own_tid()) : NULL;
 }
@@ -173,7 +173,7 @@ void sf_agent_threads_met(void)
 
 static _Atomic uint64_t *name_of(const struct sf_thread_entry *entry)
 {
-	return atomic_load(&all_names)->of[entry - atomic_load(&all_seats)];
+	return atomic_load(&all_names)->of[entry - atomic_load(&all_entries)];
 }
 
 void sf_agent_entry_set_name(struct sf_thread_entry *entry, const char name[SF_AGENT_NAME])
@@ -227,7 +227,7 @@ static void move_in(struct sf_thread_entry *entries, const struct sf_thread_entr
 
 void sf_agent_thread_table_forked(void)
 {
-	struct sf_thread_entry *entries = atomic_load(&all_seats), *own, before = { 0 };
+	struct sf_thread_entry *entries = atomic_load(&all_entries), *own, before = { 0 };
 	char name[SF_AGENT_NAME] = "";
 
 	sf_agent_labels_forked();

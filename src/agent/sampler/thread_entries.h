@@ -13,8 +13,8 @@
 #include "frozen/signal/thread_table.h"
 
 #define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
-#define SF_AGCT_BUSY UINT32_MAX     /* in entry->asked: its clock is being set up */
-#define SF_AGCT_LEAVE (UINT32_MAX - 1) /* ... the thread asks the sampler to take it off */
+#define SF_REQUEST_BUSY UINT32_MAX        /* in entry->asked: its clock is being set up */
+#define SF_REQUEST_LEAVE (UINT32_MAX - 1) /* ... the thread asks the sampler to take it off */
 
 /*
  * The entries, made when first asked for and never freed: a late handler may look at them. NULL: no
@@ -36,14 +36,14 @@ struct sf_thread_entry *sf_agent_find_own_entry(void);
 /* Sets entry->asked to 0, and wakes a thread that waits for this. Signal-safe. */
 void sf_agent_entry_done(struct sf_thread_entry *entry);
 
-/* Something is to be looked at: the sampler scans at its next turn. Any thread; rings its wake_up. */
+/* Something is to be looked at: the sampler scans at its next turn. Any thread; posts its wake-up. */
 void sf_agent_threads_hurry(void);
 /* Whether somebody called that since the last call of this. */
 bool sf_agent_threads_hurried(void);
 
 /*
  * A thread has been made: the sampler scans as soon as what scans may cost allows. Any thread; the
- * first call rings its wake_up.
+ * first call posts its wake-up.
  */
 void sf_agent_threads_expect(void);
 /* Whether one is to be looked for, ... */

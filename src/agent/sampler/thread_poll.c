@@ -96,7 +96,7 @@ static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread
 		return;
 	if (period_ns < agent->threads->tick_ns)
 		period_ns = agent->threads->tick_ns;
-	if (sf_timer_misses(&thread->dodge, cpu_ns, atomic_load(&entry->n_samples), period_ns) &&
+	if (sf_timer_misses(&thread->coverage, cpu_ns, atomic_load(&entry->n_samples), period_ns) &&
 	    !sf_own_blocks(thread->tid, sf_handler.signal))
 		sf_watch_arm_between(agent->threads, thread);
 }

@@ -35,7 +35,7 @@ void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thre
 
 	if (!threads->clock || !threads->clock->per_thread)
 		return;
-	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_AGCT_BUSY))
+	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_REQUEST_BUSY))
 		return;
 	if (!is_leaving(thread->entry))
 		sf_agent_clock_arm(threads->clock, thread->entry, thread->tid);
@@ -46,7 +46,7 @@ void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thre
 {
 	uint32_t none = 0;
 
-	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_AGCT_BUSY))
+	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_REQUEST_BUSY))
 		return;
 	sf_agent_clock_disarm(thread->entry);
 	if (!is_leaving(thread->entry))
@@ -135,7 +135,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	thread->serial = ++threads->last_serial;
 	thread->sampled_asleep = false;
 	thread->first_cpu_ns = thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
-	sf_timer_coverage_begin(&thread->dodge, cpu_ns, atomic_load(&entry->n_samples));
+	sf_timer_coverage_begin(&thread->coverage, cpu_ns, atomic_load(&entry->n_samples));
 	thread->looked_ns = now_ns;
 	thread->asleep_ns = 0;
 	if (!sf_own_run(thread->tid, &thread->wait_ns, &switches))
@@ -145,7 +145,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	sf_api_guard_restart(entry, now_ns);
 	atomic_store(&entry->period_ns, sf_handler.period_ns);
 	atomic_store(&entry->serial, thread->serial);
-	atomic_fetch_add(&sf_handler.n_seated, 1);
+	atomic_fetch_add(&sf_handler.n_with_serial, 1);
 	atomic_fetch_and(&entry->flags, ~(uint32_t)(SF_ENTRY_UNWATCHED | SF_ENTRY_DEAF));
 	sf_watch_tell_name(thread, now_ns);
 	sf_watch_arm(threads, thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or
- * they register themselves (thread_self.c). Each thread has an entry (entries.h) for the signal handler,
+ * they register themselves (thread_register.c). Each thread has an entry (thread_entries.h) for the signal handler,
  * and an entry here for ordinary code.
  *
  * The sampler's thread owns the list. Any thread may call the functions at the end of this header for
@@ -11,7 +11,7 @@
  * threads=, for a new thread. A thread that is held meanwhile with malloc's lock leaves its
  * slot after its time-out.
  *
- * Seats stay when a profile ends, with the names and labels that threads gave themselves, for the next
+ * Entries stay when a profile ends, with the names and labels that threads gave themselves, for the next
  * profile.
  */
 #ifndef SF_AGENT_SAMPLER_THREADS_H
@@ -52,7 +52,7 @@ struct sf_agent_thread {
 	uint64_t sleeps_since_ns;    /* its last sample asleep */
 	uint64_t wait_ns;            /* by schedstat, at the last look */
 	uint64_t n_samples_before;   /* of its entry, at the last poll: unchanged for a deaf thread */
-	struct sf_timer_coverage dodge;       /* timer coverage */
+	struct sf_timer_coverage coverage;
 	uint64_t clock_spared_ns;    /* until when its clock is set only if it must be */
 };
 
@@ -66,7 +66,7 @@ struct sf_agent_threads {
 	_Atomic uint32_t n_scans;             /* begun; others may read it */
 	uint32_t *places;                     /* by entry: place in `all` + 1, 0: none */
 	struct sf_thread_entry *entries;
-	int32_t  own[3];                      /* unwatched: sampler, keeper, listener; 0: none */
+	int32_t  own[3];                      /* unwatched: sampler, service thread, listener; 0: none */
 	regex_t  names;
 	bool     has_names;
 	uint32_t last_serial;
@@ -78,7 +78,7 @@ struct sf_agent_threads {
 					       * ... */
 	uint64_t paused_cpu_ns;               /* ... and while paused */
 	uint64_t ended_cpu_ns;                /* of threads that were watched and no longer are */
-	uint64_t n_seatless;                  /* threads that found no entry, at the last scan */
+	uint64_t n_without_entry;             /* threads that found no entry, at the last scan */
 };
 
 /* Sets sf_handler.entries. The sampler sets `clock` when it starts. */

@@ -11,19 +11,19 @@
  */
 #define JUDGED_RINGS 32
 
-void sf_timer_coverage_begin(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples)
+void sf_timer_coverage_begin(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples)
 {
-	*dodge = (struct sf_timer_coverage){ .cpu_ns = cpu_ns, .n_samples = n_samples };
+	*coverage = (struct sf_timer_coverage){ .cpu_ns = cpu_ns, .n_samples = n_samples };
 }
 
-bool sf_timer_misses(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns)
+bool sf_timer_misses(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns)
 {
-	const uint64_t used_ns = cpu_ns - dodge->cpu_ns;
-	const bool was_seldom = dodge->was_seldom;
-	const bool is_seldom = 2 * period_ns * (n_samples - dodge->n_samples) < used_ns;
+	const uint64_t used_ns = cpu_ns - coverage->cpu_ns;
+	const bool was_seldom = coverage->was_seldom;
+	const bool is_seldom = 2 * period_ns * (n_samples - coverage->n_samples) < used_ns;
 
 	if (used_ns < JUDGED_RINGS * period_ns)
 		return false;
-	*dodge = (struct sf_timer_coverage){ cpu_ns, n_samples, is_seldom };
+	*coverage = (struct sf_timer_coverage){ cpu_ns, n_samples, is_seldom };
 	return is_seldom && was_seldom;
 }

@@ -18,12 +18,12 @@ struct sf_timer_coverage {
 };
 
 /* Starts a new measurement at these counts. */
-void sf_timer_coverage_begin(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples);
+void sf_timer_coverage_begin(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples);
 
 /*
  * Compares the thread's CPU clock with its number of samples, of which one is due for each period_ns
  * of CPU time. True: the thread gets too few samples, and chance does not explain it.
  */
-bool sf_timer_misses(struct sf_timer_coverage *dodge, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns);
+bool sf_timer_misses(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns);
 
 #endif

@@ -16,27 +16,27 @@
 _Static_assert(SF_BATCH_READ_SLOTS == 1u << LOG2_SLOTS, "a slot for each value of the hash");
 _Static_assert(SF_BATCH_READ_SLOTS >= 2 * SF_BATCH_READ_LINES, "a search comes to an end");
 
-void sf_batch_read_forget(struct sf_batch_read *fetch)
+void sf_batch_read_forget(struct sf_batch_read *batch)
 {
-	if (fetch->n)
-		memset(fetch->slots, 0, sizeof(fetch->slots));
-	fetch->n = fetch->n_done = fetch->n_pieces = 0;
+	if (batch->n)
+		memset(batch->slots, 0, sizeof(batch->slots));
+	batch->n = batch->n_done = batch->n_pieces = 0;
 }
 
 /* The slot of the line that starts there, or a free one for it. */
-static uint32_t find(const struct sf_batch_read *fetch, uint64_t start)
+static uint32_t find(const struct sf_batch_read *batch, uint64_t start)
 {
 	uint32_t i = (uint32_t)sf_hash(start / LINE, LOG2_SLOTS);
 
-	while (fetch->slots[i] && fetch->starts[fetch->slots[i] - 1] != start)
+	while (batch->slots[i] && batch->starts[batch->slots[i] - 1] != start)
 		i = (i + 1) % SF_BATCH_READ_SLOTS;
 	return i;
 }
 
 /* Behind the last piece, if it follows that. */
-static bool lengthen(struct sf_batch_read *fetch, uint64_t start)
+static bool lengthen(struct sf_batch_read *batch, uint64_t start)
 {
-	struct iovec *last = fetch->n_pieces ? &fetch->pieces[fetch->n_pieces - 1] : NULL;
+	struct iovec *last = batch->n_pieces ? &batch->pieces[batch->n_pieces - 1] : NULL;
 
 	if (!last || (uint64_t)(uintptr_t)last->iov_base + last->iov_len != start)
 		return false;
@@ -44,59 +44,59 @@ static bool lengthen(struct sf_batch_read *fetch, uint64_t start)
 	return true;
 }
 
-static void add_piece(struct sf_batch_read *fetch, uint64_t start)
+static void add_piece(struct sf_batch_read *batch, uint64_t start)
 {
-	if (!lengthen(fetch, start))
-		fetch->pieces[fetch->n_pieces++] = (struct iovec){ (void *)(uintptr_t)start, LINE };
+	if (!lengthen(batch, start))
+		batch->pieces[batch->n_pieces++] = (struct iovec){ (void *)(uintptr_t)start, LINE };
 }
 
-static void want_line(struct sf_batch_read *fetch, uint64_t start)
+static void want_line(struct sf_batch_read *batch, uint64_t start)
 {
 	uint32_t slot;
 
-	if (fetch->n_pieces == SF_BATCH_READ_PIECES)
-		sf_batch_read_all(fetch);
-	slot = find(fetch, start);
-	if (fetch->slots[slot] || fetch->n == SF_BATCH_READ_LINES)
+	if (batch->n_pieces == SF_BATCH_READ_PIECES)
+		sf_batch_read_all(batch);
+	slot = find(batch, start);
+	if (batch->slots[slot] || batch->n == SF_BATCH_READ_LINES)
 		return;
-	fetch->starts[fetch->n++] = start;
-	fetch->slots[slot] = (uint16_t)fetch->n;
-	add_piece(fetch, start);
+	batch->starts[batch->n++] = start;
+	batch->slots[slot] = (uint16_t)batch->n;
+	add_piece(batch, start);
 }
 
-void sf_batch_read_want(struct sf_batch_read *fetch, uint64_t addr, size_t size)
+void sf_batch_read_want(struct sf_batch_read *batch, uint64_t addr, size_t size)
 {
 	if (!size)
 		return;
 	for (uint64_t i = addr / LINE; i <= (addr + size - 1) / LINE; i++)
-		want_line(fetch, i * LINE);
+		want_line(batch, i * LINE);
 }
 
-void sf_batch_read_all(struct sf_batch_read *fetch)
+void sf_batch_read_all(struct sf_batch_read *batch)
 {
-	const size_t size = (fetch->n - fetch->n_done) * LINE;
+	const size_t size = (batch->n - batch->n_done) * LINE;
 
-	if (!fetch->n_pieces)
+	if (!batch->n_pieces)
 		return;
-	fetch->n_done += (uint32_t)(sf_own_memory_gather(fetch->access, fetch->bytes[fetch->n_done], size,
-						   fetch->pieces, fetch->n_pieces) / LINE);
-	while (fetch->n_done < fetch->n)
-		fetch->starts[fetch->n_done++] = NOWHERE;
-	fetch->n_pieces = 0;
+	batch->n_done += (uint32_t)(sf_own_memory_gather(batch->access, batch->bytes[batch->n_done], size,
+						   batch->pieces, batch->n_pieces) / LINE);
+	while (batch->n_done < batch->n)
+		batch->starts[batch->n_done++] = NOWHERE;
+	batch->n_pieces = 0;
 }
 
-bool sf_batch_read_at(const struct sf_batch_read *fetch, void *ret, uint64_t addr, size_t size)
+bool sf_batch_read_at(const struct sf_batch_read *batch, void *ret, uint64_t addr, size_t size)
 {
 	uint8_t *to = ret;
 
 	while (size > 0) {
 		const uint64_t offset = addr % LINE;
 		const size_t n = size < LINE - offset ? size : LINE - offset;
-		const uint32_t line = fetch->slots[find(fetch, addr - offset)];
+		const uint32_t line = batch->slots[find(batch, addr - offset)];
 
-		if (!line || line > fetch->n_done)
+		if (!line || line > batch->n_done)
 			return false;
-		memcpy(to, fetch->bytes[line - 1] + offset, n);
+		memcpy(to, batch->bytes[line - 1] + offset, n);
 		to += n;
 		addr += n;
 		size -= n;

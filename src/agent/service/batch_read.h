@@ -26,15 +26,15 @@ struct sf_batch_read {
 	uint8_t  bytes[SF_BATCH_READ_LINES][SF_BATCH_READ_LINE];
 };
 
-void sf_batch_read_forget(struct sf_batch_read *fetch);
+void sf_batch_read_forget(struct sf_batch_read *batch);
 
 /* Adds these bytes to the next request. Any address. */
-void sf_batch_read_want(struct sf_batch_read *fetch, uint64_t addr, size_t size);
+void sf_batch_read_want(struct sf_batch_read *batch, uint64_t addr, size_t size);
 
 /* Reads all wanted bytes. The first piece that cannot be read ends the request. */
-void sf_batch_read_all(struct sf_batch_read *fetch);
+void sf_batch_read_all(struct sf_batch_read *batch);
 
 /* All `size` bytes at addr if they were fetched, or false. */
-bool sf_batch_read_at(const struct sf_batch_read *fetch, void *ret, uint64_t addr, size_t size);
+bool sf_batch_read_at(const struct sf_batch_read *batch, void *ret, uint64_t addr, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
  * A table that the disk cache does not have: with a stillframe at the other end, the IMAGE record
  * makes that one build it, and we look again for a while. Without one, or when it takes too long,
  * or where that one's cache is not ours (it is in another container, below another root, another user's, or
- * there is no folder for one), it is built here, between two other things that the keeper does.
+ * there is no folder for one), it is built here, between two other things that the service thread does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +35,9 @@
 
 /* --- tables --- */
 
-/* For load() below, which gets nothing but an image: there is one keeper. */
+/* For load() below, which gets nothing but an image: there is one service thread. */
 static struct {
-	struct sf_service *keep;
+	struct sf_service *service;
 	uint64_t build_until_ns;      /* tables are built here until then; 0: not at all */
 } loading;
 
@@ -71,7 +71,7 @@ static void load(struct sf_image *image)
 	if (image->from_memory || miss.since_ns < loading.build_until_ns)
 		sf_image_load_table(image);
 	else
-		sf_vec_push(&loading.keep->missing, miss);
+		sf_vec_push(&loading.service->missing, miss);
 }
 
 static const struct sf_image_loader loader = {
@@ -84,7 +84,7 @@ static void build_anew(struct sf_image *image)
 	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
 					    .device = image->device };
 
-	image->fd = sf_process_open_mapping(loading.keep->pid, &mapping);
+	image->fd = sf_process_open_mapping(loading.service->pid, &mapping);
 	if (image->fd < 0)
 		return;
 	sf_image_load_table(image);
@@ -92,43 +92,43 @@ static void build_anew(struct sf_image *image)
 }
 
 /* Whether what a stillframe at the other end puts into its cache appears in ours. */
-static bool shares_cache(const struct sf_service *keep)
+static bool shares_cache(const struct sf_service *service)
 {
-	const char *theirs = keep->agent->options.cache;
+	const char *theirs = service->agent->options.cache;
 	char ours[SF_CACHE_ID];
 
-	return keep->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
+	return service->channel.fd >= 0 && theirs && sf_cache_id(ours) && strcmp(theirs, ours) == 0;
 }
 
 /* Builds at most one table per turn, because other work of the service thread waits meanwhile. */
-static void try_missing(struct sf_service *keep, uint64_t now_ns)
+static void try_missing(struct sf_service *service, uint64_t now_ns)
 {
-	uint64_t patience_ns = shares_cache(keep) ? PATIENCE_NS : 0;
+	uint64_t patience_ns = shares_cache(service) ? PATIENCE_NS : 0;
 	bool built = false;
 	size_t n = 0;
 
-	for (size_t i = 0; i < keep->missing.n; i++) {
-		struct sf_kept_miss miss = keep->missing.items[i];
-		struct sf_image *image = sf_images_get(keep->images, miss.image);
+	for (size_t i = 0; i < service->missing.n; i++) {
+		struct sf_kept_miss miss = service->missing.items[i];
+		struct sf_image *image = sf_images_get(service->images, miss.image);
 
 		if (!get_cached(image, &miss)) {
 			if (built || now_ns - miss.since_ns < patience_ns) {
-				keep->missing.items[n++] = miss;
+				service->missing.items[n++] = miss;
 				continue;
 			}
 			build_anew(image);
 			built = true;
 		}
-		keep->renew |= image->table.header != NULL;
+		service->renew |= image->table.header != NULL;
 	}
-	keep->missing.n = n;
+	service->missing.n = n;
 	/* In a file's stream the rest is built without a pause. */
-	keep->missing_tried_ns = built ? 0 : now_ns;
+	service->missing_tried_ns = built ? 0 : now_ns;
 }
 
 /* --- images --- */
 
-static bool tell_image(struct sf_service *keep, const struct sf_image *image)
+static bool tell_image(struct sf_service *service, const struct sf_image *image)
 {
 	struct sf_stream_image record = {
 		.number = image->number,
@@ -147,19 +147,19 @@ static bool tell_image(struct sf_service *keep, const struct sf_image *image)
 	};
 
 	memcpy(record.build_id, image->build_id, image->build_id_size);
-	return sf_stream_writer_put(keep, SF_STREAM_IMAGE, pieces, 4);
+	return sf_stream_writer_put(service, SF_STREAM_IMAGE, pieces, 4);
 }
 
 /*
  * Before the map that names them is published. False: the reader makes no room; they stay untold.
  */
-static bool tell_images(struct sf_service *keep)
+static bool tell_images(struct sf_service *service)
 {
-	for (; keep->n_told < sf_images_count(keep->images); keep->n_told++) {
-		struct sf_image *image = sf_images_get(keep->images, keep->n_told + 1);
+	for (; service->n_told < sf_images_count(service->images); service->n_told++) {
+		struct sf_image *image = sf_images_get(service->images, service->n_told + 1);
 
 		sf_image_close(image);
-		if (!tell_image(keep, image))
+		if (!tell_image(service, image))
 			return false;
 	}
 	return true;
@@ -178,34 +178,34 @@ static bool is_same(const struct sf_code_map *a, const struct sf_code_map *b)
  * Publishes the new map by one store. A walk that began before the store goes on with the old map, so
  * the old map is freed later.
  */
-static void publish(struct sf_service *keep, struct sf_code_map *old)
+static void publish(struct sf_service *service, struct sf_code_map *old)
 {
 	struct sf_kept_map retired = { old, 0 };
 
-	atomic_store(&sf_handler.map, keep->process.map);
-	retired.n_quiet = atomic_load(&keep->agent->n_quiet);
+	atomic_store(&sf_handler.map, service->process.map);
+	retired.n_quiet = atomic_load(&service->agent->n_quiet);
 	if (old)
-		sf_vec_push(&keep->retired, retired); /* no memory: it is never freed */
+		sf_vec_push(&service->retired, retired); /* no memory: it is never freed */
 }
 
-static bool renew(struct sf_service *keep, struct sf_error *err)
+static bool renew(struct sf_service *service, struct sf_error *err)
 {
-	struct sf_code_map *old = keep->process.map;
+	struct sf_code_map *old = service->process.map;
 	struct sf_code_map *made;
 
 	/* Not to be freed by the refresh: walks may be using it. */
-	keep->process.map = NULL;
-	if (!sf_process_refresh(&keep->process, keep->images, err)) {
-		keep->process.map = old;
+	service->process.map = NULL;
+	if (!sf_process_refresh(&service->process, service->images, err)) {
+		service->process.map = old;
 		return false;
 	}
-	made = keep->process.map;
-	if (is_same(old, made) || !tell_images(keep)) {
+	made = service->process.map;
+	if (is_same(old, made) || !tell_images(service)) {
 		free(made);
-		keep->process.map = old;
+		service->process.map = old;
 		return true;
 	}
-	publish(keep, old);
+	publish(service, old);
 	return true;
 }
 
@@ -218,20 +218,20 @@ static bool is_used(const struct sf_code_map *map)
 	return false;
 }
 
-static void free_retired(struct sf_service *keep)
+static void free_retired(struct sf_service *service)
 {
-	uint64_t n_quiet = atomic_load(&keep->agent->n_quiet);
+	uint64_t n_quiet = atomic_load(&service->agent->n_quiet);
 	size_t n = 0;
 
-	for (size_t i = 0; i < keep->retired.n; i++) {
-		struct sf_kept_map retired = keep->retired.items[i];
+	for (size_t i = 0; i < service->retired.n; i++) {
+		struct sf_kept_map retired = service->retired.items[i];
 
 		if (n_quiet - retired.n_quiet < 2 || is_used(retired.map))
-			keep->retired.items[n++] = retired;
+			service->retired.items[n++] = retired;
 		else
 			free(retired.map);
 	}
-	keep->retired.n = n;
+	service->retired.n = n;
 }
 
 static uint64_t longer(uint64_t a, uint64_t b)
@@ -249,115 +249,115 @@ static bool is_stale(void)
 	return atomic_load_explicit(&sf_handler.map_stale, memory_order_relaxed) != 0;
 }
 
-static uint64_t wanted_pause_ns(const struct sf_service *keep, bool young)
+static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
 {
 	const bool stale = is_stale();
 
-	if (keep->renew || (stale && young))
+	if (service->renew || (stale && young))
 		return 0;
-	return stale ? keep->stale_pause_ns : keep->renew_pause_ns;
+	return stale ? service->stale_pause_ns : service->renew_pause_ns;
 }
 
 /* When the map is to be renewed. */
-static uint64_t due_ns(const struct sf_service *keep, uint64_t now_ns)
+static uint64_t due_ns(const struct sf_service *service, uint64_t now_ns)
 {
-	const bool young = now_ns - keep->process.since_ns < YOUNG_NS;
-	uint64_t pause_ns = (keep->process.refresh_cost_ns + keep->process.load_cost_ns) *
+	const bool young = now_ns - service->process.since_ns < YOUNG_NS;
+	uint64_t pause_ns = (service->process.refresh_cost_ns + service->process.load_cost_ns) *
 			    (young ? YOUNG_SHARE : COST_SHARE);
 
-	if (keep->urgent)
+	if (service->urgent)
 		return now_ns;
 	if (!young)
 		pause_ns = longer(pause_ns, STALE_MIN_NS);
-	pause_ns = longer(pause_ns, wanted_pause_ns(keep, young));
-	return keep->process.refreshed_ns + pause_ns;
+	pause_ns = longer(pause_ns, wanted_pause_ns(service, young));
+	return service->process.refreshed_ns + pause_ns;
 }
 
-static void say_whether_complete(struct sf_service *keep)
+static void say_whether_complete(struct sf_service *service)
 {
-	atomic_store(&keep->incomplete, keep->missing.n > 0 || keep->renew);
+	atomic_store(&service->incomplete, service->missing.n > 0 || service->renew);
 }
 
 /*
  * A map that stays the same is looked at more and more seldom: also where code is met again and
  * again that no file maps, as a program makes it for itself.
  */
-static void renew_now(struct sf_service *keep)
+static void renew_now(struct sf_service *service)
 {
-	const struct sf_code_map *before = keep->process.map;
+	const struct sf_code_map *before = service->process.map;
 	/* First: code that is met while the map is read is looked for again. */
 	const bool stale = atomic_exchange(&sf_handler.map_stale, 0);
 
-	keep->renew = keep->urgent = false;
-	renew(keep, NULL);
-	if (keep->process.map != before) {
-		keep->stale_pause_ns = 0;
-		keep->renew_pause_ns = RENEW_NS;
+	service->renew = service->urgent = false;
+	renew(service, NULL);
+	if (service->process.map != before) {
+		service->stale_pause_ns = 0;
+		service->renew_pause_ns = RENEW_NS;
 	} else if (stale) {
-		keep->stale_pause_ns =
-			longer(STALE_MIN_NS, earlier(2 * keep->stale_pause_ns, STALE_MAX_NS));
+		service->stale_pause_ns =
+			longer(STALE_MIN_NS, earlier(2 * service->stale_pause_ns, STALE_MAX_NS));
 	} else {
-		keep->stale_pause_ns = 0;
-		keep->renew_pause_ns = earlier(2 * keep->renew_pause_ns, RENEW_MAX_NS);
+		service->stale_pause_ns = 0;
+		service->renew_pause_ns = earlier(2 * service->renew_pause_ns, RENEW_MAX_NS);
 	}
 }
 
-static uint64_t retry_due_ns(const struct sf_service *keep, uint64_t now_ns)
+static uint64_t retry_due_ns(const struct sf_service *service, uint64_t now_ns)
 {
-	const bool young = now_ns - keep->started_ns < YOUNG_NS;
+	const bool young = now_ns - service->started_ns < YOUNG_NS;
 
-	if (!keep->missing.n)
+	if (!service->missing.n)
 		return UINT64_MAX;
-	return keep->missing_tried_ns + (young ? YOUNG_RETRY_NS : RETRY_NS);
+	return service->missing_tried_ns + (young ? YOUNG_RETRY_NS : RETRY_NS);
 }
 
-uint64_t sf_map_publisher_turn(struct sf_service *keep, uint64_t now_ns)
+uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns)
 {
-	if (now_ns >= retry_due_ns(keep, now_ns))
-		try_missing(keep, now_ns);
-	if (now_ns >= due_ns(keep, now_ns))
-		renew_now(keep);
-	sf_runtime_publisher_look(keep);
-	if (keep->retired.n)
-		free_retired(keep);
-	say_whether_complete(keep);
-	return earlier(due_ns(keep, now_ns), retry_due_ns(keep, now_ns));
+	if (now_ns >= retry_due_ns(service, now_ns))
+		try_missing(service, now_ns);
+	if (now_ns >= due_ns(service, now_ns))
+		renew_now(service);
+	sf_runtime_publisher_look(service);
+	if (service->retired.n)
+		free_retired(service);
+	say_whether_complete(service);
+	return earlier(due_ns(service, now_ns), retry_due_ns(service, now_ns));
 }
 
-bool sf_map_publisher_init(struct sf_service *keep, struct sf_error *err)
+bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err)
 {
 	bool ok;
 
-	loading.keep = keep;
-	keep->images = sf_images_create(&loader);
-	if (!keep->images)
+	loading.service = service;
+	service->images = sf_images_create(&loader);
+	if (!service->images)
 		return sf_fail_memory(err);
-	sf_process_init(&keep->process, keep->pid);
-	loading.build_until_ns = shares_cache(keep) ? 0 : sf_now_ns() + FIRST_BUILD_NS;
-	ok = renew(keep, err);
+	sf_process_init(&service->process, service->pid);
+	loading.build_until_ns = shares_cache(service) ? 0 : sf_now_ns() + FIRST_BUILD_NS;
+	ok = renew(service, err);
 	/* A virtual machine that runs already is in the map before the first sample. */
 	if (ok)
-		sf_runtime_publisher_look(keep);
-	if (ok && keep->urgent)
-		ok = renew(keep, err);
-	keep->renew = keep->urgent = false;
-	keep->renew_pause_ns = RENEW_NS;
+		sf_runtime_publisher_look(service);
+	if (ok && service->urgent)
+		ok = renew(service, err);
+	service->renew = service->urgent = false;
+	service->renew_pause_ns = RENEW_NS;
 	loading.build_until_ns = 0;
-	say_whether_complete(keep);
+	say_whether_complete(service);
 	if (!ok)
-		sf_map_publisher_deinit(keep);
+		sf_map_publisher_deinit(service);
 	return ok;
 }
 
-void sf_map_publisher_deinit(struct sf_service *keep)
+void sf_map_publisher_deinit(struct sf_service *service)
 {
 	atomic_store(&sf_handler.map, NULL);
-	for (size_t i = 0; i < keep->retired.n; i++)
-		free(keep->retired.items[i].map);
-	sf_runtime_publisher_deinit(keep);
-	sf_vec_deinit(&keep->retired);
-	sf_vec_deinit(&keep->missing);
-	sf_process_deinit(&keep->process);
-	sf_images_destroy(keep->images);
-	keep->images = NULL;
+	for (size_t i = 0; i < service->retired.n; i++)
+		free(service->retired.items[i].map);
+	sf_runtime_publisher_deinit(service);
+	sf_vec_deinit(&service->retired);
+	sf_vec_deinit(&service->missing);
+	sf_process_deinit(&service->process);
+	sf_images_destroy(service->images);
+	service->images = NULL;
 }

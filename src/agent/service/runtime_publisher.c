@@ -25,7 +25,7 @@
 
 /* --- telling --- */
 
-static void tell_note(struct sf_service *keep, const char *text)
+static void tell_note(struct sf_service *service, const char *text)
 {
 	const struct sf_stream_note record = { .size = (uint32_t)strlen(text) };
 	const struct sf_outbox_piece pieces[] = {
@@ -34,14 +34,14 @@ static void tell_note(struct sf_service *keep, const char *text)
 		{ text, record.size },
 	};
 
-	sf_stream_writer_put(keep, SF_STREAM_NOTE, pieces, 2);
+	sf_stream_writer_put(service, SF_STREAM_NOTE, pieces, 2);
 }
 
 /* A record under way: the texts go behind the functions. And what it is made from. */
 struct telling {
 	const struct sf_process *process; /* whose runtimes are read */
 	struct sf_own_memory_lines lines; /* of their memory, as it was just now */
-	struct sf_batch_read fetch;      /* of all that is wanted */
+	struct sf_batch_read batch;      /* of all that is wanted */
 	struct sf_frame_key_wanted wanted[PLACES_AT_ONCE];
 	struct sf_stream_function functions[SF_STREAM_MAX_FUNCTIONS];
 	size_t text_size;
@@ -68,14 +68,14 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 		memcpy(ret, (const void *)(uintptr_t)addr, size);
 		return true;
 	}
-	return sf_batch_read_at(&telling->fetch, ret, addr, size) ||
+	return sf_batch_read_at(&telling->batch, ret, addr, size) ||
 	       sf_own_memory_lines_read(&telling->lines, &sf_handler.access, ret, addr, size);
 }
 
 /* All that was read before is too old now. */
 static void forget(struct telling *telling)
 {
-	sf_batch_read_forget(&telling->fetch);
+	sf_batch_read_forget(&telling->batch);
 	sf_own_memory_lines_forget(&telling->lines);
 }
 
@@ -103,10 +103,10 @@ static void add_function(struct telling *telling, const struct sf_runtime_functi
 	ret->file_size = add_text(telling, from->file);
 }
 
-static bool tell_place(struct sf_service *keep, uint64_t key, const struct sf_runtime_function *functions,
+static bool tell_place(struct sf_service *service, uint64_t key, const struct sf_runtime_function *functions,
 		       size_t n)
 {
-	struct telling *telling = keep->runtimes.telling;
+	struct telling *telling = service->runtimes.telling;
 	struct sf_stream_place record = { .key = key };
 	struct sf_outbox_piece pieces[3] = {
 		{ (const char *)&record + sizeof(record.header),
@@ -122,20 +122,20 @@ static bool tell_place(struct sf_service *keep, uint64_t key, const struct sf_ru
 	pieces[1] =
 		(struct sf_outbox_piece){ telling->functions, n * sizeof(telling->functions[0]) };
 	pieces[2] = (struct sf_outbox_piece){ telling->text, telling->text_size };
-	return sf_stream_writer_put(keep, SF_STREAM_PLACE, pieces, 3);
+	return sf_stream_writer_put(service, SF_STREAM_PLACE, pieces, 3);
 }
 
 /* --- places --- */
 
-static void describe(struct sf_service *keep, const struct sf_frame_key_wanted *wanted)
+static void describe(struct sf_service *service, const struct sf_frame_key_wanted *wanted)
 {
-	struct sf_runtimes *all = &keep->runtimes.all;
+	struct sf_runtimes *all = &service->runtimes.all;
 	const struct sf_runtime_function *functions;
 	uint32_t place = sf_runtimes_place(all, &wanted->frame);
 	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
 
-	if (!n || !tell_place(keep, wanted->key, functions, n))
-		keep->runtimes.n_untold++;
+	if (!n || !tell_place(service, wanted->key, functions, n))
+		service->runtimes.n_untold++;
 }
 
 static size_t take_wanted(struct sf_frame_keys *places, struct sf_frame_key_wanted *ret, size_t max)
@@ -153,41 +153,41 @@ static void want(void *arg, uint64_t addr, size_t size)
 	struct telling *telling = arg;
 
 	if (!loads(telling, addr, size))
-		sf_batch_read_want(&telling->fetch, addr, size);
+		sf_batch_read_want(&telling->batch, addr, size);
 }
 
 static void fetch(void *arg)
 {
 	struct telling *telling = arg;
 
-	sf_batch_read_all(&telling->fetch);
+	sf_batch_read_all(&telling->batch);
 }
 
-static void expect(struct sf_service *keep, size_t n)
+static void expect(struct sf_service *service, size_t n)
 {
-	struct telling *telling = keep->runtimes.telling;
+	struct telling *telling = service->runtimes.telling;
 	const struct sf_prefetch ahead = { .want = want, .fetch = fetch, .arg = telling };
 	const struct sf_frame *frames[PLACES_AT_ONCE];
 
 	for (size_t i = 0; i < n; i++)
 		frames[i] = &telling->wanted[i].frame;
 	if (sf_handler.access.gathers)
-		sf_runtimes_expect(&keep->runtimes.all, &ahead, frames, n);
+		sf_runtimes_expect(&service->runtimes.all, &ahead, frames, n);
 }
 
 /* Describes a batch of queued places, after their memory was fetched together. True: there were many. */
-static bool describe_wanted(struct sf_service *keep)
+static bool describe_wanted(struct sf_service *service)
 {
 	struct sf_frame_keys *places = atomic_load(&sf_handler.places);
-	struct telling *telling = keep->runtimes.telling;
+	struct telling *telling = service->runtimes.telling;
 	bool many = false;
 	size_t n;
 
 	while (places && (n = take_wanted(places, telling->wanted, PLACES_AT_ONCE)) > 0) {
 		forget(telling);
-		expect(keep, n);
+		expect(service, n);
 		for (size_t i = 0; i < n; i++)
-			describe(keep, &telling->wanted[i]);
+			describe(service, &telling->wanted[i]);
 		many = many || n == PLACES_AT_ONCE;
 	}
 	return many;
@@ -195,7 +195,7 @@ static bool describe_wanted(struct sf_service *keep)
 
 /* --- threads --- */
 
-static void name_thread(struct sf_service *keep, struct sf_kept_runtime_thread *thread, int32_t tid,
+static void name_thread(struct sf_service *service, struct sf_kept_runtime_thread *thread, int32_t tid,
 			uint64_t now_ns)
 {
 	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
@@ -206,20 +206,20 @@ static void name_thread(struct sf_service *keep, struct sf_kept_runtime_thread *
 		  sizeof(record) - sizeof(record.header) },
 	};
 
-	if (!sf_runtimes_thread_name(&keep->runtimes.all, tid, name, sizeof(name)) ||
+	if (!sf_runtimes_thread_name(&service->runtimes.all, tid, name, sizeof(name)) ||
 	    strcmp(name, thread->name) == 0)
 		return;
 	record.name_size = (uint32_t)strlen(name);
 	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
-	if (sf_stream_writer_put(keep, SF_STREAM_THREAD, pieces, 2))
+	if (sf_stream_writer_put(service, SF_STREAM_THREAD, pieces, 2))
 		memcpy(thread->name, name, sizeof(name));
 }
 
 /* Whether a runtime has, or may have, the thread. */
-static bool may_be_in_runtime(const struct sf_service *keep, const struct sf_thread_entry *entry)
+static bool may_be_in_runtime(const struct sf_service *service, const struct sf_thread_entry *entry)
 {
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
-		if (keep->runtimes.all.attached[i] &&
+		if (service->runtimes.all.attached[i] &&
 		    atomic_load(&entry->handles[i]) != SF_ENTRY_NO_HANDLE)
 			return true;
 	}
@@ -230,43 +230,43 @@ static bool may_be_in_runtime(const struct sf_service *keep, const struct sf_thr
  * Whether the thread must be looked up again. A new thread may not be in the runtime's list yet. A name that cannot be read
  * now, for example because a collector moves it, can be read soon.
  */
-static bool is_due(const struct sf_service *keep, const struct sf_kept_runtime_thread *thread,
+static bool is_due(const struct sf_service *service, const struct sf_kept_runtime_thread *thread,
 		   const struct sf_thread_entry *entry, uint64_t now_ns)
 {
 	return thread->n_looks < MIN_LOOKS || now_ns - thread->looked_ns >= NAMES_NS ||
-	       (may_be_in_runtime(keep, entry) && !thread->name[0]);
+	       (may_be_in_runtime(service, entry) && !thread->name[0]);
 }
 
 /* False: no runtime has the thread. */
-static bool find_handles(struct sf_service *keep, struct sf_thread_entry *entry, int32_t tid)
+static bool find_handles(struct sf_service *service, struct sf_thread_entry *entry, int32_t tid)
 {
 	bool any = false;
 
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
 		uint64_t handle;
 
-		if (!keep->runtimes.all.attached[i])
+		if (!service->runtimes.all.attached[i])
 			continue;
-		handle = sf_runtimes_thread(&keep->runtimes.all, i, tid);
+		handle = sf_runtimes_thread(&service->runtimes.all, i, tid);
 		atomic_store(&entry->handles[i], handle ? handle : SF_ENTRY_NO_HANDLE);
 		any |= handle != 0;
 	}
 	return any;
 }
 
-static void look_at(struct sf_service *keep, struct sf_thread_entry *entry, int32_t tid, uint64_t now_ns)
+static void look_at(struct sf_service *service, struct sf_thread_entry *entry, int32_t tid, uint64_t now_ns)
 {
-	struct sf_kept_runtime_thread *thread = &keep->runtimes.threads[entry - sf_handler.entries];
+	struct sf_kept_runtime_thread *thread = &service->runtimes.threads[entry - sf_handler.entries];
 	const uint32_t serial = atomic_load(&entry->serial);
 
 	if (thread->serial != serial)
 		*thread = (struct sf_kept_runtime_thread){ .serial = serial };
-	if (!is_due(keep, thread, entry, now_ns))
+	if (!is_due(service, thread, entry, now_ns))
 		return;
 	thread->n_looks++;
 	thread->looked_ns = now_ns;
-	if (find_handles(keep, entry, tid))
-		name_thread(keep, thread, tid, now_ns);
+	if (find_handles(service, entry, tid))
+		name_thread(service, thread, tid, now_ns);
 }
 
 _Static_assert(SF_THREAD_TABLE_SIZE <= UINT16_MAX + 1, "a entry's number fits");
@@ -280,38 +280,38 @@ static int32_t taken_by(const struct sf_thread_entry *entry)
 }
 
 /* The entries are 3 MB, so they are listed only when a thread was added. */
-static void list_seats(struct sf_runtime_publisher *runtimes)
+static void list_entries(struct sf_runtime_publisher *runtimes)
 {
-	const uint32_t n_seated = atomic_load(&sf_handler.n_seated);
+	const uint32_t n_with_serial = atomic_load(&sf_handler.n_with_serial);
 
-	if (n_seated == runtimes->n_seated)
+	if (n_with_serial == runtimes->n_with_serial)
 		return;
-	runtimes->n_seated = n_seated;
-	runtimes->n_seats = 0;
+	runtimes->n_with_serial = n_with_serial;
+	runtimes->n_entries = 0;
 	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
 		if (taken_by(&sf_handler.entries[i]))
-			runtimes->entries[runtimes->n_seats++] = (uint16_t)i;
+			runtimes->entries[runtimes->n_entries++] = (uint16_t)i;
 	}
 }
 
-static void look_at_threads(struct sf_service *keep, uint64_t now_ns)
+static void look_at_threads(struct sf_service *service, uint64_t now_ns)
 {
 	uint64_t before_ns = sf_raw_thread_cpu_ns(), pause_ns;
 
-	forget(keep->runtimes.telling);
-	list_seats(&keep->runtimes);
-	for (uint32_t i = 0; i < keep->runtimes.n_seats; i++) {
-		struct sf_thread_entry *entry = &sf_handler.entries[keep->runtimes.entries[i]];
+	forget(service->runtimes.telling);
+	list_entries(&service->runtimes);
+	for (uint32_t i = 0; i < service->runtimes.n_entries; i++) {
+		struct sf_thread_entry *entry = &sf_handler.entries[service->runtimes.entries[i]];
 		const int32_t tid = taken_by(entry);
 
 		if (tid)
-			look_at(keep, entry, tid, now_ns);
+			look_at(service, entry, tid, now_ns);
 	}
-	if (!keep->runtimes.n_seats)
+	if (!service->runtimes.n_entries)
 		return; /* the sampler has not looked for threads yet */
 	/* By its CPU time: where all CPUs are busy elapsed time says how long it waited for one. */
 	pause_ns = (sf_raw_thread_cpu_ns() - before_ns) * THREADS_SHARE;
-	keep->runtimes.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
+	service->runtimes.next_look_ns = sf_now_ns() + (pause_ns > THREADS_NS ? pause_ns : THREADS_NS);
 }
 
 /* --- the runtimes --- */
@@ -330,67 +330,67 @@ static bool make_memory(struct sf_runtime_publisher *runtimes)
 /* Makes the structures that must exist before a runtime is attached. */
 static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 {
-	struct sf_service *keep = arg;
+	struct sf_service *service = arg;
 	struct telling *telling;
 
 	/* Handlers may use the places as soon as one runtime is attached to. */
-	if (!make_memory(&keep->runtimes) ||
-	    (!sf_runtimes_any(&keep->runtimes.all) && !sf_agent_make_places(NULL)) ||
+	if (!make_memory(&service->runtimes) ||
+	    (!sf_runtimes_any(&service->runtimes.all) && !sf_agent_make_places(NULL)) ||
 	    !sf_agent_make_cache(slot, sf_runtimes_driver(slot)->ops->cache_size, NULL))
 		return false;
-	telling = keep->runtimes.telling;
+	telling = service->runtimes.telling;
 	forget(telling);
-	telling->process = &keep->process;
-	telling->fetch.access = &sf_handler.access;
+	telling->process = &service->process;
+	telling->batch.access = &sf_handler.access;
 	*ret = (struct sf_reader){ .read = read_memory, .arg = telling };
 	return true;
 }
 
-void sf_runtime_publisher_look(struct sf_service *keep)
+void sf_runtime_publisher_look(struct sf_service *service)
 {
 	const char *news;
 
-	if (sf_runtimes_look(&keep->runtimes.all, &keep->process, keep->images, prepare, keep))
-		keep->renew = keep->urgent = true;
-	news = sf_runtimes_news(&keep->runtimes.all);
+	if (sf_runtimes_look(&service->runtimes.all, &service->process, service->images, prepare, service))
+		service->renew = service->urgent = true;
+	news = sf_runtimes_news(&service->runtimes.all);
 	if (news)
-		tell_note(keep, news);
+		tell_note(service, news);
 }
 
-bool sf_runtime_publisher_turn(struct sf_service *keep, uint64_t now_ns)
+bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 {
 	bool many;
 
-	if (!sf_runtimes_any(&keep->runtimes.all))
+	if (!sf_runtimes_any(&service->runtimes.all))
 		return false;
-	many = describe_wanted(keep);
-	if (now_ns >= keep->runtimes.next_look_ns) {
-		look_at_threads(keep, now_ns);
-		sf_runtimes_refresh(&keep->runtimes.all);
+	many = describe_wanted(service);
+	if (now_ns >= service->runtimes.next_look_ns) {
+		look_at_threads(service, now_ns);
+		sf_runtimes_refresh(&service->runtimes.all);
 	}
 	return many;
 }
 
-static void tell_untold(struct sf_service *keep)
+static void tell_untold(struct sf_service *service)
 {
 	const struct sf_frame_keys *places = atomic_load(&sf_handler.places);
-	uint64_t n = keep->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
+	uint64_t n = service->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
 	char text[120];
 
 	if (!n)
 		return;
 	snprintf(text, sizeof(text), "%llu frames of Java could not be described: there were too "
 		 "many at once", (unsigned long long)n);
-	tell_note(keep, text);
+	tell_note(service, text);
 }
 
-void sf_runtime_publisher_end(struct sf_service *keep)
+void sf_runtime_publisher_end(struct sf_service *service)
 {
-	if (!sf_runtimes_any(&keep->runtimes.all))
+	if (!sf_runtimes_any(&service->runtimes.all))
 		return;
-	describe_wanted(keep);
-	look_at_threads(keep, sf_now_ns());
-	tell_untold(keep);
+	describe_wanted(service);
+	look_at_threads(service, sf_now_ns());
+	tell_untold(service);
 }
 
 static void forget_handles(uint32_t slot)
@@ -399,15 +399,15 @@ static void forget_handles(uint32_t slot)
 		atomic_store(&sf_handler.entries[i].handles[slot], 0);
 }
 
-void sf_runtime_publisher_deinit(struct sf_service *keep)
+void sf_runtime_publisher_deinit(struct sf_service *service)
 {
 	for (uint32_t i = 0; sf_handler.entries && i < SF_N_RUNTIMES; i++) {
-		if (keep->runtimes.all.attached[i])
+		if (service->runtimes.all.attached[i])
 			forget_handles(i);
 	}
-	sf_runtimes_deinit(&keep->runtimes.all);
-	free(keep->runtimes.threads);
-	free(keep->runtimes.entries);
-	free(keep->runtimes.telling);
-	keep->runtimes = (struct sf_runtime_publisher){ 0 };
+	sf_runtimes_deinit(&service->runtimes.all);
+	free(service->runtimes.threads);
+	free(service->runtimes.entries);
+	free(service->runtimes.telling);
+	service->runtimes = (struct sf_runtime_publisher){ 0 };
 }

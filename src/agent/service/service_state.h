@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's own state, for service.c (its thread), map_publisher.c (code maps, images, tables),
+ * The service thread's own state, for service.c (its thread), map_publisher.c (code maps, images, tables),
  * runtime_publisher.c (runtimes) and stream_writer.c (the outbox and the stream's file). Only the
- * keeper's thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after
+ * service thread touches it, but for sf_service_start() before that thread runs, sf_service_stop() after
  * it has ended, and the words that others wait on. The channel and the file are open in the
- * keeper's own table of descriptors alone, where it could get one: what it opens takes no number
+ * service thread's own table of descriptors alone, where it could get one: what it opens takes no number
  * from the program, which cannot close it.
  */
 #ifndef SF_AGENT_SERVICE_SERVICE_STATE_H
@@ -52,7 +52,7 @@ struct sf_runtime_publisher {
 	struct telling *telling;
 	struct sf_kept_runtime_thread *threads; /* SF_THREAD_TABLE_SIZE; 4 MB, of which what is used is touched */
 	uint16_t *entries;          /* room for SF_THREAD_TABLE_SIZE: those that were taken when so many had been */
-	uint32_t n_seats, n_seated;
+	uint32_t n_entries, n_with_serial;
 	uint64_t next_look_ns;    /* at them */
 	uint64_t n_untold;        /* places that could not be described */
 };
@@ -99,41 +99,41 @@ struct sf_service {
 
 /* --- map_publisher.c --- */
 
-bool sf_map_publisher_init(struct sf_service *keep, struct sf_error *err);
+bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err);
 /* No walk may be under way. */
-void sf_map_publisher_deinit(struct sf_service *keep);
+void sf_map_publisher_deinit(struct sf_service *service);
 /*
  * Renews the code map if it is due, loads missing tables, and frees unused maps. Returns the time at
  * which the next turn is due, which may be in the past.
  */
-uint64_t sf_map_publisher_turn(struct sf_service *keep, uint64_t now_ns);
+uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns);
 
 /* --- runtime_publisher.c --- */
 
 /* Attaches to a virtual machine if it is time: with the next map its frames are known. */
-void sf_runtime_publisher_look(struct sf_service *keep);
+void sf_runtime_publisher_look(struct sf_service *service);
 /*
  * Describes the places that are wanted, looks for new threads and names now and then. True: so many were wanted that
  * the next should not wait long.
  */
-bool sf_runtime_publisher_turn(struct sf_service *keep, uint64_t now_ns);
+bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns);
 /* Tells what is still to be told. Nothing walks any more. */
-void sf_runtime_publisher_end(struct sf_service *keep);
-void sf_runtime_publisher_deinit(struct sf_service *keep);
+void sf_runtime_publisher_end(struct sf_service *service);
+void sf_runtime_publisher_deinit(struct sf_service *service);
 
 /* --- stream_writer.c --- */
 
 /* path NULL: somebody else reads the outbox. */
-bool sf_stream_writer_init(struct sf_service *keep, const char *path, struct sf_error *err);
-void sf_stream_writer_deinit(struct sf_service *keep);
+bool sf_stream_writer_init(struct sf_service *service, const char *path, struct sf_error *err);
+void sf_stream_writer_deinit(struct sf_service *service);
 /* From the outbox into the file, to the disk's cache; how many bytes. */
-uint64_t sf_stream_writer_drain(struct sf_service *keep);
+uint64_t sf_stream_writer_drain(struct sf_service *service);
 /*
  * A record that must not be lost: makes room, or waits until the reader does, for a while. Where it has waited in vain
  * the next ones fail at once, until the reader goes on.
  */
-bool sf_stream_writer_put(struct sf_service *keep, uint16_t type, const struct sf_outbox_piece *pieces,
+bool sf_stream_writer_put(struct sf_service *service, uint16_t type, const struct sf_outbox_piece *pieces,
 		     unsigned n);
-bool sf_stream_writer_end(struct sf_service *keep, uint64_t agent_cpu_ns);
+bool sf_stream_writer_end(struct sf_service *service, uint64_t agent_cpu_ns);
 
 #endif

@@ -42,27 +42,27 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	struct sf_stack_copy *taken = sf_relay_reserve(capture->relay, want);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, want);
 	enum sf_copy_result result = SF_COPY_GONE;
 	struct sf_weight weight;
 
-	if (!taken) {
+	if (!copy) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = sf_copy_blocked(&thread->task, &thread->look, want, &capture->pages, taken);
+	result = sf_copy_blocked(&thread->task, &thread->look, want, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);
 		return;
 	}
 	if (result == SF_COPY_NOT_PLACED)
-		*taken = (struct sf_stack_copy){ .pid = thread->task.pid, .tid = thread->task.tid,
+		*copy = (struct sf_stack_copy){ .pid = thread->task.pid, .tid = thread->task.tid,
 					    .syscall = SF_SYSCALL_NONE,
 					    .flags = SF_STILL_UNHELD };
 	weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-	taken->state = sf_ptrace_state_asleep(thread);
-	taken->time_ns = now_ns;
+	copy->state = sf_ptrace_state_asleep(thread);
+	copy->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);
 	thread->sampled = true;
 }

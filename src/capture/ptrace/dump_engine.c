@@ -22,7 +22,7 @@ struct dumping {
 	struct sf_dump_cost *cost;
 	struct sf_error *err;
 	struct sf_ids ids;
-	struct sf_stack_copy *taken;     /* room for SF_COPY_MAX bytes of stack */
+	struct sf_stack_copy *copy;     /* room for SF_COPY_MAX bytes of stack */
 	struct sf_memory *memory;
 	struct sf_hold_time hold_time;
 	struct sf_pages pages;
@@ -47,8 +47,8 @@ static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen
 	struct sf_verdict verdict;
 	struct sf_still still;
 
-	dumping->taken->taken_ns = sf_now_ns();
-	sf_stack_copy_still(dumping->taken, sf_arch_host(), dumping->memory, &still);
+	dumping->copy->taken_ns = sf_now_ns();
+	sf_stack_copy_still(dumping->copy, sf_arch_host(), dumping->memory, &still);
 	verdict = dumping->sink->still(dumping->sink->arg, &still, dumping->err);
 	dumping->failed |= verdict.failed;
 	seen->loss = -1;
@@ -99,7 +99,7 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 		seen->loss = SF_LOSS_LATE;
 		return false;
 	}
-	complete = sf_copy_held(&held, dumping->pid, want, &dumping->pages, dumping->taken);
+	complete = sf_copy_held(&held, dumping->pid, want, &dumping->pages, dumping->copy);
 	sf_hold_release(&held);
 	seen->held_ns = sf_hold_time_released(&dumping->hold_time, start_ns);
 	if (seen->held_ns > dumping->cost->longest_hold_ns)
@@ -130,7 +130,7 @@ static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_s
 
 	*end_ret = SF_END_EMPTY;
 	while ((result = sf_copy_blocked(task, look, want, &dumping->pages,
-					dumping->taken)) == SF_COPY_DONE) {
+					dumping->copy)) == SF_COPY_DONE) {
 		seen->unheld = true;
 		*end_ret = walk_taken(dumping, seen);
 		if (*end_ret != SF_END_COPY || want >= SF_COPY_MAX)
@@ -237,9 +237,9 @@ static void let_all_go(struct dumping *dumping)
 
 static bool prepare(struct dumping *dumping)
 {
-	dumping->taken = malloc(sizeof(*dumping->taken) + SF_COPY_MAX);
+	dumping->copy = malloc(sizeof(*dumping->copy) + SF_COPY_MAX);
 	dumping->memory = sf_memory_create();
-	if (!dumping->taken || !dumping->memory)
+	if (!dumping->copy || !dumping->memory)
 		return sf_fail_memory(dumping->err);
 	return sf_alarm_open(dumping->err) && sf_hold_time_open(&dumping->hold_time, dumping->err);
 }
@@ -262,7 +262,7 @@ static void look_at_threads(void *arg)
 	sf_alarm_close();
 	sf_pages_close(&dumping->pages);
 	sf_memory_destroy(dumping->memory);
-	free(dumping->taken);
+	free(dumping->copy);
 }
 
 /* Nothing was seen of any thread: why. */

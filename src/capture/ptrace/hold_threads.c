@@ -28,7 +28,7 @@ uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
 }
 
 /* Sends what was taken of a held thread, which runs again. */
-static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_stack_copy *taken,
+static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_stack_copy *copy,
 		      uint64_t hold_ns)
 {
 	bool awake = sf_thread_awake(thread);
@@ -37,14 +37,14 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 
 	if (awake) {
 		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
-		taken->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+		copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-		taken->state = sf_ptrace_state_asleep(thread);
-		taken->syscall = thread->look.syscall;
-		memcpy(taken->args, thread->look.args, sizeof(taken->args));
+		copy->state = sf_ptrace_state_asleep(thread);
+		copy->syscall = thread->look.syscall;
+		memcpy(copy->args, thread->look.args, sizeof(copy->args));
 	}
-	taken->time_ns = thread->asked_ns;
+	copy->time_ns = thread->asked_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);
 	capture->held_any = true;
 }
@@ -54,19 +54,19 @@ static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 		      struct sf_held *held)
 {
 	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	struct sf_stack_copy *taken = sf_relay_reserve(capture->relay, want);
-	bool complete = taken && sf_copy_held(held, thread->task.pid, want, &capture->pages, taken);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, want);
+	bool complete = copy && sf_copy_held(held, thread->task.pid, want, &capture->pages, copy);
 	uint64_t hold_ns;
 
 	sf_hold_release(held);
 	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
 	if (complete) {
-		send_held(capture, thread, taken, hold_ns);
+		send_held(capture, thread, copy, hold_ns);
 		return;
 	}
-	if (taken)
+	if (copy)
 		sf_relay_drop(capture->relay);
-	sf_ptrace_lose(capture, thread, taken ? SF_LOSS_GONE : SF_LOSS_RING_FULL);
+	sf_ptrace_lose(capture, thread, copy ? SF_LOSS_GONE : SF_LOSS_RING_FULL);
 }
 
 /* A thread or child has ended while it was asked for. */

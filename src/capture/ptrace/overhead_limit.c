@@ -6,10 +6,10 @@
 #define IDLE_PERCENT 12   /* of all CPUs: from here on some are idle */
 #define LOOK_NS_MAX 2000000 /* of CPU time, that is counted for one thread at one tick */
 
-void sf_overhead_limit_begin(struct sf_overhead_limit *pace, unsigned n_cpus, unsigned percent,
+void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, unsigned percent,
 		   const struct sf_overhead_limit_clocks *clocks)
 {
-	*pace = (struct sf_overhead_limit){
+	*limit = (struct sf_overhead_limit){
 		.n_cpus = n_cpus ? n_cpus : 1,
 		.wanted = percent,
 		.share = percent ? percent : SF_OVERHEAD_BUSY_PERCENT,
@@ -19,53 +19,53 @@ void sf_overhead_limit_begin(struct sf_overhead_limit *pace, unsigned n_cpus, un
 	};
 }
 
-void sf_overhead_limit_look(struct sf_overhead_limit *pace, uint64_t now_ns, uint64_t idle_ns)
+void sf_overhead_limit_look(struct sf_overhead_limit *limit, uint64_t now_ns, uint64_t idle_ns)
 {
-	const uint64_t all_ns = (now_ns - pace->looked_ns) * pace->n_cpus;
+	const uint64_t all_ns = (now_ns - limit->looked_ns) * limit->n_cpus;
 
-	if (pace->looked_ns && !pace->wanted)
-		pace->share = (idle_ns - pace->idle_ns) * 100 >= all_ns * IDLE_PERCENT ?
+	if (limit->looked_ns && !limit->wanted)
+		limit->share = (idle_ns - limit->idle_ns) * 100 >= all_ns * IDLE_PERCENT ?
 				      SF_OVERHEAD_PERCENT : SF_OVERHEAD_BUSY_PERCENT;
-	pace->looked_ns = now_ns;
-	pace->idle_ns = idle_ns;
+	limit->looked_ns = now_ns;
+	limit->idle_ns = idle_ns;
 }
 
 /* CPU time that is counted, since the beginning. */
-static uint64_t taken(const struct sf_overhead_limit *pace, const struct sf_overhead_limit_clocks *clocks)
+static uint64_t taken(const struct sf_overhead_limit *limit, const struct sf_overhead_limit_clocks *clocks)
 {
-	const uint64_t holding_ns = clocks->holding_ns - pace->start.holding_ns;
-	const uint64_t all_ns = clocks->all_ns - pace->start.all_ns;
+	const uint64_t holding_ns = clocks->holding_ns - limit->start.holding_ns;
+	const uint64_t all_ns = clocks->all_ns - limit->start.all_ns;
 
 	return all_ns < 2 * holding_ns ? all_ns : 2 * holding_ns;
 }
 
-static void account(struct sf_overhead_limit *pace, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked)
+static void account(struct sf_overhead_limit *limit, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked)
 {
-	const uint64_t taken_ns = taken(pace, clocks);
-	const uint64_t passed_ns = clocks->now_ns - pace->before_ns;
+	const uint64_t taken_ns = taken(limit, clocks);
+	const uint64_t passed_ns = clocks->now_ns - limit->before_ns;
 	const uint64_t most_ns = (1 + (uint64_t)n_looked) * LOOK_NS_MAX;
-	const uint64_t cost_ns = taken_ns - pace->taken_ns;
+	const uint64_t cost_ns = taken_ns - limit->taken_ns;
 
-	pace->debt_ns += (int64_t)(cost_ns < most_ns ? cost_ns : most_ns);
-	pace->debt_ns -= (int64_t)(passed_ns * pace->n_cpus * pace->share / 100);
-	if (pace->debt_ns < -(int64_t)BURST_NS)
-		pace->debt_ns = -(int64_t)BURST_NS;
-	pace->before_ns = clocks->now_ns;
-	pace->taken_ns = taken_ns;
+	limit->debt_ns += (int64_t)(cost_ns < most_ns ? cost_ns : most_ns);
+	limit->debt_ns -= (int64_t)(passed_ns * limit->n_cpus * limit->share / 100);
+	if (limit->debt_ns < -(int64_t)BURST_NS)
+		limit->debt_ns = -(int64_t)BURST_NS;
+	limit->before_ns = clocks->now_ns;
+	limit->taken_ns = taken_ns;
 }
 
-uint64_t sf_overhead_limit_next(struct sf_overhead_limit *pace, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked,
+uint64_t sf_overhead_limit_next(struct sf_overhead_limit *limit, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked,
 		      uint64_t next_ns)
 {
 	uint64_t paid_ns = clocks->now_ns;
 
-	account(pace, clocks, n_looked);
-	if (pace->debt_ns > 0)
-		paid_ns += (uint64_t)pace->debt_ns * 100 / (pace->n_cpus * pace->share);
-	pace->n_ticks++;
+	account(limit, clocks, n_looked);
+	if (limit->debt_ns > 0)
+		paid_ns += (uint64_t)limit->debt_ns * 100 / (limit->n_cpus * limit->share);
+	limit->n_ticks++;
 	if (paid_ns <= next_ns)
 		return next_ns;
-	pace->late_ns += paid_ns - next_ns;
-	pace->late_share = pace->share;
+	limit->late_ns += paid_ns - next_ns;
+	limit->late_share = limit->share;
 	return paid_ns;
 }

@@ -43,14 +43,14 @@ struct sf_overhead_limit {
 #define SF_OVERHEAD_LOOK_NS 250000000
 
 /* `percent` 0: the two above. */
-void sf_overhead_limit_begin(struct sf_overhead_limit *pace, unsigned n_cpus, unsigned percent,
+void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, unsigned percent,
 		   const struct sf_overhead_limit_clocks *clocks);
 
 /* Every SF_OVERHEAD_LOOK_NS: how long all CPUs together have been idle, ever (sf_idle_ns). */
-void sf_overhead_limit_look(struct sf_overhead_limit *pace, uint64_t now_ns, uint64_t idle_ns);
+void sf_overhead_limit_look(struct sf_overhead_limit *limit, uint64_t now_ns, uint64_t idle_ns);
 
 /* After a tick that looked at so many threads: when the next one may come that is wanted at next_ns. */
-uint64_t sf_overhead_limit_next(struct sf_overhead_limit *pace, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked,
+uint64_t sf_overhead_limit_next(struct sf_overhead_limit *limit, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked,
 		      uint64_t next_ns);
 
 #endif

@@ -265,7 +265,7 @@ static void sample_until_over(struct sf_capture *capture)
 	uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	sf_overhead_limit_begin(&capture->pace, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
+	sf_overhead_limit_begin(&capture->limit, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
 		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
@@ -276,11 +276,11 @@ static void sample_until_over(struct sf_capture *capture)
 			return;
 		next_ns = next_tick(capture, next_ns, now_ns, period_ns);
 		clocks = read_clocks();
-		if (clocks.now_ns - capture->pace.looked_ns >= SF_OVERHEAD_LOOK_NS)
-			sf_overhead_limit_look(&capture->pace, clocks.now_ns, sf_idle_ns());
+		if (clocks.now_ns - capture->limit.looked_ns >= SF_OVERHEAD_LOOK_NS)
+			sf_overhead_limit_look(&capture->limit, clocks.now_ns, sf_idle_ns());
 		if (next_ns < clocks.now_ns)
 			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
-		next_ns = sf_overhead_limit_next(&capture->pace, &clocks, capture->n_looked, next_ns);
+		next_ns = sf_overhead_limit_next(&capture->limit, &clocks, capture->n_looked, next_ns);
 		rest(capture, next_ns < end_ns ? next_ns : end_ns);
 	}
 }
@@ -316,16 +316,16 @@ static void hold_until_over(void *arg)
 static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *sink,
 		      struct sf_error *err)
 {
-	const struct sf_overhead_limit *pace = &capture->pace;
-	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)pace->n_ticks / seconds;
+	const struct sf_overhead_limit *limit = &capture->limit;
+	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)limit->n_ticks / seconds;
 	char text[300], why[160];
 
 	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
 		return true;
-	if (pace->late_ns > capture->sampled_ns / 10)
+	if (limit->late_ns > capture->sampled_ns / 10)
 		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (the "
 			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
-			 pace->late_share);
+			 limit->late_share);
 	else if (held * (double)capture->period_ns < 0.5e9)
 		snprintf(why, sizeof(why), "the CPUs were too busy for more (the times are right all the same)");
 	else

@@ -19,7 +19,7 @@ struct sf_capture {
 	struct sf_watch watch;
 	struct sf_relay *relay;
 	struct sf_hold_time hold_time;
-	struct sf_overhead_limit pace;
+	struct sf_overhead_limit limit;
 	struct sf_pages pages;
 	uint64_t sampled_ns;        /* how long, in all */
 	uint64_t period_ns, blocked_period_ns;

@@ -80,7 +80,7 @@ struct record_still {
 	struct sf_thread *thread;
 	struct sf_weight weight;
 	uint64_t hold_ns;
-	struct sf_stack_copy taken;
+	struct sf_stack_copy copy;
 };
 
 /* The walker's side: one function per record. */
@@ -169,14 +169,14 @@ static bool on_still(struct sf_relay *relay, const void *bytes)
 	const struct record_still *record = bytes;
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	const uint32_t copied = record->taken.stack_size;
+	const uint32_t copied = record->copy.stack_size;
 	const bool outdated = copied < want;
 	struct sf_weight weight = record->weight;
 	struct sf_verdict verdict;
 	struct sf_still still;
 	bool cut, last;
 
-	sf_stack_copy_still(&record->taken, sf_arch_host(), relay->memory, &still);
+	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &still);
 	last = !outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX);
 	add_weight(&weight, &thread->carried);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
@@ -438,7 +438,7 @@ void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum 
 struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)
 {
 	relay->still = sf_ring_reserve(&relay->ring, sizeof(struct record_still) + want);
-	return relay->still ? &relay->still->taken : NULL;
+	return relay->still ? &relay->still->copy : NULL;
 }
 
 void sf_relay_drop(struct sf_relay *relay)
@@ -450,13 +450,13 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 		   uint64_t hold_ns)
 {
 	struct record_still *record = relay->still;
-	size_t size = (sizeof(*record) + record->taken.stack_size + 7) & ~(size_t)7;
+	size_t size = (sizeof(*record) + record->copy.stack_size + 7) & ~(size_t)7;
 
 	record->header = (struct sf_record_header){ .size = (uint32_t)size, .type = RECORD_STILL };
 	record->thread = thread;
 	record->weight = *weight;
 	record->hold_ns = hold_ns;
-	record->taken.taken_ns = sf_now_ns();
+	record->copy.taken_ns = sf_now_ns();
 	sf_ring_commit(&relay->ring, size);
 }
 

@@ -76,32 +76,32 @@ static bool read_live(const struct sf_reader *reader, void *ret, uint64_t addr, 
 	return sf_memory_read(reader->arg, ret, addr, size);
 }
 
-void sf_stack_copy_still(const struct sf_stack_copy *taken, const struct sf_arch *arch,
+void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch *arch,
 		    struct sf_memory *memory, struct sf_still *ret)
 {
-	sf_memory_turn(memory, taken->pid, taken->tid, taken->taken_ns);
-	if (!taken->stack_more)
-		sf_memory_set_stack(memory, taken->stack_start, taken->stack_start + taken->stack_size + BEHIND);
+	sf_memory_turn(memory, copy->pid, copy->tid, copy->taken_ns);
+	if (!copy->stack_more)
+		sf_memory_set_stack(memory, copy->stack_start, copy->stack_start + copy->stack_size + BEHIND);
 	*ret = (struct sf_still){
 		.arch = arch,
-		.regs = taken->regs,
+		.regs = copy->regs,
 		.memory = {
-			.window = taken->stack,
-			.window_start = taken->stack_start,
-			.window_size = taken->stack_size,
-			.stack_end = taken->stack_more ? taken->stack_start + STACK_BOUND : 0,
+			.window = copy->stack,
+			.window_start = copy->stack_start,
+			.window_size = copy->stack_size,
+			.stack_end = copy->stack_more ? copy->stack_start + STACK_BOUND : 0,
 			.read = read_live,
 			.arg = memory,
 		},
-		.pid = taken->pid,
-		.tid = taken->tid,
-		.flags = taken->flags,
-		.state = taken->state,
-		.syscall = taken->syscall,
-		.time_ns = taken->time_ns,
-		.switches = taken->switches,
+		.pid = copy->pid,
+		.tid = copy->tid,
+		.flags = copy->flags,
+		.state = copy->state,
+		.syscall = copy->syscall,
+		.time_ns = copy->time_ns,
+		.switches = copy->switches,
 	};
-	memcpy(ret->syscall_args, taken->args, sizeof(ret->syscall_args));
+	memcpy(ret->syscall_args, copy->args, sizeof(ret->syscall_args));
 }
 
 uint32_t sf_copy_next(uint32_t want, uint64_t used)

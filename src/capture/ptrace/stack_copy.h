@@ -58,7 +58,7 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
  * The still in a buffer, for walking; its memory beyond the copy is read from the process, through `memory`, which
  * serves one still at a time.
  */
-void sf_stack_copy_still(const struct sf_stack_copy *taken, const struct sf_arch *arch,
+void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch *arch,
 		    struct sf_memory *memory, struct sf_still *ret);
 
 /* The number of bytes to copy next time, where the walk needed `used` bytes. */

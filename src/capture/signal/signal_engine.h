@@ -3,12 +3,12 @@
  * The state of the signal engine, and its parts (not signal.h, which is the system's). For signal*.c only.
  * All other code uses sf_engine_signal (engine.h).
  *
- *   signal.c              the engine: from the beginning to the end of a recording
- *   agents.c       the agents of a recording: which call, and which have gone
- *   agent.c        one agent: the messages to it and from it, its outbox
- *   environment.c  the environment that brings the agent into a program
- *   options.c      the options of `record` that go to the agent
- *   missing_agent.c          the reason why no agent came in
+ *   signal.c         the engine: from the beginning to the end of a recording
+ *   agents.c         the agents of a recording: which call, and which have gone
+ *   agent.c          one agent: the messages to it and from it, its outbox
+ *   environment.c    the environment that brings the agent into a program
+ *   options.c        the options of `record` that go to the agent
+ *   missing_agent.c  the reason why no agent came in
  *
  * All data from an agent is treated as hostile: its process may have run wild, or may be an attacker's.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of records that leaves a process: many writers (handlers, the sampler, the keeper), one
+ * The ring of records that leaves a process: many writers (handlers, the sampler, the service thread), one
  * reader, in memory that may be shared with another process. A writer never waits: where
  * there is no room the record is lost, and counted.
  *

@@ -50,8 +50,8 @@ struct sf_handler_state {
 	struct sf_own_memory access;
 	struct sf_slot *slots;
 	uint32_t n_slots;
-	struct sf_wake_up wake_up;               /* the sampler sleeps on it */
-	struct sf_wake_up keeper_bell;        /* the service thread sleeps on it */
+	struct sf_wake_up wake_up;         /* the sampler sleeps on it */
+	struct sf_wake_up service_wake_up; /* the service thread sleeps on it */
 	_Atomic uint64_t outbox_full;      /* bytes in the outbox at which the service thread is woken;
 					    * 0: another process empties the outbox */
 	struct sf_thread_entry *entries;
@@ -78,7 +78,7 @@ struct sf_handler_state {
 	 */
 	uint64_t marked_syscall;
 
-	_Atomic uint32_t n_seated;         /* threads with a serial; counted after the serial is stored */
+	_Atomic uint32_t n_with_serial;    /* threads with a serial; counted after the serial is stored */
 
 	/* Counters for the summary and the tests. */
 	_Atomic uint64_t n_foreign;        /* signals that were not ours */
@@ -123,7 +123,7 @@ enum sf_end sf_handler_sample(struct sf_workspace *workspace, struct sf_slot *sl
  * number. Walked threads are woken in a batch: when no slot is HELD, or when SF_SERVED_AT_ONCE
  * threads have been walked and the pass over the slots is done. The limit is needed because threads
  * may arrive as fast as they are walked. A thread that arrives during the turn may be left to the
- * next one; it has rung the wake-up. Signal-safe.
+ * next one; it has posted the wake-up. Signal-safe.
  */
 #define SF_SERVED_AT_ONCE 16
 unsigned sf_handler_serve(struct sf_workspace *workspace);

@@ -95,7 +95,7 @@ bool sf_handler_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsign
 		return true;
 	put = sf_outbox_put(outbox, type, pieces, n);
 	if (full && sf_outbox_used(outbox) >= full)
-		sf_wake_up_post(&sf_handler.keeper_bell);
+		sf_wake_up_post(&sf_handler.service_wake_up);
 	return put;
 }
 
@@ -107,7 +107,7 @@ static void note_stale_map(void)
 {
 	if (!atomic_load_explicit(&sf_handler.map_stale, memory_order_relaxed) &&
 	    !atomic_exchange(&sf_handler.map_stale, 1))
-		sf_wake_up_post(&sf_handler.keeper_bell);
+		sf_wake_up_post(&sf_handler.service_wake_up);
 }
 
 bool sf_handler_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)

@@ -11,7 +11,7 @@
  *     signal(tid, slot, g) ---------->    REQUESTED(g) -> ENTERING(g); fails: leave at once
  *                                    or   FREE(g-1) -> ENTERING(g): its own clock rang
  *                                         fill in regs, tid, times
- *                          <----------    HELD(g), ring the wake-up
+ *                          <----------    HELD(g), post the wake-up
  *     HELD(g) -> WALKING(g)               wait while HELD(g) or WALKING(g)
  *     walk
  *     FREE(g), and in the end wake  ->    the word is anything else: leave
@@ -56,7 +56,7 @@ struct sf_slot {
 
 	/* Owned by the thread in ENTERING, by the sampler in WALKING, and by no thread otherwise. */
 	int32_t  tid;
-	uint32_t entry;                       /* number, see entries.h */
+	uint32_t entry;                       /* number, see thread_table.h */
 	uint64_t entered_ns;                 /* when the hold began */
 	uint64_t tick_ns;                    /* CLOCK_MONOTONIC of the tick */
 	uint64_t cpu_ns, wall_ns;            /* the weight of the sample */
@@ -119,7 +119,7 @@ struct sf_slot *sf_slot_claim(struct sf_slot *slots, uint32_t n, uint32_t hint);
 /* ENTERING -> FREE: the thread has walked itself, or makes no sample. */
 void sf_slot_leave(struct sf_slot *slot);
 /*
- * ENTERING -> HELD, rings the wake-up, and waits until the sampler releases the slot. False: the
+ * ENTERING -> HELD, posts the wake-up, and waits until the sampler releases the slot. False: the
  * sampler did not come within patience_ns; the thread has freed the slot, and no walk took place.
  */
 bool sf_slot_stand(struct sf_slot *slot, struct sf_wake_up *wake_up, uint64_t patience_ns);

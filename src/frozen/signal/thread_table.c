@@ -31,7 +31,7 @@
 #define UNUSED 0
 #define LEFT INT32_MIN   /* no thread's id, negated */
 
-static struct sf_thread_entry *seat_at(struct sf_thread_entry *entries, int32_t tid, unsigned i)
+static struct sf_thread_entry *entry_at(struct sf_thread_entry *entries, int32_t tid, unsigned i)
 {
 	return &entries[((uint32_t)tid + i) & (SF_THREAD_TABLE_SIZE - 1)];
 }
@@ -39,7 +39,7 @@ static struct sf_thread_entry *seat_at(struct sf_thread_entry *entries, int32_t 
 struct sf_thread_entry *sf_thread_table_find(struct sf_thread_entry *entries, int32_t tid)
 {
 	for (unsigned i = 0; tid > 0 && i < WINDOW; i++) {
-		struct sf_thread_entry *entry = seat_at(entries, tid, i);
+		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		const int32_t sits = atomic_load(&entry->tid);
 
 		if (sits == tid)
@@ -57,7 +57,7 @@ struct sf_thread_entry *sf_thread_table_find(struct sf_thread_entry *entries, in
 static struct sf_thread_entry *bid(struct sf_thread_entry *entries, int32_t tid)
 {
 	for (unsigned i = 0; i < WINDOW; i++) {
-		struct sf_thread_entry *entry = seat_at(entries, tid, i);
+		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		int32_t sits = atomic_load(&entry->tid);
 
 		if ((sits == UNUSED || sits == LEFT) &&
@@ -71,7 +71,7 @@ static struct sf_thread_entry *bid(struct sf_thread_entry *entries, int32_t tid)
 static struct sf_thread_entry *search(struct sf_thread_entry *entries, int32_t tid, const struct sf_thread_entry *own)
 {
 	for (unsigned i = 0; i < WINDOW; i++) {
-		struct sf_thread_entry *entry = seat_at(entries, tid, i);
+		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		int32_t sits = atomic_load(&entry->tid);
 
 		if (entry != own && sits == -tid)
@@ -140,7 +140,7 @@ struct sf_thread_entry *sf_thread_table_claim(struct sf_thread_entry *entries, i
 			*new_ret = true;
 			return entry;
 		}
-		n_looks = looks_after((uint32_t)(entry - seat_at(entries, tid, 0)) & (SF_THREAD_TABLE_SIZE - 1), i);
+		n_looks = looks_after((uint32_t)(entry - entry_at(entries, tid, 0)) & (SF_THREAD_TABLE_SIZE - 1), i);
 	}
 	return NULL;
 }

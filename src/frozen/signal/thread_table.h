@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread table: one entry, an entry, for each watched thread of this process. An entry holds what a
+ * The thread table: one entry for each watched thread of this process. An entry holds what a
  * signal handler needs about the thread that it interrupted. The table has a fixed size. An entry
  * is found by its thread id without a lock, in handlers too.
  *
@@ -33,7 +33,7 @@ enum sf_thread_entry_flags {
 };
 
 struct sf_thread_entry {
-	_Atomic int32_t  tid;          /* above 0: in use by that thread; else in use by none (entries.c) */
+	_Atomic int32_t  tid;          /* above 0: in use by that thread; else in use by none (thread_table.c) */
 	_Atomic uint32_t flags;
 	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
 	_Atomic uint32_t label;        /* number, 0: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wake-up of the agent's threads: a futex word, and the migration of the sleeper to the
- * ringing thread's CPU. Signal-safe; a ringing thread never waits.
+ * waking thread's CPU. Signal-safe; a waking thread never waits.
  */
 #include <stdbool.h>
 
@@ -15,13 +15,13 @@
 
 uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up)
 {
-	return atomic_load_explicit(&wake_up->rings, memory_order_acquire);
+	return atomic_load_explicit(&wake_up->n_posts, memory_order_acquire);
 }
 
 /*
- * The sleeper stores `asleep` and then loads `rings`. The ringing thread stores `rings` and then loads
+ * The sleeper stores `asleep` and then loads `n_posts`. The waking thread stores `n_posts` and then loads
  * `asleep`. Sequential consistency makes sure that at least one of them sees the other's store: the
- * ringing thread sees the sleeper, or the sleeper sees the ring.
+ * waking thread sees the sleeper, or the sleeper sees the post.
  */
 void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns)
 {
@@ -29,10 +29,10 @@ void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_
 
 	while (now_ns < until_ns) {
 		atomic_store(&wake_up->asleep, 1);
-		if (atomic_load(&wake_up->rings) != heard)
+		if (atomic_load(&wake_up->n_posts) != heard)
 			break;
-		sf_raw_futex_wait(&wake_up->rings, heard, until_ns - now_ns);
-		if (atomic_load(&wake_up->rings) != heard)
+		sf_raw_futex_wait(&wake_up->n_posts, heard, until_ns - now_ns);
+		if (atomic_load(&wake_up->n_posts) != heard)
 			break;
 		now_ns = sf_raw_now_ns();
 	}
@@ -59,9 +59,9 @@ static void bring_along(struct sf_wake_up *wake_up)
 
 void sf_wake_up_post(struct sf_wake_up *wake_up)
 {
-	atomic_fetch_add(&wake_up->rings, 1);
+	atomic_fetch_add(&wake_up->n_posts, 1);
 	if (!atomic_load(&wake_up->asleep) || !atomic_exchange(&wake_up->asleep, 0))
 		return;
 	bring_along(wake_up);
-	sf_raw_futex_wake(&wake_up->rings, 1);
+	sf_raw_futex_wake(&wake_up->n_posts, 1);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wake-up of a thread of the agent: a futex word that counts the wake-ups ("rings"). One thread
- * sleeps on a wake-up; any thread may ring it.
+ * The wake-up of a thread of the agent: a futex word that counts how often it was posted. One thread
+ * sleeps on a wake-up; any thread may post it.
  *
- * The ringing thread may migrate the sleeper to its own CPU. A thread that is about to wait in a
+ * The waking thread may migrate the sleeper to its own CPU. A thread that is about to wait in a
  * slot gives up that CPU in the next moment. On another CPU the sleeper would wait for a turn of
  * the scheduler if threads run there (milliseconds). An idle CPU would have to be woken first
  * (docs/benchmarks.md).
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 struct sf_wake_up {
-	_Alignas(64) _Atomic uint32_t rings;
+	_Alignas(64) _Atomic uint32_t n_posts;
 	_Atomic uint32_t asleep;
-	_Atomic int32_t  sleeper;    /* TID that the ringing thread migrates to its own CPU; 0: off */
+	_Atomic int32_t  sleeper;    /* TID that the waking thread migrates to its own CPU; 0: off */
 	_Atomic uint32_t brought_to; /* that CPU, plus one; 0: none. A hint: the kernel may refuse
 				      * the migration */
 };
@@ -27,13 +27,13 @@ struct sf_wake_up {
 uint32_t sf_wake_up_count(const struct sf_wake_up *wake_up);
 
 /*
- * Sleeps until the wake-up rings, at most until `until_ns`. `heard`: the count of rings that were
+ * Sleeps until the wake-up is posted, at most until `until_ns`. `heard`: the count of posts that were
  * served.
  */
 void sf_wake_up_wait(struct sf_wake_up *wake_up, uint32_t heard, uint64_t until_ns);
 
 /*
- * Wakes the sleeper. Only the first ring makes a system call, and only if the sleeper sleeps.
+ * Wakes the sleeper. Only the first post makes a system call, and only if the sleeper sleeps.
  */
 void sf_wake_up_post(struct sf_wake_up *wake_up);
 

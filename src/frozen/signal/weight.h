@@ -50,7 +50,7 @@ void sf_weigh_asked(struct sf_slot *slot, struct sf_thread_entry *entry);
  * The same for a requested thread that walks itself: it gets the decision from the sampler, and
  * keeps its slot while it waits. Each side is signal-safe.
  *
- * The thread's side: rings the wake-up, and waits at most twice patience_ns. SF_JUDGED_NOT: the sampler
+ * The thread's side: posts the wake-up, and waits at most twice patience_ns. SF_JUDGED_NOT: the sampler
  * did not answer.
  */
 enum sf_judged { SF_JUDGED_NOT, SF_JUDGED_ON_CPU, SF_JUDGED_WAITED };

@@ -6,8 +6,8 @@
  *
  * A zeroed struct is a new thread. Functions that return a bool fail only if the recording fails.
  */
-#ifndef SF_SESSION_SLEEPING_THREAD_H
-#define SF_SESSION_SLEEPING_THREAD_H
+#ifndef SF_SESSION_RECORDED_THREAD_H
+#define SF_SESSION_RECORDED_THREAD_H
 
 #include "capture/sink.h"
 #include "recording/recording.h"
@@ -15,7 +15,7 @@
 #include "session/stack_suffix.h"
 #include "session/walker.h"
 
-struct sf_kept_thread {
+struct sf_recorded_thread {
 	uint32_t number;                    /* in the recording; 0: ended */
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
 					     * written */
@@ -24,27 +24,27 @@ struct sf_kept_thread {
 	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
-	struct sf_stack_history earlier;
-	struct sf_stack_suffix outer;              /* of this program that its process ran */
+	struct sf_stack_history history;
+	struct sf_stack_suffix suffix;   /* of this program that its process ran */
 	uint32_t program;
 };
 
-void sf_kept_thread_deinit(struct sf_kept_thread *thread);
+void sf_recorded_thread_deinit(struct sf_recorded_thread *thread);
 
 /* `sample` was written: ticks that come now stand where it did. Nothing may wait. */
-void sf_kept_thread_sampled(struct sf_kept_thread *thread,
+void sf_recorded_thread_sampled(struct sf_recorded_thread *thread,
 			    const struct sf_recording_sample *sample);
 
 /* Adds a tick at which the thread was where its last sample was. */
-void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
+void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns,
 			 const struct sf_weight *weight);
 
 /* Writes the ticks that wait. */
-bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *recording,
+bool sf_recorded_thread_flush(struct sf_recorded_thread *thread, struct sf_recording *recording,
 			  struct sf_error *err);
 
 /* The name that a runtime has for it, where there is one; asked for once a second. */
-bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
+bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
 #endif

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds up the ticks of a sleeping thread, and writes them as one sample. */
-#include "session/sleeping_thread.h"
+#include "session/recorded_thread.h"
 
 #include "session/managed_frames.h"
 
 #define RENAME_NS 1000000000
 
-void sf_kept_thread_deinit(struct sf_kept_thread *thread)
+void sf_recorded_thread_deinit(struct sf_recorded_thread *thread)
 {
-	sf_stack_history_deinit(&thread->earlier);
-	sf_stack_suffix_deinit(&thread->outer);
+	sf_stack_history_deinit(&thread->history);
+	sf_stack_suffix_deinit(&thread->suffix);
 }
 
-static void wait_for_nothing(struct sf_kept_thread *thread)
+static void wait_for_nothing(struct sf_recorded_thread *thread)
 {
 	thread->last.ticks = 0;
 	thread->last.cpu_ns = thread->last.wall_ns = 0;
 }
 
-void sf_kept_thread_sampled(struct sf_kept_thread *thread, const struct sf_recording_sample *sample)
+void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample)
 {
 	thread->last = *sample;
 	thread->has_last = true;
 	wait_for_nothing(thread);
 }
 
-void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
+void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns,
 			 const struct sf_weight *weight)
 {
 	thread->last.time_ns = time_ns;
@@ -34,7 +34,7 @@ void sf_kept_thread_wait(struct sf_kept_thread *thread, uint64_t time_ns,
 	thread->last.wall_ns += weight->wall_ns;
 }
 
-bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *recording,
+bool sf_recorded_thread_flush(struct sf_recorded_thread *thread, struct sf_recording *recording,
 			  struct sf_error *err)
 {
 	if (!thread->last.ticks)
@@ -46,7 +46,7 @@ bool sf_kept_thread_flush(struct sf_kept_thread *thread, struct sf_recording *re
 }
 
 /* The system keeps 15 bytes of a thread's name. Names change, and can sometimes not be read. */
-bool sf_kept_thread_name(struct sf_kept_thread *thread, struct sf_walker *walker,
+bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
 	char name[SF_SERVICE_NAME];
