@@ -19,7 +19,6 @@
 struct item {
 	const char *name;
 	const char *sql;
-	int since, until; /* versions; 0: the first one, the present one */
 };
 
 static const struct item tables[] = {
@@ -84,15 +83,7 @@ static const struct item tables[] = {
 	  "  inlined INTEGER NOT NULL,    -- 1: into the next one\n"
 	  "  approximate INTEGER NOT NULL,-- 1: calls that are inlined here may be missing\n"
 	  "  PRIMARY KEY(frame, seq)\n"
-	  ") WITHOUT ROWID", .since = 3 },
-	{ "frame_functions", "CREATE TABLE frame_functions(\n"
-	  "  frame INTEGER NOT NULL,      -- frames.id\n"
-	  "  seq INTEGER NOT NULL,        -- 0: the innermost\n"
-	  "  function INTEGER NOT NULL,   -- functions.id\n"
-	  "  line INTEGER NOT NULL,       -- 0: unknown\n"
-	  "  inlined INTEGER NOT NULL,    -- 1: into the next one\n"
-	  "  PRIMARY KEY(frame, seq)\n"
-	  ") WITHOUT ROWID", .until = 2 },
+	  ") WITHOUT ROWID" },
 	{ "stacks", "CREATE TABLE stacks(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
 	  "  parent INTEGER NOT NULL,     -- stacks.id of the caller, smaller; 0: none\n"
@@ -111,30 +102,17 @@ static const struct item tables[] = {
 	  "  unheld INTEGER NOT NULL,     -- 1: the thread was never interrupted for it\n"
 	  "  syscall INTEGER NOT NULL,    -- number; -1: none; -2: a page fault\n"
 	  "  label INTEGER                -- labels.id; NULL: it has none\n"
-	  ")", .since = 2 },
-	{ "samples", "CREATE TABLE samples(\n"
-	  "  id INTEGER PRIMARY KEY,\n"
-	  "  time_ns INTEGER NOT NULL,\n"
-	  "  thread INTEGER NOT NULL,     -- threads.id\n"
-	  "  stack INTEGER NOT NULL,      -- stacks.id, or 0: nothing is known\n"
-	  "  cpu_ns INTEGER NOT NULL,     -- CPU time that it stands for\n"
-	  "  wall_ns INTEGER NOT NULL,    -- elapsed time that it stands for\n"
-	  "  ticks INTEGER NOT NULL,\n"
-	  "  state INTEGER NOT NULL,      -- states.id\n"
-	  "  \"end\" INTEGER NOT NULL,      -- ends.id: how the walk ended\n"
-	  "  unheld INTEGER NOT NULL,     -- 1: the thread was never interrupted for it\n"
-	  "  syscall INTEGER NOT NULL     -- number; -1: none; -2: a page fault\n"
-	  ")", .until = 1 },
+	  ")" },
 	{ "labels", "CREATE TABLE labels(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
 	  "  key TEXT NOT NULL,\n"
 	  "  value TEXT NOT NULL\n"
-	  ")", .since = 2 },
+	  ")" },
 	{ "notes", "CREATE TABLE notes(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
 	  "  pid INTEGER NOT NULL,        -- of the process that it is about, or 0\n"
 	  "  text TEXT NOT NULL           -- what the user should read\n"
-	  ")", .since = 2 },
+	  ")" },
 	{ "losses", "CREATE TABLE losses(\n"
 	  "  thread INTEGER NOT NULL,     -- threads.id, or 0: of no known thread\n"
 	  "  cause INTEGER NOT NULL,      -- causes.id\n"
@@ -211,7 +189,7 @@ static const struct item views[] = {
 	{ "label_times", "CREATE VIEW label_times AS\n"
 	  "SELECT l.key, l.value, count(*) AS samples, sum(s.cpu_ns) AS cpu_ns,\n"
 	  "       sum(s.wall_ns) AS wall_ns\n"
-	  "FROM samples s JOIN labels l ON l.id = s.label GROUP BY s.label", .since = 2 },
+	  "FROM samples s JOIN labels l ON l.id = s.label GROUP BY s.label" },
 
 	{ "loss_totals", "CREATE VIEW loss_totals AS\n"
 	  "SELECT c.word AS cause, c.text, sum(l.ticks) AS ticks, sum(l.cpu_ns) AS cpu_ns,\n"
@@ -256,16 +234,10 @@ static const char *const word_tables[] = { "states", "ends", "causes", "vias", "
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool is_in(const struct item *item, int version)
-{
-	return version >= item->since && (!item->until || version <= item->until);
-}
-
 static bool create_items(sqlite3 *db, const struct item *items, size_t n, struct sf_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (is_in(&items[i], SF_SCHEMA_VERSION) &&
-		    !sf_database_run(db, items[i].sql, err))
+		if (!sf_database_run(db, items[i].sql, err))
 			return false;
 	}
 	return true;
@@ -321,16 +293,14 @@ static bool check_table(sqlite3 *db, const struct item *table, const char *path,
 
 static bool check_version(int64_t version, const char *path, struct sf_error *err)
 {
-	if (version >= SF_SCHEMA_OLDEST && version <= SF_SCHEMA_VERSION)
+	if (version == SF_SCHEMA_VERSION)
 		return true;
-	sf_fail(err, SF_E_INPUT,
-		"%s is a recording of version %lld; this stillframe reads versions "
-		"%d to %d",
-		path, (long long)version, SF_SCHEMA_OLDEST, SF_SCHEMA_VERSION);
+	sf_fail(err, SF_E_INPUT, "%s is a recording of version %lld; this stillframe reads version %d",
+		path, (long long)version, SF_SCHEMA_VERSION);
 	return sf_fail_hint(err, "Open it with the stillframe that wrote it.");
 }
 
-bool sf_schema_check(sqlite3 *db, const char *path, int *version_ret, struct sf_error *err)
+bool sf_schema_check(sqlite3 *db, const char *path, struct sf_error *err)
 {
 	int64_t application, version;
 
@@ -342,9 +312,8 @@ bool sf_schema_check(sqlite3 *db, const char *path, int *version_ret, struct sf_
 	if (!check_version(version, path, err))
 		return false;
 	for (size_t i = 0; i < N_ELEMENTS(tables); i++) {
-		if (is_in(&tables[i], (int)version) && !check_table(db, &tables[i], path, err))
+		if (!check_table(db, &tables[i], path, err))
 			return false;
 	}
-	*version_ret = (int)version;
 	return true;
 }

@@ -144,7 +144,7 @@ static bool load(sqlite3 *db, const char *path, const struct sf_profile_namer *n
 	struct sf_loader loader = { .path = path, .db = db, .profile = profile, .namer = namer };
 	bool done;
 
-	if (!sf_schema_check(db, path, &loader.version, err))
+	if (!sf_schema_check(db, path, err))
 		return false;
 
 	loader.strings = sf_intern_create();

@@ -40,7 +40,6 @@ struct sf_raw_process {
 struct sf_loader {
 	const char *path;
 	sqlite3 *db;
-	int version;                 /* of the file's schema */
 	struct sf_profile *profile;
 	const struct sf_profile_namer *namer; /* NULL: what has no name gets none */
 

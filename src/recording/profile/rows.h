@@ -38,7 +38,6 @@ struct sf_table_form {
 	const char *order;        /* columns, so that every file comes in the same order */
 	sf_row_fn *add;
 	struct sf_column columns[SF_MAX_COLUMNS]; /* name NULL behind the last one */
-	int since, until;         /* versions of the schema; 0: the first one, the present one */
 };
 
 struct sf_rows {

@@ -236,7 +236,7 @@ static bool add_times(struct sf_rows *rows, int64_t cpu_ns, int64_t wall_ns)
 	return true;
 }
 
-/* The row of a sample of any version: where it has no label, that column reads as 0. */
+/* Where a sample has no label, that column reads as 0. */
 static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
@@ -296,20 +296,6 @@ static bool add_hold(const struct sf_value *v, struct sf_rows *rows)
 	return sf_vec_push(&loader->holds, hold) || sf_fail_memory(rows->err);
 }
 
-/* Of every version; later ones have more behind them. */
-#define SAMPLE_COLUMNS                                                                             \
-		{ "id", NUMBER, INT64_MIN, INT64_MAX }, { "time_ns", NUMBER, ANY_TIME },            \
-		{ "thread", NUMBER, ANY_U32 }, { "stack", NUMBER, ANY_U32 },                       \
-		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME },                   \
-		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },             \
-		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },                   \
-		{ "syscall", NUMBER, INT16_MIN, INT16_MAX }
-
-#define FUNCTION_COLUMNS                                                                           \
-		{ "frame", NUMBER, ANY_U32 }, { "seq", NUMBER, 0, SF_MAX_INLINED - 1 },            \
-		{ "function", NUMBER, ANY_U32 }, { "line", NUMBER, ANY_U32 },                      \
-		{ "inlined", NUMBER, 0, 1 }
-
 /* In the order in which they refer to each other. */
 static const struct sf_table_form forms[] = {
 	{ "session", "id", add_session, {
@@ -334,21 +320,26 @@ static const struct sf_table_form forms[] = {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "kind", NUMBER, 0, SF_N_KINDS - 1 },
 		{ "module", NUMBER, ANY_U32 }, { "address", NUMBER, INT64_MIN, INT64_MAX },
 		{ "via", NUMBER, 0, SF_N_VIAS - 1 }, { "label", TEXT } } },
-	{ "frame_functions", "frame, seq", add_frame_function, { FUNCTION_COLUMNS }, .until = 2 },
 	{ "frame_functions", "frame, seq", add_frame_function, {
-		FUNCTION_COLUMNS, { "approximate", NUMBER, 0, 1 } }, .since = 3 },
+		{ "frame", NUMBER, ANY_U32 }, { "seq", NUMBER, 0, SF_MAX_INLINED - 1 },
+		{ "function", NUMBER, ANY_U32 }, { "line", NUMBER, ANY_U32 },
+		{ "inlined", NUMBER, 0, 1 }, { "approximate", NUMBER, 0, 1 } } },
 	{ "stacks", "id", add_stack, {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "parent", NUMBER, ANY_U32 },
 		{ "frame", NUMBER, ANY_U32 } } },
 	{ "labels", "id", add_label, {
-		{ "id", NUMBER, 1, UINT32_MAX - 1 }, { "key", TEXT }, { "value", TEXT } },
-	  .since = 2 },
+		{ "id", NUMBER, 1, UINT32_MAX - 1 }, { "key", TEXT }, { "value", TEXT } } },
 	{ "notes", "id", add_note, {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "pid", NUMBER, INT32_MIN, INT32_MAX },
-		{ "text", TEXT } }, .since = 2 },
-	{ "samples", "id", add_sample, { SAMPLE_COLUMNS }, .until = 1 },
+		{ "text", TEXT } } },
 	{ "samples", "id", add_sample, {
-		SAMPLE_COLUMNS, { "label", false, true, 1, UINT32_MAX - 1 } }, .since = 2 },
+		{ "id", NUMBER, INT64_MIN, INT64_MAX }, { "time_ns", NUMBER, ANY_TIME },
+		{ "thread", NUMBER, ANY_U32 }, { "stack", NUMBER, ANY_U32 },
+		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME },
+		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },
+		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },
+		{ "syscall", NUMBER, INT16_MIN, INT16_MAX },
+		{ "label", false, true, 1, UINT32_MAX - 1 } } },
 	{ "losses", "thread, cause", add_loss, {
 		{ "thread", NUMBER, ANY_U32 }, { "cause", NUMBER, 0, SF_N_LOSSES - 1 },
 		{ "ticks", NUMBER, ANY_U32 }, { "cpu_ns", NUMBER, ANY_TIME },
@@ -374,9 +365,6 @@ bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err)
 		/* Stacks are expanded as they come, so frames must be known before. */
 		if (forms[i].add == add_stack && !finish_frames(loader, err))
 			return false;
-		if (loader->version < forms[i].since ||
-		    (forms[i].until && loader->version > forms[i].until))
-			continue;
 		loader->last_key = 0;
 		if (!sf_rows_read(loader->db, loader->path, &forms[i], loader, err))
 			return false;
