@@ -109,7 +109,7 @@ static bool install(int number, struct sf_error *err)
 	}
 	if (last)
 		give_back(last);
-	error = sf_chain_install(number);
+	error = sf_chain_install(number, sf_handler_enter);
 	if (error) {
 		errno = (int)-error;
 		return sf_fail_os(err, "cannot install a handler for signal %d", number);

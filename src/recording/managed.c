@@ -110,7 +110,7 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err)
 {
 	const struct sf_recording_name unknown = {
-		.function = "[Java code that was not described]", .linkage = "", .file = "",
+		.function = "[managed code that was not described]", .linkage = "", .file = "",
 	};
 	uint32_t nobody = 0;
 	size_t n = 0;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes names of native addresses to a recording.
- *
- * Names for addresses. A place (module, address) may be behind several frames, which differ in
- * how they were found; so native frames are also kept sorted by place.
+ * Writes names of native addresses to a recording. A place (module, address) may be behind several
+ * frames, which differ in how they were found. So native frames are also kept sorted by place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,21 +84,6 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 	*ret = addresses.items;
 	*n_ret = addresses.n;
 	return true;
-}
-
-uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
-			       const struct sf_recording_name *name)
-{
-	struct sf_function_key key = {
-		.name = sf_recording_text(recording, name->function),
-		.linkage = sf_recording_text(recording, name->linkage),
-		.file = sf_recording_text(recording, name->file),
-		.module = module,
-	};
-
-	if (!key.name || !key.linkage || !key.file)
-		return 0;
-	return sf_intern_add(recording->functions, &key, sizeof(key), NULL);
 }
 
 static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t module,

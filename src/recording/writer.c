@@ -13,7 +13,6 @@
 #include "recording/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u
-#define TEXT_COST 64                /* bytes, about, of keeping a text */
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */
 
 /* Closes and frees; the file stays as it is. */
@@ -130,35 +129,6 @@ uint64_t sf_recording_relative(struct sf_recording *recording, uint64_t time_ns)
 	if (relative > recording->last_ns)
 		recording->last_ns = relative;
 	return relative;
-}
-
-uint32_t sf_recording_text(struct sf_recording *recording, const char *text)
-{
-	size_t size = text ? strnlen(text, SF_MAX_TEXT) : 0;
-	SF_CLEANUP(free) char *copy = NULL;
-	uint32_t number;
-	bool is_new;
-
-	if (size == 0)
-		return sf_intern_string(recording->strings, "");
-	copy = strndup(text, size);
-	if (!copy)
-		return 0;
-	if (!sf_is_text(copy))
-		sf_sanitize(copy);
-	size = strlen(copy);
-	if (!sf_intern_find(recording->strings, copy, size) &&
-	    !sf_recording_has_room(recording, SF_LIMIT_TEXT, recording->text_size))
-		return sf_intern_string(recording->strings, "[name left out]");
-	number = sf_intern_add(recording->strings, copy, size, &is_new);
-	if (is_new)
-		recording->text_size += size + TEXT_COST;
-	return number;
-}
-
-const char *sf_recording_string(const struct sf_recording *recording, uint32_t number)
-{
-	return sf_intern_get(recording->strings, number, NULL);
 }
 
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)

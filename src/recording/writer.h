@@ -193,7 +193,7 @@ bool sf_recording_save(struct sf_recording *recording, struct sf_error *err);
 /* The same; a reader that is in the way only makes it happen later. For the running recording. */
 bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
-/* The number of a function, interned; 0: no memory. names.c. */
+/* The number of a function, interned; 0: no memory. texts.c. */
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 			       const struct sf_recording_name *name);
 

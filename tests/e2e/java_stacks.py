@@ -24,7 +24,7 @@ BUSY = "chain interp turns fib mega jit lambda stubs alloc except deflate read".
 ASLEEP = "sleep park await pipe deep".split()
 JAVA = ("interpreted", "c1", "c2", "native-method")
 # What of a frame could not be told; a code cache that throws code away may cost some of the first.
-UNTOLD = ("[Java code that is gone]", "[Java code that was not described]", "[unknown Java method]", "[unknown stub]")
+UNTOLD = ("[Java code that is gone]", "[managed code that was not described]", "[unknown Java method]", "[unknown stub]")
 QUIET = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
          "-XX:CompileCommand=exclude,Demo::interp*", "-XX:CompileCommand=dontinline,Demo::turn*",
          "-XX:CompileCommand=exclude,Demo::turnI*"]

@@ -26,7 +26,6 @@ TEXTS = {
     "cli/report_text.c": 1,
     "frozen/ends.h": 4,
     "frozen/unwind/walk.h": 1,
-    "recording/managed.c": 1,
     "session/frame_numbers.c": 3,
     "session/frame_numbers.h": 1,
     "web/details.js": 1,

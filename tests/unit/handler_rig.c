@@ -87,7 +87,7 @@ bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size)
 		return false;
 	own = sf_workspace_create(&sf_handler.access, DEPTH, 16384);
 	sf_handler.outbox = pages(sizeof(struct sf_outbox_header) + ring_size);
-	if (!own || !sf_handler.outbox || sf_chain_install(SF_RIG_SIGNAL) != 0)
+	if (!own || !sf_handler.outbox || sf_chain_install(SF_RIG_SIGNAL, sf_handler_enter) != 0)
 		return false;
 	sf_outbox_init(sf_handler.outbox, ring_size, 1);
 	sf_handler.mode = mode;

@@ -127,7 +127,7 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 	sampling->agent.workspace = sf_workspace_create(&sf_handler.access, DEPTH, 8192);
 	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, &err);
 	assert_non_null(sampling->agent.threads);
-	assert_int_equal(sf_chain_install(SIGPROF), 0);
+	assert_int_equal(sf_chain_install(SIGPROF, sf_handler_enter), 0);
 	atomic_store(&sf_handler.mode, (uint32_t)mode);
 	sampling->began_cpu_ns = process_cpu_ns();
 	if (!sf_sampler_start(&sampling->agent, &err))

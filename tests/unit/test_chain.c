@@ -92,7 +92,7 @@ static struct sf_kernel_action kernel_action(void)
 
 static void put_in_front(void)
 {
-	assert_int_equal(sf_chain_install(OURS), 0);
+	assert_int_equal(sf_chain_install(OURS, sf_handler_enter), 0);
 	assert_true(kernel_action().handler == sf_handler_enter);
 }
 
@@ -376,7 +376,7 @@ static int in_child(void (*what)(void))
 static void raise_default(void)
 {
 	signal(OURS, SIG_DFL);
-	if (sf_chain_install(OURS) == 0)
+	if (sf_chain_install(OURS, sf_handler_enter) == 0)
 		raise(OURS);
 }
 
@@ -391,7 +391,7 @@ static void test_the_default_kills(void **state)
 static void raise_twice(void)
 {
 	set_action(plain, SA_RESETHAND, 0);
-	if (sf_chain_install(OURS) != 0)
+	if (sf_chain_install(OURS, sf_handler_enter) != 0)
 		_exit(1);
 	raise(OURS);
 	if (n_calls != 1)
@@ -415,7 +415,7 @@ static void tick_late(void)
 	};
 
 	signal(OURS, SIG_DFL);
-	if (sf_chain_install(OURS) != 0)
+	if (sf_chain_install(OURS, sf_handler_enter) != 0)
 		_exit(1);
 	sf_chain_remove();
 	sigqueue(getpid(), OURS, value);
@@ -433,7 +433,7 @@ static void test_a_late_tick_does_not_kill(void **state)
 static void raise_late(void)
 {
 	signal(OURS, SIG_DFL);
-	if (sf_chain_install(OURS) != 0)
+	if (sf_chain_install(OURS, sf_handler_enter) != 0)
 		_exit(1);
 	sf_chain_remove();
 	raise(OURS);
@@ -455,7 +455,7 @@ static void read_alone(int flags)
 	char byte;
 
 	set_action(plain, flags, 0);
-	if (sf_chain_install(OURS) != 0 || pipe(ends) != 0)
+	if (sf_chain_install(OURS, sf_handler_enter) != 0 || pipe(ends) != 0)
 		_exit(1);
 	if (fork() == 0) {
 		/* Ten signals while it reads, and then the byte. */

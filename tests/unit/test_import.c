@@ -206,7 +206,7 @@ static void places_are_named_whenever_they_are_told(void **state)
 	assert_int_equal(profile->n_samples, 4);
 	assert_string_equal(top_of(profile, 0), "Demo.c7(int)");
 	assert_string_equal(top_of(profile, 1), "Demo.d1(int)");
-	assert_string_equal(top_of(profile, 2), "[Java code that was not described]");
+	assert_string_equal(top_of(profile, 2), "[managed code that was not described]");
 	assert_string_equal(top_of(profile, 3), "Demo.d1(int)");
 	assert_int_not_equal(profile->nodes[profile->samples[0].node].parent, 0);
 	assert_int_equal(profile->frames[profile->nodes[profile->samples[0].node].frame].line, 7);

@@ -34,7 +34,7 @@ struct sf_hotspot_caller {
 };
 
 /* The walk's use of the metadata cache; NULL: there is no cache. */
-static inline struct sf_metadata_cache *sf_hotspot_trust(const struct sf_hotspot_step *step)
+static inline struct sf_metadata_cache *sf_hotspot_metadata_cache(const struct sf_hotspot_step *step)
 {
 	return step->cursor->still->scratch[step->hotspot->runtime.slot];
 }
@@ -56,15 +56,31 @@ static inline bool sf_hotspot_find(const struct sf_hotspot_step *step, uint64_t 
 	if (cursor->n_looks >= most)
 		return false;
 	cursor->n_looks++;
-	return sf_metadata_cache_blob(sf_hotspot_trust(step), step->hotspot, &step->outside, pc, ret);
+	return sf_metadata_cache_blob(sf_hotspot_metadata_cache(step), step->hotspot, &step->outside, pc, ret);
 }
 
 /* Whether what is there looks like a Method. */
 static inline bool sf_hotspot_find_method(const struct sf_hotspot_step *step, uint64_t address,
 					  struct sf_method *ret)
 {
-	return sf_metadata_cache_method(sf_hotspot_trust(step), step->hotspot, &step->outside, address, ret);
+	return sf_metadata_cache_method(sf_hotspot_metadata_cache(step), step->hotspot, &step->outside, address, ret);
 }
+
+/* Whether pc is in the interpreter's code. */
+static inline bool sf_hotspot_in_interpreter(const struct sf_hotspot *hotspot, uint64_t pc)
+{
+	return pc >= hotspot->interpreter_start && pc < hotspot->interpreter_end;
+}
+
+/* Fails, since `size` bytes of the stack at `addr` cannot be read. */
+static inline enum sf_step sf_hotspot_unread(const struct sf_hotspot_step *step, uint64_t addr,
+					     size_t size, enum sf_end *why)
+{
+	*why = sf_why_unread(step->memory, addr, size);
+	return SF_STEP_FAILED;
+}
+
+/* --- step_caller.c --- */
 
 /* Whether code of the machine can return to pc: there is code, and a call stands before it. */
 bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc);
@@ -102,6 +118,14 @@ bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
 		       struct sf_hotspot_caller *ret);
 
 /*
+ * The frame has its full size: the return address is its last word, the caller's fp the one
+ * before.
+ */
+enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
+
+/* --- the other files --- */
+
+/*
  * Where compiled code was interrupted before it has made its frame or after it has taken it down
  * (step_prologue.c): the caller, as the instructions show. False: the frame is there.
  */
@@ -125,12 +149,6 @@ bool sf_hotspot_leaving_interpreter(const struct sf_hotspot_step *step,
 
 /* step_adapter.c: between interpreted and compiled code. */
 enum sf_step sf_hotspot_step_adapter(struct sf_hotspot_step *step, enum sf_end *why);
-
-/*
- * The frame has its full size: the return address is its last word, the caller's fp the one
- * before.
- */
-enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why);
 
 /* step_deoptimized.c: a method that is being deoptimized; the stubs of virtual threads. */
 enum sf_step sf_hotspot_step_deopt(struct sf_hotspot_step *step, enum sf_end *why);

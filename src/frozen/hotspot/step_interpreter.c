@@ -151,10 +151,8 @@ static enum sf_step step_frame(struct sf_hotspot_step *step, enum sf_end *why)
 	if (step->fp < step->sp || step->fp % WORD != 0 ||
 	    step->fp - step->sp > SF_HOTSPOT_MAX_FRAME)
 		return SF_STEP_FAILED;
-	if (!sf_read(step->memory, &slots, start, sizeof(slots))) {
-		*why = sf_why_unread(step->memory, start, sizeof(slots));
-		return SF_STEP_FAILED;
-	}
+	if (!sf_read(step->memory, &slots, start, sizeof(slots)))
+		return sf_hotspot_unread(step, start, sizeof(slots), why);
 	known = note_method(step, &slots);
 	caller = (struct sf_hotspot_caller){
 		.pc = slot(&slots, SLOT_RETURN), .sp = slot(&slots, SLOT_SENDER_SP),

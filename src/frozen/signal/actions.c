@@ -8,7 +8,7 @@
 
 #include "frozen/signal/actions.h"
 #include "frozen/signal/chain.h"
-#include "frozen/signal/handler.h"
+#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"

@@ -7,6 +7,7 @@
 #ifndef SF_FROZEN_SIGNAL_ACTIONS_H
 #define SF_FROZEN_SIGNAL_ACTIONS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -11,7 +11,6 @@
 #include <ucontext.h>
 
 #include "frozen/signal/chain.h"
-#include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
@@ -126,6 +125,7 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 
 static _Atomic int installed; /* the signal, 0: none */
+static sf_signal_fn *_Atomic our_handler;
 static _Atomic bool avoids_altstack;
 
 static long get_action(int signal, struct sf_kernel_action *ret)
@@ -168,7 +168,7 @@ static uint64_t blocked_meanwhile(void)
 static long install_ours(int signal)
 {
 	struct sf_kernel_action ours = {
-		.handler = sf_handler_enter,
+		.handler = atomic_load(&our_handler),
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | RESTORER_FLAG,
 		.restorer = sf_chain_restorer,
 		.mask = blocked_meanwhile(),
@@ -199,7 +199,7 @@ void sf_chain_renew(void)
 	const int signal = atomic_load(&installed);
 	struct sf_kernel_action now;
 
-	if (signal && get_action(signal, &now) == 0 && now.handler == sf_handler_enter)
+	if (signal && get_action(signal, &now) == 0 && now.handler == atomic_load(&our_handler))
 		install_ours(signal);
 }
 
@@ -212,15 +212,16 @@ void sf_chain_set(const struct sf_kernel_action *action)
 		install_ours(signal);
 }
 
-long sf_chain_install(int signal)
+long sf_chain_install(int signal, sf_signal_fn *handler)
 {
 	struct sf_kernel_action before = { 0 };
 	long error = get_action(signal, &before);
 
 	if (error)
 		return error;
+	atomic_store(&our_handler, handler);
 	/* First the record: from the moment that ours is installed it is needed. */
-	if (before.handler != sf_handler_enter)
+	if (before.handler != handler)
 		atomic_store(&present, write_place(&before));
 	error = install_ours(signal);
 	if (error == 0)
@@ -233,7 +234,7 @@ bool sf_chain_check(void)
 	const int signal = atomic_load(&installed);
 	struct sf_kernel_action now = { 0 };
 
-	if (!signal || get_action(signal, &now) != 0 || now.handler == sf_handler_enter)
+	if (!signal || get_action(signal, &now) != 0 || now.handler == atomic_load(&our_handler))
 		return false;
 	sf_chain_set(&now);
 	return true;
@@ -244,7 +245,7 @@ void sf_chain_remove(void)
 	const int signal = atomic_exchange(&installed, 0);
 	struct sf_kernel_action now = { 0 }, program;
 
-	if (!signal || get_action(signal, &now) != 0 || now.handler != sf_handler_enter)
+	if (!signal || get_action(signal, &now) != 0 || now.handler != atomic_load(&our_handler))
 		return;
 	read_present(&program);
 	if (program.handler == SF_CHAIN_DEFAULT && !ignored_by_default(signal)) {

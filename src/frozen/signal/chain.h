@@ -11,16 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef void sf_signal_fn(int signal, siginfo_t *info, void *ucontext);
+
 /* The kernel's struct sigaction (rt_sigaction(2)): not libc's. */
 struct sf_kernel_action {
-	void (*handler)(int, siginfo_t *, void *);   /* also SIG_DFL, SIG_IGN */
+	sf_signal_fn *handler;   /* also SIG_DFL, SIG_IGN */
 	uint64_t flags;
 	void (*restorer)(void);
 	uint64_t mask;
 };
 
-#define SF_CHAIN_DEFAULT ((void (*)(int, siginfo_t *, void *))(void *)SIG_DFL)
-#define SF_CHAIN_IGNORE ((void (*)(int, siginfo_t *, void *))(void *)SIG_IGN)
+#define SF_CHAIN_DEFAULT ((sf_signal_fn *)(void *)SIG_DFL)
+#define SF_CHAIN_IGNORE ((sf_signal_fn *)(void *)SIG_IGN)
 
 /*
  * Delivers a signal that is not ours, as if the program's action were still installed. Signal-safe.
@@ -35,11 +37,11 @@ void sf_chain_get(struct sf_kernel_action *ret);
 void sf_chain_set(const struct sf_kernel_action *action);
 
 /*
- * Installs our handler for `signal`, and keeps the installed action as the program's. The handler
+ * Installs `handler`, which is ours from now on, for `signal`, and keeps the installed action as the program's. The handler
  * blocks all signals that are not ignored. It has SA_ONSTACK and SA_RESTART, each unless the program's
  * own action is a handler without that flag. Returns 0 or a negated error number. One signal at a time.
  */
-long sf_chain_install(int signal);
+long sf_chain_install(int signal, sf_signal_fn *handler);
 /*
  * Whether our handler's mask depends on the action of this other signal. If so, sf_chain_renew must
  * be called after a change of that action; it installs our handler again. Signal-safe.

@@ -27,7 +27,7 @@
 #include "frozen/signal/actions.h"
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/signal/context.h"
-#include "frozen/signal/handler.h"
+#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"

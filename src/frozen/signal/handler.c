@@ -19,8 +19,6 @@
 
 #include "frozen/frozen.h"
 
-struct sf_handler_state sf_handler;
-
 /*
  * The cost of a tick for its thread outside our handler: the interrupt, the kernel's frame, the
  * return. The handler cannot measure it. On a small virtual machine it was 2 us for a bare signal and

@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "frozen/signal/handler.h"
+#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
 

@@ -6,7 +6,7 @@
  */
 #include "frozen/signal/weight.h"
 
-#include "frozen/signal/handler.h"
+#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 #include "frozen/signal/ticks.h"
 

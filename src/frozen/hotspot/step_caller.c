@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The caller of a frame of HotSpot: whether a word of the stack is a return address of its code, whether a caller that
+ * was found has a caller itself, and how the cursor goes there. Signal-safe. The other step*.c files use it, and it uses
+ * none of them.
+ */
+#include "frozen/hotspot/step.h"
+
+#include "frozen/frozen.h"
+
+/*
+ * The most words that code pushes around a call. Around the test for subtypes there are a few (JDK-8287425). Around
+ * JDK 8's trigonometry there are 16 registers, 16 registers of 16 bytes and their upper halves, two arguments, and
+ * one word of alignment (HotSpot 8: cpu/x86/vm/macroAssembler_x86.cpp, fp_runtime_fallback).
+ */
+#define MAX_EXTRA_WORDS 83
+#define MAX_ENTRY_BYTES 4096 /* of call_stub's frame, with the arguments of the call */
+#define WORD 8
+
+/* x86: "pop" of a register, and what comes before it for r8 to r15. */
+#define POP 0x58
+#define POP_RBP 0x5d
+#define REX_B 0x41
+
+bool sf_hotspot_is_return(const struct sf_hotspot_step *step, uint64_t pc)
+{
+	const struct sf_hotspot *hotspot = step->hotspot;
+	struct sf_blob blob;
+	uint64_t target;
+
+	if (!sf_hotspot_holds(hotspot, pc))
+		return false;
+	if (pc == hotspot->call_stub_return || sf_hotspot_in_interpreter(hotspot, pc))
+		return true;
+	if (!sf_hotspot_find(step, pc - 1, &blob))
+		return false;
+	/*
+	 * Return addresses that were put there by hand: of a deoptimized method, of a return
+	 * barrier.
+	 */
+	if (blob.class == SF_BLOB_CONTINUATIONS || (blob.deopt && pc == blob.deopt) ||
+	    (blob.deopt_mh && pc == blob.deopt_mh))
+		return true;
+	return step->cursor->still->arch->is_behind_call(&step->outside, pc, &target);
+}
+
+bool sf_hotspot_is_any_return(const struct sf_hotspot_step *step, uint64_t pc)
+{
+	const struct sf_still *still = step->cursor->still;
+	const struct sf_region *region;
+	uint64_t target;
+
+	if (sf_hotspot_holds(step->hotspot, pc))
+		return sf_hotspot_is_return(step, pc);
+	region = sf_frame_region(still, pc, false);
+	return region && region->image && still->arch->is_behind_call(&step->outside, pc, &target);
+}
+
+enum sf_step sf_hotspot_take(struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller,
+			     enum sf_via via, enum sf_end *why)
+{
+	struct sf_regs *regs = &step->cursor->regs;
+	const bool stays = sf_hotspot_holds(step->hotspot, caller->pc);
+
+	*why = SF_END_STUCK;
+	/* Where the return address was taken off the stack, sp is the caller's already. */
+	if (caller->sp < step->sp || (caller->sp == step->sp && !step->cursor->exact) ||
+	    caller->sp % WORD != 0 ||
+	    caller->sp - step->sp > 2 * SF_HOTSPOT_MAX_FRAME)
+		return SF_STEP_FAILED;
+	/* All of its code keeps the thread in r15; its other registers are nobody's. */
+	regs->known &= stays ? UINT64_C(1) << SF_X86_R15 : 0;
+	regs->pc = caller->pc;
+	sf_reg_set(regs, SF_X86_RSP, caller->sp);
+	if (caller->fp_known)
+		sf_reg_set(regs, SF_X86_RBP, caller->fp);
+	step->cursor->via = (uint8_t)via;
+	step->cursor->exact = false;
+	return SF_STEP_TAKEN;
+}
+
+bool sf_hotspot_bare(const struct sf_hotspot_step *step, uint64_t at,
+		     struct sf_hotspot_caller *ret)
+{
+	*ret = (struct sf_hotspot_caller){ .sp = at + WORD, .fp = step->fp,
+					   .fp_known = step->fp_known };
+	return sf_read_u64(step->memory, at, &ret->pc);
+}
+
+bool sf_hotspot_record(const struct sf_hotspot_step *step, uint64_t at,
+		       struct sf_hotspot_caller *ret)
+{
+	uint64_t record[2];
+
+	if (at > UINT64_MAX - sizeof(record) || !sf_read(step->memory, record, at, sizeof(record)))
+		return false;
+	*ret = (struct sf_hotspot_caller){ .pc = record[1], .sp = at + sizeof(record),
+					   .fp = record[0], .fp_known = true };
+	return true;
+}
+
+/*
+ * Java methods are called by the machine's code only: native code comes in by the call stub. Where
+ * the caller's fp should be, the address of code stands when the method is not to be entered
+ * (HotSpot: BarrierSetNMethod::deoptimize); its entry barrier has the caller's fp back already.
+ */
+static bool frame_fits(const struct sf_hotspot_step *step, uint64_t top,
+		       struct sf_hotspot_caller *ret)
+{
+	if (!sf_hotspot_record(step, top - 2 * WORD, ret))
+		return false;
+	if (sf_hotspot_holds(step->hotspot, ret->fp)) {
+		ret->fp = step->fp;
+		ret->fp_known = step->fp_known;
+	}
+	return sf_hotspot_holds(step->hotspot, ret->pc) ||
+	       (step->blob.class == SF_BLOB_RUNTIME && sf_hotspot_is_any_return(step, ret->pc));
+}
+
+bool sf_hotspot_leads_on(const struct sf_hotspot_step *step, const struct sf_hotspot_caller *caller)
+{
+	uint64_t word;
+	struct sf_method method;
+	struct sf_blob blob;
+
+	if (sf_hotspot_in_interpreter(step->hotspot, caller->pc))
+		return caller->fp >= caller->sp && caller->fp - caller->sp < SF_HOTSPOT_MAX_FRAME &&
+		       sf_read_u64(step->memory, caller->fp - SF_HOTSPOT_METHOD_SLOT, &word) &&
+		       sf_hotspot_find_method(step, word, &method);
+	if (caller->pc == step->hotspot->call_stub_return)
+		return caller->fp >= caller->sp && caller->fp - caller->sp < MAX_ENTRY_BYTES;
+	if (!sf_hotspot_find(step, caller->pc - 1, &blob) ||
+	    blob.frame_size < 2)
+		return true;
+	/* As frame_fits() will ask of it: native code calls none of these but the machine's routines. */
+	return sf_read_u64(step->memory, caller->sp + (uint64_t)(blob.frame_size - 1) * WORD, &word) &&
+	       (blob.class == SF_BLOB_RUNTIME ? sf_hotspot_is_any_return(step, word) :
+						sf_hotspot_is_return(step, word));
+}
+
+/* Bytes of the "pop" of a register there, 0: it is none; of rbp it belongs to the end of a frame. */
+static unsigned pop_length(const uint8_t *code)
+{
+	if (code[0] == REX_B)
+		return (code[1] & ~7) == POP ? 2 : 0;
+	return (code[0] & ~7) == POP && code[0] != POP_RBP ? 1 : 0;
+}
+
+/*
+ * C1 pushes two words for the routine that tests whether a class extends another, and pops them
+ * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). The word two words
+ * below the return address may by chance be an older return address. That routine has no frame of
+ * known size, so its caller was found by a search of the stack.
+ */
+static unsigned pushed_words(const struct sf_hotspot_step *step)
+{
+	uint8_t code[4];
+	unsigned first;
+
+	if (step->cursor->exact || step->cursor->via != SF_VIA_GUESS ||
+	    step->blob.class != SF_BLOB_COMPILED || step->blob.level >= 4 ||
+	    !sf_read(&step->outside, code, step->pc, sizeof(code)))
+		return 0;
+	first = pop_length(code);
+	return first && pop_length(code + first) ? 2 : 0;
+}
+
+/*
+ * The frame has its full size: the return address is its last word, the caller's fp the one
+ * before.
+ */
+enum sf_step sf_hotspot_step_by_size(struct sf_hotspot_step *step, enum sf_end *why)
+{
+	uint64_t top = step->sp + (uint64_t)(uint32_t)step->blob.frame_size * WORD;
+	struct sf_hotspot_caller caller;
+
+	*why = SF_END_RUNTIME;
+	if (step->blob.frame_size < 2)
+		return SF_STEP_NOT_MINE;
+	top += pushed_words(step) * WORD;
+	if (frame_fits(step, top, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
+	if (!sf_hotspot_record(step, top - 2 * WORD, &caller))
+		return sf_hotspot_unread(step, top - 2 * WORD, 2 * WORD, why);
+	for (unsigned i = 1; i <= MAX_EXTRA_WORDS; i++) {
+		if (sf_hotspot_record(step, top + (uint64_t)i * WORD - 2 * WORD, &caller) &&
+		    sf_hotspot_is_return(step, caller.pc) && sf_hotspot_leads_on(step, &caller))
+			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
+	}
+	return SF_STEP_FAILED;
+}
