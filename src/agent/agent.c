@@ -124,11 +124,13 @@ static bool choose_clock(struct sf_error *err)
 	return agent.clock != NULL;
 }
 
+static bool stop_from_service(void);
+
 static bool start_threads(struct sf_error *err)
 {
 	const char *path = channel.fd < 0 ? output : NULL;
 
-	if (!tell_process(err) || !sf_service_start(&agent, channel.fd, path, err))
+	if (!tell_process(err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
 	atomic_store(&sf_handler.mode, mode_of(&agent.options));
@@ -250,7 +252,12 @@ bool sf_agent_stop(const char *why, struct sf_error *err)
 	return ok;
 }
 
-bool sf_agent_stop_from_service(void)
+/*
+ * Called by the service thread when sampling ends by itself (duration over, collector gone): stops
+ * the profile. False: another thread is starting or stopping a profile (and waits for the service
+ * thread); the service thread must go on.
+ */
+static bool stop_from_service(void)
 {
 	if (pthread_mutex_trylock(&mutex) != 0)
 		return false;

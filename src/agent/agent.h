@@ -83,11 +83,4 @@ void sf_agent_after_fork(void);
  */
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);
 
-/*
- * Called by the service thread when sampling ends by itself (duration over, collector gone): stops
- * the profile. False: another thread is starting or stopping a profile (and waits for the service
- * thread); the service thread must go on.
- */
-bool sf_agent_stop_from_service(void);
-
 #endif

@@ -47,7 +47,7 @@ static bool start(const char *text, struct sf_error *err)
 	bool ok = sf_agent_options_parse(&options, text, err);
 
 	if (ok && options.connect)
-		ok = sf_control_call(options.connect, err);
+		ok = sf_control_call(options.connect, sf_agent_start, err);
 	else if (ok)
 		ok = sf_agent_start(&options, -1, err);
 	sf_agent_options_deinit(&options); /* empty, if they were moved out */

@@ -51,7 +51,7 @@ static bool answer(bool ok, int channel, struct sf_agent_options *options,
 	return ok;
 }
 
-bool sf_control_call(const char *path, struct sf_error *err)
+bool sf_control_call(const char *path, sf_control_start_fn *start, struct sf_error *err)
 {
 	struct sf_agent_options options = { 0 };
 	struct sf_error own = { 0 };
@@ -64,7 +64,7 @@ bool sf_control_call(const char *path, struct sf_error *err)
 	channel = sf_own_fd_make(sf_channel_connect(path, err)).fd;
 	if (channel < 0)
 		return false;
-	ok = receive_start(channel, &options, err) && sf_agent_start(&options, channel, err);
+	ok = receive_start(channel, &options, err) && start(&options, channel, err);
 	if (ok)
 		sf_service_wait_for_tables(TABLES_NS);
 	return answer(ok, channel, &options, err);
@@ -83,6 +83,7 @@ static _Thread_local sf_fork_turns turns;
 static struct {
 	pthread_mutex_t mutex;
 	pthread_t thread;
+	sf_control_start_fn *start;
 	bool running;
 	int32_t pid;             /* whose thread it is: a forked child has none */
 	struct sf_own_fd own;
@@ -107,7 +108,7 @@ static void serve_caller(int channel, struct sf_error *err)
 	atomic_store(&listener.waiting, channel);
 	ok = !atomic_load(&listener.quit) && receive_start(channel, &options, err);
 	atomic_store(&listener.waiting, -1);
-	answer(ok && sf_agent_start(&options, channel, err), channel, &options, err);
+	answer(ok && listener.start(&options, channel, err), channel, &options, err);
 }
 
 /* Waits for a caller; sf_control_unlisten() shuts the socket down, which ends the wait. */
@@ -162,10 +163,11 @@ static void close_socket(void)
 	sf_unlock_to_handlers(&listener.mutex, &before);
 }
 
-static bool listen_now(struct sf_error *err)
+static bool listen_now(sf_control_start_fn *start, struct sf_error *err)
 {
 	if (listener.running)
 		return true;
+	listener.start = start;
 	if (!sf_filter_check(SF_FILTER_CHANNEL, err) || !open_socket(err))
 		return false;
 	atomic_store(&listener.quit, false);
@@ -207,13 +209,13 @@ static void give_turn(void)
 	at_turn = NO_TURN;
 }
 
-bool sf_control_listen(struct sf_error *err)
+bool sf_control_listen(sf_control_start_fn *start, struct sf_error *err)
 {
 	bool ok;
 
 	if (!take_turn())
 		return sf_fail(err, SF_E_SYSTEM, "this thread begins or ends listening already");
-	ok = listen_now(err);
+	ok = listen_now(start, err);
 	give_turn();
 	return ok;
 }

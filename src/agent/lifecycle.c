@@ -20,6 +20,8 @@
 #include "agent/interpose/interpose.h"
 #include "agent/lifecycle.h"
 #include "agent/api_guard.h"
+#include "agent/sampler/exec_preparation.h"
+#include "agent/sampler/thread_entries.h"
 #include "unwind/cache.h"
 #include "unwind/room.h"
 
@@ -95,7 +97,7 @@ static bool start(const char *text, struct sf_error *err)
 	bool ok;
 
 	if (asked.connect)
-		return sf_control_call(asked.connect, err);
+		return sf_control_call(asked.connect, sf_agent_start, err);
 	ok = copy_options(text, &options, err) && sf_agent_start(&options, -1, err);
 	sf_agent_options_deinit(&options);
 	return ok;
@@ -108,7 +110,7 @@ static bool begin(const char *text, struct sf_error *err)
 
 	/* First: the listener must be known by its id before threads are looked for. */
 	if (asked.listen)
-		ok = sf_control_listen(err);
+		ok = sf_control_listen(sf_agent_start, err);
 	if (!asked.start)
 		return ok;
 	sf_api_guard_begin();
@@ -148,7 +150,7 @@ bool sf_lifecycle_obey(const char *text, struct sf_error *err)
 	if (sf_agent_running()) {
 		asked.listen |= options.listen;
 		sf_agent_options_deinit(&options);
-		return !asked.listen || sf_control_listen(err);
+		return !asked.listen || sf_control_listen(sf_agent_start, err);
 	}
 	asked = options;
 	asked.listen |= listens;
@@ -170,7 +172,8 @@ static unsigned uses_under(const struct sf_filter_call *call)
 	return SF_FILTER_SAMPLING | (for_all ? SF_FILTER_PERF | SF_FILTER_CHANNEL : 0);
 }
 
-void sf_lifecycle_before_filter(const struct sf_filter_call *call)
+/* The program is about to forbid itself system calls: if it would be ended for ours, we end first. */
+static void before_filter(const struct sf_filter_call *call)
 {
 	struct sf_error err = { 0 };
 
@@ -184,6 +187,32 @@ void sf_lifecycle_before_filter(const struct sf_filter_call *call)
 	sf_api_guard_end();
 	complain(&err, false);
 }
+
+/* --- what the interposers call --- */
+
+#define FLUSH_NS 200000000 /* an exec waits at most so long for the stream's file */
+
+static void thread_made(void)
+{
+	if (sf_agent_running())
+		sf_agent_threads_expect();
+}
+
+static bool before_exec(void)
+{
+	if (!sf_agent_running() || !sf_agent_thread_before_exec())
+		return false;
+	sf_agent_flush_within(FLUSH_NS);
+	return true;
+}
+
+static const struct sf_interpose_hooks hooks = {
+	.thread_made = thread_made,
+	.before_exec = before_exec,
+	.after_exec = sf_agent_thread_after_exec,
+	.is_sent = sf_agent_thread_is_sent,
+	.before_filter = before_filter,
+};
 
 /* --- fork --- */
 
@@ -216,7 +245,7 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 		options->first = parent;
 	sf_api_guard_begin();
 	if (options->connect)
-		ok = sf_control_call(options->connect, &err);
+		ok = sf_control_call(options->connect, sf_agent_start, &err);
 	else
 		ok = sf_agent_start(options, -1, &err);
 	sf_api_guard_end();
@@ -240,7 +269,7 @@ static void after_fork_in_child(void)
 		start_child(&options, parent);
 	}
 	if (asked.children && asked.listen)
-		sf_control_listen(NULL);
+		sf_control_listen(sf_agent_start, NULL);
 	errno = error;
 }
 
@@ -274,6 +303,7 @@ __attribute__((constructor)) static void loaded(void)
 	loaded_pid = getpid();
 	sf_cache_settle();
 	sf_room_spare_memory();
+	atomic_store(&sf_interpose_hooks, &hooks);
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();
 	sf_interpose_wait_init();

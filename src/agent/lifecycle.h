@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 
-#include "agent/libc/syscall_filter.h"
 #include "base/error.h"
 
 /*
@@ -16,9 +15,6 @@
  * process starts. A profile that is under way already goes on.
  */
 bool sf_lifecycle_obey(const char *text, struct sf_error *err);
-
-/* The program is about to forbid itself system calls: if it would be ended for ours, we end first. */
-void sf_lifecycle_before_filter(const struct sf_filter_call *call);
 
 /* Prints one line to the standard error: always, or only with STILLFRAME_VERBOSE. */
 void sf_lifecycle_complain(const struct sf_error *err, bool always);

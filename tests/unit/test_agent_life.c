@@ -188,7 +188,7 @@ static void callers_come_and_go(void **state)
 	struct sf_error err = { 0 };
 	(void)state;
 
-	assert_true(sf_control_listen(&err));
+	assert_true(sf_control_listen(sf_agent_start, &err));
 	for (int i = 0; i < 4; i++)
 		converse(i % 2 == 0);
 	sf_control_unlisten();
@@ -449,7 +449,7 @@ static void a_handler_may_fork_while_listening_begins_or_ends(void **state)
 	alarm(60);
 	for (int i = 1; i <= 3; i++) {
 		signals_in_bind = true;
-		assert_true(sf_control_listen(&err));
+		assert_true(sf_control_listen(sf_agent_start, &err));
 		assert_int_equal(n_forks, 2 * i - 1);
 		assert_int_equal(child_status, 0);
 		signals_in_join = true;
@@ -490,11 +490,11 @@ static void its_child_may_go_on(void **state)
 	n_forks = 0;
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
 	alarm(60);
-	assert_true(sf_control_listen(&err));
+	assert_true(sf_control_listen(sf_agent_start, &err));
 	signals_in_join = true;
 	sf_control_unlisten();
 	if (n_forks < 0) /* the child: it can listen again */
-		_exit(sf_control_listen(NULL) && sf_control_listener_tid() ? 0 : 1);
+		_exit(sf_control_listen(sf_agent_start, NULL) && sf_control_listener_tid() ? 0 : 1);
 	assert_int_equal(n_forks, 1);
 	assert_true(wait(&status) > 0);
 	assert_int_equal(status, 0);

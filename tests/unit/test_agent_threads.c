@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/interpose/exec_preparation.h"
+#include "agent/sampler/exec_preparation.h"
 #include "agent/sampler/own_proc.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/thread_entries.h"

@@ -31,6 +31,16 @@ int32_t sf_agent_thread_clock(int32_t tid)
 	return (int32_t)((~(uint32_t)tid << 3) | 6);
 }
 
+bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret)
+{
+	struct timespec time;
+
+	if (sf_raw2(SYS_clock_gettime, sf_agent_thread_clock(tid), &time) != 0)
+		return false;
+	*ns_ret = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return true;
+}
+
 static struct timespec as_timespec(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),

@@ -15,12 +15,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
 #include "agent/interpose/interpose.h"
-#include "agent/interpose/exec_preparation.h"
 #include "frozen/raw.h"
-
-#define FLUSH_NS 200000000
 
 typedef int execve_fn(const char *, char *const *, char *const *);
 typedef int execvpe_fn(const char *, char *const *, char *const *);
@@ -39,10 +35,9 @@ void sf_interpose_exec_init(void)
 
 static bool before(void)
 {
-	if (!sf_agent_running() || !sf_agent_thread_before_exec())
-		return false;
-	sf_agent_flush_within(FLUSH_NS);
-	return true;
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+
+	return hooks && hooks->before_exec();
 }
 
 /* After a failed exec; keeps its errno. */
@@ -51,7 +46,7 @@ static int after(bool prepared, int result)
 	int error = errno;
 
 	if (prepared)
-		sf_agent_thread_after_exec();
+		atomic_load(&sf_interpose_hooks)->after_exec();
 	errno = error;
 	return result;
 }

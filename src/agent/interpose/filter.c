@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 
 #include "agent/interpose/interpose.h"
-#include "agent/lifecycle.h"
 #include "frozen/raw.h"
 
 static bool is_filter(const struct sf_filter_call *call)
@@ -23,10 +22,11 @@ static bool is_filter(const struct sf_filter_call *call)
 
 void sf_interpose_before(const struct sf_filter_call *call)
 {
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 	int error = errno;
 
-	if (is_filter(call))
-		sf_lifecycle_before_filter(call);
+	if (hooks && is_filter(call))
+		hooks->before_filter(call);
 	errno = error;
 }
 

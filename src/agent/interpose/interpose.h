@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of libc that the agent stands in front of. These files are compiled into the shared
- * library itself, not into the archive that unit tests link, and nothing calls into them but this.
+ * library itself, not into the archive that unit tests link. They call the rest of the agent through sf_interpose_hooks.
  */
 #ifndef SF_AGENT_INTERPOSE_INTERPOSE_H
 #define SF_AGENT_INTERPOSE_INTERPOSE_H
 
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "agent/libc/syscall_filter.h"
 
@@ -18,6 +21,21 @@ void sf_interpose_exec_init(void);
 void sf_interpose_wait_init(void);
 void sf_interpose_syscall_init(void);
 void sf_interpose_thread_init(void);
+
+/*
+ * What the agent does around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
+ * before that the pointer is NULL and the interposers only pass the calls on. Any thread may call any of the functions.
+ * All but before_filter are signal-safe.
+ */
+struct sf_interpose_hooks {
+	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
+	bool (*before_exec)(void);                                     /* true: after_exec is due if the exec fails */
+	void (*after_exec)(void);
+	bool (*is_sent)(const siginfo_t *info);                        /* this signal is one of the agent's own */
+	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
+};
+
+extern const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
 
 /* As libc returns what the kernel gives. */
 static inline long sf_interpose_result(long result)

@@ -10,9 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/agent.h"
 #include "agent/interpose/interpose.h"
-#include "agent/sampler/thread_entries.h"
 
 typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -34,10 +32,11 @@ static create_fn *find_next(void)
 SF_INTERPOSED int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 				 void *(*run)(void *), void *arg)
 {
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 	create_fn *next = find_next();
 	int error = next ? next(thread, attr, run, arg) : EAGAIN;
 
-	if (!error && sf_agent_running())
-		sf_agent_threads_expect();
+	if (!error && hooks)
+		hooks->thread_made();
 	return error;
 }

@@ -17,7 +17,6 @@
 
 #include "agent/interpose/interpose.h"
 #include "agent/signals.h"
-#include "agent/interpose/exec_preparation.h"
 #include "frozen/raw.h"
 
 #define NS_PER_S 1000000000
@@ -56,7 +55,9 @@ static struct timespec left_until(uint64_t until_ns)
 
 static bool is_ours(int signal, const siginfo_t *info)
 {
-	return signal > 0 && sf_agent_signal_is_ours(signal) && sf_agent_thread_is_sent(info);
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+
+	return signal > 0 && hooks && sf_agent_signal_is_ours(signal) && hooks->is_sent(info);
 }
 
 SF_INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)

@@ -5,6 +5,7 @@
  * program.
  */
 #include "agent/sampler/requests.h"
+#include "agent/clocks/timer.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "agent/interpose/exec_preparation.h"
+#include "agent/sampler/exec_preparation.h"
 #include "agent/sampler/own_proc.h"
 #include "agent/sampler/thread_entries.h"
 #include "agent/sampler/threads.h"

@@ -5,6 +5,7 @@
  * nothing.
  */
 #include "agent/sampler/select_threads.h"
+#include "agent/clocks/timer.h"
 
 #include "agent/sampler/own_proc.h"
 

@@ -12,7 +12,7 @@
 
 #include "agent/clocks/clocks.h"
 #include "agent/labels.h"
-#include "agent/interpose/exec_preparation.h"
+#include "agent/sampler/exec_preparation.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 

@@ -5,6 +5,7 @@
  * nothing.
  */
 #include "agent/sampler/thread_poll.h"
+#include "agent/clocks/timer.h"
 
 #include "agent/sampler/blocked_sample.h"
 #include "agent/sampler/own_proc.h"

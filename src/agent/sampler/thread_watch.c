@@ -4,6 +4,7 @@
  * Only the sampler's thread calls this.
  */
 #include "agent/sampler/thread_watch.h"
+#include "agent/clocks/timer.h"
 
 #include <string.h>
 

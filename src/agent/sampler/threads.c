@@ -98,16 +98,6 @@ static uint64_t read_clock(int32_t clock)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret)
-{
-	struct timespec time;
-
-	if (sf_raw2(SYS_clock_gettime, sf_agent_thread_clock(tid), &time) != 0)
-		return false;
-	*ns_ret = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-	return true;
-}
-
 /* CPU time of the process but for the agent's own threads. */
 uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads)
 {

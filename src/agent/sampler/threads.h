@@ -114,11 +114,6 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns);
 void sf_agent_threads_pause(struct sf_agent_threads *threads);
 void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
-/*
- * The CPU clock of any thread of this process, in one system call; false: the thread has ended.
- * Signal-safe.
- */
-bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
 /* CPU time of the process but for the agent's own threads. */
 uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads);
 

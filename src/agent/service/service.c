@@ -4,6 +4,7 @@
  * it waits, no thread is held by it.
  */
 #include "agent/service/service.h"
+#include "agent/clocks/timer.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -124,7 +125,7 @@ static void *run(void *arg)
 		uint32_t heard = sf_wake_up_count(&sf_handler.service_wake_up);
 		uint64_t now_ns = sf_now_ns(), wake_ns;
 
-		if (is_over(service, now_ns) && sf_agent_stop_from_service())
+		if (is_over(service, now_ns) && service->stop())
 			return NULL; /* nothing here is ours any more */
 		sf_cpu_affinity_woke(&affinity, now_ns);
 		wake_ns = turn(service, now_ns);
@@ -148,12 +149,14 @@ static void reset(struct sf_service *service)
 	atomic_store(&service->flushed, asked);
 }
 
-bool sf_service_start(struct sf_agent *agent, int channel, const char *path, struct sf_error *err)
+bool sf_service_start(struct sf_agent *agent, int channel, const char *path, bool (*stop)(void),
+		      struct sf_error *err)
 {
 	struct sf_service *service = &the_service;
 
 	reset(service);
 	service->agent = agent;
+	service->stop = stop;
 	service->channel = sf_own_fd_of(channel);
 	service->pid = getpid();
 	service->started_ns = sf_now_ns();

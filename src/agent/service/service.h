@@ -22,9 +22,11 @@
 /*
  * Makes the first code map in the calling thread, so that the first sample has a map. Then starts the
  * service thread. `channel`: the caller's socket, watched for a STOP; -1: the content of the outbox
- * goes to the file at `path`. On failure nothing is left.
+ * goes to the file at `path`. `stop` ends the profile from the service thread, if nothing else is
+ * starting or stopping it; true: it has ended. On failure nothing is left.
  */
-bool sf_service_start(struct sf_agent *agent, int channel, const char *path, struct sf_error *err);
+bool sf_service_start(struct sf_agent *agent, int channel, const char *path, bool (*stop)(void),
+		      struct sf_error *err);
 /*
  * Writes the remaining records and END, sends DONE, closes the channel and the file, ends the thread,
  * and frees maps and images. When the service thread itself calls this, it must return from its

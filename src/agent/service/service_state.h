@@ -59,6 +59,7 @@ struct sf_runtime_publisher {
 
 struct sf_service {
 	struct sf_agent *agent;
+	bool (*stop)(void);
 	struct sf_own_fd channel; /* -1: none */
 	bool owns_channel;        /* the start went well: it says DONE, and closes it */
 	int32_t pid;

@@ -3,7 +3,7 @@
  * Exec preparation: removes the calling thread's request, clock and pending signals of ours before
  * it executes another program. Signal-safe, because the exec functions are.
  */
-#include "agent/interpose/exec_preparation.h"
+#include "agent/sampler/exec_preparation.h"
 
 #include <signal.h>
 #include <string.h>
