@@ -15,6 +15,8 @@ from conftest import PROGRAMS, Stillframe, need, need_root
 from processes import until
 from recordings import Recording, redo_record, redone, ticks_so_far
 
+pytestmark = pytest.mark.waits
+
 NOBODY = 65534
 PAGE = 4096
 READERS = [["report"], ["report", "--json"], ["export", "--format", "collapsed", "-o", "-"]]

@@ -12,6 +12,8 @@ import pytest
 from conftest import PROGRAMS, Stillframe, need_root
 from recordings import Recording
 
+pytestmark = pytest.mark.waits
+
 with open(os.path.join(os.path.dirname(__file__), "../../src/cli/commands.h")) as header:
     COMMANDS = re.findall(r"X\((\w+)\)", re.search(r"#define SF_COMMANDS\(X\)(.*)", header.read())[1])
 

@@ -12,6 +12,8 @@ import pytest
 
 from conftest import PROGRAMS, need, need_root
 
+pytestmark = pytest.mark.waits
+
 NOBODY, SOMEBODY = 65534, 12345
 
 

@@ -17,6 +17,8 @@ from conftest import LONG, need, need_root
 from processes import held_threads, until
 from recordings import Recording, has_begun
 
+pytestmark = pytest.mark.waits
+
 DEATHS = 1000 if LONG else 60
 
 
