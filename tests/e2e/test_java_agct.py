@@ -125,7 +125,7 @@ def compare(ours, its):
 TWIN_LOADS = {
     "default": (8, None, [], 4000),
     "deoptimization-storm": (17, [17], LOADS["deoptimization-storm"][2], 3000),
-    "zgc": (15, [25], ["-XX:+UseZGC"], 3000),
+    "zgc": (15, [], ["-XX:+UseZGC"], 3000),
     "start-up": (8, [17], [], 2000),
     "virtual": (21, [25], ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"], 3000),
 }

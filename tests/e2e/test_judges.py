@@ -19,7 +19,7 @@ def compare(tmp_path, *arguments):
 
 
 def test_same_frames(stillframe, tmp_path):
-    done, result = compare(tmp_path, "--stillframe", stillframe.path, "--moments", "50" if LONG else "2",
+    done, result = compare(tmp_path, "--stillframe", stillframe.path, "--moments", "50" if LONG else "1",
                            "--jobs", str(os.cpu_count()))
     print(done.stdout)
     assert not result["failures"], done.stdout

@@ -185,6 +185,7 @@ def hammered(port, name, requests, *options):
     assert re.search(r"^Failed requests: +0$", said, re.M) and "Non-2xx" not in said, said
 
 
+@pytest.mark.long("attached-handler", "launched-sampler")   # each way and each walk stays once
 @by_both_walks
 @by_both_ways
 def test_nginx(watched, room, way, walk):
@@ -270,6 +271,7 @@ def count_and_wait(port, times):
     redis.close()
 
 
+@pytest.mark.long("attached-handler", "launched-sampler")   # each way and each walk stays once
 @by_both_walks
 @by_both_ways
 def test_redis(watched, room, way, walk):

@@ -212,6 +212,8 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
     assert "fine 1" in ran.said, ran
 
 
+# The fault in the table was in the last two; who opens the files of the others is the same by both walks.
+@pytest.mark.long("cpu-clock=perf-handler", "cpu-clock=timer-sampler", "cpu-clock=itimer-handler")
 @by_both_walks
 @pytest.mark.parametrize("clock", ["cpu-clock=perf", "cpu-clock=timer", "cpu-clock=itimer", "cpu-clock=tick", "clock=wall"])
 def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
