@@ -26,7 +26,7 @@ struct sf_query {
 
 #define SF_NO_UNIT UINT64_MAX
 
-/* The number of entries and address ranges that may still be visited. */
+/* The number of entries, address ranges and queries in them that may still be visited. */
 struct sf_budget {
 	uint64_t left;
 };
@@ -36,8 +36,11 @@ static inline bool sf_budget_spend(struct sf_budget *budget)
 	return budget->left && budget->left--;
 }
 
-/* Sets `unit` of each query that a unit with code says is its own. False: out of memory. */
-bool sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
+/* The number of the first of these queries that is not below `address`. */
+size_t sf_queries_from(const struct sf_query *queries, size_t n, uint64_t address);
+
+/* Sets `unit` of each query that a unit with code says is its own. */
+void sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget);
 
 /* A function or an inlined call. */

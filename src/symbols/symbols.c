@@ -314,9 +314,8 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 		queries[i] = (struct sf_query){ addresses[i], i, SF_NO_UNIT };
 	qsort(queries, n, sizeof(*queries), by_address);
 	symbols->budget = budget_for(symbols);
-	if (sources->dwarf &&
-	    !sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget))
-		return sf_fail_memory(err);
+	if (sources->dwarf)
+		sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget);
 	qsort(queries, n, sizeof(*queries), by_unit);
 	return resolve_sorted(symbols, queries, n, &report) || sf_fail_memory(err);
 }
