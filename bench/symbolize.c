@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 	while (scanf("%" SCNx64, &address) == 1)
 		sf_vec_push(&addresses, address);
 	start = now();
-	if (!sf_symbols_open(fd, argv[1], &symbols, &err) ||
+	if (!sf_symbols_open(fd, argv[1], true, &symbols, &err) ||
 	    !sf_symbols_resolve(symbols, addresses.items, addresses.n, print, NULL, &err)) {
 		fprintf(stderr, "symbolize: %s\n", err.text);
 		return 1;

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t i = 0; i < N_ADDRESSES; i++)
 		addresses[i] = 0x1000 + i * 4;
-	if (sf_symbols_open(fd, NULL, &symbols, NULL)) {
+	if (sf_symbols_open(fd, NULL, true, &symbols, NULL)) {
 		sf_symbols_resolve(symbols, addresses, N_ADDRESSES, read_locations, &sum, NULL);
 		sf_symbols_close(symbols);
 	}

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/apart.h"
+#include "symbols/lookup.h"
 
 /* A place to look up, and its functions: a run of `n` in the flat array from `first`. */
 struct place {
@@ -23,7 +23,7 @@ struct naming {
 	SF_VEC(struct place) places;
 	SF_VEC(struct sf_dump_frame) functions;
 	struct place *of_image;     /* the first place of the image that is being resolved */
-	struct sf_apart apart;
+	struct sf_lookup lookup;
 	bool no_memory;
 };
 
@@ -106,7 +106,7 @@ static void resolve_image(struct naming *naming, size_t first, size_t n)
 	for (size_t i = 0; addresses && i < n; i++)
 		addresses[i] = naming->of_image[i].address;
 	if (addresses && image->fd >= 0)
-		sf_apart_resolve(&naming->apart, image->fd, image->path, addresses, n, on_location,
+		sf_lookup_resolve(&naming->lookup, image->fd, image->path, addresses, n, on_location,
 				 naming, NULL);
 	naming->no_memory = naming->no_memory || !addresses;
 	free(addresses);
@@ -214,7 +214,7 @@ bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 {
 	struct naming naming = { .dump = dump,
 				 .runtimes = sf_walker_runtimes(&dump->walker, dump->pid),
-				 .apart = sf_apart_begin(NULL) };
+				 .lookup = sf_lookup_begin(NULL) };
 	bool fine = take_paths(dump) && collect(&naming);
 
 	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
@@ -223,7 +223,7 @@ bool sf_dump_name(struct sf_dump *dump, struct sf_error *err)
 	if (fine)
 		resolve(&naming);
 	if (!dump->note)
-		dump->note = sf_apart_note(&naming.apart);
+		dump->note = sf_lookup_note(&naming.lookup);
 	for (size_t i = 0; fine && !naming.no_memory && i < dump->threads.n; i++)
 		fine = expand(&naming, &dump->threads.items[i]);
 	sf_vec_deinit(&naming.places);

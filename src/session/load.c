@@ -8,8 +8,8 @@
 
 static bool load_recording(const char *path, struct sf_profile **ret, struct sf_error *err)
 {
-	struct sf_apart apart = sf_apart_begin(NULL);
-	const struct sf_profile_namer namer = sf_session_namer(&apart);
+	struct sf_lookup lookup = sf_lookup_begin(NULL);
+	const struct sf_profile_namer namer = sf_session_namer(&lookup);
 
 	return sf_profile_load_named(path, &namer, ret, err);
 }

@@ -54,14 +54,14 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 }
 
 /* From the file behind `fd`, which is or was at `path`. One that cannot be read names nothing. */
-static bool name_from(struct naming *naming, struct sf_apart *apart, size_t n, int fd, const char *path)
+static bool name_from(struct naming *naming, struct sf_lookup *lookup, size_t n, int fd, const char *path)
 {
 	if (n && fd >= 0)
-		sf_apart_resolve(apart, fd, path, naming->addresses, n, on_location, naming, NULL);
+		sf_lookup_resolve(lookup, fd, path, naming->addresses, n, on_location, naming, NULL);
 	return !naming->failed;
 }
 
-static bool name_module(struct sf_recording *recording, struct sf_apart *apart,
+static bool name_module(struct sf_recording *recording, struct sf_lookup *lookup,
 			const struct sf_image *image, struct sf_error *err)
 {
 	SF_CLEANUP(free) uint64_t *addresses = NULL;
@@ -71,20 +71,20 @@ static bool name_module(struct sf_recording *recording, struct sf_apart *apart,
 	if (!sf_recording_unnamed(recording, image->number, &addresses, &n, err))
 		return false;
 	naming.addresses = addresses;
-	return name_from(&naming, apart, n, image->fd, image->path);
+	return name_from(&naming, lookup, n, image->fd, image->path);
 }
 
 bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
 			 const atomic_bool *stop, struct sf_error *err)
 {
-	struct sf_apart apart = sf_apart_begin(stop);
+	struct sf_lookup lookup = sf_lookup_begin(stop);
 	const char *note;
 
 	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
-		if (!name_module(recording, &apart, sf_images_get(images, number), err))
+		if (!name_module(recording, &lookup, sf_images_get(images, number), err))
 			return false;
 	}
-	note = sf_apart_note(&apart);
+	note = sf_lookup_note(&lookup);
 	return !note || sf_recording_note(recording, 0, note, err);
 }
 
@@ -109,16 +109,16 @@ static bool name_late(struct sf_late_names *names, const char *path, const char 
 {
 	struct naming naming = { .late = names, .addresses = addresses };
 	SF_CLEANUP(close) int fd = open_module(path, build_id);
-	struct sf_apart *apart = arg;
+	struct sf_lookup *lookup = arg;
 	const char *note;
 
-	if (!name_from(&naming, apart, n, fd, path))
+	if (!name_from(&naming, lookup, n, fd, path))
 		return false;
-	note = sf_apart_note(apart);
+	note = sf_lookup_note(lookup);
 	return !note || sf_late_names_note(names, note);
 }
 
-struct sf_profile_namer sf_session_namer(struct sf_apart *apart)
+struct sf_profile_namer sf_session_namer(struct sf_lookup *lookup)
 {
-	return (struct sf_profile_namer){ .name = name_late, .arg = apart };
+	return (struct sf_profile_namer){ .name = name_late, .arg = lookup };
 }

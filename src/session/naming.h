@@ -5,7 +5,7 @@
 
 #include "recording/profile/profile.h"
 #include "recording/recording.h"
-#include "symbols/apart.h"
+#include "symbols/lookup.h"
 #include "target/images.h"
 
 /*
@@ -17,9 +17,9 @@ bool sf_session_name_all(struct sf_recording *recording, struct sf_images *image
 
 /*
  * Names a recording that was cut short while it is loaded, from files that still are what was
- * mapped then: those with the same build id. `apart` has the limits of all its modules together, and
+ * mapped then: those with the same build id. `lookup` has the limits of all its modules together, and
  * lives as long as the namer.
  */
-struct sf_profile_namer sf_session_namer(struct sf_apart *apart);
+struct sf_profile_namer sf_session_namer(struct sf_lookup *lookup);
 
 #endif

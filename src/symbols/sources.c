@@ -18,10 +18,10 @@ static bool has_dwarf(Elf *elf)
 	       sf_elf_find_section(elf, ".zdebug_info", &header);
 }
 
-/* The process looks up names and does nothing else (apart.h). */
+/* The process looks up names and does nothing else (lookup.h). */
 static __attribute__((noreturn)) void out_of_memory(void)
 {
-	exit(EXIT_FAILURE);
+	_exit(EXIT_FAILURE);
 }
 
 /*

@@ -320,8 +320,8 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 	return resolve_sorted(symbols, queries, n, &report) || sf_fail_memory(err);
 }
 
-static bool open_symbols(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
-			 struct sf_error *err)
+bool sf_symbols_open(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
+		     struct sf_error *err)
 {
 	struct sf_symbols *symbols = calloc(1, sizeof(*symbols));
 
@@ -337,17 +337,6 @@ static bool open_symbols(int fd, const char *path, bool debug_data, struct sf_sy
 	}
 	*ret = symbols;
 	return true;
-}
-
-bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err)
-{
-	return open_symbols(fd, path, true, ret, err);
-}
-
-bool sf_symbols_open_tables(int fd, const char *path, struct sf_symbols **ret,
-			    struct sf_error *err)
-{
-	return open_symbols(fd, path, false, ret, err);
 }
 
 void sf_symbols_close(struct sf_symbols *symbols)

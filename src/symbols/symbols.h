@@ -14,7 +14,7 @@
  * image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
  *
  * These functions have no useful limit of work and memory. Files are mapped, so that a file that is
- * truncated ends the process. symbols/apart.h does the same in a separate process.
+ * truncated ends the process. symbols/lookup.h does the same in a separate process.
  */
 #ifndef SF_SYMBOLS_SYMBOLS_H
 #define SF_SYMBOLS_SYMBOLS_H
@@ -45,15 +45,13 @@ typedef void sf_location_fn(size_t index, const struct sf_location *locations, s
 
 /*
  * Opens the sources for the ELF file behind `fd` (dup-ed; the caller keeps its own). `path`: where
- * the file is or was as seen from here, for finding debug links; may be NULL. A file without
- * symbols is no error. Not signal-safe; one thread at a time per sf_symbols.
+ * the file is or was as seen from here, for finding debug links; may be NULL. Without `debug_data` no
+ * DWARF is read: for when that takes too much. A file without symbols is no error. Not signal-safe; one
+ * thread at a time per sf_symbols.
  */
-bool sf_symbols_open(int fd, const char *path, struct sf_symbols **ret, struct sf_error *err);
+bool sf_symbols_open(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
+		     struct sf_error *err);
 void sf_symbols_close(struct sf_symbols *symbols); /* takes NULL */
-
-/* The same without DWARF: for when reading that takes too much. */
-bool sf_symbols_open_tables(int fd, const char *path, struct sf_symbols **ret,
-			    struct sf_error *err);
 
 /*
  * Resolves `n` addresses (unrelocated, as in the file; for a return address pass pc - 1), in any

@@ -86,7 +86,7 @@ static struct name *names_at(const char *path, const uint64_t *addresses, size_t
 	struct sf_error err;
 
 	assert_non_null(names);
-	if (!sf_symbols_open(fd, path, &symbols, &err) ||
+	if (!sf_symbols_open(fd, path, true, &symbols, &err) ||
 	    !sf_symbols_resolve(symbols, addresses, n, keep, names, &err))
 		fail_msg("%s: %s", path, err.text);
 	sf_symbols_close(symbols);

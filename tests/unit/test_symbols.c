@@ -236,7 +236,7 @@ static void resolve(int fd, const char *path, const struct answers *like, struct
 		assert_true(sf_vec_push(&addresses, address));
 		assert_true(sf_vec_push(&ret->items, (struct answer){ .address = address }));
 	}
-	if (!sf_symbols_open(fd, path, &symbols, &err) ||
+	if (!sf_symbols_open(fd, path, true, &symbols, &err) ||
 	    !sf_symbols_resolve(symbols, addresses.items, addresses.n, keep, ret, &err))
 		fail_msg("%s: %s", path, err.text);
 	sf_symbols_close(symbols);
@@ -651,11 +651,11 @@ static void not_an_image(void **state)
 	SF_CLEANUP(close) int text = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	(void)state;
 
-	assert_false(sf_symbols_open(null, "/dev/null", &symbols, &err));
+	assert_false(sf_symbols_open(null, "/dev/null", true, &symbols, &err));
 	assert_int_equal(err.code, SF_E_INPUT);
-	assert_false(sf_symbols_open(text, NULL, &symbols, &err));
+	assert_false(sf_symbols_open(text, NULL, true, &symbols, &err));
 	assert_int_equal(err.code, SF_E_INPUT);
-	assert_false(sf_symbols_open(-1, NULL, &symbols, &err));
+	assert_false(sf_symbols_open(-1, NULL, true, &symbols, &err));
 	assert_int_equal(err.code, SF_E_SYSTEM);
 }
 
@@ -686,7 +686,7 @@ static void any_order(void **state)
 
 		snprintf(path, sizeof(path), "%s/order", folder);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		assert_true(sf_symbols_open(fd, path, &symbols, NULL));
+		assert_true(sf_symbols_open(fd, path, true, &symbols, NULL));
 		assert_true(sf_symbols_resolve(symbols, addresses, 7, count_calls, seen, NULL));
 		assert_memory_equal(seen, expected, sizeof(expected));
 		assert_true(sf_symbols_resolve(symbols, addresses, 0, count_calls, seen, NULL));

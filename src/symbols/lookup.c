@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up names in child processes (symbols/apart.h).
+ * Looks up names in child processes (symbols/lookup.h).
  *
- * A child of its own for each image: a copy of this process with the image's file, a pipe, and
- * limits for its time and its memory. It ignores the signals of the terminal: the parent decides
- * when to end it, and its end is the child's.
+ * A child of its own for each image: a copy of this process with the image's file, memory for its
+ * answers, and limits for its time and its memory. It ignores the signals of the terminal: the parent
+ * decides when to end it, and its end is the child's.
  */
-#include "symbols/apart.h"
+#include "symbols/lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 #include "base/cleanup.h"
 #include "os/clock.h"
-#include "symbols/apart_answer.h"
+#include "symbols/answers.h"
 
 /*
  * 10,000 addresses in 100 MB of debug data take a second, and 30 MB of memory beside the mapped
@@ -44,24 +44,24 @@
 #define STALL_NS ((uint64_t)5 * 1000000000)
 #define PATIENCE_NS ((uint64_t)120 * 1000000000)
 
-#define MAX_TEXT ((size_t)64 << 20)
+#define MAX_ANSWERS ((size_t)64 << 20)
 #define LOOK_MS 100 /* at whether names are still wanted */
 
-struct sf_apart sf_apart_begin(const atomic_bool *stop)
+struct sf_lookup sf_lookup_begin(const atomic_bool *stop)
 {
-	return (struct sf_apart){ .cpu_left_ns = MAX_CPU_NS, .text_left = MAX_TEXT, .stop = stop };
+	return (struct sf_lookup){ .cpu_left_ns = MAX_CPU_NS, .room_left = MAX_ANSWERS, .stop = stop };
 }
 
-static bool is_unwanted(const struct sf_apart *apart)
+static bool is_unwanted(const struct sf_lookup *lookup)
 {
-	return apart->stop && atomic_load(apart->stop);
+	return lookup->stop && atomic_load(lookup->stop);
 }
 
-const char *sf_apart_note(const struct sf_apart *apart)
+const char *sf_lookup_note(const struct sf_lookup *lookup)
 {
-	if (!apart->incomplete)
+	if (!lookup->incomplete)
 		return NULL;
-	if (is_unwanted(apart))
+	if (is_unwanted(lookup))
 		return "some names are missing: looking them up was interrupted";
 	return "some names are missing: reading the debug data of the images takes more time or "
 	       "memory than stillframe spends on that";
@@ -69,11 +69,12 @@ const char *sf_apart_note(const struct sf_apart *apart)
 
 /* The work of a child: the addresses that have no answer yet. */
 struct work {
-	struct sf_apart *apart;
+	struct sf_lookup *lookup;
 	int fd;
 	const char *path;
 	bool debug_data;        /* else symbol tables only */
 	uint64_t cpu_ns;        /* that it may take */
+	struct sf_answers answers;
 	SF_VEC(uint64_t) addresses;
 	SF_VEC(size_t) numbers; /* of the addresses, for the caller */
 };
@@ -111,59 +112,49 @@ static void limit_child(const struct work *work)
 }
 
 /* The image becomes 3, the pipe 4, and there are no others: split_file.c needs small numbers. */
-static bool arrange_files(int *image, int *answer)
+static bool arrange_files(int *image, int *alive)
 {
 	int high_image = fcntl(*image, F_DUPFD_CLOEXEC, 5);
-	int high_answer = fcntl(*answer, F_DUPFD_CLOEXEC, 5);
+	int high_alive = fcntl(*alive, F_DUPFD_CLOEXEC, 5);
 
-	if (high_image < 0 || high_answer < 0 || dup2(high_image, 3) < 0 ||
-	    dup2(high_answer, 4) < 0)
+	if (high_image < 0 || high_alive < 0 || dup2(high_image, 3) < 0 ||
+	    dup2(high_alive, 4) < 0)
 		return false;
 	*image = 3;
-	*answer = 4;
+	*alive = 4;
 	return close_range(5, ~0u, 0) == 0 || errno == ENOSYS;
 }
 
-/* Ends the child without flushing stdio: the buffers contain the parent's output. */
-static void leave(void)
-{
-	_exit(1);
-}
-
 /* A file that makes no sense has no names, and that is an answer; false when memory ran out. */
-static bool answer(struct work *work, struct sf_answer_writer *writer)
+static bool answer(struct work *work)
 {
 	struct sf_symbols *symbols;
 	struct sf_error err;
-	bool open = work->debug_data
-			    ? sf_symbols_open(work->fd, work->path, &symbols, &err)
-			    : sf_symbols_open_tables(work->fd, work->path, &symbols, &err);
 
-	if (!open)
+	work->answers.numbers = work->numbers.items;
+	if (!sf_symbols_open(work->fd, work->path, work->debug_data, &symbols, &err))
 		return err.code != SF_E_NO_MEMORY;
 	return sf_symbols_resolve(symbols, work->addresses.items, work->addresses.n,
-				  sf_answer_write, writer, NULL);
+				  sf_answers_put, &work->answers, NULL);
 }
 
-static _Noreturn void run_child(struct work *work, int answer_fd, pid_t parent)
+/* _exit: the buffers of stdio contain the parent's output. */
+static _Noreturn void run_child(struct work *work, int alive_fd, pid_t parent)
 {
-	static struct sf_answer_writer writer;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || !arrange_files(&work->fd, &answer_fd) || atexit(leave) != 0)
+	if (getppid() != parent || !arrange_files(&work->fd, &alive_fd))
 		_exit(1);
 	limit_child(work);
-	if (!sf_answer_writer_init(&writer, answer_fd, work->numbers.items) ||
-	    !answer(work, &writer))
+	if (!answer(work))
 		_exit(1);
-	sf_answer_write_end(&writer);
+	work->answers.memory->complete = true;
 	_exit(0);
 }
 
 /* A child, and how long it may go on. */
 struct child {
 	pid_t pid;
-	int fd;                 /* its answers come from here */
+	int fd;                 /* a pipe, closed when it has ended */
 	uint64_t until_ns;
 	uint64_t cpu_ns;        /* that it had used, */
 	uint64_t moved_ns;      /* and when that was more than before */
@@ -228,25 +219,17 @@ static bool is_stuck(struct child *child)
 	return child->stuck;
 }
 
-/* Waits for the next bytes; 0: there will be none. */
-static size_t wait_for_bytes(const struct sf_apart *apart, struct child *child, void *ret,
-			     size_t size)
+static void wait_for_end(const struct sf_lookup *lookup, struct child *child)
 {
 	struct pollfd wait = { .fd = child->fd, .events = POLLIN };
 
-	while (!is_unwanted(apart) && !is_stuck(child)) {
-		ssize_t n;
-
-		if (poll(&wait, 1, LOOK_MS) <= 0)
-			continue;
-		n = read(child->fd, ret, size);
-		if (n >= 0 || errno != EINTR)
-			return n > 0 ? (size_t)n : 0;
+	while (!is_unwanted(lookup) && !is_stuck(child)) {
+		if (poll(&wait, 1, LOOK_MS) > 0)
+			return;
 	}
-	return 0;
 }
 
-/* The child is ended even if it says that it is about to end. Returns its CPU time. */
+/* Returns the CPU time of the child, which may have ended already. */
 static uint64_t end_child(const struct child *child)
 {
 	struct rusage usage = { 0 };
@@ -261,37 +244,30 @@ static uint64_t end_child(const struct child *child)
 }
 
 /* Runs one child to its end. False only when none can be started. */
-static bool run(struct work *work, struct sf_answer_reader *reader, struct sf_error *err)
+static bool run(struct work *work, struct sf_error *err)
 {
-	static const size_t piece = 64 << 10;
-	struct sf_apart *apart = work->apart;
+	struct sf_lookup *lookup = work->lookup;
 	struct child child = { .until_ns = sf_now_ns() + PATIENCE_NS };
-	SF_CLEANUP(free) uint8_t *bytes = malloc(piece);
 	uint64_t used_ns;
-	size_t n;
 
-	if (!bytes)
-		return sf_fail_memory(err);
 	if (!start_child(work, &child, err))
 		return false;
-	while (!reader->complete && (n = wait_for_bytes(apart, &child, bytes, piece)) > 0) {
-		if (!sf_answer_read(reader, bytes, n))
-			break;
-	}
+	wait_for_end(lookup, &child);
 	used_ns = end_child(&child);
 	if (child.stuck) /* the next child would wait for the same thing */
-		used_ns = apart->cpu_left_ns;
-	apart->cpu_left_ns -= used_ns < apart->cpu_left_ns ? used_ns : apart->cpu_left_ns;
+		used_ns = lookup->cpu_left_ns;
+	lookup->cpu_left_ns -= used_ns < lookup->cpu_left_ns ? used_ns : lookup->cpu_left_ns;
 	return true;
 }
 
 /* The addresses without an answer become the work. */
-static bool collect(struct work *work, const uint64_t *addresses, size_t n, const bool *answered)
+static bool collect(struct work *work, const uint64_t *addresses)
 {
 	work->addresses.n = work->numbers.n = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!answered[i] && (!sf_vec_push(&work->addresses, addresses[i]) ||
-				     !sf_vec_push(&work->numbers, i)))
+	for (size_t i = 0; i < work->answers.n; i++) {
+		if (!work->answers.memory->of[i] &&
+		    (!sf_vec_push(&work->addresses, addresses[i]) ||
+		     !sf_vec_push(&work->numbers, i)))
 			return false;
 	}
 	return true;
@@ -299,42 +275,42 @@ static bool collect(struct work *work, const uint64_t *addresses, size_t n, cons
 
 /* With debug data, or without; nothing happens where no time is left for it. */
 static bool try(struct work *work, bool debug_data, const uint64_t *addresses,
-		struct sf_answer_reader *reader, struct sf_error *err)
+		struct sf_error *err)
 {
-	struct sf_apart *apart = work->apart;
+	struct sf_lookup *lookup = work->lookup;
 	uint64_t kept_ns = debug_data ? TABLES_NS : 0;
-	bool done;
 
-	if (apart->cpu_left_ns <= kept_ns || is_unwanted(apart))
+	if (lookup->cpu_left_ns <= kept_ns || is_unwanted(lookup))
 		return true;
-	if (!collect(work, addresses, reader->n_questions, reader->answered))
+	if (!collect(work, addresses))
 		return sf_fail_memory(err);
 	work->debug_data = debug_data;
-	work->cpu_ns = apart->cpu_left_ns - kept_ns;
-	reader->text_left = apart->text_left;
-	done = run(work, reader, err);
-	apart->text_left = reader->text_left;
-	sf_answer_reader_deinit(reader);
-	return done;
+	work->cpu_ns = lookup->cpu_left_ns - kept_ns;
+	return run(work, err);
 }
 
-bool sf_apart_resolve(struct sf_apart *apart, int fd, const char *path, const uint64_t *addresses,
-		      size_t n, sf_location_fn *fn, void *arg, struct sf_error *err)
+bool sf_lookup_resolve(struct sf_lookup *lookup, int fd, const char *path, const uint64_t *addresses,
+		       size_t n, sf_location_fn *fn, void *arg, struct sf_error *err)
 {
-	struct work work = { .apart = apart, .fd = fd, .path = path };
-	struct sf_answer_reader reader = { .fn = fn, .arg = arg, .n_questions = n };
+	struct work work = { .lookup = lookup, .fd = fd, .path = path };
+	size_t used;
 	bool done;
 
 	if (!n)
 		return true;
-	if (n > UINT32_MAX || !(reader.answered = calloc(n, sizeof(bool))))
+	if (!sf_answers_open(&work.answers, n, lookup->room_left)) {
+		lookup->incomplete = true;
 		return sf_fail_memory(err);
-	done = try(&work, true, addresses, &reader, err);
-	if (done && !reader.complete) {
-		apart->incomplete = true;
-		done = try(&work, false, addresses, &reader, err);
 	}
-	free(reader.answered);
+	done = try(&work, true, addresses, err);
+	if (done && !work.answers.memory->complete) {
+		lookup->incomplete = true;
+		done = try(&work, false, addresses, err);
+	}
+	lookup->incomplete |= !sf_answers_report(&work.answers, fn, arg);
+	used = work.answers.memory->used;
+	lookup->room_left -= used < lookup->room_left ? used : lookup->room_left;
+	sf_answers_close(&work.answers);
 	sf_vec_deinit(&work.addresses);
 	sf_vec_deinit(&work.numbers);
 	return done;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up names for addresses (symbols.h) in a separate child process. elfutils does not protect itself
+ * Looks up names for addresses (symbols.h) in a child process. elfutils does not protect itself
  * from hostile debug data: it may work without end, use any amount of memory, or read a file that gets
  * shorter meanwhile. In a child process the damage is limited: the child ends, and some names are missing.
  *
  * The limits hold for all images of a session together. When a limit is reached, the image's other
  * addresses get names from its symbol tables only. When a limit is reached again, they get none.
  */
-#ifndef SF_SYMBOLS_APART_H
-#define SF_SYMBOLS_APART_H
+#ifndef SF_SYMBOLS_LOOKUP_H
+#define SF_SYMBOLS_LOOKUP_H
 
 #include <stdatomic.h>
 
 #include "symbols/symbols.h"
 
-struct sf_apart {
+struct sf_lookup {
 	uint64_t cpu_left_ns;      /* that children may still use */
-	size_t text_left;          /* bytes of names that may still come from them */
+	size_t room_left;          /* bytes of answers that may still come from them */
 	const atomic_bool *stop;   /* becomes true: no more names are wanted; NULL: never does */
 	bool incomplete;           /* a limit was reached: names are missing */
 };
 
-struct sf_apart sf_apart_begin(const atomic_bool *stop);
+struct sf_lookup sf_lookup_begin(const atomic_bool *stop);
 
 /*
  * As sf_symbols_open, sf_symbols_resolve and sf_symbols_close. False when memory ran out or no
  * process can be started. Not signal-safe; forks.
  */
-bool sf_apart_resolve(struct sf_apart *apart, int fd, const char *path, const uint64_t *addresses,
-		      size_t n, sf_location_fn *fn, void *arg, struct sf_error *err);
+bool sf_lookup_resolve(struct sf_lookup *lookup, int fd, const char *path, const uint64_t *addresses,
+		       size_t n, sf_location_fn *fn, void *arg, struct sf_error *err);
 
 /* A message to the user about names that are missing; NULL: none are. */
-const char *sf_apart_note(const struct sf_apart *apart);
+const char *sf_lookup_note(const struct sf_lookup *lookup);
 
 #endif
