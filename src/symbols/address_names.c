@@ -8,67 +8,112 @@
  */
 #include "symbols/address_names.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
 #include "elf/debug_file.h"
 
-static bool need_symbols(struct sf_address_names *names, struct sf_elf *image,
-			 const struct sf_elf *debug)
+static bool need_symbols(struct sf_address_names *names, struct sf_sources *sources)
 {
-	struct sf_elf_symbols *table = &names->symbols;
+	struct sf_ranges *symbols = &names->symbols;
 	size_t n_sections = 0;
 
 	if (names->has_symbols)
 		return true;
-	elf_getshdrnum(image->elf, &n_sections);
-	if (n_sections ? !sf_elf_symbols_add(table, image)
-		       : !sf_elf_symbols_add_dynamic(table, image))
+	elf_getshdrnum(sources->image.elf, &n_sections);
+	if (n_sections ? !sf_ranges_add_symbols(symbols, &sources->image)
+		       : !sf_ranges_add_dynamic(symbols, &sources->image))
 		return false;
-	if (debug->elf && !sf_elf_symbols_add(table, debug))
+	if (sources->debug.elf && !sf_ranges_add_symbols(symbols, &sources->debug))
 		return false;
-	if (sf_debug_data_open(image, &names->packed) &&
-	    !sf_elf_symbols_add(table, &names->packed))
+	if (sf_debug_data_open(&sources->image, &names->packed) &&
+	    !sf_ranges_add_symbols(symbols, &names->packed))
 		return false;
-	names->has_symbols = sf_elf_symbols_finish(table);
+	names->has_symbols = sf_ranges_flatten(symbols);
 	return names->has_symbols;
 }
 
 static bool need_functions(struct sf_address_names *names, struct sf_elf *image)
 {
-	if (names->has_functions)
-		return true;
-	names->has_functions = sf_plt_names_read(image, &names->plt) &&
-			       sf_function_ranges_read(image, &names->functions);
+	if (!names->has_functions)
+		names->has_functions = sf_ranges_read_stubs(image, &names->stubs) &&
+				       sf_ranges_read_functions(image, &names->functions);
 	return names->has_functions;
 }
 
-bool sf_address_names_find(struct sf_address_names *names, struct sf_elf *image,
-			   const struct sf_elf *debug, uint64_t address,
-			   struct sf_address_name *ret)
+/* By a symbol, whose name may carry a version, name@VERSION. */
+static bool name_by_symbol(struct sf_location_names *texts, const char *name,
+			   struct sf_location *ret)
 {
-	const struct sf_function_range *function;
-	const struct sf_elf_symbol *symbol;
-	const char *called;
+	char plain[1024];
+	const char *at = strchr(name, '@');
 
-	if (!need_symbols(names, image, debug))
+	if (!at || at == name || (size_t)(at - name) >= sizeof(plain))
+		return sf_location_by_linkage(texts, name, ret);
+	memcpy(plain, name, (size_t)(at - name));
+	plain[at - name] = 0;
+	return sf_location_by_linkage(texts, plain, ret);
+}
+
+static const char *add_joined(struct sf_location_names *texts, const char *text, const char *end)
+{
+	SF_CLEANUP(free) char *joined = NULL;
+
+	if (asprintf(&joined, "%s%s", text, end) < 0) {
+		joined = NULL;
+		return NULL;
+	}
+	return sf_location_names_add(texts, joined);
+}
+
+/* The stub that jumps to the function `name` of another module, as gdb writes it. */
+static bool name_stub(struct sf_location_names *texts, const char *name, struct sf_location *ret)
+{
+	if (!name_by_symbol(texts, name, ret))
 		return false;
-	symbol = sf_elf_symbols_find(&names->symbols, address);
-	*ret = (struct sf_address_name){ .symbol = symbol ? symbol->name : NULL };
-	if (symbol && sf_elf_symbol_is_sized(symbol))
-		return true;
-	if (!need_functions(names, image))
+	ret->function = add_joined(texts, ret->function, "@plt");
+	ret->linkage = add_joined(texts, ret->linkage, "@plt");
+	return ret->function && ret->linkage;
+}
+
+/* A function without a name gets one by its start, so that its addresses stay together. */
+static bool name_by_start(struct sf_location_names *texts, uint64_t start, struct sf_location *ret)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64 "%s", start, *texts->base ? " in " : "");
+	ret->function = ret->linkage = add_joined(texts, text, texts->base);
+	return ret->function != NULL;
+}
+
+bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *sources,
+			   struct sf_location_names *texts, uint64_t address,
+			   struct sf_location *ret)
+{
+	const struct sf_range *symbol, *stub, *function;
+
+	if (!need_symbols(names, sources))
 		return false;
-	called = sf_plt_names_find(&names->plt, address);
-	function = sf_function_ranges_find(&names->functions, address);
-	if (called)
-		*ret = (struct sf_address_name){ .symbol = called, .is_plt = true };
-	else if (function && (!symbol || function->start > symbol->start))
-		*ret = (struct sf_address_name){ .start = function->start };
-	return true;
+	symbol = sf_ranges_find(&names->symbols, address);
+	if (symbol && symbol->rank & SF_RANK_SIZED)
+		return name_by_symbol(texts, symbol->name, ret);
+	if (!need_functions(names, &sources->image))
+		return false;
+	stub = sf_ranges_find(&names->stubs, address);
+	if (stub && stub->name)
+		return name_stub(texts, stub->name, ret);
+	function = sf_ranges_find(&names->functions, address);
+	if (function && (!symbol || function->start > symbol->start))
+		return name_by_start(texts, function->start, ret);
+	return !symbol || name_by_symbol(texts, symbol->name, ret);
 }
 
 void sf_address_names_deinit(struct sf_address_names *names)
 {
-	sf_elf_symbols_deinit(&names->symbols);
-	sf_plt_names_deinit(&names->plt);
-	sf_function_ranges_deinit(&names->functions);
+	sf_vec_deinit(&names->symbols);
+	sf_vec_deinit(&names->stubs);
+	sf_vec_deinit(&names->functions);
 	sf_elf_close(&names->packed);
 }

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "symbols/elf_symbols.h"
+#include "symbols/ranges.h"
 
 /* Addresses from the dynamic section; 0: the section does not have this one. */
 struct dynamic {
@@ -141,17 +141,17 @@ static const char *string_at(const Elf_Data *strings, uint64_t offset)
 	return text;
 }
 
-static bool add(struct sf_elf_symbols *symbols, Elf *elf, const GElf_Sym *symbol, const char *name)
+static bool add(struct sf_ranges *ranges, Elf *elf, const GElf_Sym *symbol, const char *name)
 {
 	GElf_Phdr header;
 
 	if (!name || symbol->st_shndx == SHN_UNDEF ||
 	    !find_segment(elf, holds_code, symbol->st_value, &header))
 		return true;
-	return sf_elf_symbols_add_one(symbols, symbol, name, header.p_vaddr + header.p_memsz);
+	return sf_ranges_add_symbol(ranges, symbol, name, header.p_vaddr + header.p_memsz);
 }
 
-bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, const struct sf_elf *file)
+bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *file)
 {
 	Elf *elf = file->elf;
 	struct dynamic dynamic;
@@ -168,7 +168,7 @@ bool sf_elf_symbols_add_dynamic(struct sf_elf_symbols *symbols, const struct sf_
 	if (!table || !strings)
 		return true;
 	for (int i = 1; gelf_getsym(table, i, &symbol); i++) {
-		if (!add(symbols, elf, &symbol, string_at(strings, symbol.st_name)))
+		if (!add(ranges, elf, &symbol, string_at(strings, symbol.st_name)))
 			return false;
 	}
 	return true;

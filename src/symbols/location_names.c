@@ -2,8 +2,6 @@
 /* Keeps the texts of locations, each once, and demangles linkage names. */
 #include "symbols/location_names.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,46 +65,5 @@ bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage
 		*readable = text ? sf_location_names_add(names, text) : NULL;
 	}
 	ret->function = *readable;
-	return ret->function != NULL;
-}
-
-bool sf_location_by_elf(struct sf_location_names *names, const char *name, struct sf_location *ret)
-{
-	char plain[1024];
-	const char *at = strchr(name, '@');
-
-	if (!at || at == name || (size_t)(at - name) >= sizeof(plain))
-		return sf_location_by_linkage(names, name, ret);
-	memcpy(plain, name, (size_t)(at - name));
-	plain[at - name] = 0;
-	return sf_location_by_linkage(names, plain, ret);
-}
-
-static const char *add_joined(struct sf_location_names *names, const char *text, const char *end)
-{
-	SF_CLEANUP(free) char *joined = NULL;
-
-	if (asprintf(&joined, "%s%s", text, end) < 0) {
-		joined = NULL;
-		return NULL;
-	}
-	return sf_location_names_add(names, joined);
-}
-
-bool sf_location_by_plt(struct sf_location_names *names, const char *name, struct sf_location *ret)
-{
-	if (!sf_location_by_elf(names, name, ret))
-		return false;
-	ret->function = add_joined(names, ret->function, "@plt");
-	ret->linkage = add_joined(names, ret->linkage, "@plt");
-	return ret->function && ret->linkage;
-}
-
-bool sf_location_by_start(struct sf_location_names *names, uint64_t start, struct sf_location *ret)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64 "%s", start, *names->base ? " in " : "");
-	ret->function = ret->linkage = add_joined(names, text, names->base);
 	return ret->function != NULL;
 }

@@ -30,16 +30,4 @@ const char *sf_location_names_add(struct sf_location_names *names, const char *t
 bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage,
 			    struct sf_location *ret);
 
-/* By a symbol, whose name may carry a version, name@VERSION. */
-bool sf_location_by_elf(struct sf_location_names *names, const char *name,
-			struct sf_location *ret);
-
-/* The name of a stub that jumps to the function `name` of another module, as gdb writes it. */
-bool sf_location_by_plt(struct sf_location_names *names, const char *name,
-			struct sf_location *ret);
-
-/* A function that nobody named is named by where it starts, so that its addresses stay together. */
-bool sf_location_by_start(struct sf_location_names *names, uint64_t start,
-			  struct sf_location *ret);
-
 #endif

@@ -42,16 +42,8 @@ struct unit {
 /* False only when memory ran out; when nothing is known, `ret` stays as it is. */
 static bool name_by_address(struct sf_symbols *symbols, uint64_t address, struct sf_location *ret)
 {
-	struct sf_address_name name;
-
-	if (!sf_address_names_find(&symbols->address_names, &symbols->sources.image,
-				   &symbols->sources.debug, address, &name))
-		return false;
-	if (name.is_plt)
-		return sf_location_by_plt(&symbols->names, name.symbol, ret);
-	if (name.symbol)
-		return sf_location_by_elf(&symbols->names, name.symbol, ret);
-	return !name.start || sf_location_by_start(&symbols->names, name.start, ret);
+	return sf_address_names_find(&symbols->address_names, &symbols->sources, &symbols->names,
+				     address, ret);
 }
 
 static bool name_by_die(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_location *ret)

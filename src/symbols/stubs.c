@@ -7,25 +7,13 @@
  * stubs out, and put them into sections of their own (.plt.sec, .plt.got). A lazy .plt beside
  * a .plt.sec has no such jump; nobody stays in it.
  */
-#include "symbols/plt_names.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 #include "elf/bytes.h"
+#include "symbols/ranges.h"
 
 /* Stubs have 16 bytes, or 8 in .plt.got, and begin at a multiple of 8. */
 #define STEP 8
-
-/* Where the dynamic linker puts a function's address. */
-struct slot {
-	uint64_t address;
-	const char *name;
-};
-
-struct slots {
-	SF_VEC(struct slot) items;
-};
 
 /* A table of relocations, and the symbols that it is about. */
 struct relocations {
@@ -68,7 +56,8 @@ static const char *name_of(const struct relocations *relocations, const GElf_Rel
 	return name && *name ? name : NULL;
 }
 
-static bool add_slots(Elf *elf, const char *section, struct slots *ret)
+/* Adds the addresses where the dynamic linker puts those of functions. */
+static bool add_slots(Elf *elf, const char *section, struct sf_ranges *ret)
 {
 	struct relocations relocations;
 	GElf_Rela relocation;
@@ -80,26 +69,11 @@ static bool add_slots(Elf *elf, const char *section, struct slots *ret)
 					   ? name_of(&relocations, &relocation)
 					   : NULL;
 
-		if (name && !sf_vec_push(&ret->items, (struct slot){ relocation.r_offset, name }))
+		if (name && !sf_vec_push(ret, (struct sf_range){
+				    relocation.r_offset, relocation.r_offset + 8, name, 0 }))
 			return false;
 	}
 	return true;
-}
-
-static int compare_slots(const void *a_arg, const void *b_arg)
-{
-	const struct slot *a = a_arg, *b = b_arg;
-
-	return (a->address > b->address) - (a->address < b->address);
-}
-
-static const char *name_of_slot(const struct slots *slots, uint64_t address)
-{
-	const struct slot key = { .address = address };
-	const struct slot *found = bsearch(&key, slots->items.items, slots->items.n, sizeof(key),
-					   compare_slots);
-
-	return found ? found->name : NULL;
 }
 
 /* Skips what is at the cursor if it is these bytes. */
@@ -126,88 +100,50 @@ static bool read_stub(struct sf_bytes bytes, uint64_t address, uint64_t *slot)
 	return !bytes.bad;
 }
 
-/* Adds the stubs of one section, each up to the next one, and to 16 bytes at most. */
-static bool add_stubs(const struct sf_section *section, const struct slots *slots,
-		      struct sf_plt_names *ret)
+/* Adds the stubs of one section, of 16 bytes or up to the next one. */
+static bool add_stubs(const struct sf_section *section, const struct sf_ranges *slots,
+		      struct sf_ranges *ret)
 {
-	struct sf_plt_entry *last = NULL;
-
 	for (size_t at = 0; at < section->size; at += STEP) {
 		struct sf_bytes bytes = { .at = section->bytes + at,
 					  .end = section->bytes + section->size };
-		uint64_t start = section->address + at, slot;
-		struct sf_plt_entry entry = { .start = start, .end = start + 2 * STEP };
+		struct sf_range stub = { .start = section->address + at };
+		const struct sf_range *called;
+		uint64_t slot;
 
-		if (!read_stub(bytes, start, &slot))
+		if (!read_stub(bytes, stub.start, &slot))
 			continue;
-		if (last && last->end > start)
-			last->end = start;
-		last = NULL;
-		entry.name = name_of_slot(slots, slot);
-		if (!entry.name)
-			continue;
-		if (!sf_vec_push(&ret->entries, entry))
+		called = sf_ranges_find(slots, slot);
+		stub.name = called ? called->name : NULL;
+		stub.end = stub.start + 2 * STEP;
+		if (!sf_vec_push(ret, stub))
 			return false;
-		last = &ret->entries.items[ret->entries.n - 1];
 	}
 	return true;
 }
 
-static int compare_entries(const void *a_arg, const void *b_arg)
-{
-	const struct sf_plt_entry *a = a_arg, *b = b_arg;
-
-	return (a->start > b->start) - (a->start < b->start);
-}
-
-static bool read_all(struct sf_elf *elf, struct slots *slots, struct sf_plt_names *ret)
+static bool read_all(struct sf_elf *elf, struct sf_ranges *slots, struct sf_ranges *ret)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 
 	if (!add_slots(elf->elf, ".rela.plt", slots) || !add_slots(elf->elf, ".rela.dyn", slots))
 		return false;
-	if (!slots->items.n)
-		return true;
-	qsort(slots->items.items, slots->items.n, sizeof(struct slot), compare_slots);
-	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++) {
+	sf_ranges_sort(slots);
+	for (size_t i = 0; slots->n && i < sizeof(sections) / sizeof(*sections); i++) {
 		struct sf_section section;
 
 		if (sf_elf_section(elf, sections[i], &section) && !add_stubs(&section, slots, ret))
 			return false;
 	}
-	if (ret->entries.n)
-		qsort(ret->entries.items, ret->entries.n, sizeof(struct sf_plt_entry),
-		      compare_entries);
+	sf_ranges_sort(ret);
 	return true;
 }
 
-bool sf_plt_names_read(struct sf_elf *elf, struct sf_plt_names *ret)
+bool sf_ranges_read_stubs(struct sf_elf *elf, struct sf_ranges *ret)
 {
-	struct slots slots = { 0 };
+	struct sf_ranges slots = { 0 };
 	bool done = elf->arch != &sf_arch_x86_64 || read_all(elf, &slots, ret);
 
-	sf_vec_deinit(&slots.items);
+	sf_vec_deinit(&slots);
 	return done;
-}
-
-const char *sf_plt_names_find(const struct sf_plt_names *names, uint64_t address)
-{
-	size_t low = 0, high = names->entries.n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (names->entries.items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= names->entries.items[low - 1].end)
-		return NULL;
-	return names->entries.items[low - 1].name;
-}
-
-void sf_plt_names_deinit(struct sf_plt_names *names)
-{
-	sf_vec_deinit(&names->entries);
 }
