@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a file's DWARF before libdw may read it. */
+/* Checks a file's DWARF before libdw may read it, and forms the names of the files that it refers to. */
 #include "symbols/dwarf_file.h"
 
 #include <elfutils/libdwelf.h>
+#include <stdio.h>
 
 /*
  * All compressed sections of a file together: libdw unpacks each when it begins. The bound is
@@ -68,4 +69,12 @@ bool sf_dwarf_strings_end(Dwarf *dwarf)
 			return false;
 	}
 	return true;
+}
+
+bool sf_dwarf_join_path(const char *folder, const char *name, char ret[SF_JOINED_MAX])
+{
+	if (name[0] == '/')
+		folder = "";
+	return snprintf(ret, SF_JOINED_MAX, "%s%s%s", folder, *folder ? "/" : "", name) <
+	       SF_JOINED_MAX;
 }

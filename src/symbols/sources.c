@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens the files with symbols and debug data for an image. */
+/*
+ * Opens the files with symbols and debug data for an image.
+ *
+ * Debug data may refer to data that it shares with others, in a file that .gnu_debugaltlink names. libdw
+ * opens this file by its name as soon as an entry refers to it, unless the Dwarf has one already. Each
+ * Dwarf is therefore given such a file, and an empty one if there is no other.
+ */
 #include "symbols/sources.h"
 
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "elf/debug_file.h"
-#include "symbols/alt_file.h"
 #include "symbols/dwarf_file.h"
 
 static bool has_dwarf(Elf *elf)
@@ -38,20 +45,72 @@ static Dwarf *begin_dwarf(const struct sf_elf *file)
 		dwarf_new_oom_handler(dwarf, out_of_memory);
 		return dwarf;
 	}
-	if (dwarf)
-		dwarf_end(dwarf);
+	dwarf_end(dwarf);
 	return NULL;
 }
 
-/* Each Dwarf gets another one that it shares data with: libdw would open what it names. */
+static bool has_build_id(const struct sf_elf *elf, const void *id, size_t size)
+{
+	return elf->build_id_size == size && memcmp(elf->build_id, id, size) == 0;
+}
+
+static bool open_if_same(const char *path, const void *id, size_t size, struct sf_elf *ret)
+{
+	if (!sf_elf_open_path(path, ret, NULL))
+		return false;
+	if (has_build_id(ret, id, size))
+		return true;
+	sf_elf_close(ret);
+	return false;
+}
+
+/* Opens what the link of `dwarf` (from `file`) names, if the build id is the link's. */
+static bool open_alt(Dwarf *dwarf, const struct sf_elf *file, struct sf_elf *ret)
+{
+	char folder[PATH_MAX] = "", path[SF_JOINED_MAX];
+	const char *name;
+	const void *id;
+	ssize_t size = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id);
+
+	if (size <= 0)
+		return false;
+	sf_elf_folder(file, folder);
+	return (sf_debug_file_path(SF_DEBUG_ROOT, id, (size_t)size, path) &&
+		open_if_same(path, id, (size_t)size, ret)) ||
+	       (sf_dwarf_join_path(folder, name, path) &&
+		open_if_same(path, id, (size_t)size, ret));
+}
+
+/* An ELF file with one section of debug data, which holds no unit. */
+static struct empty {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[3];
+	char names[32], info[8];
+} empty = {
+	.header = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+		.e_shoff = offsetof(struct empty, sections), .e_ehsize = sizeof(Elf64_Ehdr),
+		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 3, .e_shstrndx = 2,
+	},
+	.sections = {
+		{ 0 },
+		{ .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_addralign = 1,
+		  .sh_offset = offsetof(struct empty, info), .sh_size = sizeof(empty.info) },
+		{ .sh_name = 13, .sh_type = SHT_STRTAB, .sh_addralign = 1,
+		  .sh_offset = offsetof(struct empty, names), .sh_size = sizeof(empty.names) },
+	},
+	.names = "\0.debug_info\0.shstrtab",
+};
+
 static void open_dwarf(struct sf_sources *sources, const struct sf_elf *file)
 {
-	if (!sf_alt_none(&sources->no_alt, &sources->no_alt_dwarf))
-		return;
-	sources->dwarf = begin_dwarf(file);
+	sources->no_alt = elf_memory((char *)&empty, sizeof(empty));
+	sources->no_alt_dwarf = dwarf_begin_elf(sources->no_alt, DWARF_C_READ, NULL);
+	sources->dwarf = sources->no_alt_dwarf ? begin_dwarf(file) : NULL;
 	if (!sources->dwarf)
 		return;
-	if (sf_alt_find(sources->dwarf, file, &sources->alt) && sf_elf_map(&sources->alt))
+	if (open_alt(sources->dwarf, file, &sources->alt) && sf_elf_map(&sources->alt))
 		sources->alt_dwarf = begin_dwarf(&sources->alt);
 	if (sources->alt_dwarf)
 		dwarf_setalt(sources->alt_dwarf, sources->no_alt_dwarf);
@@ -92,13 +151,10 @@ bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *re
 
 void sf_sources_close(struct sf_sources *sources)
 {
-	if (sources->dwarf)
-		dwarf_end(sources->dwarf);
-	if (sources->alt_dwarf)
-		dwarf_end(sources->alt_dwarf);
-	if (sources->no_alt_dwarf)
-		dwarf_end(sources->no_alt_dwarf);
-	sf_elf_close(&sources->no_alt);
+	dwarf_end(sources->dwarf);
+	dwarf_end(sources->alt_dwarf);
+	dwarf_end(sources->no_alt_dwarf);
+	elf_end(sources->no_alt);
 	sf_elf_close(&sources->alt);
 	sf_elf_close(&sources->debug);
 	sf_elf_close(&sources->image);

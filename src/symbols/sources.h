@@ -15,7 +15,7 @@ struct sf_sources {
 	struct sf_elf image, debug, alt; /* debug, alt: not open where there is none */
 	Dwarf *dwarf;                    /* of the image or of its debug file, or NULL */
 	Dwarf *alt_dwarf;                /* what `dwarf` shares with others, or NULL */
-	struct sf_elf no_alt;            /* nothing, for those that share nothing (alt_file.h) */
+	Elf *no_alt;                     /* an empty file, for those that share nothing, */
 	Dwarf *no_alt_dwarf;             /* not NULL where `dwarf` is not */
 };
 

@@ -13,7 +13,7 @@
  * If the strings have no room for the descriptor's name, the other half is not read. This is the case for a
  * folder of less than four letters with a file of less than eight.
  */
-#include "symbols/split_file.h"
+#include "symbols/dwarf_file.h"
 
 #include <dwarf.h>
 #include <fcntl.h>
@@ -25,9 +25,7 @@
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
 #include "elf/debug_file.h"
-#include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
-#include "symbols/paths.h"
 
 /* A split file is one unit's: libdw reads it whole. The largest that were seen have some megabytes. */
 #define MAX_SIZE ((off_t)64 << 20)
@@ -76,8 +74,8 @@ static int open_in(const char *folder, const char *name)
 	char path[SF_JOINED_MAX];
 	int fd = -1;
 
-	sf_join_path(folder, name, path);
-	if (path[0] != '/' || !sf_foreign_open(AT_FDCWD, path, &fd, NULL))
+	if (!sf_dwarf_join_path(folder, name, path) || path[0] != '/' ||
+	    !sf_foreign_open(AT_FDCWD, path, &fd, NULL))
 		return -1;
 	if (!is_sane(fd)) {
 		close(fd);

@@ -15,10 +15,8 @@
 
 #include "base/cleanup.h"
 #include "symbols/address_names.h"
+#include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
-#include "symbols/location_names.h"
-#include "symbols/sources.h"
-#include "symbols/split_file.h"
 
 /* As deep as inlines.c goes, and the function around. */
 #define MAX_LOCATIONS 257

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executes programs of call frame instructions, with a small function per instruction and a table of
- * these functions. Rules have the form in which an unwind table stores them. Rules for registers that no
- * walk needs are decoded and dropped. Every error ends the program, because a part of a function's rules
+ * Executes programs of call frame instructions. A table says which operands an instruction has, and which
+ * function performs it. Rules have the form in which an unwind table stores them. Rules for registers that
+ * no walk needs are decoded and dropped. Every error ends the program, because a part of a function's rules
  * would be a guess.
  */
 #include "unwind/cfa.h"
@@ -28,23 +28,22 @@ struct machine {
 	struct sf_bytes code;
 	uint64_t at, end;               /* addresses */
 	struct sf_cfa_state now;
+	struct sf_cfa_state *remembered; /* MAX_REMEMBERED */
 	unsigned n_remembered;
 	bool no_memory;
-	struct sf_cfa_state remembered[MAX_REMEMBERED];
 };
 
-/* False when the instruction is not valid here. */
-typedef bool instruction_fn(struct machine *m);
+/* The operands of an instruction: what it has of these. */
+struct operands {
+	uint64_t reg;
+	uint64_t number;        /* a second register, or a distance */
+	struct sf_rule rule;    /* how it finds a value */
+};
 
 static bool to_value(int64_t number, int32_t *ret)
 {
 	*ret = (int32_t)number;
 	return *ret == number;
-}
-
-static bool unsigned_value(uint64_t number, int32_t *ret)
-{
-	return number <= INT32_MAX && to_value((int64_t)number, ret);
 }
 
 /* A number times the data alignment factor. */
@@ -54,11 +53,6 @@ static bool factored(const struct machine *m, int64_t number, int32_t *ret)
 
 	return !__builtin_mul_overflow(number, m->cie->data_align, &product) &&
 	       to_value(product, ret);
-}
-
-static bool unsigned_factored(const struct machine *m, uint64_t number, int32_t *ret)
-{
-	return number <= INT64_MAX && factored(m, (int64_t)number, ret);
 }
 
 /*
@@ -85,17 +79,64 @@ static void set_rule(struct machine *m, uint64_t reg, struct sf_rule rule)
 	}
 }
 
-/* Takes an expression out of the program; `how` says what it is for. */
-static bool read_expression(struct machine *m, enum sf_how how, struct sf_rule *ret)
+/* Takes an expression out of the program. */
+static bool read_expression(struct machine *m, struct sf_rule *ret)
 {
 	uint64_t size = sf_bytes_uleb(&m->code);
 	const uint8_t *bytes = sf_bytes_take(&m->code, size);
 
 	if (!bytes || size > UINT16_MAX)
 		return false;
-	*ret = (struct sf_rule){ .how = (uint8_t)how, .size = (uint16_t)size };
+	ret->size = (uint16_t)size;
 	m->no_memory = !sf_rows_expression(m->rows, bytes, size, &ret->value);
 	return !m->no_memory;
+}
+
+enum operand {
+	NO_OPERAND,
+	REGISTER,
+	NUMBER,       /* a second register, or one that is not used */
+	DISTANCE_1, DISTANCE_2, DISTANCE_4, DISTANCE_8, /* of so many bytes */
+	ADDRESS,
+	VALUE,        /* not negative */
+	FACTORED,     /* a value that is not negative, times the data alignment factor */
+	NEGATIVE,     /* the same, to be subtracted: obsolete (LSB Core 5.0, section 10.5.2) */
+	SIGNED,       /* any value, times the data alignment factor */
+	EXPRESSION,
+};
+
+static bool read_operand(struct machine *m, enum operand kind, struct operands *ret)
+{
+	uint64_t number;
+
+	switch (kind) {
+	case NO_OPERAND:
+		return true;
+	case REGISTER:
+		ret->reg = sf_bytes_uleb(&m->code);
+		return true;
+	case NUMBER:
+		ret->number = sf_bytes_uleb(&m->code);
+		return true;
+	case DISTANCE_1: case DISTANCE_2: case DISTANCE_4: case DISTANCE_8:
+		ret->number = sf_bytes_number(&m->code, (size_t)1 << (kind - DISTANCE_1));
+		return true;
+	case ADDRESS:
+		return sf_pointer_read(&m->cie->pointers, &m->code, m->cie->encoding, &ret->number);
+	case VALUE:
+		number = sf_bytes_uleb(&m->code);
+		return number <= INT32_MAX && to_value((int64_t)number, &ret->rule.value);
+	case FACTORED: case NEGATIVE:
+		number = sf_bytes_uleb(&m->code);
+		return number <= INT64_MAX &&
+		       factored(m, kind == FACTORED ? (int64_t)number : -(int64_t)number,
+				&ret->rule.value);
+	case SIGNED:
+		return factored(m, sf_bytes_sleb(&m->code), &ret->rule.value);
+	case EXPRESSION:
+		return read_expression(m, &ret->rule);
+	}
+	return false;
 }
 
 static bool advance_to(struct machine *m, uint64_t address)
@@ -107,151 +148,69 @@ static bool advance_to(struct machine *m, uint64_t address)
 	return !m->no_memory;
 }
 
-static bool advance(struct machine *m, uint64_t delta)
+static bool do_advance(struct machine *m, const struct operands *operands)
 {
 	uint64_t bytes, address;
 
-	return !__builtin_mul_overflow(delta, m->cie->code_align, &bytes) &&
+	return !__builtin_mul_overflow(operands->number, m->cie->code_align, &bytes) &&
 	       !__builtin_add_overflow(m->at, bytes, &address) && advance_to(m, address);
 }
 
-static bool do_nop(struct machine *m)
+static bool do_set_loc(struct machine *m, const struct operands *operands)
+{
+	return advance_to(m, operands->number);
+}
+
+static bool do_nop(struct machine *m, const struct operands *operands)
 {
 	(void)m;
+	(void)operands;
 	return true;
 }
 
-static bool do_set_loc(struct machine *m)
+static bool do_rule(struct machine *m, const struct operands *operands)
 {
-	uint64_t address;
-
-	return sf_pointer_read(&m->cie->pointers, &m->code, m->cie->encoding, &address) &&
-	       advance_to(m, address);
-}
-
-static bool do_advance_loc1(struct machine *m)
-{
-	return advance(m, sf_bytes_number(&m->code, 1));
-}
-
-static bool do_advance_loc2(struct machine *m)
-{
-	return advance(m, sf_bytes_number(&m->code, 2));
-}
-
-static bool do_advance_loc4(struct machine *m)
-{
-	return advance(m, sf_bytes_number(&m->code, 4));
-}
-
-static bool do_advance_loc8(struct machine *m)
-{
-	return advance(m, sf_bytes_number(&m->code, 8));
-}
-
-static bool offset_rule(struct machine *m, uint64_t reg, enum sf_how how, int64_t number)
-{
-	struct sf_rule rule = { .how = (uint8_t)how };
-
-	if (!factored(m, number, &rule.value))
-		return false;
-	set_rule(m, reg, rule);
+	set_rule(m, operands->reg, operands->rule);
 	return true;
-}
-
-static bool do_offset_extended(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	uint64_t number = sf_bytes_uleb(&m->code);
-
-	return number <= INT64_MAX && offset_rule(m, reg, SF_HOW_AT_CFA, (int64_t)number);
-}
-
-static bool do_offset_extended_sf(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-
-	return offset_rule(m, reg, SF_HOW_AT_CFA, sf_bytes_sleb(&m->code));
-}
-
-/* Obsolete: an offset to subtract (LSB Core 5.0, section 10.5.2). */
-static bool do_negative_offset_extended(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	uint64_t number = sf_bytes_uleb(&m->code);
-
-	return number <= INT64_MAX && offset_rule(m, reg, SF_HOW_AT_CFA, -(int64_t)number);
-}
-
-static bool do_val_offset(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	uint64_t number = sf_bytes_uleb(&m->code);
-
-	return number <= INT64_MAX && offset_rule(m, reg, SF_HOW_CFA_PLUS, (int64_t)number);
-}
-
-static bool do_val_offset_sf(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-
-	return offset_rule(m, reg, SF_HOW_CFA_PLUS, sf_bytes_sleb(&m->code));
 }
 
 /* Back to what the initial instructions said. */
-static bool restore(struct machine *m, uint64_t reg)
+static bool do_restore(struct machine *m, const struct operands *operands)
 {
 	if (!m->initial)
 		return false;
-	if (reg == m->cie->return_column)
+	if (operands->reg == m->cie->return_column)
 		m->now.rules.ra = m->initial->rules.ra;
 	for (unsigned i = 0; i < m->arch->n_saved; i++) {
-		if (m->arch->saved[i] == reg)
+		if (m->arch->saved[i] == operands->reg)
 			m->now.rules.saved[i] = m->initial->rules.saved[i];
 	}
 	return true;
 }
 
-static bool do_restore_extended(struct machine *m)
-{
-	return restore(m, sf_bytes_uleb(&m->code));
-}
-
-static bool do_undefined(struct machine *m)
-{
-	set_rule(m, sf_bytes_uleb(&m->code), (struct sf_rule){ .how = SF_HOW_UNDEFINED });
-	return true;
-}
-
-static bool do_same_value(struct machine *m)
-{
-	set_rule(m, sf_bytes_uleb(&m->code), (struct sf_rule){ .how = SF_HOW_SAME });
-	return true;
-}
-
 /* A register that no walk keeps (a vector register, say) makes the value unknown, not wrong. */
-static bool do_register(struct machine *m)
+static bool do_register(struct machine *m, const struct operands *operands)
 {
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	uint64_t other = sf_bytes_uleb(&m->code);
 	struct sf_rule rule = { .how = SF_HOW_UNDEFINED };
 
-	if (other < SF_MAX_REGS)
-		rule = (struct sf_rule){ .how = SF_HOW_REGISTER, .reg = (uint8_t)other };
-	set_rule(m, reg, rule);
+	if (operands->number < SF_MAX_REGS)
+		rule = (struct sf_rule){ .how = SF_HOW_REGISTER, .reg = (uint8_t)operands->number };
+	set_rule(m, operands->reg, rule);
 	return true;
 }
 
-static bool do_remember_state(struct machine *m)
+static bool do_remember_state(struct machine *m, const struct operands *operands)
 {
+	(void)operands;
 	if (m->n_remembered == MAX_REMEMBERED)
 		return false;
 	m->remembered[m->n_remembered++] = m->now;
 	return true;
 }
 
-static bool do_restore_state(struct machine *m)
+static bool do_restore_state(struct machine *m, const struct operands *operands)
 {
+	(void)operands;
 	if (!m->n_remembered)
 		return false;
 	m->now = m->remembered[--m->n_remembered];
@@ -269,29 +228,9 @@ static bool set_cfa(struct machine *m, uint64_t reg, int32_t value)
 	return true;
 }
 
-/* Only the offset; a CFA that is an expression stays one. */
-static bool set_cfa_offset(struct machine *m, int32_t value)
+static bool do_def_cfa(struct machine *m, const struct operands *operands)
 {
-	m->now.plain.value = value;
-	if (m->now.rules.cfa.how == SF_HOW_REGISTER_PLUS)
-		m->now.rules.cfa = m->now.plain;
-	return m->now.plain.how == SF_HOW_REGISTER_PLUS;
-}
-
-static bool do_def_cfa(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	int32_t value;
-
-	return unsigned_value(sf_bytes_uleb(&m->code), &value) && set_cfa(m, reg, value);
-}
-
-static bool do_def_cfa_sf(struct machine *m)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	int32_t value;
-
-	return factored(m, sf_bytes_sleb(&m->code), &value) && set_cfa(m, reg, value);
+	return set_cfa(m, operands->reg, operands->rule.value);
 }
 
 /*
@@ -299,116 +238,93 @@ static bool do_def_cfa_sf(struct machine *m)
  * also accept an expression, and go back to the last offset; libgcrypt's vector code relies on
  * it.
  */
-static bool do_def_cfa_register(struct machine *m)
+static bool do_def_cfa_register(struct machine *m, const struct operands *operands)
 {
 	return m->now.plain.how == SF_HOW_REGISTER_PLUS &&
-	       set_cfa(m, sf_bytes_uleb(&m->code), m->now.plain.value);
+	       set_cfa(m, operands->reg, m->now.plain.value);
 }
 
-static bool do_def_cfa_offset(struct machine *m)
+/* Only the offset; a CFA that is an expression stays one. */
+static bool do_def_cfa_offset(struct machine *m, const struct operands *operands)
 {
-	int32_t value;
-
-	return unsigned_value(sf_bytes_uleb(&m->code), &value) && set_cfa_offset(m, value);
+	m->now.plain.value = operands->rule.value;
+	if (m->now.rules.cfa.how == SF_HOW_REGISTER_PLUS)
+		m->now.rules.cfa = m->now.plain;
+	return m->now.plain.how == SF_HOW_REGISTER_PLUS;
 }
 
-static bool do_def_cfa_offset_sf(struct machine *m)
+static bool do_def_cfa_expression(struct machine *m, const struct operands *operands)
 {
-	int32_t value;
-
-	return factored(m, sf_bytes_sleb(&m->code), &value) && set_cfa_offset(m, value);
-}
-
-static bool do_def_cfa_expression(struct machine *m)
-{
-	return read_expression(m, SF_HOW_EXPRESSION, &m->now.rules.cfa);
-}
-
-static bool register_expression(struct machine *m, enum sf_how how)
-{
-	uint64_t reg = sf_bytes_uleb(&m->code);
-	struct sf_rule rule;
-
-	if (!read_expression(m, how, &rule))
-		return false;
-	set_rule(m, reg, rule);
+	m->now.rules.cfa = operands->rule;
 	return true;
 }
 
-static bool do_expression(struct machine *m)
+static bool do_negate_ra_state(struct machine *m, const struct operands *operands)
 {
-	return register_expression(m, SF_HOW_AT_EXPRESSION);
-}
-
-static bool do_val_expression(struct machine *m)
-{
-	return register_expression(m, SF_HOW_EXPRESSION);
-}
-
-/* How much a call has pushed: of use to exception handling only. */
-static bool do_args_size(struct machine *m)
-{
-	sf_bytes_uleb(&m->code);
-	return true;
-}
-
-static bool do_negate_ra_state(struct machine *m)
-{
+	(void)operands;
 	m->now.rules.flags ^= SF_RULES_PAC;
 	return m->arch->signs_returns;
 }
 
-/* DWARF 5, section 7.24, table 7.29; LSB Core 5.0, section 10.5.2; AADWARF64, section 4.4.2. */
-static instruction_fn *const instructions[0x40] = {
-	[DW_CFA_nop] = do_nop,
-	[DW_CFA_set_loc] = do_set_loc,
-	[DW_CFA_advance_loc1] = do_advance_loc1,
-	[DW_CFA_advance_loc2] = do_advance_loc2,
-	[DW_CFA_advance_loc4] = do_advance_loc4,
-	[DW_CFA_MIPS_advance_loc8] = do_advance_loc8,
-	[DW_CFA_offset_extended] = do_offset_extended,
-	[DW_CFA_offset_extended_sf] = do_offset_extended_sf,
-	[DW_CFA_GNU_negative_offset_extended] = do_negative_offset_extended,
-	[DW_CFA_val_offset] = do_val_offset,
-	[DW_CFA_val_offset_sf] = do_val_offset_sf,
-	[DW_CFA_restore_extended] = do_restore_extended,
-	[DW_CFA_undefined] = do_undefined,
-	[DW_CFA_same_value] = do_same_value,
-	[DW_CFA_register] = do_register,
-	[DW_CFA_remember_state] = do_remember_state,
-	[DW_CFA_restore_state] = do_restore_state,
-	[DW_CFA_def_cfa] = do_def_cfa,
-	[DW_CFA_def_cfa_sf] = do_def_cfa_sf,
-	[DW_CFA_def_cfa_register] = do_def_cfa_register,
-	[DW_CFA_def_cfa_offset] = do_def_cfa_offset,
-	[DW_CFA_def_cfa_offset_sf] = do_def_cfa_offset_sf,
-	[DW_CFA_def_cfa_expression] = do_def_cfa_expression,
-	[DW_CFA_expression] = do_expression,
-	[DW_CFA_val_expression] = do_val_expression,
-	[DW_CFA_GNU_args_size] = do_args_size,
-	[CFA_AARCH64_NEGATE_RA_STATE] = do_negate_ra_state,
-	[CFA_AARCH64_NEGATE_RA_STATE_WITH_PC] = do_negate_ra_state,
+struct instruction {
+	bool (*perform)(struct machine *m, const struct operands *operands); /* false: not valid here */
+	enum operand first, second;
+	enum sf_how how;        /* of the rule that it gives */
 };
 
-/* The three most frequent instructions have an operand in their low six bits. */
+/* DWARF 5, section 7.24, table 7.29; LSB Core 5.0, section 10.5.2; AADWARF64, section 4.4.2. */
+static const struct instruction instructions[0x40] = {
+	[DW_CFA_nop] = { do_nop },
+	[DW_CFA_set_loc] = { do_set_loc, ADDRESS },
+	[DW_CFA_advance_loc1] = { do_advance, DISTANCE_1 },
+	[DW_CFA_advance_loc2] = { do_advance, DISTANCE_2 },
+	[DW_CFA_advance_loc4] = { do_advance, DISTANCE_4 },
+	[DW_CFA_MIPS_advance_loc8] = { do_advance, DISTANCE_8 },
+	[DW_CFA_offset_extended] = { do_rule, REGISTER, FACTORED, SF_HOW_AT_CFA },
+	[DW_CFA_offset_extended_sf] = { do_rule, REGISTER, SIGNED, SF_HOW_AT_CFA },
+	[DW_CFA_GNU_negative_offset_extended] = { do_rule, REGISTER, NEGATIVE, SF_HOW_AT_CFA },
+	[DW_CFA_val_offset] = { do_rule, REGISTER, FACTORED, SF_HOW_CFA_PLUS },
+	[DW_CFA_val_offset_sf] = { do_rule, REGISTER, SIGNED, SF_HOW_CFA_PLUS },
+	[DW_CFA_undefined] = { do_rule, REGISTER, .how = SF_HOW_UNDEFINED },
+	[DW_CFA_same_value] = { do_rule, REGISTER, .how = SF_HOW_SAME },
+	[DW_CFA_expression] = { do_rule, REGISTER, EXPRESSION, SF_HOW_AT_EXPRESSION },
+	[DW_CFA_val_expression] = { do_rule, REGISTER, EXPRESSION, SF_HOW_EXPRESSION },
+	[DW_CFA_restore_extended] = { do_restore, REGISTER },
+	[DW_CFA_register] = { do_register, REGISTER, NUMBER },
+	[DW_CFA_remember_state] = { do_remember_state },
+	[DW_CFA_restore_state] = { do_restore_state },
+	[DW_CFA_def_cfa] = { do_def_cfa, REGISTER, VALUE },
+	[DW_CFA_def_cfa_sf] = { do_def_cfa, REGISTER, SIGNED },
+	[DW_CFA_def_cfa_register] = { do_def_cfa_register, REGISTER },
+	[DW_CFA_def_cfa_offset] = { do_def_cfa_offset, VALUE },
+	[DW_CFA_def_cfa_offset_sf] = { do_def_cfa_offset, SIGNED },
+	[DW_CFA_def_cfa_expression] = { do_def_cfa_expression, EXPRESSION, .how = SF_HOW_EXPRESSION },
+	[DW_CFA_GNU_args_size] = { do_nop, NUMBER }, /* of use to exception handling only */
+	[CFA_AARCH64_NEGATE_RA_STATE] = { do_negate_ra_state },
+	[CFA_AARCH64_NEGATE_RA_STATE_WITH_PC] = { do_negate_ra_state },
+};
+
+/* The three most frequent instructions have their first operand in their low six bits. */
 static bool step(struct machine *m)
 {
 	uint8_t opcode = sf_bytes_u8(&m->code);
-	uint8_t operand = opcode & 0x3f;
-	int32_t value;
+	uint8_t low = opcode & 0x3f;
+	const struct instruction *instruction = &instructions[low];
+	struct operands operands = { .reg = low, .number = low };
 
 	switch (opcode & 0xc0) {
 	case DW_CFA_advance_loc:
-		return advance(m, operand);
+		return do_advance(m, &operands);
 	case DW_CFA_offset:
-		if (!unsigned_factored(m, sf_bytes_uleb(&m->code), &value))
-			return false;
-		set_rule(m, operand, (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = value });
-		return true;
+		operands.rule.how = SF_HOW_AT_CFA;
+		return read_operand(m, FACTORED, &operands) && do_rule(m, &operands);
 	case DW_CFA_restore:
-		return restore(m, operand);
+		return do_restore(m, &operands);
 	}
-	return instructions[operand] && instructions[operand](m);
+	operands.rule.how = (uint8_t)instruction->how;
+	return instruction->perform && read_operand(m, instruction->first, &operands) &&
+	       read_operand(m, instruction->second, &operands) &&
+	       instruction->perform(m, &operands);
 }
 
 /* Runs the instructions up to the function's end. Rules for addresses behind the end do not concern the function. */
@@ -424,23 +340,16 @@ static enum sf_cfa_result run(struct machine *m)
 enum sf_cfa_result sf_cfa_start(const struct sf_arch *arch, const struct sf_cie *cie,
 				struct sf_rows *rows, struct sf_cfa_state *ret)
 {
-	struct machine m;
+	struct sf_cfa_state remembered[MAX_REMEMBERED];
+	struct machine m = { .arch = arch, .cie = cie, .rows = rows, .code = cie->program,
+			     .end = 1, .remembered = remembered };
 	enum sf_cfa_result result;
 
-	m.arch = arch;
-	m.cie = cie;
-	m.rows = rows;
-	m.initial = NULL;
-	m.code = cie->program;
-	m.at = 0;
-	m.end = 1;
 	m.now = (struct sf_cfa_state){
 		.rules.cfa.how = SF_HOW_UNDEFINED,
 		.rules.ra = same_return(&m),
 		.rules.flags = cie->signal ? SF_RULES_SIGNAL : 0,
 	};
-	m.n_remembered = 0;
-	m.no_memory = false;
 	result = run(&m);
 	*ret = m.now;
 	return result;
@@ -450,20 +359,12 @@ enum sf_cfa_result sf_cfa_run(const struct sf_arch *arch, const struct sf_cie *c
 			      const struct sf_cfa_state *state, struct sf_rows *rows,
 			      const struct sf_fde *fde)
 {
-	struct machine m;
-	enum sf_cfa_result result;
+	struct sf_cfa_state remembered[MAX_REMEMBERED];
+	struct machine m = { .arch = arch, .cie = cie, .rows = rows, .initial = state,
+			     .code = fde->program, .at = fde->start, .end = fde->end,
+			     .now = *state, .remembered = remembered };
+	enum sf_cfa_result result = run(&m);
 
-	m.arch = arch;
-	m.cie = cie;
-	m.rows = rows;
-	m.initial = state;
-	m.code = fde->program;
-	m.at = fde->start;
-	m.end = fde->end;
-	m.now = *state;
-	m.n_remembered = 0;
-	m.no_memory = false;
-	result = run(&m);
 	if (result != SF_CFA_DONE || m.at >= fde->end)
 		return result;
 	return sf_rows_add(rows, m.at, &m.now.rules) ? SF_CFA_DONE : SF_CFA_NO_MEMORY;

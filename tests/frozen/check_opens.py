@@ -31,8 +31,8 @@ MAY = {
     "base/output_file.c": ("open", "what the user named for writing, never through a link"),
     "elf/file.c": ("elf_begin elf_memory*2", "of descriptors and of memory: libelf opens nothing"),
     "elf/program.c": ("elf_begin open", "a descriptor; /proc/PID/exe with O_PATH"),
-    "symbols/sources.c": ("dwarf_begin_elf", "of a mapped file, with another one set for what it shares with others"),
-    "symbols/alt_file.c": ("dwarf_begin_elf", "of an empty file in memory"),
+    "symbols/sources.c": ("elf_memory dwarf_begin_elf*2", "of a mapped file, with another one set for what it shares with others; of an "
+                          "empty file in memory"),
     "symbols/split_file.c": ("elf_begin dwarf_cu_info*2", "a descriptor; libdw opens /dev/fd/N, which is written in the place of the name"),
     "symbols/lookup.c": ("fopen", "/proc/self/statm"),
     "target/images.c": ("memfd_create", "a copy of memory"),
