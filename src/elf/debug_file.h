@@ -27,8 +27,7 @@ bool sf_debug_file_open(struct sf_elf *elf, const char *path, const char *root,
 /* The file in .gnu_debugdata, unpacked; false if there is none. */
 bool sf_debug_data_open(struct sf_elf *elf, struct sf_elf *ret);
 
-/* In two steps: the bytes of .gnu_debugdata, valid until `elf` is closed; and the file that is packed into them. */
-bool sf_debug_data_find(struct sf_elf *elf, struct sf_section *ret);
+/* The file that is packed into the bytes of .gnu_debugdata. */
 bool sf_debug_data_unpack(struct sf_elf *elf, const struct sf_section *packed, struct sf_elf *ret);
 
 /* Where the debug file of this build id would be; false for an id that cannot have one. */

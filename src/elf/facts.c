@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "elf/bytes.h"
+
 #define MAX_SEGMENTS 256
 #define MAX_NOTES 65536
 
@@ -24,7 +26,8 @@ static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned i, Elf64_Phd
 	       sizeof(*ret);
 }
 
-bool sf_elf_note_build_id(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_ELF_MAX_BUILD_ID],
+/* The build id among the notes of one segment with this alignment (gABI, "Note Section"). */
+static bool find_in_notes(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_ELF_MAX_BUILD_ID],
 			  size_t *size_ret)
 {
 	uint64_t mask = align == 8 ? 7 : 3;
@@ -66,8 +69,8 @@ void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret)
 			continue;
 		n = pread(fd, notes, size, (off_t)segment.p_offset);
 		if (n > 0 &&
-		    sf_elf_note_build_id((struct sf_bytes){ .at = notes, .end = notes + n },
-					 segment.p_align, ret, size_ret))
+		    find_in_notes((struct sf_bytes){ .at = notes, .end = notes + n },
+				  segment.p_align, ret, size_ret))
 			return;
 	}
 }

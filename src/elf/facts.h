@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elf/bytes.h"
-
 #define SF_ELF_MAX_BUILD_ID 32
 
 /* *size_ret is 0 when there is none. */
@@ -38,12 +36,5 @@ struct sf_elf_code {
  */
 size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity);
 bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offset, uint64_t *ret);
-
-/*
- * The build id among the notes of one segment with this alignment (gABI, "Note Section"); false,
- * and nothing is written, when there is none.
- */
-bool sf_elf_note_build_id(struct sf_bytes notes, uint64_t align, uint8_t ret[SF_ELF_MAX_BUILD_ID],
-			  size_t *size_ret);
 
 #endif

@@ -8,6 +8,7 @@
 #include "elf/file.h"
 
 #include <dwarf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,12 +35,6 @@
 
 /* The names of all sections. */
 #define MAX_NAMES ((uint64_t)1 << 20)
-
-/* Segments with notes that are looked at for a build id: two are usual. */
-#define MAX_NOTE_SEGMENTS 16
-
-/* From so many bytes on a section gets pages of its own. */
-#define LARGE_SECTION (64u << 10)
 
 /* Linkers make about a dozen. All are looked at again and again. */
 #define MAX_SEGMENTS 1024
@@ -85,49 +80,51 @@ static void find_code(struct sf_elf *elf)
 	}
 }
 
-/* `size` bytes at `offset` of the file, owned by `elf`; NULL if they cannot be had. */
-static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, uint64_t size)
+static bool read_all(int fd, uint8_t *to, uint64_t offset, size_t size)
 {
+	while (size) {
+		ssize_t n = pread(fd, to, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		to += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+/*
+ * `size` bytes, not 0, at `offset` of the file, valid until it is closed; NULL if they cannot be had. They
+ * are in pages of their own: the agent reads files inside a watched program, whose malloc would keep
+ * megabytes of memory after a free.
+ */
+static const uint8_t *read_bytes(struct sf_elf *elf, uint64_t offset, size_t size)
+{
+	struct sf_elf_piece piece = { .size = size };
 	size_t file_size;
 	const char *image;
-	SF_CLEANUP(free) void *bytes = NULL;
-	void *kept;
 
-	if (elf->fd < 0) {
+	if (elf->fd < 0 || elf->map) {
 		image = elf_rawfile(elf->elf, &file_size);
 		if (!image || offset > file_size || size > file_size - offset)
 			return NULL;
 		return (const uint8_t *)image + offset;
 	}
-	bytes = malloc(size);
-	if (!bytes || !sf_vec_reserve(&elf->owned, 1)) {
+	piece.bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (piece.bytes == MAP_FAILED) {
 		elf->no_memory = true;
 		return NULL;
 	}
-	if (pread(elf->fd, bytes, size, (off_t)offset) != (ssize_t)size)
-		return NULL;
-	kept = sf_steal(&bytes);
-	elf->owned.items[elf->owned.n++] = kept;
-	return kept;
-}
-
-static void find_build_id(struct sf_elf *elf)
-{
-	int n_left = MAX_NOTE_SEGMENTS;
-	GElf_Phdr segment;
-
-	for (size_t i = 0; i < elf->n_segments && !elf->build_id_size; i++) {
-		const uint8_t *bytes;
-
-		if (!gelf_getphdr(elf->elf, (int)i, &segment) || segment.p_type != PT_NOTE ||
-		    segment.p_filesz > 65536 || n_left-- == 0)
-			continue;
-		bytes = read_bytes(elf, segment.p_offset, segment.p_filesz);
-		if (bytes)
-			sf_elf_note_build_id((struct sf_bytes){ .at = bytes,
-								.end = bytes + segment.p_filesz },
-					     segment.p_align, elf->build_id, &elf->build_id_size);
+	if (read_all(elf->fd, piece.bytes, offset, size)) {
+		if (sf_vec_push(&elf->pieces, piece))
+			return piece.bytes;
+		elf->no_memory = true;
 	}
+	munmap(piece.bytes, size);
+	return NULL;
 }
 
 /* Looks at an Elf that was just begun, which may be NULL. */
@@ -138,7 +135,8 @@ static bool open_elf(struct sf_elf *elf, struct sf_error *err)
 		return false;
 	}
 	find_code(elf);
-	find_build_id(elf);
+	if (elf->fd >= 0)
+		sf_elf_build_id(elf->fd, elf->build_id, &elf->build_id_size);
 	return true;
 }
 
@@ -244,12 +242,8 @@ bool sf_elf_map(struct sf_elf *elf)
 
 bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err)
 {
-	*ret = (struct sf_elf){ .fd = -1, .size = size };
+	*ret = (struct sf_elf){ .fd = -1, .size = size, .memory = bytes };
 	elf_version(EV_CURRENT);
-	if (!sf_vec_push(&ret->owned, bytes)) {
-		free(bytes);
-		return sf_fail_memory(err);
-	}
 	ret->elf = may_begin_memory(bytes, size) ? elf_memory(bytes, size) : NULL;
 	return open_elf(ret, err);
 }
@@ -259,10 +253,10 @@ void sf_elf_close(struct sf_elf *elf)
 	elf_end(elf->elf);
 	if (elf->map)
 		munmap(elf->map, elf->size);
-	for (size_t i = 0; i < elf->owned.n; i++)
-		free(elf->owned.items[i]);
-	sf_vec_deinit(&elf->owned);
-	sf_elf_pages_free(&elf->pages);
+	free(elf->memory);
+	for (size_t i = 0; i < elf->pieces.n; i++)
+		munmap(elf->pieces.items[i].bytes, elf->pieces.items[i].size);
+	sf_vec_deinit(&elf->pieces);
 	if (elf->owns_fd)
 		close(elf->fd);
 	if (elf->ends_turn)
@@ -374,15 +368,6 @@ static bool decompress(struct sf_elf *elf, Elf_Scn *section, const GElf_Shdr *he
 	       sf_elf_spend(elf, compressed.ch_size, true) && elf_compress(section, 0, 0) >= 0;
 }
 
-/* As it lies in the file. */
-static bool read_large(struct sf_elf *elf, const GElf_Shdr *header, struct sf_section *ret)
-{
-	*ret = (struct sf_section){ .size = header->sh_size, .address = header->sh_addr };
-	ret->bytes = sf_elf_pages_read(&elf->pages, elf->fd, header->sh_offset, ret->size);
-	elf->no_memory |= elf->pages.no_memory;
-	return ret->bytes;
-}
-
 bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret)
 {
 	GElf_Shdr header;
@@ -390,20 +375,20 @@ bool sf_elf_section(struct sf_elf *elf, const char *name, struct sf_section *ret
 	const bool is_zdebug = strncmp(name, ".zdebug_", 8) == 0;
 	Elf_Data *data;
 
-	if (!section || !sf_elf_spend(elf, header.sh_size, !elf->map))
+	if (!section || !header.sh_size || !sf_elf_spend(elf, header.sh_size, !elf->map))
 		return false;
+	*ret = (struct sf_section){ .size = header.sh_size, .address = header.sh_addr };
 	elf->unpacked |= is_zdebug || header.sh_flags & SHF_COMPRESSED;
-	if (elf->fd >= 0 && !elf->map && header.sh_size >= LARGE_SECTION && !elf->unpacked)
-		return read_large(elf, &header, ret);
-	if (!decompress(elf, section, &header, is_zdebug))
+	if (!elf->unpacked) {
+		ret->bytes = read_bytes(elf, header.sh_offset, ret->size);
+		return ret->bytes;
+	}
+	data = decompress(elf, section, &header, is_zdebug) ? elf_rawdata(section, NULL) : NULL;
+	if (!data || !data->d_size)
 		return false;
-	data = elf_rawdata(section, NULL);
-	if (!data || !data->d_buf || !data->d_size)
-		return false;
-	*ret = (struct sf_section){
-		.bytes = data->d_buf, .size = data->d_size, .address = header.sh_addr,
-	};
-	return true;
+	ret->bytes = data->d_buf;
+	ret->size = data->d_size;
+	return ret->bytes;
 }
 
 /* The address of a section, whether or not it has bytes; 0 if it is not there. */

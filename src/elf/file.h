@@ -18,9 +18,13 @@
 #include "base/vec.h"
 #include "elf/cfi_entries.h"
 #include "elf/facts.h"
-#include "elf/pages.h"
 #include "elf/work.h"
 #include "frozen/arch.h"
+
+struct sf_elf_piece {
+	uint8_t *bytes;            /* from mmap */
+	size_t size;
+};
 
 struct sf_elf {
 	Elf *elf;                  /* NULL: not open */
@@ -33,8 +37,9 @@ struct sf_elf {
 	uint64_t code_start, code_end; /* what executable segments span; equal: there are none */
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
 	size_t build_id_size;
-	SF_VEC(void *) owned;      /* freed by close */
-	struct sf_elf_pages pages; /* large sections */
+	void *memory;              /* of a file in memory, from malloc */
+	SF_VEC(struct sf_elf_piece) pieces; /* that were read; they stay the same, whatever happens to the
+				    * file */
 	bool unpacked;             /* some section was; libelf has changed its header */
 	bool no_memory;            /* something could not be read for lack of memory; the file may
 				    * have sections that seem to be missing */

@@ -30,7 +30,7 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 	ret->n_cfi += sf_elf_eh_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	ret->n_cfi += sf_elf_debug_frame(&ret->elf, &ret->cfi[ret->n_cfi]);
 	add_debug_file(ret);
-	if (!sf_debug_data_find(&ret->elf, &ret->packed))
+	if (!sf_elf_section(&ret->elf, ".gnu_debugdata", &ret->packed))
 		ret->packed = (struct sf_section){ 0 };
 	ret->n_plt = sf_plt_sections(&ret->elf, ret->plt);
 	if (ret->elf.limited || ret->debug_file.limited)
