@@ -19,7 +19,6 @@
 
 #include "base/cleanup.h"
 #include "base/whole_io.h"
-#include "base/vec.h"
 #include "unwind/room.h"
 #include "unwind/rows.h"
 
@@ -42,52 +41,45 @@ static int open_below(int parent, const char *name, int flags)
 	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-/* Where the user's cache folder is to be, by the environment; empty: it does not say. */
-struct place {
-	char cache[PATH_MAX], home[PATH_MAX];
-};
-
-static struct place settled_place;
+static char settled_place[PATH_MAX];
 static bool settled;
 
 /* A relative path, or one that is too long, counts for nothing (XDG Base Directory Specification). */
-static void get_path(const char *name, char ret[PATH_MAX])
+static bool is_usable(const char *path)
 {
-	const char *path = getenv(name);
-
-	*ret = 0;
-	if (path && path[0] == '/' && strlen(path) < PATH_MAX)
-		strcpy(ret, path);
+	return path && path[0] == '/' && strlen(path) < PATH_MAX - sizeof("/.cache");
 }
 
-static void get_place(struct place *ret)
+/* Where the user's cache folder is to be, by the environment; empty: it does not say. */
+static void get_place(char ret[PATH_MAX])
 {
-	get_path("XDG_CACHE_HOME", ret->cache);
-	get_path("HOME", ret->home);
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	*ret = 0;
+	if (is_usable(cache))
+		strcpy(ret, cache);
+	else if (is_usable(home))
+		snprintf(ret, PATH_MAX, "%s/.cache", home);
 }
 
 void sf_cache_settle(void)
 {
-	get_place(&settled_place);
+	get_place(settled_place);
 	settled = true;
 }
 
 /* The user's cache folder may be a link to anywhere. */
 static int open_user_cache(void)
 {
-	struct place place = settled_place;
-	char *parent = place.cache, *slash;
+	char place[PATH_MAX];
 
-	if (!settled)
-		get_place(&place);
-	if (!*parent)
-		return !*place.home ? -1 : open_below(open(place.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-						      ".cache", 0);
-	while ((slash = strrchr(parent, '/')) != parent && !slash[1])
-		*slash = 0;
-	if (mkdir(parent, 0700) != 0 && errno != EEXIST)
+	if (settled)
+		strcpy(place, settled_place);
+	else
+		get_place(place);
+	if (!*place || (mkdir(place, 0700) != 0 && errno != EEXIST))
 		return -1;
-	return open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 int sf_cache_open(void)
@@ -201,68 +193,43 @@ bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block,
 	return true;
 }
 
-struct file {
-	struct timespec used;
-	uint64_t size;
-	char name[NAME_SIZE];
-};
-
-struct files {
-	struct file *items;
-	size_t n, capacity;
-};
-
-static int compare_files(const void *a, const void *b)
-{
-	const struct file *x = a, *y = b;
-
-	if (x->used.tv_sec != y->used.tv_sec)
-		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
-	return x->used.tv_nsec < y->used.tv_nsec ? -1 : x->used.tv_nsec > y->used.tv_nsec;
-}
-
-/* Temporary files count, too: what a killed writer left behind goes when it is the oldest. */
-static bool list_file(int folder, const char *name, struct files *files, uint64_t *total)
-{
-	struct stat status;
-	struct file file;
-
-	if (strlen(name) >= sizeof(file.name) ||
-	    fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
-		return true;
-	file.used = status.st_mtim;
-	file.size = (uint64_t)status.st_size;
-	strcpy(file.name, name);
-	*total += file.size;
-	return sf_vec_push(files, file);
-}
-
-static void list_files(int folder, struct files *files, uint64_t *total)
+/*
+ * The size of all files, and the name of the one used least recently. Temporary files count, too: what a
+ * killed writer left behind goes when it is the oldest.
+ */
+static uint64_t find_oldest(int folder, char ret[NAME_SIZE])
 {
 	SF_CLEANUP(close) int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	SF_CLEANUP(closedir) DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
+	struct timespec oldest = { .tv_sec = INT64_MAX };
 	struct dirent *entry;
+	uint64_t total = 0;
 
-	if (!stream)
-		return;
-	sf_steal_fd(&copy);
-	while ((entry = readdir(stream))) {
-		if (!list_file(folder, entry->d_name, files, total))
-			return;
+	if (stream)
+		sf_steal_fd(&copy);
+	while (stream && (entry = readdir(stream))) {
+		const struct timespec *used;
+		struct stat status;
+
+		if (strlen(entry->d_name) >= NAME_SIZE ||
+		    fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode))
+			continue;
+		total += (uint64_t)status.st_size;
+		used = &status.st_mtim;
+		if (used->tv_sec > oldest.tv_sec ||
+		    (used->tv_sec == oldest.tv_sec && used->tv_nsec >= oldest.tv_nsec))
+			continue;
+		oldest = *used;
+		strcpy(ret, entry->d_name);
 	}
+	return total;
 }
 
 void sf_cache_prune(int folder, uint64_t limit)
 {
-	struct files files = { 0 };
-	uint64_t total = 0;
+	char oldest[NAME_SIZE];
 
-	list_files(folder, &files, &total);
-	if (total > limit)
-		qsort(files.items, files.n, sizeof(*files.items), compare_files);
-	for (size_t i = 0; i < files.n && total > limit; i++) {
-		if (unlinkat(folder, files.items[i].name, 0) == 0)
-			total -= files.items[i].size;
-	}
-	sf_vec_deinit(&files);
+	while (find_oldest(folder, oldest) > limit && unlinkat(folder, oldest, 0) == 0)
+		;
 }

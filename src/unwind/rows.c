@@ -45,7 +45,6 @@ struct sf_rows {
 	SF_VEC(struct sf_row) rows;
 	struct sf_spans fresh;       /* of this source, as they came */
 	struct sf_spans settled;     /* of earlier ones: sorted, disjoint */
-	struct sf_spans covered;     /* the same without the borders between neighbours */
 	size_t n_functions;
 	struct sf_span current;
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
@@ -87,7 +86,6 @@ void sf_rows_destroy(struct sf_rows *rows)
 	sf_vec_deinit(&rows->rows);
 	sf_vec_deinit(&rows->fresh);
 	sf_vec_deinit(&rows->settled);
-	sf_vec_deinit(&rows->covered);
 	free(rows);
 }
 
@@ -104,7 +102,7 @@ bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
 	};
 	rows->overfull = false;
 	return rows->n_functions < MAX_FUNCTIONS && rows->rows.n < MAX_ROWS &&
-	       !sf_spans_cover(&rows->covered, rows->current.start, rows->current.end);
+	       !sf_spans_cover(&rows->settled, rows->current.start, rows->current.end);
 }
 
 static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
@@ -186,17 +184,13 @@ bool sf_rows_settle(struct sf_rows *rows)
 	if (!rows->fresh.n)
 		return true;
 	sf_spans_sort(&rows->fresh);
-	ok = sf_spans_flatten(&rows->fresh, &flat);
+	ok = sf_spans_flatten(&rows->fresh, &flat) &&
+	     sf_spans_merge(&rows->settled, &flat, &merged);
 	sf_vec_deinit(&rows->fresh);
-	if (ok && !rows->settled.n) {
-		rows->settled = flat;
-		return sf_spans_join(&rows->settled, &rows->covered);
-	}
-	ok = ok && sf_spans_merge(&rows->settled, &flat, &merged);
 	sf_vec_deinit(&flat);
 	sf_vec_deinit(&rows->settled);
 	rows->settled = merged;
-	return ok && sf_spans_join(&rows->settled, &rows->covered);
+	return ok;
 }
 
 /* Where packed rows go; `rows` NULL only counts. */

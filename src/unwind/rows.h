@@ -27,7 +27,7 @@ struct sf_rows *sf_rows_create(uint64_t start, uint64_t end);
 void sf_rows_destroy(struct sf_rows *rows);
 
 /*
- * Starts a function; false if it is of no use (outside the range, empty, or covered by an earlier
+ * Starts a function; false if it is of no use (outside the range, empty, or in a function of an earlier
  * source), and then nothing more is to be said about it.
  */
 bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end);

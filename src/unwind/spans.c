@@ -6,32 +6,20 @@
 
 #include "base/vec.h"
 
-bool sf_spans_cover(const struct sf_spans *joined, uint32_t start, uint32_t end)
+bool sf_spans_cover(const struct sf_spans *disjoint, uint32_t start, uint32_t end)
 {
-	size_t low = 0, high = joined->n;
+	size_t low = 0, high = disjoint->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (joined->items[middle].end > start)
+		if (disjoint->items[middle].end > start)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return low < joined->n && joined->items[low].start <= start &&
-	       joined->items[low].end >= end;
-}
-
-bool sf_spans_join(const struct sf_spans *sorted, struct sf_spans *ret)
-{
-	ret->n = 0;
-	for (size_t i = 0; i < sorted->n; i++) {
-		if (ret->n && ret->items[ret->n - 1].end == sorted->items[i].start)
-			ret->items[ret->n - 1].end = sorted->items[i].end;
-		else if (!sf_vec_push(ret, sorted->items[i]))
-			return false;
-	}
-	return true;
+	return low < disjoint->n && disjoint->items[low].start <= start &&
+	       disjoint->items[low].end >= end;
 }
 
 static int compare_spans(const void *a, const void *b)

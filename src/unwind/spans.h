@@ -20,14 +20,8 @@ struct sf_spans {
 	size_t n, capacity;
 };
 
-/* Whether one of the spans, which sf_spans_join made, has all of start up to end. */
-bool sf_spans_cover(const struct sf_spans *joined, uint32_t start, uint32_t end);
-
-/*
- * Where spans that are sorted and disjoint have anything: neighbours become one. Replaces *ret.
- * False when memory ran out.
- */
-bool sf_spans_join(const struct sf_spans *sorted, struct sf_spans *ret);
+/* Whether one of the spans, which are sorted and disjoint, has all of start up to end. */
+bool sf_spans_cover(const struct sf_spans *disjoint, uint32_t start, uint32_t end);
 
 /* By start; of two that start together the one that came first (the lower `first`) comes last. */
 void sf_spans_sort(struct sf_spans *spans);

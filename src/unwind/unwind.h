@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "elf/work.h"
 #include "frozen/unwind/table.h"
+#include "target/image.h"
 #include "unwind/cache.h"
 
 /*
@@ -46,5 +47,13 @@ void sf_unwind_close(void *block, size_t size);
 
 /* Under which key the table of a file is kept; false when it can have none. Any thread. */
 bool sf_unwind_key(int fd, struct sf_cache_key *ret);
+
+/*
+ * The table of an image, whose descriptor is open: from the cache, else built, and kept there. Fills
+ * table, table_block and table_size, or else note. Any thread, for different images. Unload takes an image
+ * without a table, too.
+ */
+void sf_image_load_table(struct sf_image *image);
+void sf_image_unload_table(struct sf_image *image);
 
 #endif

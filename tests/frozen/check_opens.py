@@ -52,7 +52,7 @@ MAY = {
     "runtime/hotspot/load_socket.c": ("openat*2", "in the folder of the virtual machine that is attached to, never through a link"),
     "runtime/hotspot/load_library.c": ("openat", "the same"),
     "runtime/hotspot/load_target.c": ("open*2", "files and the root of /proc/PID"),
-    "unwind/cache.c": ("open*2 openat*4 fdopendir", "the user's own cache folder"),
+    "unwind/cache.c": ("open openat*4 fdopendir", "the user's own cache folder"),
     "unwind/room.c": ("openat", "a file without a name in the cache folder"),
     "recording/database.c": ("open", "a recording that the user named, with O_PATH; it is then opened as a foreign file"),
     "recording/store/one_file.c": ("sqlite3_open_v2", "through a VFS that has one descriptor and opens nothing"),

@@ -17,7 +17,6 @@
 #include "os/clock.h"
 #include "stream/record.h"
 #include "unwind/cache.h"
-#include "unwind/image_table.h"
 #include "unwind/unwind.h"
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
