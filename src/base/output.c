@@ -3,6 +3,7 @@
 #include "base/output.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -48,6 +49,17 @@ const char *sf_colour(const struct sf_output *output, enum sf_colour colour)
 	};
 
 	return output->colour ? sequences[colour] : "";
+}
+
+void sf_print_in(const struct sf_output *output, enum sf_colour colour, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs(sf_colour(output, colour), output->file);
+	vfprintf(output->file, format, args);
+	fputs(sf_colour(output, SF_PLAIN), output->file);
+	va_end(args);
 }
 
 /* How values from `minimum` on are shown. */

@@ -23,6 +23,10 @@ struct sf_output sf_output_for(FILE *file);
 /* The escape sequence that starts a colour; "" without colour. SF_PLAIN ends it. */
 const char *sf_colour(const struct sf_output *output, enum sf_colour colour);
 
+/* printf in a colour. */
+__attribute__((format(printf, 3, 4))) void sf_print_in(const struct sf_output *output, enum sf_colour colour,
+						       const char *format, ...);
+
 /* "1.234 s", "12.3 ms", "4.5 us"; and 29,871. `ret` has room for 32 bytes; returns it. */
 char *sf_format_time(char ret[32], uint64_t ns);
 char *sf_format_count(char ret[32], uint64_t count);

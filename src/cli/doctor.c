@@ -9,9 +9,9 @@
 #include "base/output.h"
 #include "capture/engine.h"
 #include "cli/commands.h"
-#include "cli/doctor.h"
 #include "os/process.h"
 #include "os/task.h"
+#include "session/walker.h"
 
 struct doctor_options {
 	int32_t pid;
@@ -36,11 +36,12 @@ const struct sf_command sf_command_doctor = {
 	.run = run,
 };
 
-void sf_doctor_finding(const struct sf_output *output, bool fine, const char *what,
-		       const char *advice)
+/* Prints a line of the report: fine or not, the finding, and the advice (may be empty). */
+static void print_finding(const struct sf_output *output, bool fine, const char *what, const char *advice)
 {
-	fprintf(output->file, "  %s%-4s%s ", sf_colour(output, fine ? SF_GREEN : SF_YELLOW),
-		fine ? "ok" : "no", sf_colour(output, SF_PLAIN));
+	fputs("  ", output->file);
+	sf_print_in(output, fine ? SF_GREEN : SF_YELLOW, "%-4s", fine ? "ok" : "no");
+	fputc(' ', output->file);
 	sf_print_wrapped(output->file, what, strlen(what), 7, 7);
 	if (!fine && *advice) {
 		fputs("       ", output->file);
@@ -54,7 +55,7 @@ static void check_rights(const struct sf_output *output)
 
 	snprintf(text, sizeof(text), "user id %d%s", (int)geteuid(),
 		 geteuid() == 0 ? ": every process of this container" : ": your own processes");
-	sf_doctor_finding(output, true, text, "");
+	print_finding(output, true, text, "");
 }
 
 static void check_proc(const struct sf_output *output)
@@ -64,13 +65,12 @@ static void check_proc(const struct sf_output *output)
 	struct sf_task task;
 
 	if (!sf_task_open(getpid(), getpid(), &task)) {
-		sf_doctor_finding(output, false, "/proc tells how long threads ran",
+		print_finding(output, false, "/proc tells how long threads ran",
 			      "This kernel lacks CONFIG_SCHED_INFO; CPU time cannot be counted.");
 		return;
 	}
-	sf_doctor_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran",
-			  "");
-	sf_doctor_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
+	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
+	print_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
 		      "/proc tells where threads sleep",
 		      "This kernel lacks CONFIG_HAVE_ARCH_TRACEHOOK: blocked threads have no stack.");
 	sf_task_close(&task);
@@ -80,7 +80,7 @@ static void check_map_files(const struct sf_output *output)
 {
 	bool fine = access("/proc/self/map_files", R_OK | X_OK) == 0 && geteuid() == 0;
 
-	sf_doctor_finding(output, fine, "files that were deleted or replaced can still be read",
+	print_finding(output, fine, "files that were deleted or replaced can still be read",
 		      "Needs root or CAP_CHECKPOINT_RESTORE; else such code is read from the "
 		      "process's memory, without names from its symbol table.");
 }
@@ -96,7 +96,7 @@ static void check_cache(const struct sf_output *output)
 		snprintf(path, sizeof(path), "%s/.cache", home ? home : "");
 	snprintf(text, sizeof(text), "unwind tables are kept in %.3000s/stillframe", path);
 	sf_sanitize(text);
-	sf_doctor_finding(
+	print_finding(
 		output, access(path, W_OK) == 0 || (home && access(home, W_OK) == 0), text,
 		"It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
 }
@@ -111,13 +111,13 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 		for (char *end = err.text; (end = strchr(end, '\n'));)
 			*end = '.'; /* a line each, as sentences */
 		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
-		sf_doctor_finding(output, fine, text, err.text);
+		print_finding(output, fine, text, err.text);
 	}
 }
 
-static void print_finding(void *arg, bool fine, const char *what, const char *advice)
+static void on_engine_finding(void *arg, bool fine, const char *what, const char *advice)
 {
-	sf_doctor_finding(arg, fine, what, advice);
+	print_finding(arg, fine, what, advice);
 }
 
 /* Prints the findings of the engines about this machine. */
@@ -125,8 +125,27 @@ static void examine_machine(struct sf_output *output)
 {
 	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
 		if ((*engine)->examine)
-			(*engine)->examine(print_finding, output);
+			(*engine)->examine(on_engine_finding, output);
 	}
+}
+
+static void on_runtime_finding(const struct sf_runtime_findings *findings, bool good, const char *text,
+			       const char *advice)
+{
+	print_finding(findings->arg, good, text, advice);
+}
+
+/* Prints how far the runtimes in a process can be shown. If the process cannot be read, the engines' lines say why. */
+static void check_runtimes(const struct sf_output *output, int32_t pid)
+{
+	const struct sf_runtime_findings findings = { .add = on_runtime_finding, .arg = output };
+	struct sf_walker walker;
+
+	if (!sf_walker_init(&walker, 1, NULL))
+		return;
+	if (sf_walker_prepare(&walker, pid, NULL))
+		sf_walker_examine(&walker, pid, &findings);
+	sf_walker_deinit(&walker);
 }
 
 static int run(int argc, char **argv)
@@ -146,8 +165,8 @@ static int run(int argc, char **argv)
 	if (given.pid && !sf_process_check(given.pid, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	uname(&host);
-	printf("%sstillframe %s%s on %s %s %s\n", sf_colour(&output, SF_BOLD), SF_VERSION,
-	       sf_colour(&output, SF_PLAIN), host.sysname, host.release, host.machine);
+	sf_print_in(&output, SF_BOLD, "stillframe %s", SF_VERSION);
+	printf(" on %s %s %s\n", host.sysname, host.release, host.machine);
 	check_rights(&output);
 	check_proc(&output);
 	check_map_files(&output);
@@ -157,6 +176,6 @@ static int run(int argc, char **argv)
 		printf("for pid %d:\n", given.pid);
 	check_engines(&output, given.pid);
 	if (given.pid)
-		sf_doctor_runtimes(&output, given.pid);
+		check_runtimes(&output, given.pid);
 	return SF_EXIT_OK;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe dump: shows every thread of a process once, with its present stack. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cli/commands.h"
-#include "cli/dump_print.h"
+#include "cli/json.h"
+#include "frozen/ends.h"
 #include "os/process.h"
 #include "os/task.h"
 #include "session/dump.h"
@@ -13,7 +17,8 @@ struct dump_options {
 	int32_t pid;
 	uint32_t max_depth;
 	bool json;
-	struct sf_dump_look look;
+	bool times;           /* how long threads were held */
+	bool split_kinds;     /* how managed frames ran */
 };
 
 #define AT(field) offsetof(struct dump_options, field)
@@ -25,9 +30,9 @@ static const struct sf_option options[] = {
 	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = AT(max_depth), .argument = "N",
 	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
-	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(look.times),
+	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(times),
 	  .help = "say how long threads were held and what the dump took" },
-	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(look.split_kinds),
+	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
 	  .help = "say how Java frames ran: interpreted, compiled by c1 or c2, native method" },
 	{ .name = NULL },
 };
@@ -47,6 +52,198 @@ const struct sf_command sf_command_dump = {
 	.options = options,
 	.run = run,
 };
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void print_place(const struct sf_output *output, const struct sf_dump *dump,
+			const struct sf_dump_frame *frame)
+{
+	const char *file = sf_dump_string(dump, frame->file);
+
+	if (*file && frame->line)
+		sf_print_in(output, SF_DIM, "  %s:%u", base_name(file), frame->line);
+	else if (*file)
+		sf_print_in(output, SF_DIM, "  %s", base_name(file));
+	else if (frame->image)
+		sf_print_in(output, SF_DIM, "  (%s)", base_name(sf_dump_path(dump, frame->image)));
+}
+
+/* How the frame was found, where that is not by the file's own rules. */
+static const char *remark(const struct sf_dump_frame *frame)
+{
+	if (frame->approximate)
+		return "  [inlined calls uncertain]";
+	switch (frame->via) {
+	case SF_VIA_FRAME_POINTER:
+		return "  [by frame pointer]";
+	case SF_VIA_GUESS:
+		return "  [guessed]";
+	case SF_VIA_ANCHOR:
+		return "  [native frames may be missing below]";
+	case SF_VIA_INFERRED:
+		return "  [inferred]";
+	case SF_VIA_SIGNAL:
+		return "  [interrupted by a signal]";
+	default:
+		return "";
+	}
+}
+
+static void print_frame(const struct sf_output *output, const struct sf_dump *dump, size_t number,
+			const struct sf_dump_frame *frame, bool kinds)
+{
+	const char *function = sf_dump_string(dump, frame->function);
+
+	sf_print_in(output, SF_DIM, "  #%-3zu", number);
+	if (*function)
+		fputs(function, output->file);
+	else
+		fprintf(output->file, "0x%" PRIx64, frame->image ? frame->address : frame->pc);
+	if (frame->inlined)
+		sf_print_in(output, SF_CYAN, "  inlined");
+	if (kinds && sf_kind_is_managed(frame->kind))
+		sf_print_in(output, SF_CYAN, "  [%s]", sf_kind_word(frame->kind));
+	print_place(output, dump, frame);
+	sf_print_in(output, SF_YELLOW, "%s", remark(frame));
+	fputc('\n', output->file);
+}
+
+static void print_thread(const struct sf_output *output, const struct sf_dump *dump,
+			 const struct sf_dump_thread *thread, const struct dump_options *given)
+{
+	char time[32];
+
+	fputc('\n', output->file);
+	sf_print_in(output, SF_BOLD, "%d %s", thread->tid, thread->name);
+	fputs("  ", output->file);
+	sf_print_in(output, thread->state == SF_STATE_RUNNING ? SF_GREEN : SF_BLUE, "%s",
+		    sf_state_word(thread->state));
+	fprintf(output->file, "%s%s%s%s", thread->wait[0] ? " in " : "", thread->wait,
+		thread->detail[0] ? ": " : "", thread->detail);
+	if (given->times)
+		fprintf(output->file, "  %s%s", thread->held_ns ? "held " : "not held",
+			thread->held_ns ? sf_format_time(time, thread->held_ns) : "");
+	fputc('\n', output->file);
+	if (thread->loss >= 0)
+		sf_print_in(output, SF_RED, "  no stack: %s\n", sf_loss_text((unsigned)thread->loss));
+	for (size_t i = 0; i < thread->frames.n; i++)
+		print_frame(output, dump, i, &thread->frames.items[i], given->split_kinds);
+	if (thread->loss < 0 && thread->end != SF_END_ROOT)
+		sf_print_in(output, SF_RED, "  cut: %s\n", sf_end_text(thread->end));
+}
+
+static void print_dump(const struct sf_dump *dump, const struct dump_options *given, FILE *out)
+{
+	struct sf_output output = sf_output_for(out);
+	char time[32];
+
+	sf_print_in(&output, SF_BOLD, "process %d %s", dump->pid, dump->name);
+	fprintf(out, ", %zu thread%s", dump->threads.n, dump->threads.n == 1 ? "" : "s");
+	if (dump->tracer)
+		fprintf(out, ", traced by %s (pid %d)", dump->tracer_name, dump->tracer);
+	fputc('\n', out);
+	for (size_t i = 0; i < dump->threads.n; i++)
+		print_thread(&output, dump, &dump->threads.items[i], given);
+	if (dump->note)
+		fprintf(out, "\nnote: %s\n", dump->note);
+	if (!given->times)
+		return;
+	fprintf(out, "\nlooked at all threads in %s", sf_format_time(time, dump->cost.looking_ns));
+	if (dump->cost.longest_hold_ns)
+		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->cost.longest_hold_ns));
+	else
+		fprintf(out, ", held none\n");
+}
+
+static struct json_object *frame_json(const struct sf_dump *dump, const struct sf_dump_frame *frame)
+{
+	struct json_object *json = json_object_new_object();
+
+	sf_json_hex(json, "pc", frame->pc);
+	sf_json_text(json, "function", sf_dump_string(dump, frame->function));
+	sf_json_text(json, "module", sf_dump_path(dump, frame->image));
+	sf_json_hex(json, "address", frame->address);
+	sf_json_text(json, "file", sf_dump_string(dump, frame->file));
+	sf_json_number(json, "line", frame->line);
+	sf_json_flag(json, "inlined", frame->inlined);
+	if (frame->approximate)
+		sf_json_flag(json, "approximate", true);
+	sf_json_text(json, "via", sf_via_word(frame->via));
+	sf_json_text(json, "kind", sf_kind_word(frame->kind));
+	return json;
+}
+
+static struct json_object *wait_json(const struct sf_dump_thread *thread)
+{
+	struct json_object *json = thread->wait[0] ? json_object_new_object() : NULL;
+
+	if (json) {
+		sf_json_text(json, "syscall", thread->wait);
+		sf_json_text(json, "detail", thread->detail);
+	}
+	return json;
+}
+
+static struct json_object *thread_json(const struct sf_dump *dump, const struct sf_dump_thread *thread)
+{
+	struct json_object *json = json_object_new_object(), *frames = json_object_new_array();
+
+	json_object_object_add(json, "tid", json_object_new_int(thread->tid));
+	sf_json_text(json, "name", thread->name);
+	sf_json_text(json, "state", sf_state_word(thread->state));
+	json_object_object_add(json, "wait", wait_json(thread));
+	sf_json_number(json, "held_ns", thread->held_ns);
+	sf_json_flag(json, "unheld", thread->unheld);
+	sf_json_text(json, "end", sf_end_word(thread->end));
+	json_object_object_add(json, "frames", frames);
+	for (size_t i = 0; i < thread->frames.n; i++)
+		json_object_array_add(frames, frame_json(dump, &thread->frames.items[i]));
+	return json;
+}
+
+static struct json_object *loss_json(const struct sf_dump_thread *thread)
+{
+	struct json_object *json = json_object_new_object();
+
+	json_object_object_add(json, "tid", json_object_new_int(thread->tid));
+	sf_json_text(json, "cause", sf_loss_word((unsigned)thread->loss));
+	return json;
+}
+
+/* The format is in docs/dump.md. */
+static void print_json(const struct sf_dump *dump, FILE *out)
+{
+	struct json_object *json = json_object_new_object();
+	struct json_object *threads = json_object_new_array(), *losses = json_object_new_array();
+
+	sf_json_number(json, "version", 1);
+	json_object_object_add(json, "pid", json_object_new_int(dump->pid));
+	sf_json_text(json, "name", dump->name);
+	if (dump->tracer)
+		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
+	if (dump->note)
+		sf_json_text(json, "note", dump->note);
+	sf_json_text(json, "engine", dump->engine->name);
+	sf_json_number(json, "looking_ns", dump->cost.looking_ns);
+	sf_json_number(json, "longest_hold_ns", dump->cost.longest_hold_ns);
+	json_object_object_add(json, "threads", threads);
+	json_object_object_add(json, "losses", losses);
+	for (size_t i = 0; i < dump->threads.n; i++) {
+		const struct sf_dump_thread *thread = &dump->threads.items[i];
+
+		if (thread->loss >= 0)
+			json_object_array_add(losses, loss_json(thread));
+		else
+			json_object_array_add(threads, thread_json(dump, thread));
+	}
+	fprintf(out, "%s\n", json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY));
+	json_object_put(json);
+}
 
 static bool check_usage(const struct dump_options *given, int argc, char **argv, int rest,
 			struct sf_error *err)
@@ -76,9 +273,9 @@ static int dump_process(const struct dump_options *given)
 	if (!engine || !sf_dump_take(&dump, engine, given->pid, given->max_depth, &err))
 		status = sf_cli_fail(SF_EXIT_FAILED, &err);
 	else if (given->json)
-		sf_dump_print_json(&dump, stdout);
+		print_json(&dump, stdout);
 	else
-		sf_dump_print(&dump, &given->look, stdout);
+		print_dump(&dump, given, stdout);
 	sf_dump_deinit(&dump);
 	return status;
 }

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stillframe record: watches a process or a command, and writes a recording. */
+/*
+ * stillframe record: watches a process or a command, and writes a recording.
+ *
+ * To add an option: a line in a table below, and a field of struct given if a session has none for it. An option that only
+ * some engines take is in their own tables (capture/engine.h).
+ */
 #include <ctype.h>
 #include <errno.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +18,6 @@
 
 #include "base/output.h"
 #include "cli/commands.h"
-#include "cli/record_options.h"
 #include "cli/summary.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -20,6 +25,85 @@
 #include "session/session.h"
 
 #define MAX_SAME_NAME 1000 /* recordings of one process; the last name is then used again */
+
+/* What the options fill in: mostly the options of the session. */
+struct given {
+	struct sf_session_options session;
+	int clock, engine;                               /* indexes of clocks and engine_names */
+	struct sf_setting settings[SF_MAX_SETTINGS + 1]; /* of engines */
+	bool quiet;
+};
+
+enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
+
+static const char *const clocks[] = { "cpu", "wall", "both", NULL };
+#define X(name) #name,
+static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
+#undef X
+#define X(name) ", " #name
+static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) " (default auto)";
+#undef X
+
+#define AT(field) offsetof(struct given, field)
+#define CAPTURE(field) AT(session.capture.field)
+static const struct sf_option first_options[] = {
+	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID, .offset = CAPTURE(pid), .argument = "PID",
+	  .help = "watch this process" },
+	{ .name = "duration", .letter = 'd', .kind = SF_OPTION_TIME, .offset = CAPTURE(duration_ns),
+	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
+	  .minimum = 1000000 },
+	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .offset = AT(session.output),
+	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr, then NAME-PID-2.sfr)" },
+	{ .name = "rate", .letter = 'F', .kind = SF_OPTION_RATE, .offset = CAPTURE(rate_mhz),
+	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz)",
+	  .minimum = 1000, .maximum = 100000000 },
+	{ .name = "blocked-rate", .kind = SF_OPTION_RATE, .offset = CAPTURE(blocked_rate_mhz),
+	  .argument = "RATE", .help = "ticks a second for blocked threads (default 20hz)",
+	  .minimum = 100, .maximum = 10000000 },
+	{ .name = "clock", .kind = SF_OPTION_CHOICE, .offset = AT(clock), .argument = "CLOCK",
+	  .help = "cpu: running threads only; wall: all threads at the rate of blocked ones; "
+		  "both: each at its own rate (default both)",
+	  .choices = clocks },
+	{ .name = "threads", .kind = SF_OPTION_STRING, .offset = CAPTURE(threads), .argument = "REGEX",
+	  .help = "only threads whose name matches" },
+	{ .name = "children", .kind = SF_OPTION_FLAG, .offset = CAPTURE(children),
+	  .help = "the processes that it starts, too" },
+	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = CAPTURE(max_depth), .argument = "N",
+	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
+	  .minimum = 1, .maximum = SF_MAX_DEPTH },
+	{ .name = "engine", .letter = 'e', .kind = SF_OPTION_CHOICE, .offset = AT(engine),
+	  .argument = "ENGINE", .help = engine_help,
+	  .choices = engine_names },
+};
+
+/* Behind those of the engines. */
+static const struct sf_option last_options[] = {
+	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = CAPTURE(no_interrupt),
+	  .help = "never interrupt a blocked thread, even where its system call would go on" },
+	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
+	  .help = "no summary" },
+};
+#define SIZE(table) (sizeof(table) / sizeof(*(table)))
+
+/* The options of engines go between: their values are kept as texts, for the engine. */
+static const struct sf_option *make_options(void)
+{
+	static struct sf_option table[SIZE(first_options) + SF_MAX_SETTINGS + SIZE(last_options) + 1];
+	const struct sf_option *more[SF_MAX_SETTINGS];
+	const size_t n_more = sf_engine_options(more);
+
+	memcpy(table, first_options, sizeof(first_options));
+	for (size_t i = 0; i < n_more; i++) {
+		struct sf_option *option = &table[SIZE(first_options) + i];
+
+		*option = *more[i];
+		option->offset = AT(settings) + i * sizeof(struct sf_setting) +
+				 offsetof(struct sf_setting, value);
+		option->as_text = true;
+	}
+	memcpy(&table[SIZE(first_options) + n_more], last_options, sizeof(last_options));
+	return table;
+}
 
 static int run(int argc, char **argv);
 
@@ -35,10 +119,69 @@ const struct sf_command sf_command_record = {
 	.examples = "stillframe record -p 4242 -d 10s\n"
 		    "stillframe record --children -o build.sfr -- make -j8\n"
 		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
-	.make_options = sf_record_option_table,
+	.make_options = make_options,
 	.takes_command = true,
 	.run = run,
 };
+
+static bool check_regex(const char *text, struct sf_error *err)
+{
+	regex_t regex;
+	char why[128];
+	int error = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
+
+	if (!error) {
+		regfree(&regex);
+		return true;
+	}
+	regerror(error, &regex, why, sizeof(why));
+	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text,
+		       why);
+}
+
+/* The engine that --engine names; NULL: none. */
+static const struct sf_engine *named_engine(const struct given *given)
+{
+	return given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
+}
+
+/*
+ * Whether the options make sense, before a command is started, which would run for nothing. `rest`: the index of the
+ * command in the `argc` words.
+ */
+static bool check(const struct given *given, int argc, int rest, struct sf_error *err)
+{
+	const struct sf_capture_options *capture = &given->session.capture;
+	const char *output = given->session.output;
+
+	if (capture->pid && rest < argc)
+		return sf_fail(err, SF_E_INPUT, "either -p PID or a command, not both");
+	if (!capture->pid && rest >= argc)
+		return sf_fail(err, SF_E_INPUT,
+			       "nothing to record: give -p PID, or a command after --");
+	if (capture->pid == getpid())
+		return sf_fail(err, SF_E_INPUT,
+			       "pid %d is stillframe itself, which never holds itself", capture->pid);
+	if (output && strcmp(output, "-") == 0) {
+		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
+		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "
+				    "writes to stdout.");
+	}
+	return sf_engine_check_settings(named_engine(given), given->settings, err) &&
+	       (!capture->threads || check_regex(capture->threads, err));
+}
+
+/* The rates that --clock leaves. */
+static void apply_clock(struct given *given)
+{
+	struct sf_capture_options *capture = &given->session.capture;
+
+	capture->clock = clocks[given->clock];
+	if (given->clock == CLOCK_CPU)
+		capture->blocked_rate_mhz = 0;
+	if (given->clock == CLOCK_WALL)
+		capture->rate_mhz = capture->blocked_rate_mhz;
+}
 
 static void end_recording(int signal_number)
 {
@@ -109,35 +252,33 @@ static int pass_on(const struct sf_launched *launched, int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The first line of a message. */
-static void print_first_line(const char *text)
+/* Chooses the engine. Where it is not the best engine, the user reads why. */
+static bool choose_engine(struct given *given, struct sf_error *err)
 {
-	fprintf(stderr, "%.*s", (int)strcspn(text, "\n"), text);
-}
-
-/* Where it is not the best engine, the user reads why. */
-static const struct sf_engine *choose_engine(const struct sf_record_options *given, bool launched,
-					     struct sf_error *err)
-{
+	struct sf_session_options *session = &given->session;
 	bool second;
-	const struct sf_engine *engine = sf_engine_choose(sf_record_named_engine(given), given->pid,
-							  launched, &second, err);
 
-	if (engine && second && !given->quiet) {
-		fputs("stillframe: ", stderr);
-		print_first_line(err->text);
-		fprintf(stderr, ": so by %s, from %s\n", engine->name, engine->from);
-	}
-	return engine;
+	session->engine = sf_engine_choose(named_engine(given), session->capture.pid,
+					   session->launched != NULL, &second, err);
+	if (session->engine && second && !given->quiet)
+		fprintf(stderr, "stillframe: %.*s: so by %s, from %s\n", (int)strcspn(err->text, "\n"),
+			err->text, session->engine->name, session->engine->from);
+	return session->engine != NULL;
 }
 
 /* A launched command was forked before this: it has the signals and limits that we were given. */
-static int record(struct sf_session_options *session, const char *name, bool quiet)
+static int record(struct given *given, const char *name)
 {
+	struct sf_session_options *session = &given->session;
 	struct sf_session_result result;
 	struct sf_error err = { 0 };
+	char output[64];
 	bool fine;
 
+	if (!session->output) {
+		default_output(name, session->capture.pid, output, sizeof(output));
+		session->output = output;
+	}
 	catch_signals();
 	sf_task_raise_limit();
 	fine = sf_session_record(session, &result, &err);
@@ -148,7 +289,7 @@ static int record(struct sf_session_options *session, const char *name, bool qui
 	 */
 	if (!fine && result.duration_ns && !result.totals.ticks)
 		unlink(session->output);
-	else if (!quiet && result.duration_ns)
+	else if (!given->quiet && result.duration_ns)
 		sf_print_summary(stderr, session, &result, name);
 	if (!fine)
 		sf_cli_fail(SF_EXIT_FAILED, &err);
@@ -169,68 +310,64 @@ static void join_words(char **words, char *ret, size_t size)
 		used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " " : "", *words);
 }
 
-static int record_command(struct sf_record_options *given, char **words)
+static int record_command(struct given *given, char **words)
 {
+	struct sf_session_options *session = &given->session;
 	struct sf_launched launched;
 	struct sf_error err = { 0 };
-	char command[1024], output[64];
+	char command[1024], name[64];
 	const char *slash = strrchr(words[0], '/');
-	char name[64];
-	struct sf_session_options session;
 
 	snprintf(name, sizeof(name), "%s", slash ? slash + 1 : words[0]);
 	sf_sanitize(name);
 	if (!sf_launch(words, &launched, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
-	given->pid = launched.pid;
-	session = sf_record_session(given);
-	session.engine = choose_engine(given, true, &err);
-	if (!session.engine) {
+	session->launched = &launched;
+	session->capture.pid = session->capture.child = launched.pid;
+	session->capture.program = words[0];
+	if (!choose_engine(given, &err)) {
 		sf_launch_cancel(&launched);
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	}
-	session.launched = &launched;
-	session.capture.child = launched.pid;
-	session.capture.program = words[0];
 	join_words(words, command, sizeof(command));
-	session.command = command;
-	if (!session.output) {
-		default_output(name, launched.pid, output, sizeof(output));
-		session.output = output;
-	}
-	return record(&session, name, given->quiet);
+	session->command = command;
+	return record(given, name);
 }
 
-static int record_process(const struct sf_record_options *given)
+static int record_process(struct given *given)
 {
-	struct sf_session_options session = sf_record_session(given);
+	const int32_t pid = given->session.capture.pid;
 	struct sf_error err = { 0 };
-	char name[64], command[1100], words[1000], output[64];
+	char name[64], command[1100], words[1000];
 
-	if (sf_process_check(given->pid, &err))
-		session.engine = choose_engine(given, false, &err);
-	if (!session.engine)
+	if (!sf_process_check(pid, &err) || !choose_engine(given, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
-	sf_process_name(given->pid, name, sizeof(name));
-	sf_process_command(given->pid, words, sizeof(words));
-	snprintf(command, sizeof(command), "%s (pid %d)", words[0] ? words : name, given->pid);
-	session.command = command;
-	if (!session.output) {
-		default_output(name, given->pid, output, sizeof(output));
-		session.output = output;
-	}
-	return record(&session, name, given->quiet);
+	sf_process_name(pid, name, sizeof(name));
+	sf_process_command(pid, words, sizeof(words));
+	snprintf(command, sizeof(command), "%s (pid %d)", words[0] ? words : name, pid);
+	given->session.command = command;
+	return record(given, name);
 }
 
 static int run(int argc, char **argv)
 {
-	struct sf_record_options given = sf_record_defaults();
+	struct given given = { .clock = CLOCK_BOTH };
+	struct sf_capture_options *capture = &given.session.capture;
+	const struct sf_option *of_engines[SF_MAX_SETTINGS];
 	struct sf_error err = { 0 };
-	int rest, status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);
+	int rest, status;
 
+	capture->rate_mhz = 199000;
+	capture->blocked_rate_mhz = 20000;
+	capture->max_depth = SF_DEFAULT_DEPTH;
+	capture->settings = given.settings;
+	for (size_t i = sf_engine_options(of_engines); i-- > 0;)
+		given.settings[i].name = of_engines[i]->name;
+	status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);
 	if (status >= 0)
 		return status;
-	if (!sf_record_check(&given, argc, rest, &err))
+	if (!check(&given, argc, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	apply_clock(&given);
 	return rest < argc ? record_command(&given, argv + rest) : record_process(&given);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe report: shows a recording as text or JSON. */
 #include "cli/report.h"
-#include "session/session.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/output.h"
 #include "cli/commands.h"
-#include "cli/newest.h"
+#include "session/session.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
@@ -123,18 +124,53 @@ static bool report_file(const char *path, const struct report_options *chosen,
 	return write_report(&report, chosen->json, err);
 }
 
-/* Of the current folder. It is named on stderr, so that JSON stays JSON. */
+static bool is_recording_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && dot > name && (strcmp(dot, ".sfr") == 0 || strcmp(dot, ".sfs") == 0);
+}
+
+static bool is_newer(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/*
+ * Finds the recording or stream of the current folder that was written last, by names and times: no file is opened.
+ * Only regular files count; a symbolic link does not.
+ */
+static bool find_newest(char ret[NAME_MAX + 1], struct sf_error *err)
+{
+	SF_CLEANUP(closedir) DIR *folder = opendir(".");
+	struct timespec newest = { 0 };
+	struct dirent *entry;
+	struct stat status;
+
+	if (!folder)
+		return sf_fail_os(err, "cannot list the current folder");
+	*ret = 0;
+	while ((entry = readdir(folder))) {
+		if (!is_recording_name(entry->d_name) ||
+		    fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(status.st_mode) || (*ret && !is_newer(&status.st_mtim, &newest)))
+			continue;
+		newest = status.st_mtim;
+		snprintf(ret, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	return *ret || sf_fail(err, SF_E_INPUT, "there is no recording (*.sfr, *.sfs) in this folder");
+}
+
+/* The file is named on stderr, so that JSON stays JSON. */
 static bool report_newest(const struct report_options *chosen, struct sf_error *err)
 {
-	char path[NAME_MAX + 1], shown[NAME_MAX + 1];
+	char path[NAME_MAX + 1];
 
-	if (!sf_newest_recording(path, err)) {
-		sf_fail_hint(err, "Name one: stillframe report FILE");
-		return false;
-	}
-	memcpy(shown, path, sizeof(shown));
-	sf_sanitize(shown);
-	fprintf(stderr, "stillframe: %s, the newest recording here\n", shown);
+	if (!find_newest(path, err))
+		return sf_fail_hint(err, "Name one: stillframe report FILE");
+	fputs("stillframe: ", stderr);
+	sf_print_clean(stderr, path);
+	fputs(", the newest recording here\n", stderr);
 	return report_file(path, chosen, err);
 }
 

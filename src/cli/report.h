@@ -63,13 +63,18 @@ void sf_report_tree(const struct sf_report *report, const struct sf_output *outp
 
 bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *err);
 
-/* "cpu", "wall", "offcpu". */
-const char *sf_report_clock_word(enum sf_clock clock);
-
 /* A share of the whole in percent; 0 of nothing. */
-double sf_report_percent(uint64_t part, uint64_t whole);
+static inline double sf_report_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
 
-/* How many of `n` rows to show. */
-size_t sf_report_rows(const struct sf_report *report, size_t n, uint32_t otherwise);
+/* How many of `n` rows to show; `otherwise`: where --top says nothing, 0: all. */
+static inline size_t sf_report_rows(const struct sf_report *report, size_t n, uint32_t otherwise)
+{
+	size_t wanted = report->top ? report->top : otherwise;
+
+	return wanted && wanted < n ? wanted : n;
+}
 
 #endif

@@ -11,8 +11,9 @@
 
 static void print_label(const struct sf_output *output, const char *label)
 {
-	fprintf(output->file, "  %s%-8s%s  ", sf_colour(output, SF_DIM), label,
-		sf_colour(output, SF_PLAIN));
+	fputs("  ", output->file);
+	sf_print_in(output, SF_DIM, "%-8s", label);
+	fputs("  ", output->file);
 }
 
 /* "199 Hz", "0.5 Hz"; rates are in thousandths. */
@@ -115,8 +116,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	fprintf(output->file, "%.1f %% whole\n",
 		sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
 	if (!profile->complete)
-		fprintf(output->file, "  %s%s%s\n", sf_colour(output, SF_YELLOW),
-			sf_profile_cut(profile), sf_colour(output, SF_PLAIN));
+		sf_print_in(output, SF_YELLOW, "  %s\n", sf_profile_cut(profile));
 }
 
 /* Which clock the figures are by, and how much time the other clocks have. */
@@ -133,9 +133,9 @@ static void print_clock(const struct sf_report *report, const struct sf_output *
 	uint64_t other_ns = sums->clock == SF_CLOCK_CPU ? sums->offcpu_ns : sums->cpu_ns;
 	char time[32], other[32];
 
-	fprintf(output->file, "\nTimes are %s%s%s: %s.", sf_colour(output, SF_BOLD),
-		words[sums->clock].now, sf_colour(output, SF_PLAIN),
-		sf_format_time(time, sums->total_ns));
+	fputs("\nTimes are ", output->file);
+	sf_print_in(output, SF_BOLD, "%s", words[sums->clock].now);
+	fprintf(output->file, ": %s.", sf_format_time(time, sums->total_ns));
 	if (other_ns)
 		fprintf(output->file, " %s %s: %s", sf_format_time(other, other_ns),
 			words[sums->clock].other, words[sums->clock].options);

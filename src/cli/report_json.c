@@ -2,213 +2,192 @@
 /*
  * The report for programs: one JSON object, documented in docs/report.md. Times are
  * nanoseconds. The tree is a flat list, because a path of 16,384 frames would be more
- * nesting than JSON parsers take.
+ * nesting than JSON parsers take. Each row is written before the next one is made.
  */
-#include <inttypes.h>
-
+#include "cli/json.h"
 #include "cli/report.h"
 #include "export/json_text.h"
 
 struct writer {
 	const struct sf_report *report;
+	const struct sf_profile *profile;
+	const struct sf_aggregate *sums;
 	FILE *out;
-	bool failed;   /* memory ran out */
+	size_t n_rows;   /* of this section, so far */
+	bool failed;     /* memory ran out */
 };
 
-static void put_text(struct writer *writer, const char *key, const char *text)
+static void put_row(struct writer *writer, struct json_object *row)
 {
-	fprintf(writer->out, "\"%s\":", key);
-	if (!sf_json_string(writer->out, text))
+	fputs(writer->n_rows++ ? ",\n" : "\n", writer->out);
+	if (!sf_json_take(writer->out, row))
 		writer->failed = true;
 }
 
-static void put_number(struct writer *writer, const char *key, uint64_t number)
-{
-	fprintf(writer->out, ",\"%s\":%" PRIu64, key, number);
-}
-
-static void put_function(struct writer *writer, uint32_t function)
-{
-	const struct sf_profile *profile = writer->report->profile;
-	const struct sf_profile_function *row = &profile->functions[function];
-	uint32_t module = row->module ? profile->modules[row->module - 1].path : 0;
-
-	put_text(writer, "name", sf_aggregate_name(profile, function));
-	putc(',', writer->out);
-	put_text(writer, "module", sf_profile_string(profile, module));
-	putc(',', writer->out);
-	put_text(writer, "file", sf_profile_string(profile, row->file));
-	putc(',', writer->out);
-	put_text(writer, "kind", sf_kind_word(row->kind));
-}
-
-static void start_row(struct writer *writer, size_t i)
-{
-	fputs(i ? ",\n{" : "\n{", writer->out);
-}
-
 /* Left out where everything is exact, which is everywhere but in compiled managed code. */
-static void put_approximate(struct writer *writer, uint64_t approximate_ns)
+static void add_approximate(struct json_object *row, uint64_t approximate_ns)
 {
 	if (approximate_ns)
-		put_number(writer, "approximate_ns", approximate_ns);
+		sf_json_number(row, "approximate_ns", approximate_ns);
 }
 
 static void put_functions(struct writer *writer)
 {
-	const struct sf_aggregate *sums = writer->report->aggregate;
-	size_t n = sf_report_rows(writer->report, sums->n_functions, 0);
+	const struct sf_profile *profile = writer->profile;
+	size_t n = sf_report_rows(writer->report, writer->sums->n_functions, 0);
 
 	for (size_t i = 0; i < n; i++) {
-		start_row(writer, i);
-		put_function(writer, sums->functions[i].function);
-		put_number(writer, "self_ns", sums->functions[i].self_ns);
-		put_number(writer, "total_ns", sums->functions[i].total_ns);
-		put_number(writer, "samples", sums->functions[i].samples);
-		put_approximate(writer, sums->functions[i].approximate_ns);
-		putc('}', writer->out);
+		const struct sf_function_total *total = &writer->sums->functions[i];
+		const struct sf_profile_function *function = &profile->functions[total->function];
+		uint32_t module = function->module ? profile->modules[function->module - 1].path : 0;
+		struct json_object *row = json_object_new_object();
+
+		sf_json_text(row, "name", sf_aggregate_name(profile, total->function));
+		sf_json_text(row, "module", sf_profile_string(profile, module));
+		sf_json_text(row, "file", sf_profile_string(profile, function->file));
+		sf_json_text(row, "kind", sf_kind_word(function->kind));
+		sf_json_number(row, "self_ns", total->self_ns);
+		sf_json_number(row, "total_ns", total->total_ns);
+		sf_json_number(row, "samples", total->samples);
+		add_approximate(row, total->approximate_ns);
+		put_row(writer, row);
 	}
 }
 
 static void put_tree(struct writer *writer)
 {
-	const struct sf_aggregate *sums = writer->report->aggregate;
+	for (uint32_t i = 1; i < writer->sums->n_tree; i++) {
+		const struct sf_tree_node *node = &writer->sums->tree[i];
+		struct json_object *row = json_object_new_object();
 
-	for (uint32_t i = 1; i < sums->n_tree; i++) {
-		start_row(writer, i - 1);
-		put_text(writer, "name",
-			 sf_aggregate_name(writer->report->profile, sums->tree[i].function));
-		put_number(writer, "id", i);
-		put_number(writer, "parent", sums->tree[i].parent);
-		put_number(writer, "self_ns", sums->tree[i].self_ns);
-		put_number(writer, "total_ns", sums->tree[i].total_ns);
-		put_approximate(writer, sums->tree[i].approximate_ns);
-		putc('}', writer->out);
+		sf_json_text(row, "name", sf_aggregate_name(writer->profile, node->function));
+		sf_json_number(row, "id", i);
+		sf_json_number(row, "parent", node->parent);
+		sf_json_number(row, "self_ns", node->self_ns);
+		sf_json_number(row, "total_ns", node->total_ns);
+		add_approximate(row, node->approximate_ns);
+		put_row(writer, row);
 	}
 }
 
-static void put_share(struct writer *writer, const struct sf_share *row)
+static void put_share(struct writer *writer, struct json_object *row, const struct sf_share *share)
 {
-	put_number(writer, "ns", row->ns);
-	put_number(writer, "cpu_ns", row->cpu_ns);
-	put_number(writer, "wall_ns", row->wall_ns);
-	put_number(writer, "samples", row->samples);
-	put_number(writer, "ticks", row->ticks);
+	sf_json_number(row, "ns", share->ns);
+	sf_json_number(row, "cpu_ns", share->cpu_ns);
+	sf_json_number(row, "wall_ns", share->wall_ns);
+	sf_json_number(row, "samples", share->samples);
+	sf_json_number(row, "ticks", share->ticks);
+	put_row(writer, row);
 }
 
 static void put_threads(struct writer *writer)
 {
-	const struct sf_profile *profile = writer->report->profile;
-	const struct sf_shares *threads = &writer->report->aggregate->threads;
+	const struct sf_profile *profile = writer->profile;
+	const struct sf_shares *threads = &writer->sums->threads;
 	size_t n = sf_report_rows(writer->report, threads->n, 0);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct sf_profile_thread *thread = &profile->threads[threads->items[i].key];
+		struct json_object *row = json_object_new_object();
 
-		start_row(writer, i);
-		put_text(writer, "name", sf_profile_string(profile, thread->name));
-		putc(',', writer->out);
-		put_text(writer, "process", sf_profile_string(profile, thread->process_name));
-		fprintf(writer->out, ",\"pid\":%" PRId32 ",\"tid\":%" PRId32, thread->pid,
-			thread->tid);
-		put_number(writer, "start_ns", thread->start_ns);
-		put_number(writer, "end_ns", thread->end_ns);
-		put_number(writer, "cpu_counted_ns", thread->cpu_counted_ns);
-		put_share(writer, &threads->items[i]);
-		putc('}', writer->out);
+		sf_json_text(row, "name", sf_profile_string(profile, thread->name));
+		sf_json_text(row, "process", sf_profile_string(profile, thread->process_name));
+		json_object_object_add(row, "pid", json_object_new_int(thread->pid));
+		json_object_object_add(row, "tid", json_object_new_int(thread->tid));
+		sf_json_number(row, "start_ns", thread->start_ns);
+		sf_json_number(row, "end_ns", thread->end_ns);
+		sf_json_number(row, "cpu_counted_ns", thread->cpu_counted_ns);
+		put_share(writer, row, &threads->items[i]);
 	}
 }
 
 static void put_states(struct writer *writer)
 {
-	const struct sf_shares *states = &writer->report->aggregate->states;
+	const struct sf_shares *states = &writer->sums->states;
 
 	for (size_t i = 0; i < states->n; i++) {
-		start_row(writer, i);
-		put_text(writer, "state", sf_state_word(states->items[i].key));
-		put_share(writer, &states->items[i]);
-		putc('}', writer->out);
+		struct json_object *row = json_object_new_object();
+
+		sf_json_text(row, "state", sf_state_word(states->items[i].key));
+		put_share(writer, row, &states->items[i]);
 	}
 }
 
 static void put_waits(struct writer *writer)
 {
-	const struct sf_shares *waits = &writer->report->aggregate->waits;
+	const struct sf_shares *waits = &writer->sums->waits;
 	size_t n = sf_report_rows(writer->report, waits->n, 0);
 
 	for (size_t i = 0; i < n; i++) {
-		start_row(writer, i);
-		put_text(writer, "wait",
-			 sf_aggregate_name(writer->report->profile, waits->items[i].key));
-		put_share(writer, &waits->items[i]);
-		putc('}', writer->out);
+		struct json_object *row = json_object_new_object();
+
+		sf_json_text(row, "wait", sf_aggregate_name(writer->profile, waits->items[i].key));
+		put_share(writer, row, &waits->items[i]);
 	}
 }
 
 /* The samples without a label are a row with two empty texts. */
 static void put_labels(struct writer *writer)
 {
-	const struct sf_profile *profile = writer->report->profile;
-	const struct sf_shares *labels = &writer->report->aggregate->labels;
+	const struct sf_profile *profile = writer->profile;
+	const struct sf_shares *labels = &writer->sums->labels;
 	size_t n = sf_report_rows(writer->report, labels->n, 0);
 
 	for (size_t i = 0; i < n && profile->n_labels; i++) {
 		uint32_t key = labels->items[i].key;
 		const struct sf_profile_label label =
 			key ? profile->labels[key - 1] : (struct sf_profile_label){ 0 };
+		struct json_object *row = json_object_new_object();
 
-		start_row(writer, i);
-		put_text(writer, "key", sf_profile_string(profile, label.key));
-		putc(',', writer->out);
-		put_text(writer, "value", sf_profile_string(profile, label.value));
-		put_share(writer, &labels->items[i]);
-		putc('}', writer->out);
+		sf_json_text(row, "key", sf_profile_string(profile, label.key));
+		sf_json_text(row, "value", sf_profile_string(profile, label.value));
+		put_share(writer, row, &labels->items[i]);
 	}
-}
-
-static void put_notes(struct writer *writer)
-{
-	const struct sf_profile *profile = writer->report->profile;
-
-	fputs(",\n\"notes\":[", writer->out);
-	for (uint32_t i = 0; i < profile->n_notes; i++) {
-		start_row(writer, i);
-		fprintf(writer->out, "\"pid\":%" PRId32 ",", profile->notes[i].pid);
-		put_text(writer, "text", sf_profile_string(profile, profile->notes[i].text));
-		putc('}', writer->out);
-	}
-	putc(']', writer->out);
 }
 
 static void put_ends(struct writer *writer)
 {
-	for (unsigned end = 0, n = 0; end < SF_N_ENDS; end++) {
-		if (!writer->report->aggregate->ends[end])
+	for (unsigned end = 0; end < SF_N_ENDS; end++) {
+		struct json_object *row;
+
+		if (!writer->sums->ends[end])
 			continue;
-		start_row(writer, n++);
-		put_text(writer, "end", sf_end_word(end));
-		putc(',', writer->out);
-		put_text(writer, "text", sf_end_text(end));
-		put_number(writer, "ticks", writer->report->aggregate->ends[end]);
-		putc('}', writer->out);
+		row = json_object_new_object();
+		sf_json_text(row, "end", sf_end_word(end));
+		sf_json_text(row, "text", sf_end_text(end));
+		sf_json_number(row, "ticks", writer->sums->ends[end]);
+		put_row(writer, row);
 	}
 }
 
 static void put_losses(struct writer *writer)
 {
-	for (unsigned cause = 0, n = 0; cause < SF_N_LOSSES; cause++) {
-		const struct sf_lost_total *lost = &writer->report->aggregate->lost_by[cause];
+	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++) {
+		const struct sf_lost_total *lost = &writer->sums->lost_by[cause];
+		struct json_object *row;
 
 		if (!lost->ticks && !lost->cpu_ns)
 			continue;
-		start_row(writer, n++);
-		put_text(writer, "cause", sf_loss_word(cause));
-		putc(',', writer->out);
-		put_text(writer, "text", sf_loss_text(cause));
-		put_number(writer, "ticks", lost->ticks);
-		put_number(writer, "cpu_ns", lost->cpu_ns);
-		put_number(writer, "wall_ns", lost->wall_ns);
-		putc('}', writer->out);
+		row = json_object_new_object();
+		sf_json_text(row, "cause", sf_loss_word(cause));
+		sf_json_text(row, "text", sf_loss_text(cause));
+		sf_json_number(row, "ticks", lost->ticks);
+		sf_json_number(row, "cpu_ns", lost->cpu_ns);
+		sf_json_number(row, "wall_ns", lost->wall_ns);
+		put_row(writer, row);
+	}
+}
+
+static void put_notes(struct writer *writer)
+{
+	const struct sf_profile *profile = writer->profile;
+
+	for (uint32_t i = 0; i < profile->n_notes; i++) {
+		struct json_object *row = json_object_new_object();
+
+		json_object_object_add(row, "pid", json_object_new_int(profile->notes[i].pid));
+		sf_json_text(row, "text", sf_profile_string(profile, profile->notes[i].text));
+		put_row(writer, row);
 	}
 }
 
@@ -226,62 +205,77 @@ static const struct {
 	[SF_SECTION_LOSSES] = { "losses", put_losses },
 };
 
-static void put_recording(struct writer *writer)
+static struct json_object *recording_json(const struct sf_profile *profile)
 {
-	const struct sf_profile *profile = writer->report->profile;
+	struct json_object *json = json_object_new_object();
 
-	fputs("\"recording\":{", writer->out);
-	put_text(writer, "command", profile->command);
-	putc(',', writer->out);
-	put_text(writer, "engine", profile->engine);
-	putc(',', writer->out);
-	put_text(writer, "host", profile->host);
-	putc(',', writer->out);
-	put_text(writer, "version", profile->version);
-	put_number(writer, "start_unix_ns", profile->start_unix_ns);
-	put_number(writer, "duration_ns", profile->duration_ns);
-	put_number(writer, "rate_mhz", profile->rate_mhz);
-	put_number(writer, "blocked_rate_mhz", profile->blocked_rate_mhz);
-	fprintf(writer->out, ",\"complete\":%s},\n", profile->complete ? "true" : "false");
+	sf_json_text(json, "command", profile->command);
+	sf_json_text(json, "engine", profile->engine);
+	sf_json_text(json, "host", profile->host);
+	sf_json_text(json, "version", profile->version);
+	sf_json_number(json, "start_unix_ns", profile->start_unix_ns);
+	sf_json_number(json, "duration_ns", profile->duration_ns);
+	sf_json_number(json, "rate_mhz", profile->rate_mhz);
+	sf_json_number(json, "blocked_rate_mhz", profile->blocked_rate_mhz);
+	sf_json_flag(json, "complete", profile->complete);
+	return json;
 }
 
+/* Writes the sums as the first members of the report. */
 static void put_sums(struct writer *writer)
 {
-	const struct sf_aggregate *sums = writer->report->aggregate;
+	static const char *const clock_words[] = {
+		[SF_CLOCK_WALL] = "wall", [SF_CLOCK_CPU] = "cpu", [SF_CLOCK_OFFCPU] = "offcpu",
+	};
+	const struct sf_aggregate *sums = writer->sums;
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+		{ "samples", sums->samples },
+		{ "ticks", sums->sample_ticks + sums->lost.ticks },
+		{ "sample_ticks", sums->sample_ticks },
+		{ "unheld_ticks", sums->unheld_ticks },
+		{ "lost_ticks", sums->lost.ticks },
+		{ "cpu_seen_ns", sums->cpu_ns },
+		{ "cpu_lost_ns", sums->lost.cpu_ns },
+		{ "cpu_counted_ns", sums->cpu_counted_ns },
+		{ "wall_ns", sums->wall_ns },
+		{ "holds", sums->holds },
+		{ "hold_p50_ns", sums->hold_p50_ns },
+		{ "hold_p99_ns", sums->hold_p99_ns },
+		{ "hold_max_ns", sums->hold_max_ns },
+	};
 
-	put_text(writer, "clock", sf_report_clock_word(sums->clock));
-	put_number(writer, "total_ns", sums->total_ns);
-	put_approximate(writer, sums->approximate_ns);
-	put_number(writer, "samples", sums->samples);
-	put_number(writer, "ticks", sums->sample_ticks + sums->lost.ticks);
-	put_number(writer, "sample_ticks", sums->sample_ticks);
-	put_number(writer, "unheld_ticks", sums->unheld_ticks);
-	put_number(writer, "lost_ticks", sums->lost.ticks);
-	put_number(writer, "cpu_seen_ns", sums->cpu_ns);
-	put_number(writer, "cpu_lost_ns", sums->lost.cpu_ns);
-	put_number(writer, "cpu_counted_ns", sums->cpu_counted_ns);
-	put_number(writer, "wall_ns", sums->wall_ns);
-	put_number(writer, "holds", sums->holds);
-	put_number(writer, "hold_p50_ns", sums->hold_p50_ns);
-	put_number(writer, "hold_p99_ns", sums->hold_p99_ns);
-	put_number(writer, "hold_max_ns", sums->hold_max_ns);
+	fprintf(writer->out, ",\n\"clock\":\"%s\",\"total_ns\":%" PRIu64, clock_words[sums->clock],
+		sums->total_ns);
+	if (sums->approximate_ns)
+		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		fprintf(writer->out, ",\"%s\":%" PRIu64, numbers[i].key, numbers[i].value);
+}
+
+static void put_section(struct writer *writer, const char *key, void (*put)(struct writer *writer))
+{
+	fprintf(writer->out, ",\n\"%s\":[", key);
+	writer->n_rows = 0;
+	put(writer);
+	putc(']', writer->out);
 }
 
 bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *err)
 {
-	struct writer writer = { .report = report, .out = out };
+	struct writer writer = { .report = report, .profile = report->profile,
+				 .sums = report->aggregate, .out = out };
 
-	fputs("{\"format\":1,", out);
-	put_recording(&writer);
+	fputs("{\"format\":1,\"recording\":", out);
+	writer.failed = !sf_json_take(out, recording_json(report->profile));
 	put_sums(&writer);
-	for (unsigned section = 0; section < SF_N_SECTIONS; section++) {
-		if (report->only >= 0 && (unsigned)report->only != section)
-			continue;
-		fprintf(out, ",\n\"%s\":[", sections[section].key);
-		sections[section].put(&writer);
-		putc(']', out);
+	for (int section = 0; section < SF_N_SECTIONS; section++) {
+		if (report->only < 0 || report->only == section)
+			put_section(&writer, sections[section].key, sections[section].put);
 	}
-	put_notes(&writer);
+	put_section(&writer, "notes", put_notes);
 	fputs("}\n", out);
 	return !writer.failed || sf_fail_memory(err);
 }

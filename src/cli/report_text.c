@@ -9,9 +9,9 @@
 
 static void print_title(const struct sf_output *output, const char *title, const char *columns)
 {
-	fprintf(output->file, "\n%s%s%s\n%s%s%s\n", sf_colour(output, SF_BOLD), title,
-		sf_colour(output, SF_PLAIN), sf_colour(output, SF_DIM), columns,
-		sf_colour(output, SF_PLAIN));
+	fputc('\n', output->file);
+	sf_print_in(output, SF_BOLD, "%s\n", title);
+	sf_print_in(output, SF_DIM, "%s\n", columns);
 }
 
 static void print_more(const struct sf_output *output, size_t n, size_t shown)
@@ -19,22 +19,16 @@ static void print_more(const struct sf_output *output, size_t n, size_t shown)
 	char count[32];
 
 	if (shown < n)
-		fprintf(output->file, "%s  and %s more: --top %zu%s\n", sf_colour(output, SF_DIM),
-			sf_format_count(count, n - shown), n, sf_colour(output, SF_PLAIN));
+		sf_print_in(output, SF_DIM, "  and %s more: --top %zu\n", sf_format_count(count, n - shown), n);
 }
 
-/* The colour of a percentage: large ones stand out. */
-static const char *heat(const struct sf_output *output, double percent)
+/* The first column of a row: large shares stand out. */
+static void print_percent(const struct sf_output *output, uint64_t part, uint64_t whole)
 {
-	if (percent >= 10)
-		return sf_colour(output, SF_RED);
-	return sf_colour(output, percent >= 2 ? SF_YELLOW : SF_PLAIN);
-}
+	double percent = sf_report_percent(part, whole);
 
-static void print_percent(const struct sf_output *output, double percent)
-{
-	fprintf(output->file, "%s%7.1f%s", heat(output, percent), percent,
-		sf_colour(output, SF_PLAIN));
+	putc(' ', output->file);
+	sf_print_in(output, percent >= 10 ? SF_RED : percent >= 2 ? SF_YELLOW : SF_PLAIN, "%7.1f", percent);
 }
 
 static int columns_of(const char *text)
@@ -62,8 +56,7 @@ static void print_name(const struct sf_output *output, const char *name, const c
 	sf_print_cut(output->file, name, room);
 	fputs(mark, output->file);
 	if (*module && columns_of(name) + 2 + columns_of(module) <= room)
-		fprintf(output->file, "  %s%s%s", sf_colour(output, SF_DIM), module,
-			sf_colour(output, SF_PLAIN));
+		sf_print_in(output, SF_DIM, "  %s", module);
 	putc('\n', output->file);
 }
 
@@ -87,8 +80,7 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 	for (size_t i = 0; i < n; i++) {
 		const struct sf_function_total *row = &sums->functions[i];
 
-		putc(' ', output->file);
-		print_percent(output, sf_report_percent(row->self_ns, sums->total_ns));
+		print_percent(output, row->self_ns, sums->total_ns);
 		fprintf(output->file, "  %7.1f  %9s  ",
 			sf_report_percent(row->total_ns, sums->total_ns),
 			sf_format_time(time, row->self_ns));
@@ -110,8 +102,7 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 		const struct sf_share *row = &sums->threads.items[i];
 		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
 
-		putc(' ', output->file);
-		print_percent(output, sf_report_percent(row->ns, sums->total_ns));
+		print_percent(output, row->ns, sums->total_ns);
 		fprintf(output->file, "  %9s  %9s  %9s  ", sf_format_time(time, row->ns),
 			sf_format_time(seen, row->cpu_ns),
 			sf_format_time(counted, thread->cpu_counted_ns));
@@ -124,17 +115,21 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 			sf_format_count(time, report->profile->n_threads - sums->threads.n));
 }
 
+static void print_share(const struct sf_output *output, uint64_t ns, uint64_t whole_ns, uint64_t n_samples,
+			const char *name, const char *beside)
+{
+	char time[32], samples[32];
+
+	print_percent(output, ns, whole_ns);
+	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, ns), sf_format_count(samples, n_samples));
+	print_name(output, name, "", beside, 32);
+}
+
 /* States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. */
 static void print_elapsed(const struct sf_report *report, const struct sf_output *output,
 			  const struct sf_share *row, const char *name, const char *beside)
 {
-	char time[32], samples[32];
-
-	putc(' ', output->file);
-	print_percent(output, sf_report_percent(row->wall_ns, report->aggregate->wall_ns));
-	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->wall_ns),
-		sf_format_count(samples, row->samples));
-	print_name(output, name, "", beside, 32);
+	print_share(output, row->wall_ns, report->aggregate->wall_ns, row->samples, name, beside);
 }
 
 static void print_states(const struct sf_report *report, const struct sf_output *output)
@@ -173,7 +168,7 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 	const struct sf_shares *labels = &report->aggregate->labels;
 	const struct sf_profile *profile = report->profile;
 	size_t n = sf_report_rows(report, labels->n, TEXT_ROWS);
-	char time[32], samples[32], name[1024];
+	char name[1024];
 
 	if (profile->n_labels == 0 && report->only < 0)
 		return;
@@ -183,14 +178,11 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 		const struct sf_profile_label *label =
 			row->key ? &profile->labels[row->key - 1] : NULL;
 
-		putc(' ', output->file);
-		print_percent(output, sf_report_percent(row->ns, report->aggregate->total_ns));
-		fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->ns),
-			sf_format_count(samples, row->samples));
 		snprintf(name, sizeof(name), "%s=%s", /* as --label takes it */
 			 label ? sf_profile_string(profile, label->key) : "",
 			 label ? sf_profile_string(profile, label->value) : "");
-		print_name(output, label ? name : "(no label)", "", "", 32);
+		print_share(output, row->ns, report->aggregate->total_ns, row->samples,
+			    label ? name : "(no label)", "");
 	}
 	print_more(output, labels->n, n);
 }

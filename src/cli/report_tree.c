@@ -110,8 +110,8 @@ static uint32_t print_node(const struct printer *printer, uint32_t number, uint3
 	       (int)strlen(mark);
 	sf_print_cut(file, sf_aggregate_name(printer->report->profile, node->function),
 		     printer->output->width - used);
-	fprintf(file, "%s%s%s%s\n", mark, sf_colour(printer->output, SF_DIM), times,
-		sf_colour(printer->output, SF_PLAIN));
+	fputs(mark, file);
+	sf_print_in(printer->output, SF_DIM, "%s\n", times);
 	return innermost;
 }
 
@@ -119,8 +119,7 @@ static void print_cut_here(const struct printer *printer, uint32_t levels)
 {
 	fprintf(printer->output->file, "%*s", FIGURE_COLUMNS, "");
 	print_lines(printer, levels, false);
-	fprintf(printer->output->file, "%s… deeper: --depth%s\n",
-		sf_colour(printer->output, SF_DIM), sf_colour(printer->output, SF_PLAIN));
+	sf_print_in(printer->output, SF_DIM, "… deeper: --depth\n");
 }
 
 static void print_branches(struct printer *printer, uint32_t first, uint32_t levels,
@@ -170,9 +169,9 @@ void sf_report_tree(const struct sf_report *report, const struct sf_output *outp
 	printer.min_ns = total_ns / 100 * report->min_percent;
 	if (!printer.min_ns)
 		printer.min_ns = 1;
-	fprintf(output->file, "\n%sCALL TREE%s%s, branches from %" PRIu32 " %%%s\n%s  total %%   "
-		"self %%%s\n", sf_colour(output, SF_BOLD), sf_colour(output, SF_PLAIN),
-		sf_colour(output, SF_DIM), report->min_percent, sf_colour(output, SF_PLAIN),
-		sf_colour(output, SF_DIM), sf_colour(output, SF_PLAIN));
+	fputc('\n', output->file);
+	sf_print_in(output, SF_BOLD, "CALL TREE");
+	sf_print_in(output, SF_DIM, ", branches from %" PRIu32 " %%\n", report->min_percent);
+	sf_print_in(output, SF_DIM, "  total %%   self %%\n");
 	print_branches(&printer, visible(&printer, report->aggregate->tree[0].first_child), 0, 0);
 }

@@ -133,7 +133,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	*result = (struct sf_session_result){ .child_status = -1 };
 	if (!create_recording(options, &recording, err))
 		return false;
-	if (!sf_recorder_init(&recorder, recording, options->max_depth, err)) {
+	if (!sf_recorder_init(&recorder, recording, options->capture.max_depth, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}

@@ -19,7 +19,6 @@ struct sf_session_options {
 	struct sf_capture_options capture;
 	const char *output;       /* the recording's path */
 	const char *command;      /* what is watched, for people */
-	uint32_t max_depth;
 	struct sf_launched *launched; /* a command that is to start now; NULL: none */
 };
 

@@ -9,15 +9,20 @@
 #include "os/clock.h"
 #include "os/syscalls.h"
 #include "os/task.h"
-#include "session/loader.h"
+#include "unwind/unwind.h"
 
 /* Code that is unmapped and replaced at the same place is noticed after this time. */
 #define MAPS_AGE_NS 1000000000
 
+/* Gives each image its unwind table. */
+static const struct sf_image_loader loader = {
+	.load = sf_image_load_table, .unload = sf_image_unload_table,
+};
+
 bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_error *err)
 {
 	*walker = (struct sf_walker){
-		.images = sf_images_create(&sf_session_loader),
+		.images = sf_images_create(&loader),
 		.pids = sf_intern_create(),
 		.trace = {
 			.frames = calloc(max_depth, sizeof(struct sf_frame)),
@@ -176,6 +181,14 @@ const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
 	struct walked walked;
 
 	return find_process(walker, pid, &walked) ? sf_runtimes_news(&walked.runtimes->all) : NULL;
+}
+
+void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_runtime_findings *findings)
+{
+	struct walked walked;
+
+	if (find_process(walker, pid, &walked))
+		sf_runtimes_examine(&walked.runtimes->all, walker->images, findings);
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

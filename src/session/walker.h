@@ -44,6 +44,9 @@ struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t
  */
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid);
 
+/* Reports what can be shown of the runtimes of a process, which is prepared. */
+void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_runtime_findings *findings);
+
 /*
  * "[futex]", "[page fault]", "[stopped]": the leaf that says what a still waits for; NULL if it
  * runs.

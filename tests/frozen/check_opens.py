@@ -59,7 +59,7 @@ MAY = {
     "stream/file.c": ("open*3", "a stream that the user named: with O_PATH, or a new file, never through a link"),
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
-    "cli/newest.c": ("opendir", "the working folder of the user"),
+    "cli/report.c": ("opendir", "the working folder of the user"),
 }
 
 
