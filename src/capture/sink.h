@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/location.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
 #include "frozen/unwind/walk.h"
@@ -40,20 +41,10 @@ struct sf_image_number {
 	size_t build_id_size;
 };
 
-/* A function at a place in managed code. Text is zero-terminated. */
-struct sf_seen_function {
-	const char *name, *linkage, *file; /* "" where nothing is known */
-	uint32_t line;          /* 0: unknown */
-	bool inlined;           /* into the next one */
-	bool approximate;       /* what is inlined at the place is not known exactly */
-};
-
-#define SF_SEEN_FUNCTIONS 128
-
-/* The functions at such a place, innermost first: at most SF_SEEN_FUNCTIONS. Valid during the call. */
+/* The functions at such a place, innermost first. Valid during the call. */
 struct sf_seen_place_told {
 	uint64_t key;           /* by which the process's frames name it */
-	const struct sf_seen_function *functions;
+	const struct sf_location *functions;
 	size_t n;
 };
 

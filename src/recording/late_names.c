@@ -80,7 +80,7 @@ static uint32_t string_of(struct sf_loader *loader, const char *text)
 	return sf_loader_string(loader, copy);
 }
 
-static bool push_function(struct sf_late_names *names, const struct sf_recording_name *name,
+static bool push_function(struct sf_late_names *names, const struct sf_location *name,
 			  bool outermost)
 {
 	struct sf_loader *loader = names->loader;
@@ -101,7 +101,7 @@ static bool push_function(struct sf_late_names *names, const struct sf_recording
 }
 
 bool sf_late_names_put(struct sf_late_names *names, size_t index,
-		       const struct sf_recording_name *functions, size_t n)
+		       const struct sf_location *functions, size_t n)
 {
 	struct sf_loader *loader = names->loader;
 	uint32_t first = (uint32_t)loader->raw_functions.n;

@@ -16,7 +16,7 @@ static uint32_t intern(struct sf_recording *recording, const struct sf_managed_f
 	return sf_intern_add(recording->managed, functions, n * sizeof(*functions), NULL);
 }
 
-bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
+bool sf_recording_place(struct sf_recording *recording, const struct sf_location *names,
 			size_t n, uint32_t *ret, struct sf_error *err)
 {
 	struct sf_managed_function functions[SF_MAX_INLINED];
@@ -59,7 +59,7 @@ static uint32_t promise(const struct sf_recording *recording, uint64_t place)
 }
 
 bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,
-			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
+			       const struct sf_location *names, size_t n, uint32_t *ret,
 			       struct sf_error *err)
 {
 	if (!sf_recording_place(recording, names, n, ret, err))
@@ -109,7 +109,7 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err)
 {
-	const struct sf_recording_name unknown = {
+	const struct sf_location unknown = {
 		.function = "[managed code that was not described]", .linkage = "", .file = "",
 	};
 	uint32_t nobody = 0;

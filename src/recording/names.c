@@ -87,7 +87,7 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 }
 
 static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t module,
-		       const struct sf_recording_name *names, size_t n)
+		       const struct sf_location *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct sf_frame_function row = {
@@ -107,7 +107,7 @@ static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t 
 }
 
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
-			const struct sf_recording_name *names, size_t n, struct sf_error *err)
+			const struct sf_location *names, size_t n, struct sf_error *err)
 {
 	if (!index_places(recording))
 		return sf_fail_memory(err);

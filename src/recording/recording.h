@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/location.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
 #include "frozen/unwind/walk.h"
@@ -85,8 +86,7 @@ bool sf_recording_module(struct sf_recording *recording, const struct sf_recordi
  * They are told at once, as nobody can tell them later. A managed frame of a stack
  * (sf_kind_is_managed) has the number that comes back in its `address`.
  */
-struct sf_recording_name;
-bool sf_recording_place(struct sf_recording *recording, const struct sf_recording_name *names,
+bool sf_recording_place(struct sf_recording *recording, const struct sf_location *names,
 			size_t n, uint32_t *ret, struct sf_error *err);
 
 /*
@@ -96,7 +96,7 @@ bool sf_recording_place(struct sf_recording *recording, const struct sf_recordin
  */
 bool sf_recording_pending(struct sf_recording *recording, uint32_t *ret, struct sf_error *err);
 bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t place,
-			       const struct sf_recording_name *names, size_t n, uint32_t *ret,
+			       const struct sf_location *names, size_t n, uint32_t *ret,
 			       struct sf_error *err);
 
 /*
@@ -140,14 +140,6 @@ void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
  */
 bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct sf_error *err);
 
-/* A function at an address of a module, for sf_recording_names. Like sf_location in symbols.h. */
-struct sf_recording_name {
-	const char *function, *linkage, *file;
-	uint32_t line;
-	bool inlined;
-	bool approximate;            /* which calls are inlined here is not known exactly */
-};
-
 /*
  * The addresses of a module that still have no names, sorted, from malloc, the caller's to free.
  * They are as they must be looked up (pc - 1 for return addresses).
@@ -156,7 +148,7 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 			  size_t *n_ret, struct sf_error *err);
 /* The functions at one such address, innermost first. */
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
-			const struct sf_recording_name *names, size_t n, struct sf_error *err);
+			const struct sf_location *names, size_t n, struct sf_error *err);
 
 /* The modules of the recording, by number; valid until the next sf_recording_module. */
 const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,

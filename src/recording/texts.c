@@ -39,7 +39,7 @@ const char *sf_recording_string(const struct sf_recording *recording, uint32_t n
 }
 
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
-			       const struct sf_recording_name *name)
+			       const struct sf_location *name)
 {
 	struct sf_function_key key = {
 		.name = sf_recording_text(recording, name->function),

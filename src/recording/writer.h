@@ -195,7 +195,7 @@ bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, str
 
 /* The number of a function, interned; 0: no memory. texts.c. */
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
-			       const struct sf_recording_name *name);
+			       const struct sf_location *name);
 
 /* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);

@@ -11,19 +11,12 @@
 #define SF_RUNTIME_RUNTIME_H
 
 #include "base/error.h"
+#include "base/location.h"
 #include "frozen/runtime.h"
 #include "frozen/unwind/walk.h"
 #include "runtime/prefetch.h"
 #include "target/images.h"
 #include "target/process.h"
-
-/* A function of a managed frame. Inlined functions come before the function that they are in. */
-struct sf_runtime_function {
-	const char *name, *linkage, *file; /* live as long as the state; "" where nothing is known */
-	uint32_t line;                     /* 0: unknown */
-	bool inlined;
-	bool approximate;                  /* what is inlined at this place is not known exactly */
-};
 
 /* Receives the lines that `stillframe doctor` prints of a process. `advice` says what is missing and what would help. */
 struct sf_runtime_findings {
@@ -66,8 +59,11 @@ struct sf_runtime_driver {
 	 * described at once, as its code can be gone later. 0: no memory.
 	 */
 	uint32_t (*place)(void *state, const struct sf_frame *frame);
-	/* The functions at a place, innermost first, valid until the next call; 0: no memory. */
-	size_t (*functions)(void *state, uint32_t place, const struct sf_runtime_function **ret);
+	/*
+	 * The functions at a place, innermost first, valid until the next call; their texts live as long as the state.
+	 * 0: no memory.
+	 */
+	size_t (*functions)(void *state, uint32_t place, const struct sf_location **ret);
 	/* Frames whose places are used next: reads ahead what they need. May be NULL. */
 	void (*expect)(void *state, const struct sf_prefetch *ahead,
 		       const struct sf_frame *const *frames, size_t n);

@@ -98,7 +98,7 @@ uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *
 }
 
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,
-			     uint32_t place, const struct sf_runtime_function **ret)
+			     uint32_t place, const struct sf_location **ret)
 {
 	const uint32_t slot = slot_of(runtimes, frame);
 

@@ -33,7 +33,7 @@ void sf_runtimes_refresh(struct sf_runtimes *runtimes);
 const char *sf_runtimes_news(struct sf_runtimes *runtimes); /* also for those that are not */
 uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *frame);
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,
-			     uint32_t place, const struct sf_runtime_function **ret);
+			     uint32_t place, const struct sf_location **ret);
 void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,
 			const struct sf_frame *const *frames, size_t n);
 uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t tid);

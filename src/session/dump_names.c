@@ -73,6 +73,18 @@ static bool collect(struct naming *naming)
 	return true;
 }
 
+/* A frame with its names only. */
+static struct sf_dump_frame name_of(struct sf_dump *dump, const struct sf_location *location)
+{
+	return (struct sf_dump_frame){
+		.function = sf_dump_text(dump, location->function),
+		.file = *location->file ? sf_dump_text(dump, location->file) : 0,
+		.line = location->line,
+		.inlined = location->inlined,
+		.approximate = location->approximate,
+	};
+}
+
 static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
 {
 	struct naming *naming = arg;
@@ -84,16 +96,8 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 	}
 	place->first = (uint32_t)naming->functions.n;
 	place->n = (uint32_t)n;
-	for (size_t i = 0; i < n; i++) {
-		struct sf_dump_frame function = {
-			.function = sf_dump_text(naming->dump, locations[i].function),
-			.file = sf_dump_text(naming->dump, locations[i].file),
-			.line = locations[i].line,
-			.inlined = locations[i].inlined,
-		};
-
-		naming->functions.items[naming->functions.n++] = function;
-	}
+	for (size_t i = 0; i < n; i++)
+		naming->functions.items[naming->functions.n++] = name_of(naming->dump, &locations[i]);
 }
 
 static void resolve_image(struct naming *naming, size_t first, size_t n)
@@ -156,21 +160,13 @@ static bool expand_native(const struct naming *naming, struct sf_dump_thread *th
 static bool expand_managed(const struct naming *naming, struct sf_dump_thread *thread,
 			const struct sf_frame *frame)
 {
-	const struct sf_runtime_function *functions;
+	const struct sf_location *functions;
 	struct sf_runtimes *runtimes = &naming->runtimes->all;
 	size_t n = sf_runtimes_functions(runtimes, frame, sf_runtimes_place(runtimes, frame),
 					 &functions);
 
 	for (size_t i = 0; i < n; i++) {
-		struct sf_dump_frame named = {
-			.function = sf_dump_text(naming->dump, functions[i].name),
-			.file = *functions[i].file ? sf_dump_text(naming->dump, functions[i].file) : 0,
-			.line = functions[i].line,
-			.inlined = functions[i].inlined,
-			.approximate = functions[i].approximate,
-		};
-
-		if (!add_frame(thread, frame, named))
+		if (!add_frame(thread, frame, name_of(naming->dump, &functions[i])))
 			return false;
 	}
 	return n > 0;

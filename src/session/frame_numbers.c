@@ -21,7 +21,7 @@ void sf_frame_numbers_deinit(struct sf_frame_numbers *seen)
 	seen->keys = NULL;
 }
 
-static const struct sf_recording_name left_out = {
+static const struct sf_location left_out = {
 	.function = "[Java code that was left out]", .linkage = "", .file = "",
 };
 
@@ -57,7 +57,7 @@ static struct sf_frame_number *find(struct sf_frame_numbers *seen, int32_t pid, 
 }
 
 bool sf_frame_numbers_tell(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
-			 uint64_t key, const struct sf_recording_name *names, size_t n,
+			 uint64_t key, const struct sf_location *names, size_t n,
 			 struct sf_error *err)
 {
 	struct sf_frame_number *place;

@@ -35,7 +35,7 @@ void sf_frame_numbers_deinit(struct sf_frame_numbers *seen);
  * The functions at the place that process `pid` calls `key`. Of the same key the first ones hold.
  */
 bool sf_frame_numbers_tell(struct sf_frame_numbers *seen, struct sf_recording *recording, int32_t pid,
-			 uint64_t key, const struct sf_recording_name *names, size_t n,
+			 uint64_t key, const struct sf_location *names, size_t n,
 			 struct sf_error *err);
 
 /* The addresses of managed ones among these frames, which are keys, become the recording's numbers. */

@@ -2,16 +2,12 @@
 /* Places in the code of runtimes, described once and then known by the recording's numbers. */
 #include "session/managed_frames.h"
 
-/* Functions at one place, at most. */
-#define MAX_FUNCTIONS 128
-
 /* A place of a runtime's code as the recording numbers it: described when it is new. */
 static bool tell_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
 		       const struct sf_frame *frame, uint32_t place, uint32_t *ret,
 		       struct sf_error *err)
 {
-	struct sf_recording_name names[MAX_FUNCTIONS];
-	const struct sf_runtime_function *functions;
+	const struct sf_location *functions;
 	struct sf_recorded_places *recorded = &runtimes->recorded[frame->runtime - 1];
 	size_t n;
 
@@ -25,18 +21,7 @@ static bool tell_place(struct sf_recording *recording, struct sf_process_runtime
 	n = sf_runtimes_functions(&runtimes->all, frame, place, &functions);
 	if (!n)
 		return sf_fail_memory(err);
-	n = n < MAX_FUNCTIONS ? n : MAX_FUNCTIONS;
-	for (size_t i = 0; i < n; i++) {
-		names[i] = (struct sf_recording_name){
-			.function = functions[i].name,
-			.linkage = functions[i].linkage,
-			.file = functions[i].file,
-			.line = functions[i].line,
-			.inlined = functions[i].inlined,
-			.approximate = functions[i].approximate,
-		};
-	}
-	if (!sf_recording_place(recording, names, n, ret, err))
+	if (!sf_recording_place(recording, functions, n, ret, err))
 		return false;
 	recorded->numbers.items[place - 1] = *ret;
 	return true;

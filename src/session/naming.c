@@ -22,7 +22,7 @@ struct naming {
 	bool failed;
 };
 
-static bool put(struct naming *naming, size_t index, const struct sf_recording_name *names, size_t n)
+static bool put(struct naming *naming, size_t index, const struct sf_location *names, size_t n)
 {
 	if (naming->late)
 		return sf_late_names_put(naming->late, index, names, n);
@@ -33,7 +33,6 @@ static bool put(struct naming *naming, size_t index, const struct sf_recording_n
 static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
 {
 	struct naming *naming = arg;
-	struct sf_recording_name names[MAX_INLINED];
 
 	if (naming->failed)
 		return;
@@ -41,16 +40,7 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 		locations += n - MAX_INLINED;
 		n = MAX_INLINED;
 	}
-	for (size_t i = 0; i < n; i++) {
-		names[i] = (struct sf_recording_name){
-			.function = locations[i].function,
-			.linkage = locations[i].linkage,
-			.file = locations[i].file,
-			.line = locations[i].line,
-			.inlined = locations[i].inlined,
-		};
-	}
-	naming->failed = !put(naming, index, names, n);
+	naming->failed = !put(naming, index, locations, n);
 }
 
 /* From the file behind `fd`, which is or was at `path`. One that cannot be read names nothing. */

@@ -369,23 +369,9 @@ static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *to
 		     struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
-	struct sf_recording_name names[SF_SEEN_FUNCTIONS];
-	size_t n = told->n < SF_SEEN_FUNCTIONS ? told->n : SF_SEEN_FUNCTIONS;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct sf_seen_function *function = &told->functions[i];
-
-		names[i] = (struct sf_recording_name){
-			.function = function->name,
-			.linkage = function->linkage,
-			.file = function->file,
-			.line = function->line,
-			.inlined = function->inlined,
-			.approximate = function->approximate,
-		};
-	}
-	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, told->key, names,
-				   n, err);
+	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, told->key,
+				     told->functions, told->n, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,

@@ -24,20 +24,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/location.h"
 
 struct sf_symbols; /* the sources of one image */
 
-/* A function at an address. Strings are interned in the sf_symbols and live as long as it. */
-struct sf_location {
-	const char *function;    /* demangled; "" never */
-	const char *linkage;     /* as the linker sees it, for pprof; equals function for C */
-	const char *file;        /* source path, or "" */
-	uint32_t    line;        /* 0: unknown */
-	bool        inlined;     /* inlined into the next location */
-};
-
 /*
- * Receives the locations at addresses[index], innermost first; at least one, n >= 1, unless
+ * Receives the locations (base/location.h) at addresses[index], innermost first; at least one, n >= 1, unless
  * nothing at all is known of the address: then it is not called. Valid during the call.
  */
 typedef void sf_location_fn(size_t index, const struct sf_location *locations, size_t n,

@@ -161,7 +161,7 @@ static void name_address(struct maker *maker, unsigned module, uint64_t address,
 {
 	unsigned function = (unsigned)((address - 0x1000) / FUNCTION_SIZE);
 	char name[160], linkage[40], inlined[64];
-	struct sf_recording_name names[2] = {
+	struct sf_location names[2] = {
 		{ .function = inlined, .linkage = inlined, .file = "/src/shop/inline.hpp",
 		  .line = 7 + function, .inlined = true },
 		{ .function = name, .linkage = linkage, .file = "/src/shop/shop.cc",

@@ -119,27 +119,27 @@ void small_labelled(struct sf_recording *recording, unsigned at_ms, uint32_t thr
 }
 
 /* The functions at an address, and how many. They are valid until the next call. */
-static size_t names_of(uint64_t address, struct sf_recording_name ret[2])
+static size_t names_of(uint64_t address, struct sf_location ret[2])
 {
 	static char name[16];
 	unsigned function = (unsigned)(address / 0x1000);
 
 	assert_int_equal(address % 0x1000, 0x11);
 	snprintf(name, sizeof(name), "fn%u", function);
-	ret[0] = (struct sf_recording_name){ name, name, "work.c", function * 10, false,
+	ret[0] = (struct sf_location){ name, name, "work.c", function * 10, false,
 					     function == 7 };
 	if (function == 9)
 		return 0;
 	if (function != 3)
 		return 1;
-	ret[0] = (struct sf_recording_name){ "fn3", "fn3", "work.h", 33, true };
-	ret[1] = (struct sf_recording_name){ "fn2", "fn2", "work.c", 22, false };
+	ret[0] = (struct sf_location){ "fn3", "fn3", "work.h", 33, true };
+	ret[1] = (struct sf_location){ "fn2", "fn2", "work.c", 22, false };
 	return 2;
 }
 
 static void name_one(struct sf_recording *recording, uint64_t address)
 {
-	struct sf_recording_name names[2];
+	struct sf_location names[2];
 	size_t n = names_of(address, names);
 	struct sf_error err;
 
@@ -154,7 +154,7 @@ static bool name_late(struct sf_late_names *late, const char *path, const char *
 	assert_string_equal(path, "/opt/app/libwork.so");
 	assert_string_equal(build_id, "abcd01");
 	for (size_t i = 0; i < n; i++) {
-		struct sf_recording_name names[2];
+		struct sf_location names[2];
 		size_t n_names = names_of(addresses[i], names);
 
 		assert_true(i == 0 || addresses[i] > addresses[i - 1]);

@@ -44,7 +44,7 @@ static uint64_t taken(int32_t pid, uint64_t key)
 
 static void tell(int32_t pid, uint64_t key, const char *function)
 {
-	const struct sf_recording_name name = { .function = function, .linkage = "", .file = "" };
+	const struct sf_location name = { .function = function, .linkage = "", .file = "" };
 
 	assert_true(sf_frame_numbers_tell(&seen, recording, pid, key, &name, 1, &err));
 }

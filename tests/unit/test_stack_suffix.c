@@ -90,7 +90,7 @@ static void find_places(struct sf_frame *of, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++) {
 		char text[80];
-		struct sf_recording_name name = { .function = text, .linkage = text, .file = "" };
+		struct sf_location name = { .function = text, .linkage = text, .file = "" };
 		uint32_t number;
 
 		if (!sf_kind_is_managed(of[i].kind))

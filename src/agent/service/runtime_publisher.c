@@ -90,7 +90,7 @@ static uint16_t add_text(struct telling *telling, const char *text)
 	return (uint16_t)size;
 }
 
-static void add_function(struct telling *telling, const struct sf_runtime_function *from,
+static void add_function(struct telling *telling, const struct sf_location *from,
 			 struct sf_stream_function *ret)
 {
 	*ret = (struct sf_stream_function){
@@ -98,12 +98,12 @@ static void add_function(struct telling *telling, const struct sf_runtime_functi
 		.flags = (uint16_t)((from->inlined ? SF_STREAM_INLINED : 0) |
 				    (from->approximate ? SF_STREAM_APPROXIMATE : 0)),
 	};
-	ret->name_size = add_text(telling, from->name);
+	ret->name_size = add_text(telling, from->function);
 	ret->linkage_size = add_text(telling, from->linkage);
 	ret->file_size = add_text(telling, from->file);
 }
 
-static bool tell_place(struct sf_service *service, uint64_t key, const struct sf_runtime_function *functions,
+static bool tell_place(struct sf_service *service, uint64_t key, const struct sf_location *functions,
 		       size_t n)
 {
 	struct telling *telling = service->runtimes.telling;
@@ -130,7 +130,7 @@ static bool tell_place(struct sf_service *service, uint64_t key, const struct sf
 static void describe(struct sf_service *service, const struct sf_frame_key_wanted *wanted)
 {
 	struct sf_runtimes *all = &service->runtimes.all;
-	const struct sf_runtime_function *functions;
+	const struct sf_location *functions;
 	uint32_t place = sf_runtimes_place(all, &wanted->frame);
 	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
 

@@ -402,13 +402,12 @@ static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_place *place = (const void *)record;
-	struct sf_seen_function functions[SF_STREAM_MAX_FUNCTIONS];
+	struct sf_location functions[SF_STREAM_MAX_FUNCTIONS];
 	const struct sf_seen_place_told told = { place->key, functions, place->n_functions };
 	const char *text = (const char *)&place->functions[place->n_functions];
 	SF_CLEANUP(free) char *memory = malloc(place->text_size + 3 * (size_t)place->n_functions);
 	char *copies = memory;
 
-	_Static_assert(SF_STREAM_MAX_FUNCTIONS <= SF_SEEN_FUNCTIONS, "a sink takes them all");
 	if (!memory)
 		return sf_fail_memory(err);
 	if (feed->left_out)
@@ -416,8 +415,8 @@ static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
 	for (uint32_t i = 0; i < place->n_functions; i++) {
 		const struct sf_stream_function *function = &place->functions[i];
 
-		functions[i] = (struct sf_seen_function){
-			.name = take_text(&text, function->name_size, &copies),
+		functions[i] = (struct sf_location){
+			.function = take_text(&text, function->name_size, &copies),
 			.linkage = take_text(&text, function->linkage_size, &copies),
 			.file = take_text(&text, function->file_size, &copies),
 			.line = function->line,

@@ -156,7 +156,7 @@ bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error 
  * path and build_id (hex) come from the recording, whoever made it.
  */
 struct sf_late_names;
-struct sf_recording_name; /* recording.h */
+struct sf_location; /* recording.h */
 struct sf_profile_namer {
 	bool (*name)(struct sf_late_names *names, const char *path, const char *build_id,
 		     const uint64_t *addresses, size_t n, void *arg);
@@ -165,7 +165,7 @@ struct sf_profile_namer {
 
 /* The functions at addresses[index], innermost first. False: no memory. */
 bool sf_late_names_put(struct sf_late_names *names, size_t index,
-		       const struct sf_recording_name *functions, size_t n);
+		       const struct sf_location *functions, size_t n);
 /* Something about the names that the user should read; the same again is kept once. False: no memory. */
 bool sf_late_names_note(struct sf_late_names *names, const char *text);
 

@@ -53,7 +53,7 @@ static uint32_t place(void *state, const struct sf_frame *frame)
 	return sf_jvm_place(jvm_of(state), frame);
 }
 
-static size_t functions(void *state, uint32_t number, const struct sf_runtime_function **ret)
+static size_t functions(void *state, uint32_t number, const struct sf_location **ret)
 {
 	return sf_jvm_functions(jvm_of(state), number, ret);
 }

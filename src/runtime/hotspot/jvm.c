@@ -57,7 +57,7 @@ struct sf_jvm {
 	SF_VEC(struct place) places;       /* by number of the key - 1; the same below */
 	SF_VEC(struct method) methods;
 	SF_VEC(struct function) functions;
-	SF_VEC(struct sf_runtime_function) described; /* the last answer */
+	SF_VEC(struct sf_location) described; /* the last answer */
 	SF_VEC(struct sf_java_expected) expected;  /* the methods at places that were expected last */
 
 	struct sf_java_threads threads;
@@ -343,7 +343,7 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 			       jvm->expected.n, is_named, jvm);
 }
 
-size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_runtime_function **ret)
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_location **ret)
 {
 	const struct place *place;
 
@@ -356,8 +356,8 @@ size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_run
 	for (uint32_t i = 0; i < place->n; i++) {
 		const struct function *function = &jvm->functions.items[place->first + i];
 
-		jvm->described.items[jvm->described.n++] = (struct sf_runtime_function){
-			.name = text_of(jvm, function->name),
+		jvm->described.items[jvm->described.n++] = (struct sf_location){
+			.function = text_of(jvm, function->name),
 			.linkage = text_of(jvm, function->linkage),
 			.file = text_of(jvm, function->file),
 			.line = function->line,

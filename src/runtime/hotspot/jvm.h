@@ -62,7 +62,7 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
  * The functions at a place, innermost first, valid until the next call; 0 only when memory ran
  * out.
  */
-size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_runtime_function **ret);
+size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_location **ret);
 
 /* The JavaThread of a thread, 0 if it has none. `tid` as its own pid namespace numbers it. */
 uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid);

@@ -36,7 +36,7 @@ struct state {
 	uint64_t bias;
 	struct sf_intern *texts, *keys;
 	SF_VEC(struct place) places;
-	struct sf_runtime_function function;
+	struct sf_location function;
 };
 
 static void *create(void)
@@ -194,13 +194,13 @@ static const char *text_of(const struct state *state, uint32_t number)
 	return number ? sf_intern_get(state->texts, number, NULL) : "";
 }
 
-static size_t functions(void *arg, uint32_t number, const struct sf_runtime_function **ret)
+static size_t functions(void *arg, uint32_t number, const struct sf_location **ret)
 {
 	struct state *state = arg;
 	const struct place *found = &state->places.items[number - 1];
 
-	state->function = (struct sf_runtime_function){
-		.name = text_of(state, found->name), .linkage = text_of(state, found->name),
+	state->function = (struct sf_location){
+		.function = text_of(state, found->name), .linkage = text_of(state, found->name),
 		.file = text_of(state, found->file), .line = found->line,
 	};
 	*ret = &state->function;

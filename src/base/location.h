@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A function at a place in code. Where calls are inlined, a place has several, innermost first. Whoever passes locations
+ * owns the texts and says how long they are valid.
+ */
+#ifndef SF_BASE_LOCATION_H
+#define SF_BASE_LOCATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sf_location {
+	const char *function;    /* for people: demangled */
+	const char *linkage;     /* as the linker sees it, for pprof; equals function for C */
+	const char *file;        /* source path, or "" */
+	uint32_t    line;        /* 0: unknown */
+	bool        inlined;     /* inlined into the next location */
+	bool        approximate; /* which calls are inlined here is not known exactly */
+};
+
+#endif
