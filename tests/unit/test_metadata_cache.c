@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a virtual machine's code is not read again, and what has changed since is. */
+/* What is known of a virtual machine's methods is not read again, and what has changed since is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,12 +163,6 @@ static uint8_t *header_of(const struct rig *rig, unsigned number)
 /* How many frames there are when all three of each kind are seen. */
 #define ALL 7
 
-/* Nothing tells any more where a piece of code begins. */
-static void lose_segments(struct rig *rig)
-{
-	memset(rig->memory + (rig->jvm.segmap - FAKE_BASE), 0xff, FAKE_CODE_SIZE / 128);
-}
-
 static void test_what_is_known_is_not_read_again(void **state)
 {
 	struct rig *rig = *state;
@@ -177,14 +171,13 @@ static void test_what_is_known_is_not_read_again(void **state)
 
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
-	assert_int_equal(trust->of_blobs.n + trust->of_methods.n, 0);
-	lose_segments(rig);
+	assert_int_equal(trust->n, 0);
 	walk(rig, NULL);
-	assert_true(trace->n_frames < ALL);
+	assert_int_equal(trace->n_frames, ALL);
+	assert_int_equal(trust->n, 0);
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
-	assert_int_equal(trust->of_blobs.n, 3);
-	assert_int_equal(trust->of_methods.n, 3);
+	assert_int_equal(trust->n, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(trace->frames[i].kind, SF_KIND_C2);
 		assert_int_equal(trace->frames[i].id, i + 1);
@@ -234,30 +227,6 @@ static void test_names(void **state)
 	assert_int_equal(class_at(rig, rig->jvm.interpreter), SF_BLOB_RUNTIME);
 }
 
-/* Where nobody has asked in a piece of code that is known; of those within 4 KiB it is the last one. */
-static void test_another_place_in_what_is_known(void **state)
-{
-	struct rig *rig = *state;
-
-	rig->code[1] = rig->code[10];
-	rig->code[2] = rig->code[20];
-	make_stack(rig, 3, FIRST_CALL);
-	walk(rig, &rig->known);
-	make_stack(rig, 3, LAST_CALL);
-	lose_segments(rig);
-	for (unsigned i = 0; i < 2; i++) {
-		walk(rig, &rig->known);
-		assert_int_equal(rig->workspace->trace.n_frames, ALL);
-		assert_int_equal(rig->workspace->trace.frames[2].id, 21);
-	}
-	/* By the segments, too: then the piece itself is not read again. */
-	make_stack(rig, 3, LAST_CALL);
-	memset(rig->known.starts, 0, sizeof(rig->known.starts));
-	walk(rig, &rig->known);
-	assert_int_equal(rig->workspace->trace.n_frames, ALL);
-	assert_int_equal(trust_of(rig)->of_blobs.n, 3);
-}
-
 static void assert_changes_are_read(struct rig *rig, uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -300,15 +269,8 @@ static void test_freed_and_made_anew(void **state)
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
 	assert_int_equal(trace->frames[2].id, 4711);
-	/* Only that one was forgotten: the others were taken once more. */
 	assert_false(trust_of(rig)->is_over);
-	assert_int_equal(trust_of(rig)->of_blobs.n, 2);
-	assert_int_equal(trust_of(rig)->of_methods.n, 3);
-	/* The new one is known now. */
-	lose_segments(rig);
-	walk(rig, &rig->known);
-	assert_int_equal(trace->n_frames, ALL);
-	assert_int_equal(trace->frames[2].id, 4711);
+	assert_int_equal(trust_of(rig)->n, 3);
 	/* Freed, it is no code. */
 	header_of(rig, 2)[hotspot->fields[SF_HS_BLOCK_USED].at] = 0;
 	walk(rig, &rig->known);
@@ -328,8 +290,7 @@ static void test_a_method_made_anew(void **state)
 		walk(rig, &rig->known);
 		assert_int_equal(rig->workspace->trace.n_frames, ALL);
 		assert_false(trust_of(rig)->is_over);
-		assert_int_equal(trust_of(rig)->of_blobs.n, 3);
-		assert_int_equal(trust_of(rig)->of_methods.n, 2 + i);
+		assert_int_equal(trust_of(rig)->n, 2 + i);
 	}
 }
 
@@ -349,17 +310,10 @@ static void test_torn(void **state)
 {
 	struct rig *rig = *state;
 	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
-	struct sf_blob blob;
 	struct sf_method method;
 
 	for (unsigned from = 0; from < 3; from++) {
-		assert_true(sf_hotspot_blob(hotspot, &rig->jvm.memory, rig->code[from], &blob));
 		assert_true(sf_hotspot_method(hotspot, &rig->jvm.memory, rig->methods[from], &method));
-		for (unsigned word = 0; word < SF_BLOB_WORDS; word++) {
-			assert_as_read(rig);
-			tear(rig->known.blobs[0], SF_KNOWN_BLOBS, SF_BLOB_WORDS, word, &blob);
-			assert_as_read(rig);
-		}
 		for (unsigned word = 0; word < SF_METHOD_WORDS; word++) {
 			assert_as_read(rig);
 			tear(rig->known.methods[0], SF_KNOWN_METHODS, SF_METHOD_WORDS, word, &method);
@@ -371,19 +325,41 @@ static void test_torn(void **state)
 static void test_more_than_are_taken(void **state)
 {
 	struct rig *rig = *state;
+	const struct sf_hotspot *hotspot = &rig->jvm.hotspot;
+	struct sf_method last;
 
 	make_stack(rig, DEEP, FIRST_CALL);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_as_read(rig);
 		assert_int_equal(rig->workspace->trace.n_frames, 2 * DEEP + 1);
 	}
-	assert_int_equal(trust_of(rig)->of_blobs.n, SF_CACHED_METADATA);
-	assert_int_equal(trust_of(rig)->of_methods.n, SF_CACHED_METADATA);
+	assert_int_equal(trust_of(rig)->n, SF_CACHED_METADATA);
 	/* Those for which there was no room. */
-	assert_changes_are_read(rig, header_of(rig, DEEP - 1), rig->jvm.hotspot.header_size);
+	assert_changes_are_read(rig, header_of(rig, DEEP - 1), hotspot->header_size);
+	assert_true(sf_hotspot_method(hotspot, &rig->jvm.memory, rig->methods[DEEP - 1], &last));
+	assert_changes_are_read(rig, rig->memory + (last.constant - FAKE_BASE),
+				hotspot->sizes[SF_HS_SIZE_CONST_METHOD]);
 }
 
-/* The kernel gives none of what is known: it is as if nothing was. */
+/* The kernel gives nothing of a method that is known: it is as if it were not. */
+static void test_a_method_that_cannot_be_read(void **state)
+{
+	struct rig *rig = *state;
+	struct sf_method method;
+	uint8_t *page;
+
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.n_frames, ALL);
+	assert_true(sf_hotspot_method(&rig->jvm.hotspot, &rig->jvm.memory, rig->methods[1], &method));
+	page = rig->memory + ((method.constant - FAKE_BASE) & ~(PAGE - 1ul));
+	assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.frames[4].bci, -1);
+	assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+	assert_as_read(rig);
+	assert_int_equal(rig->workspace->trace.frames[4].bci, 1);
+}
+
 static void test_code_that_cannot_be_read(void **state)
 {
 	struct rig *rig = *state;
@@ -407,8 +383,8 @@ static void test_code_that_cannot_be_read(void **state)
 	assert_int_equal(rig->workspace->trace.n_frames, ALL);
 }
 
-/* Wherever in the code it stands: what is around is read with the stack. Also where neither goes on. */
-static void test_what_is_around(void **state)
+/* Wherever in the code it stands. Also where the stack does not go on. */
+static void test_wherever_it_stands(void **state)
 {
 	struct rig *rig = *state;
 	const uint64_t start = rig->jvm.hotspot.code.start;
@@ -424,7 +400,6 @@ static void test_what_is_around(void **state)
 	rig->jvm.still.regs.pc = rig->code[0] + FIRST_CALL;
 	assert_as_read(rig);
 	assert_int_equal(rig->workspace->trace.n_frames, ALL);
-	assert_int_equal(rig->workspace->around_start, rig->code[0] + FIRST_CALL - SF_OWN_MEMORY_AROUND / 2);
 	assert_true(rig->workspace->piece_size < PAGE);
 	/* No stack at all, and no code. */
 	rig->jvm.still.regs.r[RSP] = FAKE_BASE - 4096;
@@ -433,7 +408,6 @@ static void test_what_is_around(void **state)
 	assert_as_read(rig);
 	rig->jvm.still.regs.pc = FAKE_BASE;
 	assert_as_read(rig);
-	assert_int_equal(rig->workspace->around_start, 0);
 }
 
 /* The next walk of a thread reads as much of the stack as the last one wanted; and more when it wants more. */
@@ -494,7 +468,13 @@ static void assert_as_without(struct rig *rig, uint64_t size)
 	assert_memory_equal(trace->frames, frames, n * sizeof(frames[0]));
 }
 
-/* It is looked at itself, so that nothing of it is on trust, and the code around pc is not read. */
+/* Nothing tells any more where a piece of code begins. */
+static void lose_segments(struct rig *rig)
+{
+	memset(rig->memory + (rig->jvm.segmap - FAKE_BASE), 0xff, FAKE_CODE_SIZE / 128);
+}
+
+/* It is looked at itself, so that nothing of it is on trust. */
 static void test_code_is_loaded(void **state)
 {
 	struct rig *rig = *state;
@@ -506,12 +486,10 @@ static void test_code_is_loaded(void **state)
 	}
 	rig->jvm.still.regs.pc = rig->code[1] + FIRST_CALL;
 	assert_as_without(rig, FAKE_CODE_SIZE);
-	assert_int_equal(rig->workspace->around_start, 0);
 	rig->jvm.still.regs.pc = rig->code[0] + FIRST_CALL;
 	walk(rig, &rig->known);
 	assert_int_equal(trace->n_frames, ALL);
-	assert_int_equal(trust_of(rig)->of_blobs.n, 0);
-	assert_int_equal(trust_of(rig)->of_methods.n, 3);
+	assert_int_equal(trust_of(rig)->n, 3);
 	lose_segments(rig);
 	walk(rig, &rig->known);
 	assert_true(trace->n_frames < ALL);
@@ -538,11 +516,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
-		T(test_what_is_known_is_not_read_again), T(test_another_place_in_what_is_known),
+		T(test_what_is_known_is_not_read_again),
 		T(test_names),
 		T(test_what_has_changed_is_read),
 		T(test_freed_and_made_anew), T(test_a_method_made_anew), T(test_torn), T(test_more_than_are_taken),
-		T(test_code_that_cannot_be_read), T(test_what_is_around), T(test_as_much_as_was_wanted),
+		T(test_a_method_that_cannot_be_read),
+		T(test_code_that_cannot_be_read), T(test_wherever_it_stands), T(test_as_much_as_was_wanted),
 		T(test_code_is_loaded), T(test_code_that_is_not_lent),
 	};
 

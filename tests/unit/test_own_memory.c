@@ -199,10 +199,10 @@ static void test_workspace(void **state)
 	assert_int_equal(workspace->trace.capacity, 100);
 	memset(workspace->trace.frames, 0xff, 100 * sizeof(struct sf_frame));
 	memset(workspace->packed, 0xff, 100 * sizeof(struct sf_stream_frame));
-	memset(workspace->piece, 0xff, 2 * PAGE - SF_OWN_MEMORY_AROUND);
+	memset(workspace->piece, 0xff, 2 * PAGE);
 	assert_ptr_equal(workspace->access, &by_call);
-	assert_int_equal(workspace->piece_capacity, 2 * PAGE - SF_OWN_MEMORY_AROUND);
-	assert_int_equal((uintptr_t)workspace->around % PAGE, 0); /* two pages, for the kernel to pin */
+	assert_int_equal(workspace->piece_capacity, 2 * PAGE);
+	assert_int_equal((uintptr_t)workspace->piece % PAGE, 0); /* two pages, for the kernel to pin */
 	sf_workspace_destroy(NULL);
 	assert_null(sf_workspace_create(&by_call, SF_MAX_DEPTH, (size_t)1 << 62));
 }

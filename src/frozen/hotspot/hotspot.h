@@ -264,10 +264,8 @@ struct sf_blob {
 	int32_t  frame_complete;   /* offset from code_start; -1: never */
 	uint8_t  level;
 	uint8_t  class;            /* enum sf_blob_class */
-	uint16_t reserved;         /* 0: there is no padding */
+	uint16_t reserved;         /* 0 */
 };
-
-#define SF_BLOB_WORDS (sizeof(struct sf_blob) / sizeof(uint64_t)) /* it can be had in words */
 
 /*
  * The field of the struct at `base` (of a static one, itself); false when it is missing or

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metadata cache: code blobs and methods of a virtual machine that earlier walks have read. A
+ * The metadata cache: methods of a virtual machine that earlier walks have read. A
  * walk uses cached entries without reading the machine's memory again. At its end the walk
  * reads all entries that it used, in one request to the kernel, and compares them. Cached entries
  * are thus revalidated before the sample is emitted. An entry that has changed is dropped, and the
  * thread is walked again. If the second walk fails in the same way, the third one uses no cache.
  *
- * Headers of code that can be loaded directly (hotspot.h) are read again each time.
+ * Headers of code are read again each time, but names of their kinds are not.
  *
  * All threads share the cache without a lock. Two threads may write one entry at the same time; a
  * torn entry fails validation.
@@ -21,37 +21,26 @@
 
 #include "frozen/hotspot/hotspot.h"
 
-#define SF_KNOWN_FRAME_KEYS 8192   /* powers of two: 430 KB in all, of which what is used is touched */
-#define SF_KNOWN_BLOBS 4096
-#define SF_KNOWN_METHODS 1024
+#define SF_KNOWN_METHODS 1024   /* a power of two */
 
 /* The cache. All zeroes: empty. Ordinary code allocates and frees it. */
 struct sf_known {
-	_Atomic uint64_t starts[SF_KNOWN_FRAME_KEYS];                  /* of a piece, by an address in its code */
-	_Atomic uint64_t blobs[SF_KNOWN_BLOBS][SF_BLOB_WORDS];     /* by their address, as methods */
-	_Atomic uint64_t methods[SF_KNOWN_METHODS][SF_METHOD_WORDS];
+	_Atomic uint64_t methods[SF_KNOWN_METHODS][SF_METHOD_WORDS];   /* by their address */
 	struct sf_hotspot_names names;
 };
 
-#define SF_CACHED_METADATA 64          /* pieces of code that one walk may take, and as many methods */
+#define SF_CACHED_METADATA 64          /* methods that one walk may take */
 #define SF_METADATA_CACHE_MARKS 256
-#define SF_METADATA_CACHE_BYTES                                                                             \
-	(SF_CACHED_METADATA * (SF_HOTSPOT_MAX_HEADER + sizeof(uint64_t) + SF_HOTSPOT_MAX_CONST))
-
-/* The number of entries of one kind that a walk used, and the index + 1 of each, by its address. */
-struct sf_stack_copy {
-	uint32_t n;
-	uint8_t marks[SF_METADATA_CACHE_MARKS];
-};
+#define SF_METADATA_CACHE_BYTES (SF_CACHED_METADATA * (sizeof(uint64_t) + SF_HOTSPOT_MAX_CONST))
 
 /* The entries that one walk used. One walk at a time. */
 struct sf_metadata_cache {
 	struct sf_known *known;        /* the cache, not owned; NULL: neither used nor filled */
 	bool is_over;                  /* no further entry is used, but the cache is still filled */
-	struct sf_stack_copy of_blobs, of_methods;
-	uint64_t blobs[SF_CACHED_METADATA][SF_BLOB_WORDS];
+	uint32_t n;
+	uint8_t marks[SF_METADATA_CACHE_MARKS]; /* the index + 1 of each, by its address */
 	uint64_t methods[SF_CACHED_METADATA][SF_METHOD_WORDS];
-	struct iovec pieces[3 * SF_CACHED_METADATA];
+	struct iovec pieces[2 * SF_CACHED_METADATA];
 };
 
 /* A walk begins. Signal-safe, as the rest is. */

@@ -214,8 +214,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 	const size_t frames = round_up(sizeof(struct sf_workspace), 64);
 	const size_t packed = frames + max_depth * sizeof(struct sf_frame);
 	const size_t scratch = round_up(packed + max_depth * sizeof(struct sf_stream_frame), 64);
-	const size_t around = round_up(scratch + SF_MAX_RUNTIMES * SF_RUNTIME_SCRATCH, PAGE);
-	const size_t size = round_up(around + piece_size, PAGE);
+	const size_t piece = round_up(scratch + SF_MAX_RUNTIMES * SF_RUNTIME_SCRATCH, PAGE);
+	const size_t size = piece + piece_size;
 	const long mapped = sf_raw6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct sf_workspace *workspace;
@@ -230,9 +230,8 @@ struct sf_workspace *sf_workspace_create(const struct sf_own_memory *access, uin
 		.trace = { .frames = (struct sf_frame *)(void *)(bytes + frames),
 			   .capacity = max_depth },
 		.packed = (struct sf_stream_frame *)(void *)(bytes + packed),
-		.around = bytes + around,
-		.piece = bytes + around + SF_OWN_MEMORY_AROUND,
-		.piece_capacity = piece_size - SF_OWN_MEMORY_AROUND,
+		.piece = bytes + piece,
+		.piece_capacity = piece_size,
 		.mapped_size = size,
 	};
 	for (size_t i = 0; i < SF_MAX_RUNTIMES; i++)
@@ -257,16 +256,6 @@ static bool in_piece(struct sf_workspace *workspace, void *ret, uint64_t addr, s
 	memcpy(ret, workspace->piece + offset, size);
 	if (addr + size > workspace->top)
 		workspace->top = addr + size;
-	return true;
-}
-
-static bool is_around(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
-{
-	const uint64_t offset = addr - workspace->around_start;
-
-	if (!workspace->around_start || size > SF_OWN_MEMORY_AROUND || offset > SF_OWN_MEMORY_AROUND - size)
-		return false;
-	memcpy(ret, workspace->around + offset, size);
 	return true;
 }
 
@@ -301,24 +290,6 @@ static void read_piece(struct sf_workspace *workspace, uint64_t addr, size_t siz
 	workspace->piece_size = sf_own_memory_read(workspace->access, workspace->piece, addr, size);
 }
 
-/* The code around pc and the stack, by which a runtime finds a frame's caller, in one request, if both can be read. */
-static void read_both(struct sf_workspace *workspace, uint64_t code, uint64_t stack)
-{
-	const size_t size = wanted_size(workspace, stack);
-	const struct iovec pieces[] = {
-		{ (void *)(uintptr_t)code, SF_OWN_MEMORY_AROUND },
-		{ (void *)(uintptr_t)stack, size },
-	};
-	const size_t n = sf_own_memory_gather(workspace->access, workspace->around,
-					SF_OWN_MEMORY_AROUND + size, pieces, 2);
-
-	if (n < SF_OWN_MEMORY_AROUND)
-		return;
-	workspace->around_start = code;
-	workspace->piece_start = stack;
-	workspace->piece_size = n - SF_OWN_MEMORY_AROUND;
-}
-
 /* Whether these bytes may be loaded. All else is read by the kernel, which refuses where a load would crash. */
 static bool loads(const struct sf_code_map *map, uint64_t addr, uint64_t size)
 {
@@ -331,21 +302,16 @@ static bool loads(const struct sf_code_map *map, uint64_t addr, uint64_t size)
 	return false;
 }
 
+/* Frames of a runtime are read from the stack pointer on, also where the first read is further up. */
 static void read_first(struct sf_workspace *workspace, const struct sf_still *still)
 {
-	const uint64_t code = still->regs.pc - SF_OWN_MEMORY_AROUND / 2;
 	uint64_t stack;
 
-	workspace->around_start = 0;
 	workspace->piece_size = 0;
-	if (!sf_code_map_near_runtime(still->map, code))
+	if (!sf_code_map_near_runtime(still->map, still->regs.pc))
 		return;
 	stack = piece_start(still->regs.r[still->arch->sp]);
-	if (loads(still->map, code, SF_OWN_MEMORY_AROUND)) {
-		read_piece(workspace, stack, wanted_size(workspace, stack));
-	} else if (workspace->access->gathers) {
-		read_both(workspace, code, stack);
-	}
+	read_piece(workspace, stack, wanted_size(workspace, stack));
 }
 
 static bool load(const struct sf_workspace *workspace, void *ret, uint64_t addr, size_t size)
@@ -363,7 +329,7 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 	if (in_piece(workspace, ret, addr, size))
 		return true;
 	if (reader->scattered || sf_code_map_find(workspace->map, addr))
-		return load(workspace, ret, addr, size) || is_around(workspace, ret, addr, size) ||
+		return load(workspace, ret, addr, size) ||
 		       sf_own_memory_lines_read(&workspace->lines, workspace->access, ret, addr, size);
 	if (size + PIECE_BELOW > workspace->piece_capacity)
 		return sf_own_memory_read(workspace->access, ret, addr, size) == size;

@@ -41,7 +41,6 @@ size_t sf_own_memory_gather(const struct sf_own_memory *access, void *ret, size_
 
 #define SF_OWN_MEMORY_LINES 32
 #define SF_OWN_MEMORY_LINE 1024
-#define SF_OWN_MEMORY_AROUND 256 /* bytes of code, half of them before a pc */
 
 /*
  * A cache of memory that was just read, for scattered reads such as code and a virtual machine's tables. A walk of
@@ -70,8 +69,6 @@ struct sf_workspace {
 	struct sf_stream_frame *packed;      /* room for trace.capacity: the frames of a sample */
 	struct sf_still still;               /* for callers without a still of their own */
 	const struct sf_code_map *map;       /* of the walk under way */
-	uint8_t *around;                     /* the code around its pc, if it was read; `piece` is behind it */
-	uint64_t around_start;               /* 0: it was not */
 	uint8_t *piece;
 	size_t   piece_capacity;
 	uint64_t piece_start, piece_size;
