@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 #include "elf/pointer.h"
 #include "elf/work.h"
 

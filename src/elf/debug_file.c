@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 
 bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size, char ret[PATH_MAX])
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 
 #define MAX_SEGMENTS 256
 #define MAX_NOTES 65536

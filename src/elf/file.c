@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 #include "elf/pointer.h"
 
 /*

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 
 /* The base addresses for encoded pointers in one section. */
 struct sf_pointers {

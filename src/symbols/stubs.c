@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "elf/bytes.h"
+#include "frozen/memory/bytes.h"
 #include "symbols/ranges.h"
 
 /* Stubs have 16 bytes, or 8 in .plt.got, and begin at a multiple of 8. */

@@ -9,6 +9,7 @@
  */
 #include <stddef.h>
 
+#include "frozen/memory/bytes.h"
 #include "frozen/unwind/expression.h"
 
 #include "frozen/frozen.h"
@@ -20,7 +21,7 @@ struct machine {
 	const struct sf_expression *expression;
 	const struct sf_regs *regs;
 	const struct sf_reader *reader;
-	size_t position;        /* of the next byte */
+	struct sf_bytes code;   /* what is left of the expression */
 	unsigned n_values;
 	uint64_t values[MAX_VALUES];
 	enum sf_end why;        /* SF_END_EXPRESSION until something else is found */
@@ -55,43 +56,6 @@ static bool pop(struct machine *m, uint64_t *ret)
 	return true;
 }
 
-/* `size` bytes of the expression, little-endian, at most 8. */
-static bool take_bytes(struct machine *m, unsigned size, uint64_t *ret)
-{
-	uint64_t value = 0;
-
-	if (m->expression->size - m->position < size)
-		return false;
-	for (unsigned i = 0; i < size; i++)
-		value |= (uint64_t)m->expression->bytes[m->position++] << (8 * i);
-	*ret = value;
-	return true;
-}
-
-static uint64_t sign_extend(uint64_t value, unsigned bits)
-{
-	const uint64_t sign = UINT64_C(1) << (bits - 1);
-
-	return bits < 64 ? (value ^ sign) - sign : value;
-}
-
-/* A LEB128 number; more than 64 bits of it are a mistake. */
-static bool take_leb128(struct machine *m, bool is_signed, uint64_t *ret)
-{
-	uint64_t value = 0, byte;
-
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		if (!take_bytes(m, 1, &byte))
-			return false;
-		value |= (byte & 0x7f) << shift;
-		if (byte & 0x80)
-			continue;
-		*ret = is_signed && shift + 7 < 64 ? sign_extend(value, shift + 7) : value;
-		return true;
-	}
-	return false;
-}
-
 static bool do_literal(struct machine *m, uint8_t op)
 {
 	return push(m, op - OP_LIT0);
@@ -99,10 +63,8 @@ static bool do_literal(struct machine *m, uint8_t op)
 
 static bool do_address(struct machine *m, uint8_t op)
 {
-	uint64_t value;
 	(void)op;
-
-	return take_bytes(m, 8, &value) && push(m, value);
+	return push(m, sf_bytes_number(&m->code, 8));
 }
 
 /* The eight fixed sizes come in pairs, unsigned and signed, of 1, 2, 4 and 8 bytes. */
@@ -110,17 +72,14 @@ static bool do_const(struct machine *m, uint8_t op)
 {
 	const unsigned size = 1u << ((op - OP_CONST1U) / 2);
 	const bool is_signed = (op - OP_CONST1U) % 2;
-	uint64_t value;
+	const uint64_t value = sf_bytes_number(&m->code, size);
 
-	return take_bytes(m, size, &value) &&
-	       push(m, is_signed ? sign_extend(value, 8 * size) : value);
+	return push(m, is_signed ? (uint64_t)sf_sign_extend(value, size) : value);
 }
 
 static bool do_const_leb128(struct machine *m, uint8_t op)
 {
-	uint64_t value;
-
-	return take_leb128(m, op == OP_CONSTS, &value) && push(m, value);
+	return push(m, sf_bytes_leb(&m->code, op == OP_CONSTS));
 }
 
 static bool push_register(struct machine *m, uint64_t reg, uint64_t offset)
@@ -136,63 +95,51 @@ static bool push_register(struct machine *m, uint64_t reg, uint64_t offset)
 
 static bool do_breg(struct machine *m, uint8_t op)
 {
-	uint64_t offset;
-
-	return take_leb128(m, true, &offset) && push_register(m, op - OP_BREG0, offset);
+	return push_register(m, op - OP_BREG0, sf_bytes_leb(&m->code, true));
 }
 
 static bool do_bregx(struct machine *m, uint8_t op)
 {
-	uint64_t reg, offset;
+	const uint64_t reg = sf_bytes_uleb(&m->code);
 	(void)op;
 
-	return take_leb128(m, false, &reg) && take_leb128(m, true, &offset) &&
-	       push_register(m, reg, offset);
+	return push_register(m, reg, sf_bytes_leb(&m->code, true));
 }
 
-static bool do_drop(struct machine *m, uint8_t op)
+/* Operations that only move values: how many they take, and which of these they push, the top being 0. */
+static const struct move {
+	uint8_t n_taken, n_pushed, pushed[3];
+} moves[] = {
+	[OP_DUP] = { 1, 2, { 0, 0 } },
+	[OP_DROP] = { 1, 0, { 0 } },
+	[OP_OVER] = { 2, 3, { 1, 0, 1 } },
+	[OP_SWAP] = { 2, 2, { 0, 1 } },
+	[OP_ROT] = { 3, 3, { 0, 2, 1 } },
+};
+
+static bool do_move(struct machine *m, uint8_t op)
 {
-	uint64_t value;
-	(void)op;
+	const struct move *move = &moves[op];
+	uint64_t taken[3];
 
-	return pop(m, &value);
+	for (unsigned i = 0; i < move->n_taken; i++) {
+		if (!pop(m, &taken[i]))
+			return false;
+	}
+	for (unsigned i = 0; i < move->n_pushed; i++) {
+		if (!push(m, taken[move->pushed[i]]))
+			return false;
+	}
+	return true;
 }
 
-/* Pushes a copy of the value that is `index` below the top. */
-static bool copy_value(struct machine *m, uint64_t index)
-{
-	return index < m->n_values && push(m, m->values[m->n_values - 1 - index]);
-}
-
-static bool do_dup(struct machine *m, uint8_t op)
-{
-	return copy_value(m, op == OP_OVER);
-}
-
+/* Pushes a copy of the value that is so far below the top. */
 static bool do_pick(struct machine *m, uint8_t op)
 {
-	uint64_t index;
+	const uint8_t index = sf_bytes_u8(&m->code);
 	(void)op;
 
-	return take_bytes(m, 1, &index) && copy_value(m, index);
-}
-
-static bool do_swap(struct machine *m, uint8_t op)
-{
-	uint64_t top, second;
-	(void)op;
-
-	return pop(m, &top) && pop(m, &second) && push(m, top) && push(m, second);
-}
-
-/* The top becomes the third; the second and third move up. */
-static bool do_rot(struct machine *m, uint8_t op)
-{
-	uint64_t top, second, third;
-	(void)op;
-
-	return pop(m, &top) && pop(m, &second) && pop(m, &third) && push(m, top) &&
-	       push(m, third) && push(m, second);
+	return index < m->n_values && push(m, m->values[m->n_values - 1 - index]);
 }
 
 static bool push_memory(struct machine *m, uint64_t addr, size_t size)
@@ -210,8 +157,8 @@ static bool do_deref(struct machine *m, uint8_t op)
 {
 	uint64_t size = 8, addr;
 
-	if (op == OP_DEREF_SIZE && !take_bytes(m, 1, &size))
-		return false;
+	if (op == OP_DEREF_SIZE)
+		size = sf_bytes_u8(&m->code);
 	return size >= 1 && size <= 8 && pop(m, &addr) && push_memory(m, addr, size);
 }
 
@@ -267,25 +214,26 @@ static bool do_binary(struct machine *m, uint8_t op)
 
 static bool do_plus_uconst(struct machine *m, uint8_t op)
 {
-	uint64_t a, b;
+	uint64_t a;
 	(void)op;
 
-	return pop(m, &a) && take_leb128(m, false, &b) && push(m, a + b);
+	return pop(m, &a) && push(m, a + sf_bytes_uleb(&m->code));
 }
 
 /* Jumps count from behind their operand; the end of the expression is a place to go to. */
 static bool do_jump(struct machine *m, uint8_t op)
 {
-	uint64_t distance, condition = 1, target;
+	const int64_t distance = sf_sign_extend(sf_bytes_number(&m->code, 2), 2);
+	const int64_t behind = m->code.at - m->expression->bytes;
+	uint64_t condition = 1;
 
-	if (!take_bytes(m, 2, &distance) || (op == OP_BRA && !pop(m, &condition)))
+	if (op == OP_BRA && !pop(m, &condition))
 		return false;
 	if (condition == 0)
 		return true;
-	target = m->position + sign_extend(distance, 16);
-	if (target > m->expression->size)
+	if (distance < -behind || distance > (int64_t)sf_bytes_left(&m->code))
 		return false;
-	m->position = target;
+	m->code.at += distance;
 	return true;
 }
 
@@ -300,12 +248,12 @@ static bool (*const operations[256])(struct machine *m, uint8_t op) = {
 	[OP_DEREF] = do_deref,
 	[OP_CONST1U ... OP_CONST8S] = do_const,
 	[OP_CONSTU ... OP_CONSTS] = do_const_leb128,
-	[OP_DUP] = do_dup,
-	[OP_DROP] = do_drop,
-	[OP_OVER] = do_dup,
+	[OP_DUP] = do_move,
+	[OP_DROP] = do_move,
+	[OP_OVER] = do_move,
 	[OP_PICK] = do_pick,
-	[OP_SWAP] = do_swap,
-	[OP_ROT] = do_rot,
+	[OP_SWAP] = do_move,
+	[OP_ROT] = do_move,
 	[OP_ABS] = do_unary,
 	[OP_AND ... OP_MUL] = do_binary,
 	[OP_NEG ... OP_NOT] = do_unary,
@@ -325,10 +273,10 @@ static bool (*const operations[256])(struct machine *m, uint8_t op) = {
 /* Runs to the end of the expression, which must be reached within the bound. */
 static bool run(struct machine *m)
 {
-	for (unsigned i = 0; m->position < m->expression->size; i++) {
-		const uint8_t op = m->expression->bytes[m->position++];
+	for (unsigned i = 0; sf_bytes_left(&m->code); i++) {
+		const uint8_t op = sf_bytes_u8(&m->code);
 
-		if (i == MAX_OPERATIONS || !operations[op] || !operations[op](m, op))
+		if (i == MAX_OPERATIONS || !operations[op] || !operations[op](m, op) || m->code.bad)
 			return false;
 	}
 	return true;
@@ -342,7 +290,8 @@ bool sf_expression_eval(const struct sf_expression *expression, const struct sf_
 	m.expression = expression;
 	m.regs = regs;
 	m.reader = reader;
-	m.position = 0;
+	m.code = (struct sf_bytes){ .at = expression->bytes,
+				    .end = expression->bytes + expression->size };
 	m.n_values = 0;
 	m.why = SF_END_EXPRESSION;
 	if (expression->has_initial)

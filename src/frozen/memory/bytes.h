@@ -2,10 +2,10 @@
 /*
  * A cursor over foreign bytes (little-endian). It never leaves its bounds: a read that would
  * gives 0 and marks the cursor bad for good, so a parser reads a whole record and
- * asks once at its end.
+ * asks once at its end. Signal-safe.
  */
-#ifndef SF_ELF_BYTES_H
-#define SF_ELF_BYTES_H
+#ifndef SF_FROZEN_MEMORY_BYTES_H
+#define SF_FROZEN_MEMORY_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,8 +66,8 @@ static inline int64_t sf_sign_extend(uint64_t number, size_t size)
 }
 
 /*
- * LEB128 (DWARF 5, section 7.6). Padding is fine, bits beyond 64 are dropped: a value that
- * large has no meaning in call frame information, and its user checks the range.
+ * LEB128 (DWARF 5, section 7.6). Bits beyond 64 are dropped: a value that large has no meaning, and its
+ * user checks the range. More than ten bytes are a mistake.
  */
 static inline uint64_t sf_bytes_leb(struct sf_bytes *bytes, bool is_signed)
 {
@@ -77,10 +77,10 @@ static inline uint64_t sf_bytes_leb(struct sf_bytes *bytes, bool is_signed)
 
 	do {
 		byte = sf_bytes_u8(bytes);
-		if (shift < 64)
-			number |= (uint64_t)(byte & 0x7f) << shift;
-		shift += shift < 64 ? 7 : 0;
-	} while (byte & 0x80);
+		number |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80 && shift < 64);
+	bytes->bad |= byte >> 7;
 	if (is_signed && byte & 0x40 && shift < 64)
 		number |= ~UINT64_C(0) << shift;
 	return number;
