@@ -23,7 +23,6 @@
 #include "agent/sampler/exec_preparation.h"
 #include "agent/sampler/thread_entries.h"
 #include "unwind/cache.h"
-#include "unwind/room.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
@@ -302,7 +301,7 @@ __attribute__((constructor)) static void loaded(void)
 
 	loaded_pid = getpid();
 	sf_cache_settle();
-	sf_room_spare_memory();
+	sf_cache_spare_memory();
 	atomic_store(&sf_interpose_hooks, &hooks);
 	sf_interpose_signal_init();
 	sf_interpose_exec_init();

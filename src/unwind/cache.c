@@ -11,20 +11,34 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "base/whole_io.h"
-#include "unwind/room.h"
 #include "unwind/rows.h"
 
 /* DIGEST-ARCH: 64 digits, and room for an architecture's name. */
 #define NAME_SIZE 96
 #define TEMPORARY ".new-"
+
+#define PIECE ((size_t)128 << 10)
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+static bool spare;
+
+void sf_cache_spare_memory(void)
+{
+	spare = true;
+}
 
 static bool is_ours(const struct stat *status)
 {
@@ -132,6 +146,83 @@ static bool is_whole(const void *block, size_t size, const struct sf_cache_key *
 	       header->checksum == sf_rows_checksum(block, size);
 }
 
+/*
+ * Whose pages come from a disk of this machine. A network's or a FUSE server may fail to give them, and then a mapping is
+ * a SIGBUS, or a thread that never goes on; a tmpfs gives nothing back.
+ */
+static bool is_local(int folder)
+{
+	struct statfs about;
+
+	if (fstatfs(folder, &about) != 0)
+		return false;
+	switch ((uint32_t)about.f_type) {
+	case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+		return true;
+	}
+	return false;
+}
+
+static bool copy_all(int fd, int to, size_t size)
+{
+	SF_CLEANUP(free) void *piece = malloc(PIECE);
+
+	while (piece && size) {
+		size_t n = size < PIECE ? size : PIECE;
+
+		if (!sf_read_all(fd, piece, n) || !sf_write_all(to, piece, n))
+			return false;
+		size -= n;
+	}
+	return piece;
+}
+
+/* O_EXCL: it never gets a name. Once its descriptor is closed only its mapping leads to it. */
+static void *fill_file(int folder, int fd, size_t size)
+{
+	const int flags = O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC;
+	SF_CLEANUP(close) int copy = is_local(folder) ? openat(folder, ".", flags, 0600) : -1;
+
+	if (copy < 0 || !copy_all(fd, copy, size))
+		return MAP_FAILED;
+	return mmap(NULL, size, PROT_READ, MAP_PRIVATE, copy, 0);
+}
+
+/* Read-only in the end: nothing can write to it by mistake. */
+static void *fill_anonymous(int fd, size_t size)
+{
+	void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (block == MAP_FAILED)
+		return MAP_FAILED;
+	if (sf_read_all(fd, block, size) && mprotect(block, size, PROT_READ) == 0)
+		return block;
+	munmap(block, size);
+	return MAP_FAILED;
+}
+
+/*
+ * The first `size` bytes of the file behind `fd`, in `folder`, in memory that nothing else can change. The
+ * file itself is not mapped, because the user's other programs can shorten it at any time. Access to a page
+ * that a mapped file does not have any more raises SIGBUS, which in the agent would end the watched program.
+ * On a network file system a removal by another machine is enough.
+ */
+static bool read_copy(int folder, int fd, size_t size, void **ret)
+{
+	void *block = spare ? fill_file(folder, fd, size) : MAP_FAILED;
+
+	if (block == MAP_FAILED && lseek(fd, 0, SEEK_SET) == 0)
+		block = fill_anonymous(fd, size);
+	if (block == MAP_FAILED)
+		return false;
+	*ret = block;
+	return true;
+}
+
 static bool load(int folder, int fd, const struct stat *status, const struct sf_cache_key *key,
 		 void **ret, size_t *size_ret)
 {
@@ -139,7 +230,7 @@ static bool load(int folder, int fd, const struct stat *status, const struct sf_
 	void *block;
 
 	if (status->st_size < (off_t)sizeof(struct sf_table_header) ||
-	    (uint64_t)status->st_size > SF_CACHE_LIMIT || !sf_room_fill(folder, fd, size, &block))
+	    (uint64_t)status->st_size > SF_CACHE_LIMIT || !read_copy(folder, fd, size, &block))
 		return false;
 	if (!is_whole(block, size, key)) {
 		munmap(block, size);

@@ -35,6 +35,13 @@ struct sf_cache_key {
  */
 void sf_cache_settle(void);
 
+/*
+ * From now on tables are read into files without a name, where the cache's file system is local and has such files. These
+ * nobody else can reach, and the kernel can take their pages back. For the agent: a table is nothing that its
+ * process should need memory for. Else, and elsewhere, tables are in anonymous memory.
+ */
+void sf_cache_spare_memory(void);
+
 /* The folder's descriptor, made if it is missing; -1 if it cannot be had or is not safe. */
 int sf_cache_open(void);
 
@@ -42,7 +49,7 @@ int sf_cache_open(void);
 #define SF_CACHE_ID 40
 bool sf_cache_id(char ret[SF_CACHE_ID]);
 
-/* Reads a table into memory of its own (room.h); munmap it. False: not there, or not to be trusted. */
+/* Reads a table into memory of its own; munmap it. False: not there, or not to be trusted. */
 bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret);
 
 /* Writes a table: all of it or nothing, whoever else does the same. False: it is not there. */

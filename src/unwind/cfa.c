@@ -5,7 +5,7 @@
  * no walk needs are decoded and dropped. Every error ends the program, because a part of a function's rules
  * would be a guess.
  */
-#include "unwind/cfa.h"
+#include "unwind/cfi.h"
 
 #include <dwarf.h>
 #include <limits.h>

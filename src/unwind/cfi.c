@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "unwind/cfa.h"
 
 #define N_CACHED 64
 

@@ -128,7 +128,7 @@ static bool copy_to_map(const void *block, size_t size, void **ret, struct sf_er
 	return true;
 }
 
-/* From the cache again: there it may need less memory (room.h). */
+/* From the cache again: there it may need less memory. */
 static bool build_and_put(struct sf_inputs *inputs, const struct sf_cache_key *key, int folder,
 			  void **ret, size_t *size_ret, struct sf_error *err)
 {

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "unwind/cache.h"
-#include "unwind/room.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
 
@@ -400,7 +399,7 @@ static void a_file_may_be_shortened_while_its_table_is_used(void **state)
 
 	put(f);
 	assert_true(sf_cache_get(folder, &f->key, &block[0], &size));
-	sf_room_spare_memory();
+	sf_cache_spare_memory();
 	assert_true(sf_cache_get(folder, &f->key, &block[1], &size));
 	assert_int_equal(truncate(f->file, 0), 0);
 	for (unsigned i = 0; i < 2; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the region of an address: a binary search in a map that never changes. */
+/* Finds the region of an address, by a binary search in a map that never changes, and that of a frame. Signal-safe. */
 #include "frozen/unwind/code_map.h"
+#include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
 
@@ -40,4 +41,21 @@ const struct sf_region *sf_code_map_find(const struct sf_code_map *map, uint64_t
 	for (n = map->n_regions; n > 1; n -= n / 2)
 		regions += regions[n / 2].start <= pc ? n / 2 : 0;
 	return pc >= regions->start && pc < regions->end ? regions : NULL;
+}
+
+bool sf_is_sigreturn(const struct sf_still *still, uint64_t pc)
+{
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+
+	return still->arch->is_sigreturn(&code, pc);
+}
+
+const struct sf_region *sf_frame_region(const struct sf_still *still, uint64_t pc, bool exact)
+{
+	const struct sf_region *region = sf_code_map_find(still->map, exact ? pc : pc - 1);
+
+	if (region || exact)
+		return region;
+	region = sf_code_map_find(still->map, pc);
+	return region && sf_is_sigreturn(still, pc) ? region : NULL;
 }
