@@ -7,40 +7,25 @@
 
 #include "symbols/ranges.h"
 
-/* Addresses from the dynamic section; 0: the section does not have this one. */
+/* The dynamic section's entries by their tags; 0: it does not have this one. */
 struct dynamic {
-	uint64_t symbols, strings, strings_size, hash, gnu_hash;
+	uint64_t of[DT_NUM], gnu_hash;
 };
 
-static bool find_segment(Elf *elf, bool (*fits)(const GElf_Phdr *, uint64_t), uint64_t arg,
-			 GElf_Phdr *ret)
+/* The segment that is loaded and holds the address: its bytes in the file (`flags` 0), or its code (PF_X). */
+static bool find_loaded(Elf *elf, uint64_t address, uint32_t flags, GElf_Phdr *ret)
 {
 	size_t n;
 
 	if (elf_getphdrnum(elf, &n) != 0)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (gelf_getphdr(elf, (int)i, ret) && fits(ret, arg))
+		if (gelf_getphdr(elf, (int)i, ret) && ret->p_type == PT_LOAD &&
+		    (ret->p_flags & flags) == flags && address >= ret->p_vaddr &&
+		    address - ret->p_vaddr < (flags ? ret->p_memsz : ret->p_filesz))
 			return true;
 	}
 	return false;
-}
-
-static bool holds_file_bytes(const GElf_Phdr *header, uint64_t address)
-{
-	return header->p_type == PT_LOAD && address >= header->p_vaddr &&
-	       address - header->p_vaddr < header->p_filesz;
-}
-
-static bool holds_code(const GElf_Phdr *header, uint64_t address)
-{
-	return header->p_type == PT_LOAD && header->p_flags & PF_X &&
-	       address >= header->p_vaddr && address - header->p_vaddr < header->p_memsz;
-}
-
-static bool has_type(const GElf_Phdr *header, uint64_t type)
-{
-	return header->p_type == type;
 }
 
 /* The bytes of the file from `address` to the end of its segment, at most `size`; or NULL. */
@@ -49,49 +34,32 @@ static Elf_Data *data_at(Elf *elf, uint64_t address, uint64_t size, Elf_Type typ
 	GElf_Phdr header;
 	uint64_t room;
 
-	if (!address || !find_segment(elf, holds_file_bytes, address, &header))
+	if (!address || !find_loaded(elf, address, 0, &header))
 		return NULL;
 	room = header.p_filesz - (address - header.p_vaddr);
 	return elf_getdata_rawchunk(elf, (int64_t)(header.p_offset + address - header.p_vaddr),
 				    size < room ? size : room, type);
 }
 
-static void note_entry(struct dynamic *dynamic, const GElf_Dyn *entry)
-{
-	switch (entry->d_tag) {
-	case DT_SYMTAB:
-		dynamic->symbols = entry->d_un.d_ptr;
-		break;
-	case DT_STRTAB:
-		dynamic->strings = entry->d_un.d_ptr;
-		break;
-	case DT_STRSZ:
-		dynamic->strings_size = entry->d_un.d_val;
-		break;
-	case DT_HASH:
-		dynamic->hash = entry->d_un.d_ptr;
-		break;
-	case DT_GNU_HASH:
-		dynamic->gnu_hash = entry->d_un.d_ptr;
-		break;
-	default:
-		break;
-	}
-}
-
 static bool read_dynamic(Elf *elf, struct dynamic *ret)
 {
-	GElf_Phdr header;
+	GElf_Phdr header = { .p_type = PT_NULL };
 	Elf_Data *data;
 	GElf_Dyn entry;
 
 	*ret = (struct dynamic){ 0 };
-	if (!find_segment(elf, has_type, PT_DYNAMIC, &header))
-		return false;
+	for (int i = 0; header.p_type != PT_DYNAMIC; i++) {
+		if (!gelf_getphdr(elf, i, &header))
+			return false;
+	}
 	data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_DYN);
-	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
-		note_entry(ret, &entry);
-	return ret->symbols && ret->strings;
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		if (entry.d_tag == DT_GNU_HASH)
+			ret->gnu_hash = entry.d_un.d_ptr;
+		else if (entry.d_tag > 0 && entry.d_tag < DT_NUM)
+			ret->of[entry.d_tag] = entry.d_un.d_val;
+	}
+	return ret->of[DT_SYMTAB] && ret->of[DT_STRTAB];
 }
 
 static bool read_word(const Elf_Data *data, uint64_t index, uint32_t *ret)
@@ -146,7 +114,7 @@ static bool add(struct sf_ranges *ranges, Elf *elf, const GElf_Sym *symbol, cons
 	GElf_Phdr header;
 
 	if (!name || symbol->st_shndx == SHN_UNDEF ||
-	    !find_segment(elf, holds_code, symbol->st_value, &header))
+	    !find_loaded(elf, symbol->st_value, PF_X, &header))
 		return true;
 	return sf_ranges_add_symbol(ranges, symbol, name, header.p_vaddr + header.p_memsz);
 }
@@ -162,9 +130,9 @@ bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *file)
 	if (!read_dynamic(elf, &dynamic))
 		return true;
 	n = dynamic.gnu_hash ? count_by_gnu_hash(elf, dynamic.gnu_hash)
-			     : count_by_hash(elf, dynamic.hash);
-	table = data_at(elf, dynamic.symbols, n * entry, ELF_T_SYM);
-	strings = data_at(elf, dynamic.strings, dynamic.strings_size, ELF_T_BYTE);
+			     : count_by_hash(elf, dynamic.of[DT_HASH]);
+	table = data_at(elf, dynamic.of[DT_SYMTAB], n * entry, ELF_T_SYM);
+	strings = data_at(elf, dynamic.of[DT_STRTAB], dynamic.of[DT_STRSZ], ELF_T_BYTE);
 	if (!table || !strings)
 		return true;
 	for (int i = 1; gelf_getsym(table, i, &symbol); i++) {
