@@ -40,6 +40,12 @@ static bool open_candidate(const struct sf_elf *elf, const char *path, struct sf
 	return false;
 }
 
+static bool is_same_build(const struct sf_elf *a, const struct sf_elf *b)
+{
+	return a->build_id_size == b->build_id_size &&
+	       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+}
+
 static bool open_by_build_id(const struct sf_elf *elf, const char *root, struct sf_elf *ret)
 {
 	char path[PATH_MAX];
@@ -47,7 +53,7 @@ static bool open_by_build_id(const struct sf_elf *elf, const char *root, struct 
 	if (!sf_debug_file_path(root, elf->build_id, elf->build_id_size, path) ||
 	    !open_candidate(elf, path, ret))
 		return false;
-	if (sf_elf_same_build(elf, ret) == SF_SAME_YES)
+	if (is_same_build(elf, ret))
 		return true;
 	sf_elf_close(ret);
 	return false;
@@ -80,15 +86,9 @@ static bool has_checksum(struct sf_elf *debug, uint32_t wanted)
 
 static bool belongs(const struct sf_elf *elf, struct sf_elf *debug, uint32_t checksum)
 {
-	switch (sf_elf_same_build(elf, debug)) {
-	case SF_SAME_NO:
-		return false;
-	case SF_SAME_YES:
-		return true;
-	case SF_SAME_UNKNOWN:
-		return has_checksum(debug, checksum);
-	}
-	return false;
+	if (elf->build_id_size && debug->build_id_size)
+		return is_same_build(elf, debug);
+	return has_checksum(debug, checksum);
 }
 
 /* The link: a file name with its zero, padding to 4 bytes, a checksum. */

@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
 #include "frozen/memory/bytes.h"
-#include "elf/pointer.h"
 
 /*
  * The largest .eh_frame seen is chromium's, 20 MB. A larger section than this, or one with which a
@@ -260,7 +259,7 @@ void sf_elf_close(struct sf_elf *elf)
 	if (elf->owns_fd)
 		close(elf->fd);
 	if (elf->ends_turn)
-		sf_work_end_turn(elf->work);
+		pthread_mutex_unlock(&elf->work->turn);
 	*elf = (struct sf_elf){ .fd = -1 };
 }
 
@@ -274,7 +273,7 @@ bool sf_elf_spend(struct sf_elf *elf, uint64_t bytes, bool kept)
 	}
 	elf->n_read += kept ? bytes : 0;
 	if (elf->n_read > MAX_SMALL && elf->work && !elf->in_turn) {
-		sf_work_begin_turn(elf->work);
+		pthread_mutex_lock(&elf->work->turn);
 		elf->in_turn = elf->ends_turn = true;
 	}
 	return true;
@@ -298,16 +297,6 @@ bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address)
 			return true;
 	}
 	return false;
-}
-
-enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b)
-{
-	if (!a->build_id_size || !b->build_id_size)
-		return SF_SAME_UNKNOWN;
-	return a->build_id_size == b->build_id_size &&
-			       memcmp(a->build_id, b->build_id, a->build_id_size) == 0
-		       ? SF_SAME_YES
-		       : SF_SAME_NO;
 }
 
 /* The section with the names of sections, of which libelf reads all at the first name. */

@@ -80,10 +80,6 @@ void sf_elf_close(struct sf_elf *elf); /* of a zeroed one too */
 /* Whether `address` is in a segment that is loaded to be run. */
 bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address);
 
-/* Whether both have a build id, and the same one; `unknown` when either has none. */
-enum sf_same { SF_SAME_NO, SF_SAME_YES, SF_SAME_UNKNOWN };
-enum sf_same sf_elf_same_build(const struct sf_elf *a, const struct sf_elf *b);
-
 /*
  * The first section with this name that has bytes in the file, or NULL. Of an Elf, because split
  * debug files are opened by libdw.

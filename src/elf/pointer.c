@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the encoded pointers (DW_EH_PE_*) of .eh_frame and .eh_frame_hdr. */
-#include "elf/pointer.h"
+#include "elf/cfi_entries.h"
 
 #include <dwarf.h>
 

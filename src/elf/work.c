@@ -49,15 +49,3 @@ bool sf_work_fail(const struct sf_work *work, struct sf_error *err)
 	return sf_fail(err, SF_E_UNSUPPORTED, "it takes more work or memory than stillframe spends "
 					      "on the files of a program");
 }
-
-void sf_work_begin_turn(struct sf_work *work)
-{
-	if (work)
-		pthread_mutex_lock(&work->turn);
-}
-
-void sf_work_end_turn(struct sf_work *work)
-{
-	if (work)
-		pthread_mutex_unlock(&work->turn);
-}

@@ -25,7 +25,7 @@
 struct sf_work {
 	_Atomic uint64_t left;        /* bytes */
 	const atomic_bool *stop;      /* becomes true: all work ends; NULL: never does */
-	pthread_mutex_t turn;         /* of who reads a large file */
+	pthread_mutex_t turn;         /* recursive: of the thread that reads a large file (elf/file.c) */
 };
 
 void sf_work_init(struct sf_work *work);
@@ -39,9 +39,5 @@ bool sf_work_spend(struct sf_work *work, uint64_t bytes);
 
 /* The error for work that was not done. */
 bool sf_work_fail(const struct sf_work *work, struct sf_error *err);
-
-/* Waits for the turn, and ends it. A thread that has it may begin it again, and ends it as often. */
-void sf_work_begin_turn(struct sf_work *work);
-void sf_work_end_turn(struct sf_work *work);
 
 #endif

@@ -50,51 +50,34 @@ bool sf_ranges_add_symbol(struct sf_ranges *ranges, const GElf_Sym *symbol, cons
 		.rank = rank_of(symbol, name) });
 }
 
-/* Where the code section with this number ends; 0 when it is no code. */
+/* Where the code section with this number ends; 0 when it is no code. Files that are opened have no extended numbers. */
 static uint64_t code_end(Elf *elf, unsigned section)
 {
 	GElf_Shdr header;
 	uint64_t end;
 
-	if (section == SHN_UNDEF || !gelf_getshdr(elf_getscn(elf, section), &header) ||
+	if (section == SHN_UNDEF || section >= SHN_LORESERVE || !gelf_getshdr(elf_getscn(elf, section), &header) ||
 	    !(header.sh_flags & SHF_EXECINSTR) ||
 	    __builtin_add_overflow(header.sh_addr, header.sh_size, &end))
 		return 0;
 	return end;
 }
 
-static unsigned section_of(const GElf_Sym *symbol, Elf32_Word extended)
-{
-	if (symbol->st_shndx == SHN_XINDEX)
-		return extended;
-	return symbol->st_shndx < SHN_LORESERVE ? symbol->st_shndx : SHN_UNDEF;
-}
-
-/* The section that holds the numbers that do not fit into st_shndx, or NULL. */
-static Elf_Data *extended_numbers(Elf *elf, Elf_Scn *table)
-{
-	int number = elf_scnshndx(table);
-
-	return number > 0 ? elf_getdata(elf_getscn(elf, (size_t)number), NULL) : NULL;
-}
-
 static bool add_table(struct sf_ranges *ranges, Elf *elf, Elf_Scn *table,
 		      const GElf_Shdr *header)
 {
 	Elf_Data *data = elf_getdata(table, NULL);
-	Elf_Data *extended = extended_numbers(elf, table);
 	size_t entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	size_t n = data && entry ? data->d_size / entry : 0;
 
 	for (size_t i = 1; i < n && i <= INT32_MAX; i++) {
 		GElf_Sym symbol;
-		Elf32_Word wide = 0;
 
-		if (!gelf_getsymshndx(data, extended, (int)i, &symbol, &wide))
+		if (!gelf_getsym(data, (int)i, &symbol))
 			continue;
 		if (!sf_ranges_add_symbol(ranges, &symbol,
 					  elf_strptr(elf, header->sh_link, symbol.st_name),
-					  code_end(elf, section_of(&symbol, wide))))
+					  code_end(elf, symbol.st_shndx)))
 			return false;
 	}
 	return true;
