@@ -110,6 +110,9 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
  */
 int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping);
 
+/* An O_PATH descriptor of the folder that the process has for "/"; -1 and errno. */
+int sf_process_open_root(int32_t pid);
+
 /*
  * The regular file at this absolute path as the process sees it: symbolic links stay below its root.
  * -1 and errno (ENXIO: no regular file).

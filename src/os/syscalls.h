@@ -20,12 +20,6 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size);
 bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
 
 /*
- * Whether EINTR from this call, with no signal to deliver, can be turned into a restart: it had
- * no effect yet. Signal-safe.
- */
-bool sf_syscall_mends(int32_t number);
-
-/*
  * Describes the object for which a blocked thread waits, for display: "futex 0x7f.. (a lock or
  * condition)", "fd 5 (pipe:[123])".
  */

@@ -29,35 +29,34 @@
 #define CALL_S 5
 #define QUEUE 64
 #define LEFT_S 60           /* who binds a socket listens on it at once */
-#define MAX_DESCRIPTORS 16 /* of a message, that are closed if they are not wanted */
 
 /* --- who is at the other end --- */
 
-static bool trusts(uid_t uid)
+static bool get_peer(int channel, struct ucred *ret)
 {
-	return uid == geteuid() || uid == 0;
+	socklen_t size = sizeof(*ret);
+
+	return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
 }
 
 bool sf_channel_peer(int channel, int32_t *pid_ret)
 {
 	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	bool known = get_peer(channel, &peer);
 
-	if (getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-		return false;
-	*pid_ret = peer.pid;
-	return true;
+	if (known)
+		*pid_ret = peer.pid;
+	return known;
 }
 
 /* Root calls everybody; nobody else calls another user's. */
 static bool check_peer(int channel, bool called, struct sf_error *err)
 {
 	struct ucred peer;
-	socklen_t size = sizeof(peer);
 
-	if (getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+	if (!get_peer(channel, &peer))
 		return sf_fail_os(err, "cannot see who is at the other end of a socket");
-	if (trusts(peer.uid) || (called && geteuid() == 0))
+	if (peer.uid == geteuid() || peer.uid == 0 || (called && geteuid() == 0))
 		return true;
 	return sf_fail(err, SF_E_DENIED, "the other end of the socket is user %u's",
 		       (unsigned)peer.uid);
@@ -76,26 +75,29 @@ struct place {
 	const char *name, *path; /* the same socket: in the folder, and from "/" */
 };
 
-static bool set_address(struct sockaddr_un *ret, const char *path)
-{
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	return (size_t)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path) < sizeof(ret->sun_path);
-}
+typedef int call_fn(int fd, const struct sockaddr *address, socklen_t size); /* bind() or connect() */
 
-static bool has_no_proc(void)
+static int call_by_name(call_fn *fn, int fd, const char *name)
 {
-	return errno == ENOENT || errno == EACCES;
-}
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int result;
 
-static int bind_by_name(int fd, const char *name)
-{
-	struct sockaddr_un address;
-
-	if (!set_address(&address, name)) {
+	if ((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s", name) >= sizeof(address.sun_path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	return bind(fd, (const struct sockaddr *)&address, sizeof(address));
+	do
+		result = fn(fd, (const struct sockaddr *)&address, sizeof(address));
+	while (result != 0 && errno == EINTR);
+	return result;
+}
+
+/* By the path below /proc; where there is no /proc, by `name`. NULL: there is /proc. */
+static int call_by(call_fn *fn, int fd, const char *path, const char *name)
+{
+	int result = call_by_name(fn, fd, path);
+
+	return result != 0 && name && (errno == ENOENT || errno == EACCES) ? call_by_name(fn, fd, name) : result;
 }
 
 static int bind_at(int fd, const struct place *place)
@@ -103,31 +105,16 @@ static int bind_at(int fd, const struct place *place)
 	char path[SF_CHANNEL_PATH];
 
 	snprintf(path, sizeof(path), BY_DESCRIPTOR "/%s", place->folder, place->name);
-	return bind_by_name(fd, path) == 0 ? 0 : has_no_proc() ? bind_by_name(fd, place->path) : -1;
+	return call_by(bind, fd, path, place->path);
 }
 
-static int connect_by_name(int fd, const char *name)
+/* `socket`: an O_PATH descriptor of it. `name` NULL: there is /proc. */
+static int connect_to(int fd, int socket, const char *name)
 {
-	struct sockaddr_un address;
-	int result;
+	char path[SF_CHANNEL_PATH];
 
-	if (!set_address(&address, name)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	do
-		result = connect(fd, (const struct sockaddr *)&address, sizeof(address));
-	while (result != 0 && errno == EINTR);
-	return result;
-}
-
-/* `socket`: an O_PATH descriptor of it. `path` NULL: there is /proc. */
-static int connect_to(int fd, int socket, const char *path)
-{
-	char own[SF_CHANNEL_PATH];
-
-	snprintf(own, sizeof(own), BY_DESCRIPTOR, socket);
-	return connect_by_name(fd, own) == 0 ? 0 : path && has_no_proc() ? connect_by_name(fd, path) : -1;
+	snprintf(path, sizeof(path), BY_DESCRIPTOR, socket);
+	return call_by(connect, fd, path, name);
 }
 
 static int open_socket(int flags, struct sf_error *err)
@@ -317,16 +304,6 @@ int sf_channel_call(int32_t pid, struct sf_error *err)
 
 /* --- messages --- */
 
-static void attach(struct msghdr *message, struct cmsghdr *room, size_t size, int fd)
-{
-	message->msg_control = room;
-	message->msg_controllen = size;
-	room->cmsg_level = SOL_SOCKET;
-	room->cmsg_type = SCM_RIGHTS;
-	room->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(room), &fd, sizeof(fd));
-}
-
 bool sf_channel_send(int channel, const void *bytes, size_t size, int fd, struct sf_error *err)
 {
 	union {
@@ -339,54 +316,34 @@ bool sf_channel_send(int channel, const void *bytes, size_t size, int fd, struct
 
 	if (!size || size > SF_CHANNEL_MAX)
 		return sf_fail(err, SF_E_INPUT, "a message of %zu bytes cannot be sent", size);
-	if (fd >= 0)
-		attach(&message, &control.header, sizeof(control.room), fd);
+	if (fd >= 0) {
+		control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+						   .cmsg_len = CMSG_LEN(sizeof(fd)) };
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+		message.msg_control = control.room;
+		message.msg_controllen = sizeof(control.room);
+	}
 	do
 		n = sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)size || sf_fail_os(err, "cannot send a message");
 }
 
-/* The one descriptor that came, else -1; any other is closed. */
-static int take_descriptor(struct msghdr *message, bool *too_many_ret)
-{
-	int taken = -1;
-
-	*too_many_ret = (message->msg_flags & MSG_CTRUNC) != 0;
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
-	     part = CMSG_NXTHDR(message, part)) {
-		size_t n = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (taken < 0) {
-				taken = fd;
-				continue;
-			}
-			close(fd);
-			*too_many_ret = true;
-		}
-	}
-	return taken;
-}
-
-/* Receives a message without waiting. -1 and EAGAIN: there is none. */
+/*
+ * Receives a message without waiting. -1 and EAGAIN: there is none. There is room for one descriptor: the kernel gives no
+ * more (MSG_CTRUNC).
+ */
 static long receive_now(int channel, void *ret, size_t size, int *fd_ret, struct sf_error *err)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
+		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec piece = { .iov_base = ret, .iov_len = size };
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.room,
-				  .msg_controllen = sizeof(control.room) };
+				  .msg_controllen = CMSG_LEN(sizeof(int)) };
 	ssize_t n = recvmsg(channel, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	SF_CLEANUP(close) int fd = -1;
-	bool too_many;
 
 	if (n < 0 && errno == ECONNRESET)
 		return 0;
@@ -394,8 +351,9 @@ static long receive_now(int channel, void *ret, size_t size, int *fd_ret, struct
 		sf_fail_os(err, "cannot receive a message");
 		return -1;
 	}
-	fd = take_descriptor(&message, &too_many);
-	if (too_many || (message.msg_flags & MSG_TRUNC)) {
+	if (CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	if (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) {
 		sf_fail(err, SF_E_INPUT, "a message is too large");
 		errno = EMSGSIZE;
 		return -1;
@@ -405,40 +363,36 @@ static long receive_now(int channel, void *ret, size_t size, int *fd_ret, struct
 	return n;
 }
 
-/* Milliseconds until `end_ns`, for poll(); -1: for ever. */
-static int time_left(int timeout_ms, uint64_t end_ns)
+/* Waits until a message is there, or the end of the other side; false and errno: the time is over. */
+static bool wait_for_message(int channel, int timeout_ms)
 {
-	uint64_t now_ns = sf_now_ns();
+	const uint64_t end_ns = sf_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+	struct pollfd wanted = { .fd = channel, .events = POLLIN };
+	int n;
 
-	if (timeout_ms < 0)
-		return -1;
-	return now_ns < end_ns ? (int)((end_ns - now_ns + 999999) / 1000000) : 0;
+	while ((n = poll(&wanted, 1, timeout_ms)) < 0 && errno == EINTR) {
+		const uint64_t now_ns = sf_now_ns();
+
+		if (timeout_ms > 0)
+			timeout_ms = now_ns < end_ns ? (int)((end_ns - now_ns + 999999) / 1000000) : 0;
+	}
+	if (n == 0)
+		errno = ETIMEDOUT;
+	return n > 0;
 }
 
 long sf_channel_receive(int channel, void *ret, size_t size, int *fd_ret, int timeout_ms,
 			struct sf_error *err)
 {
-	uint64_t end_ns = sf_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
-	struct pollfd wanted = { .fd = channel, .events = POLLIN };
+	long n;
 
 	*fd_ret = -1;
-	for (;;) {
-		int n = poll(&wanted, 1, time_left(timeout_ms, end_ns));
-
-		if (n > 0) {
-			long got = receive_now(channel, ret, size, fd_ret, err);
-
-			if (got >= 0 || (errno != EAGAIN && errno != EINTR))
-				return got;
-		}
-		if (n < 0 && errno != EINTR) {
-			sf_fail_os(err, "cannot wait for a message");
-			return -1;
-		}
-		if (time_left(timeout_ms, end_ns) == 0) {
-			errno = ETIMEDOUT;
+	do {
+		if (!wait_for_message(channel, timeout_ms)) {
 			sf_fail_os(err, "no message came");
 			return -1;
 		}
-	}
+		n = receive_now(channel, ret, size, fd_ret, err);
+	} while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	return n;
 }

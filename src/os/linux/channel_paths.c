@@ -15,6 +15,8 @@
 #include "base/foreign_file.h"
 #include "os/channel.h"
 #include "os/linux/proc.h"
+#include "os/process.h"
+#include "os/task.h"
 
 #define FOLDER_SIZE (SF_CHANNEL_PATH - 32) /* a socket's name goes behind it */
 
@@ -140,24 +142,10 @@ bool sf_channel_collector_path(int32_t pid, char ret[SF_CHANNEL_PATH], struct sf
 
 /* A process as it is seen from where it lives. */
 struct place {
-	int32_t pid;        /* here */
-	int32_t inner_pid;  /* in its own container */
-	uid_t uid, inner_uid;
-	char socket[32];
+	int32_t pid;
+	uid_t uid, inner_uid;   /* of its user, here and in its own user namespace */
+	char socket[32];        /* the name, which has the pid in its own pid namespace */
 };
-
-static int32_t find_inner_pid(int32_t pid)
-{
-	char text[4096], *line;
-
-	if (!sf_proc_read(pid, 0, "status", text, sizeof(text)))
-		return pid;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return pid;
-	line[1 + strcspn(line + 1, "\n")] = 0;
-	return atoi(strrchr(line, '\t') + 1);
-}
 
 /* Its user namespace calls this user so; the same where it has none of its own (user_namespaces(7)). */
 static uid_t find_inner_uid(int32_t pid, uid_t uid)
@@ -183,9 +171,8 @@ static bool find_place(int32_t pid, struct place *ret)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (stat(path, &about) != 0)
 		return false;
-	*ret = (struct place){ .pid = pid, .inner_pid = find_inner_pid(pid), .uid = about.st_uid,
-			       .inner_uid = find_inner_uid(pid, about.st_uid) };
-	snprintf(ret->socket, sizeof(ret->socket), "agent-%d.sock", ret->inner_pid);
+	*ret = (struct place){ .pid = pid, .uid = about.st_uid, .inner_uid = find_inner_uid(pid, about.st_uid) };
+	snprintf(ret->socket, sizeof(ret->socket), "agent-%d.sock", sf_task_inner_id(pid, pid));
 	return true;
 }
 
@@ -214,14 +201,9 @@ static int look_in_tmp(const struct place *place, int tmp)
 /* In a container with folders of its own: links there, also absolute ones, stay below its root. */
 static int look_in_its_tmp(const struct place *place)
 {
-	SF_CLEANUP(close) int root = -1;
-	SF_CLEANUP(close) int tmp = -1;
-	char path[32];
+	SF_CLEANUP(close) int root = sf_process_open_root(place->pid);
+	SF_CLEANUP(close) int tmp = root < 0 ? -1 : sf_foreign_find(root, "/tmp");
 
-	snprintf(path, sizeof(path), "/proc/%d/root", place->pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root >= 0)
-		tmp = sf_foreign_find(root, "/tmp");
 	return tmp < 0 ? -1 : look_in_tmp(place, tmp);
 }
 

@@ -22,7 +22,6 @@
 #include "os/linux/user_regs.h"
 #include "os/process.h"
 #include "os/stuck.h"
-#include "os/syscalls.h"
 #include "os/task.h"
 
 struct call {
@@ -141,7 +140,7 @@ static bool get_registers(const struct sf_held *held, struct user_regs_struct *r
 
 /*
  * A thread that was running when we asked may have entered a system call before it stopped, one
- * that answers an interruption with EINTR and not by restarting (sf_syscall_mends). No signal came,
+ * that answers an interruption with EINTR and not by restarting (sf_call_mends). No signal came,
  * so nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler
  * runs".
  */
@@ -217,7 +216,6 @@ void sf_cpu_prefer(void)
 	}
 }
 
-/* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
 /*
  * A container's filter answers in the kernel's place, which would say that this is no tracee of
  * ours.
@@ -227,6 +225,7 @@ static bool is_filtered(int32_t pid)
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0 && errno != ESRCH;
 }
 
+/* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
 enum sf_hold sf_hold_allowed(int32_t pid)
 {
 	int fd = sf_proc_open(sf_process_live_id(pid), 0, "mem");

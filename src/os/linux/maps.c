@@ -66,8 +66,7 @@ bool sf_process_maps(int32_t pid, sf_mapping_fn *fn, void *arg, struct sf_error 
 	return true;
 }
 
-/* The folder that the process has for "/": -1 and errno. */
-static int open_root(int32_t pid)
+int sf_process_open_root(int32_t pid)
 {
 	char path[64];
 
@@ -109,7 +108,7 @@ static int open_mapped(int32_t pid, const struct sf_mapping *mapping)
 
 int sf_process_open_path(int32_t pid, const char *path)
 {
-	SF_CLEANUP(close) int root = open_root(pid);
+	SF_CLEANUP(close) int root = sf_process_open_root(pid);
 	SF_CLEANUP(close) int found = root < 0 ? -1 : sf_foreign_find(root, path);
 
 	return open_found(found);

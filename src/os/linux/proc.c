@@ -35,11 +35,55 @@ bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t 
 	return n >= 0;
 }
 
-uint64_t sf_proc_stat_field(const char *p, int number)
+static const char *behind_name(const char *text)
 {
-	for (int field = 2; p && field < number; field++)
-		p = strchr(p + 1, ' ');
-	return p ? strtoull(p + 1, NULL, 10) : 0;
+	const char *p = strrchr(text, ')');
+
+	return p && p[1] && p[2] ? p + 2 : NULL;
+}
+
+const char *sf_proc_stat(int32_t pid, int32_t tid, char text[SF_PROC_STAT])
+{
+	return sf_proc_read(pid, tid, "stat", text, SF_PROC_STAT) ? behind_name(text) : NULL;
+}
+
+const char *sf_proc_stat_of(int fd, char text[SF_PROC_STAT])
+{
+	ssize_t n = pread(fd, text, SF_PROC_STAT - 1, 0);
+
+	if (n <= 0)
+		return NULL;
+	text[n] = 0;
+	return behind_name(text);
+}
+
+uint64_t sf_proc_stat_field(const char *stat, int number)
+{
+	const char *p = stat;
+
+	for (int field = 3; p && field < number; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+bool sf_proc_status(int32_t pid, int32_t tid, const char *key, char *ret, size_t size)
+{
+	char text[4096];
+	const size_t key_size = strlen(key);
+
+	if (!sf_proc_read(pid, tid, "status", text, sizeof(text)))
+		return false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, key_size) != 0)
+			continue;
+		line += key_size;
+		line += strspn(line, " \t");
+		return snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line) >= 0;
+	}
+	return false;
 }
 
 void sf_proc_scan(const char *path, const char *format, ...)

@@ -13,8 +13,18 @@ int sf_proc_open(int32_t pid, int32_t tid, const char *name);
 /* Its text, cut to size - 1 bytes, with a zero behind; false and errno. */
 bool sf_proc_read(int32_t pid, int32_t tid, const char *name, char *ret, size_t size);
 
-/* A field of .../stat as a number, from the ')' behind the name on (3 is the state letter); 0: it is not there. */
-uint64_t sf_proc_stat_field(const char *p, int number);
+/* Bytes of a .../stat; and its text from the state letter on, behind the name, which may contain anything. NULL: gone. */
+#define SF_PROC_STAT 1024
+const char *sf_proc_stat(int32_t pid, int32_t tid, char text[SF_PROC_STAT]);
+
+/* The same from an open file. */
+const char *sf_proc_stat_of(int fd, char text[SF_PROC_STAT]);
+
+/* A number in such a text, by its number in proc_pid_stat(5), where the state letter is field 3; 0: it is not there. */
+uint64_t sf_proc_stat_field(const char *stat, int number);
+
+/* The rest of the line of .../status that begins with `key`, such as "NSpid:", without blanks before it; false: there is none. */
+bool sf_proc_status(int32_t pid, int32_t tid, const char *key, char *ret, size_t size);
 
 /* As fscanf(3), of a file with a few numbers. Values that cannot be read stay unchanged. */
 __attribute__((format(scanf, 2, 3))) void sf_proc_scan(const char *path, const char *format, ...);

@@ -47,11 +47,9 @@ bool sf_process_threads(int32_t pid, struct sf_ids *ret)
 /* 0 when the process is gone. */
 static uint64_t stat_field(int32_t pid, int number)
 {
-	char text[1024];
+	char text[SF_PROC_STAT];
 
-	if (!sf_proc_read(pid, 0, "stat", text, sizeof(text)))
-		return 0;
-	return sf_proc_stat_field(strrchr(text, ')'), number);
+	return sf_proc_stat_field(sf_proc_stat(pid, 0, text), number);
 }
 
 static bool has(const struct sf_ids *ids, int32_t id)
@@ -143,7 +141,7 @@ bool sf_process_check(int32_t pid, struct sf_error *err)
 {
 	char letter = sf_task_letter(pid, pid);
 	struct sf_program program;
-	char text[4096];
+	char size[32];
 
 	if (!letter) {
 		sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
@@ -154,7 +152,7 @@ bool sf_process_check(int32_t pid, struct sf_error *err)
 			       pid);
 	if (letter == 'Z')
 		return true; /* its first thread has ended, others run */
-	if (sf_proc_read(pid, 0, "status", text, sizeof(text)) && !strstr(text, "\nVmSize:"))
+	if (!sf_proc_status(pid, 0, "VmSize:", size, sizeof(size)))
 		return sf_fail(err, SF_E_UNSUPPORTED,
 			       "cannot look at pid %d: it is a thread of the kernel", pid);
 	return true;
@@ -225,16 +223,14 @@ bool sf_process_cpu(int32_t pid, uint64_t *ns_ret)
  */
 bool sf_process_program(int32_t pid, struct sf_program *ret)
 {
-	char text[1024];
+	char text[SF_PROC_STAT];
 	const char *p;
 	int tries = 10;
 
-	do {
-		if (!sf_proc_read(pid, pid, "stat", text, sizeof(text)))
-			return false;
-		p = strrchr(text, ')');
-	} while (p && sf_proc_stat_field(p, 20) == 0 && --tries > 0);
-	if (!p || !p[1] || (strchr("ZX", p[2]) && sf_proc_stat_field(p, 20) <= 1))
+	do
+		p = sf_proc_stat(pid, pid, text);
+	while (p && sf_proc_stat_field(p, 20) == 0 && --tries > 0);
+	if (!p || (strchr("ZX", *p) && sf_proc_stat_field(p, 20) <= 1))
 		return false;
 	*ret = (struct sf_program){
 		.started = sf_proc_stat_field(p, 22),

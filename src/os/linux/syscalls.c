@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "frozen/signal/interrupted_calls.h"
 
 enum how {
 	RESTARTS,       /* goes on by itself */
@@ -29,7 +28,7 @@ enum how {
 	FAILS,          /* EINTR; whether it can be mended, frozen/signal/context_x86_64.c knows */
 };
 
-enum about { NOTHING, FD, FUTEX, FDS, CHILD, TIME };
+enum about { NOTHING, FD, FUTEX, FDS, POLLFDS, CHILD };
 
 struct call {
 	int number;
@@ -39,9 +38,9 @@ struct call {
 
 static const struct call calls[] = {
 	{ SYS_futex, RESTARTS, FUTEX },
-	{ SYS_nanosleep, RESTARTS, TIME },
-	{ SYS_clock_nanosleep, RESTARTS, TIME },
-	{ SYS_ppoll, RESTARTS, FDS },
+	{ SYS_nanosleep, RESTARTS, NOTHING },
+	{ SYS_clock_nanosleep, RESTARTS, NOTHING },
+	{ SYS_ppoll, RESTARTS, POLLFDS },
 	{ SYS_pselect6, RESTARTS, FDS },
 	{ SYS_wait4, RESTARTS, CHILD },
 	{ SYS_waitid, RESTARTS, CHILD },
@@ -61,17 +60,15 @@ static const struct call calls[] = {
 	{ SYS_sendto, FAILS, FD },
 	{ SYS_sendmsg, FAILS, FD },
 	{ SYS_rt_sigtimedwait, FAILS, NOTHING },
+	{ SYS_semop, FAILS, NOTHING },
 	{ SYS_semtimedop, FAILS, NOTHING },
 	{ SYS_io_getevents, FAILS, NOTHING },
 	{ 441 /* epoll_pwait2: the same number on every architecture */, FAILS, FD },
 #ifdef SYS_poll /* the older calls, which aarch64 never had */
-	{ SYS_poll, RESTARTS, FDS },
+	{ SYS_poll, RESTARTS, POLLFDS },
 	{ SYS_select, RESTARTS, FDS },
 	{ SYS_pause, RESTARTS, NOTHING },
 	{ SYS_epoll_wait, FAILS, FD },
-	{ SYS_semop, FAILS, NOTHING },
-#else
-	{ SYS_semop, FAILS, NOTHING },
 #endif
 };
 
@@ -129,11 +126,6 @@ bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6])
 	       strncmp(link, "/dev/fuse", 9) != 0;
 }
 
-bool sf_syscall_mends(int32_t number)
-{
-	return sf_call_mends(number);
-}
-
 static void describe_futex(const uint64_t args[6], char *ret, size_t size)
 {
 	int operation = (int)args[1] & FUTEX_CMD_MASK;
@@ -171,17 +163,15 @@ void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], ch
 		describe_fd(pid, args, ret, size);
 		break;
 	case FDS:
-		snprintf(ret, size, "%d descriptors", (int)args[number == SYS_ppoll ? 1 : 0]);
-#ifdef SYS_poll
-		if (number == SYS_poll)
-			snprintf(ret, size, "%d descriptors", (int)args[1]);
-#endif
+		snprintf(ret, size, "%d descriptors", (int)args[0]);
+		break;
+	case POLLFDS:
+		snprintf(ret, size, "%d descriptors", (int)args[1]);
 		break;
 	case CHILD:
 		snprintf(ret, size, "child %d", (int)args[0]);
 		break;
 	case NOTHING:
-	case TIME:
 		break;
 	}
 }

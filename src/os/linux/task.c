@@ -200,30 +200,22 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 
 char sf_task_letter(int32_t pid, int32_t tid)
 {
-	char text[1024];
-	const char *p;
+	char text[SF_PROC_STAT];
+	const char *stat = sf_proc_stat(pid, tid, text);
 
-	if (!sf_proc_read(pid, tid, "stat", text, sizeof(text)))
-		return 0;
-	p = strrchr(text, ')'); /* the name before it may hold anything */
-	return p && strlen(p) >= 3 ? p[2] : 0;
+	return stat ? *stat : 0;
 }
 
 /* Field 39. */
 int sf_task_cpu(struct sf_task *task)
 {
-	char text[1024];
-	const char *p;
-	ssize_t n;
+	char text[SF_PROC_STAT];
+	const char *stat;
 
 	if (task->stat_fd < 0)
 		task->stat_fd = sf_proc_open(task->pid, task->tid, "stat");
-	n = task->stat_fd < 0 ? -1 : pread(task->stat_fd, text, sizeof(text) - 1, 0);
-	if (n <= 0)
-		return -1;
-	text[n] = 0;
-	p = strrchr(text, ')');
-	return p ? (int)sf_proc_stat_field(p, 39) : -1;
+	stat = task->stat_fd < 0 ? NULL : sf_proc_stat_of(task->stat_fd, text);
+	return stat ? (int)sf_proc_stat_field(stat, 39) : -1;
 }
 
 bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
@@ -240,27 +232,19 @@ bool sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
 
 int32_t sf_task_tracer(int32_t pid, int32_t tid)
 {
-	char text[4096];
-	const char *line;
+	char text[32];
 
-	if (!sf_proc_read(pid, tid, "status", text, sizeof(text)))
-		return 0;
-	line = strstr(text, "\nTracerPid:");
-	return line ? atoi(line + 11) : 0;
+	return sf_proc_status(pid, tid, "TracerPid:", text, sizeof(text)) ? atoi(text) : 0;
 }
 
 /* "NSpid:" is followed by the ids in all namespaces, the outermost first. */
 int32_t sf_task_inner_id(int32_t pid, int32_t tid)
 {
-	char text[4096], *line, *last;
+	char text[512];
+	const char *last;
 
-	if (!sf_proc_read(pid, tid, "status", text, sizeof(text)))
+	if (!sf_proc_status(pid, tid, "NSpid:", text, sizeof(text)))
 		return tid;
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return tid;
-	line += 1;
-	line[strcspn(line, "\n")] = 0;
-	last = strrchr(line, '\t');
-	return last ? (int32_t)strtol(last + 1, NULL, 10) : tid;
+	last = strrchr(text, '\t');
+	return (int32_t)strtol(last ? last + 1 : text, NULL, 10);
 }

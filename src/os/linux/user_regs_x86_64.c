@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
+#include "frozen/signal/interrupted_calls.h"
 #include "frozen/still.h"
-#include "os/syscalls.h"
 
 /* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
@@ -39,7 +39,7 @@ bool sf_user_regs_mend(struct user_regs_struct *regs)
 {
 	int32_t number = syscall_of(regs);
 
-	if (number < 0 || (int64_t)regs->rax != -EINTR || !sf_syscall_mends(number))
+	if (number < 0 || (int64_t)regs->rax != -EINTR || !sf_call_mends(number))
 		return false;
 	regs->rax = (uint64_t)-ERESTARTNOHAND;
 	return true;
