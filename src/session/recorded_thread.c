@@ -8,7 +8,6 @@
 
 void sf_recorded_thread_deinit(struct sf_recorded_thread *thread)
 {
-	sf_stack_history_deinit(&thread->history);
 	sf_stack_suffix_deinit(&thread->suffix);
 }
 

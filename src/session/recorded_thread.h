@@ -11,7 +11,6 @@
 
 #include "capture/sink.h"
 #include "recording/recording.h"
-#include "session/stack_history.h"
 #include "session/stack_suffix.h"
 #include "session/walker.h"
 
@@ -24,7 +23,6 @@ struct sf_recorded_thread {
 	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */
-	struct sf_stack_history history;
 	struct sf_stack_suffix suffix;   /* of this program that its process ran */
 	uint32_t program;
 };

@@ -166,19 +166,6 @@ static bool tell_modules(struct sf_recorder *recorder, struct sf_error *err)
 	return true;
 }
 
-static enum sf_end walk(struct sf_recorder *recorder, struct sf_recorded_thread *thread,
-			struct sf_still *still)
-{
-	struct sf_trace *trace = &recorder->walker.trace;
-	enum sf_end end = sf_walker_walk(&recorder->walker, still);
-
-	if (end == SF_END_ROOT)
-		sf_stack_history_keep(&thread->history, trace);
-	else if (end == SF_END_REGISTER)
-		sf_stack_history_complete(&thread->history, still, trace);
-	return end;
-}
-
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -269,7 +256,7 @@ static struct sf_verdict on_sample(void *arg, uint32_t serial, struct sf_still *
 		return verdict;
 	if (hold_ns)
 		sf_recording_hold(recorder->recording, hold_ns);
-	verdict.end = walk(recorder, thread, still);
+	verdict.end = sf_walker_walk(&recorder->walker, still);
 	if (!tell_news(recorder, still->pid, err)) {
 		verdict.failed = true;
 		return verdict;

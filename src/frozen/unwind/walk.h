@@ -19,7 +19,6 @@
 	X(FRAME_POINTER, "frame-pointer", "by the frame pointer, no rule covers the callee")       \
 	X(SIGNAL, "signal", "interrupted by a signal")                                             \
 	X(GUESS, "guess", "by a rule of thumb for code without unwind data")                       \
-	X(EARLIER, "earlier", "from an earlier sample of the same sleep")                          \
 	X(INFERRED, "inferred", "by the call that leads here, where a register was unknown")       \
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
