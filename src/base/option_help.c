@@ -64,35 +64,6 @@ static void print_details(FILE *out, const char *text)
 	}
 }
 
-/* Up to the next space that is not inside of brackets: "[-o FILE]" stays whole. */
-static size_t usage_part_size(const char *text)
-{
-	size_t size = 0;
-	int depth = 0;
-
-	for (; text[size] && (depth > 0 || text[size] != ' '); size++)
-		depth += (text[size] == '[') - (text[size] == ']');
-	return size;
-}
-
-static void print_usage(FILE *out, const struct sf_command *command)
-{
-	const int indent = fprintf(out, "Usage: stillframe %s", command->name);
-	int column = indent;
-
-	for (const char *text = command->usage; *text; text += strspn(text, " ")) {
-		int size = (int)usage_part_size(text);
-
-		if (column > indent && column + 1 + size > SF_COLUMNS) {
-			fprintf(out, "\n%*s", indent, "");
-			column = indent;
-		}
-		column += fprintf(out, " %.*s", size, text);
-		text += size;
-	}
-	fputs("\n\n", out);
-}
-
 /* Up to the next space that is not inside of quotes. */
 static int shell_word_size(const char *text)
 {
@@ -133,7 +104,7 @@ void sf_options_help(const struct sf_command *command, FILE *out)
 {
 	const char *details = details_of(command);
 
-	print_usage(out, command);
+	fprintf(out, "Usage: stillframe %s %s\n\n", command->name, command->usage);
 	sf_print_wrapped(out, command->summary, strlen(command->summary), 0, 0);
 	if (details) {
 		fputc('\n', out);

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* More would be lost: nothing here is stored finer than a thousand-millionth of its unit. */
-#define MAX_FRACTION_DIGITS 9
+/* Nine digits behind the point: nothing here is stored finer than a thousand-millionth of its unit. */
+#define MAX_SCALE 1000000000u
 
 struct unit {
 	const char *name;
@@ -26,74 +26,44 @@ static const struct unit rate_units[] = {
 	{ "khz", 1000 * 1000 }, { "kHz", 1000 * 1000 }, { NULL, 0 },
 };
 
-/* A decimal number taken apart: whole + fraction / scale. */
-struct decimal {
-	uint64_t whole, fraction, scale;
-	const char *end;
-};
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-static bool read_whole(const char **text, uint64_t *ret)
+/* The end of the digits at `text`; NULL: there is none, or the number is too large. */
+static const char *read_digits(const char *text, uint64_t *ret)
 {
-	uint64_t value = 0;
+	const char *at = text;
 
-	for (; is_digit(**text); (*text)++) {
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(**text - '0'), &value))
-			return false;
+	for (*ret = 0; is_digit(*at); at++) {
+		if (__builtin_mul_overflow(*ret, 10u, ret) ||
+		    __builtin_add_overflow(*ret, (uint64_t)(*at - '0'), ret))
+			return NULL;
 	}
-	*ret = value;
-	return true;
-}
-
-static bool read_fraction(const char *text, struct decimal *ret)
-{
-	const char *start = text;
-
-	for (; is_digit(*text); text++) {
-		if (text - start >= MAX_FRACTION_DIGITS)
-			return false;
-		ret->fraction = ret->fraction * 10 + (uint64_t)(*text - '0');
-		ret->scale *= 10;
-	}
-	ret->end = text;
-	return text > start;
-}
-
-static bool read_decimal(const char *text, struct decimal *ret)
-{
-	*ret = (struct decimal){ .scale = 1 };
-	if (!is_digit(*text) || !read_whole(&text, &ret->whole))
-		return false;
-	ret->end = text;
-	return *text != '.' || read_fraction(text + 1, ret);
-}
-
-static bool apply_unit(const struct decimal *decimal, uint64_t factor, uint64_t *ret)
-{
-	uint64_t part = (uint64_t)((unsigned __int128)decimal->fraction * factor / decimal->scale);
-	uint64_t value;
-
-	if (__builtin_mul_overflow(decimal->whole, factor, &value) ||
-	    __builtin_add_overflow(value, part, &value))
-		return false;
-	*ret = value;
-	return true;
+	return at > text ? at : NULL;
 }
 
 static bool parse_with_unit(const char *text, const struct unit *units, uint64_t *ret)
 {
-	struct decimal decimal;
+	uint64_t whole, fraction = 0, scale = 1;
+	const char *end = read_digits(text, &whole);
 
-	if (!read_decimal(text, &decimal))
-		return false;
-	for (const struct unit *unit = units; unit->name; unit++) {
-		if (strcmp(decimal.end, unit->name) == 0)
-			return apply_unit(&decimal, unit->factor, ret);
+	if (end && *end == '.') {
+		const char *start = end + 1;
+
+		end = read_digits(start, &fraction);
+		for (const char *at = start; end && at < end && scale <= MAX_SCALE; at++)
+			scale *= 10;
+	}
+	for (const struct unit *unit = units; end && scale <= MAX_SCALE && unit->name; unit++) {
+		const unsigned __int128 value = (unsigned __int128)whole * unit->factor +
+						(unsigned __int128)fraction * unit->factor / scale;
+
+		if (strcmp(end, unit->name) == 0 && value <= UINT64_MAX) {
+			*ret = (uint64_t)value;
+			return true;
+		}
 	}
 	return false;
 }

@@ -64,18 +64,16 @@ static bool set_time(const struct given *given, void *ret, struct sf_error *err)
 {
 	uint64_t value;
 
-	if (!sf_parse_time(given->value, &value, err))
-		return name_option(given, err);
-	return set_number(given, value, ret, err);
+	return sf_parse_time(given->value, &value, err) ? set_number(given, value, ret, err)
+							: name_option(given, err);
 }
 
 static bool set_rate(const struct given *given, void *ret, struct sf_error *err)
 {
 	uint64_t value;
 
-	if (!sf_parse_rate(given->value, &value, err))
-		return name_option(given, err);
-	return set_number(given, value, ret, err);
+	return sf_parse_rate(given->value, &value, err) ? set_number(given, value, ret, err)
+							: name_option(given, err);
 }
 
 /* Digits only: no sign, no spaces, no hexadecimal, all of which strtoul would take. */

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/draft.h"
 #include "base/output.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "export/export.h"
 #include "recording/profile/profile.h"

@@ -64,9 +64,6 @@ bool sf_dump_take(struct sf_dump *ret, const struct sf_engine *engine, int32_t p
 		  uint32_t max_depth, struct sf_error *err);
 void sf_dump_deinit(struct sf_dump *dump);
 
-/* The number of a text of the target's, cleaned; 0: no memory. */
-uint32_t sf_dump_text(struct sf_dump *dump, const char *text);
-
 /* "" for 0. */
 const char *sf_dump_string(const struct sf_dump *dump, uint32_t number);
 /* The path of an image, to be shown; "" for 0. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a stream file into a recording, or into a profile by way of a temporary recording.
+ * Turns a stream file into a recording, and loads what a view shows: a recording, named where it was cut short, or a
+ * stream, by way of a temporary recording.
  *
  * The stream is opened once and read twice: its first PROCESS record says what the recording is about, and must
  * be known before anything else is written. Names come from the files that still are what was
@@ -17,8 +18,9 @@
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "capture/signal/stream_reader.h"
-#include "session/recorder.h"
 #include "session/naming.h"
+#include "session/recorder.h"
+#include "session/session.h"
 #include "stream/file.h"
 
 SF_DEFINE_CLEANUP(struct sf_stream_file *, sf_stream_file_close)
@@ -254,4 +256,24 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 	catch_ends(false);
 	temporary_folder = temporary_file = NULL;
 	return done;
+}
+
+static bool load_recording(const char *path, struct sf_profile **ret, struct sf_error *err)
+{
+	struct sf_lookup lookup = sf_lookup_begin(NULL);
+	const struct sf_profile_namer namer = sf_session_namer(&lookup);
+
+	return sf_profile_load_named(path, &namer, ret, err);
+}
+
+/* A device or a FIFO is not even opened. */
+bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = -1;
+
+	if (!sf_stream_find(path, &fd, err))
+		return false;
+	if (sf_stream_is(fd))
+		return sf_import_load(fd, path, ret, err);
+	return load_recording(path, ret, err);
 }

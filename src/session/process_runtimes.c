@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the runtimes of a watched process, with one reader of its memory for all of them. */
+/*
+ * Finds the runtimes of a watched process, with one reader of its memory for all of them. Describes each place in their
+ * code once; from then on it has the recording's number.
+ */
 #include "session/process_runtimes.h"
 
 #include "base/output.h"
@@ -85,5 +88,49 @@ bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid,
 	if (!sf_runtimes_thread_name(&runtimes->all, inner_id(runtimes, pid, tid), ret, size))
 		return false;
 	sf_sanitize(ret);
+	return true;
+}
+
+/* A place of a runtime's code as the recording numbers it: described when it is new. */
+static bool tell_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
+		       const struct sf_frame *frame, uint32_t place, uint32_t *ret,
+		       struct sf_error *err)
+{
+	const struct sf_location *functions;
+	struct sf_recorded_places *recorded = &runtimes->recorded[frame->runtime - 1];
+	size_t n;
+
+	while (recorded->numbers.n < place) {
+		if (!sf_vec_push(&recorded->numbers, 0))
+			return sf_fail_memory(err);
+	}
+	*ret = recorded->numbers.items[place - 1];
+	if (*ret)
+		return true;
+	n = sf_runtimes_functions(&runtimes->all, frame, place, &functions);
+	if (!n)
+		return sf_fail_memory(err);
+	if (!sf_recording_place(recording, functions, n, ret, err))
+		return false;
+	recorded->numbers.items[place - 1] = *ret;
+	return true;
+}
+
+bool sf_process_runtimes_describe(struct sf_process_runtimes *runtimes, struct sf_recording *recording,
+				  struct sf_frame *frames, uint32_t n_frames, struct sf_error *err)
+{
+	for (uint32_t i = 0; i < n_frames; i++) {
+		struct sf_frame *frame = &frames[i];
+		uint32_t place, number;
+
+		if (!sf_kind_is_managed(frame->kind))
+			continue;
+		place = runtimes ? sf_runtimes_place(&runtimes->all, frame) : 0;
+		if (!place)
+			return sf_fail_memory(err);
+		if (!tell_place(recording, runtimes, frame, place, &number, err))
+			return false;
+		frame->address = number;
+	}
 	return true;
 }

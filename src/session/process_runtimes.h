@@ -4,6 +4,7 @@
 #define SF_SESSION_PROCESS_RUNTIMES_H
 
 #include "base/vec.h"
+#include "recording/recording.h"
 #include "runtime/runtimes.h"
 #include "target/memory.h"
 
@@ -37,5 +38,13 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 				 uint64_t ret[SF_MAX_RUNTIMES]);
 bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 			      char *ret, size_t size);
+
+/*
+ * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on
+ * for long: it may remove the code. The `address` of these frames becomes the recording's number of the description.
+ * `runtimes` NULL: there is none.
+ */
+bool sf_process_runtimes_describe(struct sf_process_runtimes *runtimes, struct sf_recording *recording,
+				  struct sf_frame *frames, uint32_t n_frames, struct sf_error *err);
 
 #endif

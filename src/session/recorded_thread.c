@@ -2,8 +2,6 @@
 /* Adds up the ticks of a sleeping thread, and writes them as one sample. */
 #include "session/recorded_thread.h"
 
-#include "session/managed_frames.h"
-
 #define RENAME_NS 1000000000
 
 void sf_recorded_thread_deinit(struct sf_recorded_thread *thread)
@@ -48,12 +46,14 @@ bool sf_recorded_thread_flush(struct sf_recorded_thread *thread, struct sf_recor
 bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker *walker,
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
-	char name[SF_SERVICE_NAME];
+	struct sf_process_runtimes *runtimes;
+	char name[256];
 
 	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
 		return true;
 	thread->named_ns = now_ns;
-	if (!sf_service_thread_name(walker, thread->pid, thread->tid, name))
+	runtimes = sf_walker_runtimes(walker, thread->pid);
+	if (!runtimes || !sf_process_runtimes_name(runtimes, thread->pid, thread->tid, name, sizeof(name)))
 		return true;
 	thread->runtime_named = true;
 	return sf_recording_thread_name(recording, thread->number, name, err);

@@ -7,7 +7,6 @@
 
 #include "base/output.h"
 #include "os/process.h"
-#include "session/managed_frames.h"
 
 #define FLUSH_NS 500000000
 
@@ -239,8 +238,8 @@ static bool keep_walked(struct sf_recorder *recorder, struct sf_recorded_thread 
 
 	if (!match_suffix(recorder, thread))
 		return sf_fail_memory(err);
-	return sf_managed_frames(&recorder->walker, recorder->recording, still->pid,
-			      trace->n_frames - suffix->n_same, err) &&
+	return sf_process_runtimes_describe(sf_walker_runtimes(&recorder->walker, still->pid), recorder->recording,
+					    trace->frames, trace->n_frames - suffix->n_same, err) &&
 	       keep(recorder, thread, still, weight, 0, err);
 }
 
