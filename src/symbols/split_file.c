@@ -30,13 +30,6 @@
 /* A split file is one unit's: libdw reads it whole. The largest that were seen have some megabytes. */
 #define MAX_SIZE ((off_t)64 << 20)
 
-/* A string in the debug data, while another one stands in its place. */
-struct place {
-	char *text;     /* NULL: there is none */
-	char was[64];   /* what has to be put back: `size` bytes */
-	size_t size;
-};
-
 /* Without following references to other entries, as libdw looks for it. */
 static char *string_of(Dwarf_Die *die, unsigned name)
 {
@@ -104,57 +97,50 @@ static bool make_writable(const char *text, size_t size)
 	return mprotect((void *)start, (uintptr_t)text + size - start, PROT_READ | PROT_WRITE) == 0;
 }
 
-static bool replace(struct place *place, char *text, const char *by, size_t by_size)
+/* A string in the debug data, whose first bytes are replaced for the time of a call. */
+struct text {
+	char *at;               /* NULL: there is none */
+	char was[32];
+	size_t n;               /* bytes that are replaced; 0: none */
+};
+
+/* The two strings of a skeleton. */
+struct names {
+	struct text folder, name;
+};
+
+/* Whether the string has room for `by`; then the bytes that it would replace are saved. */
+static bool prepare(struct text *text, const char *by)
 {
-	if (by_size >= sizeof(place->was) || strlen(text) < by_size ||
-	    !make_writable(text, by_size + 1))
+	const size_t size = strlen(by) + 1;
+
+	if (!text->at || size > sizeof(text->was) || strlen(text->at) + 1 < size ||
+	    !make_writable(text->at, size))
 		return false;
-	place->text = text;
-	place->size = by_size + 1;
-	memcpy(place->was, text, place->size);
-	memcpy(text, by, by_size);
-	text[by_size] = 0;
+	memcpy(text->was, text->at, size);
+	text->n = size;
 	return true;
 }
 
-static void put_back(struct place *place)
-{
-	if (place->text)
-		memcpy(place->text, place->was, place->size);
-	place->text = NULL;
-}
-
-/* The two strings of a skeleton, with another name for the time of a call. */
-struct names {
-	char *folder, *name;        /* in the debug data; folder: NULL: none */
-	struct place of_folder, of_name;
-};
-
-/* The folder was written first: the places are put back in the opposite order, as they may overlap. */
 static void restore(struct names *names)
 {
-	put_back(&names->of_name);
-	put_back(&names->of_folder);
+	if (names->folder.n)
+		memcpy(names->folder.at, names->folder.was, names->folder.n);
+	memcpy(names->name.at, names->name.was, names->name.n);
+	names->folder.n = names->name.n = 0;
 }
 
-/* Makes the two say `path`, cut in two at `slash`; at its start, if that is 0 and it is absolute. */
-static bool write_cut(struct names *names, const char *path, size_t slash)
+/* Makes the strings say `folder` (NULL: it stays) and `name`; false where they overlap or are too short. */
+static bool write_both(struct names *names, const char *folder, const char *name)
 {
-	const char *folder = slash ? path : "/", *name = path + slash + 1;
-	size_t folder_size = slash ? slash : 1;
-
-	if (names->folder && replace(&names->of_folder, names->folder, folder, folder_size) &&
-	    replace(&names->of_name, names->name, name, strlen(name)) &&
-	    strncmp(names->folder, folder, folder_size) == 0 && !names->folder[folder_size] &&
-	    strcmp(names->name, name) == 0)
-		return true;
-	restore(names);
-	return false;
-}
-
-static bool write_whole(struct names *names, const char *path)
-{
-	if (replace(&names->of_name, names->name, path, strlen(path)))
+	if ((folder && !prepare(&names->folder, folder)) || !prepare(&names->name, name)) {
+		names->folder.n = names->name.n = 0;
+		return false;
+	}
+	if (folder)
+		strcpy(names->folder.at, folder);
+	strcpy(names->name.at, name);
+	if (strcmp(names->name.at, name) == 0 && (!folder || strcmp(names->folder.at, folder) == 0))
 		return true;
 	restore(names);
 	return false;
@@ -168,18 +154,17 @@ static bool is_file(const char *path, int fd)
 	       there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino;
 }
 
-/* The strings say the descriptor's name, if there is a way to write it into them. */
+/* The strings say the descriptor's name, if there is a way to cut it in two that fits into them. */
 static bool write_name(struct names *names, int fd)
 {
+	static const char *const folders[] = { NULL, "/", "/dev", "/dev/fd" };
 	char path[32];
 
 	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
-	if (!is_file(path, fd))
-		return false;
-	if (write_whole(names, path))
-		return true;
-	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
-		if (write_cut(names, path, (size_t)(slash - path)))
+	for (size_t i = 0; is_file(path, fd) && i < sizeof(folders) / sizeof(*folders); i++) {
+		const char *name = folders[i] ? path + strlen(folders[i]) : path;
+
+		if (write_both(names, folders[i], folders[i] && *name == '/' ? name + 1 : name))
 			return true;
 	}
 	return false;
@@ -201,17 +186,17 @@ static bool join_halves(Dwarf_Die *skeleton, Dwarf *no_alt, Dwarf_Die *ret)
 
 bool sf_split_find(Dwarf_Die *skeleton, const struct sf_elf *file, Dwarf *no_alt, Dwarf_Die *ret)
 {
-	struct names names = { .folder = string_of(skeleton, DW_AT_comp_dir),
-			       .name = split_name(skeleton) };
+	struct names names = { .folder.at = string_of(skeleton, DW_AT_comp_dir),
+			       .name.at = split_name(skeleton) };
 	SF_CLEANUP(close) int fd = -1;
 	uint8_t type;
 	bool found;
 
-	if (!names.name || !file->map ||
+	if (!names.name.at || !file->map ||
 	    dwarf_cu_info(skeleton->cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) != 0 ||
 	    type != DW_UT_skeleton)
 		return false;
-	fd = open_split(file, names.folder, names.name);
+	fd = open_split(file, names.folder.at, names.name.at);
 	if (fd < 0 || !write_name(&names, fd))
 		return false;
 	found = join_halves(skeleton, no_alt, ret);

@@ -25,7 +25,10 @@ struct sf_symbols {
 	struct sf_sources sources;
 	struct sf_address_names address_names;
 	struct sf_location_names names;  /* owns the strings of all locations */
+	struct sf_scopes scopes;         /* of the unit that is being resolved */
 	struct sf_budget budget;
+	sf_location_fn *fn;              /* receives the answers */
+	void *arg;
 };
 
 /* The answer to the addresses of one unit, while it is put together. */
@@ -166,13 +169,8 @@ static bool is_known(const struct sf_location *locations, size_t n)
 	return n > 1 || *locations[0].function || *locations[0].file;
 }
 
-struct report {
-	sf_location_fn *fn;
-	void *arg;
-};
-
 static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
-		       struct sf_location *locations, size_t n, const struct report *report)
+		       struct sf_location *locations, size_t n)
 {
 	struct sf_location *outermost = &locations[n - 1];
 
@@ -182,7 +180,7 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 		return true;
 	if (!finish_names(symbols, query->address, locations, n))
 		return false;
-	report->fn(query->index, locations, n, report->arg);
+	symbols->fn(query->index, locations, n, symbols->arg);
 	return true;
 }
 
@@ -206,25 +204,25 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 }
 
 static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_query *queries,
-				 size_t n, const struct report *report)
+				 size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct sf_location location = unknown;
 
-		if (!report_one(symbols, &queries[i], &location, 1, report))
+		if (!report_one(symbols, &queries[i], &location, 1))
 			return false;
 	}
 	return true;
 }
 
-static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
-			 struct sf_scopes *scopes, const struct report *report)
+static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *queries, size_t n)
 {
+	struct sf_scopes *scopes = &symbols->scopes;
 	const struct sf_elf *file = sf_sources_dwarf_file(&symbols->sources);
 	struct unit unit;
 
 	if (!open_unit(symbols, file, queries[0].unit, &unit))
-		return resolve_without_unit(symbols, queries, n, report);
+		return resolve_without_unit(symbols, queries, n);
 	if (!sf_scopes_find(&unit.code, queries, n, &symbols->budget, scopes))
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -232,7 +230,7 @@ static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *quer
 		size_t found = chain(symbols, &unit, scopes, scopes->of_query.items[i],
 				     queries[i].address, locations);
 
-		if (!found || !report_one(symbols, &queries[i], locations, found, report))
+		if (!found || !report_one(symbols, &queries[i], locations, found))
 			return false;
 	}
 	return true;
@@ -247,19 +245,16 @@ static size_t same_unit(const struct sf_query *queries, size_t n)
 	return i;
 }
 
-static bool resolve_sorted(struct sf_symbols *symbols, const struct sf_query *queries, size_t n,
-			   const struct report *report)
+static bool resolve_sorted(struct sf_symbols *symbols, const struct sf_query *queries, size_t n)
 {
-	struct sf_scopes scopes = { 0 };
 	bool done = true;
 
 	for (size_t i = 0, group; done && i < n; i += group) {
 		group = same_unit(queries + i, n - i);
 		done = queries[i].unit == SF_NO_UNIT
-			       ? resolve_without_unit(symbols, queries + i, group, report)
-			       : resolve_unit(symbols, queries + i, group, &scopes, report);
+			       ? resolve_without_unit(symbols, queries + i, group)
+			       : resolve_unit(symbols, queries + i, group);
 	}
-	sf_scopes_deinit(&scopes);
 	return done;
 }
 
@@ -291,7 +286,6 @@ static struct sf_budget budget_for(const struct sf_symbols *symbols)
 bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, size_t n,
 			sf_location_fn *fn, void *arg, struct sf_error *err)
 {
-	const struct report report = { fn, arg };
 	const struct sf_sources *sources = &symbols->sources;
 	SF_CLEANUP(free) struct sf_query *queries = NULL;
 
@@ -304,10 +298,12 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 		queries[i] = (struct sf_query){ addresses[i], i, SF_NO_UNIT };
 	qsort(queries, n, sizeof(*queries), by_address);
 	symbols->budget = budget_for(symbols);
+	symbols->fn = fn;
+	symbols->arg = arg;
 	if (sources->dwarf)
 		sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget);
 	qsort(queries, n, sizeof(*queries), by_unit);
-	return resolve_sorted(symbols, queries, n, &report) || sf_fail_memory(err);
+	return resolve_sorted(symbols, queries, n) || sf_fail_memory(err);
 }
 
 bool sf_symbols_open(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
@@ -333,6 +329,7 @@ void sf_symbols_close(struct sf_symbols *symbols)
 {
 	if (!symbols)
 		return;
+	sf_scopes_deinit(&symbols->scopes);
 	sf_address_names_deinit(&symbols->address_names);
 	sf_sources_close(&symbols->sources);
 	sf_location_names_deinit(&symbols->names);

@@ -104,23 +104,6 @@ static const struct sf_row *find_row(const struct sf_table *table, uint64_t addr
 	return &table->rows[i];
 }
 
-static const struct sf_rules *rules_of(const struct sf_table *table, const struct sf_row *row)
-{
-	const struct sf_rules *rules;
-
-	if (row->rules >= table->header->n_rules)
-		return NULL;
-	rules = &table->rules[row->rules];
-	return rules->flags & SF_RULES_NONE ? NULL : rules;
-}
-
-const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address)
-{
-	const struct sf_row *row = find_row(table, address);
-
-	return row ? rules_of(table, row) : NULL;
-}
-
 bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_row_range *ret)
 {
 	const struct sf_table_header *header = table->header;
@@ -133,6 +116,14 @@ bool sf_table_range(const struct sf_table *table, uint64_t address, struct sf_ro
 	ret->end =
 		row + 1 < table->rows + header->n_rows ? header->base + row[1].offset : UINT64_MAX;
 	return true;
+}
+
+const struct sf_rules *sf_table_find(const struct sf_table *table, uint64_t address)
+{
+	struct sf_row_range row;
+
+	return sf_table_range(table, address, &row) && !(row.rules->flags & SF_RULES_NONE) ? row.rules
+											   : NULL;
 }
 
 bool sf_table_starts_row(const struct sf_table *table, uint64_t address)
