@@ -19,7 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "frozen/output/ring.h"
+#include "frozen/output/outbox.h"
 #include "frozen/unwind/walk.h"
 
 #define DEPTH 64
@@ -188,22 +188,23 @@ static unsigned count_recursion(const struct sf_trace *trace, unsigned via)
 	return n;
 }
 
-static _Alignas(8) uint8_t ring_bytes[65536];
+#define RING 65536
+
+static _Alignas(64) uint8_t ring_bytes[sizeof(struct sf_outbox_header) + RING];
 static struct sf_frame frames[256];
 
-static bool write_trace(struct sf_ring *ring, const struct sf_trace *trace)
+static bool write_trace(struct sf_outbox_header *ring, const struct sf_trace *trace)
 {
-	const size_t size = sizeof(struct sf_record_header) + trace->n_frames * sizeof(*trace->frames);
-	struct sf_record_header *record = sf_ring_reserve(ring, size);
+	const size_t size = trace->n_frames * sizeof(*trace->frames);
+	void *record = sf_outbox_reserve(ring, size);
 
 	if (!record)
 		return false;
-	record->type = 1;
-	memcpy(record + 1, trace->frames, size - sizeof(*record));
-	sf_ring_commit(ring, size);
-	if (!sf_ring_peek(ring))
+	memcpy(record, trace->frames, size);
+	sf_outbox_commit(ring, record, size, 1, size);
+	if (!sf_outbox_peek(ring))
 		return false;
-	sf_ring_release(ring);
+	sf_outbox_release(ring);
 	return true;
 }
 
@@ -211,13 +212,12 @@ static int walk_often(const char *name, unsigned via)
 {
 	struct sf_trace trace = { .frames = frames, .capacity = sizeof(frames) / sizeof(frames[0]) };
 	unsigned n_failed = 0, n_signal;
-	struct sf_ring ring;
+	struct sf_outbox_header *ring = sf_outbox_init(ring_bytes, RING, 0);
 
-	sf_ring_init(&ring, ring_bytes, sizeof(ring_bytes));
 	frozen = 1;
 	for (unsigned i = 0; i < WALKS; i++) {
 		sf_walk(&still, &trace);
-		n_failed += !write_trace(&ring, &trace);
+		n_failed += !write_trace(ring, &trace);
 	}
 	frozen = 0;
 	n_signal = count_recursion(&trace, SF_VIA_SIGNAL);

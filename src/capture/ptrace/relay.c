@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "frozen/raw.h"
-#include "frozen/output/ring.h"
+#include "frozen/output/outbox.h"
 #include "os/clock.h"
 #include "os/stuck.h"
 
@@ -21,7 +21,7 @@
 #define MAX_CARRIED 4
 
 struct sf_relay {
-	struct sf_ring ring;
+	struct sf_outbox_header *ring;
 	struct sf_sink sink;
 	pthread_t walker;
 	_Atomic int32_t walker_tid;      /* set by it */
@@ -30,7 +30,8 @@ struct sf_relay {
 	void (*waiting)(void *arg);      /* called again and again then; NULL: nothing */
 	void *waiting_arg;
 	struct sf_memory *memory;        /* the walker's */
-	struct record_still *still;      /* the reservation under way */
+	struct record_still *still;      /* the reservation under way, */
+	size_t reserved;                 /* and its size */
 	_Atomic uint64_t due_ns;         /* when the holding thread goes on */
 	_Atomic uint32_t calls;          /* of the walking thread, which sleeps while this is what it was */
 	_Atomic bool done;               /* the holding thread writes no more */
@@ -48,12 +49,10 @@ enum record_type {
 };
 
 struct record_process {
-	struct sf_record_header header;
 	int32_t pid, parent;
 };
 
 struct record_thread {
-	struct sf_record_header header;
 	uint32_t serial;
 	int32_t pid, tid;
 	char name[SF_TASK_NAME];
@@ -61,14 +60,12 @@ struct record_thread {
 };
 
 struct record_thread_end {
-	struct sf_record_header header;
 	struct sf_thread *thread;
 	uint64_t time_ns, cpu_ns;
 };
 
 /* Both a tick without a still and one that is lost. */
 struct record_tick {
-	struct sf_record_header header;
 	uint32_t serial;
 	uint32_t cause;
 	uint64_t time_ns;
@@ -76,7 +73,6 @@ struct record_tick {
 };
 
 struct record_still {
-	struct sf_record_header header;
 	struct sf_thread *thread;
 	struct sf_weight weight;
 	uint64_t hold_ns;
@@ -211,10 +207,10 @@ static void handle(struct sf_relay *relay, const struct sf_record_header *record
 {
 	if (sf_relay_failed(relay)) {
 		if (record->type == RECORD_THREAD_END)
-			sf_thread_destroy(((const struct record_thread_end *)record)->thread);
+			sf_thread_destroy(((const struct record_thread_end *)(record + 1))->thread);
 		return;
 	}
-	if (!handlers[record->type](relay, record))
+	if (!handlers[record->type](relay, record + 1))
 		atomic_store_explicit(&relay->failed, true, memory_order_release);
 }
 
@@ -243,9 +239,9 @@ static void *walk_stills(void *arg)
 		bool done = atomic_load_explicit(&relay->done, memory_order_acquire);
 		const struct sf_record_header *record;
 
-		while ((record = sf_ring_peek(&relay->ring))) {
+		while ((record = sf_outbox_peek(relay->ring))) {
 			handle(relay, record);
-			sf_ring_release(&relay->ring);
+			sf_outbox_release(relay->ring);
 		}
 		if (done)
 			return NULL;
@@ -279,28 +275,27 @@ static int start_walker(struct sf_relay *relay)
 
 static void destroy(struct sf_relay *relay)
 {
-	munmap(relay->ring.bytes, RING_SIZE);
+	munmap(relay->ring, sizeof(*relay->ring) + RING_SIZE);
 	sf_memory_destroy(relay->memory);
 	free(relay);
 }
 
 bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_error *err)
 {
-	struct sf_relay *relay = aligned_alloc(64, (sizeof(*relay) + 63) & ~(size_t)63);
-	void *bytes = mmap(NULL, RING_SIZE, PROT_READ | PROT_WRITE,
+	const size_t size = sizeof(struct sf_outbox_header) + RING_SIZE;
+	struct sf_relay *relay = calloc(1, sizeof(*relay));
+	void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
 	struct sf_memory *memory = sf_memory_create();
 
 	if (!relay || bytes == MAP_FAILED || !memory) {
 		if (bytes != MAP_FAILED)
-			munmap(bytes, RING_SIZE);
+			munmap(bytes, size);
 		sf_memory_destroy(memory);
 		free(relay);
 		return sf_fail_memory(err);
 	}
-	memset(relay, 0, sizeof(*relay));
-	sf_ring_init(&relay->ring, bytes, RING_SIZE);
+	relay->ring = sf_outbox_init(bytes, RING_SIZE, 0);
 	relay->sink = *sink;
 	relay->memory = memory;
 	if (start_walker(relay) != 0) {
@@ -355,7 +350,7 @@ static void *reserve_waiting(struct sf_relay *relay, size_t size)
 {
 	void *room;
 
-	while (!(room = sf_ring_reserve(&relay->ring, size))) {
+	while (!(room = sf_outbox_reserve(relay->ring, size))) {
 		call_walker(relay);
 		if (relay->waiting)
 			relay->waiting(relay->waiting_arg);
@@ -365,19 +360,20 @@ static void *reserve_waiting(struct sf_relay *relay, size_t size)
 	return room;
 }
 
-#define HEADER(record, number)                                                                     \
-	((struct sf_record_header){ .size = sizeof(record), .type = (number) })
+static void commit(struct sf_relay *relay, enum record_type type, void *record, size_t size)
+{
+	sf_outbox_commit(relay->ring, record, size, type, size);
+}
 
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
 {
 	struct record_process *record = reserve_waiting(relay, sizeof(*record));
 
 	*record = (struct record_process){
-		.header = HEADER(*record, RECORD_PROCESS),
 		.pid = pid,
 		.parent = parent,
 	};
-	sf_ring_commit(&relay->ring, sizeof(*record));
+	commit(relay, RECORD_PROCESS, record, sizeof(*record));
 }
 
 void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)
@@ -385,14 +381,13 @@ void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uin
 	struct record_thread *record = reserve_waiting(relay, sizeof(*record));
 
 	*record = (struct record_thread){
-		.header = HEADER(*record, RECORD_THREAD),
 		.serial = thread->serial,
 		.pid = thread->task.pid,
 		.tid = thread->task.tid,
 		.time_ns = time_ns,
 	};
 	memcpy(record->name, thread->name, sizeof(record->name));
-	sf_ring_commit(&relay->ring, sizeof(*record));
+	commit(relay, RECORD_THREAD, record, sizeof(*record));
 }
 
 void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
@@ -400,12 +395,11 @@ void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint6
 	struct record_thread_end *record = reserve_waiting(relay, sizeof(*record));
 
 	*record = (struct record_thread_end){
-		.header = HEADER(*record, RECORD_THREAD_END),
 		.thread = thread,
 		.time_ns = time_ns,
 		.cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns,
 	};
-	sf_ring_commit(&relay->ring, sizeof(*record));
+	commit(relay, RECORD_THREAD_END, record, sizeof(*record));
 }
 
 static void send_tick(struct sf_relay *relay, enum record_type type, const struct sf_thread *thread,
@@ -414,13 +408,12 @@ static void send_tick(struct sf_relay *relay, enum record_type type, const struc
 	struct record_tick *record = reserve_waiting(relay, sizeof(*record));
 
 	*record = (struct record_tick){
-		.header = HEADER(*record, type),
 		.serial = thread ? thread->serial : 0,
 		.cause = cause,
 		.time_ns = time_ns,
 		.weight = *weight,
 	};
-	sf_ring_commit(&relay->ring, sizeof(*record));
+	commit(relay, type, record, sizeof(*record));
 }
 
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
@@ -437,27 +430,27 @@ void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum 
 
 struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)
 {
-	relay->still = sf_ring_reserve(&relay->ring, sizeof(struct record_still) + want);
+	relay->reserved = sizeof(struct record_still) + want;
+	relay->still = sf_outbox_reserve(relay->ring, relay->reserved);
 	return relay->still ? &relay->still->copy : NULL;
 }
 
 void sf_relay_drop(struct sf_relay *relay)
 {
-	sf_ring_commit(&relay->ring, 0);
+	sf_outbox_commit(relay->ring, relay->still, relay->reserved, SF_OUTBOX_FILLER, 0);
 }
 
 void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
 		   uint64_t hold_ns)
 {
 	struct record_still *record = relay->still;
-	size_t size = (sizeof(*record) + record->copy.stack_size + 7) & ~(size_t)7;
 
-	record->header = (struct sf_record_header){ .size = (uint32_t)size, .type = RECORD_STILL };
 	record->thread = thread;
 	record->weight = *weight;
 	record->hold_ns = hold_ns;
 	record->copy.taken_ns = sf_now_ns();
-	sf_ring_commit(&relay->ring, size);
+	sf_outbox_commit(relay->ring, record, relay->reserved, RECORD_STILL,
+			 sizeof(*record) + record->copy.stack_size);
 }
 
 void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns)

@@ -80,33 +80,61 @@ static void publish(struct sf_outbox_header *box, uint64_t position, uint64_t si
 			      memory_order_release);
 }
 
-/* Behind the header's size, which publish() stores. */
-static void fill(uint8_t *record, uint16_t type, const struct sf_outbox_piece *pieces, unsigned n)
+/* The fields of a record behind its size, which publish() stores. */
+static void set_type(struct sf_outbox_header *box, uint64_t position, uint16_t type)
 {
-	memcpy(record + offsetof(struct sf_record_header, type), &type, sizeof(type));
-	record += HEADER;
-	for (unsigned i = 0; i < n; i++) {
-		memcpy(record, pieces[i].bytes, pieces[i].size);
-		record += pieces[i].size;
+	const struct sf_record_header header = { .type = type };
+
+	memcpy(at(box, box->size, position) + sizeof(header.size), &header.type,
+	       sizeof(header) - sizeof(header.size));
+}
+
+void *sf_outbox_reserve(struct sf_outbox_header *box, uint64_t size)
+{
+	uint64_t start, filler;
+
+	if (size > UINT32_MAX - HEADER - 7 || !reserve(box, round_up(HEADER + size), &start, &filler))
+		return NULL;
+	if (filler)
+		publish(box, start, filler); /* its type is 0, as the room was zeroed */
+	return at(box, box->size, start + filler) + HEADER;
+}
+
+void sf_outbox_commit(struct sf_outbox_header *box, void *bytes, uint64_t reserved, uint16_t type,
+		      uint64_t size)
+{
+	const uint64_t position = (uint64_t)((uint8_t *)bytes - box->bytes) - HEADER;
+	const uint64_t room = round_up(HEADER + reserved);
+	const uint64_t used = type ? round_up(HEADER + size) : room;
+
+	if (used < room) {
+		set_type(box, position + used, SF_OUTBOX_FILLER);
+		publish(box, position + used, room - used);
 	}
+	if (type)
+		memset((uint8_t *)bytes + size, 0, used - HEADER - size);
+	set_type(box, position, type);
+	publish(box, position, used);
 }
 
 bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
 		   const struct sf_outbox_piece *pieces, unsigned n)
 {
-	uint64_t size = HEADER, start, filler;
+	uint8_t *bytes, *to;
+	uint64_t size = 0;
 
 	for (unsigned i = 0; i < n; i++)
 		size += pieces[i].size;
-	size = round_up(size);
-	if (size > UINT32_MAX || !reserve(box, size, &start, &filler)) {
+	bytes = to = sf_outbox_reserve(box, size);
+	if (!bytes) {
 		atomic_fetch_add_explicit(&box->lost, 1, memory_order_relaxed);
 		return false;
 	}
-	if (filler)
-		publish(box, start, filler); /* its type is 0, as the room was zeroed */
-	fill(at(box, box->size, start + filler), type, pieces, n);
-	publish(box, start + filler, size);
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(to, pieces[i].bytes, pieces[i].size);
+		to += pieces[i].size;
+	}
+	sf_outbox_commit(box, bytes, size, type, size);
 	return true;
 }
 
@@ -186,4 +214,27 @@ int sf_outbox_get(struct sf_outbox_header *box, uint64_t ring_size, void *ret, s
 	copy_out(box, ring_size, tail, (uint64_t)size, ret);
 	give_back(box, ring_size, tail, (uint64_t)size);
 	return 1;
+}
+
+const struct sf_record_header *sf_outbox_peek(struct sf_outbox_header *box)
+{
+	for (;;) {
+		const uint64_t tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
+		const int64_t size = look(box, box->size, tail);
+
+		if (size <= 0)
+			return NULL;
+		if (type_at(box, box->size, tail) != SF_OUTBOX_FILLER)
+			return (const struct sf_record_header *)(const void *)at(box, box->size, tail);
+		give_back(box, box->size, tail, (uint64_t)size);
+	}
+}
+
+void sf_outbox_release(struct sf_outbox_header *box)
+{
+	const uint64_t tail = atomic_load_explicit(&box->tail, memory_order_relaxed);
+	const int64_t size = look(box, box->size, tail);
+
+	if (size > 0)
+		give_back(box, box->size, tail, (uint64_t)size);
 }

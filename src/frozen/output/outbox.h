@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of records that leaves a process: many writers (handlers, the sampler, the service thread), one
- * reader, in memory that may be shared with another process. A writer never waits: where
- * there is no room the record is lost, and counted.
+ * A ring of records: many writers, one reader, in memory that may be shared with another process. The agent's
+ * handlers, sampler and service thread write what leaves the process; in stillframe the holding thread writes
+ * what the walking thread reads. A writer never waits: where there is no room the record is lost, and counted.
  *
  * A record is reserved by one compare-and-swap of `head`, copied, and published by storing its size
  * last; the reader stops at the first record whose size is still 0, and zeroes what it has read. A
@@ -19,8 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frozen/output/ring.h"   /* struct sf_record_header */
+/* The start of every record. `size` includes this header and is a multiple of 8. */
+struct sf_record_header {
+	uint32_t size;
+	uint16_t type;  /* chosen by the writer, such as enum sf_stream_type; SF_OUTBOX_FILLER: no record */
+	uint16_t reserved;
+};
 
+#define SF_OUTBOX_FILLER 0
 #define SF_OUTBOX_MAGIC 0x584f4253u /* "SBOX" */
 
 struct sf_outbox_header {
@@ -44,6 +50,15 @@ struct sf_outbox_piece { const void *bytes; size_t size; };
 bool sf_outbox_put(struct sf_outbox_header *box, uint16_t type,
 		   const struct sf_outbox_piece *pieces, unsigned n);
 
+/*
+ * In two steps, for a record that is filled in place: room for `size` bytes behind the header, 8-byte aligned, or
+ * NULL; then the first `size` of the `reserved` bytes are published. Type SF_OUTBOX_FILLER abandons the room. The
+ * reader waits for an earlier reservation. Signal-safe, any thread.
+ */
+void *sf_outbox_reserve(struct sf_outbox_header *box, uint64_t size);
+void sf_outbox_commit(struct sf_outbox_header *box, void *bytes, uint64_t reserved, uint16_t type,
+		      uint64_t size);
+
 /* Bytes that wait to be read. Signal-safe. */
 uint64_t sf_outbox_used(const struct sf_outbox_header *box);
 
@@ -53,5 +68,12 @@ uint64_t sf_outbox_used(const struct sf_outbox_header *box);
  * (yet); -1: the bytes cannot be a record, or it is larger than `capacity`; the reader must stop.
  */
 int sf_outbox_get(struct sf_outbox_header *box, uint64_t ring_size, void *ret, size_t capacity);
+
+/*
+ * The reader's side where it trusts the memory: the oldest record, in place, or NULL when there is none; valid until
+ * sf_outbox_release.
+ */
+const struct sf_record_header *sf_outbox_peek(struct sf_outbox_header *box);
+void sf_outbox_release(struct sf_outbox_header *box);
 
 #endif

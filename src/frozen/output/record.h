@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "frozen/output/ring.h"
+#include "frozen/output/outbox.h"
 
 /* X(NAME, struct, what it says) */
 #define SF_STREAM_TYPES(X)                                                                         \
