@@ -108,10 +108,3 @@ bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offs
 	}
 	return false;
 }
-
-bool sf_elf_address(int fd, uint64_t offset, uint64_t *ret)
-{
-	struct sf_elf_code code[MAX_SEGMENTS];
-
-	return sf_elf_code_address(code, sf_elf_code(fd, code, MAX_SEGMENTS), offset, ret);
-}

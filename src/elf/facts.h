@@ -17,12 +17,6 @@
 void sf_elf_build_id(int fd, uint8_t ret[SF_ELF_MAX_BUILD_ID], size_t *size_ret);
 
 /*
- * The address at which the file's own headers want the byte at `offset` (of an executable
- * segment) to be; false when no segment holds it.
- */
-bool sf_elf_address(int fd, uint64_t offset, uint64_t *ret);
-
-/*
  * An executable segment: bytes [offset, offset + size) of the file, linked to run from `address`
  * on.
  */
@@ -30,11 +24,10 @@ struct sf_elf_code {
 	uint64_t offset, size, address;
 };
 
-/*
- * The executable segments in the order of the file, at most `capacity`; how many. With them the
- * file is not needed any more: sf_elf_code_address is sf_elf_address without it.
- */
+/* The executable segments in the order of the file, at most `capacity`; how many. */
 size_t sf_elf_code(int fd, struct sf_elf_code *ret, size_t capacity);
+
+/* The address at which the file's own headers want the byte at `offset` to be; false when no segment holds it. */
 bool sf_elf_code_address(const struct sf_elf_code *code, size_t n, uint64_t offset, uint64_t *ret);
 
 #endif

@@ -28,7 +28,7 @@
 
 /*
  * 10,000 addresses in 100 MB of debug data take a second, and 30 MB of memory beside the mapped
- * file; packed debug data takes its unpacked size (dwarf_file.c). The second limit is on what a
+ * file; packed debug data takes its unpacked size (sources.c). The second limit is on what a
  * child may have beside what it shares with its parent.
  */
 #define MAX_CPU_NS ((uint64_t)8 * 1000000000)

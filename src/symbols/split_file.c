@@ -13,7 +13,7 @@
  * If the strings have no room for the descriptor's name, the other half is not read. This is the case for a
  * folder of less than four letters with a file of less than eight.
  */
-#include "symbols/dwarf_file.h"
+#include "symbols/sources.h"
 
 #include <dwarf.h>
 #include <fcntl.h>

@@ -15,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "symbols/address_names.h"
-#include "symbols/dwarf_file.h"
 #include "symbols/dwarf_symbols.h"
 
 /* As deep as inlines.c goes, and the function around. */

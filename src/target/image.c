@@ -6,8 +6,10 @@
 
 bool sf_image_address(const struct sf_image *image, uint64_t offset, uint64_t *ret)
 {
+	struct sf_elf_code code[256];
+
 	if (image->fd >= 0)
-		return sf_elf_address(image->fd, offset, ret);
+		return sf_elf_code_address(code, sf_elf_code(image->fd, code, 256), offset, ret);
 	return sf_elf_code_address(image->code, image->n_code, offset, ret);
 }
 
