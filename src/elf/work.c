@@ -6,14 +6,9 @@
 
 void sf_work_init(struct sf_work *work)
 {
-	pthread_mutexattr_t attributes;
-
 	atomic_init(&work->left, SF_WORK_BYTES);
 	work->stop = NULL;
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&work->turn, &attributes);
-	pthread_mutexattr_destroy(&attributes);
+	work->turn = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 void sf_work_deinit(struct sf_work *work)

@@ -2,7 +2,7 @@
 /*
  * Names, inlined calls and lines from DWARF, for many addresses at once. For src/symbols only.
  *
- * Work is grouped by unit (units.c), each unit's tree is walked once (inlines.c), and names are
+ * Work is grouped by unit, each unit's tree is walked once (scopes.c), and names are
  * put together from the entries found (die_name.c). All three count what they visit: hostile data
  * may refer to itself in circles, and then the budget ends the walk.
  */

@@ -17,7 +17,7 @@
 #include "symbols/address_names.h"
 #include "symbols/dwarf_symbols.h"
 
-/* As deep as inlines.c goes, and the function around. */
+/* As deep as scopes.c goes, and the function around. */
 #define MAX_LOCATIONS 257
 
 struct sf_symbols {

@@ -14,8 +14,7 @@
  * costs that entry, not the table.
  *
  * Tables are kept on disk (cache.h) by a digest of their inputs (inputs.h). A build id is not sufficient, because the
- * file itself contains it. The table of a file with the build id of another file would be used for that other file, in
- * every process. Owner and mode of a file do not help: root's files in a container are the container's.
+ * file itself contains it: the table would be used for another file with that build id, in every process.
  */
 #ifndef SF_UNWIND_UNWIND_H
 #define SF_UNWIND_UNWIND_H

@@ -110,23 +110,13 @@ size_t sf_own_memory_gather(const struct sf_own_memory *access, void *ret, size_
 	return (size_t)(to - (uint8_t *)ret);
 }
 
-static bool works(const struct sf_own_memory *access)
+static bool works(struct sf_own_memory access, bool gathers)
 {
-	const uint64_t wanted = UINT64_C(0x5f3759df5f3759df);
-	uint64_t seen = 0;
-
-	return sf_own_memory_read(access, &seen, (uint64_t)(uintptr_t)&wanted, sizeof(seen)) ==
-		       sizeof(seen) && seen == wanted;
-}
-
-static bool can_gather(const struct sf_own_memory *access)
-{
-	struct sf_own_memory with = *access;
 	uint64_t wanted = UINT64_C(0x5f3759df5f3759df), seen = 0;
 	const struct iovec piece = { &wanted, sizeof(wanted) };
 
-	with.gathers = true;
-	return sf_own_memory_gather(&with, &seen, sizeof(seen), &piece, 1) == sizeof(seen) &&
+	access.gathers = gathers;
+	return sf_own_memory_gather(&access, &seen, sizeof(seen), &piece, 1) == sizeof(seen) &&
 	       seen == wanted;
 }
 
@@ -134,17 +124,17 @@ bool sf_own_memory_probe(struct sf_own_memory *ret)
 {
 	struct sf_own_memory access = { .pid = (int32_t)sf_raw0(SYS_getpid), .mem_fd = -1 };
 
-	if (!works(&access)) {
+	if (!works(access, false)) {
 		access.mem_fd = (int32_t)sf_raw4(SYS_openat, AT_FDCWD, "/proc/self/mem",
 						 O_RDONLY | O_CLOEXEC, 0);
 		if (access.mem_fd < 0)
 			return false;
-		if (!works(&access)) {
+		if (!works(access, false)) {
 			sf_own_memory_close(&access);
 			return false;
 		}
 	}
-	access.gathers = can_gather(&access);
+	access.gathers = works(access, true);
 	*ret = access;
 	return true;
 }
