@@ -35,18 +35,16 @@ static bool set_number(const struct given *given, uint64_t value, uint64_t *ret,
 		       struct sf_error *err)
 {
 	const struct sf_option *option = given->option;
+	const bool small = value < option->minimum, large = option->maximum && value > option->maximum;
 	char bound[32];
 
-	if (value < option->minimum)
-		return sf_fail(err, SF_E_INPUT, "%.*s %s is too small: the least is %s",
-			       given->spelling_size, given->spelling, given->value,
-			       format_bound(bound, option->kind, option->minimum));
-	if (option->maximum && value > option->maximum)
-		return sf_fail(err, SF_E_INPUT, "%.*s %s is too large: the most is %s",
-			       given->spelling_size, given->spelling, given->value,
-			       format_bound(bound, option->kind, option->maximum));
-	*ret = value;
-	return true;
+	if (!small && !large) {
+		*ret = value;
+		return true;
+	}
+	format_bound(bound, option->kind, small ? option->minimum : option->maximum);
+	return sf_fail(err, SF_E_INPUT, "%.*s %s is too %s: the %s is %s", given->spelling_size, given->spelling,
+		       given->value, small ? "small" : "large", small ? "least" : "most", bound);
 }
 
 /* Puts the option's name in front of a message that mentions only the value. */

@@ -24,18 +24,6 @@ static const struct sf_option options[] = {
 	{ .name = NULL },
 };
 
-static int run(int argc, char **argv);
-
-const struct sf_command sf_command_doctor = {
-	.name = "doctor",
-	.summary = "what works here, what does not, and how to change that",
-	.usage = "[-p PID]",
-	.details = "A bug report wants this command's output.",
-	.examples = "stillframe doctor -p 4242",
-	.options = options,
-	.run = run,
-};
-
 /* Prints a line of the report: fine or not, the finding, and the advice (may be empty). */
 static void print_finding(const struct sf_output *output, bool fine, const char *what, const char *advice)
 {
@@ -179,3 +167,13 @@ static int run(int argc, char **argv)
 		check_runtimes(&output, given.pid);
 	return SF_EXIT_OK;
 }
+
+const struct sf_command sf_command_doctor = {
+	.name = "doctor",
+	.summary = "what works here, what does not, and how to change that",
+	.usage = "[-p PID]",
+	.details = "A bug report wants this command's output.",
+	.examples = "stillframe doctor -p 4242",
+	.options = options,
+	.run = run,
+};

@@ -37,22 +37,6 @@ static const struct sf_option options[] = {
 	{ .name = NULL },
 };
 
-static int run(int argc, char **argv);
-
-const struct sf_command sf_command_dump = {
-	.name = "dump",
-	.summary = "every thread's stack, once, now",
-	.usage = "[OPTIONS] -p PID",
-	.details =
-		"Shows of each thread its name, what it does, what it waits for, and its stack with "
-		"inlined calls and lines. Sleeping threads are read where they sleep, without being "
-		"stopped; a running one is held for the time that a copy of its stack takes.",
-	.examples = "stillframe dump -p 4242\n"
-		    "stillframe dump -p 4242 --json | jq '.threads[].name'",
-	.options = options,
-	.run = run,
-};
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -119,21 +103,21 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 	char time[32];
 
 	fputc('\n', output->file);
-	sf_print_in(output, SF_BOLD, "%d %s", thread->tid, thread->name);
+	sf_print_in(output, SF_BOLD, "%d %s", thread->seen.tid, thread->name);
 	fputs("  ", output->file);
-	sf_print_in(output, thread->state == SF_STATE_RUNNING ? SF_GREEN : SF_BLUE, "%s",
-		    sf_state_word(thread->state));
+	sf_print_in(output, thread->seen.state == SF_STATE_RUNNING ? SF_GREEN : SF_BLUE, "%s",
+		    sf_state_word(thread->seen.state));
 	fprintf(output->file, "%s%s%s%s", thread->wait[0] ? " in " : "", thread->wait,
 		thread->detail[0] ? ": " : "", thread->detail);
 	if (given->times)
-		fprintf(output->file, "  %s%s", thread->held_ns ? "held " : "not held",
-			thread->held_ns ? sf_format_time(time, thread->held_ns) : "");
+		fprintf(output->file, "  %s%s", thread->seen.held_ns ? "held " : "not held",
+			thread->seen.held_ns ? sf_format_time(time, thread->seen.held_ns) : "");
 	fputc('\n', output->file);
-	if (thread->loss >= 0)
-		sf_print_in(output, SF_RED, "  no stack: %s\n", sf_loss_text((unsigned)thread->loss));
+	if (thread->seen.loss >= 0)
+		sf_print_in(output, SF_RED, "  no stack: %s\n", sf_loss_text((unsigned)thread->seen.loss));
 	for (size_t i = 0; i < thread->frames.n; i++)
 		print_frame(output, dump, i, &thread->frames.items[i], given->split_kinds);
-	if (thread->loss < 0 && thread->end != SF_END_ROOT)
+	if (thread->seen.loss < 0 && thread->end != SF_END_ROOT)
 		sf_print_in(output, SF_RED, "  cut: %s\n", sf_end_text(thread->end));
 }
 
@@ -193,12 +177,12 @@ static struct json_object *thread_json(const struct sf_dump *dump, const struct 
 {
 	struct json_object *json = json_object_new_object(), *frames = json_object_new_array();
 
-	json_object_object_add(json, "tid", json_object_new_int(thread->tid));
+	json_object_object_add(json, "tid", json_object_new_int(thread->seen.tid));
 	sf_json_text(json, "name", thread->name);
-	sf_json_text(json, "state", sf_state_word(thread->state));
+	sf_json_text(json, "state", sf_state_word(thread->seen.state));
 	json_object_object_add(json, "wait", wait_json(thread));
-	sf_json_number(json, "held_ns", thread->held_ns);
-	sf_json_flag(json, "unheld", thread->unheld);
+	sf_json_number(json, "held_ns", thread->seen.held_ns);
+	sf_json_flag(json, "unheld", thread->seen.unheld);
 	sf_json_text(json, "end", sf_end_word(thread->end));
 	json_object_object_add(json, "frames", frames);
 	for (size_t i = 0; i < thread->frames.n; i++)
@@ -210,8 +194,8 @@ static struct json_object *loss_json(const struct sf_dump_thread *thread)
 {
 	struct json_object *json = json_object_new_object();
 
-	json_object_object_add(json, "tid", json_object_new_int(thread->tid));
-	sf_json_text(json, "cause", sf_loss_word((unsigned)thread->loss));
+	json_object_object_add(json, "tid", json_object_new_int(thread->seen.tid));
+	sf_json_text(json, "cause", sf_loss_word((unsigned)thread->seen.loss));
 	return json;
 }
 
@@ -236,7 +220,7 @@ static void print_json(const struct sf_dump *dump, FILE *out)
 	for (size_t i = 0; i < dump->threads.n; i++) {
 		const struct sf_dump_thread *thread = &dump->threads.items[i];
 
-		if (thread->loss >= 0)
+		if (thread->seen.loss >= 0)
 			json_object_array_add(losses, loss_json(thread));
 		else
 			json_object_array_add(threads, thread_json(dump, thread));
@@ -293,3 +277,17 @@ static int run(int argc, char **argv)
 	sf_task_raise_limit();
 	return dump_process(&given);
 }
+
+const struct sf_command sf_command_dump = {
+	.name = "dump",
+	.summary = "every thread's stack, once, now",
+	.usage = "[OPTIONS] -p PID",
+	.details =
+		"Shows of each thread its name, what it does, what it waits for, and its stack with "
+		"inlined calls and lines. Sleeping threads are read where they sleep, without being "
+		"stopped; a running one is held for the time that a copy of its stack takes.",
+	.examples = "stillframe dump -p 4242\n"
+		    "stillframe dump -p 4242 --json | jq '.threads[].name'",
+	.options = options,
+	.run = run,
+};

@@ -105,25 +105,6 @@ static const struct sf_option *make_options(void)
 	return table;
 }
 
-static int run(int argc, char **argv);
-
-const struct sf_command sf_command_record = {
-	.name = "record",
-	.summary = "watch a process or a command, and write a recording",
-	.usage = "[OPTIONS] -p PID | [OPTIONS] -- COMMAND...",
-	.details =
-		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
-		"says for how much CPU time and elapsed time it stands.\n\n"
-		"Ctrl-C ends the recording, not the process. A command that was launched keeps the "
-		"terminal and its signals, and its exit status is passed on.",
-	.examples = "stillframe record -p 4242 -d 10s\n"
-		    "stillframe record --children -o build.sfr -- make -j8\n"
-		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
-	.make_options = make_options,
-	.takes_command = true,
-	.run = run,
-};
-
 static bool check_regex(const char *text, struct sf_error *err)
 {
 	regex_t regex;
@@ -371,3 +352,20 @@ static int run(int argc, char **argv)
 	apply_clock(&given);
 	return rest < argc ? record_command(&given, argv + rest) : record_process(&given);
 }
+
+const struct sf_command sf_command_record = {
+	.name = "record",
+	.summary = "watch a process or a command, and write a recording",
+	.usage = "[OPTIONS] -p PID | [OPTIONS] -- COMMAND...",
+	.details =
+		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
+		"says for how much CPU time and elapsed time it stands.\n\n"
+		"Ctrl-C ends the recording, not the process. A command that was launched keeps the "
+		"terminal and its signals, and its exit status is passed on.",
+	.examples = "stillframe record -p 4242 -d 10s\n"
+		    "stillframe record --children -o build.sfr -- make -j8\n"
+		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
+	.make_options = make_options,
+	.takes_command = true,
+	.run = run,
+};

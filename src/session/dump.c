@@ -54,15 +54,7 @@ static void describe_wait(const struct sf_dump *dump, const struct sf_dump_seen 
 static bool on_thread(void *arg, const struct sf_dump_seen *seen, struct sf_error *err)
 {
 	struct sf_dump *dump = arg;
-	struct sf_dump_thread thread = {
-		.tid = seen->tid,
-		.state = seen->state,
-		.end = SF_END_EMPTY,
-		.unheld = seen->unheld,
-		.loss = seen->loss,
-		.syscall = seen->syscall,
-		.held_ns = seen->held_ns,
-	};
+	struct sf_dump_thread thread = { .seen = *seen, .end = SF_END_EMPTY };
 
 	memcpy(thread.name, seen->name, sizeof(seen->name));
 	describe_wait(dump, seen, &thread);
@@ -274,7 +266,7 @@ static void name_thread(const struct naming *naming, struct sf_dump_thread *thre
 {
 	char name[SF_DUMP_NAME];
 
-	if (sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->tid, name,
+	if (sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name,
 				     sizeof(name)))
 		memcpy(thread->name, name, sizeof(name));
 }

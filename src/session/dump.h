@@ -30,15 +30,11 @@ struct sf_dump_frame {
 #define SF_DUMP_NAME 256
 
 struct sf_dump_thread {
-	int32_t  tid;
-	char     name[SF_DUMP_NAME];
-	uint8_t  state, end;
-	bool     unheld;
-	int      loss;          /* enum sf_loss, or -1: there is a stack */
-	int32_t  syscall;
+	struct sf_dump_seen seen;
+	char     name[SF_DUMP_NAME];  /* a runtime's, or the system's */
+	uint8_t  end;           /* enum sf_end */
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */
-	uint64_t held_ns;       /* at most; 0: not held */
 	SF_VEC(struct sf_frame) trace;          /* as walked */
 	SF_VEC(struct sf_dump_frame) frames;    /* with names */
 };

@@ -30,8 +30,7 @@ void sf_image_numbers_deinit(struct sf_image_numbers *seen);
 bool sf_image_numbers_forget(struct sf_image_numbers *seen, int32_t pid);
 
 /*
- * Image `image` of this process is `number` of the session. The same number again: the last
- * holds.
+ * Image `image` of this process is `number` of the session. The same number again: the last holds.
  */
 bool sf_image_numbers_add(struct sf_image_numbers *seen, int32_t pid, uint32_t image, uint32_t number);
 

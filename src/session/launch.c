@@ -9,40 +9,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/whole_io.h"
+
 /*
- * The message through the pipe: this struct, and `size` bytes of "NAME=value" texts, each with its zero.
+ * The message through the pipe: a uint32_t, and so many bytes of "NAME=value" texts, each with its zero.
  * The message is smaller than a pipe's buffer, so that the write never waits for the child.
  */
-struct word {
-	uint32_t size;
-};
 #define MAX_ENVIRONMENT (32u << 10)
-
-static bool read_all(int fd, void *ret, size_t size)
-{
-	for (size_t done = 0; done < size;) {
-		ssize_t n = read(fd, (char *)ret + done, size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
 
 /* In the child: takes the word and what comes into the environment with it. */
 static bool take_word(int go_fd)
 {
 	static char texts[MAX_ENVIRONMENT + 1]; /* zero behind the last, and part of the environment
 						 * from now on */
-	struct word word;
+	uint32_t size;
 
-	if (!read_all(go_fd, &word, sizeof(word)) || word.size > MAX_ENVIRONMENT ||
-	    !read_all(go_fd, texts, word.size))
+	if (!sf_read_all(go_fd, &size, sizeof(size)) || size > MAX_ENVIRONMENT ||
+	    !sf_read_all(go_fd, texts, size))
 		return false;
-	for (char *text = texts; text < texts + word.size; text += strlen(text) + 1) {
+	for (char *text = texts; text < texts + size; text += strlen(text) + 1) {
 		if (putenv(text) != 0)
 			return false;
 	}
@@ -91,39 +76,22 @@ bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 	return true;
 }
 
-/*
- * The message for take_word(); the caller frees it. NULL: it would be too long, or there is no
- * memory.
- */
-static char *make_word(const char *const *environment, size_t *size_ret)
-{
-	char *message = calloc(1, sizeof(struct word) + MAX_ENVIRONMENT);
-	struct word word = { 0 };
-
-	for (; message && environment && *environment; environment++) {
-		size_t size = strlen(*environment) + 1;
-
-		if (size > MAX_ENVIRONMENT - word.size) {
-			free(message);
-			return NULL;
-		}
-		memcpy(message + sizeof(word) + word.size, *environment, size);
-		word.size += (uint32_t)size;
-	}
-	if (message)
-		memcpy(message, &word, sizeof(word));
-	*size_ret = sizeof(word) + word.size;
-	return message;
-}
-
+/* Sends the message for take_word(). False: the texts are too long, or the child has ended. */
 static bool give_word(int go_fd, const char *const *environment)
 {
-	size_t size;
-	char *message = make_word(environment, &size);
-	bool told = message && write(go_fd, message, size) == (ssize_t)size;
+	char message[sizeof(uint32_t) + MAX_ENVIRONMENT];
+	uint32_t size = 0;
 
-	free(message);
-	return told;
+	for (; environment && *environment; environment++) {
+		size_t more = strlen(*environment) + 1;
+
+		if (more > MAX_ENVIRONMENT - size)
+			return false;
+		memcpy(message + sizeof(size) + size, *environment, more);
+		size += (uint32_t)more;
+	}
+	memcpy(message, &size, sizeof(size));
+	return write(go_fd, message, sizeof(size) + size) == (ssize_t)(sizeof(size) + size);
 }
 
 /* 0: its end was closed, by a successful exec. A signal that ends the recording does not end this wait: it is short. */

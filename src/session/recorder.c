@@ -302,8 +302,7 @@ static bool on_image(void *arg, int32_t pid, const struct sf_image_number *image
 }
 
 /*
- * Copies a trace to the walker's, with the session's image numbers; what is too deep for it is
- * cut.
+ * Copies a trace to the walker's, with the session's image numbers; what is too deep for it is cut.
  */
 static void take_trace(struct sf_recorder *recorder, int32_t pid, const struct sf_trace *from)
 {

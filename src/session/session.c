@@ -105,19 +105,14 @@ static bool finish(struct sf_recorder *recorder, struct sf_recording *recording,
 		   struct sf_session_result *result, struct sf_error *err)
 {
 	uint64_t end_ns = sf_now_ns();
-	bool named;
 
 	atomic_store(&stop_wanted, false); /* from now on it means the names */
-	named = sf_session_name_all(recording, recorder->walker.images, &stop_wanted, err);
-	if (!named) {
+	if (!sf_session_name_all(recording, recorder->walker.images, &stop_wanted, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}
 	sf_recording_totals(recording, &result->totals);
-	if (!sf_recording_finish(recording, end_ns, err))
-		return false;
-	result->naming_ns = sf_now_ns() - end_ns;
-	return true;
+	return sf_recording_finish(recording, end_ns, err);
 }
 
 bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
@@ -151,7 +146,6 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	start_ns = sf_now_ns();
 	fine = run_engine(options, capture, &sink, result, err);
 	result->duration_ns = sf_now_ns() - start_ns;
-	result->cut_short = !fine;
 	measure_self(result);
 	_Static_assert(sizeof(result->notes) == sizeof(recorder.notes),
 		       "one is copied into the other");

@@ -28,16 +28,14 @@ struct sf_session_result {
 	uint64_t duration_ns;     /* of the recording itself, without naming */
 	uint64_t own_cpu_ns;      /* stillframe's own CPU time while it recorded */
 	uint64_t own_memory;      /* peak, bytes */
-	uint64_t naming_ns;
 	int child_status;         /* as waitpid gives it, -1 unknown */
 	char notes[1024];         /* what the engine wants to be read, a line each */
-	bool cut_short;           /* the sink failed: what was recorded until then is in the file */
 };
 
 /*
  * Records until the target ends, the time is over, or sf_session_stop. False when nothing was
- * recorded, or when the recording was cut short (then result->cut_short, the rest is filled in all
- * the same).
+ * recorded, or when the recording was cut short; what was recorded until then is in the file, and the
+ * result is filled in.
  */
 bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
 		       struct sf_error *err);

@@ -119,10 +119,7 @@ static bool slept_on(const struct sf_still *still)
 	       (still->switches && still->switches == sf_task_switches(still->pid, still->tid));
 }
 
-/*
- * Again, with the thread's handles in its runtimes. That costs some reads, and is rarely
- * needed.
- */
+/* Again, with the thread's handles in its runtimes. That costs some reads, and is rarely needed. */
 static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *runtimes,
 			  struct sf_still *still)
 {

@@ -50,17 +50,16 @@ bool sf_own_fd_is_ours(const struct sf_own_fd *own)
 	       status.st_ino == own->inode;
 }
 
-void sf_own_fd_close(struct sf_own_fd *own)
-{
-	if (sf_own_fd_is_ours(own))
-		close(own->fd);
-	own->fd = -1;
-}
-
 void sf_own_fd_leave(const struct sf_own_fd *own)
 {
 	if (sf_own_fd_is_ours(own))
 		close(own->fd);
+}
+
+void sf_own_fd_close(struct sf_own_fd *own)
+{
+	sf_own_fd_leave(own);
+	own->fd = -1;
 }
 
 /* --- a table of its own --- */
