@@ -286,14 +286,21 @@ void sf_elf_share_work(const struct sf_elf *elf, struct sf_elf *other)
 	other->in_turn = elf->in_turn;
 }
 
-bool sf_elf_is_code(const struct sf_elf *elf, uint64_t address)
+bool sf_elf_find_segment(const struct sf_elf *elf, uint32_t type, GElf_Phdr *ret)
 {
-	GElf_Phdr segment;
-
 	for (size_t i = 0; i < elf->n_segments; i++) {
-		if (gelf_getphdr(elf->elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
-		    segment.p_flags & PF_X && address >= segment.p_vaddr &&
-		    address - segment.p_vaddr < segment.p_memsz)
+		if (gelf_getphdr(elf->elf, (int)i, ret) && ret->p_type == type)
+			return true;
+	}
+	return false;
+}
+
+bool sf_elf_find_loaded(const struct sf_elf *elf, uint64_t address, uint32_t flags, GElf_Phdr *ret)
+{
+	for (size_t i = 0; i < elf->n_segments; i++) {
+		if (gelf_getphdr(elf->elf, (int)i, ret) && ret->p_type == PT_LOAD &&
+		    (ret->p_flags & flags) == flags && address >= ret->p_vaddr &&
+		    address - ret->p_vaddr < (flags & PF_X ? ret->p_memsz : ret->p_filesz))
 			return true;
 	}
 	return false;
@@ -388,18 +395,6 @@ static uint64_t address_of(struct sf_elf *elf, const char *name)
 	return sf_elf_find_section(elf->elf, name, &header) ? header.sh_addr : 0;
 }
 
-static bool find_segment(struct sf_elf *elf, uint32_t type, uint64_t address, GElf_Phdr *ret)
-{
-	for (size_t i = 0; i < elf->n_segments; i++) {
-		if (!gelf_getphdr(elf->elf, (int)i, ret) || ret->p_type != type)
-			continue;
-		if (type != PT_LOAD || (address >= ret->p_vaddr &&
-					address - ret->p_vaddr < ret->p_filesz))
-			return true;
-	}
-	return false;
-}
-
 /*
  * .eh_frame_hdr: version, three encodings, and the address of .eh_frame (LSB Core 5.0, section
  * 10.6.2). Its search table is for those who look up one address, and may be missing.
@@ -411,7 +406,7 @@ static bool read_eh_frame_address(struct sf_elf *elf, uint64_t *ret)
 	GElf_Phdr segment;
 	uint8_t encoding;
 
-	if (!find_segment(elf, PT_GNU_EH_FRAME, 0, &segment) || segment.p_filesz < 8)
+	if (!sf_elf_find_segment(elf, PT_GNU_EH_FRAME, &segment) || segment.p_filesz < 8)
 		return false;
 	bytes.at = read_bytes(elf, segment.p_offset, segment.p_filesz < 32 ? segment.p_filesz : 32);
 	if (!bytes.at)
@@ -434,7 +429,7 @@ static bool eh_frame_by_segment(struct sf_elf *elf, struct sf_cfi *ret)
 	const uint8_t *bytes;
 
 	if (!read_eh_frame_address(elf, &address) ||
-	    !find_segment(elf, PT_LOAD, address, &segment))
+	    !sf_elf_find_loaded(elf, address, 0, &segment))
 		return false;
 	past = address - segment.p_vaddr;
 	size = segment.p_filesz - past;

@@ -12,47 +12,29 @@ struct dynamic {
 	uint64_t of[DT_NUM], gnu_hash;
 };
 
-/* The segment that is loaded and holds the address: its bytes in the file (`flags` 0), or its code (PF_X). */
-static bool find_loaded(Elf *elf, uint64_t address, uint32_t flags, GElf_Phdr *ret)
-{
-	size_t n;
-
-	if (elf_getphdrnum(elf, &n) != 0)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (gelf_getphdr(elf, (int)i, ret) && ret->p_type == PT_LOAD &&
-		    (ret->p_flags & flags) == flags && address >= ret->p_vaddr &&
-		    address - ret->p_vaddr < (flags ? ret->p_memsz : ret->p_filesz))
-			return true;
-	}
-	return false;
-}
-
 /* The bytes of the file from `address` to the end of its segment, at most `size`; or NULL. */
-static Elf_Data *data_at(Elf *elf, uint64_t address, uint64_t size, Elf_Type type)
+static Elf_Data *data_at(const struct sf_elf *elf, uint64_t address, uint64_t size, Elf_Type type)
 {
 	GElf_Phdr header;
 	uint64_t room;
 
-	if (!address || !find_loaded(elf, address, 0, &header))
+	if (!address || !sf_elf_find_loaded(elf, address, 0, &header))
 		return NULL;
 	room = header.p_filesz - (address - header.p_vaddr);
-	return elf_getdata_rawchunk(elf, (int64_t)(header.p_offset + address - header.p_vaddr),
+	return elf_getdata_rawchunk(elf->elf, (int64_t)(header.p_offset + address - header.p_vaddr),
 				    size < room ? size : room, type);
 }
 
-static bool read_dynamic(Elf *elf, struct dynamic *ret)
+static bool read_dynamic(const struct sf_elf *elf, struct dynamic *ret)
 {
-	GElf_Phdr header = { .p_type = PT_NULL };
+	GElf_Phdr header;
 	Elf_Data *data;
 	GElf_Dyn entry;
 
 	*ret = (struct dynamic){ 0 };
-	for (int i = 0; header.p_type != PT_DYNAMIC; i++) {
-		if (!gelf_getphdr(elf, i, &header))
-			return false;
-	}
-	data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_DYN);
+	if (!sf_elf_find_segment(elf, PT_DYNAMIC, &header))
+		return false;
+	data = elf_getdata_rawchunk(elf->elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_DYN);
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
 		if (entry.d_tag == DT_GNU_HASH)
 			ret->gnu_hash = entry.d_un.d_ptr;
@@ -71,7 +53,7 @@ static bool read_word(const Elf_Data *data, uint64_t index, uint32_t *ret)
 }
 
 /* DT_HASH: the number of chains is the number of symbols. */
-static uint64_t count_by_hash(Elf *elf, uint64_t hash)
+static uint64_t count_by_hash(const struct sf_elf *elf, uint64_t hash)
 {
 	uint32_t n;
 
@@ -79,7 +61,7 @@ static uint64_t count_by_hash(Elf *elf, uint64_t hash)
 }
 
 /* DT_GNU_HASH: the last chain of the highest bucket ends with the last symbol. */
-static uint64_t count_by_gnu_hash(Elf *elf, uint64_t hash)
+static uint64_t count_by_gnu_hash(const struct sf_elf *elf, uint64_t hash)
 {
 	Elf_Data *words = data_at(elf, hash, UINT64_MAX, ELF_T_WORD);
 	uint32_t n_buckets, first, bloom, word = 0, last = 0;
@@ -88,7 +70,7 @@ static uint64_t count_by_gnu_hash(Elf *elf, uint64_t hash)
 	if (!read_word(words, 0, &n_buckets) || !read_word(words, 1, &first) ||
 	    !read_word(words, 2, &bloom))
 		return 0;
-	buckets = 4 + (uint64_t)bloom * (gelf_getclass(elf) == ELFCLASS64 ? 2 : 1);
+	buckets = 4 + (uint64_t)bloom * 2;
 	chains = buckets + n_buckets;
 	for (uint32_t i = 0; i < n_buckets && read_word(words, buckets + i, &word); i++)
 		last = word > last ? word : last;
@@ -109,21 +91,20 @@ static const char *string_at(const Elf_Data *strings, uint64_t offset)
 	return text;
 }
 
-static bool add(struct sf_ranges *ranges, Elf *elf, const GElf_Sym *symbol, const char *name)
+static bool add(struct sf_ranges *ranges, const struct sf_elf *elf, const GElf_Sym *symbol, const char *name)
 {
 	GElf_Phdr header;
 
 	if (!name || symbol->st_shndx == SHN_UNDEF ||
-	    !find_loaded(elf, symbol->st_value, PF_X, &header))
+	    !sf_elf_find_loaded(elf, symbol->st_value, PF_X, &header))
 		return true;
 	return sf_ranges_add_symbol(ranges, symbol, name, header.p_vaddr + header.p_memsz);
 }
 
-bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *file)
+bool sf_ranges_add_dynamic(struct sf_ranges *ranges, const struct sf_elf *elf)
 {
-	Elf *elf = file->elf;
 	struct dynamic dynamic;
-	uint64_t n, entry = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+	uint64_t n, entry = gelf_fsize(elf->elf, ELF_T_SYM, 1, EV_CURRENT);
 	Elf_Data *table, *strings;
 	GElf_Sym symbol;
 

@@ -39,10 +39,11 @@ static void assign_unit(struct sf_query *queries, size_t n, Dwarf_Die *die,
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t offset = 0;
+	GElf_Phdr code;
 
 	while (sf_budget_spend(budget) &&
 	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
-		if (start >= end || !sf_elf_is_code(image, start))
+		if (start >= end || !sf_elf_find_loaded(image, start, PF_X, &code))
 			continue;
 		for (size_t i = sf_queries_from(queries, n, start);
 		     i < n && queries[i].address < end && sf_budget_spend(budget); i++) {
