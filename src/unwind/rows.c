@@ -50,8 +50,8 @@ struct sf_rows {
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
 };
 
-/* Row rules are interned numbers (from 1) until packing; 0 marks a gap. */
-#define GAP 0
+/* Row rules are interned numbers (from 1) until packing; those of a gap are the first. */
+#define GAP 1
 
 static const struct sf_rules gap_rules = {
 	.cfa.how = SF_HOW_UNDEFINED,
@@ -68,7 +68,8 @@ struct sf_rows *sf_rows_create(uint64_t start, uint64_t end)
 	rows->end = end;
 	rows->rules = sf_intern_create();
 	rows->expressions = sf_intern_create();
-	if (!rows->rules || !rows->expressions) {
+	if (!rows->rules || !rows->expressions ||
+	    sf_intern_add(rows->rules, &gap_rules, sizeof(gap_rules), NULL) != GAP) {
 		sf_rows_destroy(rows);
 		return NULL;
 	}
@@ -109,7 +110,7 @@ static uint32_t intern_rules(struct sf_rows *rows, const struct sf_rules *rules)
 {
 	if (sf_intern_count(rows->rules) >= MAX_RULES) {
 		rows->overfull = true;
-		return GAP + 1;
+		return GAP;
 	}
 	return sf_intern_add(rows->rules, rules, sizeof(*rules), NULL);
 }
@@ -197,7 +198,8 @@ bool sf_rows_settle(struct sf_rows *rows)
 struct packing {
 	struct sf_row *rows;
 	size_t n;
-	uint32_t last; /* rules of the last row, to merge equal neighbours */
+	uint32_t start; /* offset of the first row */
+	uint32_t last;  /* rules of the last row, to merge equal neighbours */
 };
 
 static void pack_row(struct packing *packing, uint32_t offset, uint32_t rules)
@@ -205,7 +207,8 @@ static void pack_row(struct packing *packing, uint32_t offset, uint32_t rules)
 	if (packing->n && packing->last == rules)
 		return;
 	if (packing->rows)
-		packing->rows[packing->n] = (struct sf_row){ .offset = offset, .rules = rules };
+		packing->rows[packing->n] = (struct sf_row){ .offset = offset - packing->start,
+							     .rules = rules - 1 };
 	packing->last = rules;
 	packing->n++;
 }
@@ -239,7 +242,9 @@ static void pack_span(struct packing *packing, const struct sf_span *span,
 /* All rows in order, with gaps, and a gap behind the last. Their number. */
 static size_t pack_rows(const struct sf_rows *rows, struct sf_row *ret)
 {
-	struct packing packing = { .rows = ret };
+	struct packing packing = {
+		.rows = ret, .start = rows->settled.n ? rows->settled.items[0].start : 0,
+	};
 	uint32_t end = 0;
 
 	for (size_t i = 0; i < rows->settled.n; i++) {
@@ -255,24 +260,12 @@ static size_t pack_rows(const struct sf_rows *rows, struct sf_row *ret)
 	return packing.n;
 }
 
-/* Numbers from 0 with the gap's at their end, offsets from the first row. */
-static void renumber(struct sf_row *rows, size_t n, uint32_t gap)
-{
-	uint32_t start = n ? rows[0].offset : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		rows[i].offset -= start;
-		rows[i].rules = rows[i].rules == GAP ? gap : rows[i].rules - 1;
-	}
-}
-
 static void copy_rules(struct sf_rules *ret, const struct sf_intern *rules)
 {
 	uint32_t n = sf_intern_count(rules);
 
 	for (uint32_t i = 0; i < n; i++)
 		memcpy(&ret[i], sf_intern_get(rules, i + 1, NULL), sizeof(*ret));
-	ret[n] = gap_rules;
 }
 
 uint32_t sf_rows_checksum(const void *block, size_t size)
@@ -292,7 +285,7 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 {
 	struct sf_table_header header = *known;
 	size_t n_rows = pack_rows(rows, NULL);
-	size_t n_rules = n_rows ? (size_t)sf_intern_count(rows->rules) + 1 : 0;
+	size_t n_rules = n_rows ? sf_intern_count(rows->rules) : 0;
 	size_t blob_size = n_rows ? rows->blob.n : 0;
 	SF_CLEANUP(free) uint8_t *block = NULL;
 	uint8_t *at;
@@ -313,7 +306,6 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 
 	at = block + sizeof(header);
 	pack_rows(rows, (struct sf_row *)at);
-	renumber((struct sf_row *)at, n_rows, (uint32_t)n_rules - 1);
 	at += n_rows * sizeof(struct sf_row);
 	if (n_rules)
 		copy_rules((struct sf_rules *)at, rows->rules);
