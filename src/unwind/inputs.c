@@ -11,6 +11,8 @@ enum part {
 	PART_PLT,
 };
 
+static const char *const plt_names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+
 static void add_debug_file(struct sf_inputs *inputs)
 {
 	if (!sf_debug_file_open(&inputs->elf, NULL, SF_DEBUG_ROOT, &inputs->debug_file))
@@ -32,7 +34,8 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 	add_debug_file(ret);
 	if (!sf_elf_section(&ret->elf, ".gnu_debugdata", &ret->packed))
 		ret->packed = (struct sf_section){ 0 };
-	ret->n_plt = sf_plt_sections(&ret->elf, ret->plt);
+	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
+		ret->n_plt += sf_elf_section(&ret->elf, plt_names[i], &ret->plt[ret->n_plt]);
 	if (ret->elf.limited || ret->debug_file.limited)
 		sf_work_fail(work, err);
 	else if (ret->elf.no_memory || ret->debug_file.no_memory)

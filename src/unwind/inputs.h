@@ -12,9 +12,10 @@
 
 #include "base/digest.h"
 #include "elf/file.h"
-#include "unwind/plt.h"
+#include "unwind/rows.h"
 
 #define SF_MAX_INPUT_CFI 3
+#define SF_PLT_SECTIONS 4
 
 struct sf_inputs {
 	struct sf_elf elf;
@@ -33,5 +34,8 @@ void sf_inputs_close(struct sf_inputs *inputs);
 
 /* Of everything in them. */
 void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE]);
+
+/* Adds rows, marked SF_RULES_GUESS, for the procedure linkage tables, and settles them as one source. */
+bool sf_plt_read(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
 
 #endif

@@ -7,9 +7,7 @@
  * expression that uses the low bits of rip. For linkers that describe nothing, each entry gets rows that
  * are derived from its bytes (plt_steps of frozen/arch.h).
  */
-#include "unwind/plt.h"
-
-static const char *const names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+#include "unwind/inputs.h"
 
 /* Without a link register, or once it is pushed, the return address is on the stack. */
 static bool add_step(const struct sf_arch *arch, struct sf_rows *rows, uint64_t start,
@@ -47,20 +45,10 @@ static bool add_section(const struct sf_arch *arch, struct sf_rows *rows,
 	return sf_rows_end(rows, true);
 }
 
-size_t sf_plt_sections(struct sf_elf *elf, struct sf_section ret[SF_PLT_SECTIONS])
+bool sf_plt_read(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
-		n += sf_elf_section(elf, names[i], &ret[n]);
-	return n;
-}
-
-bool sf_plt_read(const struct sf_section *sections, size_t n, const struct sf_arch *arch,
-		 struct sf_rows *rows, struct sf_error *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!add_section(arch, rows, &sections[i]))
+	for (size_t i = 0; i < inputs->n_plt; i++) {
+		if (!add_section(inputs->elf.arch, rows, &inputs->plt[i]))
 			return sf_fail_memory(err);
 	}
 	return sf_rows_settle(rows) || sf_fail_memory(err);

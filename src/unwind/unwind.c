@@ -16,7 +16,6 @@
 #include "elf/debug_file.h"
 #include "unwind/cfi.h"
 #include "unwind/inputs.h"
-#include "unwind/plt.h"
 #include "unwind/rows.h"
 
 SF_DEFINE_CLEANUP(struct sf_rows *, sf_rows_destroy)
@@ -43,18 +42,13 @@ static bool add_packed(struct sf_inputs *inputs, struct sf_rows *rows, struct sf
 	return ok;
 }
 
-static bool add_plt(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
-{
-	return sf_plt_read(inputs->plt, inputs->n_plt, inputs->elf.arch, rows, err);
-}
-
 /* False only when memory ran out: a file that makes no sense gives fewer rows. */
 typedef bool source_fn(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
 
 static source_fn *const sources[] = {
 	add_cfi,
 	add_packed,
-	add_plt,
+	sf_plt_read,
 };
 
 static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SIZE], void **ret,
