@@ -38,64 +38,52 @@ bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_erro
 void sf_walker_deinit(struct sf_walker *walker)
 {
 	for (size_t i = 0; i < walker->processes.n; i++) {
-		sf_process_deinit(&walker->processes.items[i]);
-		sf_process_runtimes_deinit(&walker->runtimes.items[i]);
+		sf_process_deinit(&walker->processes.items[i].process);
+		sf_process_runtimes_deinit(&walker->processes.items[i].runtimes);
 	}
 	sf_vec_deinit(&walker->processes);
-	sf_vec_deinit(&walker->runtimes);
 	sf_intern_destroy(walker->pids);
 	sf_images_destroy(walker->images);
 	free(walker->trace.frames);
 	*walker = (struct sf_walker){ 0 };
 }
 
-/* A process, and the runtimes in it. */
-struct walked {
-	struct sf_process *process;
-	struct sf_process_runtimes *runtimes;
-};
-
-static bool find_process(struct sf_walker *walker, int32_t pid, struct walked *ret)
+/* NULL: no memory. */
+static struct sf_walked *find_process(struct sf_walker *walker, int32_t pid)
 {
 	uint32_t number = sf_intern_add(walker->pids, &pid, sizeof(pid), NULL);
-	struct sf_process process;
 
 	if (!number)
-		return false;
+		return NULL;
 	if (number > walker->processes.n) {
-		if (!sf_vec_reserve(&walker->runtimes, 1))
-			return false;
-		sf_process_init(&process, pid);
-		if (!sf_vec_push(&walker->processes, process))
-			return false;
-		walker->runtimes.items[walker->runtimes.n++] = (struct sf_process_runtimes){ 0 };
+		if (!sf_vec_push(&walker->processes, (struct sf_walked){ 0 }))
+			return NULL;
+		sf_process_init(&walker->processes.items[number - 1].process, pid);
 	}
-	ret->process = &walker->processes.items[number - 1];
-	ret->runtimes = &walker->runtimes.items[number - 1];
-	return true;
+	return &walker->processes.items[number - 1];
 }
 
 bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
-	struct walked walked;
+	struct sf_walked *walked = find_process(walker, pid);
 
-	if (!find_process(walker, pid, &walked))
+	if (!walked)
 		return sf_fail_memory(err);
-	sf_process_deinit(walked.process);
-	sf_process_runtimes_deinit(walked.runtimes);
-	sf_process_init(walked.process, pid);
+	sf_process_deinit(&walked->process);
+	sf_process_runtimes_deinit(&walked->runtimes);
+	sf_process_init(&walked->process, pid);
 	return true;
 }
 
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
-	struct walked walked;
+	struct sf_walked *walked = find_process(walker, pid);
 
-	if (!find_process(walker, pid, &walked))
+	if (!walked)
 		return sf_fail_memory(err);
-	if (!sf_process_refresh(walked.process, walker->images, err))
+	if (!sf_process_refresh(&walked->process, walker->images, err))
 		return false;
-	sf_process_runtimes_look(walked.runtimes, walked.process, walker->images);
+	sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
 	return true;
 }
 
@@ -135,57 +123,56 @@ static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *
 
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 {
-	struct walked walked = { 0 };
+	struct sf_walked *walked = find_process(walker, still->pid);
 	struct sf_process *process;
 
 	walker->trace.n_frames = 0;
 	walker->trace.end = SF_END_EMPTY;
 	walker->lacks_registers = false;
-	if (!find_process(walker, still->pid, &walked) || !still->regs.pc)
+	if (!walked || !still->regs.pc)
 		return SF_END_EMPTY;
-	process = walked.process;
+	process = &walked->process;
 	if (!process->map || sf_now_ns() - process->refreshed_ns > MAPS_AGE_NS)
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
 		return SF_END_EMPTY;
-	sf_process_runtimes_look(walked.runtimes, process, walker->images);
-	sf_process_runtimes_renew(walked.runtimes);
+	sf_process_runtimes_look(&walked->runtimes, process, walker->images);
+	sf_process_runtimes_renew(&walked->runtimes);
 	still->arch = process->arch;
 	still->map = process->map;
 	memset(still->handles, 0, sizeof(still->handles));
 	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
 	    sf_process_refresh_stale(process, walker->images)) {
-		sf_process_runtimes_look(walked.runtimes, process, walker->images);
+		sf_process_runtimes_look(&walked->runtimes, process, walker->images);
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}
-	if (sf_runtimes_any(&walked.runtimes->all) && walker->trace.end != SF_END_ROOT &&
+	if (sf_runtimes_any(&walked->runtimes.all) && walker->trace.end != SF_END_ROOT &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
-		walk_as_known(walker, walked.runtimes, still);
+		walk_as_known(walker, &walked->runtimes, still);
 	return walker->trace.end;
 }
 
 struct sf_process_runtimes *sf_walker_runtimes(struct sf_walker *walker, int32_t pid)
 {
-	struct walked walked;
+	struct sf_walked *walked = find_process(walker, pid);
 
-	return find_process(walker, pid, &walked) && sf_runtimes_any(&walked.runtimes->all) ?
-		walked.runtimes : NULL;
+	return walked && sf_runtimes_any(&walked->runtimes.all) ? &walked->runtimes : NULL;
 }
 
 const char *sf_walker_news(struct sf_walker *walker, int32_t pid)
 {
-	struct walked walked;
+	struct sf_walked *walked = find_process(walker, pid);
 
-	return find_process(walker, pid, &walked) ? sf_runtimes_news(&walked.runtimes->all) : NULL;
+	return walked ? sf_runtimes_news(&walked->runtimes.all) : NULL;
 }
 
 void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_runtime_findings *findings)
 {
-	struct walked walked;
+	struct sf_walked *walked = find_process(walker, pid);
 
-	if (find_process(walker, pid, &walked))
-		sf_runtimes_examine(&walked.runtimes->all, walker->images, findings);
+	if (walked)
+		sf_runtimes_examine(&walked->runtimes.all, walker->images, findings);
 }
 
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)

@@ -13,11 +13,16 @@
 #include "target/images.h"
 #include "target/process.h"
 
+/* A process, and the runtimes in it. */
+struct sf_walked {
+	struct sf_process process;
+	struct sf_process_runtimes runtimes;
+};
+
 struct sf_walker {
 	struct sf_images *images;
 	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
-	SF_VEC(struct sf_process) processes;
-	SF_VEC(struct sf_process_runtimes) runtimes; /* beside them */
+	SF_VEC(struct sf_walked) processes;
 	struct sf_trace trace;                   /* the last walk's */
 	bool lacks_registers;                    /* the last walk needed registers that only the thread
 						  * knows, and went on without some frames */
