@@ -99,7 +99,7 @@ static bool read_link(struct sf_elf *elf, const char **name, uint32_t *checksum)
 
 	if (!sf_elf_section(elf, ".gnu_debuglink", &section))
 		return false;
-	bytes = (struct sf_bytes){ .at = section.bytes, .end = section.bytes + section.size };
+	bytes = sf_bytes_of(section.bytes, section.size);
 	*name = sf_bytes_string(&bytes);
 	if (!*name || !**name || strchr(*name, '/'))
 		return false;

@@ -52,6 +52,12 @@ bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret); /* fals
 /* As sf_task_run's, of any thread, without keeping a file open; 0: gone. */
 uint64_t sf_task_switches(int32_t pid, int32_t tid);
 
+/* Whether both looks found it in the same system call, called from the same place. */
+static inline bool sf_task_same_place(const struct sf_task_look *a, const struct sf_task_look *b)
+{
+	return a->placed && b->placed && a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc;
+}
+
 /* The registers that a look gives: pc, sp and the arguments of the call. `look` must be placed. */
 void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret);
 

@@ -9,13 +9,6 @@
 #include "capture/ptrace/ptrace.h"
 #include "os/syscalls.h"
 
-/* The sleep that the thread is in now has been interrupted once already. */
-static bool was_held(const struct sf_thread *thread)
-{
-	return thread->held_sp == thread->look.sp && thread->held_pc == thread->look.pc &&
-	       thread->held_syscall == thread->look.syscall;
-}
-
 /* In a job control stop (and not in a debugger's). */
 static bool is_stopped(const struct sf_thread *thread)
 {
@@ -24,7 +17,7 @@ static bool is_stopped(const struct sf_thread *thread)
 
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	if (capture->options.no_interrupt || !thread->look.placed || was_held(thread) ||
+	if (capture->options.no_interrupt || !thread->look.placed || sf_thread_was_held(thread) ||
 	    atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
 		return false;
 	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
@@ -33,9 +26,8 @@ static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_t
 
 static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	thread->held_sp = thread->look.sp;
-	thread->held_pc = thread->look.pc;
-	thread->held_syscall = thread->look.syscall;
+	thread->held = thread->look;
+	thread->held_switches = thread->run.switches;
 	sf_ptrace_hold(capture, thread, now_ns);
 }
 

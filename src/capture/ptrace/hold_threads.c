@@ -43,6 +43,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 		copy->state = sf_ptrace_state_asleep(thread);
 		copy->syscall = thread->look.syscall;
 		memcpy(copy->args, thread->look.args, sizeof(copy->args));
+		thread->sampled = true;
 	}
 	copy->time_ns = thread->asked_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);

@@ -37,11 +37,6 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pa
 	return true;
 }
 
-static bool same_place(const struct sf_task_look *a, const struct sf_task_look *b)
-{
-	return b->placed && a->syscall == b->syscall && a->sp == b->sp && a->pc == b->pc;
-}
-
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
 			    uint32_t want, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
@@ -62,7 +57,7 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
 	/* Asleep here before and after, and not once on a CPU in between: it has not moved. */
 	if (!sf_task_run(task, &before) || !sf_task_look(task, &again))
 		return SF_COPY_GONE;
-	if (!same_place(look, &again))
+	if (!sf_task_same_place(look, &again))
 		return SF_COPY_MOVED;
 	copy_stack(pages, look->sp, want, ret);
 	if (!sf_task_run(task, &after))

@@ -10,6 +10,7 @@
 
 /* From the timer's interrupt, which displaces a thread, until we look at the clock. */
 #define WAKE_NS 20000
+#define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
 {
@@ -65,6 +66,12 @@ void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns)
 	thread->seen_ns = now_ns;
 }
 
+bool sf_thread_was_held(const struct sf_thread *thread)
+{
+	return sf_task_same_place(&thread->held, &thread->look) &&
+	       thread->run.switches - thread->held_switches <= HOLD_SWITCHES;
+}
+
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_task_run run;
@@ -80,9 +87,9 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	}
 	count_run(thread, &run);
 	thread->n_same = 0;
-	thread->sampled = false;
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
+	thread->sampled = thread->sampled && sf_thread_was_held(thread);
 	sf_thread_pass(thread, now_ns);
 	return true;
 }

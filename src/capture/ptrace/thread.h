@@ -43,8 +43,8 @@ struct sf_thread {
 	uint64_t cpu_ns;
 	int64_t  awake_ns, asleep_ns;
 	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
-	uint64_t held_sp, held_pc; /* the sleep that it was interrupted in, 0: none */
-	int32_t  held_syscall;
+	struct sf_task_look held;  /* the sleep that it was interrupted in; not placed: none */
+	uint64_t held_switches;    /* run.switches before that */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
@@ -59,6 +59,9 @@ void sf_thread_destroy(struct sf_thread *thread);
 
 /* Looks at the thread and keeps the accounts. False when it is gone. */
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
+
+/* It still sleeps in the sleep in which it was interrupted. */
+bool sf_thread_was_held(const struct sf_thread *thread);
 
 /* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
 void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);

@@ -17,6 +17,14 @@ struct sf_bytes {
 	bool bad;
 };
 
+/* `start` may be NULL if `size` is 0. */
+static inline struct sf_bytes sf_bytes_of(const void *start, size_t size)
+{
+	const uint8_t *at = start;
+
+	return (struct sf_bytes){ .at = at, .end = size ? at + size : at };
+}
+
 static inline size_t sf_bytes_left(const struct sf_bytes *bytes)
 {
 	return (size_t)(bytes->end - bytes->at);

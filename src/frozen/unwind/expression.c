@@ -290,8 +290,7 @@ bool sf_expression_eval(const struct sf_expression *expression, const struct sf_
 	m.expression = expression;
 	m.regs = regs;
 	m.reader = reader;
-	m.code = (struct sf_bytes){ .at = expression->bytes,
-				    .end = expression->bytes + expression->size };
+	m.code = sf_bytes_of(expression->bytes, expression->size);
 	m.n_values = 0;
 	m.why = SF_END_EXPRESSION;
 	if (expression->has_initial)
