@@ -50,18 +50,6 @@ def held_threads(pid, stopped_too=True):
     return held
 
 
-def in_one_of(rounds, attempt):
-    """For what is measured beside whatever else the machine does: a real fault shows in every round. attempt() returns
-    (whether it was so, what was measured)."""
-    seen = []
-    for _ in range(rounds):
-        fine, measured = attempt()
-        if fine:
-            return
-        seen.append(measured)
-    raise AssertionError("in none of %d rounds: %s" % (rounds, seen))
-
-
 def until(condition, what, seconds=10, pause=0.005):
     """Waits for something that must come about; its absence is a failure."""
     end = time.monotonic() + seconds

@@ -11,7 +11,6 @@ import subprocess
 import pytest
 
 from conftest import AGENT, HERE, LONG, PROGRAMS, need, need_root
-from processes import in_one_of
 from recordings import Recording, Report, of_the_three
 
 WALKS = ("sampler", "handler")
@@ -44,34 +43,24 @@ def numbers(said):
 
 @by_both_walks
 def test_ten_thousand_threads_a_second(inside, walk):
-    """Threads of a few microseconds: the program keeps its pace, and what was due is accounted for."""
+    """Threads of a few microseconds: the program does not come to a crawl, and what was due is accounted for. How much of its pace it
+    keeps depends on who else wants the CPUs."""
     length = seconds(1.5, 120)
-
-    def paces():
-        alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
-        ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
-        ran.report.assert_accounts(0.1, 0.1)
-        return alone["made"], numbers(ran.said)["made"]
-    rounds = []
-    while len(rounds) < 3 and not any(beside > 0.5 * alone for alone, beside in rounds):
-        rounds.append(paces())
-    # Where it never kept its pace even alone, others wanted the CPUs: so it was seen to make a quarter beside us. Only a crawl can be told then.
-    busy = all(alone < 0.95 * length * 10000 for alone, _ in rounds)
-    assert any(beside > (0.1 if busy else 0.5) * alone for alone, beside in rounds), rounds
+    alone = numbers(inside("threads_churn", length, 10000, options=None, timeout=60 + 10 * length).ok().said)
+    ran = inside("threads_churn", length, 10000, options="rate=499hz,walk=" + walk, timeout=60 + 10 * length).ok()
+    ran.report.assert_accounts(0.1, 0.1)
+    assert numbers(ran.said)["made"] > 0.1 * alone["made"], (alone, ran.said)
 
 
+@pytest.mark.long("handler")
 @by_both_walks
 def test_five_thousand_threads(inside, walk):
-    """All are seen: if not at once, as the sampler is a thread beside others, then when they live longer."""
-    for length in [seconds(2, 60), 10, 40]:
-        ran = inside("many_threads", 5000, length, 4, options="rate=199hz,walk=" + walk, timeout=300).ok()
-        assert "bad 0" in ran.said, ran
-        report = ran.report
-        assert report.samples > 100
-        report.assert_accounts(0.1, 0.2)
-        if len(report.threads) >= 4900:
-            return
-    raise AssertionError("only %d threads in %d s" % (len(report.threads), length))
+    """All are seen, in the time that the sampler has for it as a thread beside others."""
+    ran = inside("many_threads", 5000, seconds(10, 60), 4, options="rate=199hz,walk=" + walk, timeout=300).ok()
+    assert "bad 0" in ran.said, ran
+    assert ran.report.samples > 100
+    ran.report.assert_accounts(0.1, 0.2)
+    assert len(ran.report.threads) >= 4900, len(ran.report.threads)
 
 
 @by_both_walks
@@ -299,17 +288,17 @@ def assert_few_partial(said):
 
 
 def test_waits_are_not_stretched(inside):
-    """A call that is made again must not wait for its whole time again: together they take no longer than alone."""
+    """A call that is made again must not wait for its whole time again: together they take no longer than alone. Of each the shortest
+    of three measurements counts, in alternation: the machine's load only makes them longer."""
     def mean(options):
-        said = inside("eintr_table", 2, 5, "burn", options=options).said
+        said = inside("eintr_table", 1, 5, "burn", options=options).said
         each = {name.strip(): float(us) for name, us in re.findall(r"^(.{27}).* (\d+) us each", said, re.M)}
         assert len(each) > 35, said
-        return sum(each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait"))
+        return [each[name] for name in ("poll", "select", "nanosleep", "futex, time-out", "epoll_wait", "sigtimedwait")]
 
-    def as_long_as_ever():
-        alone, watched = mean(None), mean("rate=4khz,cpu-clock=perf")
-        return watched < alone * 1.5, (alone, watched)
-    in_one_of(3, as_long_as_ever)
+    rounds = [(mean(None), mean("rate=4khz,cpu-clock=perf")) for _ in range(3)]
+    alone, watched = (sum(min(times) for times in zip(*each)) for each in zip(*rounds))
+    assert watched < alone * 1.5, rounds
 
 
 def test_sleepers_all_wake_as_they_should(inside):
