@@ -10,8 +10,8 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "agent/sampler/threads.h"
-#include "agent/api_guard.h"
+#include "agent/threads/thread_entries.h"
+#include "agent/threads/api_guard.h"
 #include "base/cleanup.h"
 #include "base/output_file.h"
 #include "stream/file.h"

@@ -17,7 +17,7 @@
 #include "agent/libc/syscall_filter.h"
 #include "agent/libc/fork_lock.h"
 #include "agent/service/service.h"
-#include "agent/spawn.h"
+#include "agent/host/spawn.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
 #include "stream/control.h"

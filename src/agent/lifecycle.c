@@ -19,9 +19,9 @@
 #include "agent/control.h"
 #include "agent/interpose/interpose.h"
 #include "agent/lifecycle.h"
-#include "agent/api_guard.h"
-#include "agent/sampler/exec_preparation.h"
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/api_guard.h"
+#include "agent/threads/exec_preparation.h"
+#include "agent/threads/thread_entries.h"
 #include "unwind/cache.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/signals.h"
+#include "agent/interpose/signals.h"
 #include "base/options.h"
 #include "base/vec.h"
 #include "frozen/unwind/walk.h"

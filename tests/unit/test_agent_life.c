@@ -28,7 +28,7 @@
 #include "agent/control.h"
 #include "agent/java/jvm_tool.h"
 #include "agent/sampler/threads.h"
-#include "agent/api_guard.h"
+#include "agent/threads/api_guard.h"
 #include "frozen/signal/handler.h"
 #include "os/channel.h"
 #include "os/own_fd.h"

@@ -22,11 +22,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/sampler/exec_preparation.h"
-#include "agent/sampler/own_proc.h"
+#include "agent/threads/exec_preparation.h"
+#include "agent/libc/own_proc.h"
 #include "agent/sampler/requests.h"
-#include "agent/sampler/thread_entries.h"
-#include "agent/api_guard.h"
+#include "agent/threads/thread_entries.h"
+#include "agent/threads/api_guard.h"
 #include "frozen/raw.h"
 #include "sampling.h"
 #include "stream/record.h"

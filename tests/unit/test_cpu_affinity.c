@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPUs that a thread of the agent's may run on, by where ticks were met and by who rings for it (agent/sampler/cpu_affinity.h). */
-#include "agent/sampler/cpu_affinity.h"
+/* The CPUs that a thread of the agent's may run on, by where ticks were met and by who rings for it (agent/host/cpu_affinity.h). */
+#include "agent/host/cpu_affinity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "agent/clocks/perf.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"

@@ -58,6 +58,8 @@ void sf_agent_clock_disarm(struct sf_thread_entry *entry);
  * *spared_ns, 0 at first, is the time of the next one.
  */
 void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, uint64_t *spared_ns);
+/* Whether the entry's descriptor still is its perf event; also true when it has none. Signal-safe. */
+bool sf_agent_clock_perf_lives(const struct sf_thread_entry *entry);
 /*
  * False: the program has closed our descriptor. Then it is forgotten, and arming gives another
  * clock.

@@ -28,7 +28,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/clocks/perf.h"
 #include "agent/libc/syscall_filter.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"

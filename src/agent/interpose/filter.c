@@ -13,6 +13,8 @@
 #include "agent/interpose/interpose.h"
 #include "frozen/raw.h"
 
+const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
+
 static bool is_filter(const struct sf_filter_call *call)
 {
 	return (call->number == SYS_prctl && call->args[0] == PR_SET_SECCOMP) ||

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "agent/interpose/interpose.h"
-#include "agent/signals.h"
+#include "agent/interpose/signals.h"
 #include "frozen/signal/chain.h"
 
 /* linux/signal.h: the program never set it itself. */

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "agent/interpose/interpose.h"
-#include "agent/signals.h"
+#include "agent/interpose/signals.h"
 #include "frozen/raw.h"
 
 #define NS_PER_S 1000000000

@@ -15,8 +15,7 @@
 
 #include "agent/java/jvm_errand.h"
 #include "agent/java/jvm_walk.h"
-#include "agent/sampler/thread_entries.h"
-#include "agent/sampler/threads.h"
+#include "agent/threads/thread_entries.h"
 #include "frozen/signal/handler.h"
 #include "runtime/list.h"
 

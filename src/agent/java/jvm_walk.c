@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <ucontext.h>
 
-#include "agent/memory.h"
+#include "agent/host/memory.h"
 #include "frozen/hotspot/agct.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "agent/sampler/own_proc.h"
+#include "agent/libc/own_proc.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
 

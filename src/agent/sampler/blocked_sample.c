@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "agent/sampler/own_proc.h"
+#include "agent/libc/own_proc.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 

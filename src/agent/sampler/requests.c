@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "agent/sampler/thread_poll.h"
-#include "agent/sampler/own_proc.h"
-#include "agent/sampler/thread_entries.h"
+#include "agent/libc/own_proc.h"
+#include "agent/threads/thread_entries.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/weight.h"

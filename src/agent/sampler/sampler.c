@@ -14,9 +14,9 @@
 
 #include "agent/sampler/select_threads.h"
 #include "agent/clocks/timer.h"
-#include "agent/labels.h"
+#include "agent/threads/labels.h"
 #include "agent/sampler/thread_poll.h"
-#include "agent/sampler/cpu_affinity.h"
+#include "agent/host/cpu_affinity.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/threads.h"
 #include "frozen/raw.h"

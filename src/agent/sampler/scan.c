@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "agent/sampler/exec_preparation.h"
-#include "agent/sampler/own_proc.h"
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/exec_preparation.h"
+#include "agent/libc/own_proc.h"
+#include "agent/threads/thread_entries.h"
 #include "agent/sampler/threads.h"
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"

@@ -7,7 +7,7 @@
 #include "agent/sampler/select_threads.h"
 #include "agent/clocks/timer.h"
 
-#include "agent/sampler/own_proc.h"
+#include "agent/libc/own_proc.h"
 
 /* xorshift64* (Vigna 2016): fast, and good enough for jitter and for drawing lots. */
 uint64_t sf_draw(uint64_t *random)

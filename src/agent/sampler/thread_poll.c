@@ -8,8 +8,8 @@
 #include "agent/clocks/timer.h"
 
 #include "agent/sampler/blocked_sample.h"
-#include "agent/sampler/own_proc.h"
-#include "agent/api_guard.h"
+#include "agent/libc/own_proc.h"
+#include "agent/threads/api_guard.h"
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"

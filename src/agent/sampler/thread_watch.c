@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "agent/sampler/blocked_sample.h"
-#include "agent/sampler/own_proc.h"
-#include "agent/sampler/thread_entries.h"
-#include "agent/api_guard.h"
+#include "agent/libc/own_proc.h"
+#include "agent/threads/thread_entries.h"
+#include "agent/threads/api_guard.h"
 #include "frozen/signal/handler.h"
 #include "frozen/output/outbox.h"
 #include "stream/record.h"

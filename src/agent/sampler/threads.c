@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "agent/clocks/timer.h"
-#include "agent/sampler/own_proc.h"
-#include "agent/sampler/thread_entries.h"
-#include "agent/api_guard.h"
+#include "agent/libc/own_proc.h"
+#include "agent/threads/thread_entries.h"
+#include "agent/threads/api_guard.h"
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of the watched threads of this process. A scan of /proc/self/task finds them (scan.c), or
- * they register themselves (thread_register.c). Each thread has an entry (thread_entries.h) for the signal handler,
+ * they register themselves (threads/thread_register.c). Each thread has an entry (threads/thread_entries.h) for the signal handler,
  * and an entry here for ordinary code.
  *
- * The sampler's thread owns the list. Any thread may call the functions at the end of this header for
- * itself; they only touch entries. The sampler must not wait for a lock that a held thread may own. So
+ * The sampler's thread owns the list. The sampler must not wait for a lock that a held thread may own. So
  * nothing here allocates after the creation: the list has room for as many threads as there are
  * entries, in memory that is not touched before it is used. There is one exception: regexec() with
  * threads=, for a new thread. A thread that is held meanwhile with malloc's lock leaves its
@@ -24,7 +23,7 @@
 #include "agent/clocks/clocks.h"
 #include "agent/sampler/timer_coverage.h"
 #include "agent/options.h"
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/thread_entries.h"
 #include "base/error.h"
 #include "frozen/signal/thread_table.h"
 
@@ -116,11 +115,5 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns);
 
 /* CPU time of the process but for the agent's own threads. */
 uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads);
-
-/* For the calling thread. */
-bool sf_agent_thread_register(struct sf_error *err);
-void sf_agent_thread_unregister(void);
-bool sf_agent_thread_rename(const char *name, struct sf_error *err);
-bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
 
 #endif

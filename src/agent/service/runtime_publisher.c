@@ -10,7 +10,7 @@
 
 #include "agent/service/batch_read.h"
 #include "agent/service/service_state.h"
-#include "agent/memory.h"
+#include "agent/host/memory.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "os/clock.h"

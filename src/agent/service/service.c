@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "agent/service/service_state.h"
-#include "agent/sampler/cpu_affinity.h"
-#include "agent/signals.h"
-#include "agent/spawn.h"
+#include "agent/host/cpu_affinity.h"
+#include "agent/interpose/signals.h"
+#include "agent/host/spawn.h"
 #include "agent/sampler/threads.h"
 #include "frozen/raw.h"
 #include "os/clock.h"

@@ -3,7 +3,7 @@
  * Chooses the sampling signal, installs our handler in front of the program's action, and keeps it
  * there. Ordinary code.
  */
-#include "agent/signals.h"
+#include "agent/interpose/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "agent/sampler/own_proc.h"
+#include "agent/libc/own_proc.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"

@@ -3,8 +3,8 @@
  * Labels: each different pair of key and value has a number, told to the outbox once. Not for the
  * sampler, which must not wait for their lock.
  */
-#ifndef SF_AGENT_LABELS_H
-#define SF_AGENT_LABELS_H
+#ifndef SF_AGENT_THREADS_LABELS_H
+#define SF_AGENT_THREADS_LABELS_H
 
 #include <stdbool.h>
 

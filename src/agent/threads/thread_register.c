@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls by which a thread registers, names and labels itself: part of threads.h. Not signal-safe. */
+/* Calls by which a thread registers, names and labels itself: part of thread_entries.h. Not signal-safe. */
 #include <string.h>
 
-#include "agent/labels.h"
-#include "agent/sampler/thread_entries.h"
-#include "agent/sampler/threads.h"
+#include "agent/threads/labels.h"
+#include "agent/threads/thread_entries.h"
 
 bool sf_agent_thread_register(struct sf_error *err)
 {

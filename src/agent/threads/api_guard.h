@@ -6,8 +6,8 @@
  * the length of the call is in no sample. CPU time of the call stays on the thread's account, for its
  * next sample or for the loss at its end.
  */
-#ifndef SF_AGENT_API_GUARD_H
-#define SF_AGENT_API_GUARD_H
+#ifndef SF_AGENT_THREADS_API_GUARD_H
+#define SF_AGENT_THREADS_API_GUARD_H
 
 #include <stdbool.h>
 #include <stdint.h>

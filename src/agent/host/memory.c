@@ -3,7 +3,7 @@
  * Allocates the memory that signal handlers use, and keeps it until the process ends. Ordinary
  * code, called while a profile starts or stops.
  */
-#include "agent/memory.h"
+#include "agent/host/memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

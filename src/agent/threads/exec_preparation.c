@@ -3,14 +3,14 @@
  * Exec preparation: removes the calling thread's request, clock and pending signals of ours before
  * it executes another program. Signal-safe, because the exec functions are.
  */
-#include "agent/sampler/exec_preparation.h"
+#include "agent/threads/exec_preparation.h"
 
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "agent/clocks/clocks.h"
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/thread_entries.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"

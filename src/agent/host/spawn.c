@@ -3,7 +3,7 @@
  * Starts the agent's own threads, with all signals blocked and small stacks. Ordinary code; never
  * in a signal handler.
  */
-#include "agent/spawn.h"
+#include "agent/host/spawn.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
  * The memory of the thread table, and the calls by which a thread claims and names its own entry.
  * Threads of the program call this, and the sampler reads the result without a lock.
  */
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/thread_entries.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #include "agent/clocks/clocks.h"
-#include "agent/labels.h"
-#include "agent/sampler/exec_preparation.h"
+#include "agent/threads/labels.h"
+#include "agent/threads/exec_preparation.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 

@@ -3,7 +3,7 @@
  * CPU affinity of the agent's threads: moves the calling thread to the CPU on which the program's
  * threads are sampled. Only the agent's own threads call this.
  */
-#include "agent/sampler/cpu_affinity.h"
+#include "agent/host/cpu_affinity.h"
 
 #include <stdbool.h>
 

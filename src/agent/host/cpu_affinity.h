@@ -12,8 +12,8 @@
  *
  * Each thread of the agent has its own `struct sf_cpu_affinity`, and only that thread uses it.
  */
-#ifndef SF_AGENT_SAMPLER_CPU_AFFINITY_H
-#define SF_AGENT_SAMPLER_CPU_AFFINITY_H
+#ifndef SF_AGENT_HOST_CPU_AFFINITY_H
+#define SF_AGENT_HOST_CPU_AFFINITY_H
 
 #include <sched.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * one for itself, what threads call themselves in them, and what becomes of them in a fork. The
  * sampler reads what threads leave in their entries, and never takes a lock of theirs.
  */
-#ifndef SF_AGENT_SAMPLER_THREAD_ENTRIES_H
-#define SF_AGENT_SAMPLER_THREAD_ENTRIES_H
+#ifndef SF_AGENT_THREADS_THREAD_ENTRIES_H
+#define SF_AGENT_THREADS_THREAD_ENTRIES_H
 
 #include <stdbool.h>
 
@@ -54,6 +54,12 @@ void sf_agent_threads_met(void);
 /* The name that a thread gave itself (SF_ENTRY_NAMED), padded with zeros up to the end. */
 void sf_agent_entry_name(const struct sf_thread_entry *entry, char ret[SF_AGENT_NAME]);
 void sf_agent_entry_set_name(struct sf_thread_entry *entry, const char name[SF_AGENT_NAME]);
+
+/* For the calling thread; not signal-safe (thread_register.c). A label without a value is taken off. */
+bool sf_agent_thread_register(struct sf_error *err);
+void sf_agent_thread_unregister(void);
+bool sf_agent_thread_rename(const char *name, struct sf_error *err);
+bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err);
 
 /*
  * Around fork(), by the thread that forks, one at a time. In the child the clocks that it

@@ -3,7 +3,7 @@
  * Reads /proc/self/task with raw system calls. It takes no lock and allocates nothing, so the
  * sampler may call it while threads are held.
  */
-#include "agent/sampler/own_proc.h"
+#include "agent/libc/own_proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,11 +3,11 @@
  * The API call guard: marks the calling thread while it is inside a call of stillframe's API, so
  * that the call is not sampled. The sampler reads the marks without a lock.
  */
-#include "agent/api_guard.h"
+#include "agent/threads/api_guard.h"
 
 #include <stddef.h>
 
-#include "agent/sampler/thread_entries.h"
+#include "agent/threads/thread_entries.h"
 #include "frozen/raw.h"
 
 void sf_api_guard_begin(void)

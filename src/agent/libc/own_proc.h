@@ -5,8 +5,8 @@
  * once, for two reasons: an open one costs the program a descriptor, and it could close or replace
  * it.
  */
-#ifndef SF_AGENT_SAMPLER_OWN_PROC_H
-#define SF_AGENT_SAMPLER_OWN_PROC_H
+#ifndef SF_AGENT_LIBC_OWN_PROC_H
+#define SF_AGENT_LIBC_OWN_PROC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * The table of labels, and the records that write them to the outbox. Threads of the program call
  * this for themselves. The sampler must not, because it would wait for the table's lock.
  */
-#include "agent/labels.h"
+#include "agent/threads/labels.h"
 
 #include <errno.h>
 #include <pthread.h>

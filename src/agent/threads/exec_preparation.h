@@ -3,8 +3,8 @@
  * Exec preparation: removes a thread's clock, request and pending signals of ours before the thread
  * executes another program. A signal of ours after the exec would end the new program.
  */
-#ifndef SF_AGENT_SAMPLER_EXEC_PREPARATION_H
-#define SF_AGENT_SAMPLER_EXEC_PREPARATION_H
+#ifndef SF_AGENT_THREADS_EXEC_PREPARATION_H
+#define SF_AGENT_THREADS_EXEC_PREPARATION_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * them, with every signal blocked (the program's signals are for its own threads), and small
  * stacks.
  */
-#ifndef SF_AGENT_SPAWN_H
-#define SF_AGENT_SPAWN_H
+#ifndef SF_AGENT_HOST_SPAWN_H
+#define SF_AGENT_HOST_SPAWN_H
 
 #include <pthread.h>
 #include <stdbool.h>

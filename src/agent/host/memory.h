@@ -4,8 +4,8 @@
  * never given back, as nobody can know when the last late handler has left; the next start uses it
  * again.
  */
-#ifndef SF_AGENT_MEMORY_H
-#define SF_AGENT_MEMORY_H
+#ifndef SF_AGENT_HOST_MEMORY_H
+#define SF_AGENT_HOST_MEMORY_H
 
 #include "agent/agent.h"
 
