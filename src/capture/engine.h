@@ -124,7 +124,7 @@ struct sf_engine {
 };
 
 /* X(name): the engines, best first. */
-#define SF_ENGINES(X) X(ptrace) X(signal)
+#define SF_ENGINES(X) X(ptrace) X(signal) X(perf)
 
 #define X(name) extern const struct sf_engine sf_engine_##name;
 SF_ENGINES(X)

@@ -347,9 +347,86 @@ static void settling_counts(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* A batch, so much later, of a thread that has run and waited for a CPU for so long. */
+static void measure_after(uint64_t ms, uint64_t cpu_ms, uint64_t wait_ms)
+{
+	bool ran;
+
+	now_ns += ms * MS;
+	run.cpu_ns += cpu_ms * MS;
+	run.wait_ns += wait_ms * MS;
+	run.switches += cpu_ms != 0;
+	assert_true(sf_thread_measure(thread, now_ns, &ran));
+	assert_int_equal(ran, cpu_ms != 0);
+}
+
+/* For how long a thread was awake is measured, and not told from how it was found. */
+static void measured_time_is_exact(void **state)
+{
+	(void)state;
+	measure_after(100, 30, 20);
+	measure_after(50, 0, 0);
+	assert_int_equal(thread->awake_ns, 50 * MS);
+	assert_int_equal(thread->asleep_ns, 100 * MS);
+	assert_int_equal(thread->cpu_ns, 30 * MS);
+	assert_int_equal(thread->n_same, 1);
+}
+
+/* Each of n samples has its share, and together they have all. */
+static void shares_add_up(void **state)
+{
+	struct sf_weight sum = { 0 };
+	(void)state;
+
+	measure_after(100, 61, 10);
+	for (uint32_t n = 6; n > 0; n--) {
+		const struct sf_weight weight = sf_thread_take_share(thread, n, PERIOD);
+
+		assert_in_range(weight.cpu_ns, 61 * MS / 6 - 6, 61 * MS / 6 + 6);
+		sum.cpu_ns += weight.cpu_ns;
+		sum.wall_ns += weight.wall_ns;
+		sum.ticks += weight.ticks;
+	}
+	expect(sum, 61, 71, 7);
+	expect(sf_thread_take_asleep(thread, PERIOD), 0, 29, 3);
+	assert_int_equal(thread->cpu_ns, 0);
+	assert_int_equal(thread->awake_ns, 0);
+}
+
+/* A sleep that a batch has seen interrupted is looked at anew, and its sample does not stand for it. */
+static void what_ran_is_seen_anew(void **state)
+{
+	(void)state;
+	thread->sampled = true;
+	assert_true(sf_thread_see(thread, now_ns += MS));
+	assert_int_equal(n_looks, 1); /* that of its creation */
+	assert_true(thread->sampled);
+	measure_after(1, 1, 0);
+	assert_true(sf_thread_awake(thread));
+	assert_true(sf_thread_see(thread, now_ns += MS));
+	assert_int_equal(n_looks, 2);
+	assert_false(sf_thread_awake(thread));
+	assert_false(thread->sampled);
+}
+
+static void a_measure_of_what_is_gone_changes_nothing(void **state)
+{
+	bool ran;
+	(void)state;
+
+	is_gone = true;
+	assert_false(sf_thread_measure(thread, now_ns + MS, &ran));
+	assert_false(sf_thread_see(thread, now_ns + MS));
+	assert_int_equal(thread->awake_ns + thread->asleep_ns, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_measure_of_what_is_gone_changes_nothing),
+		TEST(what_ran_is_seen_anew),
+		TEST(shares_add_up),
+		TEST(measured_time_is_exact),
 		TEST(a_new_thread_has_empty_accounts),
 		TEST(one_that_is_gone_is_none),
 		TEST(time_goes_to_what_was_seen),

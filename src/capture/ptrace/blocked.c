@@ -57,6 +57,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	copy->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);
 	thread->sampled = true;
+	thread->ran_last = false;
 }
 
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)

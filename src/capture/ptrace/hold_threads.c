@@ -44,6 +44,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 		copy->syscall = thread->look.syscall;
 		memcpy(copy->args, thread->look.args, sizeof(copy->args));
 		thread->sampled = true;
+		thread->ran_last = false;
 	}
 	copy->time_ns = thread->asked_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);

@@ -158,7 +158,8 @@ static void end_carried(struct sf_thread *thread)
 /*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
  * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
- * These copies do not count as tries, and are no measure of the length that the next copy needs.
+ * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
+ * says that there is no longer one is the last try.
  */
 static bool on_still(struct sf_relay *relay, const void *bytes)
 {
@@ -173,7 +174,7 @@ static bool on_still(struct sf_relay *relay, const void *bytes)
 	bool cut, last;
 
 	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &still);
-	last = !outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX);
+	last = record->copy.longest || (!outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX));
 	add_weight(&weight, &thread->carried);
 	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
 				     record->hold_ns, last, &relay->error);
@@ -433,6 +434,13 @@ struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)
 	relay->reserved = sizeof(struct record_still) + want;
 	relay->still = sf_outbox_reserve(relay->ring, relay->reserved);
 	return relay->still ? &relay->still->copy : NULL;
+}
+
+struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
+{
+	relay->reserved = sizeof(struct record_still) + want;
+	relay->still = reserve_waiting(relay, relay->reserved);
+	return &relay->still->copy;
 }
 
 void sf_relay_drop(struct sf_relay *relay)

@@ -41,6 +41,8 @@ void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum 
  * or dropped. Signal-safe, and may be called while a thread is held.
  */
 struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want);
+/* The same, and waits for room. For an engine that holds no thread meanwhile. */
+struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void sf_relay_drop(struct sf_relay *relay);
 void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
 		   uint64_t hold_ns);

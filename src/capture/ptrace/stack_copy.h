@@ -8,6 +8,7 @@
 #ifndef SF_CAPTURE_PTRACE_STACK_COPY_H
 #define SF_CAPTURE_PTRACE_STACK_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,8 @@ struct sf_stack_copy {
 	int32_t  syscall;
 	uint8_t  state;
 	uint8_t  flags;          /* enum sf_still_flags */
-	uint16_t reserved;
+	bool     longest;        /* the engine cannot take a longer one */
+	uint8_t  reserved;
 	uint64_t args[6];
 	uint64_t time_ns;
 	uint64_t taken_ns;       /* when it was complete, or later: set by the caller */

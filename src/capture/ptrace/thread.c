@@ -155,3 +155,55 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 		thread->asleep_ns = 0;
 	return weight;
 }
+
+bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
+{
+	const struct sf_task_run before = thread->run;
+	int64_t awake_ns;
+	struct sf_task_run run;
+
+	if (!sf_task_run(&thread->task, &run))
+		return false;
+	*ran_ret = run.switches != before.switches || run.cpu_ns != before.cpu_ns;
+	count_run(thread, &run);
+	awake_ns = run.cpu_ns > before.cpu_ns ? (int64_t)(run.cpu_ns - before.cpu_ns) : 0;
+	awake_ns += run.wait_ns > before.wait_ns ? (int64_t)(run.wait_ns - before.wait_ns) : 0;
+	thread->awake_ns += awake_ns;
+	thread->asleep_ns += (int64_t)(now_ns - thread->seen_ns) - awake_ns;
+	thread->seen_ns = now_ns;
+	if (*ran_ret) {
+		thread->n_same = 0;
+		thread->look = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
+	} else if (thread->n_same < UINT8_MAX) {
+		thread->n_same++;
+	}
+	return true;
+}
+
+bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns)
+{
+	bool ran;
+
+	if (!sf_thread_measure(thread, now_ns, &ran))
+		return false;
+	if (!sf_thread_awake(thread))
+		return true;
+	if (!sf_task_look(&thread->task, &thread->look))
+		return false;
+	thread->sampled = thread->sampled && sf_thread_was_held(thread);
+	return true;
+}
+
+struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
+{
+	struct sf_weight weight = { .cpu_ns = thread->cpu_ns / n };
+	const int64_t cpu_ns = (int64_t)weight.cpu_ns;
+
+	if (cpu_ns > thread->awake_ns)
+		borrow(thread, cpu_ns - thread->awake_ns);
+	weight.wall_ns = (uint64_t)(thread->awake_ns / (int64_t)n > cpu_ns ? thread->awake_ns / (int64_t)n : cpu_ns);
+	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
+	thread->awake_ns -= (int64_t)weight.wall_ns;
+	thread->cpu_ns -= weight.cpu_ns;
+	return weight;
+}

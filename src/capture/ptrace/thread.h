@@ -45,6 +45,8 @@ struct sf_thread {
 	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
 	struct sf_task_look held;  /* the sleep that it was interrupted in; not placed: none */
 	uint64_t held_switches;    /* run.switches before that */
+	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches */
+	bool ran_last;             /* its last sample was of such a batch: what it runs on is added to it */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
@@ -72,6 +74,19 @@ void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
  * preempted, which is no evidence of where it spends CPU time.
  */
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
+
+/*
+ * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran or waited
+ * for a CPU, and asleep for the rest. What its last look found counts no longer if it ran since (*ran_ret). False when it is
+ * gone; then the accounts are as they were.
+ */
+bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret);
+
+/* The same, and looks what it does now, if it ran. */
+bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns);
+
+/* The first of n equal shares of the accounts of an awake thread, for one of n samples. */
+struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
 
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);

@@ -100,16 +100,19 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
-		/* The thread has run since its last sample, and no sample stands for that time. */
+		/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
 		struct sf_weight weight = {
 			.cpu_ns = thread->cpu_ns,
 			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
 			.ticks = ticks_of(watch, thread->cpu_ns),
 		};
 
-		if (thread->asked && !weight.ticks)
+		if ((thread->asked || thread->ran_last) && !weight.ticks)
 			weight.ticks = 1;
-		sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
+		if (thread->ran_last)
+			sf_relay_again(watch->relay, thread, now_ns, &weight);
+		else
+			sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
 	}
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's registers, as ptrace gives them. One file per architecture. For src/os/linux only. */
+/* The host's registers, as ptrace and perf events give them. One file per architecture. For src/os/linux only. */
 #ifndef SF_OS_LINUX_USER_REGS_H
 #define SF_OS_LINUX_USER_REGS_H
 
@@ -13,5 +13,8 @@ void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 
 /* Turns an EINTR that only our stop caused into a restart; false when there is nothing to do. */
 bool sf_user_regs_mend(struct user_regs_struct *regs);
+
+/* The registers that a perf event samples (PERF_SAMPLE_REGS_USER); sf_perf_load_regs() takes them in ascending order of their bits. */
+extern const uint64_t sf_perf_regs_mask;
 
 #endif

@@ -3,6 +3,7 @@
 #include "os/linux/user_regs.h"
 
 #include "frozen/still.h"
+#include "os/perf_events.h"
 
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 {
@@ -20,4 +21,15 @@ bool sf_user_regs_mend(struct user_regs_struct *regs)
 {
 	(void)regs;
 	return false;
+}
+
+/* x0 to x30, sp and pc (asm/perf_regs.h). */
+const uint64_t sf_perf_regs_mask = (UINT64_C(1) << 33) - 1;
+const unsigned sf_perf_n_regs = 33;
+
+void sf_perf_load_regs(const uint64_t *values, struct sf_regs *ret)
+{
+	*ret = (struct sf_regs){ .pc = values[32] };
+	for (unsigned i = 0; i < 32; i++)
+		sf_reg_set(ret, i, values[i]);
 }

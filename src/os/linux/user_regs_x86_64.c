@@ -2,10 +2,12 @@
 /* Converts the kernel's registers of a thread on x86-64, and corrects those of an interrupted system call. */
 #include "os/linux/user_regs.h"
 
+#include <asm/perf_regs.h>
 #include <errno.h>
 
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/still.h"
+#include "os/perf_events.h"
 
 /* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
@@ -43,4 +45,21 @@ bool sf_user_regs_mend(struct user_regs_struct *regs)
 		return false;
 	regs->rax = (uint64_t)-ERESTARTNOHAND;
 	return true;
+}
+
+/* From ax to ip, and r8 to r15: what is between are flags and segments (asm/perf_regs.h). */
+#define BITS(first, last) ((UINT64_C(2) << (last)) - (UINT64_C(1) << (first)))
+const uint64_t sf_perf_regs_mask = BITS(PERF_REG_X86_AX, PERF_REG_X86_IP) | BITS(PERF_REG_X86_R8, PERF_REG_X86_R15);
+const unsigned sf_perf_n_regs = 17;
+
+void sf_perf_load_regs(const uint64_t *values, struct sf_regs *ret)
+{
+	/* The DWARF numbers of ax, bx, cx, dx, si, di, bp and sp. */
+	static const uint8_t numbers[] = { 0, 3, 2, 1, 4, 5, 6, 7 };
+
+	*ret = (struct sf_regs){ .pc = values[PERF_REG_X86_IP] };
+	for (unsigned i = 0; i < sizeof(numbers); i++)
+		sf_reg_set(ret, numbers[i], values[i]);
+	for (unsigned i = 8; i < 16; i++)
+		sf_reg_set(ret, i, values[i + 1]);
 }

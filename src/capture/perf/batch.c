@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes the samples out of the rings, in batches: it counts each thread's samples, reads the CPU time that the kernel has counted
+ * for those threads, and hands each sample on with its share. So the samples of a thread add up to the kernel's count, whether
+ * a clock was late, was throttled, or found no room in a ring.
+ */
+#include "capture/perf/perf.h"
+
+#include <string.h>
+
+#include "os/clock.h"
+
+#define COPY_MIN 16384u  /* bytes of a stack that are handed on at least, if there are so many */
+
+static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = sf_watch_find(&perf->base.watch, record->tid);
+
+	return thread && thread->task.pid == record->pid ? thread : NULL;
+}
+
+/* --- the first pass: whose samples there are --- */
+
+static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = thread_of(perf, record);
+
+	if (!thread)
+		perf->is_new = true;
+	else if (thread->watched && (thread->n_due || sf_vec_push(&perf->due, thread)))
+		thread->n_due++;
+}
+
+static void count_ring(struct sf_perf *perf, struct sf_perf_ring *ring)
+{
+	const struct perf_event_header *header;
+	struct sf_perf_record record;
+
+	for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
+		if (header->type == PERF_RECORD_SAMPLE && sf_perf_record_parse(header, &record))
+			count_sample(perf, &record);
+	}
+	sf_perf_ring_rewind(ring);
+}
+
+static void count_all(struct sf_perf *perf)
+{
+	for (size_t i = 0; i < perf->due.n; i++)
+		perf->due.items[i]->n_due = 0;
+	perf->due.n = 0;
+	perf->is_new = false;
+	for (size_t i = 0; i < perf->events.n_cpus; i++)
+		count_ring(perf, &perf->events.rings[i]);
+}
+
+/*
+ * A thread that has ended has no count any more. Then each of its samples stands for a period, and the kernel's count is taken
+ * to be that.
+ */
+static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	const uint64_t least_ns = thread->n_due * perf->events.period_ns;
+	bool ran;
+
+	if (sf_thread_measure(thread, now_ns, &ran) || thread->cpu_ns >= least_ns)
+		return;
+	thread->run.cpu_ns += least_ns - thread->cpu_ns;
+	thread->awake_ns += (int64_t)(least_ns - thread->cpu_ns);
+	thread->cpu_ns = least_ns;
+}
+
+/* --- the second pass, in the order of time --- */
+
+static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	const uint32_t want = 2 * atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
+
+	return record->stack_size < most ? record->stack_size : most;
+}
+
+static void fill_copy(const struct sf_perf *perf, const struct sf_perf_record *record, uint32_t size,
+		      struct sf_stack_copy *ret)
+{
+	*ret = (struct sf_stack_copy){
+		.pid = record->pid,
+		.tid = record->tid,
+		.syscall = SF_SYSCALL_NONE,
+		.state = SF_STATE_RUNNING,
+		.flags = SF_STILL_COPY,
+		.longest = perf->events.stack_bytes >= SF_PERF_MAX_STACK,
+		.time_ns = record->time_ns,
+		.stack_size = size,
+		.stack_more = size < record->stack_size || record->stack_size == record->stack_room,
+	};
+	sf_perf_load_regs(record->regs, &ret->regs);
+	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
+	if (size)
+		memcpy(ret->stack, record->stack, size);
+}
+
+static void send_sample(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = thread_of(perf, record);
+	struct sf_stack_copy *copy;
+	struct sf_weight weight;
+	uint32_t size;
+
+	if (!thread || !thread->n_due)
+		return;
+	weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
+	perf->n_samples++;
+	if (!record->regs) {
+		perf->n_foreign++;
+		sf_relay_loss(perf->base.relay, thread, SF_LOSS_DENIED, &weight);
+		return;
+	}
+	size = bytes_to_copy(thread, record);
+	copy = sf_relay_reserve_waiting(perf->base.relay, size);
+	fill_copy(perf, record, size, copy);
+	sf_relay_send(perf->base.relay, thread, &weight, 0);
+	thread->ran_last = true;
+	thread->sampled = false;
+}
+
+static void handle(struct sf_perf *perf, const struct perf_event_header *header)
+{
+	struct sf_perf_record record;
+
+	if (!sf_perf_record_parse(header, &record))
+		return;
+	switch (record.type) {
+	case PERF_RECORD_SAMPLE:
+		send_sample(perf, &record);
+		break;
+	case PERF_RECORD_LOST:
+		perf->n_lost += record.n_lost;
+		break;
+	case PERF_RECORD_THROTTLE:
+		perf->n_throttled++;
+		break;
+	case PERF_RECORD_FORK:
+		if (record.pid != record.parent_pid)
+			perf->base.watch.next_children_ns = 0;
+		break;
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_EXIT:
+		perf->base.watch.next_scan_ns = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+/* The ring whose next record is the oldest; NULL: all are read. */
+static struct sf_perf_ring *oldest(struct sf_perf_events *events)
+{
+	struct sf_perf_ring *found = NULL;
+	uint64_t found_ns = UINT64_MAX;
+
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		const struct perf_event_header *header = sf_perf_ring_peek(&events->rings[i]);
+		const uint64_t time_ns = header ? sf_perf_record_time(header) : UINT64_MAX;
+
+		if (header && (!found || time_ns < found_ns)) {
+			found = &events->rings[i];
+			found_ns = time_ns;
+		}
+	}
+	return found;
+}
+
+static void learn_sizes(struct sf_perf *perf)
+{
+	for (size_t i = 0; i < perf->due.n; i++) {
+		const uint32_t want = atomic_load_explicit(&perf->due.items[i]->want, memory_order_relaxed);
+		const bool cut = atomic_load_explicit(&perf->due.items[i]->again, memory_order_relaxed);
+
+		if (cut && want > perf->stack_wanted)
+			perf->stack_wanted = want;
+	}
+}
+
+static uint64_t begin(struct sf_perf_events *events)
+{
+	uint64_t n_bytes = 0;
+
+	for (size_t i = 0; i < events->n_cpus; i++)
+		n_bytes += sf_perf_ring_begin(&events->rings[i]);
+	return n_bytes;
+}
+
+/* A thread or process that is new is looked for once. One that has ended by then stays unknown. */
+static void count(struct sf_perf *perf, uint64_t now_ns)
+{
+	count_all(perf);
+	if (!perf->is_new)
+		return;
+	perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = perf->base.watch.next_children_ns = 0;
+	for (size_t i = 0; i < perf->due.n; i++)
+		perf->due.items[i]->n_due = 0;
+	perf->due.n = 0; /* the scan may end threads */
+	sf_watch_scan(&perf->base.watch, now_ns);
+	count_all(perf);
+}
+
+uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
+{
+	const uint64_t n_before = perf->n_samples;
+	struct sf_perf_ring *ring;
+
+	if (!begin(&perf->events))
+		return 0;
+	count(perf, now_ns);
+	for (size_t i = 0; i < perf->due.n; i++)
+		measure(perf, perf->due.items[i], now_ns);
+	while ((ring = oldest(&perf->events))) {
+		handle(perf, sf_perf_ring_peek(ring));
+		sf_perf_ring_take(ring);
+	}
+	for (size_t i = 0; i < perf->events.n_cpus; i++)
+		sf_perf_ring_end(&perf->events.rings[i]);
+	learn_sizes(perf);
+	return perf->n_samples - n_before;
+}

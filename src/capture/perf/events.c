@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens, enlarges and closes the perf events of a target, and the rings that they write into. */
+#include "capture/perf/events.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "os/process.h"
+
+#define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
+#define RING_MAX ((size_t)4 << 20)
+#define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
+#define MAX_LISTINGS 100               /* of threads that start others without end */
+#define PROBE_NS 1000000000
+
+/* --- rights --- */
+
+static bool explain(int error, struct sf_error *err)
+{
+	sf_fail(err, SF_E_DENIED, "perf events cannot be opened: %s", sf_os_error(error));
+	if (error == EMFILE || error == ENFILE)
+		return sf_fail_hint(err, "Each thread takes one descriptor for each CPU: raise the limit (ulimit -n).");
+	if (error != EACCES && error != EPERM)
+		return sf_fail_hint(err, "This kernel has no perf events for it, or a container's filter answers in its place.");
+	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: 2 is enough for own processes; or be root, or have "
+			    "CAP_PERFMON. A container's seccomp filter may refuse perf_event_open, too.", sf_perf_paranoid());
+}
+
+static int probe(int32_t tid, int cpu, bool kernel)
+{
+	const struct sf_perf_clock clock = {
+		.tid = tid, .cpu = cpu, .period_ns = PROBE_NS, .stack_bytes = 8, .kernel = kernel,
+	};
+
+	return sf_perf_open_clock(&clock);
+}
+
+bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
+{
+	int cpu = 0, fd;
+
+	sf_perf_cpus(&cpu, 1);
+	fd = probe(pid, cpu, true);
+	*kernel_ret = fd >= 0;
+	if (fd < 0)
+		fd = probe(pid, cpu, false);
+	if (fd < 0)
+		return explain(errno, err);
+	close(fd);
+	return true;
+}
+
+/* --- rings --- */
+
+static size_t first_ring_size(size_t n_cpus)
+{
+	size_t size = RING_MAX;
+
+	while (size > RING_MIN && size * n_cpus > RINGS_TOTAL)
+		size /= 2;
+	return size;
+}
+
+/* The first ring is as large as the user may lock; the others are the same. */
+static void *map_ring(struct sf_perf_events *events, int owner)
+{
+	void *mapping;
+
+	while (!(mapping = sf_perf_map(owner, events->ring_size)) && !events->rings[0].page &&
+	       events->ring_size > RING_MIN)
+		events->ring_size /= 2;
+	return mapping;
+}
+
+static bool open_ring(struct sf_perf_events *events, size_t i, struct sf_error *err)
+{
+	void *mapping;
+
+	events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
+	if (events->owners[i] < 0)
+		return explain(errno, err);
+	mapping = map_ring(events, events->owners[i]);
+	if (!mapping) {
+		sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
+		return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
+	}
+	if (sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size))
+		return true;
+	return sf_fail_memory(err);
+}
+
+bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
+{
+	events->period_ns = period_ns;
+	events->stack_bytes = SF_PERF_STACK_FIRST;
+	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
+	events->ring_size = first_ring_size(events->n_cpus);
+	for (size_t i = 0; i < events->n_cpus; i++)
+		events->owners[i] = -1;
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		if (!open_ring(events, i, err))
+			return false;
+	}
+	return events->n_cpus || sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
+}
+
+static void close_fds(int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+void sf_perf_events_close(struct sf_perf_events *events)
+{
+	close_fds(events->fds.items, events->fds.n);
+	sf_vec_deinit(&events->fds);
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		sf_perf_unmap(events->rings[i].page, events->ring_size);
+		sf_perf_ring_deinit(&events->rings[i]);
+		if (events->owners[i] >= 0)
+			close(events->owners[i]);
+	}
+	events->n_cpus = 0;
+}
+
+/* --- the events of threads --- */
+
+static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t cpu)
+{
+	const struct sf_perf_clock clock = {
+		.tid = tid, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
+		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
+	};
+	const int fd = sf_perf_open_clock(&clock);
+
+	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && sf_perf_enable(fd)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* False: refused; a thread that has ended is none. */
+static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_error *err)
+{
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		const int fd = open_clock(events, tid, i);
+
+		if (fd < 0 && errno == ESRCH)
+			return true;
+		if (fd < 0)
+			return explain(errno, err);
+		if (!sf_vec_push(&events->fds, fd)) {
+			close(fd);
+			return sf_fail_memory(err);
+		}
+	}
+	return true;
+}
+
+static bool contains(const struct sf_ids *ids, int32_t id)
+{
+	for (size_t i = 0; i < ids->ids.n; i++) {
+		if (ids->ids.items[i] == id)
+			return true;
+	}
+	return false;
+}
+
+/* Attaches those that are not in `done` yet, and appends them to it. *more_ret: there were some. */
+static bool attach_new(struct sf_perf_events *events, int32_t pid, struct sf_ids *done, bool *more_ret,
+		       struct sf_error *err)
+{
+	struct sf_ids listed = { 0 };
+	const size_t n_before = done->ids.n;
+	bool fine = true;
+
+	sf_process_threads(pid, &listed);
+	for (size_t i = 0; fine && i < listed.ids.n; i++) {
+		const int32_t tid = listed.ids.items[i];
+
+		if (contains(done, tid))
+			continue;
+		fine = sf_vec_push(&done->ids, tid) ? attach_thread(events, tid, err) : sf_fail_memory(err);
+	}
+	*more_ret = done->ids.n > n_before;
+	sf_vec_deinit(&listed.ids);
+	return fine;
+}
+
+/* A thread that starts while the others are listed has its parent's events, or is in the next list. */
+static bool attach_process(struct sf_perf_events *events, int32_t pid, struct sf_error *err)
+{
+	struct sf_ids done = { 0 };
+	bool more = true, fine = true;
+
+	for (int i = 0; fine && more && i < MAX_LISTINGS; i++)
+		fine = attach_new(events, pid, &done, &more, err);
+	sf_vec_deinit(&done.ids);
+	return fine;
+}
+
+bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!attach_process(events, pids[i], err))
+			return false;
+	}
+	return true;
+}
+
+bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	const uint32_t before = events->stack_bytes;
+	const size_t n_old = events->fds.n;
+	bool fine;
+
+	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
+		events->stack_bytes = events->stack_bytes > SF_PERF_MAX_STACK / 2 ? SF_PERF_MAX_STACK : events->stack_bytes * 2;
+	if (events->stack_bytes == before)
+		return true;
+	fine = sf_perf_events_attach(events, pids, n, err) && events->fds.n > n_old;
+	if (!fine) {
+		close_fds(events->fds.items + n_old, events->fds.n - n_old);
+		events->fds.n = n_old;
+		events->stack_bytes = before;
+		return false;
+	}
+	close_fds(events->fds.items, n_old);
+	for (size_t i = n_old; i < events->fds.n; i++)
+		events->fds.items[i - n_old] = events->fds.items[i];
+	events->fds.n -= n_old;
+	return true;
+}

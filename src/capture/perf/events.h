@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The perf events of the threads that are watched: one for each thread and CPU, and one ring for each CPU.
+ *
+ * A thread that starts inherits its parent's events, so it is sampled from its first instruction on. A descriptor is only
+ * needed for threads that are there at the start.
+ *
+ * The kernel fixes the size of the stack copy when an event is opened. Events are opened with a small one. Where copies turn
+ * out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
+ */
+#ifndef SF_CAPTURE_PERF_EVENTS_H
+#define SF_CAPTURE_PERF_EVENTS_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "capture/perf/ring.h"
+#include "os/perf_events.h"
+
+#define SF_PERF_STACK_FIRST 16384u  /* bytes of the first copies */
+#define SF_PERF_MAX_CPUS 1024
+
+struct sf_perf_events {
+	uint64_t period_ns;
+	bool     children, kernel;
+	uint32_t stack_bytes;
+	int      cpus[SF_PERF_MAX_CPUS];
+	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
+	struct sf_perf_ring rings[SF_PERF_MAX_CPUS];
+	size_t   n_cpus, ring_size;
+	SF_VEC(int) fds;                    /* of the threads' events */
+};
+
+/* Opens the rings. Fails with the reason and with what would help. */
+bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
+void sf_perf_events_close(struct sf_perf_events *events);
+
+/*
+ * Opens the events of all threads of these processes, until no new thread appears. False: none could be opened.
+ * Threads that end meanwhile are no error.
+ */
+bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* Copies of at least `bytes` from now on, as far as the kernel takes them. */
+bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* Whether perf events may be opened on this process (0: on the caller), and in kernel mode too. If not, what would help. */
+bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
+
+#endif

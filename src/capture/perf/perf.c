@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The perf engine: the kernel samples running threads by perf events, with their registers and a copy of their stack. No thread
+ * is held, stopped or woken for that. Threads that sleep are read where they sleep, by the means of the ptrace engine.
+ *
+ * Samples are taken out of the rings in batches (batch.c). After each batch the processes and threads are looked for, and the
+ * sleeping threads that are due are sampled.
+ */
+#include "capture/perf/perf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "os/clock.h"
+
+#define BATCH_NS 20000000           /* between two batches, unless a ring is half full */
+#define BATCH_IDLE_NS 50000000      /* the same after a batch without a sample */
+#define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
+
+static struct sf_perf *perf_of(struct sf_capture *capture)
+{
+	return (struct sf_perf *)capture;
+}
+
+static bool check(int32_t pid, struct sf_error *err)
+{
+	bool kernel;
+
+	return sf_perf_events_allowed(pid, &kernel, err);
+}
+
+/* The child is ours, but it waits as this user did: as any other process of the user. */
+static bool try_child(int32_t pid, struct sf_error *err)
+{
+	return check(pid, err);
+}
+
+static void examine(sf_finding_fn *report, void *arg)
+{
+	struct sf_error err = { 0 };
+	char text[120];
+	bool kernel = false;
+
+	if (!sf_perf_events_allowed(0, &kernel, &err)) {
+		report(arg, false, "perf events may be opened", err.text);
+		return;
+	}
+	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
+		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
+	report(arg, kernel, text, "Be root, have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
+}
+
+static uint64_t period_of(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+static void close_capture(struct sf_capture *capture)
+{
+	struct sf_perf *perf = perf_of(capture);
+
+	if (!capture)
+		return;
+	sf_perf_events_close(&perf->events);
+	sf_vec_deinit(&perf->due);
+	sf_pages_close(&capture->pages);
+	sf_watch_close(&capture->watch);
+	free(perf);
+}
+
+/* The processes that are watched, and the descendants that they have already. */
+static bool list_processes(const struct sf_perf *perf, struct sf_ids *ret)
+{
+	const struct sf_watch *watch = &perf->base.watch;
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!sf_vec_push(&ret->ids, watch->processes.items[i].pid))
+			return false;
+	}
+	return !perf->base.options.children || sf_process_descendants(ret);
+}
+
+static bool open_events(struct sf_perf *perf, struct sf_error *err)
+{
+	struct sf_ids ids = { 0 };
+	bool fine = sf_perf_events_allowed(perf->base.options.pid, &perf->events.kernel, err);
+
+	perf->events.children = perf->base.options.children;
+	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
+	if (fine && perf->base.period_ns)
+		fine = (list_processes(perf, &ids) || sf_fail_memory(err)) &&
+		       sf_perf_events_attach(&perf->events, ids.ids.items, ids.ids.n, err);
+	sf_vec_deinit(&ids.ids);
+	return fine;
+}
+
+/* The events are opened before a child runs its program: so every thread and process that it starts has them. */
+static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret, struct sf_error *err)
+{
+	struct sf_perf *perf = calloc(1, sizeof(*perf));
+	struct sf_capture *capture = perf ? &perf->base : NULL;
+
+	if (!perf)
+		return sf_fail_memory(err);
+	capture->options = *options;
+	capture->child_status = -1;
+	capture->period_ns = period_of(options->rate_mhz);
+	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
+	capture->random = sf_now_ns() | 1;
+	if (sf_hold_allowed(options->pid) != SF_HOLD_REQUESTED)
+		capture->options.no_interrupt = true;
+	if (!sf_watch_open(&capture->watch, &capture->options, err) || !open_events(perf, err)) {
+		close_capture(capture);
+		return false;
+	}
+	*ret = capture;
+	return true;
+}
+
+static void stop(struct sf_capture *capture)
+{
+	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
+}
+
+static int child_status(const struct sf_capture *capture)
+{
+	return capture->child_status;
+}
+
+/* --- threads that sleep --- */
+
+/* xorshift64: between 3/4 and 5/4 of a period, so that nothing can keep step. */
+static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
+{
+	capture->random ^= capture->random << 13;
+	capture->random ^= capture->random >> 7;
+	capture->random ^= capture->random << 17;
+	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
+}
+
+/* False when the thread is gone. */
+static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	thread->asleep_due_ns = now_ns + jitter(capture, capture->blocked_period_ns);
+	if (!sf_thread_see(thread, now_ns))
+		return false;
+	if (!sf_thread_awake(thread))
+		sf_ptrace_sample_asleep(capture, thread, now_ns);
+	return true;
+}
+
+static void look_at_due(struct sf_capture *capture, uint64_t now_ns)
+{
+	if (!capture->blocked_period_ns)
+		return;
+	for (size_t i = capture->watch.threads.n; i-- > 0;) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (!thread->watched || thread->asked || (!capture->last_tick && now_ns < thread->asleep_due_ns))
+			continue;
+		if (!look(capture, thread, now_ns))
+			sf_watch_end_thread(&capture->watch, i, now_ns);
+	}
+}
+
+/* --- running threads --- */
+
+static void grow(struct sf_perf *perf)
+{
+	struct sf_error err = { 0 };
+	struct sf_ids ids = { 0 };
+	const uint32_t wanted = perf->stack_wanted;
+
+	perf->stack_wanted = 0;
+	if (wanted > perf->events.stack_bytes && list_processes(perf, &ids))
+		sf_perf_events_grow(&perf->events, wanted, ids.ids.items, ids.ids.n, &err);
+	sf_vec_deinit(&ids.ids);
+}
+
+/* What the ptrace engine's parts have asked for: a child that has ended, threads that stand late. */
+static void answer_all(struct sf_capture *capture)
+{
+	while (sf_ptrace_answer(capture, false))
+		;
+}
+
+static bool over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
+{
+	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
+}
+
+static bool given_up(const struct sf_capture *capture)
+{
+	return capture->child_ended || sf_relay_failed(capture->relay);
+}
+
+static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
+{
+	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
+
+	if (until_ns > end_ns)
+		until_ns = end_ns;
+	sf_relay_rest(perf->base.relay, until_ns);
+	sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
+	sf_perf_wait(perf->events.owners, perf->events.n_cpus, until_ns);
+}
+
+static void sample_until_over(struct sf_perf *perf)
+{
+	struct sf_capture *capture = &perf->base;
+	const uint64_t start_ns = sf_now_ns();
+	const uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
+
+	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
+		uint64_t n_samples;
+
+		capture->sampled_ns = now_ns - start_ns;
+		capture->last_tick = over(capture, end_ns, now_ns);
+		n_samples = sf_perf_batch(perf, now_ns);
+		answer_all(capture);
+		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+			return;
+		look_at_due(capture, now_ns);
+		if (capture->last_tick)
+			return;
+		grow(perf);
+		wait_for_batch(perf, now_ns, end_ns, n_samples);
+	}
+}
+
+/* The thread that reads the rings, and that holds sleeping threads. */
+struct reading {
+	struct sf_perf *perf;
+	struct sf_error *err;
+	bool fine;
+};
+
+static void read_until_over(void *arg)
+{
+	struct reading *reading = arg;
+	struct sf_capture *capture = &reading->perf->base;
+
+	reading->fine = sf_alarm_open(reading->err) && sf_hold_time_open(&capture->hold_time, reading->err);
+	if (reading->fine) {
+		sample_until_over(reading->perf);
+		sf_ptrace_let_all_go(capture);
+		sf_watch_end(&capture->watch, sf_now_ns());
+		sf_hold_time_close(&capture->hold_time);
+	}
+	sf_alarm_close();
+}
+
+static bool tell(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
+{
+	char text[200];
+
+	if (!sink->note || !(perf->n_lost || perf->n_throttled))
+		return true;
+	snprintf(text, sizeof(text), "%llu records found no room in the rings, and the kernel paused a clock %llu times: "
+		 "the times are right, with fewer samples", (unsigned long long)perf->n_lost,
+		 (unsigned long long)perf->n_throttled);
+	return sink->note(sink->arg, perf->base.options.pid, text, err);
+}
+
+static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	struct sf_perf *perf = perf_of(capture);
+	struct reading reading = { .perf = perf, .err = err };
+	bool fine;
+
+	if (!sf_relay_open(sink, &capture->relay, err))
+		return false;
+	capture->watch.relay = capture->relay;
+	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
+	fine = sf_hold_run(read_until_over, &reading, err) && reading.fine;
+	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+	return fine && tell(perf, sink, err);
+}
+
+const struct sf_engine sf_engine_perf = {
+	.name = "perf",
+	.summary = "perf events sample running threads, and no thread is stopped for that",
+	.from = "outside",
+	.yields = SF_YIELDS_STILLS,
+	.examine = examine,
+	.check = check,
+	.try_child = try_child,
+	.open = open_capture,
+	.run = run,
+	.stop = stop,
+	.child_status = child_status,
+	.close = close_capture,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the perf engine, and its parts. For capture/perf/ only; all other code uses sf_engine_perf (engine.h).
+ *
+ * It begins with the state of the ptrace engine: the processes and threads, the relay to the walking thread, and the samples of
+ * sleeping threads are that engine's. Only the samples of running threads come from perf events.
+ */
+#ifndef SF_CAPTURE_PERF_PERF_H
+#define SF_CAPTURE_PERF_PERF_H
+
+#include "capture/perf/events.h"
+#include "capture/perf/record.h"
+#include "capture/ptrace/ptrace.h"
+
+struct sf_perf {
+	struct sf_capture base;       /* first: a struct sf_capture of this engine is one of these */
+	struct sf_perf_events events;
+	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
+	uint64_t n_samples;           /* in all batches */
+	uint64_t n_lost;              /* records that found no room in a ring */
+	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
+	uint64_t n_foreign;           /* samples of threads without a 64-bit user mode */
+	uint32_t stack_wanted;        /* bytes that the copies should have had */
+	bool     is_new;              /* there was a sample of a thread that is not known */
+};
+
+/*
+ * Hands the samples that the rings hold to the relay, each with its share of the CPU time that the kernel has counted for its
+ * thread. Returns how many there were.
+ */
+uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens perf events and maps their rings on Linux. */
+#include "os/perf_events.h"
+
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/linux/proc.h"
+#include "os/linux/user_regs.h"
+
+#define MAX_POLLED 1024
+
+/* The fields of samples, and of the identity at the end of every other record: capture/perf/record.c reads them in this order. */
+#define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN | \
+		     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+
+static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu)
+{
+	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * inherit_stat: the kernel writes the count of an inherited event when its thread ends (PERF_RECORD_READ). That is the whole
+ * CPU time of a thread that came and went.
+ */
+int sf_perf_open_clock(const struct sf_perf_clock *clock)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.sample_period = clock->period_ns,
+		.sample_type = SAMPLE_TYPE,
+		.sample_regs_user = sf_perf_regs_mask,
+		.sample_stack_user = clock->stack_bytes,
+		.disabled = 1,
+		.inherit = 1,
+		.inherit_thread = !clock->children,
+		.inherit_stat = 1,
+		.exclude_kernel = !clock->kernel,
+		.exclude_hv = 1,
+		.exclude_callchain_kernel = !clock->kernel,
+		.exclude_callchain_user = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+
+	return open_event(&attr, clock->tid, clock->cpu);
+}
+
+int sf_perf_open_ring_owner(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_period = 1,
+		.sample_type = SAMPLE_TYPE & ~(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER),
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+
+	return open_event(&attr, 0, cpu);
+}
+
+void *sf_perf_map(int owner, size_t size)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *ring = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, owner, 0);
+
+	return ring == MAP_FAILED ? NULL : ring;
+}
+
+void sf_perf_unmap(void *ring, size_t size)
+{
+	if (ring)
+		munmap(ring, (size_t)sysconf(_SC_PAGESIZE) + size);
+}
+
+bool sf_perf_redirect(int fd, int owner)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0;
+}
+
+bool sf_perf_enable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0;
+}
+
+/* The kernel wakes at half of a ring by itself (rb->watermark, kernel/events/ring_buffer.c). */
+void sf_perf_wait(const int *owners, size_t n, uint64_t until_ns)
+{
+	struct pollfd polled[MAX_POLLED];
+	const uint64_t now_ns = sf_now_ns();
+	struct timespec rest;
+
+	if (until_ns <= now_ns)
+		return;
+	rest = (struct timespec){ .tv_sec = (time_t)((until_ns - now_ns) / 1000000000),
+				  .tv_nsec = (long)((until_ns - now_ns) % 1000000000) };
+	if (n > MAX_POLLED)
+		n = MAX_POLLED;
+	for (size_t i = 0; i < n; i++)
+		polled[i] = (struct pollfd){ .fd = owners[i], .events = POLLIN };
+	ppoll(polled, n, &rest, NULL);
+}
+
+/* "0-3,8": proc(5), sysfs' lists of CPUs. */
+size_t sf_perf_cpus(int *ret, size_t capacity)
+{
+	char text[1024] = "";
+	size_t n = 0;
+	const char *at = text;
+
+	sf_proc_scan("/sys/devices/system/cpu/online", "%1023[^\n]", text);
+	for (int used = 0; *at; at += used + (at[used] == ',')) {
+		unsigned first, last;
+		int more = 0;
+
+		if (sscanf(at, "%u%n", &first, &used) != 1)
+			break;
+		last = first;
+		if (sscanf(at + used, "-%u%n", &last, &more) == 1)
+			used += more;
+		for (; first <= last && n < capacity; first++)
+			ret[n++] = (int)first;
+	}
+	return n;
+}
+
+int sf_perf_paranoid(void)
+{
+	int value = 2;
+
+	sf_proc_scan("/proc/sys/kernel/perf_event_paranoid", "%d", &value);
+	return value;
+}

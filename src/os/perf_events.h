@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Perf events of threads on one CPU each: a clock that samples, and the ring into which the kernel writes (perf_event_open(2)).
+ * The contents of a ring are the kernel's records (linux/perf_event.h); capture/perf/ reads them.
+ *
+ * A descriptor belongs to the caller, and is close-on-exec. All times are on the clock of sf_now_ns().
+ */
+#ifndef SF_OS_PERF_EVENTS_H
+#define SF_OS_PERF_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "frozen/arch.h"
+
+#define SF_PERF_MAX_STACK 65528u /* bytes of a copy: the kernel takes less than 2^16, a multiple of 8 */
+
+/* An event that samples a thread, and the threads that it starts later, while they are on `cpu`. */
+struct sf_perf_clock {
+	int32_t  tid;
+	int      cpu;
+	uint64_t period_ns;    /* of CPU time between two samples */
+	uint32_t stack_bytes;  /* of the user stack, copied from sp on; a multiple of 8 */
+	bool     children;     /* also the processes that it starts later */
+	bool     kernel;       /* also while they are in the kernel, with the kernel's call chain */
+};
+
+/*
+ * Opens it, disabled. -1 and errno: ESRCH (it has ended), EACCES or EPERM (not allowed), EMFILE. Without `kernel` the rights
+ * that a user has over an own process are enough where kernel.perf_event_paranoid is 2 or less.
+ */
+int sf_perf_open_clock(const struct sf_perf_clock *clock);
+
+/* An event of the calling process that never counts: it owns the ring of a CPU. -1 and errno. */
+int sf_perf_open_ring_owner(int cpu);
+
+/*
+ * Maps the ring of an owner: a page of state and `size` bytes, a power of two and at least a page. NULL and errno (EPERM:
+ * more than this user may lock). sf_perf_unmap() ends it.
+ */
+void *sf_perf_map(int owner, size_t size);
+void sf_perf_unmap(void *ring, size_t size);
+
+/* From now on the event writes into the ring of an owner on the same CPU. False and errno. */
+bool sf_perf_redirect(int fd, int owner);
+
+bool sf_perf_enable(int fd);
+
+/* Waits until a ring is half full or the time has come, whichever is first. Returns early for a signal. */
+void sf_perf_wait(const int *owners, size_t n, uint64_t until_ns);
+
+/* Appends the numbers of the CPUs that are on; returns how many. At most `capacity`. */
+size_t sf_perf_cpus(int *ret, size_t capacity);
+
+/* kernel.perf_event_paranoid; 2 where it cannot be read. */
+int sf_perf_paranoid(void);
+
+/* The number of registers in a sample, and how they become a register file. `values`: sf_perf_n_regs. */
+extern const unsigned sf_perf_n_regs;
+void sf_perf_load_regs(const uint64_t *values, struct sf_regs *ret);
+
+#endif

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The perf engine: running threads by perf events, sleeping ones where they sleep, and accounts that add up."""
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import LONG, NOBODY, PROGRAMS, need
+from recordings import Recording, cpu_told, of_the_three
+
+
+def path_of(name):
+    return os.path.join(PROGRAMS, name)
+
+
+@pytest.fixture(autouse=True)
+def perf_works(stillframe):
+    """Skips where the kernel or a container refuses perf events."""
+    if "perf events may be opened" in (said := stillframe("doctor")).out:
+        pytest.skip("perf events are refused here: %s" % said.out)
+
+
+def record(stillframe, output, *arguments, **how):
+    return stillframe.record(output, "--engine", "perf", *arguments, **how)
+
+
+def due_of(recording, rate):
+    return recording.cpu()[2] * rate
+
+
+@pytest.mark.parametrize("rate", [99, 999, 4000])
+def test_known_split(stillframe, tmp_path, rate):
+    """The split is the program's own, and each sample that is due comes."""
+    seconds = 20 if LONG else 5
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", rate, "--clock", "cpu", "--", path_of("busy_split"), seconds,
+                             timeout=300)
+    assert done.status == 0, done
+    true = {name: float(share) for name, share in re.findall(r"^(spin_\w+) ([\d.]+)", done.out, re.M)}
+    shares, worth = of_the_three(recording.total_shares()), recording.worth()
+    for name, share in of_the_three(true).items():
+        error = abs(shares[name] - share)
+        assert error <= 0.01 + 3 * (share * (1 - share) / worth) ** 0.5, (name, shares, true)
+    recording.assert_accounts(used=cpu_told(done.out))
+    samples = recording.value("SELECT count(*) FROM samples")
+    assert samples >= 0.97 * due_of(recording, rate), (samples, due_of(recording, rate))
+    whole = recording.value("SELECT count(*) FROM samples WHERE end = (SELECT id FROM ends WHERE word = 'root')")
+    assert whole >= 0.97 * samples, dict(recording.rows("SELECT end, count(*) FROM samples GROUP BY end"))
+
+
+def test_threads_are_seen_equally(stillframe, tmp_path):
+    """Of a process that runs already, too."""
+    script = ("import hashlib, threading, time\n"
+              "def work():\n"
+              "    end = time.monotonic() + 60\n"
+              "    while time.monotonic() < end: hashlib.sha256(bytes(1 << 20))\n"
+              "[threading.Thread(target=work, daemon=True).start() for _ in range(4)]\n"
+              "print('ready', flush=True); time.sleep(60)\n")
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "4s", timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    assert done.status == 0, done
+    recording.assert_accounts()
+    rows = recording.rows("SELECT thread, count(*), sum(cpu_ns) FROM samples WHERE state = 0 GROUP BY thread HAVING sum(cpu_ns) > 1e8")
+    assert len(rows) == 4, rows
+    counted = dict(recording.rows("SELECT id, cpu_counted_ns FROM threads"))
+    for thread, n, cpu_ns in rows:
+        assert abs(cpu_ns - counted[thread]) <= 0.01 * counted[thread] + 5e6, (thread, cpu_ns, counted[thread])
+        assert n >= 0.95 * cpu_ns * 999 / 1e9, (n, cpu_ns)
+
+
+def test_sleepers(stillframe, target, tmp_path):
+    """Sleeping threads are sampled as by the other engine from outside, and none is woken."""
+    process = target("sleeper_O0")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-p", process.pid, "-d", "2s")
+    assert done.status == 0, done
+    rows = recording.rows("SELECT s.word, sum(wall_ns), count(*) FROM samples JOIN states s ON s.id = state GROUP BY 1")
+    blocked = {word: wall for word, wall, _ in rows}["blocked"]
+    assert blocked >= 1.8e9, rows
+
+
+def test_nappers(stillframe, tmp_path):
+    """A thread that works for a fifth of each millisecond: its CPU time and its sleep are both there."""
+    script = ("import time\n"
+              "end = time.monotonic() + 3\n"
+              "while time.monotonic() < end:\n"
+              "    stop = time.perf_counter() + 0.001\n"
+              "    while time.perf_counter() < stop: pass\n"
+              "    time.sleep(0.004)\n"
+              "print('cpu_seconds %f' % time.process_time())\n")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", script)
+    assert done.status == 0, done
+    recording.assert_accounts(used=cpu_told(done.out))
+    seen, lost, counted = recording.cpu()
+    assert lost <= 0.02 * counted + 0.01, (seen, lost, counted)
+    wall = dict(recording.rows("SELECT s.word, sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state GROUP BY 1"))
+    assert abs(sum(wall.values()) - recording.duration()) < 0.1, (wall, recording.duration())
+    assert wall["blocked"] > 1.5, wall
+
+
+@pytest.mark.parametrize("depth", [64, 512])
+def test_deep_stacks_get_longer_copies(stillframe, target, tmp_path, depth):
+    """The first copies are too short for a program without frame pointers that is 512 calls deep."""
+    process = target("deep", depth, "spin")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "3s", timeout=120)
+    assert done.status == 0, done
+    rows = dict(recording.rows("SELECT e.word, count(*) FROM samples JOIN ends e ON e.id = end WHERE state = 0 GROUP BY 1"))
+    assert rows["root"] >= 0.98 * sum(rows.values()), rows
+    deepest = recording.value("SELECT max(depth) FROM stack_frames")
+    assert deepest >= depth, deepest
+
+
+def test_not_the_children(stillframe, tmp_path):
+    script = "%s -c 'sum(i * i for i in range(3000000))' & wait" % sys.executable
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", "sh", "-c", script, timeout=120)
+    assert done.status == 0, done
+    assert recording.cpu()[2] < 0.1, recording.cpu()
+
+
+@pytest.mark.parametrize("name, command", [
+    ("sqlite3", ["sqlite3", ":memory:", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) "
+                 "SELECT sum(i * i) FROM n"]),
+    ("xz", ["sh", "-c", "head -c 30000000 /usr/lib/x86_64-linux-gnu/libc.so.6 | xz -6 -T1 > /dev/null"]),
+])
+def test_real_programs(stillframe, tmp_path, name, command):
+    need(command[0], name)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--children", "--", *command, timeout=120)
+    assert done.status == 0, done
+    recording.assert_accounts()
+    total = recording.value("SELECT count(*) FROM samples WHERE state = 0")
+    whole = recording.value("SELECT count(*) FROM samples WHERE state = 0 AND end = (SELECT id FROM ends WHERE word = 'root')")
+    assert total > 50 and whole >= 0.95 * total, dict(recording.rows("SELECT end, count(*) FROM samples GROUP BY end"))
+
+
+def test_an_ordinary_user(tmp_path, everybodys):
+    """At kernel.perf_event_paranoid 2, which is enough for own processes."""
+    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) > 2:
+        pytest.skip("perf events are for privileged users only here")
+    output = everybodys.path("r.sfr")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "-F", "999", "-o", output, "--",
+                           everybodys.program("busy_split"), "3"], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0, done
+    recording = Recording(output)
+    recording.assert_accounts(used=cpu_told(done.stdout))
+    seen, lost, counted = recording.cpu()
+    assert seen >= 0.9 * counted, (seen, lost, counted)
+    assert recording.value("SELECT count(*) FROM samples") >= 0.9 * 999 * counted

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Batches of samples out of hand-made rings: in the order of time, with the kernel's CPU time shared out, and with all that a
+ * ring may hold besides. The threads, their counts and the relay are made up (--wrap).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+#include "perf_rings.h"
+
+#define MS UINT64_C(1000000)
+#define SIZE 65536u
+#define N_CPUS 2
+
+static struct perf_event_mmap_page *pages[N_CPUS];
+static struct sf_perf perf;
+static struct sf_thread threads[3];
+static struct sf_task_run runs[3];
+static bool is_gone, is_found;
+static unsigned n_scans;
+
+/* What was sent. */
+static struct {
+	uint64_t time_ns, cpu_ns;
+	uint32_t stack_size, stack_more;
+	int32_t tid;
+	uint64_t sp;
+} sent[64];
+static size_t n_sent, n_losses;
+static struct {
+	struct sf_stack_copy copy;
+	uint8_t stack[SF_PERF_MAX_RECORD];
+} buffer;
+
+struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
+bool __wrap_sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
+void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight);
+
+struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
+{
+	(void)watch;
+	if (tid == 12 && !is_found)
+		return NULL;
+	return tid >= 10 && tid < 13 ? &threads[tid - 10] : NULL;
+}
+
+/* Thread 12 is found by the first scan. */
+bool __wrap_sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
+{
+	(void)watch, (void)now_ns;
+	n_scans++;
+	is_found = true;
+	return true;
+}
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	*ret = runs[task->tid - 10];
+	return !is_gone;
+}
+
+bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
+{
+	(void)task, (void)ret;
+	return true;
+}
+
+struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
+{
+	(void)relay;
+	assert_true(want <= sizeof(buffer.stack));
+	return &buffer.copy;
+}
+
+void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns)
+{
+	(void)relay;
+	assert_int_equal(hold_ns, 0);
+	assert_int_equal(thread->task.tid, buffer.copy.tid);
+	sent[n_sent].time_ns = buffer.copy.time_ns;
+	sent[n_sent].cpu_ns = weight->cpu_ns;
+	sent[n_sent].stack_size = buffer.copy.stack_size;
+	sent[n_sent].stack_more = buffer.copy.stack_more;
+	sent[n_sent].sp = buffer.copy.stack_start;
+	sent[n_sent++].tid = buffer.copy.tid;
+}
+
+void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
+			  const struct sf_weight *weight)
+{
+	(void)relay, (void)thread, (void)cause, (void)weight;
+	n_losses++;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	perf = (struct sf_perf){ .events = { .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
+	for (unsigned i = 0; i < N_CPUS; i++) {
+		pages[i] = made_ring(SIZE);
+		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
+		sf_perf_ring_init(&perf.events.rings[i], pages[i], RING_PAGE, SIZE);
+	}
+	for (int i = 0; i < 3; i++) {
+		runs[i] = (struct sf_task_run){ 0 };
+		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .want = SF_COPY_FIRST,
+						 .task = { .pid = 10, .tid = 10 + i } };
+	}
+	is_gone = is_found = false;
+	n_scans = 0;
+	n_sent = n_losses = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N_CPUS; i++) {
+		sf_perf_ring_deinit(&perf.events.rings[i]);
+		free(pages[i]);
+	}
+	sf_vec_deinit(&perf.due);
+	return 0;
+}
+
+static void append(unsigned cpu, const struct made_record *made)
+{
+	ring_append(pages[cpu], SIZE, made->bytes, made->size);
+}
+
+static void sample(unsigned cpu, int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	struct made_record made;
+
+	made_sample(&made, pid, tid, time_ns, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 256);
+	append(cpu, &made);
+}
+
+static void ran(unsigned i, uint64_t ms)
+{
+	runs[i].cpu_ns += ms * MS;
+	runs[i].switches++;
+}
+
+static void test_in_order_with_all_time_shared_out(void **state)
+{
+	(void)state;
+	sample(0, 10, 10, 100);
+	sample(1, 10, 11, 150);
+	sample(0, 10, 10, 200);
+	sample(1, 10, 10, 250); /* it has moved to the other CPU */
+	sample(0, 10, 11, 300);
+	ran(0, 9);
+	ran(1, 2);
+	assert_int_equal(sf_perf_batch(&perf, MS), 5);
+	for (size_t i = 1; i < n_sent; i++)
+		assert_true(sent[i].time_ns > sent[i - 1].time_ns);
+	assert_int_equal(n_sent, 5);
+	assert_int_equal(sent[0].cpu_ns, 3 * MS);
+	assert_int_equal(sent[1].cpu_ns, MS);
+	assert_int_equal(sent[2].cpu_ns, 3 * MS);
+	assert_int_equal(sent[3].cpu_ns, 3 * MS);
+	assert_int_equal(sent[4].cpu_ns, MS);
+	assert_true(threads[0].ran_last);
+	for (unsigned i = 0; i < N_CPUS; i++)
+		assert_int_equal(pages[i]->data_tail, pages[i]->data_head);
+	assert_int_equal(sf_perf_batch(&perf, MS), 0);
+}
+
+/* CPU time without a sample stays for the next one. */
+static void test_time_without_a_sample_waits(void **state)
+{
+	(void)state;
+	ran(0, 5);
+	sample(0, 10, 11, 1);
+	ran(1, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[0].cpu_ns, MS);
+	sample(0, 10, 10, 2);
+	ran(0, 1);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(sent[1].cpu_ns, 6 * MS);
+}
+
+/* A thread that has ended has no count: each of its samples stands for a period, and the count says so. */
+static void test_ended_threads(void **state)
+{
+	(void)state;
+	sample(0, 10, 10, 1);
+	sample(0, 10, 10, 2);
+	is_gone = true;
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[0].cpu_ns + sent[1].cpu_ns, 2 * MS);
+	assert_int_equal(threads[0].run.cpu_ns, 2 * MS);
+}
+
+/* New threads are looked for once in a batch; what is of no known thread, or of another process, is left. */
+static void test_unknown_threads(void **state)
+{
+	(void)state;
+	sample(0, 10, 12, 1);
+	sample(0, 10, 99, 2);
+	sample(0, 77, 10, 3);
+	ran(2, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_scans, 1);
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(sent[0].tid, 12);
+	assert_int_equal(sent[0].cpu_ns, MS);
+}
+
+static void test_losses_are_counted(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	made_begin(&made, PERF_RECORD_LOST, 0);
+	made_u64(&made, 0);
+	made_u64(&made, 41);
+	made_identity(&made, 0, 0, 5, 0);
+	made_end(&made);
+	append(0, &made);
+	append(1, &made);
+	made_begin(&made, PERF_RECORD_THROTTLE, 0);
+	made_u64(&made, 0);
+	made_u64(&made, 0);
+	made_u64(&made, 0);
+	made_identity(&made, 0, 0, 5, 0);
+	made_end(&made);
+	append(1, &made);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(perf.n_lost, 82);
+	assert_int_equal(perf.n_throttled, 1);
+	/* A thread that is no 64-bit one has no stack: its time is a loss. */
+	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_32, 256, 256);
+	append(0, &made);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_losses, 1);
+	assert_int_equal(n_sent, 0);
+}
+
+/* Copies that were cut say so, and make those to come longer where the walk has missed something. */
+static void test_copies_that_are_cut(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 255 & ~7u);
+	append(0, &made);
+	made_sample(&made, 10, 10, 7, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 256);
+	append(0, &made);
+	threads[0].want = 4096;
+	atomic_store(&threads[0].again, true);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(sent[0].stack_size, 248);
+	assert_int_equal(sent[0].stack_more, 0);
+	assert_int_equal(sent[1].stack_size, 256);
+	assert_int_equal(sent[1].stack_more, 1);
+	assert_int_equal(perf.stack_wanted, 4096);
+	assert_true(sent[0].sp >= 0x1000 && sent[0].sp < 0x1000 + sf_perf_n_regs);
+}
+
+/* A record that is none, between good ones: what follows it in that ring is lost, the other ring is not. */
+static void test_a_broken_ring(void **state)
+{
+	const struct perf_event_header bad = { .type = PERF_RECORD_SAMPLE, .size = 9 };
+
+	(void)state;
+	sample(0, 10, 10, 1);
+	ring_append(pages[0], SIZE, &bad, sizeof(bad));
+	sample(0, 10, 10, 2);
+	sample(1, 10, 10, 3);
+	ran(0, 4);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 2);
+	assert_int_equal(sent[0].cpu_ns + sent[1].cpu_ns, 4 * MS);
+	sample(0, 10, 10, 4);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_in_order_with_all_time_shared_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_time_without_a_sample_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ended_threads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
