@@ -11,7 +11,7 @@ import re
 import sys
 
 # Of a name that is the name of something else, too, only the forms that mean the engine are looked for: there.
-ALSO = {"signal": r".*", "ptrace": r"os/"}
+ALSO = {"signal": r".*", "ptrace": r"os/", "perf": r"os/|agent/|frozen/signal/"}
 FORMS = (r"\bsf_(?:engine_)?%s_?(?:check_dump|dump|describe|options|check_settings)?\b|\bSF_ENGINE_%s\b|\bengine[ -]%s\b"
          r"|\b%s engine\b|\bengine = \"%s\"|-e %s\b|\"capture/%s(?:_\w+)?\.h\"")
 QUESTION = re.compile(r"strcmp\([^;]*engine->name|engine == &|engine->(?:inside|outside)\b")
@@ -31,7 +31,7 @@ def patterns(source):
         forms = re.compile(FORMS.replace("%s", name), re.IGNORECASE)
         yield re.compile(r".*"), forms
         if name in ALSO:
-            yield re.compile(r"(?!%s)" % ALSO[name]), re.compile(r"\w*%s\w*" % name, re.IGNORECASE)
+            yield re.compile(r"(?!%s)" % ALSO[name]), re.compile(r"(?:\b|_)%s(?:\b|_)" % name, re.IGNORECASE)
         else:
             yield re.compile(r".*"), re.compile(r"\b%s\b" % name, re.IGNORECASE)
     yield re.compile(r".*"), QUESTION
