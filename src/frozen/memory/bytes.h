@@ -40,7 +40,8 @@ static inline const uint8_t *sf_bytes_take(struct sf_bytes *bytes, uint64_t size
 		bytes->at = bytes->end;
 		return NULL;
 	}
-	bytes->at += size;
+	if (size)     /* NULL + 0 is not defined */
+		bytes->at += size;
 	return taken;
 }
 

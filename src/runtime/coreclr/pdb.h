@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Source lines from a portable PDB ("Portable PDB v1.0: Format Specification"), which is opened as
+ * metadata (metadata.h). The same rules hold: hostile bytes of the caller, nothing allocated.
+ */
+#ifndef SF_RUNTIME_CORECLR_PDB_H
+#define SF_RUNTIME_CORECLR_PDB_H
+
+#include "runtime/coreclr/image.h"
+#include "runtime/coreclr/metadata.h"
+#include "runtime/coreclr/text.h"
+
+/* Whether the PDB is the one that the assembly names. */
+bool sf_clr_pdb_is(const struct sf_clr_metadata *pdb, const struct sf_clr_pdb_name *name);
+
+struct sf_clr_line {
+	uint32_t document; /* a row of the table of documents */
+	uint32_t line;     /* from 1; 0: unknown */
+};
+
+/* The line of the statement at an offset in the IL of a MethodDef row. False: it is not known. */
+bool sf_clr_pdb_line(const struct sf_clr_metadata *pdb, uint32_t method, uint32_t il_offset,
+		     struct sf_clr_line *ret);
+
+/* The path of a source file; cut to `size`. "": not known. */
+void sf_clr_pdb_document(const struct sf_clr_metadata *pdb, uint32_t document, char *ret,
+			 size_t size);
+
+/* The method that a developer wrote for the MoveNext method of a state machine, as MethodDef rows.
+ * 0: not known. */
+uint32_t sf_clr_pdb_kickoff(const struct sf_clr_metadata *pdb, uint32_t move_next);
+
+#endif
