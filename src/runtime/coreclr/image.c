@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the headers of the file of a .NET assembly. Offsets of fields: Microsoft, "PE Format"; the
- * CLI header: ECMA-335, II.25.3.3; the entries of the debug directory for portable PDBs: .NET
- * runtime, docs/design/specs/PE-COFF.md.
+ * CLI header: ECMA-335, II.25.3.3; the entries of the debug directory for portable PDBs: the
+ * .NET runtime's "PE/COFF Specification Additions".
  */
 #include "runtime/coreclr/image.h"
 
