@@ -27,6 +27,7 @@
 #include "agent/interpose/signals.h"
 #include "agent/sampler/threads.h"
 #include "agent/libc/vdso.h"
+#include "frozen/signal/ticks.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
 #include "os/process.h"
@@ -62,7 +63,7 @@ static bool tell_process(struct sf_error *err)
 		.unix_ns = sf_unix_now_ns(),
 		.rate_mhz = agent.options.rate_mhz,
 		.blocked_rate_mhz = agent.options.blocked_rate_mhz,
-		.elf_machine = sf_handler.arch->elf_machine,
+		.elf_machine = sf_handler.config.arch->elf_machine,
 		.walk = (uint16_t)mode_of(&agent.options),
 	};
 	struct sf_outbox_piece pieces[3] = {
@@ -76,7 +77,7 @@ static bool tell_process(struct sf_error *err)
 	record.command_size = (uint16_t)strlen(command);
 	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
 	pieces[2] = (struct sf_outbox_piece){ command, record.command_size };
-	return sf_outbox_put(sf_handler.outbox, SF_STREAM_PROCESS, pieces, 3) ||
+	return sf_outbox_put(sf_handler.output.outbox, SF_STREAM_PROCESS, pieces, 3) ||
 	       sf_fail_memory(err);
 }
 
@@ -99,21 +100,21 @@ static bool prepare_inside(struct sf_error *err)
 	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");
-	sf_handler.access = access;
-	sf_handler.pid = getpid();
+	sf_handler.code.memory = access;
+	sf_handler.config.pid = getpid();
 	/*
 	 * Once: a tick of an earlier profile may be pending where the signal is blocked
 	 * (frozen/signal/handler.h).
 	 */
-	if (!sf_handler.cookie)
-		sf_handler.cookie = make_cookie();
-	sf_handler.arch = sf_arch_host();
-	sf_handler.jitter = true;
-	sf_handler.kernel_tick_ns = sf_agent_clock_tick_ns();
-	sf_handler.patience_ns = PATIENCE_NS;
-	sf_handler.period_ns = agent.options.clock == SF_AGENT_WALL ? 0 :
-			      1000000000000u / agent.options.rate_mhz;
-	return sf_handler.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
+	if (!sf_handler.config.cookie)
+		sf_handler.config.cookie = make_cookie();
+	sf_handler.config.arch = sf_arch_host();
+	sf_handler.config.jitter = true;
+	sf_handler.config.kernel_tick_ns = sf_agent_clock_tick_ns();
+	sf_handler.config.patience_ns = PATIENCE_NS;
+	sf_handler.config.period_ns =
+		agent.options.clock == SF_AGENT_WALL ? 0 : sf_period_ns(agent.options.rate_mhz);
+	return sf_handler.config.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
 }
 
 static bool choose_clock(struct sf_error *err)
@@ -133,23 +134,23 @@ static bool start_threads(struct sf_error *err)
 	if (!tell_process(err) || !sf_service_start(&agent, channel.fd, path, stop_from_service, err))
 		return false;
 	agent.threads->own[2] = sf_control_listener_tid();
-	atomic_store(&sf_handler.mode, mode_of(&agent.options));
+	atomic_store(&sf_handler.link.mode, mode_of(&agent.options));
 	if (sf_sampler_start(&agent, err))
 		return true;
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_service_stop(&agent, 0, NULL);
 	return false;
 }
 
 static void free_all(void)
 {
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_agent_runtimes_end();
 	sf_agent_signal_remove();
 	sf_agent_leave_outbox();
 	sf_agent_threads_destroy(agent.threads);
 	sf_workspace_destroy(agent.workspace);
-	sf_own_memory_close(&sf_handler.access);
+	sf_own_memory_close(&sf_handler.code.memory);
 	agent = (struct sf_agent){ 0 };
 	channel = SF_NO_OWN_FD;
 }
@@ -167,7 +168,7 @@ static bool make_all(int *outbox_fd_ret, struct sf_error *err)
 {
 	if (!sf_agent_make_slots(&agent.options, err) || !sf_agent_make_outbox(outbox_fd_ret, err))
 		return false;
-	agent.workspace = sf_workspace_create(&sf_handler.access, agent.options.max_depth, PIECE_SIZE);
+	agent.workspace = sf_workspace_create(&sf_handler.code.memory, agent.options.max_depth, PIECE_SIZE);
 	if (!agent.workspace)
 		return sf_fail_memory(err);
 	agent.threads = sf_agent_threads_create(&agent.options, err);
@@ -231,7 +232,7 @@ static bool stop_locked(struct sf_error *err)
 	bool ok;
 
 	sf_sampler_stop(&agent);
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
 	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
 	sf_sampler_destroy(&agent);
@@ -294,11 +295,11 @@ static void wait_for_turn(void)
 static void pause_locked(bool pause)
 {
 	if (pause)
-		atomic_store(&sf_handler.mode, SF_MODE_OFF);
+		atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_store(&agent.paused, pause);
 	wait_for_turn();
 	if (!pause)
-		atomic_store(&sf_handler.mode, mode_of(&agent.options));
+		atomic_store(&sf_handler.link.mode, mode_of(&agent.options));
 }
 
 void sf_agent_pause(bool pause)
@@ -351,20 +352,20 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 {
 	bool was = atomic_load(&running);
 
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_fork_begin_anew(&mutex, &turns);
 	sf_agent_thread_table_forked();
 	*options_ret = (struct sf_agent_options){ 0 };
 	if (!was)
 		return false;
 	*options_ret = agent.options;
-	atomic_store(&sf_handler.map, NULL);
+	atomic_store(&sf_handler.code.map, NULL);
 	sf_agent_leave_outbox();
 	sf_agent_empty_slots();
-	atomic_store(&sf_handler.wake_up.sleeper, 0); /* a thread of the parent's */
+	atomic_store(&sf_handler.link.wake_up.sleeper, 0); /* a thread of the parent's */
 	sf_agent_signal_remove();
 	sf_service_forget();
-	sf_own_memory_close(&sf_handler.access);
+	sf_own_memory_close(&sf_handler.code.memory);
 	output[0] = 0;
 	agent = (struct sf_agent){ 0 };
 	channel = SF_NO_OWN_FD;

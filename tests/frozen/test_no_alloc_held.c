@@ -129,25 +129,25 @@ static bool ask(int32_t tid, uint32_t slot, uint32_t generation)
 {
 	siginfo_t info = { .si_signo = SF_RIG_SIGNAL, .si_code = SI_QUEUE };
 
-	info.si_pid = sf_handler.pid;
+	info.si_pid = sf_handler.config.pid;
 	info.si_value.sival_ptr =
-		(void *)(uintptr_t)sf_handler_value(sf_handler.cookie, slot, generation);
-	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.pid, tid, SF_RIG_SIGNAL, &info) == 0;
+		(void *)(uintptr_t)sf_handler_value(sf_handler.config.cookie, slot, generation);
+	return sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, tid, SF_RIG_SIGNAL, &info) == 0;
 }
 
 /* Until the slot is free again: by ourselves, or by a thread that has walked itself. */
 static void serve(const struct sf_slot *slot)
 {
 	while (sf_slot_state(atomic_load(&slot->word)) != SF_SLOT_FREE) {
-		const uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+		const uint32_t heard = sf_wake_up_count(&sf_handler.link.wake_up);
 		unsigned n;
 
 		frozen = 1;
 		sf_rig_judge();
-		n = sf_handler_serve(sf_rig_workspace());
+		n = sf_handler_serve(&sf_handler, sf_rig_workspace());
 		frozen = 0;
-		if (n == 0 && sf_handler.mode == SF_MODE_SAMPLER)
-			sf_wake_up_wait(&sf_handler.wake_up, heard, sf_raw_now_ns() + MS);
+		if (n == 0 && sf_handler.link.mode == SF_MODE_SAMPLER)
+			sf_wake_up_wait(&sf_handler.link.wake_up, heard, sf_raw_now_ns() + MS);
 		else if (n == 0)
 			sched_yield();
 	}
@@ -159,15 +159,15 @@ static void sample_often(void)
 		const unsigned number = i % SF_RIG_SLOTS;
 		uint32_t generation;
 
-		serve(&sf_handler.slots[number]);
-		if (!sf_slot_request(&sf_handler.slots[number], &generation) ||
+		serve(&sf_handler.link.slots[number]);
+		if (!sf_slot_request(&sf_handler.link.slots[number], &generation) ||
 		    !ask(tids[number], number, generation))
 			abort();
 		if (i % 64 == 0)
 			sf_rig_drain();
 	}
 	for (unsigned i = 0; i < SF_RIG_SLOTS; i++)
-		serve(&sf_handler.slots[i]);
+		serve(&sf_handler.link.slots[i]);
 	sf_rig_drain();
 }
 

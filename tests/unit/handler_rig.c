@@ -58,15 +58,15 @@ static const struct sf_code_map *read_maps(void)
 
 static bool make_slots(void)
 {
-	sf_handler.slots = pages(SF_RIG_SLOTS * sizeof(struct sf_slot));
-	for (uint32_t i = 0; sf_handler.slots && i < SF_RIG_SLOTS; i++) {
-		sf_slot_init(&sf_handler.slots[i], i);
-		sf_handler.slots[i].workspace = sf_workspace_create(&sf_handler.access, DEPTH, 16384);
-		if (!sf_handler.slots[i].workspace)
+	sf_handler.link.slots = pages(SF_RIG_SLOTS * sizeof(struct sf_slot));
+	for (uint32_t i = 0; sf_handler.link.slots && i < SF_RIG_SLOTS; i++) {
+		sf_slot_init(&sf_handler.link.slots[i], i);
+		sf_handler.link.slots[i].workspace = sf_workspace_create(&sf_handler.code.memory, DEPTH, 16384);
+		if (!sf_handler.link.slots[i].workspace)
 			return false;
 	}
-	sf_handler.n_slots = SF_RIG_SLOTS;
-	return sf_handler.slots;
+	sf_handler.link.n_slots = SF_RIG_SLOTS;
+	return sf_handler.link.slots;
 }
 
 bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size)
@@ -75,38 +75,38 @@ bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size)
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
 	memset(entries, 0, sizeof(entries));
 	ring_bytes = ring_size;
-	sf_handler.pid = getpid();
-	sf_handler.cookie = 0x5157;
-	sf_handler.signal = SF_RIG_SIGNAL;
-	sf_handler.arch = sf_arch_host();
-	sf_handler.jitter = true;
-	sf_handler.patience_ns = SF_RIG_PATIENCE_NS;
-	sf_handler.entries = pages(SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
-	sf_handler.map = read_maps();
-	if (!sf_own_memory_probe(&sf_handler.access) || !make_slots() || !sf_handler.entries)
+	sf_handler.config.pid = getpid();
+	sf_handler.config.cookie = 0x5157;
+	sf_handler.config.signal = SF_RIG_SIGNAL;
+	sf_handler.config.arch = sf_arch_host();
+	sf_handler.config.jitter = true;
+	sf_handler.config.patience_ns = SF_RIG_PATIENCE_NS;
+	sf_handler.link.entries = pages(SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
+	sf_handler.code.map = read_maps();
+	if (!sf_own_memory_probe(&sf_handler.code.memory) || !make_slots() || !sf_handler.link.entries)
 		return false;
-	own = sf_workspace_create(&sf_handler.access, DEPTH, 16384);
-	sf_handler.outbox = pages(sizeof(struct sf_outbox_header) + ring_size);
-	if (!own || !sf_handler.outbox || sf_chain_install(SF_RIG_SIGNAL, sf_handler_enter) != 0)
+	own = sf_workspace_create(&sf_handler.code.memory, DEPTH, 16384);
+	sf_handler.output.outbox = pages(sizeof(struct sf_outbox_header) + ring_size);
+	if (!own || !sf_handler.output.outbox || sf_chain_install(SF_RIG_SIGNAL, sf_handler_enter) != 0)
 		return false;
-	sf_outbox_init(sf_handler.outbox, ring_size, 1);
-	sf_handler.mode = mode;
+	sf_outbox_init(sf_handler.output.outbox, ring_size, 1);
+	sf_handler.link.mode = mode;
 	return true;
 }
 
 void sf_rig_stop(void)
 {
-	sf_handler.mode = SF_MODE_OFF;
+	sf_handler.link.mode = SF_MODE_OFF;
 	sf_chain_remove();
 	sf_workspace_destroy(own);
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
-		sf_workspace_destroy(sf_handler.slots[i].workspace);
-	munmap(sf_handler.slots, SF_RIG_SLOTS * sizeof(struct sf_slot));
-	munmap(sf_handler.entries, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
-	munmap(sf_handler.outbox, sizeof(struct sf_outbox_header) + ring_bytes);
-	sf_own_memory_close(&sf_handler.access);
-	sf_handler.entries = NULL;
-	sf_handler.outbox = NULL;
+		sf_workspace_destroy(sf_handler.link.slots[i].workspace);
+	munmap(sf_handler.link.slots, SF_RIG_SLOTS * sizeof(struct sf_slot));
+	munmap(sf_handler.link.entries, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
+	munmap(sf_handler.output.outbox, sizeof(struct sf_outbox_header) + ring_bytes);
+	sf_own_memory_close(&sf_handler.code.memory);
+	sf_handler.link.entries = NULL;
+	sf_handler.output.outbox = NULL;
 }
 
 static int32_t start_timer(uint64_t period_ns)
@@ -119,7 +119,7 @@ static int32_t start_timer(uint64_t period_ns)
 
 	event._sigev_un._tid = (pid_t)sf_raw0(SYS_gettid);
 	event.sigev_value.sival_ptr =
-		(void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
+		(void *)(uintptr_t)sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0);
 	if (sf_raw3(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0 ||
 	    sf_raw4(SYS_timer_settime, timer, 0, &time, NULL) != 0)
 		abort();
@@ -129,13 +129,13 @@ static int32_t start_timer(uint64_t period_ns)
 struct sf_thread_entry *sf_rig_enter(uint32_t serial, uint64_t period_ns)
 {
 	bool is_new;
-	struct sf_thread_entry *entry = sf_thread_table_claim(sf_handler.entries, (int32_t)sf_raw0(SYS_gettid), &is_new);
+	struct sf_thread_entry *entry = sf_thread_table_claim(sf_handler.link.entries, (int32_t)sf_raw0(SYS_gettid), &is_new);
 
 	if (!entry || !is_new || serial >= SF_RIG_MAX_SERIAL)
 		abort();
 	entries[serial] = entry;
-	if (sf_handler.period_ns != period_ns)
-		sf_handler.period_ns = period_ns;
+	if (sf_handler.config.period_ns != period_ns)
+		sf_handler.config.period_ns = period_ns;
 	atomic_store(&entry->period_ns, period_ns);
 	atomic_store(&entry->serial, serial);
 	if (period_ns)
@@ -162,19 +162,19 @@ void sf_rig_judge(void)
 		struct sf_thread_entry *entry = entries[i];
 
 		if (entry)
-			sf_weight_judge(entry, atomic_load(&entry->tid));
+			sf_weight_decide(entry, atomic_load(&entry->tid));
 	}
 }
 
 void sf_rig_sample(struct sf_workspace *workspace, uint64_t wait_ns)
 {
-	const uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+	const uint32_t heard = sf_wake_up_count(&sf_handler.link.wake_up);
 	unsigned n;
 
 	sf_rig_judge();
-	n = sf_handler_serve(workspace);
+	n = sf_handler_serve(&sf_handler, workspace);
 	if (n == 0 && wait_ns)
-		sf_wake_up_wait(&sf_handler.wake_up, heard, sf_raw_now_ns() + wait_ns);
+		sf_wake_up_wait(&sf_handler.link.wake_up, heard, sf_raw_now_ns() + wait_ns);
 }
 
 static void add_sample(struct sf_rig_sums *sums, const struct sf_stream_sample *sample)
@@ -206,7 +206,7 @@ void sf_rig_drain(void)
 	const struct sf_stream_sample *sample = (const struct sf_stream_sample *)record;
 	const struct sf_stream_loss *loss = (const struct sf_stream_loss *)record;
 
-	while (sf_outbox_get(sf_handler.outbox, ring_bytes, record, sizeof(record)) == 1) {
+	while (sf_outbox_get(sf_handler.output.outbox, ring_bytes, record, sizeof(record)) == 1) {
 		if (header->type == SF_STREAM_SAMPLE && sample->serial < SF_RIG_MAX_SERIAL) {
 			add_sample(&sf_rig_sums[0], sample);
 			add_sample(&sf_rig_sums[sample->serial], sample);

@@ -52,9 +52,9 @@ uint64_t burn_until_heard(uint64_t ns)
 	uint64_t done_ns;
 
 	burn(ns);
-	entry = sf_thread_table_find(sf_handler.entries, gettid());
+	entry = sf_thread_table_find(sf_handler.link.entries, gettid());
 	done_ns = own_cpu_ns();
-	while (entry && atomic_load(&entry->spoken_ns) < done_ns && own_cpu_ns() < done_ns + 500000000)
+	while (entry && atomic_load(&entry->accounted_ns) < done_ns && own_cpu_ns() < done_ns + 500000000)
 		burn(100000);
 	return own_cpu_ns() - done_ns;
 }
@@ -79,25 +79,25 @@ static void fill_inside(const struct sf_agent_options *options,
 	memory = mmap(NULL, sizeof(struct sf_outbox_header) + RING, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(memory != MAP_FAILED);
-	sf_handler.pid = getpid();
-	sf_handler.cookie = 0x5f1e;
-	sf_handler.signal = SIGPROF;
-	sf_handler.arch = sf_arch_host();
-	assert_true(sf_own_memory_probe(&sf_handler.access));
+	sf_handler.config.pid = getpid();
+	sf_handler.config.cookie = 0x5f1e;
+	sf_handler.config.signal = SIGPROF;
+	sf_handler.config.arch = sf_arch_host();
+	assert_true(sf_own_memory_probe(&sf_handler.code.memory));
 	if (!slots) {
 		slots = aligned_alloc(64, N_SLOTS * sizeof(*slots));
 		for (uint32_t i = 0; i < N_SLOTS; i++) {
 			sf_slot_init(&slots[i], i);
-			slots[i].workspace = sf_workspace_create(&sf_handler.access, DEPTH, 8192);
+			slots[i].workspace = sf_workspace_create(&sf_handler.code.memory, DEPTH, 8192);
 		}
 	}
-	sf_handler.slots = slots;
-	sf_handler.n_slots = N_SLOTS;
-	sf_handler.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
-	sf_handler.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
-	sf_handler.jitter = true;
-	sf_handler.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
-	sf_handler.n_foreign = sf_handler.n_late = sf_handler.n_no_slot = sf_handler.n_backed_off = 0;
+	sf_handler.link.slots = slots;
+	sf_handler.link.n_slots = N_SLOTS;
+	sf_handler.output.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
+	sf_handler.config.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
+	sf_handler.config.jitter = true;
+	sf_handler.config.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
+	sf_handler.counts.foreign = sf_handler.counts.late = sf_handler.counts.no_slot = sf_handler.counts.backed_off = 0;
 }
 
 static void fill_outbox(void)
@@ -105,9 +105,9 @@ static void fill_outbox(void)
 	static const char bytes[256 << 10];
 	const struct sf_outbox_piece large = { bytes, sizeof(bytes) }, small = { bytes, 8 };
 
-	while (sf_outbox_put(sf_handler.outbox, SF_STREAM_NOTE, &large, 1))
+	while (sf_outbox_put(sf_handler.output.outbox, SF_STREAM_NOTE, &large, 1))
 		;
-	while (sf_outbox_put(sf_handler.outbox, SF_STREAM_NOTE, &small, 1))
+	while (sf_outbox_put(sf_handler.output.outbox, SF_STREAM_NOTE, &small, 1))
 		;
 }
 
@@ -124,11 +124,11 @@ void sampling_start(struct sampling *sampling, const struct sf_agent_options *op
 	fill_inside(options, kind);
 	if (begins_full)
 		fill_outbox();
-	sampling->agent.workspace = sf_workspace_create(&sf_handler.access, DEPTH, 8192);
+	sampling->agent.workspace = sf_workspace_create(&sf_handler.code.memory, DEPTH, 8192);
 	sampling->agent.threads = sf_agent_threads_create(&sampling->agent.options, &err);
 	assert_non_null(sampling->agent.threads);
 	assert_int_equal(sf_chain_install(SIGPROF, sf_handler_enter), 0);
-	atomic_store(&sf_handler.mode, (uint32_t)mode);
+	atomic_store(&sf_handler.link.mode, (uint32_t)mode);
 	sampling->began_cpu_ns = process_cpu_ns();
 	if (!sf_sampler_start(&sampling->agent, &err))
 		fail_msg("%s", err.text);
@@ -262,16 +262,16 @@ void sampling_stop(struct sampling *sampling)
 	total_ns = process_cpu_ns() - sampling->began_cpu_ns;
 	sampling->process_cpu_ns = total_ns - sf_sampler_cpu_ns(sampling->agent.sampler);
 	for (uint32_t i = 0; i < N_SLOTS; i++)
-		assert_int_equal(sf_slot_state(sf_handler.slots[i].word), SF_SLOT_FREE);
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+		assert_int_equal(sf_slot_state(sf_handler.link.slots[i].word), SF_SLOT_FREE);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	while (sf_outbox_get(memory, RING, record, sizeof(record)) == 1)
 		add_record(sampling);
-	sampling->lost_records = sf_handler.outbox->lost;
+	sampling->lost_records = sf_handler.output.outbox->lost;
 	sf_sampler_destroy(&sampling->agent);
 	sf_agent_threads_destroy(sampling->agent.threads);
 	sf_workspace_destroy(sampling->agent.workspace);
 	/* The handler stays: a late signal of ours is swallowed. */
-	sf_handler.outbox = NULL;
+	sf_handler.output.outbox = NULL;
 	munmap(memory, sizeof(struct sf_outbox_header) + RING);
 }
 

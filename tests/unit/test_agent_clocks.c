@@ -179,7 +179,7 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_handler_
 	check_fair(&sampling, busy);
 	assert_in_range(sampling.sum.ticks, sampling.sum.cpu_ns / 1001001 * 8 / 10,
 			sampling.sum.cpu_ns / 1001001 * 14 / 10);
-	assert_int_equal(sf_handler.n_foreign, 0);
+	assert_int_equal(sf_handler.counts.foreign, 0);
 	sampling_free(&sampling);
 }
 
@@ -247,7 +247,7 @@ static void twenty_khz_backs_off(void **state)
 	run(&sampling, busy, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
 	say("20 kHz", &sampling);
 	check_sums(&sampling);
-	assert_true(sf_handler.n_backed_off > 0);
+	assert_true(sf_handler.counts.backed_off > 0);
 	assert_true(sampling.sum.cpu_ns >= sampling.process_cpu_ns / 100 * 97);
 	sampling_free(&sampling);
 }
@@ -263,7 +263,7 @@ static void check_replaced_by(int other)
 	sf_own_table_refused = true; /* else the program cannot close them */
 	sampling_start(&sampling, &options, &sf_agent_clock_perf, SF_MODE_SAMPLER);
 	sf_own_table_refused = false;
-	entry = sf_thread_table_find(sf_handler.entries, gettid());
+	entry = sf_thread_table_find(sf_handler.link.entries, gettid());
 	assert_non_null(entry);
 	assert_true(atomic_load(&entry->flags) & SF_ENTRY_PERF);
 	fd = atomic_load(&entry->clock);

@@ -246,11 +246,11 @@ static bool has_open(const char *name)
 
 static bool all_slots_are_free(void)
 {
-	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
-		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
 			return false;
 	}
-	return sf_handler.n_slots > 0;
+	return sf_handler.link.n_slots > 0;
 }
 
 /* Says by its status what is wrong. */
@@ -261,10 +261,10 @@ static int be_a_child(const char *own)
 
 	if (!has_open("/a.sfs"))
 		return 10; /* it proves nothing */
-	atomic_store(&sf_handler.wake_up.sleeper, 1); /* as if its parent's sampler slept */
+	atomic_store(&sf_handler.link.wake_up.sleeper, 1); /* as if its parent's sampler slept */
 	if (!sf_agent_after_fork_in_child(&options) || sf_agent_running())
 		return 11;
-	if (atomic_load(&sf_handler.wake_up.sleeper))
+	if (atomic_load(&sf_handler.link.wake_up.sleeper))
 		return 15;
 	if (!all_slots_are_free())
 		return 12;
@@ -292,7 +292,7 @@ static void a_child_keeps_nothing(void **state)
 	snprintf(other, sizeof(other), "out=%s/b.sfs," NOBODY, folder);
 	assert_true(start(text, &err));
 	for (int i = 0; i < 2; i++)
-		held[i] = sf_slot_claim(sf_handler.slots, sf_handler.n_slots, (uint32_t)i);
+		held[i] = sf_slot_claim(sf_handler.link.slots, sf_handler.link.n_slots, (uint32_t)i);
 	sf_agent_before_fork();
 	child = fork();
 	if (child == 0)
@@ -319,7 +319,7 @@ static void who_lets_no_signal_in_for_a_moment_is_sampled(void **state)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	assert_true(start(text, &err));
-	assert_int_equal(sf_handler.signal, SIGPROF);
+	assert_int_equal(sf_handler.config.signal, SIGPROF);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	assert_true(sf_agent_stop(NULL, &err));
 }

@@ -103,8 +103,8 @@ static void burn_until_told(uint64_t ns, unsigned n)
 	uint64_t spoken_ns = 0, used_ns = 0;
 
 	while ((used_ns < ns || n) && used_ns < 10 * ns) {
-		const struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.entries, gettid());
-		const uint64_t now_ns = entry ? atomic_load(&entry->spoken_ns) : 0;
+		const struct sf_thread_entry *entry = sf_thread_table_find(sf_handler.link.entries, gettid());
+		const uint64_t now_ns = entry ? atomic_load(&entry->accounted_ns) : 0;
 
 		n -= n && now_ns != spoken_ns;
 		spoken_ns = now_ns;
@@ -183,8 +183,8 @@ static pthread_t first_thread;
 
 static bool one_stands(void)
 {
-	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
-		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
 			return true;
 	}
 	return false;
@@ -195,7 +195,7 @@ static void ring_for_the_first(void)
 {
 	union sigval tick;
 
-	tick.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
+	tick.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0);
 	assert_int_equal(pthread_sigqueue(first_thread, SIGPROF, tick), 0);
 	for (unsigned i = 0; i < 50 && !one_stands(); i++)
 		usleep(1000);
@@ -212,7 +212,7 @@ static void a_tick_at_the_end_is_passed_over(void **state)
 
 	first_thread = pthread_self();
 	begin(&options, &sf_agent_clock_timer);
-	sf_handler.patience_ns = 500000000; /* for one that stands all the same */
+	sf_handler.config.patience_ns = 500000000; /* for one that stands all the same */
 	burn(20000000);
 	before_the_end = ring_for_the_first;
 	end();
@@ -334,8 +334,8 @@ static void who_waits_for_us_is_not_asleep(void **state)
 
 	begin(&options, &sf_agent_clock_timer);
 	waiters[0].word = &word;
-	waiters[1].word = &sf_handler.slots[sf_handler.n_slots - 1].word;
-	waiters[2].word = &sf_handler.entries[0].judged;
+	waiters[1].word = &sf_handler.link.slots[sf_handler.link.n_slots - 1].word;
+	waiters[2].word = &sf_handler.link.entries[0].weight_decision;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pthread_create(&waiters[i].pthread, NULL, wait_for_word, &waiters[i]), 0);
 	for (int i = 0; i < 3; i++)
@@ -377,10 +377,10 @@ static void sleepers_are_not_asked(void **state)
 	(void)state;
 
 	begin(&options, &sf_agent_clock_tick);
-	n_mended = atomic_load(&sf_handler.n_mended);
+	n_mended = atomic_load(&sf_handler.counts.mended);
 	pthread_create(&person.pthread, NULL, nap, &person);
 	pthread_join(person.pthread, NULL);
-	n_mended = atomic_load(&sf_handler.n_mended) - n_mended;
+	n_mended = atomic_load(&sf_handler.counts.mended) - n_mended;
 	end();
 	printf("# %d naps, %ld sleeps, %u calls mended, %u samples\n", NAPS, person.switches,
 	       (unsigned)n_mended, sampling_by_tid(&sampling, person.tid)->n_samples);
@@ -484,12 +484,12 @@ static void those_whose_name_matches(void **state)
 	struct sf_agent_options options = sampling_options();
 	struct person people[3] = { { .name = "worker-1" }, { .name = "helper" },
 				    { .name = "worker-2" } };
-	const uint32_t n_with_serial = sf_handler.n_with_serial;
+	const uint32_t n_with_serial = sf_handler.link.n_with_serial;
 	(void)state;
 
 	options.threads = "^worker-[0-9]$";
 	run_people(people, &options);
-	assert_int_equal(sf_handler.n_with_serial - n_with_serial, 2); /* who looks at entries only then would miss them */
+	assert_int_equal(sf_handler.link.n_with_serial - n_with_serial, 2); /* who looks at entries only then would miss them */
 	assert_non_null(sampling_by_name(&sampling, "worker-1"));
 	assert_non_null(sampling_by_name(&sampling, "worker-2"));
 	assert_null(sampling_by_name(&sampling, "helper"));
@@ -824,7 +824,7 @@ static void nothing_is_pending_at_exec(void **state)
 		sf_agent_thread_after_exec();
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		wait_scans(2);
-		entry = sf_thread_table_find(sf_handler.entries, gettid());
+		entry = sf_thread_table_find(sf_handler.link.entries, gettid());
 		assert_non_null(entry);
 		assert_false(atomic_load(&entry->flags) & SF_ENTRY_LEAVING);
 		if (i < 2)
@@ -848,7 +848,7 @@ struct leaver {
 /* Its exec makes it the first thread, and the first one's signals its own. */
 static void *leave_for_all(void *arg)
 {
-	const struct sf_thread_entry *own, *first = sf_thread_table_find(sf_handler.entries, getpid());
+	const struct sf_thread_entry *own, *first = sf_thread_table_find(sf_handler.link.entries, getpid());
 	struct leaver *leaver = arg;
 
 	sf_agent_thread_before_exec();
@@ -898,7 +898,7 @@ static void *take_off_late(void *arg)
 	usleep(KEPT_US);
 	atomic_store(&entry->clock, -1);
 	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
-	sf_agent_entry_done(entry);
+	sf_agent_entry_done(entry, &entry->clock_unwanted);
 	return NULL;
 }
 
@@ -913,7 +913,7 @@ static void who_leaves_waits_for_the_sampler(void **state)
 	begin(&options, &sf_agent_clock_tick);
 	wait_scans(2);
 	sf_sampler_stop(&sampling.agent);
-	if (!sf_handler.clocks_apart) {
+	if (!sf_handler.config.remote_clocks) {
 		end();
 		skip();
 	}
@@ -948,13 +948,13 @@ static void who_leaves_is_not_asked(void **state)
 	sigaddset(&profiling, SIGPROF);
 	pthread_sigmask(SIG_BLOCK, &profiling, &before);
 	assert_true(sf_agent_thread_before_exec());
-	assert_true(sf_requests_ask(&requests, &thread, sf_raw_now_ns()));
+	assert_true(sf_requests_send(&requests, &thread, sf_raw_now_ns()));
 	sigpending(&pending);
 	assert_false(sigismember(&pending, SIGPROF));
 	assert_int_equal(requests.n, 0);
-	assert_int_equal(atomic_load(&thread.entry->asked), 0);
+	assert_int_equal(atomic_load(&thread.entry->request), 0);
 	sf_agent_thread_after_exec();
-	assert_true(sf_requests_ask(&requests, &thread, sf_raw_now_ns()));
+	assert_true(sf_requests_send(&requests, &thread, sf_raw_now_ns()));
 	sigpending(&pending);
 	assert_true(sigismember(&pending, SIGPROF));
 	sf_requests_settle(&requests, sf_raw_now_ns() + 1000000000); /* nobody came: the slot is free again */
@@ -974,13 +974,13 @@ static void what_runs_in_a_pause_is_nobodys(void **state)
 
 	begin(&options, &sf_agent_clock_timer);
 	burn(100000000);
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_store(&sampling.agent.paused, true);
 	wait_scans(2);
 	burn(300000000);
 	atomic_store(&sampling.agent.paused, false);
 	wait_scans(2);
-	atomic_store(&sf_handler.mode, SF_MODE_SAMPLER);
+	atomic_store(&sf_handler.link.mode, SF_MODE_SAMPLER);
 	burn(100000000);
 	end();
 	used_ns = own_cpu_ns() - began_ns - 300000000;

@@ -104,9 +104,9 @@ static uint64_t bit(int signal)
 static int fresh(void **state)
 {
 	(void)state;
-	sf_handler.signal = OURS;
-	sf_handler.cookie = 0x5157;
-	sf_handler.pid = getpid();
+	sf_handler.config.signal = OURS;
+	sf_handler.config.cookie = 0x5157;
+	sf_handler.config.pid = getpid();
 	return 0;
 }
 
@@ -186,7 +186,7 @@ static void test_flags_follow_the_program(void **state)
 
 static void test_a_plain_handler(void **state)
 {
-	const uint64_t before = sf_handler.n_foreign;
+	const uint64_t before = sf_handler.counts.foreign;
 
 	(void)state;
 	set_action(plain, SA_RESTART, SIGUSR1);
@@ -199,7 +199,7 @@ static void test_a_plain_handler(void **state)
 	assert_int_equal(seen_mask, bit(OURS) | bit(SIGUSR1));
 	note_mask();
 	assert_int_equal(seen_mask, 0);
-	assert_int_equal(sf_handler.n_foreign, before + 1);
+	assert_int_equal(sf_handler.counts.foreign, before + 1);
 }
 
 static void test_siginfo(void **state)
@@ -363,7 +363,7 @@ static int in_child(void (*what)(void))
 	int status = 0;
 
 	if (child == 0) {
-		sf_handler.pid = getpid();
+		sf_handler.config.pid = getpid();
 		setrlimit(RLIMIT_CPU, &cpu_time);
 		alarm(120);
 		what();
@@ -411,7 +411,7 @@ static void test_resethand(void **state)
 static void tick_late(void)
 {
 	const union sigval value = {
-		.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0),
+		.sival_ptr = (void *)(uintptr_t)sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0),
 	};
 
 	signal(OURS, SIG_DFL);

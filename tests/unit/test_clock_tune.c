@@ -20,11 +20,14 @@ static unsigned n_set[N_SEATS];
 static uint64_t spared_ns[N_SEATS];
 static uint64_t now_ns = 1000 * MS, cpu_ns, cost_ns;
 
-void __wrap_sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns);
+void __wrap_sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *entry,
+		     uint64_t period_ns);
 uint64_t __wrap_sf_raw_thread_cpu_ns(void);
 
-void __wrap_sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns)
+void __wrap_sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *entry,
+		     uint64_t period_ns)
 {
+	assert_ptr_equal(config, &sf_handler.config);
 	assert_int_equal(period_ns, atomic_load(&entry->period_ns));
 	n_set[entry - entries]++;
 	cpu_ns += cost_ns;
@@ -38,13 +41,13 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 static int set_up(void **state)
 {
 	(void)state;
-	sf_handler.clocks_apart = sf_handler.jitter = true;
+	sf_handler.config.remote_clocks = sf_handler.config.jitter = true;
 	for (unsigned i = 0; i < N_SEATS; i++) {
 		entries[i] = (struct sf_thread_entry){ 0 };
 		atomic_store(&entries[i].flags, SF_ENTRY_PERF);
 		atomic_store(&entries[i].clock, 7);
 		atomic_store(&entries[i].period_ns, PERIOD_NS);
-		atomic_store(&entries[i].set_ns, PERIOD_NS);
+		atomic_store(&entries[i].set_period_ns, PERIOD_NS);
 		n_set[i] = 0;
 		spared_ns[i] = 0;
 	}
@@ -90,16 +93,16 @@ static void a_longer_period_is_set_at_once(void **state)
 	atomic_store(&entries[2].period_ns, 2 * PERIOD_NS);
 	look(1);
 	assert_int_equal(n_set[2], 1);
-	assert_int_equal(atomic_load(&entries[2].set_ns), 2 * PERIOD_NS);
+	assert_int_equal(atomic_load(&entries[2].set_period_ns), 2 * PERIOD_NS);
 	assert_int_equal(n_set[0] + n_set[1] + n_set[3], 0);
 	look(100);
-	assert_int_equal(atomic_load(&entries[1].set_ns), PERIOD_NS / 2);
+	assert_int_equal(atomic_load(&entries[1].set_period_ns), PERIOD_NS / 2);
 }
 
 static void without_jitter_only_that(void **state)
 {
 	(void)state;
-	sf_handler.jitter = false;
+	sf_handler.config.jitter = false;
 	cost_ns = 10 * US;
 	look(10);
 	for (unsigned i = 0; i < N_SEATS; i++)

@@ -71,7 +71,7 @@ static void mend(void *context)
 	uint64_t pc;
 
 	if (is_mending && sf_context_interrupted(context, &pc) &&
-	    sf_context_mend(context, (const uint8_t *)(uintptr_t)pc - SF_CONTEXT_CODE,
+	    sf_context_mend(&sf_handler.config, context, (const uint8_t *)(uintptr_t)pc - SF_CONTEXT_CODE,
 			    SF_CONTEXT_CODE))
 		mended++;
 }
@@ -86,7 +86,7 @@ static void interrupt(int number, siginfo_t *info, void *context)
 	last_hit_ns = now_ns();
 	if (also_raise)
 		raise(also_raise);
-	sf_context_give_way(context);
+	sf_context_give_way(&sf_handler.config, context);
 	mend(context);
 	if (hits < HITS)
 		set_timer(HIT_US);
@@ -844,7 +844,7 @@ static bool mends_code(const char *code, size_t size, long rax, ucontext_t *cont
 	memset(context, 0, sizeof(*context));
 	context->uc_mcontext.gregs[REG_RAX] = rax;
 	context->uc_mcontext.gregs[REG_RIP] = 1000;
-	return sf_context_mend(context, bytes, sizeof(bytes));
+	return sf_context_mend(&sf_handler.config, context, bytes, sizeof(bytes));
 }
 
 #define MENDS(code, number)                                                                        \
@@ -921,9 +921,9 @@ static void test_short_code(void **state)
 	(void)state;
 	for (size_t n = 0; n < sizeof(code); n++) {
 		context.uc_mcontext.gregs[REG_RAX] = -EINTR;
-		assert_false(sf_context_mend(&context, code + sizeof(code) - n, n));
+		assert_false(sf_context_mend(&sf_handler.config, &context, code + sizeof(code) - n, n));
 	}
-	assert_true(sf_context_mend(&context, code, sizeof(code)));
+	assert_true(sf_context_mend(&sf_handler.config, &context, code, sizeof(code)));
 }
 
 /* The same call with the same arguments: all but its number and where it is made stays as it was. */
@@ -938,7 +938,7 @@ static void test_the_same_call(void **state)
 	context.uc_mcontext.gregs[REG_RAX] = -EINTR;
 	context.uc_mcontext.gregs[REG_RIP] = 1000;
 	memcpy(&before, &context, sizeof(before));
-	assert_true(sf_context_mend(&context, code, sizeof(code)));
+	assert_true(sf_context_mend(&sf_handler.config, &context, code, sizeof(code)));
 	before.uc_mcontext.gregs[REG_RAX] = SYS_epoll_wait;
 	before.uc_mcontext.gregs[REG_RIP] = 998;
 	assert_memory_equal(&context, &before, sizeof(before));
@@ -966,7 +966,7 @@ static void test_pending_and_blocked(void **state)
 		context.uc_mcontext.gregs[REG_RIP] = 1000;
 		if (blocked)
 			sigaddset(&context.uc_sigmask, SIGUSR2);
-		assert_int_equal(sf_context_mend(&context, code, sizeof(code)), blocked);
+		assert_int_equal(sf_context_mend(&sf_handler.config, &context, code, sizeof(code)), blocked);
 		assert_int_equal(context.uc_mcontext.gregs[REG_RIP], blocked ? 998 : 1000);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL); /* it runs */
@@ -983,7 +983,7 @@ static bool gives_way(long rax, long rcx, bool blocked)
 	context.uc_mcontext.gregs[REG_RCX] = rcx;
 	if (blocked)
 		sigaddset(&context.uc_sigmask, SIGUSR2);
-	sf_context_give_way(&context);
+	sf_context_give_way(&sf_handler.config, &context);
 	assert_int_equal(context.uc_mcontext.gregs[REG_RAX] == -EINTR,
 			 context.uc_mcontext.gregs[REG_RIP] == 1002);
 	return context.uc_mcontext.gregs[REG_RIP] == 1002;
@@ -1086,7 +1086,7 @@ static int set_up(void **state)
 	mailbox = mq_open(name, O_RDWR | O_CREAT, 0600, &attributes);
 	mq_unlink(name);
 	sem_init(&semaphore, 0, 0);
-	sf_handler.signal = OURS;
+	sf_handler.config.signal = OURS;
 	install(OURS, interrupt);
 	return file < 0 || epoll < 0 || queue < 0 || set < 0 || mailbox < 0 ? -1 : 0;
 }

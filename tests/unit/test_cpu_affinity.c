@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPUs that a thread of the agent's may run on, by where ticks were met and by who rings for it (agent/host/cpu_affinity.h). */
-#include "agent/host/cpu_affinity.h"
+/* The CPUs that the sampler may run on, by the threads that wake it (agent/sampler/cpu_affinity.h). */
+#include "agent/sampler/cpu_affinity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-
-#include "frozen/signal/handler.h"
 
 #define MS UINT64_C(1000000)
 #define NOW UINT64_C(1000000000)
@@ -46,21 +44,8 @@ static void assert_cpus(cpu_set_t expected)
 	assert_true(CPU_EQUAL(&now, &expected));
 }
 
-static void met(int cpu, uint32_t times)
-{
-	atomic_store(&sf_handler.met_on, (uint64_t)(uint32_t)cpu << 32 | times);
-}
-
 static cpu_set_t all;          /* that this process may use */
 static struct sf_cpu_affinity affinity;
-
-static int set_up(void **state)
-{
-	(void)state;
-	met(0, 0);
-	sf_cpu_affinity_init(&affinity, NULL);
-	return 0;
-}
 
 static int tear_down(void **state)
 {
@@ -68,89 +53,9 @@ static int tear_down(void **state)
 	return sched_setaffinity(0, sizeof(all), &all);
 }
 
-static void goes_where_all_ticks_are_met(void **state)
-{
-	const int cpu = one_of(&all, -1);
-
-	(void)state;
-	met(cpu, 15);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_cpus(all);
-	met(cpu, 16);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_cpus(only(cpu));
-}
-
-static void leaves_when_another_has_one(void **state)
-{
-	const int cpu = one_of(&all, -1);
-
-	(void)state;
-	met(cpu, 1000);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	met(cpu + 1, 1);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_cpus(all);
-}
-
-static void is_not_where_it_may_not_be(void **state)
-{
-	const int cpu = one_of(&all, -1), other = one_of(&all, cpu);
-	const cpu_set_t theirs = only(other);
-
-	(void)state;
-	if (other < 0)
-		skip();
-	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
-	sf_cpu_affinity_init(&affinity, NULL);
-	met(cpu, 16);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_cpus(theirs);
-}
-
-/* The program has set it for all its threads: that is where it goes back to. */
-static void keeps_what_the_program_sets(void **state)
-{
-	const int cpu = one_of(&all, -1), other = one_of(&all, cpu);
-	const cpu_set_t theirs = only(other);
-
-	(void)state;
-	if (other < 0)
-		skip();
-	met(cpu, 16);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_int_equal(sched_setaffinity(0, sizeof(theirs), &theirs), 0);
-	met(other, 1);
-	sf_cpu_affinity_move(&affinity, NOW, NOW);
-	assert_cpus(theirs);
-}
-
-static void stays_away_from_where_it_is_not_let_in(void **state)
-{
-	const int cpu = one_of(&all, -1);
-
-	(void)state;
-	met(cpu, 16);
-	sf_cpu_affinity_move(&affinity, NOW, NOW + 50 * MS);
-	sf_cpu_affinity_woke(&affinity, NOW + 60 * MS);
-	sf_cpu_affinity_move(&affinity, NOW + 60 * MS, NOW + 100 * MS);
-	assert_cpus(only(cpu));
-	sf_cpu_affinity_woke(&affinity, NOW + 121 * MS);
-	sf_cpu_affinity_move(&affinity, NOW + 121 * MS, NOW + 200 * MS);
-	assert_cpus(all);
-	sf_cpu_affinity_woke(&affinity, NOW + 9000 * MS);
-	sf_cpu_affinity_move(&affinity, NOW + 9000 * MS, NOW + 9050 * MS);
-	assert_cpus(all);
-	sf_cpu_affinity_woke(&affinity, NOW + 10200 * MS);
-	sf_cpu_affinity_move(&affinity, NOW + 10200 * MS, NOW + 10250 * MS);
-	assert_cpus(only(cpu));
-}
-
-/* --- brought along --- */
-
 static struct sf_wake_up wake_up;
 
-static int set_up_bell(void **state)
+static int set_up(void **state)
 {
 	(void)state;
 	wake_up = (struct sf_wake_up){ 0 };
@@ -173,7 +78,6 @@ static void is_brought_where_it_rings(void **state)
 	const cpu_set_t here = only(cpu), there = only(other);
 
 	(void)state;
-	met(other, 1000); /* says nothing to who is rung for */
 	sf_cpu_affinity_move(&affinity, NOW, NOW + 50 * MS);
 	assert_cpus(all);
 	if (other < 0)
@@ -239,16 +143,11 @@ static void nobody_brings_what_has_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(goes_where_all_ticks_are_met, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(leaves_when_another_has_one, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(is_not_where_it_may_not_be, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(keeps_what_the_program_sets, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(stays_away_from_where_it_is_not_let_in, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(is_brought_where_it_rings, set_up_bell, tear_down),
-		cmocka_unit_test_setup_teardown(stays_where_it_is_when_awake, set_up_bell, tear_down),
-		cmocka_unit_test_setup_teardown(nobody_brings_it_where_it_is_not_let_in, set_up_bell, tear_down),
-		cmocka_unit_test_setup_teardown(leaves_it_as_the_program_has_set_it, set_up_bell, tear_down),
-		cmocka_unit_test_setup_teardown(nobody_brings_what_has_ended, set_up_bell, tear_down),
+		cmocka_unit_test_setup_teardown(is_brought_where_it_rings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stays_where_it_is_when_awake, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_brings_it_where_it_is_not_let_in, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(leaves_it_as_the_program_has_set_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_brings_what_has_ended, set_up, tear_down),
 	};
 
 	all = cpus_now();

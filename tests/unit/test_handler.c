@@ -72,19 +72,19 @@ static void queue(uint64_t value)
 
 static void tick(void)
 {
-	queue(sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0));
+	queue(sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0));
 }
 
 static void request(uint32_t slot, uint32_t generation)
 {
-	queue(sf_handler_value(sf_handler.cookie, slot, generation));
+	queue(sf_handler_value(sf_handler.config.cookie, slot, generation));
 }
 
 static void assert_all_free(void)
 {
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++) {
-		assert_int_equal(sf_slot_state(atomic_load(&sf_handler.slots[i].word)), SF_SLOT_FREE);
-		assert_null(atomic_load(&sf_handler.slots[i].map));
+		assert_int_equal(sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)), SF_SLOT_FREE);
+		assert_null(atomic_load(&sf_handler.link.slots[i].map));
 	}
 }
 
@@ -97,13 +97,13 @@ static void test_what_is_not_ours(void **state)
 	raise(SF_RIG_SIGNAL);
 	queue(0);
 	queue(UINT64_MAX);
-	queue(sf_handler_value((uint16_t)(sf_handler.cookie + 1), SF_NO_SLOT, 0));
+	queue(sf_handler_value((uint16_t)(sf_handler.config.cookie + 1), SF_NO_SLOT, 0));
 	queue((uintptr_t)&sf_handler);
-	sf_handler.pid++;
+	sf_handler.config.pid++;
 	tick();
-	sf_handler.pid--;
+	sf_handler.config.pid--;
 	assert_int_equal(n_foreign_calls, 6);
-	assert_int_equal(sf_handler.n_foreign, 6);
+	assert_int_equal(sf_handler.counts.foreign, 6);
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[0].n_samples, 0);
 }
@@ -120,13 +120,13 @@ static void test_what_is_swallowed(void **state)
 	atomic_store(&entry->flags, SF_ENTRY_LEAVING);
 	tick();
 	atomic_store(&entry->flags, 0);
-	sf_handler.mode = SF_MODE_OFF;
+	sf_handler.link.mode = SF_MODE_OFF;
 	tick();
-	sf_handler.mode = SF_MODE_HANDLER;
+	sf_handler.link.mode = SF_MODE_HANDLER;
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[0].n_samples, 0);
 	assert_int_equal(n_foreign_calls, 0);
-	assert_int_equal(entry->spoken_ns, 0);
+	assert_int_equal(entry->accounted_ns, 0);
 	tick();
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
@@ -155,10 +155,10 @@ static void test_a_cpu_has_its_slot(void **state)
 		if (!CPU_ISSET(cpu, &all) || !pin(cpu))
 			continue;
 		for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
-			before[i] = atomic_load(&sf_handler.slots[i].word);
+			before[i] = atomic_load(&sf_handler.link.slots[i].word);
 		tick();
 		for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
-			assert_int_equal(atomic_load(&sf_handler.slots[i].word) != before[i],
+			assert_int_equal(atomic_load(&sf_handler.link.slots[i].word) != before[i],
 					 i == (uint32_t)cpu % SF_RIG_SLOTS);
 	}
 	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
@@ -185,7 +185,7 @@ static void test_perf(void **state)
 	poll_signal(POLL_IN, 1000);
 	assert_int_equal(n_foreign_calls, 1); /* that is a timer's number */
 	atomic_store(&entry->flags, SF_ENTRY_PERF);
-	atomic_store(&entry->rings_as, 1000);
+	atomic_store(&entry->perf_fd, 1000);
 	poll_signal(POLL_IN, 1000);
 	atomic_store(&entry->clock, -1); /* closed, but one was under way */
 	poll_signal(POLL_HUP, 1000);
@@ -241,22 +241,22 @@ static void test_requests(void **state)
 	uint32_t generation;
 
 	(void)state;
-	assert_true(sf_slot_request(&sf_handler.slots[2], &generation));
+	assert_true(sf_slot_request(&sf_handler.link.slots[2], &generation));
 	request(2, generation + 1);
 	request(1, generation);
 	request(SF_RIG_SLOTS, generation);
-	assert_int_equal(sf_handler.n_late, 3);
-	assert_int_equal(sf_slot_state(sf_handler.slots[2].word), SF_SLOT_REQUESTED);
+	assert_int_equal(sf_handler.counts.late, 3);
+	assert_int_equal(sf_slot_state(sf_handler.link.slots[2].word), SF_SLOT_REQUESTED);
 	request(2, generation);
 	request(2, generation);
-	assert_int_equal(sf_handler.n_late, 4);
+	assert_int_equal(sf_handler.counts.late, 4);
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
 	assert_int_equal(entry->n_samples, 1);
 	assert_all_free();
 	/* A thread that is passed over gives the slot back at once. */
 	atomic_store(&entry->flags, SF_ENTRY_UNWATCHED);
-	assert_true(sf_slot_request(&sf_handler.slots[0], &generation));
+	assert_true(sf_slot_request(&sf_handler.link.slots[0], &generation));
 	request(0, generation);
 	assert_all_free();
 	stop_asking(sampler);
@@ -278,20 +278,20 @@ static void test_weights(void **state)
 	uint64_t before;
 
 	(void)state;
-	sf_handler.period_ns = 2 * MS;
+	sf_handler.config.period_ns = 2 * MS;
 	atomic_store(&entry->period_ns, 16 * MS); /* it has backed off: ticks are those that were asked for */
 	tick();
 	sf_rig_drain();
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
-	before = entry->spoken_ns;
-	entry->over_ns = 0; /* the tick above was early, and would be one less here */
+	before = entry->accounted_ns;
+	entry->tick_carry_ns = 0; /* the tick above was early, and would be one less here */
 	burn(9 * MS);
-	atomic_store(&entry->waited_ns, 7 * MS);
+	atomic_store(&entry->run_delay_ns, 7 * MS);
 	tick();
 	sf_rig_drain();
 	assert_true(sf_rig_sums[1].cpu_ns >= 9 * MS);
 	assert_int_equal(sf_rig_sums[1].wall_ns, sf_rig_sums[1].cpu_ns + 7 * MS);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns - before);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns - before);
 	assert_in_range(sf_rig_sums[1].ticks, sf_rig_sums[1].cpu_ns / (2 * MS),
 			sf_rig_sums[1].cpu_ns / (2 * MS) + 1);
 }
@@ -306,9 +306,9 @@ static void ask(struct sf_thread_entry *entry, uint64_t waited_ns)
 	uint32_t generation;
 
 	assert_true(sf_raw_wait_ns((int32_t)sf_raw0(SYS_gettid), &wait_ns));
-	atomic_store(&entry->asked_ns, asked_ns);
-	atomic_store(&entry->asked_wait_ns, wait_ns - waited_ns);
-	assert_true(sf_slot_request(&sf_handler.slots[1], &generation));
+	atomic_store(&entry->requested_ns, asked_ns);
+	atomic_store(&entry->requested_run_delay_ns, wait_ns - waited_ns);
+	assert_true(sf_slot_request(&sf_handler.link.slots[1], &generation));
 	request(1, generation);
 	sf_rig_drain();
 }
@@ -321,29 +321,29 @@ static void test_who_waited_is_weighed_so(void **state)
 	uint64_t burnt_ns;
 
 	(void)state;
-	sf_handler.period_ns = MS;
+	sf_handler.config.period_ns = MS;
 	ask(entry, 0);
-	burnt_ns = entry->spoken_ns;
+	burnt_ns = entry->accounted_ns;
 	assert_true(burnt_ns > 0);
 	burn(3 * MS);
-	atomic_store(&entry->waited_ns, 7 * MS);
+	atomic_store(&entry->run_delay_ns, 7 * MS);
 	ask(entry, 1000 * S);
 	assert_int_equal(sf_rig_sums[1].n_samples, 2);
 	assert_int_equal(sf_rig_sums[1].cpu_ns, burnt_ns);
 	assert_int_equal(sf_rig_sums[1].wall_ns, burnt_ns + 7 * MS);
-	assert_int_equal(entry->spoken_ns, burnt_ns);
-	assert_int_equal(entry->waited_ns, 0);
+	assert_int_equal(entry->accounted_ns, burnt_ns);
+	assert_int_equal(entry->run_delay_ns, 0);
 	ask(entry, 0);
 	assert_int_equal(sf_rig_sums[1].n_samples, 3);
 	assert_true(sf_rig_sums[1].cpu_ns >= burnt_ns + 3 * MS);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
 	assert_true(sf_rig_sums[1].ticks >= 5);
 	/* A wait that began when the sampler woke is the sampler's doing. */
 	burn(3 * MS);
-	burnt_ns = entry->spoken_ns;
+	burnt_ns = entry->accounted_ns;
 	ask(entry, 2 * S);
-	assert_true(entry->spoken_ns >= burnt_ns + 3 * MS);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns);
+	assert_true(entry->accounted_ns >= burnt_ns + 3 * MS);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
 	stop_asking(sampler);
 	assert_all_free();
 }
@@ -354,15 +354,15 @@ static void test_nobody_weighs(void **state)
 	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
 
 	(void)state;
-	sf_handler.patience_ns = 10 * MS;
+	sf_handler.config.patience_ns = 10 * MS;
 	burn(MS);
-	atomic_store(&entry->waited_ns, 77);
+	atomic_store(&entry->run_delay_ns, 77);
 	ask(entry, 0);
 	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_LATE], 1);
 	assert_int_equal(sf_rig_sums[1].n_samples, 0);
 	assert_int_equal(sf_rig_sums[1].ticks, 1);
-	assert_int_equal(entry->spoken_ns, 0);
-	assert_int_equal(entry->waited_ns, 77);
+	assert_int_equal(entry->accounted_ns, 0);
+	assert_int_equal(entry->run_delay_ns, 77);
 	assert_all_free();
 }
 
@@ -372,7 +372,7 @@ static void test_ticks_add_up(void **state)
 	sf_rig_enter(1, 0);
 
 	(void)state;
-	sf_handler.period_ns = MS;
+	sf_handler.config.period_ns = MS;
 	tick();
 	sf_rig_drain();
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
@@ -390,13 +390,13 @@ static void test_a_full_outbox(void **state)
 	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
 
 	(void)state;
-	while (sf_handler_lose(1, SF_LOSS_GONE, 0, 0, 0))
+	while (sf_output_lose(&sf_handler.output, 1, SF_LOSS_GONE, 0, 0, 0))
 		;
 	burn(MS);
-	atomic_store(&entry->waited_ns, 77);
+	atomic_store(&entry->run_delay_ns, 77);
 	tick();
-	assert_int_equal(entry->spoken_ns, 0);
-	assert_int_equal(entry->waited_ns, 77);
+	assert_int_equal(entry->accounted_ns, 0);
+	assert_int_equal(entry->run_delay_ns, 77);
 	assert_int_equal(entry->n_samples, 0);
 	sf_rig_drain();
 	memset(sf_rig_sums, 0, sizeof(sf_rig_sums));
@@ -404,7 +404,7 @@ static void test_a_full_outbox(void **state)
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 1);
 	assert_true(sf_rig_sums[1].cpu_ns >= MS);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
 	assert_int_equal(sf_rig_sums[1].wall_ns, sf_rig_sums[1].cpu_ns + 77);
 }
 
@@ -414,14 +414,14 @@ static void test_no_slot(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
-		assert_non_null(sf_slot_claim(sf_handler.slots, SF_RIG_SLOTS, i));
-	atomic_store(&entry->waited_ns, 77);
+		assert_non_null(sf_slot_claim(sf_handler.link.slots, SF_RIG_SLOTS, i));
+	atomic_store(&entry->run_delay_ns, 77);
 	tick();
 	sf_rig_drain();
-	assert_int_equal(sf_handler.n_no_slot, 1);
+	assert_int_equal(sf_handler.counts.no_slot, 1);
 	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_NO_SLOT], 1);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns);
-	assert_int_equal(sf_rig_sums[1].wall_ns, entry->spoken_ns + 77);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
+	assert_int_equal(sf_rig_sums[1].wall_ns, entry->accounted_ns + 77);
 }
 
 /* Nobody walks: the thread lets itself go, and that is a loss. */
@@ -430,12 +430,12 @@ static void test_nobody_comes(void **state)
 	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
 
 	(void)state;
-	sf_handler.patience_ns = 10 * MS;
+	sf_handler.config.patience_ns = 10 * MS;
 	tick();
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_losses[SF_LOSS_LATE], 1);
 	assert_int_equal(sf_rig_sums[1].n_samples, 0);
-	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->spoken_ns);
+	assert_int_equal(sf_rig_sums[1].cpu_ns, entry->accounted_ns);
 	assert_all_free();
 }
 
@@ -445,22 +445,22 @@ static void test_nobody_comes(void **state)
 static void test_a_stale_map(void **state)
 {
 	static const struct sf_code_map nothing;
-	const struct sf_code_map *map = sf_handler.map;
-	const uint32_t rings = sf_wake_up_count(&sf_handler.service_wake_up);
+	const struct sf_code_map *map = sf_handler.code.map;
+	const uint32_t rings = sf_wake_up_count(&sf_handler.output.wake_up);
 
 	(void)state;
 	sf_rig_enter(1, 0);
-	sf_handler.map_stale = 0;
-	sf_handler.map = &nothing;
+	sf_handler.code.map_stale = 0;
+	sf_handler.code.map = &nothing;
 	tick();
-	assert_int_equal(sf_handler.map_stale, 1);
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
+	assert_int_equal(sf_handler.code.map_stale, 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings + 1);
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
-	sf_handler.map_stale = 0;
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings + 1);
+	sf_handler.code.map_stale = 0;
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 2);
-	sf_handler.map = map;
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings + 2);
+	sf_handler.code.map = map;
 	sf_rig_drain();
 	assert_int_equal(sf_rig_sums[1].n_samples, 3);
 }
@@ -468,20 +468,20 @@ static void test_a_stale_map(void **state)
 /* The service thread is rung for when the ring that it empties fills up, and not for one that it does not. */
 static void test_a_full_outbox_rings(void **state)
 {
-	const uint32_t rings = sf_wake_up_count(&sf_handler.service_wake_up);
+	const uint32_t rings = sf_wake_up_count(&sf_handler.output.wake_up);
 
 	(void)state;
-	sf_handler.map_stale = 1; /* nor for that */
+	sf_handler.code.map_stale = 1; /* nor for that */
 	sf_rig_enter(1, 0);
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings);
-	sf_handler.outbox_full = sf_outbox_used(sf_handler.outbox) + 1;
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings);
+	sf_handler.output.full_bytes = sf_outbox_used(sf_handler.output.outbox) + 1;
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings + 1);
 	sf_rig_drain();
 	tick();
-	assert_int_equal(sf_wake_up_count(&sf_handler.service_wake_up), rings + 1);
-	sf_handler.outbox_full = 0;
+	assert_int_equal(sf_wake_up_count(&sf_handler.output.wake_up), rings + 1);
+	sf_handler.output.full_bytes = 0;
 	sf_rig_drain();
 }
 
@@ -495,7 +495,7 @@ static int32_t ring_in(uint64_t ns)
 
 	event._sigev_un._tid = (pid_t)sf_raw0(SYS_gettid);
 	event.sigev_value.sival_ptr =
-		(void *)(uintptr_t)sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
+		(void *)(uintptr_t)sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0);
 	assert_int_equal(sf_raw3(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer), 0);
 	assert_int_equal(sf_raw4(SYS_timer_settime, timer, 0, &time, NULL), 0);
 	return timer;
@@ -508,9 +508,9 @@ static void test_calls_are_mended(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		const uint64_t before = sf_handler.n_mended;
+		const uint64_t before = sf_handler.counts.mended;
 
-		for (unsigned j = 0; j < 20 && sf_handler.n_mended == before; j++) {
+		for (unsigned j = 0; j < 20 && sf_handler.counts.mended == before; j++) {
 			const int32_t timer = ring_in(3 * MS);
 
 			errno = 0;
@@ -518,7 +518,7 @@ static void test_calls_are_mended(void **state)
 			assert_int_equal(errno, 0);
 			sf_raw1(SYS_timer_delete, timer);
 		}
-		assert_true(sf_handler.n_mended > before);
+		assert_true(sf_handler.counts.mended > before);
 		if (i == 0)
 			sf_rig_enter(1, 0);
 	}
@@ -544,24 +544,24 @@ static void test_costs(void **state)
 	struct sf_thread_entry *entry = sf_rig_enter(1, 400 * MS);
 
 	(void)state;
-	sf_handler.patience_ns = 20 * MS; /* and nobody comes */
-	sf_handler.period_ns = 100 * MS;
+	sf_handler.config.patience_ns = 20 * MS; /* and nobody comes */
+	sf_handler.config.period_ns = 100 * MS;
 	atomic_store(&entry->period_ns, 100 * MS);
 	tick();
 	assert_int_equal(entry->period_ns, 100 * MS);
 	atomic_store(&entry->period_ns, 400 * MS);
 	tick();
 	assert_int_equal(entry->period_ns, 200 * MS);
-	assert_int_equal(sf_handler.n_backed_off, 0);
+	assert_int_equal(sf_handler.counts.backed_off, 0);
 
-	sf_handler.patience_ns = 0;
-	sf_handler.period_ns = 50000;
+	sf_handler.config.patience_ns = 0;
+	sf_handler.config.period_ns = 50000;
 	atomic_store(&entry->period_ns, 50000);
 	tick();
 	tick();
 	sf_rig_leave(entry);
 	assert_true(entry->period_ns > 50000);
-	assert_true(sf_handler.n_backed_off > 0);
+	assert_true(sf_handler.counts.backed_off > 0);
 }
 
 static uint64_t interval_of(int32_t timer, uint64_t *next_ret)
@@ -580,7 +580,7 @@ static void test_jitter(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++) {
-		sf_rearm(entry, 400 * MS);
+		sf_rearm(&sf_handler.config, entry, 400 * MS);
 		assert_int_equal(interval_of(entry->clock, &next), 400 * MS);
 		lowest = next < lowest ? next : lowest;
 		highest = next > highest ? next : highest;
@@ -590,12 +590,12 @@ static void test_jitter(void **state)
 	assert_in_range(lowest, 290 * MS, 310 * MS);
 	assert_in_range(highest, 490 * MS, 500 * MS);
 	assert_in_range(sum / 1000, 385 * MS, 410 * MS);
-	sf_handler.jitter = false;
-	sf_rearm(entry, 400 * MS);
+	sf_handler.config.jitter = false;
+	sf_rearm(&sf_handler.config, entry, 400 * MS);
 	interval_of(entry->clock, &next);
 	assert_in_range(next, 390 * MS, 400 * MS);
 	sf_rig_leave(entry);
-	sf_rearm(entry, 400 * MS); /* has none any more: nothing happens */
+	sf_rearm(&sf_handler.config, entry, 400 * MS); /* has none any more: nothing happens */
 }
 
 /* A timer that rings at every tick of the kernel's is left alone; a perf clock is moved at one ring of eight. */
@@ -605,14 +605,14 @@ static void test_jitter_where_it_pays(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	sf_handler.kernel_tick_ns = 4 * MS;
-	assert_false(sf_rearm_pays(&entry, 4 * MS));
-	assert_true(sf_rearm_pays(&entry, 5 * MS));
+	sf_handler.config.kernel_tick_ns = 4 * MS;
+	assert_false(sf_rearm_pays(&sf_handler.config, &entry, 4 * MS));
+	assert_true(sf_rearm_pays(&sf_handler.config, &entry, 5 * MS));
 	entry.flags = SF_ENTRY_PERF;
 	for (unsigned i = 0; i < 8000; i++)
-		n += sf_rearm_pays(&entry, MS);
+		n += sf_rearm_pays(&sf_handler.config, &entry, MS);
 	assert_in_range(n, 800, 1200);
-	sf_handler.kernel_tick_ns = 0;
+	sf_handler.config.kernel_tick_ns = 0;
 }
 
 /* --- threads --- */
@@ -642,7 +642,7 @@ static void *work(void *arg)
 		recurse(20);
 	sf_rig_leave(entry);
 	tick(); /* the rest */
-	spoken[number] = entry->spoken_ns;
+	spoken[number] = entry->accounted_ns;
 	used[number] = sf_raw_thread_cpu_ns();
 	n_running--;
 	return NULL;
@@ -667,7 +667,7 @@ static void check_thread(unsigned number)
 static void test_threads(void **state)
 {
 	pthread_t threads[N_THREADS], sampler;
-	const bool sampled = sf_handler.mode == SF_MODE_SAMPLER;
+	const bool sampled = sf_handler.link.mode == SF_MODE_SAMPLER;
 
 	(void)state;
 	n_running = N_THREADS;
@@ -686,7 +686,7 @@ static void test_threads(void **state)
 	sf_rig_drain();
 	for (unsigned i = 1; i <= N_THREADS; i++)
 		check_thread(i);
-	assert_int_equal(sf_handler.outbox->lost, 0);
+	assert_int_equal(sf_handler.output.outbox->lost, 0);
 	assert_int_equal(n_foreign_calls, 0);
 	assert_all_free();
 }
@@ -725,7 +725,7 @@ static void *work_on_small_stack(void *arg)
 static void test_small_stack(void **state)
 {
 	pthread_t thread, sampler;
-	const bool sampled = sf_handler.mode == SF_MODE_SAMPLER;
+	const bool sampled = sf_handler.link.mode == SF_MODE_SAMPLER;
 	struct sf_kernel_action ignore = { .handler = SF_CHAIN_IGNORE };
 
 	(void)state;

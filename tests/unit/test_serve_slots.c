@@ -44,7 +44,7 @@ static int stop(void **state)
 static bool is_one_in_use(void)
 {
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++) {
-		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
+		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
 			return true;
 	}
 	return false;
@@ -53,7 +53,7 @@ static bool is_one_in_use(void)
 static void fill(struct sf_slot *slot, const struct sf_thread_entry *entry)
 {
 	slot->tid = (int32_t)syscall(SYS_gettid);
-	slot->entry = (uint32_t)(entry - sf_handler.entries);
+	slot->entry = (uint32_t)(entry - sf_handler.link.entries);
 	slot->entered_ns = slot->tick_ns = sf_raw_now_ns();
 	slot->cpu_ns = slot->wall_ns = slot->ticks = 1;
 	slot->regs = (struct sf_regs){ 0 };
@@ -68,10 +68,10 @@ static void *stand_each_round(void *arg)
 		struct sf_slot *slot;
 
 		pthread_barrier_wait(&begin);
-		slot = sf_slot_claim(sf_handler.slots, SF_RIG_SLOTS, number);
+		slot = sf_slot_claim(sf_handler.link.slots, SF_RIG_SLOTS, number);
 		fill(slot, entry);
 		atomic_store(&tids[number], slot->tid);
-		atomic_fetch_add(&n_walked, sf_slot_stand(slot, &sf_handler.wake_up, LONG));
+		atomic_fetch_add(&n_walked, sf_slot_stand(slot, &sf_handler.link.wake_up, LONG));
 		atomic_fetch_add(&n_too_early, is_one_in_use());
 		pthread_barrier_wait(&end);
 	}
@@ -114,7 +114,7 @@ static void *stand_without_end(void *arg)
 	struct sf_thread_entry *entry = sf_rig_enter(1, 0);
 
 	for (uint32_t i = 0; !atomic_load((_Atomic bool *)arg); i++) {
-		struct sf_slot *slot = sf_slot_claim(sf_handler.slots, SF_RIG_SLOTS, i);
+		struct sf_slot *slot = sf_slot_claim(sf_handler.link.slots, SF_RIG_SLOTS, i);
 
 		if (slot) {
 			fill(slot, entry);
@@ -141,14 +141,14 @@ static void there_is_an_end_to_those_who_come(void **state)
 	atomic_store(&enough, false);
 	assert_int_equal(pthread_create(&thread, NULL, stand_without_end, &enough), 0);
 	while (most < SF_SERVED_AT_ONCE && sf_raw_now_ns() < until_ns) {
-		const unsigned n = sf_handler_serve(sf_rig_workspace());
+		const unsigned n = sf_handler_serve(&sf_handler, sf_rig_workspace());
 
 		most = n > most ? n : most;
 		sf_rig_drain();
 	}
 	atomic_store(&enough, true);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	while (sf_handler_serve(sf_rig_workspace()))
+	while (sf_handler_serve(&sf_handler, sf_rig_workspace()))
 		;
 	assert_in_range(most, SF_SERVED_AT_ONCE, SF_SERVED_AT_ONCE + SF_RIG_SLOTS - 1);
 }
@@ -164,8 +164,8 @@ static void who_is_woken_finds_all_walked(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		pthread_barrier_wait(&begin);
 		wait_until_all_sleep();
-		assert_int_equal(sf_handler_serve(sf_rig_workspace()), SF_RIG_SLOTS);
-		assert_int_equal(sf_handler_serve(sf_rig_workspace()), 0);
+		assert_int_equal(sf_handler_serve(&sf_handler, sf_rig_workspace()), SF_RIG_SLOTS);
+		assert_int_equal(sf_handler_serve(&sf_handler, sf_rig_workspace()), 0);
 		pthread_barrier_wait(&end);
 	}
 	for (unsigned i = 0; i < SF_RIG_SLOTS; i++)

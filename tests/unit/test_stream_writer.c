@@ -45,7 +45,7 @@ static int make_outbox(void **state)
 	(void)state;
 	box = aligned_alloc(64, sizeof(*box) + RING);
 	memset(box, 0, sizeof(*box) + RING);
-	sf_handler.outbox = sf_outbox_init(box, RING, SF_STREAM_VERSION);
+	sf_handler.output.outbox = sf_outbox_init(box, RING, SF_STREAM_VERSION);
 	keep = (struct sf_service){ .channel = SF_NO_OWN_FD };
 	return 0;
 }
@@ -53,7 +53,7 @@ static int make_outbox(void **state)
 static int free_outbox(void **state)
 {
 	(void)state;
-	sf_handler.outbox = NULL;
+	sf_handler.output.outbox = NULL;
 	free(box);
 	return 0;
 }

@@ -58,17 +58,17 @@ static void test_left_seats_are_empty_again(void **state)
 	atomic_store(&entry->flags, 7);
 	atomic_store(&entry->serial, 8);
 	atomic_store(&entry->label, 9);
-	atomic_store(&entry->spoken_ns, 10);
-	atomic_store(&entry->waited_ns, 11);
+	atomic_store(&entry->accounted_ns, 10);
+	atomic_store(&entry->run_delay_ns, 11);
 	atomic_store(&entry->period_ns, 12);
 	atomic_store(&entry->n_samples, 13);
-	atomic_store(&entry->asked, 1);
+	atomic_store(&entry->request, 1);
 	atomic_store(&entry->clock, 14);
 	sf_thread_table_leave(entry);
 	assert_null(sf_thread_table_find(entries, 77));
 	assert_ptr_equal(claim(77 + SF_THREAD_TABLE_SIZE, true), entry);
-	assert_int_equal(entry->flags + entry->serial + entry->label + entry->asked, 0);
-	assert_int_equal(entry->spoken_ns + entry->waited_ns + entry->period_ns + entry->n_samples, 0);
+	assert_int_equal(entry->flags + entry->serial + entry->label + entry->request, 0);
+	assert_int_equal(entry->accounted_ns + entry->run_delay_ns + entry->period_ns + entry->n_samples, 0);
 	assert_int_equal(atomic_load(&entry->clock), -1);
 }
 
@@ -135,7 +135,7 @@ static void test_takes_cpu_time_once(void **state)
 
 	(void)state;
 	entry->period_ns = 1000;
-	entry->spoken_ns = 500;
+	entry->accounted_ns = 500;
 	assert_int_equal(sf_thread_entry_take_cpu(entry, 3900, &ticks), 3400);
 	assert_int_equal(ticks, 3);
 	assert_int_equal(sf_thread_entry_take_cpu(entry, 3900, &ticks), 0);

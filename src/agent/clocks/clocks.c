@@ -29,7 +29,7 @@ const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 };
 
 /*
- * Cheapest first. A timer rings in an interrupt that comes in any case; a perf clock has one of its
+ * Cheapest first. A timer expires in an interrupt that comes in any case; a perf clock has one of its
  * own, which on a virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). A timer does
  * not sample threads that run between the kernel's ticks; they get
  * sf_agent_clock_between_ticks.
@@ -85,8 +85,8 @@ uint64_t sf_agent_clock_tick_ns(void)
 
 bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread_entry *entry, int32_t tid)
 {
-	atomic_store(&entry->period_ns, sf_handler.period_ns);
-	atomic_store(&entry->set_ns, sf_handler.period_ns);
+	atomic_store(&entry->period_ns, sf_handler.config.period_ns);
+	atomic_store(&entry->set_period_ns, sf_handler.config.period_ns);
 	if (kind->arm(entry, tid))
 		return true;
 	return kind != &sf_agent_clock_timer && sf_agent_clock_timer.arm(entry, tid);
@@ -113,14 +113,14 @@ bool sf_agent_clock_lives(struct sf_thread_entry *entry)
 void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, uint64_t *spared_ns)
 {
 	const uint64_t period_ns = atomic_load(&entry->period_ns);
-	const uint64_t set_ns = atomic_load(&entry->set_ns);
+	const uint64_t set_ns = atomic_load(&entry->set_period_ns);
 	uint64_t before_ns;
 
-	if (!sf_rearm_is_remote(entry) || atomic_load(&entry->clock) < 0 ||
-	    (period_ns == set_ns && !sf_handler.jitter) || (period_ns <= set_ns && now_ns < *spared_ns))
+	if (!sf_rearm_is_remote(&sf_handler.config, entry) || atomic_load(&entry->clock) < 0 ||
+	    (period_ns == set_ns && !sf_handler.config.jitter) || (period_ns <= set_ns && now_ns < *spared_ns))
 		return;
 	before_ns = sf_raw_thread_cpu_ns();
-	sf_rearm(entry, period_ns);
+	sf_rearm(&sf_handler.config, entry, period_ns);
 	*spared_ns = now_ns + (sf_raw_thread_cpu_ns() - before_ns) * SHARE;
-	atomic_store(&entry->set_ns, period_ns);
+	atomic_store(&entry->set_period_ns, period_ns);
 }

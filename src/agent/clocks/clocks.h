@@ -53,7 +53,7 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread
 void sf_agent_clock_disarm(struct sf_thread_entry *entry);
 /*
  * Called by the sampler at intervals while a thread runs, because handlers cannot set clocks in the
- * sampler's table (sf_handler.clocks_apart). Sets the clock, with jitter, to the period that the handler
+ * sampler's table (sf_handler.config.remote_clocks). Sets the clock, with jitter, to the period that the handler
  * wants. A longer period is set at once. Other changes are made only as often as they are cheap:
  * *spared_ns, 0 at first, is the time of the next one.
  */

@@ -30,7 +30,7 @@ static bool arm(struct sf_thread_entry *entry, int32_t tid)
 	(void)entry, (void)tid;
 	if (atomic_load(&process_timer) >= 0)
 		return true;
-	if (!sf_agent_timer_start(CLOCK_PROCESS_CPUTIME_ID, 0, sf_handler.period_ns, &timer))
+	if (!sf_agent_timer_start(CLOCK_PROCESS_CPUTIME_ID, 0, sf_handler.config.period_ns, &timer))
 		return false;
 	timer = atomic_exchange(&process_timer, timer);
 	if (timer >= 0)

@@ -122,7 +122,7 @@ static bool aim(int fd, int32_t tid)
 {
 	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = tid };
 
-	return sf_raw3(SYS_fcntl, fd, F_SETSIG, sf_handler.signal) == 0 &&
+	return sf_raw3(SYS_fcntl, fd, F_SETSIG, sf_handler.config.signal) == 0 &&
 	       sf_raw3(SYS_fcntl, fd, F_SETOWN_EX, &owner) == 0 &&
 	       sf_raw3(SYS_fcntl, fd, F_SETFL, O_ASYNC) == 0;
 }
@@ -134,7 +134,7 @@ static bool start(struct sf_thread_entry *entry, int fd)
 	if (sf_raw3(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id) != 0)
 		return false;
 	atomic_store(&entry->clock_id, id);
-	atomic_store(&entry->rings_as, fd);
+	atomic_store(&entry->perf_fd, fd);
 	atomic_fetch_or(&entry->flags, SF_ENTRY_PERF);
 	atomic_store(&entry->clock, fd);
 	if (sf_raw3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0) == 0)
@@ -149,7 +149,7 @@ static bool arm(struct sf_thread_entry *entry, int32_t tid)
 	long low;
 	int fd;
 
-	if (sf_handler.signal >= FIRST_REAL_TIME || atomic_load(&n_open) >= soft_limit() / 4)
+	if (sf_handler.config.signal >= FIRST_REAL_TIME || atomic_load(&n_open) >= soft_limit() / 4)
 		return false;
 	low = open_best(tid, atomic_load(&entry->period_ns));
 	fd = low < 0 ? -1 : move_up((int)low);

@@ -51,8 +51,8 @@ bool sf_agent_timer_start(int32_t clock, int32_t tid, uint64_t period_ns, int32_
 {
 	struct itimerspec when = { .it_value = as_timespec(period_ns),
 				   .it_interval = as_timespec(period_ns) };
-	uint64_t value = sf_handler_value(sf_handler.cookie, SF_NO_SLOT, 0);
-	struct sigevent event = { .sigev_signo = sf_handler.signal };
+	uint64_t value = sf_handler_value(sf_handler.config.cookie, SF_NO_SLOT, 0);
+	struct sigevent event = { .sigev_signo = sf_handler.config.signal };
 
 	event.sigev_notify = tid ? SIGEV_THREAD_ID : SIGEV_SIGNAL;
 	if (tid)

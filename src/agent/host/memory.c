@@ -32,15 +32,15 @@ static bool map_slots(struct sf_error *err)
 {
 	void *memory;
 
-	if (sf_handler.slots)
+	if (sf_handler.link.slots)
 		return true;
 	memory = mmap(NULL, SLOTS_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return sf_fail_memory(err);
-	sf_handler.slots = memory;
+	sf_handler.link.slots = memory;
 	for (uint32_t i = 0; i < N_SLOTS; i++)
-		sf_slot_init(&sf_handler.slots[i], i);
-	sf_handler.n_slots = N_SLOTS;
+		sf_slot_init(&sf_handler.link.slots[i], i);
+	sf_handler.link.n_slots = N_SLOTS;
 	return true;
 }
 
@@ -48,14 +48,14 @@ bool sf_agent_make_slots(const struct sf_agent_options *options, struct sf_error
 {
 	if (!map_slots(err))
 		return false;
-	for (uint32_t i = 0; options->walk == SF_AGENT_HANDLER && i < sf_handler.n_slots; i++) {
-		struct sf_slot *slot = &sf_handler.slots[i];
+	for (uint32_t i = 0; options->walk == SF_AGENT_HANDLER && i < sf_handler.link.n_slots; i++) {
+		struct sf_slot *slot = &sf_handler.link.slots[i];
 		struct sf_workspace *made;
 
 		/* A workspace of another size is not freed: a late handler may still use it. */
 		if (slot->workspace && slot->workspace->trace.capacity == options->max_depth)
 			continue;
-		made = sf_workspace_create(&sf_handler.access, options->max_depth, PIECE_SIZE);
+		made = sf_workspace_create(&sf_handler.code.memory, options->max_depth, PIECE_SIZE);
 		if (!made)
 			return sf_fail_memory(err);
 		slot->workspace = made;
@@ -72,8 +72,8 @@ bool sf_agent_wait_for_slots(void)
 {
 	uint64_t until_ns = sf_now_ns() + WAIT_NS;
 
-	for (uint32_t i = 0; i < sf_handler.n_slots;) {
-		if (is_free(&sf_handler.slots[i])) {
+	for (uint32_t i = 0; i < sf_handler.link.n_slots;) {
+		if (is_free(&sf_handler.link.slots[i])) {
 			i++;
 			continue;
 		}
@@ -86,8 +86,8 @@ bool sf_agent_wait_for_slots(void)
 
 void sf_agent_empty_slots(void)
 {
-	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
-		struct sf_slot *slot = &sf_handler.slots[i];
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		struct sf_slot *slot = &sf_handler.link.slots[i];
 		struct sf_workspace *workspace = slot->workspace;
 
 		sf_slot_init(slot, i);
@@ -129,7 +129,7 @@ bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
 		return false;
 	if (!map_outbox(fd_ret ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, err))
 		return false;
-	sf_handler.outbox = sf_outbox_init(outbox_memory, RING_SIZE, SF_STREAM_VERSION);
+	sf_handler.output.outbox = sf_outbox_init(outbox_memory, RING_SIZE, SF_STREAM_VERSION);
 	if (fd_ret)
 		*fd_ret = sf_steal_fd(&fd);
 	return true;
@@ -158,7 +158,7 @@ bool sf_agent_make_places(struct sf_error *err)
 	places.queue = sf_outbox_init((uint8_t *)memory + keys_size, QUEUE_RING, 0);
 	atomic_store(&places.n_untold, 0);
 	places.keys = memory;
-	atomic_store(&sf_handler.places, &places);
+	atomic_store(&sf_handler.code.frame_keys, &places);
 	return true;
 }
 
@@ -166,19 +166,19 @@ bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err)
 {
 	void *memory;
 
-	if (!size || atomic_load(&sf_handler.caches[slot]))
+	if (!size || atomic_load(&sf_handler.code.caches[slot]))
 		return true;
 	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return sf_fail_memory(err);
-	atomic_store(&sf_handler.caches[slot], memory);
+	atomic_store(&sf_handler.code.caches[slot], memory);
 	return true;
 }
 
 void sf_agent_leave_outbox(void)
 {
-	sf_handler.outbox = NULL;
+	sf_handler.output.outbox = NULL;
 	/* The place stays, empty: a ring of size 0 has no room for anybody. */
 	if (outbox_memory)
 		map_outbox(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, NULL);

@@ -102,7 +102,7 @@ static bool install(int number, struct sf_error *err)
 	int last = atomic_load_explicit(&ours, memory_order_relaxed);
 	long error;
 
-	sf_handler.signal = number;
+	sf_handler.config.signal = number;
 	if (last == number) {
 		sf_chain_check();
 		return true;

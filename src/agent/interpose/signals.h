@@ -22,7 +22,7 @@
 void sf_agent_signal_set_seen(bool seen);
 
 /*
- * Chooses and installs; the number is in sf_handler.signal. `wanted` 0: choose, SIGPROF if it can be had and
+ * Chooses and installs; the number is in sf_handler.config.signal. `wanted` 0: choose, SIGPROF if it can be had and
  * `for_perf`, as perf clocks take no real-time signal.
  */
 bool sf_agent_signal_install(int wanted, bool for_perf, struct sf_error *err);

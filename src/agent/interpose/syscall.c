@@ -42,7 +42,7 @@ __asm__(".pushsection .text\n"
 
 void sf_interpose_syscall_init(void)
 {
-	sf_handler.marked_syscall = (uint64_t)(uintptr_t)sf_marked_syscall_end;
+	sf_handler.config.marked_syscall = (uint64_t)(uintptr_t)sf_marked_syscall_end;
 }
 
 /* All six, also of a call that has fewer: as libc's does. */

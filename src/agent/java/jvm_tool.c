@@ -336,7 +336,7 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 {
 	if (!look_for_machine(err))
 		return false;
-	sf_handler.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
+	sf_handler.config.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
 
@@ -357,7 +357,7 @@ bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *
 	}
 	if (!sf_jvm_errand(vm, settle_on_thread, asks ? LONG_PATIENCE_S : PATIENCE_S) && asks)
 		return refuse("the Java virtual machine does not answer", err);
-	return !asks || atomic_load(&sf_handler.own_walk) ||
+	return !asks || atomic_load(&sf_handler.code.own_walk) ||
 	       refuse("the Java virtual machine's threads are not laid out as expected", err);
 }
 

@@ -87,7 +87,7 @@ static uint64_t method_of(uint64_t id)
 {
 	uint64_t method = 0;
 
-	if (id && sf_own_memory_read(&sf_handler.access, &method, id, sizeof(method)) != sizeof(method))
+	if (id && sf_own_memory_read(&sf_handler.code.memory, &method, id, sizeof(method)) != sizeof(method))
 		method = 0;
 	return method;
 }
@@ -121,13 +121,13 @@ void sf_jvm_walk_on(void)
 {
 	if (walk && atomic_load(&distance)) {
 		atomic_store(&sf_agct_ask, ask);
-		atomic_store(&sf_handler.own_walk, sf_agct_walk);
+		atomic_store(&sf_handler.code.own_walk, sf_agct_walk);
 	}
 }
 
 void sf_jvm_walk_off(void)
 {
-	if (!atomic_exchange(&sf_handler.own_walk, NULL))
+	if (!atomic_exchange(&sf_handler.code.own_walk, NULL))
 		return;
 	sf_agent_wait_for_slots();
 }

@@ -13,6 +13,7 @@
 #include "agent/libc/own_proc.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
+#include "frozen/signal/ticks.h"
 
 /*
  * A longer sleep is written as an AGAIN record when its unwritten part is an eighth of the sleep, or a
@@ -32,11 +33,11 @@ static int32_t syscall_of(const struct sf_own_place *place)
 	uint8_t code[SF_CALL_CODE];
 	int32_t number;
 
-	if (place->syscall != SYS_restart_syscall || !sf_handler.arch->loaded_syscall ||
-	    sf_own_memory_read(&sf_handler.access, code, place->pc - sizeof(code), sizeof(code)) !=
+	if (place->syscall != SYS_restart_syscall || !sf_handler.config.arch->loaded_syscall ||
+	    sf_own_memory_read(&sf_handler.code.memory, code, place->pc - sizeof(code), sizeof(code)) !=
 		    sizeof(code))
 		return place->syscall;
-	number = sf_handler.arch->loaded_syscall(code);
+	number = sf_handler.config.arch->loaded_syscall(code);
 	return number >= 0 ? number : place->syscall;
 }
 
@@ -44,27 +45,20 @@ static void fill(struct sf_still *still, const struct sf_agent_thread *thread,
 		 const struct sf_own_place *place, uint64_t now_ns)
 {
 	*still = (struct sf_still){
-		.arch = sf_handler.arch,
+		.arch = sf_handler.config.arch,
 		.regs = { .pc = place->pc },
-		.map = atomic_load(&sf_handler.map),
-		.pid = sf_handler.pid,
+		.map = atomic_load(&sf_handler.code.map),
+		.pid = sf_handler.config.pid,
 		.tid = thread->tid,
 		.flags = SF_STILL_UNHELD,
 		.state = sf_own_letter(thread->tid) == 'T' ? SF_STATE_STOPPED : SF_STATE_BLOCKED,
 		.syscall = syscall_of(place),
 		.time_ns = now_ns,
 	};
-	sf_reg_set(&still->regs, sf_handler.arch->sp, place->sp);
+	sf_reg_set(&still->regs, sf_handler.config.arch->sp, place->sp);
 	for (int i = 0; place->syscall >= 0 && i < 6; i++)
 		sf_reg_set(&still->regs, still->arch->syscall_args[i], place->args[i]);
 	memcpy(still->syscall_args, place->args, sizeof(place->args));
-}
-
-static uint32_t ticks_in(uint64_t wall_ns, uint64_t rate_mhz)
-{
-	uint64_t ticks = (wall_ns / 1000 * rate_mhz + 500000000) / 1000000000;
-
-	return ticks < 1 ? 1 : (uint32_t)ticks;
 }
 
 static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
@@ -75,14 +69,14 @@ static bool put(struct sf_agent *agent, const struct sf_agent_thread *thread)
 		.serial = thread->serial,
 		.time_ns = still->time_ns,
 		.wall_ns = wall_ns,
-		.ticks = ticks_in(wall_ns, agent->options.blocked_rate_mhz),
+		.ticks = sf_ticks(wall_ns, sf_period_ns(agent->options.blocked_rate_mhz)),
 		.label = atomic_load(&thread->entry->label),
 		.syscall = still->syscall,
 		.state = still->state,
 		.still_flags = (uint16_t)still->flags,
 	};
 
-	return sf_handler_put(agent->workspace, &sample);
+	return sf_handler_put(&sf_handler, agent->workspace, &sample);
 }
 
 /* The service thread has not looked for the thread in one of the runtimes yet. */
@@ -126,9 +120,9 @@ static bool is_within(uint64_t address, const void *start, size_t size)
 static bool waits_for_us(const struct sf_own_place *place)
 {
 	return place->syscall == SYS_futex &&
-	       (is_within(place->args[0], sf_handler.slots,
-			  sf_handler.n_slots * sizeof(*sf_handler.slots)) ||
-		is_within(place->args[0], sf_handler.entries, SF_THREAD_TABLE_SIZE * sizeof(*sf_handler.entries)));
+	       (is_within(place->args[0], sf_handler.link.slots,
+			  sf_handler.link.n_slots * sizeof(*sf_handler.link.slots)) ||
+		is_within(place->args[0], sf_handler.link.entries, SF_THREAD_TABLE_SIZE * sizeof(*sf_handler.link.entries)));
 }
 
 bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t now_ns)
@@ -140,7 +134,7 @@ bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thre
 		return false;
 	fill(&agent->workspace->still, thread, &place, now_ns);
 	thread->asleep_handles = all_handles(thread->entry);
-	sf_handler_walk(agent->workspace, &agent->workspace->still, thread->entry);
+	sf_handler_walk(&sf_handler.code, agent->workspace, &agent->workspace->still, thread->entry);
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns) || cpu_ns != thread->cpu_ns)
 		return false;
 	if (is_to_be_put_off(agent, thread))
@@ -173,22 +167,20 @@ void sf_blocked_sample_again(const struct sf_agent_options *options, struct sf_a
 		.time_ns = now_ns,
 		.wall_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0,
 	};
-	const struct sf_outbox_piece piece = { (const char *)&again + sizeof(again.header),
-					       sizeof(again) - sizeof(again.header) };
 
 	/* A sample that came in between would be extended in the place of the one asleep. */
 	if (!thread->sampled_asleep || !again.wall_ns ||
 	    atomic_load(&thread->entry->n_samples) != thread->n_samples_before)
 		return;
-	again.ticks = ticks_in(again.wall_ns, options->blocked_rate_mhz);
-	if (sf_handler_tell(SF_STREAM_AGAIN, &piece, 1))
+	again.ticks = sf_ticks(again.wall_ns, sf_period_ns(options->blocked_rate_mhz));
+	if (sf_output_put_record(&sf_handler.output, SF_STREAM_AGAIN, &again, sizeof(again), NULL, 0))
 		thread->asleep_ns = 0;
 }
 
 bool sf_blocked_sample_is_out_of_date(const struct sf_agent_thread *thread)
 {
 	return thread->cut_asleep &&
-	       (thread->asleep_map != atomic_load(&sf_handler.map) ||
+	       (thread->asleep_map != atomic_load(&sf_handler.code.map) ||
 		thread->asleep_handles != all_handles(thread->entry));
 }
 

@@ -16,10 +16,11 @@
 #include "agent/clocks/timer.h"
 #include "agent/threads/labels.h"
 #include "agent/sampler/thread_poll.h"
-#include "agent/host/cpu_affinity.h"
+#include "agent/sampler/cpu_affinity.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/threads.h"
 #include "frozen/raw.h"
+#include "frozen/signal/ticks.h"
 #include "os/own_fd.h"
 
 #define STACK_SIZE (128u << 10)
@@ -53,13 +54,8 @@ static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t 
 	return now_ns + period_ns / 2 + (sf_draw(&sampler->random) >> 11) % (period_ns + 1);
 }
 
-static uint64_t period_of(uint64_t rate_mhz)
-{
-	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
-}
-
-/* Threads that run must be asked where they have no clock of their own. */
-static bool must_ask(const struct sf_agent *agent)
+/* Whether running threads have no clock of their own, and must be requested. */
+static bool must_request(const struct sf_agent *agent)
 {
 	return !agent->clock || agent->clock == &sf_agent_clock_tick;
 }
@@ -68,16 +64,16 @@ static void set_periods(struct sf_sampler *sampler)
 {
 	const struct sf_agent *agent = sampler->agent;
 
-	sampler->look_period_ns = period_of(agent->options.blocked_rate_mhz);
+	sampler->look_period_ns = sf_period_ns(agent->options.blocked_rate_mhz);
 	if (!sampler->look_period_ns || agent->options.clock == SF_AGENT_CPU)
 		sampler->look_period_ns = IDLE_NS;
-	if (must_ask(agent))
-		sampler->tick_period_ns = period_of(agent->options.rate_mhz);
+	if (must_request(agent))
+		sampler->tick_period_ns = sf_period_ns(agent->options.rate_mhz);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
-static void ask_all(struct sf_sampler *sampler)
+static void request_selected(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
 	uint32_t chosen[SF_MAX_SELECTED];
@@ -87,9 +83,9 @@ static void ask_all(struct sf_sampler *sampler)
 		const struct sf_agent_thread *thread = &agent->threads->all[chosen[i]];
 
 		if (sf_is_awake(thread) &&
-		    !sf_requests_ask(&sampler->requests, thread, sampler->woke_ns))
+		    !sf_requests_send(&sampler->requests, thread, sampler->woke_ns))
 			break;
-		sf_handler_serve(agent->workspace);
+		sf_handler_serve(&sf_handler, agent->workspace);
 	}
 }
 
@@ -136,7 +132,7 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 	}
 	look_on(sampler, now_ns);
 	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns) {
-		ask_all(sampler);
+		request_selected(sampler);
 		sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
 	}
 }
@@ -161,32 +157,33 @@ static uint64_t wake_time(const struct sf_sampler *sampler, uint64_t now_ns)
 	return time_ns;
 }
 
+/* With the walk in the handler, threads wake the sampler only for requests. */
+static bool is_woken_by_ticks(const struct sf_agent *agent)
+{
+	return agent->options.walk == SF_AGENT_SAMPLER;
+}
+
 static void turn(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
-	uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+	uint32_t heard = sf_wake_up_count(&sf_handler.link.wake_up);
 	uint64_t now_ns, wake_ns;
 
-	sf_handler_serve(agent->workspace);
+	sf_handler_serve(&sf_handler, agent->workspace);
 	now_ns = sf_raw_now_ns();
 	sf_requests_settle(&sampler->requests, now_ns);
 	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
 	tick(sampler, now_ns);
 	atomic_fetch_add(&agent->n_quiet, 1);
 	wake_ns = wake_time(sampler, now_ns);
-	sf_cpu_affinity_move(&sampler->affinity, now_ns, wake_ns);
-	sf_wake_up_wait(&sf_handler.wake_up, heard, wake_ns);
+	if (is_woken_by_ticks(agent))
+		sf_cpu_affinity_move(&sampler->affinity, now_ns, wake_ns);
+	sf_wake_up_wait(&sf_handler.link.wake_up, heard, wake_ns);
 	sampler->woke_ns = sf_raw_now_ns();
 	sf_cpu_affinity_woke(&sampler->affinity, sampler->woke_ns);
 }
 
 /* --- the thread --- */
-
-/* With the walk in the handler only few ticks ring. */
-static bool is_rung_by_all(const struct sf_agent *agent)
-{
-	return agent->options.walk == SF_AGENT_SAMPLER;
-}
 
 /*
  * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice
@@ -212,8 +209,8 @@ static void prefer(void)
 
 static bool all_free(void)
 {
-	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
-		if (sf_slot_state(atomic_load(&sf_handler.slots[i].word)) != SF_SLOT_FREE)
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
 			return false;
 	}
 	return true;
@@ -225,13 +222,13 @@ static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)
 	uint64_t now_ns = sf_raw_now_ns();
 
 	while (now_ns < until_ns) {
-		uint32_t heard = sf_wake_up_count(&sf_handler.wake_up);
+		uint32_t heard = sf_wake_up_count(&sf_handler.link.wake_up);
 
-		sf_handler_serve(sampler->agent->workspace);
+		sf_handler_serve(&sf_handler, sampler->agent->workspace);
 		sf_requests_settle(&sampler->requests, now_ns);
 		if (all_free() && !sampler->requests.n)
 			break;
-		sf_wake_up_wait(&sf_handler.wake_up, heard, now_ns + 1000000);
+		sf_wake_up_wait(&sf_handler.link.wake_up, heard, now_ns + 1000000);
 		now_ns = sf_raw_now_ns();
 	}
 }
@@ -251,7 +248,7 @@ static void wind_up(struct sf_sampler *sampler)
 	for (uint32_t i = 0; i < agent->threads->n; i++)
 		sf_thread_poll(agent, &agent->threads->all[i], now_ns);
 	serve_the_rest(sampler, now_ns + END_NS);
-	atomic_store(&sf_handler.mode, SF_MODE_OFF);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_thread_fence(memory_order_seq_cst);
 	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
 	sf_agent_threads_end(agent->threads, sf_raw_now_ns());
@@ -264,10 +261,10 @@ static void *run(void *arg)
 
 	prctl(PR_SET_NAME, "sf-sampler");
 	prefer();
-	sf_handler.clocks_apart = sf_own_table(&sf_handler.access.mem_fd, 1);
+	sf_handler.config.remote_clocks = sf_own_table(&sf_handler.code.memory.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
-	sf_cpu_affinity_init(&sampler->affinity, is_rung_by_all(sampler->agent) ? &sf_handler.wake_up : NULL);
+	sf_cpu_affinity_init(&sampler->affinity, &sf_handler.link.wake_up);
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);

@@ -106,7 +106,7 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 	struct sf_agent_thread *thread = &threads->all[i];
 	uint32_t *place;
 
-	if (atomic_load(&thread->entry->asked))
+	if (atomic_load(&thread->entry->request))
 		return false;
 	sf_watch_end(threads, thread, now_ns);
 	place = &threads->places[thread->entry - threads->entries];
@@ -121,13 +121,13 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 	return true;
 }
 
-/* Of a thread that is about to exec and waits for it. */
-static void take_off(struct sf_thread_entry *entry)
+/* Removes the clock of a thread that is about to exec and waits for this. */
+static void remove_unwanted_clock(struct sf_thread_entry *entry)
 {
-	if (atomic_load(&entry->asked) != SF_REQUEST_LEAVE)
+	if (!atomic_load(&entry->clock_unwanted))
 		return;
 	sf_agent_clock_disarm(entry);
-	sf_agent_entry_done(entry);
+	sf_agent_entry_done(entry, &entry->clock_unwanted);
 }
 
 static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
@@ -138,7 +138,7 @@ static void settle(struct sf_agent_threads *threads, struct sf_agent_thread *thr
 	if (thread->watched && (renamed || !thread->told))
 		sf_watch_tell_name(thread, now_ns);
 	sf_watch_settle(threads, thread, now_ns);
-	take_off(thread->entry);
+	remove_unwanted_clock(thread->entry);
 	if (thread->watched && atomic_load(&thread->entry->clock) < 0)
 		sf_watch_arm(threads, thread);
 }

@@ -21,11 +21,11 @@ uint64_t sf_draw(uint64_t *random)
 	return x * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-static bool can_be_asked(const struct sf_agent_thread *thread)
+static bool can_be_requested(const struct sf_agent_thread *thread)
 {
 	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_DEAF;
 
-	return thread->watched && !thread->replaced && !atomic_load(&thread->entry->asked) &&
+	return thread->watched && !thread->replaced && !atomic_load(&thread->entry->request) &&
 	       !(atomic_load(&thread->entry->flags) & passed_over);
 }
 
@@ -38,11 +38,11 @@ static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t 
 {
 	uint64_t cpu_ns;
 
-	if (!can_be_asked(thread) || !sf_agent_thread_cpu(thread->tid, &cpu_ns) ||
+	if (!can_be_requested(thread) || !sf_agent_thread_cpu(thread->tid, &cpu_ns) ||
 	    cpu_ns == thread->ticked_cpu_ns)
 		return false;
 	thread->ticked_cpu_ns = cpu_ns;
-	return cpu_ns > atomic_load(&thread->entry->spoken_ns) + sf_draw(random) % period_ns;
+	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + sf_draw(random) % period_ns;
 }
 
 /*

@@ -46,7 +46,7 @@ static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t
 	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
 	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);
 	thread->asleep_ns -= (int64_t)sf_api_guard_take(thread->entry);
-	atomic_fetch_add(&thread->entry->waited_ns, wait_ns - thread->wait_ns);
+	atomic_fetch_add(&thread->entry->run_delay_ns, wait_ns - thread->wait_ns);
 	thread->wait_ns = wait_ns;
 }
 
@@ -59,7 +59,7 @@ static bool is_silent(const struct sf_agent_thread *thread)
 /* Its clock should have rung long ago. */
 static bool is_overdue(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
-	uint64_t spoken_ns = atomic_load(&thread->entry->spoken_ns);
+	uint64_t spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	uint64_t period_ns = atomic_load(&thread->entry->period_ns);
 
 	return cpu_ns > spoken_ns + DEAF_NS && cpu_ns - spoken_ns > DEAF_PERIODS * period_ns;
@@ -72,8 +72,8 @@ void sf_thread_poll_lose_deaf(struct sf_agent_thread *thread, uint64_t cpu_ns)
 
 	atomic_fetch_or(&thread->entry->flags, SF_ENTRY_DEAF);
 	if (lost_ns)
-		sf_handler_lose(thread->serial, SF_LOSS_DEAF, lost_ns, lost_ns,
-			       sf_ticks(lost_ns, sf_handler.period_ns));
+		sf_output_lose(&sf_handler.output, thread->serial, SF_LOSS_DEAF, lost_ns, lost_ns,
+			       sf_ticks(lost_ns, sf_handler.config.period_ns));
 }
 
 static bool is_deaf(const struct sf_agent_thread *thread)
@@ -98,7 +98,7 @@ static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread
 	if (period_ns < agent->threads->tick_ns)
 		period_ns = agent->threads->tick_ns;
 	if (sf_timer_misses(&thread->coverage, cpu_ns, atomic_load(&entry->n_samples), period_ns) &&
-	    !sf_own_blocks(thread->tid, sf_handler.signal))
+	    !sf_own_blocks(thread->tid, sf_handler.config.signal))
 		sf_watch_arm_between(agent->threads, thread);
 }
 
@@ -108,7 +108,7 @@ static void look_at_timer(struct sf_agent *agent, struct sf_agent_thread *thread
  */
 static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
-	if (sf_own_blocks(thread->tid, sf_handler.signal)) {
+	if (sf_own_blocks(thread->tid, sf_handler.config.signal)) {
 		if (thread->blocked_us)
 			sf_thread_poll_lose_deaf(thread, cpu_ns);
 		thread->blocked_us = true;

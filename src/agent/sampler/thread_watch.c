@@ -13,61 +13,41 @@
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
 #include "frozen/signal/handler.h"
-#include "frozen/output/outbox.h"
+#include "frozen/signal/ticks.h"
 #include "stream/record.h"
 
 #define SCANS_PER_NAME 32
 
 /* --- its clock --- */
 
-static bool is_leaving(const struct sf_thread_entry *entry)
+/*
+ * Arms the thread's clock as this kind. A thread that is about to exec removes its own clock
+ * (sf_agent_thread_before_exec): it sets SF_ENTRY_LEAVING and then waits while clock_busy is set. The
+ * sampler sets clock_busy and then reads the flag. So at least one of them sees the other.
+ */
+static void arm(const struct sf_agent_clock_kind *kind, struct sf_agent_thread *thread)
 {
-	return atomic_load(&entry->flags) & SF_ENTRY_LEAVING;
+	struct sf_thread_entry *entry = thread->entry;
+
+	atomic_store(&entry->clock_busy, 1);
+	sf_agent_clock_disarm(entry);
+	if (!(atomic_load(&entry->flags) & SF_ENTRY_LEAVING))
+		sf_agent_clock_arm(kind, entry, thread->tid);
+	sf_agent_entry_done(entry, &entry->clock_busy);
 }
 
-/*
- * The thread itself may take its clock off meanwhile (sf_agent_thread_before_exec): it says so
- * first and then waits while the entry is busy; we say that it is busy and then look. So one of us
- * sees the other.
- */
 void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread)
 {
-	uint32_t none = 0;
-
-	if (!threads->clock || !threads->clock->per_thread)
-		return;
-	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_REQUEST_BUSY))
-		return;
-	if (!is_leaving(thread->entry))
-		sf_agent_clock_arm(threads->clock, thread->entry, thread->tid);
-	sf_agent_entry_done(thread->entry);
+	if (threads->clock && threads->clock->per_thread)
+		arm(threads->clock, thread);
 }
 
 void sf_watch_arm_between(struct sf_agent_threads *threads, struct sf_agent_thread *thread)
 {
-	uint32_t none = 0;
-
-	if (!atomic_compare_exchange_strong(&thread->entry->asked, &none, SF_REQUEST_BUSY))
-		return;
-	sf_agent_clock_disarm(thread->entry);
-	if (!is_leaving(thread->entry))
-		sf_agent_clock_arm(threads->between, thread->entry, thread->tid);
-	sf_agent_entry_done(thread->entry);
+	arm(threads->between, thread);
 }
 
-/* --- telling --- */
-
-static bool put(enum sf_stream_type type, const void *record, size_t size, const char *text,
-		size_t text_size)
-{
-	const struct sf_outbox_piece pieces[] = {
-		{ (const char *)record + sizeof(struct sf_record_header),
-		  size - sizeof(struct sf_record_header) },
-		{ text, text_size },
-	};
-
-	return sf_handler_tell((uint16_t)type, pieces, text_size ? 2 : 1);
-}
+/* --- its records --- */
 
 /*
  * Without room the record is written again after the next scan, because the collector drops samples of
@@ -82,8 +62,8 @@ void sf_watch_tell_name(struct sf_agent_thread *thread, uint64_t now_ns)
 		.name_size = (uint32_t)strlen(thread->name),
 	};
 
-	thread->told = put(SF_STREAM_THREAD, &record, sizeof(record), thread->name,
-			   record.name_size);
+	thread->told = sf_output_put_record(&sf_handler.output, SF_STREAM_THREAD, &record,
+					    sizeof(record), thread->name, record.name_size);
 }
 
 static void tell_end(const struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
@@ -94,18 +74,10 @@ static void tell_end(const struct sf_agent_thread *thread, uint64_t cpu_ns, uint
 		.cpu_ns = cpu_ns,
 	};
 
-	put(SF_STREAM_THREAD_END, &record, sizeof(record), NULL, 0);
+	sf_output_put_record(&sf_handler.output, SF_STREAM_THREAD_END, &record, sizeof(record), NULL, 0);
 }
 
 /* --- its watch --- */
-
-/* The ticks that were due in so much CPU time: none where it was short. */
-uint32_t sf_watch_ticks(const struct sf_agent_threads *threads, uint64_t cpu_ns)
-{
-	uint64_t rate_mhz = threads->options->rate_mhz;
-
-	return (uint32_t)((cpu_ns / 1000 * rate_mhz + 500000000) / 1000000000);
-}
 
 static bool is_wanted(const struct sf_agent_threads *threads, const struct sf_agent_thread *thread)
 {
@@ -115,7 +87,7 @@ static bool is_wanted(const struct sf_agent_threads *threads, const struct sf_ag
 			return false;
 		break;
 	case SF_AGENT_MAIN:
-		if (thread->tid != sf_handler.pid)
+		if (thread->tid != sf_handler.config.pid)
 			return false;
 		break;
 	default:
@@ -141,12 +113,12 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	thread->asleep_ns = 0;
 	if (!sf_own_run(thread->tid, &thread->wait_ns, &switches))
 		thread->wait_ns = 0;
-	atomic_store(&entry->spoken_ns, cpu_ns);
-	atomic_store(&entry->waited_ns, 0);
+	atomic_store(&entry->accounted_ns, cpu_ns);
+	atomic_store(&entry->run_delay_ns, 0);
 	sf_api_guard_restart(entry, now_ns);
-	atomic_store(&entry->period_ns, sf_handler.period_ns);
+	atomic_store(&entry->period_ns, sf_handler.config.period_ns);
 	atomic_store(&entry->serial, thread->serial);
-	atomic_fetch_add(&sf_handler.n_with_serial, 1);
+	atomic_fetch_add(&sf_handler.link.n_with_serial, 1);
 	atomic_fetch_and(&entry->flags, ~(uint32_t)(SF_ENTRY_UNWATCHED | SF_ENTRY_DEAF));
 	sf_watch_tell_name(thread, now_ns);
 	sf_watch_arm(threads, thread);
@@ -168,9 +140,9 @@ void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thre
 		thread->cpu_ns = cpu_ns;
 	lost_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks);
 	if (lost_ns)
-		sf_handler_lose(thread->serial, SF_LOSS_GONE, lost_ns, lost_ns,
-			       sf_watch_ticks(threads, lost_ns));
-	spoken_ns = atomic_load(&thread->entry->spoken_ns);
+		sf_output_lose(&sf_handler.output, thread->serial, SF_LOSS_GONE, lost_ns, lost_ns,
+			       sf_ticks_due(lost_ns, sf_period_ns(threads->options->rate_mhz)));
+	spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	cpu_ns = spoken_ns > thread->first_cpu_ns ? spoken_ns - thread->first_cpu_ns : 0;
 	threads->ended_cpu_ns += cpu_ns;
 	thread->watched = false;

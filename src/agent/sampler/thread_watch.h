@@ -22,7 +22,7 @@ void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *t
 void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns);
 
-/* Arms the thread's own clock, if the kind is per thread and the thread is not about to exec. */
+/* Arms the thread's own clock anew, if the kind is per thread and the thread is not about to exec. */
 void sf_watch_arm(struct sf_agent_threads *threads, struct sf_agent_thread *thread);
 
 /* Replaces the thread's clock by the one for threads that run between the kernel's ticks. */
@@ -37,8 +37,5 @@ bool sf_watch_read_name(const struct sf_agent_threads *threads, struct sf_agent_
 /* Whether it is time to read the name again. */
 bool sf_watch_name_is_due(const struct sf_agent_threads *threads,
 			  const struct sf_agent_thread *thread);
-
-/* The number of ticks that were due in this CPU time; 0 if it is short. */
-uint32_t sf_watch_ticks(const struct sf_agent_threads *threads, uint64_t cpu_ns);
 
 #endif

@@ -6,7 +6,6 @@
 #include "agent/sampler/threads.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include "agent/clocks/timer.h"
 #include "agent/libc/own_proc.h"
@@ -15,6 +14,7 @@
 #include "agent/sampler/thread_watch.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
+#include "frozen/signal/ticks.h"
 
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 
@@ -75,7 +75,7 @@ struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *
 		return NULL;
 	}
 	sf_agent_thread_table_renew();
-	sf_handler.entries = threads->entries;
+	sf_handler.link.entries = threads->entries;
 	return threads;
 }
 
@@ -90,18 +90,10 @@ void sf_agent_threads_destroy(struct sf_agent_threads *threads)
 
 /* --- clocks --- */
 
-static uint64_t read_clock(int32_t clock)
-{
-	struct timespec time = { 0 };
-
-	sf_raw2(SYS_clock_gettime, clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* CPU time of the process but for the agent's own threads. */
 uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads)
 {
-	uint64_t total_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID), own_ns;
+	uint64_t total_ns = sf_raw_process_cpu_ns(), own_ns;
 
 	for (unsigned i = 0; i < sizeof(threads->own) / sizeof(threads->own[0]); i++) {
 		if (threads->own[i] && sf_agent_thread_cpu(threads->own[i], &own_ns) &&
@@ -130,8 +122,8 @@ static void count_unseen(const struct sf_agent_threads *threads)
 	if (threads->options->only != SF_AGENT_ALL || threads->has_names || !threads->n_scans ||
 	    total_ns <= seen_ns + NOTABLE_CPU_NS || (int64_t)total_ns < 0)
 		return;
-	sf_handler_lose(0, SF_LOSS_UNSEEN, total_ns - seen_ns, 0,
-		       sf_watch_ticks(threads, total_ns - seen_ns));
+	sf_output_lose(&sf_handler.output, 0, SF_LOSS_UNSEEN, total_ns - seen_ns, 0,
+		       sf_ticks_due(total_ns - seen_ns, sf_period_ns(threads->options->rate_mhz)));
 }
 
 void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
@@ -162,7 +154,7 @@ void sf_agent_threads_pause(struct sf_agent_threads *threads)
  */
 static void pass_over(struct sf_agent_thread *thread, uint64_t cpu_ns)
 {
-	const uint64_t spoken_ns = atomic_load(&thread->entry->spoken_ns);
+	const uint64_t spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	const uint64_t left_ns = thread->cpu_ns > spoken_ns ? thread->cpu_ns - spoken_ns : 0;
 	uint32_t ticks;
 
@@ -186,7 +178,7 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 		thread->asleep_ns = 0;
 		thread->sampled_asleep = false;
 		sf_own_run(thread->tid, &thread->wait_ns, &switches);
-		atomic_store(&thread->entry->waited_ns, 0);
+		atomic_store(&thread->entry->run_delay_ns, 0);
 		sf_api_guard_restart(thread->entry, now_ns);
 	}
 }

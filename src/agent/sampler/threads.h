@@ -80,7 +80,7 @@ struct sf_agent_threads {
 	uint64_t n_without_entry;             /* threads that found no entry, at the last scan */
 };
 
-/* Sets sf_handler.entries. The sampler sets `clock` when it starts. */
+/* Sets sf_handler.link.entries. The sampler sets `clock` when it starts. */
 struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
 						 struct sf_error *err);
 void sf_agent_threads_destroy(struct sf_agent_threads *threads); /* takes NULL; ended before */

@@ -181,7 +181,7 @@ static void publish(struct sf_service *service, struct sf_code_map *old)
 {
 	struct sf_kept_map retired = { old, 0 };
 
-	atomic_store(&sf_handler.map, service->process.map);
+	atomic_store(&sf_handler.code.map, service->process.map);
 	retired.n_quiet = atomic_load(&service->agent->n_quiet);
 	if (old)
 		sf_vec_push(&service->retired, retired); /* no memory: it is never freed */
@@ -210,8 +210,8 @@ static bool renew(struct sf_service *service, struct sf_error *err)
 
 static bool is_used(const struct sf_code_map *map)
 {
-	for (uint32_t i = 0; i < sf_handler.n_slots; i++) {
-		if (atomic_load(&sf_handler.slots[i].map) == map)
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		if (atomic_load(&sf_handler.link.slots[i].map) == map)
 			return true;
 	}
 	return false;
@@ -245,7 +245,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 static bool is_stale(void)
 {
-	return atomic_load_explicit(&sf_handler.map_stale, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&sf_handler.code.map_stale, memory_order_relaxed) != 0;
 }
 
 static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
@@ -285,7 +285,7 @@ static void renew_now(struct sf_service *service)
 {
 	const struct sf_code_map *before = service->process.map;
 	/* First: code that is met while the map is read is looked for again. */
-	const bool stale = atomic_exchange(&sf_handler.map_stale, 0);
+	const bool stale = atomic_exchange(&sf_handler.code.map_stale, 0);
 
 	service->renew = service->urgent = false;
 	renew(service, NULL);
@@ -350,7 +350,7 @@ bool sf_map_publisher_init(struct sf_service *service, struct sf_error *err)
 
 void sf_map_publisher_deinit(struct sf_service *service)
 {
-	atomic_store(&sf_handler.map, NULL);
+	atomic_store(&sf_handler.code.map, NULL);
 	for (size_t i = 0; i < service->retired.n; i++)
 		free(service->retired.items[i].map);
 	sf_runtime_publisher_deinit(service);

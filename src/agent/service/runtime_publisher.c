@@ -69,7 +69,7 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 		return true;
 	}
 	return sf_batch_read_at(&telling->batch, ret, addr, size) ||
-	       sf_own_memory_lines_read(&telling->lines, &sf_handler.access, ret, addr, size);
+	       sf_own_memory_lines_read(&telling->lines, &sf_handler.code.memory, ret, addr, size);
 }
 
 /* All that was read before is too old now. */
@@ -171,14 +171,14 @@ static void expect(struct sf_service *service, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		frames[i] = &telling->wanted[i].frame;
-	if (sf_handler.access.gathers)
+	if (sf_handler.code.memory.gathers)
 		sf_runtimes_expect(&service->runtimes.all, &ahead, frames, n);
 }
 
 /* Describes a batch of queued places, after their memory was fetched together. True: there were many. */
 static bool describe_wanted(struct sf_service *service)
 {
-	struct sf_frame_keys *places = atomic_load(&sf_handler.places);
+	struct sf_frame_keys *places = atomic_load(&sf_handler.code.frame_keys);
 	struct telling *telling = service->runtimes.telling;
 	bool many = false;
 	size_t n;
@@ -256,7 +256,7 @@ static bool find_handles(struct sf_service *service, struct sf_thread_entry *ent
 
 static void look_at(struct sf_service *service, struct sf_thread_entry *entry, int32_t tid, uint64_t now_ns)
 {
-	struct sf_kept_runtime_thread *thread = &service->runtimes.threads[entry - sf_handler.entries];
+	struct sf_kept_runtime_thread *thread = &service->runtimes.threads[entry - sf_handler.link.entries];
 	const uint32_t serial = atomic_load(&entry->serial);
 
 	if (thread->serial != serial)
@@ -282,14 +282,14 @@ static int32_t taken_by(const struct sf_thread_entry *entry)
 /* The entries are 3 MB, so they are listed only when a thread was added. */
 static void list_entries(struct sf_runtime_publisher *runtimes)
 {
-	const uint32_t n_with_serial = atomic_load(&sf_handler.n_with_serial);
+	const uint32_t n_with_serial = atomic_load(&sf_handler.link.n_with_serial);
 
 	if (n_with_serial == runtimes->n_with_serial)
 		return;
 	runtimes->n_with_serial = n_with_serial;
 	runtimes->n_entries = 0;
 	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
-		if (taken_by(&sf_handler.entries[i]))
+		if (taken_by(&sf_handler.link.entries[i]))
 			runtimes->entries[runtimes->n_entries++] = (uint16_t)i;
 	}
 }
@@ -301,7 +301,7 @@ static void look_at_threads(struct sf_service *service, uint64_t now_ns)
 	forget(service->runtimes.telling);
 	list_entries(&service->runtimes);
 	for (uint32_t i = 0; i < service->runtimes.n_entries; i++) {
-		struct sf_thread_entry *entry = &sf_handler.entries[service->runtimes.entries[i]];
+		struct sf_thread_entry *entry = &sf_handler.link.entries[service->runtimes.entries[i]];
 		const int32_t tid = taken_by(entry);
 
 		if (tid)
@@ -341,7 +341,7 @@ static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 	telling = service->runtimes.telling;
 	forget(telling);
 	telling->process = &service->process;
-	telling->batch.access = &sf_handler.access;
+	telling->batch.access = &sf_handler.code.memory;
 	*ret = (struct sf_reader){ .read = read_memory, .arg = telling };
 	return true;
 }
@@ -373,7 +373,7 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 
 static void tell_untold(struct sf_service *service)
 {
-	const struct sf_frame_keys *places = atomic_load(&sf_handler.places);
+	const struct sf_frame_keys *places = atomic_load(&sf_handler.code.frame_keys);
 	uint64_t n = service->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
 	char text[120];
 
@@ -396,12 +396,12 @@ void sf_runtime_publisher_end(struct sf_service *service)
 static void forget_handles(uint32_t slot)
 {
 	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++)
-		atomic_store(&sf_handler.entries[i].handles[slot], 0);
+		atomic_store(&sf_handler.link.entries[i].handles[slot], 0);
 }
 
 void sf_runtime_publisher_deinit(struct sf_service *service)
 {
-	for (uint32_t i = 0; sf_handler.entries && i < SF_N_RUNTIMES; i++) {
+	for (uint32_t i = 0; sf_handler.link.entries && i < SF_N_RUNTIMES; i++) {
 		if (service->runtimes.all.attached[i])
 			forget_handles(i);
 	}

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "agent/service/service_state.h"
-#include "agent/host/cpu_affinity.h"
 #include "agent/interpose/signals.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/threads.h"
@@ -106,7 +105,7 @@ static void finish(struct sf_service *service)
 static void move_out(struct sf_service *service)
 {
 	const int kept[] = { service->channel.fd, service->file ? sf_stream_file_fd(service->file) : -1,
-			     sf_handler.access.mem_fd };
+			     sf_handler.code.memory.mem_fd };
 
 	service->apart = sf_own_table(kept, 3);
 	atomic_store(&service->began, 1);
@@ -117,21 +116,16 @@ static void *run(void *arg)
 {
 	struct sf_service *service = arg;
 
-	struct sf_cpu_affinity affinity;
-
 	move_out(service);
-	sf_cpu_affinity_init(&affinity, NULL);
 	while (!atomic_load(&service->quit)) {
-		uint32_t heard = sf_wake_up_count(&sf_handler.service_wake_up);
+		uint32_t heard = sf_wake_up_count(&sf_handler.output.wake_up);
 		uint64_t now_ns = sf_now_ns(), wake_ns;
 
 		if (is_over(service, now_ns) && service->stop())
 			return NULL; /* nothing here is ours any more */
-		sf_cpu_affinity_woke(&affinity, now_ns);
 		wake_ns = turn(service, now_ns);
-		sf_cpu_affinity_move(&affinity, now_ns, wake_ns);
 		if (!atomic_load(&service->quit))
-			sf_wake_up_wait(&sf_handler.service_wake_up, heard, wake_ns);
+			sf_wake_up_wait(&sf_handler.output.wake_up, heard, wake_ns);
 	}
 	finish(service);
 	return NULL;
@@ -203,7 +197,7 @@ static void end_thread(struct sf_service *service)
 		finish(service);
 		return;
 	}
-	sf_wake_up_post(&sf_handler.service_wake_up);
+	sf_wake_up_post(&sf_handler.output.wake_up);
 	pthread_join(service->thread, NULL);
 }
 
@@ -245,7 +239,7 @@ bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err)
 	uint64_t until_ns = sf_now_ns() + timeout_ns, now_ns;
 	uint32_t flushed;
 
-	sf_wake_up_post(&sf_handler.service_wake_up);
+	sf_wake_up_post(&sf_handler.output.wake_up);
 	while ((int32_t)((flushed = atomic_load(&service->flushed)) - wanted) < 0) {
 		now_ns = sf_now_ns();
 		if (atomic_load(&service->quit) || now_ns >= until_ns)

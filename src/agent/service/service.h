@@ -10,7 +10,7 @@
  * - IMAGE and NOTE records, the stream's file, the channel to stillframe, and the end of a profile
  *   with a duration.
  *
- * A code map is published by one store to sf_handler.map. A replaced map is freed when no slot names
+ * A code map is published by one store to sf_handler.code.map. A replaced map is freed when no slot names
  * it (slot->map) and the sampler has passed a quiet point since (agent->n_quiet).
  */
 #ifndef SF_AGENT_SERVICE_SERVICE_H

@@ -17,7 +17,7 @@
 bool sf_stream_writer_init(struct sf_service *service, const char *path, struct sf_error *err)
 {
 	/* Of a process that was forked it may still be the parent's. */
-	atomic_store(&sf_handler.outbox_full, 0);
+	atomic_store(&sf_handler.output.full_bytes, 0);
 	if (!path)
 		return true;
 	/* Touched as far as records are large, which most are not. */
@@ -32,13 +32,13 @@ bool sf_stream_writer_init(struct sf_service *service, const char *path, struct 
 		sf_stream_writer_deinit(service);
 		return false;
 	}
-	atomic_store(&sf_handler.outbox_full, sf_handler.outbox->size / FULL_SHARE);
+	atomic_store(&sf_handler.output.full_bytes, sf_handler.output.outbox->size / FULL_SHARE);
 	return true;
 }
 
 void sf_stream_writer_deinit(struct sf_service *service)
 {
-	atomic_store(&sf_handler.outbox_full, 0);
+	atomic_store(&sf_handler.output.full_bytes, 0);
 	sf_stream_file_close(service->file);
 	service->file = NULL;
 	if (service->record)
@@ -55,7 +55,7 @@ static void note_failure(struct sf_service *service, const struct sf_error *err)
 
 uint64_t sf_stream_writer_drain(struct sf_service *service)
 {
-	struct sf_outbox_header *outbox = sf_handler.outbox;
+	struct sf_outbox_header *outbox = sf_handler.output.outbox;
 	const struct sf_record_header *record = service->record;
 	struct sf_error err = { 0 };
 	uint64_t bytes = 0;
@@ -85,7 +85,7 @@ uint64_t sf_stream_writer_drain(struct sf_service *service)
  */
 static bool is_waited_for(struct sf_service *service, uint64_t until_ns)
 {
-	uint64_t tail = atomic_load_explicit(&sf_handler.outbox->tail, memory_order_relaxed);
+	uint64_t tail = atomic_load_explicit(&sf_handler.output.outbox->tail, memory_order_relaxed);
 
 	if (service->in_vain && service->vain_tail == tail)
 		return false;
@@ -99,14 +99,14 @@ bool sf_stream_writer_put(struct sf_service *service, uint16_t type, const struc
 {
 	uint64_t until_ns = sf_now_ns() + PATIENCE_NS;
 
-	while (!sf_outbox_put(sf_handler.outbox, type, pieces, n)) {
+	while (!sf_outbox_put(sf_handler.output.outbox, type, pieces, n)) {
 		/* sf_outbox_put has counted the record as lost, but it is tried again. */
-		atomic_fetch_sub_explicit(&sf_handler.outbox->lost, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&sf_handler.output.outbox->lost, 1, memory_order_relaxed);
 		if (sf_stream_writer_drain(service))
 			continue;
 		if (!is_waited_for(service, until_ns))
 			return false;
-		sf_wake_up_wait(&sf_handler.service_wake_up, sf_wake_up_count(&sf_handler.service_wake_up),
+		sf_wake_up_wait(&sf_handler.output.wake_up, sf_wake_up_count(&sf_handler.output.wake_up),
 			     sf_now_ns() + PAUSE_NS);
 	}
 	return true;
@@ -121,7 +121,7 @@ bool sf_stream_writer_end(struct sf_service *service, uint64_t agent_cpu_ns)
 
 	sf_stream_writer_drain(service);
 	end.time_ns = sf_now_ns();
-	end.lost_records = atomic_load_explicit(&sf_handler.outbox->lost, memory_order_relaxed);
+	end.lost_records = atomic_load_explicit(&sf_handler.output.outbox->lost, memory_order_relaxed);
 	end.agent_cpu_ns = agent_cpu_ns;
 	put = sf_stream_writer_put(service, SF_STREAM_END, &piece, 1);
 	sf_stream_writer_drain(service);

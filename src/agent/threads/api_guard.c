@@ -15,33 +15,33 @@ void sf_api_guard_begin(void)
 	struct sf_thread_entry *entry = sf_agent_own_entry(NULL);
 
 	if (entry)
-		atomic_store(&entry->visit_since_ns, sf_raw_now_ns());
+		atomic_store(&entry->api_since_ns, sf_raw_now_ns());
 }
 
 void sf_api_guard_end(void)
 {
 	struct sf_thread_entry *entry = sf_agent_find_own_entry();
-	uint64_t since_ns = entry ? atomic_exchange(&entry->visit_since_ns, 0) : 0;
+	uint64_t since_ns = entry ? atomic_exchange(&entry->api_since_ns, 0) : 0;
 
 	if (since_ns)
-		atomic_fetch_add(&entry->visited_ns, sf_raw_now_ns() - since_ns);
+		atomic_fetch_add(&entry->api_ns, sf_raw_now_ns() - since_ns);
 }
 
 uint64_t sf_api_guard_since(const struct sf_thread_entry *entry)
 {
-	return atomic_load(&entry->visit_since_ns);
+	return atomic_load(&entry->api_since_ns);
 }
 
 uint64_t sf_api_guard_take(struct sf_thread_entry *entry)
 {
-	return atomic_exchange(&entry->visited_ns, 0);
+	return atomic_exchange(&entry->api_ns, 0);
 }
 
 void sf_api_guard_restart(struct sf_thread_entry *entry, uint64_t now_ns)
 {
-	uint64_t since_ns = atomic_load(&entry->visit_since_ns);
+	uint64_t since_ns = atomic_load(&entry->api_since_ns);
 
 	if (since_ns)
-		atomic_compare_exchange_strong(&entry->visit_since_ns, &since_ns, now_ns);
-	atomic_store(&entry->visited_ns, 0);
+		atomic_compare_exchange_strong(&entry->api_since_ns, &since_ns, now_ns);
+	atomic_store(&entry->api_ns, 0);
 }

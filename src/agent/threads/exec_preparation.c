@@ -31,13 +31,13 @@ static int32_t own_tid(void)
 
 static bool is_ours(const siginfo_t *info, const struct sf_thread_entry *entry)
 {
-	uint64_t value, mark = sf_handler_value(sf_handler.cookie, 0, 0);
+	uint64_t value, mark = sf_handler_value(sf_handler.config.cookie, 0, 0);
 
 	memcpy(&value, &info->si_value, sizeof(value));
 	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
 		return value >> 48 == mark >> 48;
-	return info->si_code > 0 && entry && atomic_load(&entry->rings_as) > 0 &&
-	       info->si_fd == atomic_load(&entry->rings_as);
+	return info->si_code > 0 && entry && atomic_load(&entry->perf_fd) > 0 &&
+	       info->si_fd == atomic_load(&entry->perf_fd);
 }
 
 bool sf_agent_thread_is_sent(const siginfo_t *info)
@@ -52,7 +52,7 @@ bool sf_agent_thread_is_sent(const siginfo_t *info)
 static void swallow_pending(const struct sf_thread_entry *entry)
 {
 	const struct timespec now = { 0 };
-	uint64_t set = UINT64_C(1) << (sf_handler.signal - 1);
+	uint64_t set = UINT64_C(1) << (sf_handler.config.signal - 1);
 	siginfo_t info, others[8];
 	unsigned n = 0;
 
@@ -61,7 +61,7 @@ static void swallow_pending(const struct sf_thread_entry *entry)
 			others[n++] = info;
 	}
 	while (n > 0)
-		sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.pid, own_tid(), sf_handler.signal,
+		sf_raw4(SYS_rt_tgsigqueueinfo, sf_handler.config.pid, own_tid(), sf_handler.config.signal,
 			&others[--n]);
 }
 
@@ -71,36 +71,34 @@ static void swallow_pending(const struct sf_thread_entry *entry)
  */
 static bool is_sampled_process(void)
 {
-	return sf_handler.entries && sf_handler.signal > 0 && sf_raw0(SYS_getpid) == sf_handler.pid;
+	return sf_handler.link.entries && sf_handler.config.signal > 0 && sf_raw0(SYS_getpid) == sf_handler.config.pid;
 }
 
 /*
- * A perf clock that is a descriptor in the sampler's table, or that the sampler is taking off just now: it is asked to. If
- * it is not there any more, it has done so for all. That entry->clock is gone says only that somebody has begun: the
- * clock rings until it is closed, and the flag goes after that.
+ * Waits until the sampler has removed a perf clock whose descriptor is in the sampler's table, or has
+ * finished removing it. The flag SF_ENTRY_PERF goes last, after the descriptor is closed; entry->clock
+ * goes first, while the clock still sends signals.
  */
-static void wait_until_off(struct sf_thread_entry *entry)
+static void wait_for_removal(struct sf_thread_entry *entry)
 {
 	uint64_t until_ns = sf_raw_now_ns() + PATIENCE_NS;
-	uint32_t none = 0;
 
 	while ((atomic_load(&entry->flags) & SF_ENTRY_PERF) && sf_raw_now_ns() < until_ns) {
-		atomic_compare_exchange_strong(&entry->asked, &none, SF_REQUEST_LEAVE);
-		none = 0;
+		atomic_store(&entry->clock_unwanted, 1);
 		sf_agent_threads_hurry();
-		sf_raw_futex_wait(&entry->asked, SF_REQUEST_LEAVE, PIECE_NS);
+		sf_raw_futex_wait(&entry->clock_unwanted, 1, PIECE_NS);
 	}
-	none = SF_REQUEST_LEAVE;
-	atomic_compare_exchange_strong(&entry->asked, &none, 0);
+	atomic_store(&entry->clock_unwanted, 0);
 }
 
-static void wait_until_done(struct sf_thread_entry *entry)
+/* Waits until the sampler has set this word of an entry to 0. */
+static void wait_for_zero(const _Atomic uint32_t *word)
 {
 	uint64_t now_ns = sf_raw_now_ns(), until_ns = now_ns + PATIENCE_NS;
-	uint32_t asked;
+	uint32_t value;
 
-	while ((asked = atomic_load(&entry->asked)) && now_ns < until_ns) {
-		sf_raw_futex_wait(&entry->asked, asked, until_ns - now_ns);
+	while ((value = atomic_load(word)) && now_ns < until_ns) {
+		sf_raw_futex_wait(word, value, until_ns - now_ns);
 		now_ns = sf_raw_now_ns();
 	}
 }
@@ -115,15 +113,16 @@ void sf_exec_preparation_forked(void)
 	atomic_store(&n_execs, 0);
 }
 
-static void take_leave(struct sf_thread_entry *entry)
+static void prepare(struct sf_thread_entry *entry)
 {
 	if (!entry)
 		return;
 	atomic_fetch_or(&entry->flags, SF_ENTRY_LEAVING);
-	wait_until_done(entry);
-	if (!sf_rearm_is_remote(entry))
+	wait_for_zero(&entry->request);
+	wait_for_zero(&entry->clock_busy);
+	if (!sf_rearm_is_remote(&sf_handler.config, entry))
 		sf_agent_clock_disarm(entry);
-	wait_until_off(entry);
+	wait_for_removal(entry);
 }
 
 /*
@@ -132,7 +131,7 @@ static void take_leave(struct sf_thread_entry *entry)
  */
 static struct sf_thread_entry *find_first_entry(void)
 {
-	return own_tid() == sf_handler.pid ? NULL : sf_thread_table_find(sf_handler.entries, sf_handler.pid);
+	return own_tid() == sf_handler.config.pid ? NULL : sf_thread_table_find(sf_handler.link.entries, sf_handler.config.pid);
 }
 
 bool sf_agent_thread_before_exec(void)
@@ -143,10 +142,10 @@ bool sf_agent_thread_before_exec(void)
 		return false;
 	atomic_fetch_add(&n_execs, 1);
 	sf_agent_clock_itimer.disarm(NULL);
-	/* Also one that the sampler has not met yet: it would give it a clock just now. */
+	/* Also for a thread that the sampler has not found yet: the sampler could arm a clock just now. */
 	entry = sf_agent_own_entry(NULL);
-	take_leave(entry);
-	take_leave(find_first_entry());
+	prepare(entry);
+	prepare(find_first_entry());
 	swallow_pending(entry);
 	return true;
 }

@@ -36,7 +36,7 @@ static void tell_label(uint32_t number)
 		offsetof(struct sf_stream_label, text) - sizeof(record.header) };
 	pieces[1] = (struct sf_outbox_piece){ text, key_size };
 	pieces[2] = (struct sf_outbox_piece){ text + key_size + 1, record.value_size };
-	sf_handler_tell(SF_STREAM_LABEL, pieces, 3);
+	sf_output_put(&sf_handler.output, SF_STREAM_LABEL, pieces, 3);
 }
 
 void sf_agent_labels_tell(void)

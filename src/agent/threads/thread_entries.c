@@ -73,12 +73,14 @@ static void renew(struct sf_thread_entry *entry)
 	atomic_store(&entry->flags,
 		     (atomic_load(&entry->flags) & OWN_FLAGS) | SF_ENTRY_UNWATCHED);
 	atomic_store(&entry->serial, 0);
-	atomic_store(&entry->spoken_ns, 0);
-	atomic_store(&entry->waited_ns, 0);
+	atomic_store(&entry->accounted_ns, 0);
+	atomic_store(&entry->run_delay_ns, 0);
 	atomic_store(&entry->n_samples, 0);
-	atomic_store(&entry->asked, 0);
-	atomic_store(&entry->rings_as, 0);
-	atomic_store(&entry->visited_ns, 0);
+	atomic_store(&entry->request, 0);
+	atomic_store(&entry->clock_busy, 0);
+	atomic_store(&entry->clock_unwanted, 0);
+	atomic_store(&entry->perf_fd, 0);
+	atomic_store(&entry->api_ns, 0);
 }
 
 void sf_agent_thread_table_renew(void)
@@ -133,17 +135,17 @@ struct sf_thread_entry *sf_agent_find_own_entry(void)
 	return entries ? sf_thread_table_find(entries, own_tid()) : NULL;
 }
 
-void sf_agent_entry_done(struct sf_thread_entry *entry)
+void sf_agent_entry_done(const struct sf_thread_entry *entry, _Atomic uint32_t *word)
 {
-	atomic_store(&entry->asked, 0);
+	atomic_store(word, 0);
 	if (atomic_load(&entry->flags) & SF_ENTRY_LEAVING)
-		sf_raw_futex_wake(&entry->asked, INT_MAX);
+		sf_raw_futex_wake(word, INT_MAX);
 }
 
 void sf_agent_threads_hurry(void)
 {
 	atomic_store(&hurry, true);
-	sf_wake_up_post(&sf_handler.wake_up);
+	sf_wake_up_post(&sf_handler.link.wake_up);
 }
 
 bool sf_agent_threads_hurried(void)
@@ -156,7 +158,7 @@ void sf_agent_threads_expect(void)
 {
 	if (!atomic_load_explicit(&expected, memory_order_relaxed) &&
 	    !atomic_exchange(&expected, true))
-		sf_wake_up_post(&sf_handler.wake_up);
+		sf_wake_up_post(&sf_handler.link.wake_up);
 }
 
 bool sf_agent_threads_expected(void)

@@ -13,8 +13,6 @@
 #include "frozen/signal/thread_table.h"
 
 #define SF_AGENT_NAME 64             /* bytes of a thread's name, with the zero */
-#define SF_REQUEST_BUSY UINT32_MAX        /* in entry->asked: its clock is being set up */
-#define SF_REQUEST_LEAVE (UINT32_MAX - 1) /* ... the thread asks the sampler to take it off */
 
 /*
  * The entries, made when first asked for and never freed: a late handler may look at them. NULL: no
@@ -33,8 +31,11 @@ struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err);
 /* The calling thread's, if it has one. */
 struct sf_thread_entry *sf_agent_find_own_entry(void);
 
-/* Sets entry->asked to 0, and wakes a thread that waits for this. Signal-safe. */
-void sf_agent_entry_done(struct sf_thread_entry *entry);
+/*
+ * Ends a request, or a change of the clock: sets that word of the entry (request, clock_busy,
+ * clock_unwanted) to 0, and wakes a thread that waits for this. Signal-safe.
+ */
+void sf_agent_entry_done(const struct sf_thread_entry *entry, _Atomic uint32_t *word);
 
 /* Something is to be looked at: the sampler scans at its next turn. Any thread; posts its wake-up. */
 void sf_agent_threads_hurry(void);

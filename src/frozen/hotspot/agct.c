@@ -22,10 +22,11 @@ static bool read_self(const struct sf_reader *reader, void *ret, uint64_t addr, 
 }
 
 /* 0: it is none of the virtual machine's, or not known to be one yet. */
-static uint64_t find_thread(const struct sf_still *still, const struct sf_thread_entry *entry)
+static uint64_t find_thread(const struct sf_handler_code *code, const struct sf_still *still,
+			    const struct sf_thread_entry *entry)
 {
 	const struct sf_hotspot *hotspot = sf_hotspot_of(still->map);
-	const struct sf_reader memory = { .read = read_self, .arg = &sf_handler.access };
+	const struct sf_reader memory = { .read = read_self, .arg = (void *)(uintptr_t)&code->memory };
 	uint64_t thread = hotspot ? atomic_load_explicit(&entry->handles[hotspot->runtime.slot],
 							 memory_order_relaxed) : 0;
 
@@ -61,18 +62,18 @@ static enum sf_end end_of(const struct sf_trace *trace, int32_t answer, enum sf_
 					 : (enum sf_end)(SF_END_ASKED_0 - answer);
 }
 
-enum sf_end sf_agct_walk(struct sf_workspace *workspace, struct sf_still *still,
-			  const struct sf_thread_entry *entry, void *ucontext)
+enum sf_end sf_agct_walk(const struct sf_handler_code *code, struct sf_workspace *workspace,
+			  struct sf_still *still, const struct sf_thread_entry *entry, void *ucontext)
 {
 	struct sf_trace *trace = &workspace->trace;
 	struct sf_agct_frame *frames = (struct sf_agct_frame *)workspace->packed;
 	sf_ask_fn *ask = atomic_load_explicit(&sf_agct_ask, memory_order_acquire);
-	uint64_t thread = ask ? find_thread(still, entry) : 0;
+	uint64_t thread = ask ? find_thread(code, still, entry) : 0;
 	enum sf_end native;
 	int32_t answer;
 
 	if (!thread)
-		return sf_handler_walk(workspace, still, entry);
+		return sf_handler_walk(code, workspace, still, entry);
 	memset(still->handles, 0, sizeof(still->handles));
 	still->flags |= SF_STILL_TO_RUNTIME;
 	native = sf_workspace_walk(workspace, still);

@@ -36,7 +36,7 @@ struct sf_agct_frame {
 typedef int32_t sf_ask_fn(struct sf_agct_frame *frames, uint32_t capacity, uint64_t thread,
 			  void *ucontext);
 
-/* Set before sf_handler.own_walk is sf_agct_walk. */
+/* Set before sf_handler.code.own_walk is sf_agct_walk. */
 extern sf_ask_fn *_Atomic sf_agct_ask;
 
 /*

@@ -8,54 +8,56 @@
 
 #include "frozen/signal/actions.h"
 #include "frozen/signal/chain.h"
-#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
 
-/* The program's own: ours does not count. */
-static bool has_handler(int signal)
+static struct sf_kernel_action installed_for(int signal)
 {
 	struct sf_kernel_action action = { 0 };
 
-	if (signal == sf_handler.signal)
-		sf_chain_get(&action);
-	else
-		sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
-	return action.handler != SF_CHAIN_DEFAULT && action.handler != SF_CHAIN_IGNORE;
+	sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
+	return action;
 }
 
-bool sf_actions_any(uint64_t signals)
+/* The program's action: of our signal it is the one that the chain keeps. */
+static struct sf_kernel_action action_of(int signal, int ours)
 {
-	for (int signal = 1; signals; signal++, signals >>= 1) {
-		if ((signals & 1) && has_handler(signal))
-			return true;
-	}
-	return false;
+	struct sf_kernel_action action;
+
+	if (signal != ours)
+		return installed_for(signal);
+	sf_chain_get(&action);
+	return action;
 }
 
-/* Whether one of these, without SA_RESTART, breaks a call off. */
-bool sf_actions_break_off(uint64_t signals)
+/* Whether one of these signals has a handler; flags not 0: a handler that lacks these flags. */
+static bool any_without(uint64_t signals, int ours, uint64_t flags)
 {
 	for (int signal = 1; signals; signal++, signals >>= 1) {
-		struct sf_kernel_action action = { 0 };
+		struct sf_kernel_action action;
 
-		if (!(signals & 1) || !has_handler(signal))
+		if (!(signals & 1))
 			continue;
-		if (signal == sf_handler.signal)
-			sf_chain_get(&action);
-		else
-			sf_raw4(SYS_rt_sigaction, signal, NULL, &action, sizeof(action.mask));
-		if (!(action.flags & SA_RESTART))
+		action = action_of(signal, ours);
+		if (action.handler != SF_CHAIN_DEFAULT && action.handler != SF_CHAIN_IGNORE &&
+		    (!flags || !(action.flags & flags)))
 			return true;
 	}
 	return false;
 }
 
-bool sf_actions_ours_restarts(void)
+bool sf_actions_any(uint64_t signals, int ours)
 {
-	struct sf_kernel_action action = { 0 };
+	return any_without(signals, ours, 0);
+}
 
-	sf_raw4(SYS_rt_sigaction, sf_handler.signal, NULL, &action, sizeof(action.mask));
-	return action.flags & SA_RESTART;
+bool sf_actions_break_off(uint64_t signals, int ours)
+{
+	return any_without(signals, ours, SA_RESTART);
+}
+
+bool sf_actions_ours_restarts(int ours)
+{
+	return installed_for(ours).flags & SA_RESTART;
 }

@@ -21,13 +21,13 @@
 	   SF_ACTIONS_BIT(SIGILL) | SF_ACTIONS_BIT(SIGTRAP) | SF_ACTIONS_BIT(SIGSYS) |             \
 	   SF_ACTIONS_BIT(32) | SF_ACTIONS_BIT(33)))
 
-/* Whether one of these has a handler. */
-bool sf_actions_any(uint64_t signals);
+/* Whether one of these has a handler. `ours`: the signal that our handler is installed for. */
+bool sf_actions_any(uint64_t signals, int ours);
 
 /* Whether one of these has a handler without SA_RESTART, which breaks a call off. */
-bool sf_actions_break_off(uint64_t signals);
+bool sf_actions_break_off(uint64_t signals, int ours);
 
 /* Whether our own handler is installed with SA_RESTART. */
-bool sf_actions_ours_restarts(void);
+bool sf_actions_ours_restarts(int ours);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frozen/arch.h"
+#include "frozen/signal/state.h"
 
 /* ucontext: a ucontext_t of the host. All registers become known. Signal-safe. */
 void sf_context_registers(const void *ucontext, struct sf_regs *ret);
@@ -33,13 +33,13 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret);
  */
 #define SF_CONTEXT_CODE 24
 #define SF_CONTEXT_LEAST_CODE 4 /* xor %eax, %eax; syscall */
-bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code);
+bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, const uint8_t *code, size_t n_code);
 
 /*
  * Makes a call fail with EINTR, as it would without us. This is needed when the kernel is about to
  * restart the call because our action has SA_RESTART, and a signal of the program whose action has no
  * SA_RESTART is pending, too. Signal-safe.
  */
-void sf_context_give_way(void *ucontext);
+void sf_context_give_way(const struct sf_handler_config *config, void *ucontext);
 
 #endif

@@ -26,13 +26,13 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 	return false;
 }
 
-void sf_context_give_way(void *ucontext)
+void sf_context_give_way(const struct sf_handler_config *config, void *ucontext)
 {
-	(void)ucontext;
+	(void)config, (void)ucontext;
 }
 
-bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
+bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, const uint8_t *code, size_t n_code)
 {
-	(void)ucontext, (void)code, (void)n_code;
+	(void)config, (void)ucontext, (void)code, (void)n_code;
 	return false;
 }

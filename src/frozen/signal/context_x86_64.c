@@ -27,7 +27,6 @@
 #include "frozen/signal/actions.h"
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/signal/context.h"
-#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
@@ -129,17 +128,14 @@ static void arguments(const greg_t *gregs, uint64_t ret[6])
 		ret[i] = (uint64_t)gregs[places[i]];
 }
 
-/*
- * A handler of the program's that runs as soon as ours returns is what the program takes for the
- * interruption. Another signal of ours that is pending mends by itself.
- */
-static bool is_interrupted_again(const ucontext_t *context)
+/* The signals whose handlers run as soon as ours returns. */
+static uint64_t about_to_be_delivered(const ucontext_t *context)
 {
 	uint64_t pending = 0, blocked;
 
 	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
 	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
-	return sf_actions_any(pending & ~blocked);
+	return pending & ~blocked;
 }
 
 /*
@@ -148,18 +144,15 @@ static bool is_interrupted_again(const ucontext_t *context)
  * soon as ours returns, must end the call with EINTR. rcx shows that the context is at a call:
  * `syscall` leaves its return address there.
  */
-void sf_context_give_way(void *ucontext)
+void sf_context_give_way(const struct sf_handler_config *config, void *ucontext)
 {
 	ucontext_t *context = ucontext;
 	greg_t *gregs = context->uc_mcontext.gregs;
-	uint64_t pending = 0, blocked;
 
 	if (gregs[REG_RCX] != gregs[REG_RIP] + 2 || gregs[REG_RAX] < 0 ||
 	    gregs[REG_RAX] > INT16_MAX || !sf_call_mends((int32_t)gregs[REG_RAX]))
 		return;
-	memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
-	sf_raw2(SYS_rt_sigpending, &pending, sizeof(pending));
-	if (!sf_actions_break_off(pending & ~blocked))
+	if (!sf_actions_break_off(about_to_be_delivered(context), config->signal))
 		return;
 	gregs[REG_RAX] = -EINTR;
 	gregs[REG_RIP] += 2;
@@ -173,7 +166,7 @@ bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 	return context->uc_mcontext.gregs[REG_RAX] == -EINTR;
 }
 
-bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
+bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, const uint8_t *code, size_t n_code)
 {
 	ucontext_t *context = ucontext;
 	greg_t *gregs = context->uc_mcontext.gregs;
@@ -182,16 +175,18 @@ bool sf_context_mend(void *ucontext, const uint8_t *code, size_t n_code)
 
 	if (gregs[REG_RAX] != -EINTR)
 		return false;
-	if (sf_handler.marked_syscall && (uint64_t)gregs[REG_RIP] == sf_handler.marked_syscall)
+	if (config->marked_syscall && (uint64_t)gregs[REG_RIP] == config->marked_syscall)
 		number = *(const int32_t *)(uintptr_t)gregs[REG_RSP];
 	else
 		number = interrupted_call(code, n_code);
-	if (number < 0 || !sf_call_mends(number) || is_interrupted_again(context))
+	/* The program takes its own handler for the interruption. Another pending signal of ours mends by itself. */
+	if (number < 0 || !sf_call_mends(number) ||
+	    sf_actions_any(about_to_be_delivered(context), config->signal))
 		return false;
 	arguments(gregs, args);
-	if (sf_call_waits_for_signal(number, args) && sf_actions_any(SF_ACTIONS_INTERRUPTING))
+	if (sf_call_waits_for_signal(number, args) && sf_actions_any(SF_ACTIONS_INTERRUPTING, config->signal))
 		return false;
-	if (sf_actions_ours_restarts() && sf_call_restarts(number, args))
+	if (sf_actions_ours_restarts(config->signal) && sf_call_restarts(number, args))
 		return false; /* not from a signal of ours: a handler of the program's has just
 			       * returned */
 	gregs[REG_RAX] = number;

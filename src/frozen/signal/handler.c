@@ -31,6 +31,8 @@ static void count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+struct sf_handler sf_handler;
+
 /* --- whose signal is it --- */
 
 #define COOKIE_SHIFT 48 /* above every address: a program's si_value that is a pointer is never
@@ -45,23 +47,24 @@ uint64_t sf_handler_value(uint16_t cookie, uint32_t slot, uint32_t generation)
 
 /* A tick of the calling thread, on its way to a sample or a loss. */
 struct tick {
+	struct sf_handler *handler;
 	struct sf_thread_entry *entry;
-	uint32_t slot, generation;   /* that it was asked with; SF_NO_SLOT: its own clock rang */
+	uint32_t slot, generation;   /* of the request; SF_NO_SLOT: the thread's own clock expired */
 	int32_t  tid;
 	uint64_t entered_ns, started_cpu_ns;
 	struct sf_weight_taken weight;
 };
 
-static bool has_cookie(const siginfo_t *info, uint64_t *value_ret)
+static bool has_cookie(const struct tick *tick, const siginfo_t *info, uint64_t *value_ret)
 {
 	memcpy(value_ret, &info->si_value, sizeof(*value_ret));
-	return *value_ret >> COOKIE_SHIFT == sf_handler.cookie;
+	return *value_ret >> COOKIE_SHIFT == tick->handler->config.cookie;
 }
 
 /* Also true for a clock that was closed meanwhile: a signal of that clock may still be pending. */
 static bool is_its_clock(const struct sf_thread_entry *entry, int fd)
 {
-	return fd > 0 && atomic_load_explicit(&entry->rings_as, memory_order_relaxed) == fd;
+	return fd > 0 && atomic_load_explicit(&entry->perf_fd, memory_order_relaxed) == fd;
 }
 
 /*
@@ -87,9 +90,9 @@ static bool is_ours(const siginfo_t *info, struct tick *tick)
 
 	switch (info->si_code) {
 	case SI_TIMER:
-		return has_cookie(info, &value);
+		return has_cookie(tick, info, &value);
 	case SI_QUEUE:
-		if (info->si_pid != sf_handler.pid || !has_cookie(info, &value))
+		if (info->si_pid != tick->handler->config.pid || !has_cookie(tick, info, &value))
 			return false;
 		tick->slot = (uint32_t)(value >> SLOT_SHIFT) & SF_NO_SLOT;
 		tick->generation = (uint32_t)value;
@@ -103,41 +106,28 @@ static bool is_ours(const siginfo_t *info, struct tick *tick)
 
 static void lose_tick(const struct tick *tick, enum sf_loss cause)
 {
-	sf_handler_lose(atomic_load_explicit(&tick->entry->serial, memory_order_relaxed), cause,
+	sf_output_lose(&tick->handler->output,
+		       atomic_load_explicit(&tick->entry->serial, memory_order_relaxed), cause,
 		       tick->weight.cpu_ns, tick->weight.wall_ns, tick->weight.ticks);
 }
 
 /*
- * Answers the request that the signal carries. NULL: it came too late, the slot may be anybody's by
- * now.
+ * Answers the request that the signal carries. NULL: the answer is too late, and the slot may be in use
+ * for another thread by now.
  */
 static struct sf_slot *answer(const struct tick *tick)
 {
-	struct sf_slot *slot = tick->slot < sf_handler.n_slots ? &sf_handler.slots[tick->slot] : NULL;
+	const struct sf_handler_link *link = &tick->handler->link;
+	struct sf_slot *slot = tick->slot < link->n_slots ? &link->slots[tick->slot] : NULL;
 
 	if (slot && sf_slot_answer(slot, tick->generation))
 		return slot;
-	count(&sf_handler.n_late);
+	count(&tick->handler->counts.late);
 	return NULL;
-}
-
-static void meet(void)
-{
-	uint64_t met = atomic_load_explicit(&sf_handler.met_on, memory_order_relaxed);
-	uint32_t cpu;
-
-	if (!sf_raw_cpu(&cpu))
-		return;
-	if (sf_met_cpu(met) != cpu)
-		met = (uint64_t)cpu << 32;
-	else if (sf_met_run(met) == UINT32_MAX)
-		return;
-	atomic_store_explicit(&sf_handler.met_on, met + 1, memory_order_relaxed);
 }
 
 static void start(struct tick *tick)
 {
-	meet();
 	tick->entered_ns = sf_raw_now_ns();
 	tick->started_cpu_ns = sf_raw_thread_cpu_ns();
 }
@@ -145,8 +135,9 @@ static void start(struct tick *tick)
 static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucontext)
 {
 	slot->tid = tick->tid;
-	slot->entry = (uint32_t)(tick->entry - sf_handler.entries);
+	slot->entry = (uint32_t)(tick->entry - tick->handler->link.entries);
 	slot->entered_ns = slot->tick_ns = tick->entered_ns;
+	slot->weighed = true;
 	slot->cpu_ns = tick->weight.cpu_ns;
 	slot->wall_ns = tick->weight.wall_ns;
 	slot->ticks = tick->weight.ticks;
@@ -155,105 +146,112 @@ static void fill(struct sf_slot *slot, const struct tick *tick, const void *ucon
 	slot->ucontext = ucontext;
 }
 
-static void stand(struct sf_slot *slot, const struct tick *tick)
+static void wait_for_walk(struct sf_slot *slot, const struct tick *tick)
 {
-	if (!sf_slot_stand(slot, &sf_handler.wake_up, sf_handler.patience_ns))
+	struct sf_handler *handler = tick->handler;
+
+	if (!sf_slot_stand(slot, &handler->link.wake_up, handler->config.patience_ns))
 		lose_tick(tick, SF_LOSS_LATE);
 }
 
-static bool walks_itself(void)
+static uint32_t mode_of(const struct tick *tick)
 {
-	return atomic_load_explicit(&sf_handler.mode, memory_order_relaxed) == SF_MODE_HANDLER;
+	return atomic_load_explicit(&tick->handler->link.mode, memory_order_relaxed);
 }
 
-/* In a slot that is filled. */
+/* The slot is filled. */
 static void sample(struct sf_slot *slot, const struct tick *tick)
 {
-	if (!walks_itself()) {
-		stand(slot, tick);
+	if (mode_of(tick) != SF_MODE_HANDLER) {
+		wait_for_walk(slot, tick);
 		return;
 	}
-	sf_handler_sample(slot->workspace, slot);
+	sf_handler_sample(tick->handler, slot->workspace, slot);
 	sf_slot_leave(slot);
 }
 
-/* Its CPU time is asked for where the elapsed time, which is no less, is too much to go on like this; or where it did before. */
+/*
+ * The elapsed time is at least the CPU time, and costs no system call. The CPU time is read only if the
+ * elapsed time would lengthen the period, or if the period is longer than configured.
+ */
 static uint64_t next_period(const struct tick *tick, uint64_t present_ns)
 {
-	const uint64_t asked_ns = sf_handler.period_ns;
-	const uint64_t spoken_ns = tick->weight.cpu_ns > present_ns ? tick->weight.cpu_ns : present_ns;
+	const uint64_t wanted_ns = tick->handler->config.period_ns;
+	const uint64_t weight_ns = tick->weight.cpu_ns > present_ns ? tick->weight.cpu_ns : present_ns;
 	const uint64_t elapsed_ns = sf_raw_now_ns() - tick->entered_ns;
 	uint64_t cost_ns;
 
-	if (present_ns == asked_ns && sf_rearm_period(present_ns, asked_ns, elapsed_ns + DELIVERY_NS,
-						      spoken_ns) == present_ns)
+	if (present_ns == wanted_ns && sf_rearm_period(present_ns, wanted_ns, elapsed_ns + DELIVERY_NS,
+						       weight_ns) == present_ns)
 		return present_ns;
 	cost_ns = sf_raw_thread_cpu_ns() - tick->started_cpu_ns + DELIVERY_NS;
-	return sf_rearm_period(present_ns, asked_ns, cost_ns, spoken_ns);
+	return sf_rearm_period(present_ns, wanted_ns, cost_ns, weight_ns);
 }
 
 /* Sets the clock that expired. A requested thread has no clock, or its clock goes on as it was set. */
 static void rearm(const struct tick *tick)
 {
 	struct sf_thread_entry *entry = tick->entry;
-	const uint64_t asked_ns = sf_handler.period_ns;
+	const struct sf_handler_config *config = &tick->handler->config;
+	const uint64_t wanted_ns = config->period_ns;
 	uint64_t present_ns = atomic_load_explicit(&entry->period_ns, memory_order_relaxed);
 	uint64_t next_ns;
 
-	if (!asked_ns || atomic_load_explicit(&entry->clock, memory_order_relaxed) < 0 ||
-	    !sf_rearm_is_due(entry))
+	if (!wanted_ns || atomic_load_explicit(&entry->clock, memory_order_relaxed) < 0 ||
+	    !sf_rearm_is_due(config, entry))
 		return;
-	if (present_ns < asked_ns)
-		present_ns = asked_ns;
+	if (present_ns < wanted_ns)
+		present_ns = wanted_ns;
 	next_ns = next_period(tick, present_ns);
 	atomic_store_explicit(&entry->period_ns, next_ns, memory_order_relaxed);
 	if (next_ns > present_ns)
-		count(&sf_handler.n_backed_off);
-	if (!sf_rearm_is_remote(entry) &&
-	    (next_ns != present_ns || (sf_handler.jitter && sf_rearm_pays(entry, next_ns))))
-		sf_rearm(entry, next_ns);
+		count(&tick->handler->counts.backed_off);
+	if (!sf_rearm_is_remote(config, entry) &&
+	    (next_ns != present_ns || (config->jitter && sf_rearm_pays(config, entry, next_ns))))
+		sf_rearm(config, entry, next_ns);
 }
 
 static bool is_wanted(const struct tick *tick)
 {
 	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_UNWATCHED;
 
-	return tick->entry && atomic_load_explicit(&sf_handler.mode, memory_order_relaxed) &&
+	return tick->entry && mode_of(tick) != SF_MODE_OFF &&
 	       !(atomic_load_explicit(&tick->entry->flags, memory_order_relaxed) & passed_over) &&
-	       !atomic_load_explicit(&tick->entry->visit_since_ns, memory_order_relaxed);
+	       !atomic_load_explicit(&tick->entry->api_since_ns, memory_order_relaxed);
 }
 
-/* The sampler knows how it is to be weighed; then it walks itself. */
-static void sample_judged(struct sf_slot *slot, struct tick *tick, const void *ucontext)
+/* The thread waits for the sampler's decision about its weight, and then walks itself. */
+static void sample_by_itself(struct sf_slot *slot, struct tick *tick, const void *ucontext)
 {
-	const enum sf_judged judged =
-		sf_weight_ask(tick->entry, tick->entered_ns, &sf_handler.wake_up, sf_handler.patience_ns);
+	struct sf_handler *handler = tick->handler;
+	const enum sf_weight_decision decision =
+		sf_weight_wait(tick->entry, tick->entered_ns, &handler->link.wake_up, handler->config.patience_ns);
 
-	if (judged == SF_JUDGED_NOT) {
+	if (decision == SF_WEIGHT_UNDECIDED) {
 		sf_slot_leave(slot);
 		lose_tick(tick, SF_LOSS_LATE);
 		return;
 	}
-	tick->weight = judged == SF_JUDGED_WAITED ? sf_weigh_waiting(tick->entry) :
-						    sf_weigh(tick->entry, tick->started_cpu_ns);
+	tick->weight = decision == SF_WEIGHT_WAITED ? sf_weigh_waiting(tick->entry) :
+		sf_weigh(tick->entry, tick->started_cpu_ns, handler->config.period_ns);
 	fill(slot, tick, ucontext);
-	sf_handler_sample(slot->workspace, slot);
+	sf_handler_sample(tick->handler, slot->workspace, slot);
 	sf_slot_leave(slot);
 }
 
-/* Nothing is taken off its account before it is weighed: a loss is one of a tick only. */
-static void sample_asked(struct sf_slot *slot, struct tick *tick, const void *ucontext)
+/* Until the weight is computed, the CPU time stays on the thread's account: a loss is of a tick only. */
+static void sample_requested(struct sf_slot *slot, struct tick *tick, const void *ucontext)
 {
 	start(tick);
 	tick->weight.ticks = 1;
-	if (walks_itself()) {
-		sample_judged(slot, tick, ucontext);
+	if (mode_of(tick) == SF_MODE_HANDLER) {
+		sample_by_itself(slot, tick, ucontext);
 		return;
 	}
 	fill(slot, tick, ucontext);
-	slot->cpu_ns = tick->started_cpu_ns;
-	slot->ticks = SF_TICKS_UNWEIGHED;
-	stand(slot, tick);
+	slot->weighed = false;
+	slot->cpu_clock_ns = tick->started_cpu_ns;
+	wait_for_walk(slot, tick);
 }
 
 static void serve_request(struct tick *tick, const void *ucontext)
@@ -263,12 +261,12 @@ static void serve_request(struct tick *tick, const void *ucontext)
 	if (!slot)
 		return;
 	if (is_wanted(tick))
-		sample_asked(slot, tick, ucontext);
+		sample_requested(slot, tick, ucontext);
 	else
 		sf_slot_leave(slot);
 }
 
-/* By CPU: no more of them are touched than walk at once, not one for each thread. */
+/* By CPU: then the slots in use are as many as threads that walk at once. */
 static uint32_t slot_hint(const struct tick *tick)
 {
 	uint32_t cpu;
@@ -280,61 +278,63 @@ static uint32_t slot_hint(const struct tick *tick)
  * Whether the profile ends. A thread checks this after it has taken a slot. A sampler that ends sets the mode and then
  * checks the slots. So the sampler sees the thread's slot, or the thread sees the new mode.
  */
-static bool is_over(void)
+static bool is_over(const struct tick *tick)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&sf_handler.mode, memory_order_relaxed) == SF_MODE_OFF;
+	return mode_of(tick) == SF_MODE_OFF;
 }
 
 static void serve_clock(struct tick *tick, const void *ucontext)
 {
+	const struct sf_handler *handler = tick->handler;
 	struct sf_slot *slot;
 
 	if (!is_wanted(tick))
 		return;
 	start(tick);
-	slot = sf_slot_claim(sf_handler.slots, sf_handler.n_slots, slot_hint(tick));
-	if (slot && is_over()) {
+	slot = sf_slot_claim(handler->link.slots, handler->link.n_slots, slot_hint(tick));
+	if (slot && is_over(tick)) {
 		sf_slot_leave(slot);
 		return;
 	}
-	tick->weight = sf_weigh(tick->entry, tick->started_cpu_ns);
+	tick->weight = sf_weigh(tick->entry, tick->started_cpu_ns, handler->config.period_ns);
 	if (slot) {
 		fill(slot, tick, ucontext);
 		sample(slot, tick);
 	} else {
-		count(&sf_handler.n_no_slot);
+		count(&tick->handler->counts.no_slot);
 		lose_tick(tick, SF_LOSS_NO_SLOT);
 	}
 	rearm(tick);
 }
 
 /* The code before pc may begin with its page: then fewer bytes can be read. */
-static void mend(void *ucontext)
+static void mend(struct sf_handler *handler, void *ucontext)
 {
 	uint8_t code[SF_CONTEXT_CODE];
 	uint64_t pc;
 
-	sf_context_give_way(ucontext);
+	sf_context_give_way(&handler->config, ucontext);
 	if (!sf_context_interrupted(ucontext, &pc))
 		return;
 	for (size_t n = sizeof(code); n >= SF_CONTEXT_LEAST_CODE; n -= 1) {
-		if (sf_own_memory_read(&sf_handler.access, code, pc - n, n) != n)
+		if (sf_own_memory_read(&handler->code.memory, code, pc - n, n) != n)
 			continue;
-		if (sf_context_mend(ucontext, code, n))
-			count(&sf_handler.n_mended);
+		if (sf_context_mend(&handler->config, ucontext, code, n))
+			count(&handler->counts.mended);
 		return;
 	}
 }
 
 void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
 {
-	struct tick tick = { .slot = SF_NO_SLOT };
+	struct sf_handler *handler = &sf_handler;
+	struct tick tick = { .handler = handler, .slot = SF_NO_SLOT };
 
 	tick.tid = (int32_t)sf_raw0(SYS_gettid);
-	tick.entry = sf_handler.entries ? sf_thread_table_find(sf_handler.entries, tick.tid) : NULL;
+	tick.entry = handler->link.entries ? sf_thread_table_find(handler->link.entries, tick.tid) : NULL;
 	if (!is_ours(info, &tick)) {
-		count(&sf_handler.n_foreign);
+		count(&handler->counts.foreign);
 		sf_chain_deliver(signal, info, ucontext);
 		return;
 	}
@@ -342,5 +342,5 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
 		serve_clock(&tick, ucontext);
 	else
 		serve_request(&tick, ucontext);
-	mend(ucontext);
+	mend(handler, ucontext);
 }

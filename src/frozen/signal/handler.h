@@ -29,7 +29,8 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext);
  * weight goes to the thread's next sample. The sampler calls this between sf_slot_take and
  * sf_slot_release. For requested threads the CPU weight is computed first (weight.h). Signal-safe.
  */
-enum sf_end sf_handler_sample(struct sf_workspace *workspace, struct sf_slot *slot);
+enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
+			      struct sf_slot *slot);
 
 /*
  * The sampler's turn: walks the threads that are held in any slot, releases them, and returns their
@@ -39,29 +40,20 @@ enum sf_end sf_handler_sample(struct sf_workspace *workspace, struct sf_slot *sl
  * next one; it has posted the wake-up. Signal-safe.
  */
 #define SF_SERVED_AT_ONCE 16
-unsigned sf_handler_serve(struct sf_workspace *workspace);
+unsigned sf_handler_serve(struct sf_handler *handler, struct sf_workspace *workspace);
 
 /*
  * sf_workspace_walk of a thread with this entry (NULL: without one). Where the walk stops in native
  * code, it continues from the record that a runtime has of the thread. Signal-safe.
  */
-enum sf_end sf_handler_walk(struct sf_workspace *workspace, struct sf_still *still,
-			   const struct sf_thread_entry *entry);
+enum sf_end sf_handler_walk(const struct sf_handler_code *code, struct sf_workspace *workspace,
+			    struct sf_still *still, const struct sf_thread_entry *entry);
 
 /*
  * Puts workspace->trace into the outbox as this sample; fills in its number of frames and its end.
  * False: there was no room, and the caller still has to account for its weight. Signal-safe.
  */
-bool sf_handler_put(struct sf_workspace *workspace, struct sf_stream_sample *sample);
-
-/*
- * Puts a record into the outbox. The outbox pointer is read once, because a stop may clear it
- * meanwhile. True also when there is no outbox; false: no room. Signal-safe.
- */
-bool sf_handler_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigned n);
-
-/* Puts a loss into the outbox; false: no room. Signal-safe. */
-bool sf_handler_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
-		    uint32_t ticks);
+bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
+		    struct sf_stream_sample *sample);
 
 #endif

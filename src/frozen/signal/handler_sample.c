@@ -19,16 +19,16 @@
  * The map that a walk uses, published in the slot so that nobody frees it. See service.h for the
  * other side.
  */
-static const struct sf_code_map *pin_map(struct sf_slot *slot)
+static const struct sf_code_map *pin_map(const struct sf_handler_code *code, struct sf_slot *slot)
 {
 	for (unsigned i = 0; i < MAX_PINS; i++) {
-		const struct sf_code_map *map = atomic_load(&sf_handler.map);
+		const struct sf_code_map *map = atomic_load(&code->map);
 
 		/*
 		 * First said, then looked again: who frees it first takes it away, then looks here.
 		 */
 		atomic_store(&slot->map, map);
-		if (atomic_load(&sf_handler.map) == map)
+		if (atomic_load(&code->map) == map)
 			return map;
 	}
 	atomic_store(&slot->map, NULL);
@@ -51,7 +51,7 @@ static bool is_map_stale(const struct sf_trace *trace)
 	return last && last->image == 0 && !sf_kind_is_managed(last->kind);
 }
 
-static struct sf_stream_frame packed(const struct sf_frame *frame, const struct sf_frame_keys *places)
+static struct sf_stream_frame packed(const struct sf_frame *frame, const struct sf_frame_keys *keys)
 {
 	struct sf_stream_frame packed = {
 		.address = frame->address,
@@ -61,107 +61,71 @@ static struct sf_stream_frame packed(const struct sf_frame *frame, const struct 
 	};
 
 	if (sf_kind_is_managed(frame->kind)) {
-		packed.address = places ? sf_frame_keys_key(places, frame) : 0;
+		packed.address = keys ? sf_frame_keys_key(keys, frame) : 0;
 		packed.image = 0;
 		packed.kind = frame->kind;
 	}
 	return packed;
 }
 
-/* Of managed code the key leaves, and what is there is told once (frame_keys.h). */
-static void pack_frames(struct sf_workspace *workspace)
+/* A managed frame leaves the process as its key (frame_keys.h). */
+static void pack_frames(const struct sf_handler_code *code, struct sf_workspace *workspace)
 {
-	struct sf_frame_keys *places = atomic_load_explicit(&sf_handler.places, memory_order_acquire);
+	struct sf_frame_keys *keys = atomic_load_explicit(&code->frame_keys, memory_order_acquire);
 	const struct sf_frame *frames = workspace->trace.frames;
 	const uint32_t n = workspace->trace.n_frames;
 
 	for (uint32_t i = 0; i < n; i++)
-		workspace->packed[i] = packed(&frames[i], places);
-	for (uint32_t i = 0; places && i < n; i++) {
+		workspace->packed[i] = packed(&frames[i], keys);
+	for (uint32_t i = 0; keys && i < n; i++) {
 		if (sf_kind_is_managed(frames[i].kind))
-			sf_frame_keys_meet(places, &frames[i], workspace->packed[i].address);
+			sf_frame_keys_meet(keys, &frames[i], workspace->packed[i].address);
 	}
-}
-
-bool sf_handler_tell(uint16_t type, const struct sf_outbox_piece *pieces, unsigned n)
-{
-	struct sf_outbox_header *outbox =
-		atomic_load_explicit(&sf_handler.outbox, memory_order_acquire);
-	const uint64_t full =
-		atomic_load_explicit(&sf_handler.outbox_full, memory_order_relaxed);
-	bool put;
-
-	if (!outbox)
-		return true;
-	put = sf_outbox_put(outbox, type, pieces, n);
-	if (full && sf_outbox_used(outbox) >= full)
-		sf_wake_up_post(&sf_handler.service_wake_up);
-	return put;
 }
 
 /*
  * The service thread clears map_stale before its search for new code. So only the first of several
  * walks that meet new code wakes the service thread.
  */
-static void note_stale_map(void)
+static void note_stale_map(struct sf_handler *handler)
 {
-	if (!atomic_load_explicit(&sf_handler.map_stale, memory_order_relaxed) &&
-	    !atomic_exchange(&sf_handler.map_stale, 1))
-		sf_wake_up_post(&sf_handler.service_wake_up);
+	if (!atomic_load_explicit(&handler->code.map_stale, memory_order_relaxed) &&
+	    !atomic_exchange(&handler->code.map_stale, 1))
+		sf_wake_up_post(&handler->output.wake_up);
 }
 
-bool sf_handler_put(struct sf_workspace *workspace, struct sf_stream_sample *sample)
+bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
+		    struct sf_stream_sample *sample)
 {
 	const struct sf_trace *trace = &workspace->trace;
-	const size_t header = sizeof(struct sf_record_header);
-	const struct sf_outbox_piece pieces[] = {
-		{ (const uint8_t *)sample + header, sizeof(*sample) - header },
-		{ workspace->packed, trace->n_frames * sizeof(struct sf_stream_frame) },
-	};
 
 	sample->n_frames = trace->n_frames;
 	sample->end = (uint8_t)trace->end;
 	if (is_map_stale(trace))
-		note_stale_map();
-	pack_frames(workspace);
-	return sf_handler_tell(SF_STREAM_SAMPLE, pieces, 2);
-}
-
-bool sf_handler_lose(uint32_t serial, enum sf_loss cause, uint64_t cpu_ns, uint64_t wall_ns,
-		    uint32_t ticks)
-{
-	const struct sf_stream_loss loss = {
-		.serial = serial,
-		.cause = cause,
-		.cpu_ns = cpu_ns,
-		.wall_ns = wall_ns,
-		.ticks = ticks,
-	};
-	const size_t header = sizeof(struct sf_record_header);
-	const struct sf_outbox_piece piece = { (const uint8_t *)&loss + header,
-					       sizeof(loss) - header };
-
-	return sf_handler_tell(SF_STREAM_LOSS, &piece, 1);
+		note_stale_map(handler);
+	pack_frames(&handler->code, workspace);
+	return sf_output_put_record(&handler->output, SF_STREAM_SAMPLE, sample, sizeof(*sample), workspace->packed,
+				    trace->n_frames * sizeof(struct sf_stream_frame));
 }
 
 /*
- * The sample found no room. Nor did the loss: then the next sample of the thread speaks for this
- * one, too.
+ * Records a loss in place of a sample that found no room. If the loss finds no room either, the
+ * thread's next sample gets the weight.
  */
-static void lose_sample(struct sf_thread_entry *entry, const struct sf_slot *slot)
+static void lose_sample(struct sf_handler_output *output, struct sf_thread_entry *entry,
+			const struct sf_slot *slot)
 {
-	if (sf_handler_lose(entry->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns,
+	if (sf_output_lose(output, entry->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns,
 			   slot->ticks))
 		return;
-	atomic_fetch_sub_explicit(&entry->spoken_ns, slot->cpu_ns, memory_order_relaxed);
-	atomic_fetch_add_explicit(&entry->waited_ns, slot->wall_ns - slot->cpu_ns,
+	atomic_fetch_sub_explicit(&entry->accounted_ns, slot->cpu_ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(&entry->run_delay_ns, slot->wall_ns - slot->cpu_ns,
 				  memory_order_relaxed);
 }
 
-static void fill_sample(const struct sf_slot *slot, struct sf_stream_sample *ret)
+static void fill_sample(const struct sf_slot *slot, const struct sf_thread_entry *entry,
+			struct sf_stream_sample *ret)
 {
-	const struct sf_thread_entry *entry = &sf_handler.entries[slot->entry];
-
 	*ret = (struct sf_stream_sample){
 		.serial = atomic_load_explicit(&entry->serial, memory_order_relaxed),
 		.time_ns = slot->tick_ns,
@@ -175,27 +139,29 @@ static void fill_sample(const struct sf_slot *slot, struct sf_stream_sample *ret
 	};
 }
 
-static void put_sample(struct sf_workspace *workspace, const struct sf_slot *slot)
+static void put_sample(struct sf_handler *handler, struct sf_workspace *workspace,
+		       const struct sf_slot *slot)
 {
-	struct sf_thread_entry *entry = &sf_handler.entries[slot->entry];
+	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
 	struct sf_stream_sample sample;
 
-	fill_sample(slot, &sample);
-	if (sf_handler_put(workspace, &sample))
+	fill_sample(slot, entry, &sample);
+	if (sf_handler_put(handler, workspace, &sample))
 		atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
 	else
-		lose_sample(entry, slot);
+		lose_sample(&handler->output, entry, slot);
 }
 
-/* The same moment once more, seen otherwise: it stands for no time. */
-static void put_twin(struct sf_workspace *workspace, const struct sf_slot *slot)
+/* A second sample of the same moment, by the other walk: it stands for no time. */
+static void put_twin(struct sf_handler *handler, struct sf_workspace *workspace,
+		     const struct sf_slot *slot)
 {
 	struct sf_stream_sample sample;
 
-	fill_sample(slot, &sample);
+	fill_sample(slot, &handler->link.entries[slot->entry], &sample);
 	sample.cpu_ns = sample.wall_ns = 0;
 	sample.ticks = 1;
-	sf_handler_put(workspace, &sample);
+	sf_handler_put(handler, workspace, &sample);
 }
 
 static bool may_lead_on(enum sf_end end)
@@ -222,13 +188,13 @@ static bool find_handles(struct sf_still *still, const struct sf_thread_entry *e
 	return found;
 }
 
-enum sf_end sf_handler_walk(struct sf_workspace *workspace, struct sf_still *still,
-			   const struct sf_thread_entry *entry)
+enum sf_end sf_handler_walk(const struct sf_handler_code *code, struct sf_workspace *workspace,
+			    struct sf_still *still, const struct sf_thread_entry *entry)
 {
 	enum sf_end end;
 
 	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
-		workspace->caches[i] = atomic_load_explicit(&sf_handler.caches[i],
+		workspace->caches[i] = atomic_load_explicit(&code->caches[i],
 							    memory_order_acquire);
 	memset(still->handles, 0, sizeof(still->handles));
 	end = sf_workspace_walk(workspace, still);
@@ -238,43 +204,45 @@ enum sf_end sf_handler_walk(struct sf_workspace *workspace, struct sf_still *sti
 }
 
 /* Only the thread itself can call the runtime, in its handler. */
-static sf_own_walk_fn *own_walk_of(const struct sf_workspace *workspace, const struct sf_slot *slot)
+static sf_own_walk_fn *own_walk_of(const struct sf_handler_code *code,
+				   const struct sf_workspace *workspace, const struct sf_slot *slot)
 {
 	return workspace == slot->workspace ?
-		atomic_load_explicit(&sf_handler.own_walk, memory_order_acquire) : NULL;
+		atomic_load_explicit(&code->own_walk, memory_order_acquire) : NULL;
 }
 
-static enum sf_end walk_by(sf_own_walk_fn *own_walk, struct sf_workspace *workspace,
-			   const struct sf_slot *slot)
+static void fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret)
 {
-	return own_walk(workspace, &workspace->still, &sf_handler.entries[slot->entry],
-			(void *)(uintptr_t)slot->ucontext);
+	ret->arch = handler->config.arch;
+	ret->regs = slot->regs;
+	ret->map = pin_map(&handler->code, slot);
+	ret->pid = handler->config.pid;
+	ret->tid = slot->tid;
+	ret->flags = 0;
+	ret->state = SF_STATE_RUNNING;
+	ret->syscall = SF_SYSCALL_NONE;
+	ret->time_ns = slot->tick_ns;
 }
 
-enum sf_end sf_handler_sample(struct sf_workspace *workspace, struct sf_slot *slot)
+enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
+			      struct sf_slot *slot)
 {
+	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
+	sf_own_walk_fn *own_walk = own_walk_of(&handler->code, workspace, slot);
+	void *ucontext = (void *)(uintptr_t)slot->ucontext;
+	const bool twice = own_walk && handler->config.walks_twice;
 	struct sf_still *still = &workspace->still;
-	sf_own_walk_fn *own_walk = own_walk_of(workspace, slot);
 	enum sf_end end;
 
-	if (slot->ticks == SF_TICKS_UNWEIGHED)
-		sf_weigh_asked(slot, &sf_handler.entries[slot->entry]);
-	still->arch = sf_handler.arch;
-	still->regs = slot->regs;
-	still->map = pin_map(slot);
-	still->pid = sf_handler.pid;
-	still->tid = slot->tid;
-	still->flags = 0;
-	still->state = SF_STATE_RUNNING;
-	still->syscall = SF_SYSCALL_NONE;
-	still->time_ns = slot->tick_ns;
-	end = own_walk && !sf_handler.walks_twice ?
-		walk_by(own_walk, workspace, slot) :
-		sf_handler_walk(workspace, still, &sf_handler.entries[slot->entry]);
-	put_sample(workspace, slot);
-	if (own_walk && sf_handler.walks_twice) {
-		end = walk_by(own_walk, workspace, slot);
-		put_twin(workspace, slot);
+	if (!slot->weighed)
+		sf_weigh_requested(slot, entry, handler->config.period_ns);
+	fill_still(handler, slot, still);
+	end = own_walk && !twice ? own_walk(&handler->code, workspace, still, entry, ucontext) :
+				   sf_handler_walk(&handler->code, workspace, still, entry);
+	put_sample(handler, workspace, slot);
+	if (twice) {
+		end = own_walk(&handler->code, workspace, still, entry, ucontext);
+		put_twin(handler, workspace, slot);
 	}
 	atomic_store_explicit(&slot->map, NULL, memory_order_release);
 	return end;

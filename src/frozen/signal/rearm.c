@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "frozen/signal/state.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
 
@@ -12,7 +11,7 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define MAX_BACK_OFF 16
-#define RINGS_PER_PERIOD 8
+#define EXPIRIES_PER_PERIOD 8
 
 /* xorshift64: only its own thread's handler draws from it. */
 static uint64_t draw(struct sf_thread_entry *entry)
@@ -45,9 +44,9 @@ static bool is_perf(const struct sf_thread_entry *entry)
 	return atomic_load_explicit(&entry->flags, memory_order_relaxed) & SF_ENTRY_PERF;
 }
 
-bool sf_rearm_is_remote(const struct sf_thread_entry *entry)
+bool sf_rearm_is_remote(const struct sf_handler_config *config, const struct sf_thread_entry *entry)
 {
-	return sf_handler.clocks_apart && is_perf(entry);
+	return config->remote_clocks && is_perf(entry);
 }
 
 /*
@@ -55,25 +54,26 @@ bool sf_rearm_is_remote(const struct sf_thread_entry *entry)
  * drawn period is used for several samples. A timer that expires at every tick of the kernel cannot
  * have jitter.
  */
-bool sf_rearm_pays(struct sf_thread_entry *entry, uint64_t period_ns)
+bool sf_rearm_pays(const struct sf_handler_config *config, struct sf_thread_entry *entry,
+		   uint64_t period_ns)
 {
 	if (is_perf(entry))
-		return draw(entry) % RINGS_PER_PERIOD == 0;
-	return period_ns > sf_handler.kernel_tick_ns;
+		return draw(entry) % EXPIRIES_PER_PERIOD == 0;
+	return period_ns > config->kernel_tick_ns;
 }
 
 /* A clock backs off only from a period that has been set, not from one that is still to be set. */
-bool sf_rearm_is_due(const struct sf_thread_entry *entry)
+bool sf_rearm_is_due(const struct sf_handler_config *config, const struct sf_thread_entry *entry)
 {
-	return !sf_rearm_is_remote(entry) ||
-	       atomic_load_explicit(&entry->set_ns, memory_order_relaxed) ==
+	return !sf_rearm_is_remote(config, entry) ||
+	       atomic_load_explicit(&entry->set_period_ns, memory_order_relaxed) ==
 		       atomic_load_explicit(&entry->period_ns, memory_order_relaxed);
 }
 
-void sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns)
+void sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *entry, uint64_t period_ns)
 {
 	const int32_t clock = atomic_load_explicit(&entry->clock, memory_order_relaxed);
-	uint64_t next_ns = sf_handler.jitter ? with_jitter(entry, period_ns) : period_ns;
+	uint64_t next_ns = config->jitter ? with_jitter(entry, period_ns) : period_ns;
 
 	if (clock < 0 || next_ns == 0)
 		return;
@@ -89,13 +89,13 @@ void sf_rearm(struct sf_thread_entry *entry, uint64_t period_ns)
 	}
 }
 
-uint64_t sf_rearm_period(uint64_t present_ns, uint64_t asked_ns, uint64_t cost_ns,
-			 uint64_t spoken_ns)
+uint64_t sf_rearm_period(uint64_t present_ns, uint64_t wanted_ns, uint64_t cost_ns,
+			 uint64_t weight_ns)
 {
-	if (cost_ns > spoken_ns / 8 && present_ns <= asked_ns * (MAX_BACK_OFF / 2))
+	if (cost_ns > weight_ns / 8 && present_ns <= wanted_ns * (MAX_BACK_OFF / 2))
 		return present_ns * 2;
 	/* Twice as often it would still cost less than a sixteenth. */
-	if (cost_ns < spoken_ns / 32 && present_ns / 2 >= asked_ns)
+	if (cost_ns < weight_ns / 32 && present_ns / 2 >= wanted_ns)
 		return present_ns / 2;
 	return present_ns;
 }

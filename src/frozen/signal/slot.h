@@ -9,7 +9,7 @@
  *   sampler                               thread, in its signal handler
  *     FREE(g-1) -> REQUESTED(g)
  *     signal(tid, slot, g) ---------->    REQUESTED(g) -> ENTERING(g); fails: leave at once
- *                                    or   FREE(g-1) -> ENTERING(g): its own clock rang
+ *                                    or   FREE(g-1) -> ENTERING(g): its own clock expired
  *                                         fill in regs, tid, times
  *                          <----------    HELD(g), post the wake-up
  *     HELD(g) -> WALKING(g)               wait while HELD(g) or WALKING(g)
@@ -59,6 +59,9 @@ struct sf_slot {
 	uint32_t entry;                       /* number, see thread_table.h */
 	uint64_t entered_ns;                 /* when the hold began */
 	uint64_t tick_ns;                    /* CLOCK_MONOTONIC of the tick */
+	bool     weighed;                    /* the weight is there; else cpu_clock_ns is, from which
+					      * the sampler computes the weight (weight.h) */
+	uint64_t cpu_clock_ns;               /* the thread's CPU clock at the tick */
 	uint64_t cpu_ns, wall_ns;            /* the weight of the sample */
 	uint32_t ticks;
 	uint32_t label;

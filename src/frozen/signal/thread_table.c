@@ -113,7 +113,7 @@ static bool confirm(struct sf_thread_entry *entry, int32_t tid)
 	if (!atomic_compare_exchange_strong(&entry->tid, &bid, tid))
 		return false;
 	atomic_store_explicit(&entry->clock, -1, memory_order_relaxed);
-	entry->over_ns = 0;
+	entry->tick_carry_ns = 0;
 	entry->random = (uint64_t)tid * SF_GOLDEN | 1; /* never 0 */
 	return true;
 }
@@ -145,42 +145,44 @@ struct sf_thread_entry *sf_thread_table_claim(struct sf_thread_entry *entries, i
 	return NULL;
 }
 
-/* Emptied first: whoever claims the place next, in whatever way, finds what a new one has. */
+/* Emptied first: the next claimer of the entry, in whatever way it claims, finds a new one. */
 void sf_thread_table_leave(struct sf_thread_entry *entry)
 {
 	atomic_store_explicit(&entry->flags, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->serial, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->label, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->request, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->weight_decision, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->clock_busy, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->clock_unwanted, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->perf_fd, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->n_samples, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->accounted_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->run_delay_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->requested_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->requested_run_delay_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->answered_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->clock_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->period_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->set_period_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->api_since_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->api_ns, 0, memory_order_relaxed);
 	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
 		atomic_store_explicit(&entry->handles[i], 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->spoken_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->waited_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->period_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->set_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->n_samples, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->asked, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->asked_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->asked_wait_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->judge_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->judged, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->clock, -1, memory_order_relaxed);
-	atomic_store_explicit(&entry->rings_as, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->clock_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->visit_since_ns, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->visited_ns, 0, memory_order_relaxed);
 	atomic_store(&entry->tid, LEFT);
 }
 
 /* Relaxed: the sum is what matters, and the thread's own clock only moves on. */
 uint64_t sf_thread_entry_take_cpu(struct sf_thread_entry *entry, uint64_t cpu_now_ns, uint32_t *ticks_ret)
 {
-	uint64_t spoken_ns = atomic_load_explicit(&entry->spoken_ns, memory_order_relaxed);
+	uint64_t spoken_ns = atomic_load_explicit(&entry->accounted_ns, memory_order_relaxed);
 	uint64_t cpu_ns;
 
 	do {
 		cpu_ns = cpu_now_ns > spoken_ns ? cpu_now_ns - spoken_ns : 0;
 	} while (cpu_ns && !atomic_compare_exchange_weak_explicit(
-				   &entry->spoken_ns, &spoken_ns, cpu_now_ns, memory_order_relaxed,
+				   &entry->accounted_ns, &spoken_ns, cpu_now_ns, memory_order_relaxed,
 				   memory_order_relaxed));
 	*ticks_ret = sf_ticks(cpu_ns, atomic_load_explicit(&entry->period_ns, memory_order_relaxed));
 	return cpu_ns;

@@ -6,7 +6,7 @@
  *
  * The sampler claims an entry for a thread that it found, or a thread claims its own entry. The entry
  * is given up after the thread has ended. The accounts are as outside the process: the CPU
- * time that no sample or loss accounts for yet is the thread's CPU clock minus `spoken_ns`.
+ * time that no sample or loss accounts for yet is the thread's CPU clock minus `accounted_ns`.
  */
 #ifndef SF_FROZEN_SIGNAL_THREAD_TABLE_H
 #define SF_FROZEN_SIGNAL_THREAD_TABLE_H
@@ -37,33 +37,41 @@ struct sf_thread_entry {
 	_Atomic uint32_t flags;
 	_Atomic uint32_t serial;       /* in the stream, from 1; never used again */
 	_Atomic uint32_t label;        /* number, 0: none */
-	_Atomic uint64_t spoken_ns;    /* thread CPU time that samples and losses account for */
-	_Atomic uint64_t waited_ns;    /* run-queue delay, for the next sample's wall time */
-	_Atomic uint64_t period_ns;    /* of its clock now: longer than the option's period while
-					* the clock backs off */
-	_Atomic uint64_t set_ns;       /* ... as the sampler set it last, where it does that
-					* (clocks_apart) */
 	_Atomic uint64_t n_samples;
-	_Atomic uint32_t asked;        /* a request is under way: slot number + 1 */
-	_Atomic uint64_t asked_ns;     /* ... by a sampler that woke at this CLOCK_MONOTONIC time */
-	_Atomic uint64_t asked_wait_ns; /* ... and the thread's total run-queue delay at that time */
-	_Atomic uint64_t judge_ns;     /* when the thread answered and asked the sampler for its CPU
-					* weight (weight.h); 0: no question is open */
-	_Atomic uint32_t judged;       /* ... the sampler's answer */
+	_Atomic uint64_t accounted_ns; /* thread CPU time that samples and losses account for */
+	_Atomic uint64_t run_delay_ns; /* run-queue delay, for the next sample's wall time */
+	int64_t  tick_carry_ns;        /* CPU time beyond the ticks of its samples; owned by the
+					* handler, or by the holder of the thread */
+
+	/* The sampler's request (agent/sampler/requests.h), and the weight of the answer (weight.h). */
+	_Atomic uint32_t request;      /* number of the requested slot, plus one; 0: none */
+	_Atomic uint64_t requested_ns; /* CLOCK_MONOTONIC at which the requesting sampler woke */
+	_Atomic uint64_t requested_run_delay_ns; /* the thread's total run-queue delay at that time */
+	_Atomic uint64_t answered_ns;  /* since when the thread waits for a decision; 0: it does not */
+	_Atomic uint32_t weight_decision; /* enum sf_weight_decision, the sampler's */
+
+	/* The clock (agent/clocks/clocks.h). */
 	_Atomic int32_t  clock;        /* perf descriptor or timer id, -1: none */
-	_Atomic int32_t  rings_as;     /* si_fd of its perf clock, kept after the descriptor is closed:
+	_Atomic uint32_t clock_busy;   /* 1: the sampler is arming or replacing the clock */
+	_Atomic uint32_t clock_unwanted; /* 1: a thread that is about to exec waits until the sampler
+					  * has removed the clock */
+	_Atomic int32_t  perf_fd;      /* si_fd of its perf clock, kept after the descriptor is closed:
 					* a signal of ours may still be pending. 0: no perf clock yet */
 	_Atomic uint64_t clock_id;     /* of a perf descriptor (PERF_EVENT_IOC_ID), to detect that the
 					* program has reused the number */
-	_Atomic uint64_t visit_since_ns; /* since when the thread is in a call of our API, where it is
-					  * not sampled; 0: it is not in one */
-	_Atomic uint64_t visited_ns;   /* total length of such calls, which the sampler subtracts
+	_Atomic uint64_t period_ns;    /* that the handler wants: longer than the option's period
+					* while the clock backs off */
+	_Atomic uint64_t set_period_ns; /* that the sampler has set last, where it sets the clock
+					 * (sf_handler_config.remote_clocks) */
+	uint64_t random;               /* for jitter; owned by the signal handler */
+
+	/* Calls of stillframe's API, in which the thread is not sampled. */
+	_Atomic uint64_t api_since_ns; /* when the present call began; 0: none */
+	_Atomic uint64_t api_ns;       /* total length of ended calls, which the sampler subtracts
 					* from the thread's wall time */
+
 	_Atomic uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; may be out of
 					* date; SF_ENTRY_NO_HANDLE; 0: not looked up yet */
-	uint64_t random;               /* for jitter; owned by the signal handler */
-	int64_t  over_ns;              /* CPU time beyond the ticks of its samples; owned by the handler,
-					* or by the holder of the thread */
 };
 
 /* `entries`: the caller's memory for SF_THREAD_TABLE_SIZE entries, zeroed. All signal-safe, any thread. */

@@ -6,11 +6,18 @@
 
 #include "frozen/frozen.h"
 
-uint32_t sf_ticks(uint64_t ns, uint64_t period_ns)
+uint32_t sf_ticks_due(uint64_t ns, uint64_t period_ns)
 {
 	const uint64_t ticks = period_ns ? (ns + period_ns / 2) / period_ns : 1;
 
-	return ticks < 1 ? 1 : ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
+	return ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
+}
+
+uint32_t sf_ticks(uint64_t ns, uint64_t period_ns)
+{
+	const uint32_t ticks = sf_ticks_due(ns, period_ns);
+
+	return ticks ? ticks : 1;
 }
 
 uint32_t sf_ticks_take(int64_t *over_ns, uint64_t ns, uint64_t period_ns)

@@ -7,7 +7,16 @@
 
 #include <stdint.h>
 
-/* Rounded; period_ns 0: 1. Signal-safe. */
+/* The period of a rate in thousandths of a hertz; 0: no rate. */
+static inline uint64_t sf_period_ns(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+/* The number of ticks that are due in a time, rounded; 0 for a short time. period_ns 0: 1. Signal-safe. */
+uint32_t sf_ticks_due(uint64_t ns, uint64_t period_ns);
+
+/* The same, but at least 1. Signal-safe. */
 uint32_t sf_ticks(uint64_t ns, uint64_t period_ns);
 
 /*

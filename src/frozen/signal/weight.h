@@ -10,7 +10,7 @@
  * Only a file of the kernel (schedstat) shows the run-queue delay. If the thread itself opened that
  * file, it would take the lowest free descriptor number from the program. The sampler has its own
  * descriptor table. So the sampler weighs a requested thread while it holds the thread, or answers
- * the thread's question. It ignores run-queue delay that began when the sampler woke, because the
+ * the thread that waits. It ignores run-queue delay that began when the sampler woke, because the
  * sampler caused that delay.
  */
 #ifndef SF_FROZEN_SIGNAL_WEIGHT_H
@@ -22,41 +22,39 @@
 #include "frozen/signal/thread_table.h"
 #include "frozen/signal/slot.h"
 
-#define SF_TICKS_UNWEIGHED 0 /* in slot->ticks of a requested thread: the sampler weighs it before the walk */
-
 struct sf_weight_taken {
 	uint64_t cpu_ns, wall_ns;
-	uint32_t ticks;            /* of the period that the options give, also while the clock
-				    * backs off; at least 1 */
+	uint32_t ticks;            /* of the configured period, also while the clock backs off; at
+				    * least 1 */
 };
 
 /*
- * Takes all CPU time that the thread used up to cpu_clock_ns of its CPU clock. Called by the thread
- * itself, or by the holder of the thread. Signal-safe.
+ * Takes all CPU time that the thread used up to cpu_clock_ns of its CPU clock. `period_ns` is the
+ * configured period; 0: ticks are of the period of the thread's own clock. Called by the thread itself,
+ * or by the holder of the thread. Signal-safe.
  */
-struct sf_weight_taken sf_weigh(struct sf_thread_entry *entry, uint64_t cpu_clock_ns);
+struct sf_weight_taken sf_weigh(struct sf_thread_entry *entry, uint64_t cpu_clock_ns, uint64_t period_ns);
 
 /* For a thread that waited for a CPU: takes its run-queue delay only. Callers as above. */
 struct sf_weight_taken sf_weigh_waiting(struct sf_thread_entry *entry);
 
 /*
- * Called by the sampler for a requested thread that it holds (since slot->entered_ns). On entry
- * slot->cpu_ns is the reading of the thread's CPU clock; on return the slot has the sample's weight.
- * Signal-safe.
+ * Called by the sampler for a requested thread that it holds (since slot->entered_ns): computes the
+ * slot's weight from slot->cpu_clock_ns. Signal-safe.
  */
-void sf_weigh_asked(struct sf_slot *slot, struct sf_thread_entry *entry);
+void sf_weigh_requested(struct sf_slot *slot, struct sf_thread_entry *entry, uint64_t period_ns);
 
 /*
- * The same for a requested thread that walks itself: it gets the decision from the sampler, and
- * keeps its slot while it waits. Each side is signal-safe.
+ * The decision of the sampler about a requested thread that walks itself: whether the thread ran, or
+ * waited for a CPU. The thread keeps its slot while it waits. Each side is signal-safe.
  *
- * The thread's side: posts the wake-up, and waits at most twice patience_ns. SF_JUDGED_NOT: the sampler
- * did not answer.
+ * The thread's side: posts the wake-up, and waits at most twice patience_ns. SF_WEIGHT_UNDECIDED: the
+ * sampler did not decide in time.
  */
-enum sf_judged { SF_JUDGED_NOT, SF_JUDGED_ON_CPU, SF_JUDGED_WAITED };
-enum sf_judged sf_weight_ask(struct sf_thread_entry *entry, uint64_t entered_ns, struct sf_wake_up *wake_up,
+enum sf_weight_decision { SF_WEIGHT_UNDECIDED, SF_WEIGHT_RAN, SF_WEIGHT_WAITED };
+enum sf_weight_decision sf_weight_wait(struct sf_thread_entry *entry, uint64_t entered_ns, struct sf_wake_up *wake_up,
 			     uint64_t patience_ns);
-/* The sampler's side, for a requested thread: answers the thread's question, if it has one. */
-void sf_weight_judge(struct sf_thread_entry *entry, int32_t tid);
+/* The sampler's side: decides, if the thread waits for a decision. */
+void sf_weight_decide(struct sf_thread_entry *entry, int32_t tid);
 
 #endif
