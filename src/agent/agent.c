@@ -26,7 +26,6 @@
 #include "agent/sampler/sampler.h"
 #include "agent/interpose/signals.h"
 #include "agent/sampler/threads.h"
-#include "agent/libc/vdso.h"
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
@@ -40,7 +39,7 @@
 #define LOOK_NS 100000u
 #define PATIENCE_NS 50000000u   /* more than a sampler takes to come, and not yet a hang */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_PROFILE];
 static _Atomic bool running;
 static struct sf_agent agent;       /* valid while running */
 static struct sf_own_fd channel = SF_NO_OWN_FD;
@@ -96,7 +95,6 @@ static bool prepare_inside(struct sf_error *err)
 {
 	struct sf_own_memory access = { .mem_fd = -1 };
 
-	sf_agent_find_vdso();
 	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");
@@ -212,7 +210,7 @@ bool sf_agent_start(struct sf_agent_options *options, int with_channel, struct s
 {
 	bool ok;
 
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(mutex);
 	if (atomic_load(&running)) {
 		ok = sf_fail(err, SF_E_SYSTEM, "this process is being sampled already");
 		if (err)
@@ -220,7 +218,7 @@ bool sf_agent_start(struct sf_agent_options *options, int with_channel, struct s
 	} else {
 		ok = start_locked(options, with_channel, err);
 	}
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(mutex);
 	return ok;
 }
 
@@ -246,10 +244,10 @@ bool sf_agent_stop(const char *why, struct sf_error *err)
 {
 	bool ok;
 
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(mutex);
 	snprintf(agent.why, sizeof(agent.why), "%s", why ? why : "");
 	ok = !atomic_load(&running) || stop_locked(err);
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(mutex);
 	return ok;
 }
 
@@ -260,11 +258,11 @@ bool sf_agent_stop(const char *why, struct sf_error *err)
  */
 static bool stop_from_service(void)
 {
-	if (pthread_mutex_trylock(&mutex) != 0)
+	if (pthread_mutex_trylock(mutex) != 0)
 		return false;
 	/* While it runs this is the service thread of the profile that runs. */
 	stop_locked(NULL);
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(mutex);
 	return true;
 }
 
@@ -304,20 +302,20 @@ static void pause_locked(bool pause)
 
 void sf_agent_pause(bool pause)
 {
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(mutex);
 	if (atomic_load(&running) && atomic_load(&agent.paused) != pause)
 		pause_locked(pause);
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(mutex);
 }
 
 bool sf_agent_flush(struct sf_error *err)
 {
 	bool ok = true;
 
-	pthread_mutex_lock(&mutex);
+	pthread_mutex_lock(mutex);
 	if (atomic_load(&running) && channel.fd < 0)
 		ok = sf_service_flush(FLUSH_NS, err);
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(mutex);
 	return ok;
 }
 
@@ -334,26 +332,11 @@ const char *sf_agent_output(void)
 
 /* --- fork --- */
 
-static _Thread_local sf_fork_turns turns;
-
-void sf_agent_before_fork(void)
-{
-	sf_fork_lock(&mutex, &turns);
-	sf_agent_thread_table_before_fork();
-}
-
-void sf_agent_after_fork(void)
-{
-	sf_agent_thread_table_after_fork();
-	sf_fork_unlock(&mutex, &turns);
-}
-
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 {
 	bool was = atomic_load(&running);
 
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
-	sf_fork_begin_anew(&mutex, &turns);
 	sf_agent_thread_table_forked();
 	*options_ret = (struct sf_agent_options){ 0 };
 	if (!was)

@@ -74,11 +74,8 @@ const char *sf_agent_output(void);
 /* Like sf_agent_flush, before an exec: waits at most `ns`, and takes no lock. */
 void sf_agent_flush_within(uint64_t ns);
 
-/* Around fork(): no start or stop runs while the process is copied; the child does not sample. */
-void sf_agent_before_fork(void);
-void sf_agent_after_fork(void);
 /*
- * True: a profile was running in the parent, with these options; the caller owns them now. Their
+ * In a forked child, which does not sample. True: a profile was running in the parent, with these options; the caller owns them now. Their
  * strings are copies of the parent's memory.
  */
 bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* include/stillframe.h: what fails is kept in words for the thread that asked. */
+/* The C API, include/stillframe.h. The message of a failure is kept for the thread that made the call. */
 #include "stillframe.h"
 
 #include <errno.h>
@@ -31,14 +31,25 @@ static int to_errno(const struct sf_error *err)
 	return err->code > 0 && err->code <= SF_E_UNSUPPORTED ? by_code[err->code] : EINVAL;
 }
 
-/* 0, or what failed. errno is nobody's business here. */
-static int finish(bool ok, const struct sf_error *err, int saved_errno)
+/* A call of the API keeps errno. */
+struct call {
+	int saved_errno;
+	struct sf_error err;
+};
+
+static struct call begin(void)
 {
-	errno = saved_errno;
+	return (struct call){ .saved_errno = errno };
+}
+
+/* 0, or the error number of what failed. */
+static int finish(const struct call *call, bool ok)
+{
+	errno = call->saved_errno;
 	if (ok)
 		return 0;
-	snprintf(last_error, sizeof(last_error), "%s", err->text);
-	return to_errno(err);
+	snprintf(last_error, sizeof(last_error), "%s", call->err.text);
+	return to_errno(&call->err);
 }
 
 static bool start(const char *text, struct sf_error *err)
@@ -56,35 +67,32 @@ static bool start(const char *text, struct sf_error *err)
 
 int sf_profile_start(const char *options)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 	const char *text = options ? options : secure_getenv("STILLFRAME");
 	bool ok;
 
 	sf_api_guard_begin();
-	ok = start(text ? text : "", &err);
+	ok = start(text ? text : "", &call.err);
 	sf_api_guard_end();
-	return finish(ok, &err, saved_errno);
+	return finish(&call, ok);
 }
 
 int sf_profile_stop(void)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 	bool ok;
 
 	sf_api_guard_begin();
-	ok = sf_agent_stop(NULL, &err);
+	ok = sf_agent_stop(NULL, &call.err);
 	sf_api_guard_end();
-	return finish(ok, &err, saved_errno);
+	return finish(&call, ok);
 }
 
 static int pause_or_resume(bool pause)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 	bool ok = sf_agent_running() ||
-		  sf_fail(&err, SF_E_INPUT,
+		  sf_fail(&call.err, SF_E_INPUT,
 			  "nothing is being sampled: sf_profile_start() comes first");
 
 	if (ok) {
@@ -92,7 +100,7 @@ static int pause_or_resume(bool pause)
 		sf_agent_pause(pause);
 		sf_api_guard_end();
 	}
-	return finish(ok, &err, saved_errno);
+	return finish(&call, ok);
 }
 
 int sf_profile_pause(void)
@@ -174,10 +182,9 @@ static bool write_profile(const char *path, struct sf_error *err)
 
 int sf_profile_write(const char *path)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 
-	return finish(write_profile(path, &err), &err, saved_errno);
+	return finish(&call, write_profile(path, &call.err));
 }
 
 const char *sf_profile_error(void)
@@ -187,33 +194,29 @@ const char *sf_profile_error(void)
 
 int sf_thread_register(void)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 
-	return finish(sf_agent_thread_register(&err), &err, saved_errno);
+	return finish(&call, sf_agent_thread_register(&call.err));
 }
 
 int sf_thread_unregister(void)
 {
-	int saved_errno = errno;
+	struct call call = begin();
 
 	sf_agent_thread_unregister();
-	errno = saved_errno;
-	return 0;
+	return finish(&call, true);
 }
 
 int sf_thread_name(const char *name)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 
-	return finish(sf_agent_thread_rename(name, &err), &err, saved_errno);
+	return finish(&call, sf_agent_thread_rename(name, &call.err));
 }
 
 int sf_label_set(const char *key, const char *value)
 {
-	int saved_errno = errno;
-	struct sf_error err = { 0 };
+	struct call call = begin();
 
-	return finish(sf_agent_thread_label(key, value, &err), &err, saved_errno);
+	return finish(&call, sf_agent_thread_label(key, value, &call.err));
 }

@@ -77,11 +77,10 @@ bool sf_control_call(const char *path, sf_control_start_fn *start, struct sf_err
  * protects the state that a forked child copies, and is never held during a wait.
  */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_LISTENER];
 static _Thread_local enum { NO_TURN, WAITS_FOR_TURN, HAS_TURN } at_turn;
-static _Thread_local sf_fork_turns turns;
 
 static struct {
-	pthread_mutex_t mutex;
 	pthread_t thread;
 	sf_control_start_fn *start;
 	bool running;
@@ -92,7 +91,7 @@ static struct {
 	_Atomic int waiting;     /* the channel of a caller who has not said anything yet; -1:
 				  * none */
 	int32_t tid;
-} listener = { .mutex = PTHREAD_MUTEX_INITIALIZER, .own = SF_NO_OWN_FD, .waiting = -1 };
+} listener = { .own = SF_NO_OWN_FD, .waiting = -1 };
 
 int32_t sf_control_listener_tid(void)
 {
@@ -140,12 +139,12 @@ static bool open_socket(struct sf_error *err)
 {
 	sigset_t before;
 
-	sf_lock_from_handlers(&listener.mutex, &before);
+	sf_lock_from_handlers(mutex, &before);
 	if (sf_channel_agent_path(getpid(), listener.path, err))
 		listener.own = sf_own_fd_make(sf_channel_listen(listener.path, err));
 	listener.pid = getpid();
 	listener.running = listener.own.fd >= 0;
-	sf_unlock_to_handlers(&listener.mutex, &before);
+	sf_unlock_to_handlers(mutex, &before);
 	return listener.running;
 }
 
@@ -154,13 +153,13 @@ static void close_socket(void)
 {
 	sigset_t before;
 
-	sf_lock_from_handlers(&listener.mutex, &before);
+	sf_lock_from_handlers(mutex, &before);
 	if (listener.running && listener.pid == getpid()) {
 		sf_own_fd_close(&listener.own);
 		listener.tid = 0;
 		listener.running = false;
 	}
-	sf_unlock_to_handlers(&listener.mutex, &before);
+	sf_unlock_to_handlers(mutex, &before);
 }
 
 static bool listen_now(sf_control_start_fn *start, struct sf_error *err)
@@ -228,19 +227,8 @@ void sf_control_unlisten(void)
 	give_turn();
 }
 
-void sf_control_before_fork(void)
-{
-	sf_fork_lock(&listener.mutex, &turns);
-}
-
-void sf_control_after_fork(void)
-{
-	sf_fork_unlock(&listener.mutex, &turns);
-}
-
 void sf_control_after_fork_in_child(void)
 {
-	sf_fork_begin_anew(&listener.mutex, &turns);
 	if (at_turn != HAS_TURN) /* another thread's, which is not here */
 		pthread_mutex_init(&turn, NULL);
 	if (listener.running)

@@ -24,9 +24,7 @@ bool sf_control_listen(sf_control_start_fn *start, struct sf_error *err);
 void sf_control_unlisten(void);
 int32_t sf_control_listener_tid(void); /* 0: none */
 
-/* Around fork(): the child has no listener, and its copy of the socket is closed. */
-void sf_control_before_fork(void);
-void sf_control_after_fork(void);
+/* In a forked child, which has no listener: closes its copy of the socket. */
 void sf_control_after_fork_in_child(void);
 
 #endif

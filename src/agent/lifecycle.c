@@ -18,6 +18,8 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/interpose/interpose.h"
+#include "agent/libc/fork_lock.h"
+#include "agent/libc/vdso.h"
 #include "agent/lifecycle.h"
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
@@ -219,8 +221,8 @@ static void before_fork(void)
 {
 	int error = errno;
 
-	sf_control_before_fork();
-	sf_agent_before_fork();
+	sf_fork_lock_all();
+	sf_agent_thread_table_before_fork();
 	errno = error;
 }
 
@@ -228,8 +230,7 @@ static void after_fork(void)
 {
 	int error = errno;
 
-	sf_agent_after_fork();
-	sf_control_after_fork();
+	sf_fork_unlock_all();
 	errno = error;
 }
 
@@ -260,6 +261,7 @@ static void after_fork_in_child(void)
 	bool was;
 
 	loaded_pid = getpid();
+	sf_fork_renew_all();
 	was = sf_agent_after_fork_in_child(&options);
 	sf_control_after_fork_in_child();
 	if (was && (options.children || asked.children)) {
@@ -300,14 +302,13 @@ __attribute__((constructor)) static void loaded(void)
 	const char *text;
 
 	loaded_pid = getpid();
+	sf_agent_find_vdso();
 	sf_cache_settle();
 	sf_cache_spare_memory();
 	atomic_store(&sf_interpose_hooks, &hooks);
+	sf_interpose_init();
 	sf_interpose_signal_init();
-	sf_interpose_exec_init();
-	sf_interpose_wait_init();
 	sf_interpose_syscall_init();
-	sf_interpose_thread_init();
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");

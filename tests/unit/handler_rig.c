@@ -97,7 +97,6 @@ bool sf_rig_start(enum sf_handler_mode mode, uint64_t ring_size)
 void sf_rig_stop(void)
 {
 	sf_handler.link.mode = SF_MODE_OFF;
-	sf_chain_remove();
 	sf_workspace_destroy(own);
 	for (uint32_t i = 0; i < SF_RIG_SLOTS; i++)
 		sf_workspace_destroy(sf_handler.link.slots[i].workspace);

@@ -26,6 +26,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/libc/fork_lock.h"
 #include "agent/java/jvm_tool.h"
 #include "agent/sampler/threads.h"
 #include "agent/threads/api_guard.h"
@@ -262,6 +263,7 @@ static int be_a_child(const char *own)
 	if (!has_open("/a.sfs"))
 		return 10; /* it proves nothing */
 	atomic_store(&sf_handler.link.wake_up.sleeper, 1); /* as if its parent's sampler slept */
+	sf_fork_renew_all();
 	if (!sf_agent_after_fork_in_child(&options) || sf_agent_running())
 		return 11;
 	if (atomic_load(&sf_handler.link.wake_up.sleeper))
@@ -293,11 +295,11 @@ static void a_child_keeps_nothing(void **state)
 	assert_true(start(text, &err));
 	for (int i = 0; i < 2; i++)
 		held[i] = sf_slot_claim(sf_handler.link.slots, sf_handler.link.n_slots, (uint32_t)i);
-	sf_agent_before_fork();
+	sf_fork_lock_all();
 	child = fork();
 	if (child == 0)
 		_exit(be_a_child(other));
-	sf_agent_after_fork();
+	sf_fork_unlock_all();
 	assert_int_equal(waitpid(child, &status, 0), child);
 	for (int i = 0; i < 2; i++)
 		sf_slot_leave(held[i]);
@@ -375,9 +377,9 @@ static void a_fork_does_not_wait_for_ever(void **state)
 	while (atomic_load(&n_at_door) == before)
 		usleep(1000);
 	atomic_store(&is_day_ahead, true);
-	sf_agent_before_fork();
+	sf_fork_lock_all();
 	atomic_store(&is_day_ahead, false);
-	sf_agent_after_fork();
+	sf_fork_unlock_all();
 	pthread_mutex_unlock(&door);
 	pthread_join(thread, NULL);
 	assert_true(sf_agent_stop(NULL, &err));
@@ -422,13 +424,14 @@ static void fork_in_handler(int number)
 	pid_t child;
 	(void)number;
 
-	sf_control_before_fork();
+	sf_fork_lock_all();
 	child = fork();
 	if (child == 0) {
+		sf_fork_renew_all();
 		sf_control_after_fork_in_child();
 		_exit(sf_control_listener_tid() == 0 ? 0 : 1);
 	}
-	sf_control_after_fork();
+	sf_fork_unlock_all();
 	waitpid(child, &status, 0);
 	child_status = status;
 	n_forks++;
@@ -466,14 +469,15 @@ static void a_handler_may_fork_while_listening_begins_or_ends(void **state)
 static void go_on_in_child(int number)
 {
 	(void)number;
-	sf_control_before_fork();
+	sf_fork_lock_all();
 	if (fork() == 0) {
+		sf_fork_renew_all();
 		sf_control_after_fork_in_child();
 		alarm(60);
 		n_forks = -1;
 		return;
 	}
-	sf_control_after_fork();
+	sf_fork_unlock_all();
 	n_forks++;
 }
 

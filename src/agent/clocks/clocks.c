@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds of CPU clocks: which one is used, and arming, tuning and disarming a thread's clock.
- * The functions of each kind are in clock_NAME.c.
+ * The functions of perf clocks are in perf.c, those of timers in timer.c.
  */
 #include "agent/clocks/clocks.h"
 
@@ -20,6 +20,13 @@
  */
 #define SHARE 1000
 
+/* No clock: at its own ticks the sampler requests the threads whose CPU time has moved (sampler.h). */
+const struct sf_agent_clock_kind sf_agent_clock_tick = {
+	.name = "tick",
+	.summary = "none: the sampler asks the threads that ran, at its own ticks",
+	.per_thread = true,
+};
+
 const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 	&sf_agent_clock_perf,
 	&sf_agent_clock_timer,
@@ -29,25 +36,21 @@ const struct sf_agent_clock_kind *const sf_agent_clocks[] = {
 };
 
 /*
- * Cheapest first. A timer expires in an interrupt that comes in any case; a perf clock has one of its
+ * The order of the default. A timer expires in an interrupt that comes in any case; a perf clock has one of its
  * own, which on a virtual machine costs its thread 20 to 40 us each (docs/benchmarks.md). A timer does
  * not sample threads that run between the kernel's ticks; they get
  * sf_agent_clock_between_ticks.
  */
-static const struct sf_agent_clock_kind *const unasked[] = {
+static const struct sf_agent_clock_kind *const cheapest_first[] = {
 	&sf_agent_clock_timer,
 	&sf_agent_clock_perf,
 	&sf_agent_clock_tick,
 	NULL,
 };
 
-static const struct sf_agent_clock_kind *kind_at(int place)
+static bool works(const struct sf_agent_clock_kind *kind, struct sf_error *err)
 {
-	for (int i = 0; sf_agent_clocks[i]; i++) {
-		if (i == place)
-			return sf_agent_clocks[i];
-	}
-	return NULL;
+	return !kind->check || kind->check(err);
 }
 
 const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_error *err)
@@ -55,15 +58,11 @@ const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_er
 	const struct sf_agent_clock_kind *kind;
 
 	if (wanted > 0) {
-		kind = kind_at(wanted - 1);
-		if (!kind) {
-			sf_fail(err, SF_E_INPUT, "there is no clock %d", wanted);
-			return NULL;
-		}
-		return kind->check(err) ? kind : NULL;
+		kind = sf_agent_clocks[wanted - 1];
+		return works(kind, err) ? kind : NULL;
 	}
-	for (int i = 0; (kind = unasked[i]); i++) {
-		if ((!kind->drawback || !kind->drawback()) && kind->check(err))
+	for (int i = 0; (kind = cheapest_first[i]); i++) {
+		if ((!kind->drawback || !kind->drawback()) && works(kind, err))
 			return kind;
 	}
 	return NULL;
@@ -87,7 +86,7 @@ bool sf_agent_clock_arm(const struct sf_agent_clock_kind *kind, struct sf_thread
 {
 	atomic_store(&entry->period_ns, sf_handler.config.period_ns);
 	atomic_store(&entry->set_period_ns, sf_handler.config.period_ns);
-	if (kind->arm(entry, tid))
+	if (!kind->arm || kind->arm(entry, tid))
 		return true;
 	return kind != &sf_agent_clock_timer && sf_agent_clock_timer.arm(entry, tid);
 }

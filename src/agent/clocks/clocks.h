@@ -5,7 +5,7 @@
  * is read from the thread's CPU time clock of the kernel. So a kind whose signals are late or few
  * loses precision, but no CPU time.
  *
- * To add one: a line in sf_agent_clocks, its functions in a file clock_NAME.c, its word in
+ * To add one: a line in sf_agent_clocks, its functions in a file NAME.c, its word in
  * docs/engines.md.
  */
 #ifndef SF_AGENT_CLOCKS_CLOCKS_H
@@ -23,7 +23,7 @@ struct sf_agent_clock_kind {
 	bool per_thread;         /* else one for the process, armed with tid 0 and no entry */
 	bool is_perf;            /* entry->clock is a descriptor */
 
-	/* Whether it works here; if not, why. Leaves nothing behind. */
+	/* Whether it works here; if not, why. Leaves nothing behind. The pointer is NULL for a kind that always works. */
 	bool (*check)(struct sf_error *err);
 	/*
 	 * Why this kind is not chosen by default although it works, as a text for the user; NULL: it
@@ -33,7 +33,7 @@ struct sf_agent_clock_kind {
 	/*
 	 * Arms a clock for this thread, with a signal every entry->period_ns. The pid, cookie and signal
 	 * in sf_handler are set before. False: the thread has ended, or no clock of this kind is left
-	 * (then the next kind is tried for the thread).
+	 * (then the next kind is tried for the thread). NULL, like `disarm`: there is no clock.
 	 */
 	bool (*arm)(struct sf_thread_entry *entry, int32_t tid);
 	/* Any thread may call this, also more than once; of several calls only one disarms the clock. */
@@ -76,6 +76,9 @@ const struct sf_agent_clock_kind *sf_agent_clock_choose(int wanted, struct sf_er
  * `wanted` as above. NULL: none that works here, or the user chose one for all.
  */
 const struct sf_agent_clock_kind *sf_agent_clock_between_ticks(int wanted);
+/* The CPU time of a thread, in one system call; false: the thread has ended. Signal-safe. */
+bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret);
+
 /* How far apart the kernel's ticks are, 1/HZ; 0: it does not say. */
 uint64_t sf_agent_clock_tick_ns(void);
 

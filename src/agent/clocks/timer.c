@@ -8,7 +8,6 @@
  * By raw system calls: libc's timer_create knows the clocks of other threads only by their
  * pthread_t.
  */
-#include "agent/clocks/timer.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,8 +24,8 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* (kernel: include/linux/posix-timers_types.h, MAKE_THREAD_CPUCLOCK with CPUCLOCK_SCHED) */
-int32_t sf_agent_thread_clock(int32_t tid)
+/* The number of a thread's CPU clock (kernel: include/linux/posix-timers_types.h, MAKE_THREAD_CPUCLOCK with CPUCLOCK_SCHED) */
+static int32_t clock_of(int32_t tid)
 {
 	return (int32_t)((~(uint32_t)tid << 3) | 6);
 }
@@ -35,7 +34,7 @@ bool sf_agent_thread_cpu(int32_t tid, uint64_t *ns_ret)
 {
 	struct timespec time;
 
-	if (sf_raw2(SYS_clock_gettime, sf_agent_thread_clock(tid), &time) != 0)
+	if (sf_raw2(SYS_clock_gettime, clock_of(tid), &time) != 0)
 		return false;
 	*ns_ret = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 	return true;
@@ -47,7 +46,8 @@ static struct timespec as_timespec(uint64_t ns)
 				  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-bool sf_agent_timer_start(int32_t clock, int32_t tid, uint64_t period_ns, int32_t *ret)
+/* Starts a timer that signals this thread (0: the process). False: the thread has ended, or no timer is left. */
+static bool start(int32_t clock, int32_t tid, uint64_t period_ns, int32_t *ret)
 {
 	struct itimerspec when = { .it_value = as_timespec(period_ns),
 				   .it_interval = as_timespec(period_ns) };
@@ -87,7 +87,7 @@ static bool arm(struct sf_thread_entry *entry, int32_t tid)
 
 	/* Before the first signal: the handler reads this flag to interpret entry->clock. */
 	atomic_fetch_and(&entry->flags, ~(uint32_t)SF_ENTRY_PERF);
-	if (!sf_agent_timer_start(sf_agent_thread_clock(tid), tid, atomic_load(&entry->period_ns),
+	if (!start(clock_of(tid), tid, atomic_load(&entry->period_ns),
 				  &timer))
 		return false;
 	atomic_store(&entry->clock, timer);
@@ -109,4 +109,47 @@ const struct sf_agent_clock_kind sf_agent_clock_timer = {
 	.check = check,
 	.arm = arm,
 	.disarm = disarm,
+};
+
+/* --- one timer for the process --- */
+
+/*
+ * The kind "itimer" is like setitimer(ITIMER_PROF). It serves for comparison, and for threads that live
+ * too shortly to get a clock of their own. It sends at most HZ signals a second for all threads
+ * together. The kernel sends each to a thread that runs at that moment, so threads do not get samples
+ * in proportion to their CPU time. It is not setitimer itself: an interval timer lives on through exec
+ * (setitimer(2)), and the signal's default action would end the next program.
+ */
+static _Atomic int32_t process_timer = -1;
+
+static void disarm_process(struct sf_thread_entry *entry)
+{
+	int32_t timer = atomic_exchange(&process_timer, -1);
+
+	(void)entry;
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+}
+
+static bool arm_process(struct sf_thread_entry *entry, int32_t tid)
+{
+	int32_t timer;
+
+	(void)entry, (void)tid;
+	if (atomic_load(&process_timer) >= 0)
+		return true;
+	if (!start(CLOCK_PROCESS_CPUTIME_ID, 0, sf_handler.config.period_ns, &timer))
+		return false;
+	timer = atomic_exchange(&process_timer, timer);
+	if (timer >= 0)
+		sf_raw1(SYS_timer_delete, timer);
+	return true;
+}
+
+const struct sf_agent_clock_kind sf_agent_clock_itimer = {
+	.name = "itimer",
+	.summary = "one timer for the process, as setitimer(2) has it: unfair, at most HZ in all",
+	.check = check,
+	.arm = arm_process,
+	.disarm = disarm_process,
 };

@@ -34,6 +34,7 @@ static void *begin(void *arg)
 	return run(run_arg);
 }
 
+/* With a larger stack where the program's thread-local variables leave no room in a small one. */
 static int create(pthread_t *ret, struct start *start)
 {
 	pthread_attr_t attributes;
@@ -43,6 +44,8 @@ static int create(pthread_t *ret, struct start *start)
 		return error;
 	pthread_attr_setstacksize(&attributes, STACK_SIZE);
 	error = pthread_create(ret, &attributes, begin, start);
+	if (error == EINVAL && pthread_attr_setstacksize(&attributes, 4 * STACK_SIZE) == 0)
+		error = pthread_create(ret, &attributes, begin, start);
 	pthread_attr_destroy(&attributes);
 	return error;
 }

@@ -8,7 +8,6 @@
  * A child of vfork() runs in its parent's memory: it must not touch anything of ours (exec_preparation.h).
  * Signal-safe but for execvp and execvpe, as the functions they stand for.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,17 +20,6 @@
 typedef int execve_fn(const char *, char *const *, char *const *);
 typedef int execvpe_fn(const char *, char *const *, char *const *);
 typedef int fexecve_fn(int, char *const *, char *const *);
-
-static execve_fn *_Atomic next_execve;
-static execvpe_fn *_Atomic next_execvpe;
-static fexecve_fn *_Atomic next_fexecve;
-
-void sf_interpose_exec_init(void)
-{
-	atomic_store(&next_execve, (execve_fn *)dlsym(RTLD_NEXT, "execve"));
-	atomic_store(&next_execvpe, (execvpe_fn *)dlsym(RTLD_NEXT, "execvpe"));
-	atomic_store(&next_fexecve, (fexecve_fn *)dlsym(RTLD_NEXT, "fexecve"));
-}
 
 static bool before(void)
 {
@@ -53,7 +41,7 @@ static int after(bool prepared, int result)
 
 SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[])
 {
-	execve_fn *next = atomic_load(&next_execve);
+	execve_fn *next = (execve_fn *)sf_interpose_next(SF_NEXT_execve);
 	bool prepared = before();
 	long error;
 
@@ -71,11 +59,9 @@ SF_INTERPOSED int execv(const char *path, char *const argv[])
 
 SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	execvpe_fn *next = atomic_load(&next_execvpe);
+	execvpe_fn *next = (execvpe_fn *)sf_interpose_find(SF_NEXT_execvpe);
 	bool prepared;
 
-	if (!next) /* before the agent's own constructor */
-		next = (execvpe_fn *)dlsym(RTLD_NEXT, "execvpe");
 	if (!next) {
 		errno = ENOSYS;
 		return -1;
@@ -91,11 +77,9 @@ SF_INTERPOSED int execvp(const char *file, char *const argv[])
 
 SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	fexecve_fn *next = atomic_load(&next_fexecve);
+	fexecve_fn *next = (fexecve_fn *)sf_interpose_find(SF_NEXT_fexecve);
 	bool prepared;
 
-	if (!next)
-		next = (fexecve_fn *)dlsym(RTLD_NEXT, "fexecve");
 	if (!next) {
 		errno = ENOSYS;
 		return -1;

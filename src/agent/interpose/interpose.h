@@ -15,12 +15,26 @@
 
 #define SF_INTERPOSED __attribute__((visibility("default")))
 
-/* Looks for the functions behind ours, once, when the agent is loaded. */
+/* The functions behind ours: libc's, or another library's in front of libc. To add one: a line here. */
+#define SF_INTERPOSED_FUNCTIONS(X) \
+	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd)
+
+enum sf_interposed {
+#define X(name) SF_NEXT_##name,
+	SF_INTERPOSED_FUNCTIONS(X)
+#undef X
+	SF_N_NEXT
+};
+
+/* Looks all of them up, once, when the agent is loaded. */
+void sf_interpose_init(void);
+/* NULL before that, or if there is no such function. Signal-safe. */
+void *sf_interpose_next(enum sf_interposed which);
+/* The same, but looks the function up before the agent's constructor has run. Not signal-safe. */
+void *sf_interpose_find(enum sf_interposed which);
+
 void sf_interpose_signal_init(void);
-void sf_interpose_exec_init(void);
-void sf_interpose_wait_init(void);
 void sf_interpose_syscall_init(void);
-void sf_interpose_thread_init(void);
 
 /*
  * What the agent does around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;

@@ -27,20 +27,17 @@ typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
 
 extern sigaction_fn __sigaction; /* glibc's own name */
 
-static sigaction_fn *_Atomic next_sigaction;
-
 void sf_interpose_signal_init(void)
 {
-	sigaction_fn *found = (sigaction_fn *)dlsym(RTLD_NEXT, "sigaction");
+	sigaction_fn *found = (sigaction_fn *)sf_interpose_next(SF_NEXT_sigaction);
 
-	atomic_store_explicit(&next_sigaction, found, memory_order_release);
 	/* Loaded late, or by somebody's dlopen(): the program calls the one that is before us. */
 	sf_agent_signal_set_seen((sigaction_fn *)dlsym(RTLD_DEFAULT, "sigaction") != found);
 }
 
 static int call_next(int number, const struct sigaction *action, struct sigaction *old)
 {
-	sigaction_fn *next = atomic_load_explicit(&next_sigaction, memory_order_acquire);
+	sigaction_fn *next = (sigaction_fn *)sf_interpose_next(SF_NEXT_sigaction);
 	int result = next ? next(number, action, old) : __sigaction(number, action, old);
 
 	if (action && sf_chain_minds(number))

@@ -8,7 +8,6 @@
  * distinguished before the program has read them. Such a program should select another signal for
  * stillframe (signal=).
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,19 +23,10 @@
 typedef int timedwait_fn(const sigset_t *, siginfo_t *, const struct timespec *);
 typedef int signalfd_fn(int, const sigset_t *, int);
 
-static timedwait_fn *_Atomic next_timedwait;
-static signalfd_fn *_Atomic next_signalfd;
-
-void sf_interpose_wait_init(void)
-{
-	atomic_store(&next_timedwait, (timedwait_fn *)dlsym(RTLD_NEXT, "sigtimedwait"));
-	atomic_store(&next_signalfd, (signalfd_fn *)dlsym(RTLD_NEXT, "signalfd"));
-}
-
 /* libc's, which is a cancellation point; before the agent's own constructor without it. */
 static int wait_once(const sigset_t *set, siginfo_t *info, const struct timespec *time)
 {
-	timedwait_fn *next = atomic_load(&next_timedwait);
+	timedwait_fn *next = (timedwait_fn *)sf_interpose_next(SF_NEXT_sigtimedwait);
 
 	if (next)
 		return next(set, info, time);
@@ -104,15 +94,13 @@ static bool is_empty(const sigset_t *set)
 
 SF_INTERPOSED int signalfd(int fd, const sigset_t *mask, int flags)
 {
-	signalfd_fn *next = atomic_load(&next_signalfd);
+	signalfd_fn *next = (signalfd_fn *)sf_interpose_find(SF_NEXT_signalfd);
 	sigset_t others = *mask;
 
 	for (int signal = 1; signal <= SIGRTMAX; signal++) {
 		if (sf_agent_signal_is_ours(signal))
 			sigdelset(&others, signal);
 	}
-	if (!next)
-		next = (signalfd_fn *)dlsym(RTLD_NEXT, "signalfd");
 	if (next)
 		return next(fd, is_empty(&others) ? mask : &others, flags);
 	errno = ENOSYS;

@@ -3,12 +3,21 @@
 #include "agent/libc/fork_lock.h"
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #include "os/clock.h"
 
 #define WAIT_NS 5000000000u
 #define LOOK_NS 1000000u
+
+pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS] = {
+	[SF_FORK_LISTENER] = PTHREAD_MUTEX_INITIALIZER,
+	[SF_FORK_PROFILE] = PTHREAD_MUTEX_INITIALIZER,
+	[SF_FORK_LABELS] = PTHREAD_MUTEX_INITIALIZER,
+};
+
+/* For each lock, which of this thread's nested forks hold it: the innermost fork in the lowest bit. */
+static _Thread_local uint64_t held[SF_N_FORK_LOCKS];
 
 static bool lock_in_time(pthread_mutex_t *mutex)
 {
@@ -23,26 +32,26 @@ static bool lock_in_time(pthread_mutex_t *mutex)
 	return true;
 }
 
-void sf_fork_lock(pthread_mutex_t *mutex, sf_fork_turns *turns)
+void sf_fork_lock_all(void)
 {
-	const bool locked = lock_in_time(mutex);
-
-	*turns = *turns << 1 | locked;
+	for (unsigned i = 0; i < SF_N_FORK_LOCKS; i++)
+		held[i] = held[i] << 1 | lock_in_time(&sf_fork_mutexes[i]);
 }
 
-void sf_fork_unlock(pthread_mutex_t *mutex, sf_fork_turns *turns)
+void sf_fork_unlock_all(void)
 {
-	const bool locked = *turns & 1;
-
-	*turns >>= 1;
-	if (locked)
-		pthread_mutex_unlock(mutex);
+	for (unsigned i = SF_N_FORK_LOCKS; i-- > 0; held[i] >>= 1) {
+		if (held[i] & 1)
+			pthread_mutex_unlock(&sf_fork_mutexes[i]);
+	}
 }
 
-void sf_fork_begin_anew(pthread_mutex_t *mutex, sf_fork_turns *turns)
+void sf_fork_renew_all(void)
 {
-	pthread_mutex_init(mutex, NULL);
-	*turns = 0;
+	for (unsigned i = 0; i < SF_N_FORK_LOCKS; i++) {
+		pthread_mutex_init(&sf_fork_mutexes[i], NULL);
+		held[i] = 0;
+	}
 }
 
 void sf_lock_from_handlers(pthread_mutex_t *mutex, sigset_t *before_ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that fork() takes, so that a child copies no half-made state. A handler of the program may fork
- * while its own thread has the lock, and would wait for itself. So the wait has a time limit. After it
+ * while its own thread has a lock, and would wait for itself. So the wait has a time limit. After it
  * the child copies the state as it is, and does not use it. pthread_mutex_timedlock() is not used: it
  * waits longer when the time of day is set back meanwhile.
  */
@@ -10,17 +10,23 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 
-/* Which of a thread's nested forks hold the lock, the innermost last; one for each thread and lock, 0 at first. */
-typedef uint64_t sf_fork_turns;
+/* In the order in which fork() takes them. To add one: a line here, and one in fork_lock.c. */
+enum sf_fork_lock {
+	SF_FORK_LISTENER, /* the listener's socket (control.c) */
+	SF_FORK_PROFILE,  /* start and stop of a profile (agent.c) */
+	SF_FORK_LABELS,   /* the table of labels (threads/labels.c) */
+	SF_N_FORK_LOCKS
+};
 
-/* Around fork(), at most 5 s. In the child: sf_fork_begin_anew. */
-void sf_fork_lock(pthread_mutex_t *mutex, sf_fork_turns *turns);
-void sf_fork_unlock(pthread_mutex_t *mutex, sf_fork_turns *turns);
-void sf_fork_begin_anew(pthread_mutex_t *mutex, sf_fork_turns *turns);
+extern pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS];
 
-/* For what is done in a moment: no handler runs in this thread meanwhile. */
+/* Around fork(), by the thread that forks: at most 5 s for each lock. */
+void sf_fork_lock_all(void);
+void sf_fork_unlock_all(void);
+void sf_fork_renew_all(void); /* in the child */
+
+/* For a short operation: no handler runs in this thread while it has the lock. */
 void sf_lock_from_handlers(pthread_mutex_t *mutex, sigset_t *before_ret);
 void sf_unlock_to_handlers(pthread_mutex_t *mutex, const sigset_t *before);
 

@@ -32,7 +32,7 @@ static unsigned digit(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 99;
 }
 
-uint64_t sf_own_number(const char **p, unsigned base)
+static uint64_t number(const char **p, unsigned base)
 {
 	uint64_t value = 0;
 
@@ -50,7 +50,7 @@ static void each(const char *entries, long n, sf_own_thread_fn *fn, void *arg)
 	for (long at = 0; at < n;) {
 		const struct entry *entry = (const struct entry *)(const void *)(entries + at);
 		const char *name = entry->name;
-		int32_t tid = (int32_t)sf_own_number(&name, 10);
+		int32_t tid = (int32_t)number(&name, 10);
 
 		if (tid > 0)
 			fn(arg, tid);
@@ -128,20 +128,6 @@ void sf_own_name(int32_t tid, char *ret, size_t size)
 	ret[strcspn(ret, "\n")] = 0;
 }
 
-/* "cpu_ns wait_ns switches" */
-bool sf_own_run(int32_t tid, uint64_t *wait_ns_ret, uint64_t *switches_ret)
-{
-	char text[96];
-	const char *p = text;
-
-	if (!sf_own_read(tid, "schedstat", text, sizeof(text)))
-		return false;
-	sf_own_number(&p, 10);
-	*wait_ns_ret = sf_own_number(&p, 10);
-	*switches_ret = sf_own_number(&p, 10);
-	return true;
-}
-
 /* The letter behind the name, which may hold anything. */
 char sf_own_letter(int32_t tid)
 {
@@ -165,7 +151,7 @@ bool sf_own_blocks(int32_t tid, int signal)
 	if (!p)
 		return false;
 	p += 8;
-	return sf_own_number(&p, 16) >> (signal - 1) & 1;
+	return number(&p, 16) >> (signal - 1) & 1;
 }
 
 /*
@@ -186,11 +172,11 @@ bool sf_own_place(int32_t tid, struct sf_own_place *ret)
 	if (*text == '-') {
 		p = text + 2;
 	} else {
-		ret->syscall = (int32_t)sf_own_number(&p, 10);
+		ret->syscall = (int32_t)number(&p, 10);
 		for (int i = 0; i < 6; i++)
-			ret->args[i] = sf_own_number(&p, 16);
+			ret->args[i] = number(&p, 16);
 	}
-	ret->sp = sf_own_number(&p, 16);
-	ret->pc = sf_own_number(&p, 16);
+	ret->sp = number(&p, 16);
+	ret->pc = number(&p, 16);
 	return true;
 }

@@ -28,12 +28,6 @@ bool sf_own_read(int32_t tid, const char *name, char *ret, size_t size);
 /* The thread's name by the system, "" when it is gone. */
 void sf_own_name(int32_t tid, char *ret, size_t size);
 
-/*
- * Times it was put on a CPU, and the time that it was ready without one (schedstat). False: gone,
- * or not told.
- */
-bool sf_own_run(int32_t tid, uint64_t *wait_ns_ret, uint64_t *switches_ret);
-
 /* Whether it blocks this signal; false also when it is gone. */
 bool sf_own_blocks(int32_t tid, int signal);
 
@@ -50,11 +44,5 @@ struct sf_own_place {
 
 /* False: gone, or not told (no /proc/.../syscall in this kernel, or a policy against it). */
 bool sf_own_place(int32_t tid, struct sf_own_place *ret);
-
-/*
- * The next number in a text, base 10 or 16 ("0x" is passed over); *p moves behind it. 0 when there
- * is none.
- */
-uint64_t sf_own_number(const char **p, unsigned base);
 
 #endif

@@ -6,7 +6,7 @@
  * but takes two files; the clock takes one system call.)
  */
 #include "agent/sampler/blocked_sample.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * program.
  */
 #include "agent/sampler/requests.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -8,22 +8,21 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #include "agent/sampler/select_threads.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 #include "agent/threads/labels.h"
 #include "agent/sampler/thread_poll.h"
+#include "agent/host/spawn.h"
 #include "agent/sampler/cpu_affinity.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/threads.h"
+#include "frozen/random.h"
 #include "frozen/raw.h"
 #include "frozen/signal/ticks.h"
 #include "os/own_fd.h"
 
-#define STACK_SIZE (128u << 10)
 #define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
 #define IDLE_NS 100000000        /* between two looks, where only clocks are looked after */
 #define SETTLE_NS 5000000        /* while requests are under way */
@@ -51,7 +50,7 @@ struct sf_sampler {
 /* Half to one and a half periods from now: no program can fall into step with it. */
 static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t period_ns)
 {
-	return now_ns + period_ns / 2 + (sf_draw(&sampler->random) >> 11) % (period_ns + 1);
+	return now_ns + period_ns / 2 + sf_random(&sampler->random) % (period_ns + 1);
 }
 
 /* Whether running threads have no clock of their own, and must be requested. */
@@ -259,7 +258,6 @@ static void *run(void *arg)
 	struct sf_sampler *sampler = arg;
 	struct sf_agent_threads *threads = sampler->agent->threads;
 
-	prctl(PR_SET_NAME, "sf-sampler");
 	prefer();
 	sf_handler.config.remote_clocks = sf_own_table(&sf_handler.code.memory.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
@@ -276,35 +274,13 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* With a larger stack where the program's thread-local variables leave no room in a small one. */
-static int create(struct sf_sampler *sampler)
-{
-	pthread_attr_t attr;
-	int error = pthread_attr_init(&attr);
-
-	if (error)
-		return error;
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	error = pthread_create(&sampler->pthread, &attr, run, sampler);
-	if (error == EINVAL && pthread_attr_setstacksize(&attr, 16 * STACK_SIZE) == 0)
-		error = pthread_create(&sampler->pthread, &attr, run, sampler);
-	pthread_attr_destroy(&attr);
-	return error;
-}
-
+/* Waits until the new thread has scanned the threads and armed their clocks. */
 static bool start(struct sf_sampler *sampler, struct sf_error *err)
 {
-	sigset_t all, before;
-	int error;
+	int32_t tid;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = create(sampler);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error) {
-		errno = error;
-		return sf_fail_os(err, "cannot start the sampler's thread");
-	}
+	if (!sf_spawn(&sampler->pthread, &tid, run, sampler, "sf-sampler", err))
+		return false;
 	while (sem_wait(&sampler->ready) != 0)
 		;
 	return true;

@@ -5,21 +5,10 @@
  * nothing.
  */
 #include "agent/sampler/select_threads.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include "agent/libc/own_proc.h"
-
-/* xorshift64* (Vigna 2016): fast, and good enough for jitter and for drawing lots. */
-uint64_t sf_draw(uint64_t *random)
-{
-	uint64_t x = *random;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	*random = x;
-	return x * UINT64_C(0x2545f4914f6cdd1d);
-}
+#include "frozen/random.h"
 
 static bool can_be_requested(const struct sf_agent_thread *thread)
 {
@@ -42,7 +31,7 @@ static bool is_due(struct sf_agent_thread *thread, uint64_t period_ns, uint64_t 
 	    cpu_ns == thread->ticked_cpu_ns)
 		return false;
 	thread->ticked_cpu_ns = cpu_ns;
-	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + sf_draw(random) % period_ns;
+	return cpu_ns > atomic_load(&thread->entry->accounted_ns) + sf_random(random) % period_ns;
 }
 
 /*
@@ -60,7 +49,7 @@ uint32_t sf_select_threads(struct sf_agent *agent, uint64_t period_ns, uint64_t 
 	for (uint32_t i = 0; i < threads->n; i++) {
 		if (!is_due(&threads->all[i], period_ns, random))
 			continue;
-		place = n_due < max ? n_due : (uint32_t)(sf_draw(random) % (n_due + 1));
+		place = n_due < max ? n_due : (uint32_t)(sf_random(random) % (n_due + 1));
 		if (place < max)
 			chosen_ret[place] = i;
 		n_due++;

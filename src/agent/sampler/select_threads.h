@@ -14,9 +14,6 @@
 
 #define SF_MAX_SELECTED 256   /* in one tick */
 
-/* The next number of a generator whose state is not 0. */
-uint64_t sf_draw(uint64_t *random);
-
 /*
  * Of the threads that are due for a sample (ticks are a period apart), any as many as the options
  * say, each with the same chance. Their places in agent->threads->all; how many.

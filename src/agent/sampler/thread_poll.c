@@ -5,12 +5,13 @@
  * nothing.
  */
 #include "agent/sampler/thread_poll.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include "agent/sampler/blocked_sample.h"
 #include "agent/libc/own_proc.h"
 #include "agent/threads/api_guard.h"
 #include "agent/sampler/thread_watch.h"
+#include "frozen/raw.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
 
@@ -39,9 +40,9 @@ static bool is_replaced(const struct sf_agent_thread *thread, uint64_t cpu_ns)
 /* More elapsed than it can have slept: a wait for a CPU is told late, when it is over. */
 static void count_time(struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
-	uint64_t wait_ns = thread->wait_ns, switches;
+	uint64_t wait_ns = thread->wait_ns;
 
-	sf_own_run(thread->tid, &wait_ns, &switches);
+	sf_raw_wait_ns(thread->tid, &wait_ns);
 	thread->asleep_ns += (int64_t)(now_ns - thread->looked_ns);
 	thread->asleep_ns -= (int64_t)(cpu_ns - thread->cpu_ns);
 	thread->asleep_ns -= (int64_t)(wait_ns - thread->wait_ns);

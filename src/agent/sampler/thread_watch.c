@@ -4,7 +4,7 @@
  * Only the sampler's thread calls this.
  */
 #include "agent/sampler/thread_watch.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
+#include "frozen/raw.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
 #include "stream/record.h"
@@ -100,7 +101,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 			uint64_t now_ns)
 {
 	struct sf_thread_entry *entry = thread->entry;
-	uint64_t cpu_ns, switches;
+	uint64_t cpu_ns;
 
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
 		return;
@@ -111,7 +112,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	sf_timer_coverage_begin(&thread->coverage, cpu_ns, atomic_load(&entry->n_samples));
 	thread->looked_ns = now_ns;
 	thread->asleep_ns = 0;
-	if (!sf_own_run(thread->tid, &thread->wait_ns, &switches))
+	if (!sf_raw_wait_ns(thread->tid, &thread->wait_ns))
 		thread->wait_ns = 0;
 	atomic_store(&entry->accounted_ns, cpu_ns);
 	atomic_store(&entry->run_delay_ns, 0);

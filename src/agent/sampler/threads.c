@@ -7,7 +7,7 @@
 
 #include <sys/mman.h>
 
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
@@ -169,7 +169,7 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 	threads->paused_cpu_ns += sf_agent_threads_others_cpu_ns(threads);
 	for (uint32_t i = 0; i < threads->n; i++) {
 		struct sf_agent_thread *thread = &threads->all[i];
-		uint64_t cpu_ns, switches;
+		uint64_t cpu_ns;
 
 		if (!thread->watched || !sf_agent_thread_cpu(thread->tid, &cpu_ns))
 			continue;
@@ -177,7 +177,7 @@ void sf_agent_threads_resume(struct sf_agent_threads *threads, uint64_t now_ns)
 		thread->looked_ns = now_ns;
 		thread->asleep_ns = 0;
 		thread->sampled_asleep = false;
-		sf_own_run(thread->tid, &thread->wait_ns, &switches);
+		sf_raw_wait_ns(thread->tid, &thread->wait_ns);
 		atomic_store(&thread->entry->run_delay_ns, 0);
 		sf_api_guard_restart(thread->entry, now_ns);
 	}

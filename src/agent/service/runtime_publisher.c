@@ -28,13 +28,8 @@
 static void tell_note(struct sf_service *service, const char *text)
 {
 	const struct sf_stream_note record = { .size = (uint32_t)strlen(text) };
-	const struct sf_outbox_piece pieces[] = {
-		{ (const char *)&record + sizeof(record.header),
-		  sizeof(record) - sizeof(record.header) },
-		{ text, record.size },
-	};
 
-	sf_stream_writer_put(service, SF_STREAM_NOTE, pieces, 2);
+	sf_stream_writer_put_record(service, SF_STREAM_NOTE, &record, sizeof(record), text, record.size);
 }
 
 /* A record under way: the texts go behind the functions. And what it is made from. */
@@ -201,17 +196,13 @@ static void name_thread(struct sf_service *service, struct sf_kept_runtime_threa
 	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
 					   .time_ns = now_ns, .is_full = 1 };
 	char name[SF_KEPT_RUNTIME_NAME];
-	struct sf_outbox_piece pieces[2] = {
-		{ (const char *)&record + sizeof(record.header),
-		  sizeof(record) - sizeof(record.header) },
-	};
 
 	if (!sf_runtimes_thread_name(&service->runtimes.all, tid, name, sizeof(name)) ||
 	    strcmp(name, thread->name) == 0)
 		return;
 	record.name_size = (uint32_t)strlen(name);
-	pieces[1] = (struct sf_outbox_piece){ name, record.name_size };
-	if (sf_stream_writer_put(service, SF_STREAM_THREAD, pieces, 2))
+	if (sf_stream_writer_put_record(service, SF_STREAM_THREAD, &record, sizeof(record), name,
+					record.name_size))
 		memcpy(thread->name, name, sizeof(name));
 }
 

@@ -4,7 +4,7 @@
  * it waits, no thread is held by it.
  */
 #include "agent/service/service.h"
-#include "agent/clocks/timer.h"
+#include "agent/clocks/clocks.h"
 
 #include <limits.h>
 #include <stdint.h>

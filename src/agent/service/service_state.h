@@ -135,6 +135,9 @@ uint64_t sf_stream_writer_drain(struct sf_service *service);
  */
 bool sf_stream_writer_put(struct sf_service *service, uint16_t type, const struct sf_outbox_piece *pieces,
 		     unsigned n);
+/* The same for a record of this size that begins with its header, and then text. */
+bool sf_stream_writer_put_record(struct sf_service *service, uint16_t type, const void *record, size_t size,
+				 const void *text, size_t text_size);
 bool sf_stream_writer_end(struct sf_service *service, uint64_t agent_cpu_ns);
 
 #endif

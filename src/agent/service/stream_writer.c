@@ -112,18 +112,27 @@ bool sf_stream_writer_put(struct sf_service *service, uint16_t type, const struc
 	return true;
 }
 
+bool sf_stream_writer_put_record(struct sf_service *service, uint16_t type, const void *record, size_t size,
+				 const void *text, size_t text_size)
+{
+	const size_t header = sizeof(struct sf_record_header);
+	const struct sf_outbox_piece pieces[] = {
+		{ (const char *)record + header, size - header }, { text, text_size },
+	};
+
+	return sf_stream_writer_put(service, type, pieces, text_size ? 2 : 1);
+}
+
 bool sf_stream_writer_end(struct sf_service *service, uint64_t agent_cpu_ns)
 {
 	struct sf_stream_end end = { 0 };
-	const struct sf_outbox_piece piece = { (const char *)&end + sizeof(end.header),
-					       sizeof(end) - sizeof(end.header) };
 	bool put;
 
 	sf_stream_writer_drain(service);
 	end.time_ns = sf_now_ns();
 	end.lost_records = atomic_load_explicit(&sf_handler.output.outbox->lost, memory_order_relaxed);
 	end.agent_cpu_ns = agent_cpu_ns;
-	put = sf_stream_writer_put(service, SF_STREAM_END, &piece, 1);
+	put = sf_stream_writer_put_record(service, SF_STREAM_END, &end, sizeof(end), NULL, 0);
 	sf_stream_writer_drain(service);
 	return put;
 }

@@ -18,7 +18,7 @@
 #define MAX_LABELS 65535
 #define MAX_LABEL_TEXT 255
 
-static pthread_mutex_t labels_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_LABELS];
 static struct sf_intern *labels;   /* "key\0value" */
 
 static void tell_label(uint32_t number)
@@ -43,10 +43,10 @@ void sf_agent_labels_tell(void)
 {
 	sigset_t before;
 
-	sf_lock_from_handlers(&labels_lock, &before);
+	sf_lock_from_handlers(mutex, &before);
 	for (uint32_t i = 1; labels && i <= sf_intern_count(labels); i++)
 		tell_label(i);
-	sf_unlock_to_handlers(&labels_lock, &before);
+	sf_unlock_to_handlers(mutex, &before);
 }
 
 /* 0: no memory, or too many. */
@@ -90,27 +90,10 @@ bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const ch
 	memcpy(text, key, key_size);
 	text[key_size] = 0;
 	memcpy(text + key_size + 1, value, value_size);
-	sf_lock_from_handlers(&labels_lock, &before); /* one that forks would wait for itself */
+	sf_lock_from_handlers(mutex, &before); /* one that forks would wait for itself */
 	number = number_label(text, key_size + 1 + value_size, err);
-	sf_unlock_to_handlers(&labels_lock, &before);
+	sf_unlock_to_handlers(mutex, &before);
 	if (number)
 		atomic_store(&entry->label, number);
 	return number != 0;
-}
-
-static _Thread_local sf_fork_turns turns;
-
-void sf_agent_labels_before_fork(void)
-{
-	sf_fork_lock(&labels_lock, &turns);
-}
-
-void sf_agent_labels_after_fork(void)
-{
-	sf_fork_unlock(&labels_lock, &turns);
-}
-
-void sf_agent_labels_forked(void)
-{
-	sf_fork_begin_anew(&labels_lock, &turns);
 }

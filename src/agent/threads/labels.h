@@ -18,9 +18,4 @@ void sf_agent_labels_tell(void);
 bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const char *value,
 			struct sf_error *err);
 
-/* Around fork(): no label is half made while the process is copied. */
-void sf_agent_labels_before_fork(void);
-void sf_agent_labels_after_fork(void);
-void sf_agent_labels_forked(void); /* in the child */
-
 #endif

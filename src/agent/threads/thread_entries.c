@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #include "agent/clocks/clocks.h"
-#include "agent/threads/labels.h"
 #include "agent/threads/exec_preparation.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -207,12 +206,6 @@ void sf_agent_entry_name(const struct sf_thread_entry *entry, char ret[SF_AGENT_
 void sf_agent_thread_table_before_fork(void)
 {
 	atomic_store(&forking_tid, own_tid());
-	sf_agent_labels_before_fork();
-}
-
-void sf_agent_thread_table_after_fork(void)
-{
-	sf_agent_labels_after_fork();
 }
 
 static void move_in(struct sf_thread_entry *entries, const struct sf_thread_entry *before, const char *name)
@@ -232,7 +225,6 @@ void sf_agent_thread_table_forked(void)
 	struct sf_thread_entry *entries = atomic_load(&all_entries), *own, before = { 0 };
 	char name[SF_AGENT_NAME] = "";
 
-	sf_agent_labels_forked();
 	sf_exec_preparation_forked();
 	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
 	if (!entries)

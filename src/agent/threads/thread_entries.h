@@ -68,7 +68,6 @@ bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *
  * under its new id.
  */
 void sf_agent_thread_table_before_fork(void);
-void sf_agent_thread_table_after_fork(void);   /* in the parent */
 void sf_agent_thread_table_forked(void);       /* in the child */
 
 #endif

@@ -240,26 +240,6 @@ bool sf_chain_check(void)
 	return true;
 }
 
-void sf_chain_remove(void)
-{
-	const int signal = atomic_exchange(&installed, 0);
-	struct sf_kernel_action now = { 0 }, program;
-
-	if (!signal || get_action(signal, &now) != 0 || now.handler != atomic_load(&our_handler))
-		return;
-	read_present(&program);
-	if (program.handler == SF_CHAIN_DEFAULT && !ignored_by_default(signal)) {
-		atomic_store(&installed, signal);
-		return;
-	}
-	/* An action that came through a wrapper of sigaction() may not have got libc's yet. */
-	if (is_function(&program) && !(program.flags & RESTORER_FLAG)) {
-		program.flags |= RESTORER_FLAG;
-		program.restorer = sf_chain_restorer;
-	}
-	set_action(signal, &program);
-}
-
 /* --- delivering --- */
 
 static void set_mask(uint64_t mask)

@@ -58,11 +58,4 @@ void sf_chain_renew(void);
  * and returns true.
  */
 bool sf_chain_check(void);
-/*
- * Gives the signal back: installs the program's action. There is one exception: if the program's
- * action is the default and would end the program, our handler stays, because a signal of ours may
- * still be pending in a thread that blocks it. Foreign signals have their default effect then.
- */
-void sf_chain_remove(void);
-
 #endif

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "frozen/random.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
 
@@ -13,24 +14,12 @@
 #define MAX_BACK_OFF 16
 #define EXPIRIES_PER_PERIOD 8
 
-/* xorshift64: only its own thread's handler draws from it. */
-static uint64_t draw(struct sf_thread_entry *entry)
-{
-	uint64_t x = entry->random ? entry->random : 1;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	entry->random = x;
-	return x;
-}
-
 /* Evenly from 3/4 to 5/4, so that the mean is the period. */
 static uint64_t with_jitter(struct sf_thread_entry *entry, uint64_t period_ns)
 {
 	const uint64_t half = period_ns / 2;
 
-	return period_ns - period_ns / 4 + (half ? draw(entry) % half : 0);
+	return period_ns - period_ns / 4 + (half ? sf_random(&entry->random) % half : 0);
 }
 
 static struct timespec to_timespec(uint64_t ns)
@@ -58,7 +47,7 @@ bool sf_rearm_pays(const struct sf_handler_config *config, struct sf_thread_entr
 		   uint64_t period_ns)
 {
 	if (is_perf(entry))
-		return draw(entry) % EXPIRIES_PER_PERIOD == 0;
+		return sf_random(&entry->random) % EXPIRIES_PER_PERIOD == 0;
 	return period_ns > config->kernel_tick_ns;
 }
 
