@@ -52,6 +52,8 @@ struct sf_still {
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */
 	uint64_t time_ns;               /* CLOCK_MONOTONIC of the sample */
+	const uint64_t *kernel;         /* addresses of the kernel's frames, innermost first; NULL: none are known */
+	uint32_t n_kernel;
 	uint64_t switches;              /* switch count of an unheld thread; 0: unknown */
 };
 

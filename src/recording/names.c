@@ -32,7 +32,8 @@ static bool index_places(struct sf_recording *recording)
 		const struct sf_frame_key *key = sf_intern_get(recording->frames, number, NULL);
 		struct sf_place place = { key->module, number, key->address };
 
-		if (key->kind == SF_KIND_NATIVE && !sf_vec_push(&recording->places, place))
+		if ((key->kind == SF_KIND_NATIVE || key->kind == SF_KIND_KERNEL) &&
+		    !sf_vec_push(&recording->places, place))
 			return false;
 		recording->placed_frames = number;
 		if (recording->named.n < number && !sf_vec_push(&recording->named, false))

@@ -113,7 +113,7 @@ static bool save_frames(struct sf_recording *recording, struct sf_error *err)
 
 	for (uint32_t number = recording->saved_frames + 1; number <= n; number++) {
 		const struct sf_frame_key *key = sf_intern_get(recording->frames, number, NULL);
-		bool native = key->kind == SF_KIND_NATIVE || sf_kind_is_managed(key->kind);
+		bool native = key->kind != SF_KIND_WAIT && key->kind != SF_KIND_CUT;
 
 		if (!WRITE(recording, SF_SAVE_FRAME, err, SF_NUMBER(number), SF_NUMBER(key->kind),
 			   SF_NUMBER(key->module), SF_NUMBER(native ? key->address : 0),

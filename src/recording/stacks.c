@@ -25,7 +25,7 @@ static struct sf_frame_key key_of(const struct sf_frame *frame)
 	return (struct sf_frame_key){
 		.address = frame->address - (exact ? 0 : 1),
 		.module = frame->image,
-		.kind = SF_KIND_NATIVE,
+		.kind = frame->kind == SF_KIND_KERNEL ? SF_KIND_KERNEL : SF_KIND_NATIVE,
 		.via = frame->via,
 		.exact = exact,
 	};

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
 #include "elf/facts.h"
+#include "os/kernel_symbols.h"
 
 #define MAX_INLINED 64
 
@@ -51,6 +52,24 @@ static bool name_from(struct naming *naming, struct sf_lookup *lookup, size_t n,
 	return !naming->failed;
 }
 
+/* Addresses without a name stay without. */
+static bool name_kernel(struct naming *naming, size_t n)
+{
+	struct sf_kernel_symbols symbols = { 0 };
+	bool fine = true;
+
+	if (n)
+		sf_kernel_symbols_load(&symbols);
+	for (size_t i = 0; fine && i < n; i++) {
+		const char *name = sf_kernel_symbols_find(&symbols, naming->addresses[i]);
+		const struct sf_location location = { .function = name, .linkage = name, .file = "" };
+
+		fine = !name || put(naming, i, &location, 1);
+	}
+	sf_kernel_symbols_deinit(&symbols);
+	return fine;
+}
+
 static bool name_module(struct sf_recording *recording, struct sf_lookup *lookup,
 			const struct sf_image *image, struct sf_error *err)
 {
@@ -61,6 +80,8 @@ static bool name_module(struct sf_recording *recording, struct sf_lookup *lookup
 	if (!sf_recording_unnamed(recording, image->number, &addresses, &n, err))
 		return false;
 	naming.addresses = addresses;
+	if (image->is_kernel)
+		return name_kernel(&naming, n);
 	return name_from(&naming, lookup, n, image->fd, image->path);
 }
 

@@ -121,7 +121,44 @@ static void walk_as_known(struct sf_walker *walker, struct sf_process_runtimes *
 	sf_walk(still, &walker->trace);
 }
 
-enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
+/* The image that the kernel's frames are in. */
+static struct sf_image *kernel_image(struct sf_walker *walker)
+{
+	const struct sf_image_seen seen = { .path = "[kernel]" };
+
+	if (walker->kernel)
+		return walker->kernel;
+	walker->kernel = sf_images_add(walker->images, 0, &seen);
+	if (walker->kernel) {
+		walker->kernel->is_kernel = true;
+		walker->kernel->note[0] = 0;
+	}
+	return walker->kernel;
+}
+
+/* Puts the kernel's frames on top. Where the trace has no room for all, its outermost frames give way. */
+static void add_kernel_frames(struct sf_walker *walker, const struct sf_still *still)
+{
+	struct sf_trace *trace = &walker->trace;
+	const uint32_t n = still->n_kernel < trace->capacity ? still->n_kernel : trace->capacity;
+	const struct sf_image *image = n ? kernel_image(walker) : NULL;
+
+	if (!image)
+		return;
+	if (trace->n_frames > trace->capacity - n) {
+		trace->n_frames = trace->capacity - n;
+		trace->end = SF_END_DEPTH;
+	}
+	memmove(trace->frames + n, trace->frames, trace->n_frames * sizeof(*trace->frames));
+	for (uint32_t i = 0; i < n; i++)
+		trace->frames[i] = (struct sf_frame){
+			.pc = still->kernel[i], .address = still->kernel[i], .image = image->number,
+			.kind = SF_KIND_KERNEL, .via = SF_VIA_KERNEL, .flags = i == 0 ? SF_FRAME_EXACT : 0,
+		};
+	trace->n_frames += n;
+}
+
+static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 {
 	struct sf_walked *walked = find_process(walker, still->pid);
 	struct sf_process *process;
@@ -150,6 +187,13 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 	if (sf_runtimes_any(&walked->runtimes.all) && walker->trace.end != SF_END_ROOT &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
 		walk_as_known(walker, &walked->runtimes, still);
+	return walker->trace.end;
+}
+
+enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
+{
+	walk_user(walker, still);
+	add_kernel_frames(walker, still);
 	return walker->trace.end;
 }
 

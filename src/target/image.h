@@ -24,6 +24,7 @@ struct sf_image {
 	char    *path;          /* as the process's maps show it, without " (deleted)"; "[vdso]" */
 	int      fd;            /* readable, at any offset; -1 when nothing could be opened */
 	bool     from_memory;   /* fd is a copy of memory: no section headers, perhaps gaps */
+	bool     is_kernel;     /* no file: code of the kernel, by its addresses */
 	bool     deleted;       /* the path is gone or names another file now */
 	uint64_t inode, device;
 	uint8_t  build_id[SF_MAX_BUILD_ID];

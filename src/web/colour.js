@@ -8,6 +8,9 @@ const HUES = [205, 152, 35, 268, 350, 180, 85, 315, 15, 230, 120, 55];
 // Managed code: interpreted, C1, C2, native methods, the machine's own stubs, frames in the heap, any of the first four.
 const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125];
 
+// The kernel's code, which is one module.
+const KERNEL_HUE = 0;
+
 const PALETTES = {
 	light: {
 		saturation: 52, lightness: 80, spread: 5,
@@ -55,6 +58,8 @@ function rankModules(down) {
 }
 
 function moduleHue(module) {
+	if (strings[module] === "[kernel]")
+		return KERNEL_HUE;
 	if (!moduleRank.has(module))
 		moduleRank.set(module, moduleRank.size);
 	return HUES[moduleRank.get(module) % HUES.length];

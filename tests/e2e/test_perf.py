@@ -137,6 +137,21 @@ def test_real_programs(stillframe, tmp_path, name, command):
     assert total > 50 and whole >= 0.95 * total, dict(recording.rows("SELECT end, count(*) FROM samples GROUP BY end"))
 
 
+def test_kernel_frames(stillframe, tmp_path):
+    """A program that spends its time in one system call: the kernel's functions are on top of its own, with their names."""
+    script = ("import os, time\nend = time.monotonic() + 2\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
+              "while time.monotonic() < end: os.pread(fd, 1 << 20, 0)\nprint('cpu_seconds %f' % time.process_time())\n")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", script)
+    assert done.status == 0, done
+    if not recording.value("SELECT count(*) FROM frames WHERE kind = (SELECT id FROM kinds WHERE word = 'kernel')"):
+        assert "threads are not sampled while they are in the kernel" in stillframe("doctor").out
+        pytest.skip("no right to kernel frames")
+    total = recording.total_shares()
+    assert total.get("do_syscall_64", total.get("el0_svc", 0)) > 0.3, sorted(total.items(), key=lambda item: -item[1])[:20]
+    stacks = [names for names, _ in recording.stacks_of("do_syscall_64") if len(names) > 12]
+    assert any("os_pread" in names for names in stacks) or any(len(names) > 20 for names in stacks), stacks[:3]
+
+
 def test_an_ordinary_user(tmp_path, everybodys):
     """At kernel.perf_event_paranoid 2, which is enough for own processes."""
     if int(open("/proc/sys/kernel/perf_event_paranoid").read()) > 2:
@@ -151,3 +166,4 @@ def test_an_ordinary_user(tmp_path, everybodys):
     seen, lost, counted = recording.cpu()
     assert seen >= 0.9 * counted, (seen, lost, counted)
     assert recording.value("SELECT count(*) FROM samples") >= 0.9 * 999 * counted
+    assert not recording.value("SELECT count(*) FROM frames WHERE kind = (SELECT id FROM kinds WHERE word = 'kernel')")

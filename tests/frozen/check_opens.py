@@ -36,7 +36,7 @@ MAY = {
     "symbols/lookup.c": ("fopen", "/proc/self/statm"),
     "target/images.c": ("memfd_create", "a copy of memory"),
     "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
-    "os/linux/proc.c": ("open fopen", "files of /proc/PID"),
+    "os/linux/proc.c": ("open fopen*2", "files of /proc and /sys"),
     "os/linux/process.c": ("opendir", "/proc/PID/task"),
     "os/linux/channel.c": ("fdopendir openat", "the user's own folder of channels, through its descriptor"),
     "os/linux/channel_paths.c": ("open openat*2", "folders and sockets with O_PATH, never through a link; they are checked before use"),

@@ -155,10 +155,55 @@ static void of_a_held_one_it_is_not_asked(void **state)
 	assert_int_equal(n_counts, 0);
 }
 
+/* The kernel's frames are on top of the thread's own, in one module, and the innermost one is where it stood. */
+static void kernel_frames_are_on_top(void **state)
+{
+	const uint64_t kernel[] = { 0xffffffff81000010, 0xffffffff81000020 };
+	struct sf_still still = still_of(0, 0);
+
+	(void)state;
+	still.kernel = kernel;
+	still.n_kernel = 2;
+	sf_walker_walk(&walker, &still);
+	assert_int_equal(walker.trace.n_frames, 5);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(walker.trace.frames[i].kind, SF_KIND_KERNEL);
+		assert_int_equal(walker.trace.frames[i].address, kernel[i]);
+		assert_int_equal(walker.trace.frames[i].flags, i == 0 ? SF_FRAME_EXACT : 0);
+		assert_true(sf_images_get(walker.images, walker.trace.frames[i].image)->is_kernel);
+	}
+	assert_int_equal(walker.trace.frames[2].kind, SF_KIND_NATIVE);
+	assert_int_equal(walker.trace.end, SF_END_ROOT);
+}
+
+/* More than the trace has room for: the thread's outermost frames give way, and the end says so. */
+static void kernel_frames_have_room(void **state)
+{
+	uint64_t kernel[40];
+	struct sf_still still = still_of(0, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++)
+		kernel[i] = i + 1;
+	still.kernel = kernel;
+	still.n_kernel = 14;
+	sf_walker_walk(&walker, &still);
+	assert_int_equal(walker.trace.n_frames, 16);
+	assert_int_equal(walker.trace.end, SF_END_DEPTH);
+	assert_int_equal(walker.trace.frames[13].address, 14);
+	assert_int_equal(walker.trace.frames[14].kind, SF_KIND_NATIVE);
+	still.n_kernel = 40;
+	sf_walker_walk(&walker, &still);
+	assert_int_equal(walker.trace.n_frames, 16);
+	assert_int_equal(walker.trace.frames[15].address, 16);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
+		T(kernel_frames_are_on_top),
+		T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),
 		T(nor_one_of_which_nobody_knows),

@@ -92,11 +92,14 @@ static void fill_copy(const struct sf_perf *perf, const struct sf_perf_record *r
 		.time_ns = record->time_ns,
 		.stack_size = size,
 		.stack_more = size < record->stack_size || record->stack_size == record->stack_room,
+		.n_kernel = (uint32_t)record->n_chain,
 	};
 	sf_perf_load_regs(record->regs, &ret->regs);
 	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
 	if (size)
 		memcpy(ret->stack, record->stack, size);
+	if (record->n_chain)
+		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, record->n_chain * sizeof(*record->chain));
 }
 
 static void send_sample(struct sf_perf *perf, const struct sf_perf_record *record)
@@ -116,7 +119,7 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 		return;
 	}
 	size = bytes_to_copy(thread, record);
-	copy = sf_relay_reserve_waiting(perf->base.relay, size);
+	copy = sf_relay_reserve_waiting(perf->base.relay, size + 8 + (uint32_t)(record->n_chain * sizeof(*record->chain)));
 	fill_copy(perf, record, size, copy);
 	sf_relay_send(perf->base.relay, thread, &weight, 0);
 	thread->ran_last = true;

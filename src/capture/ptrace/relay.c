@@ -458,7 +458,7 @@ void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struc
 	record->hold_ns = hold_ns;
 	record->copy.taken_ns = sf_now_ns();
 	sf_outbox_commit(relay->ring, record, relay->reserved, RECORD_STILL,
-			 sizeof(*record) + record->copy.stack_size);
+			 sizeof(*record) + sf_stack_copy_tail(&record->copy));
 }
 
 void sf_relay_rest(struct sf_relay *relay, uint64_t until_ns)

@@ -95,6 +95,8 @@ void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch 
 		.syscall = copy->syscall,
 		.time_ns = copy->time_ns,
 		.switches = copy->switches,
+		.kernel = copy->n_kernel ? sf_stack_copy_kernel(copy) : NULL,
+		.n_kernel = copy->n_kernel,
 	};
 	memcpy(ret->syscall_args, copy->args, sizeof(ret->syscall_args));
 }

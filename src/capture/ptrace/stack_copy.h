@@ -18,7 +18,7 @@
 #include "os/task.h"
 #include "target/memory.h"
 
-/* A still as it lies in a buffer; the stack's bytes follow. */
+/* A still as it lies in a buffer; the stack's bytes follow, and then the addresses of the kernel's frames. */
 struct sf_stack_copy {
 	int32_t  pid, tid;
 	int32_t  syscall;
@@ -33,6 +33,8 @@ struct sf_stack_copy {
 	uint64_t stack_start;
 	uint32_t stack_size;
 	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */
+	uint32_t n_kernel;       /* addresses of kernel frames (sf_stack_copy_kernel) */
+	uint32_t reserved_too;
 	struct sf_regs regs;
 	uint8_t  stack[];
 };
@@ -46,6 +48,17 @@ struct sf_stack_copy {
  */
 bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
 		  struct sf_stack_copy *ret);
+
+/* The kernel's frames, behind the stack; and the bytes behind the struct. */
+static inline const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy)
+{
+	return (const uint64_t *)(const void *)(copy->stack + ((copy->stack_size + 7u) & ~7u));
+}
+
+static inline uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy)
+{
+	return copy->n_kernel ? ((copy->stack_size + 7u) & ~7u) + copy->n_kernel * (uint32_t)sizeof(uint64_t) : copy->stack_size;
+}
 
 enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLACED };
 

@@ -23,7 +23,8 @@
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
 	  "it may be missing")                                                                     \
-	X(ASKED, "asked", "the runtime's own function for stacks says so")
+	X(ASKED, "asked", "the runtime's own function for stacks says so")                         \
+	X(KERNEL, "kernel", "the kernel's own call chain says so")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,
@@ -47,7 +48,8 @@ const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-saf
 	X(NATIVE_METHOD, "native-method", "managed code, a native method")                         \
 	X(STUB, "stub", "code that a runtime made for itself")                                     \
 	X(HEAP, "heap", "stands for frames of a virtual thread that are in the heap")              \
-	X(MANAGED, "java", "managed code: a function, whose frames may be of several kinds")
+	X(MANAGED, "java", "managed code: a function, whose frames may be of several kinds")        \
+	X(KERNEL, "kernel", "code of the kernel, of its modules and of BPF programs")
 
 enum sf_frame_kind {
 #define X(name, word, text) SF_KIND_##name,
@@ -61,7 +63,7 @@ const char *sf_kind_word(unsigned kind); /* "unknown" outside the list. Signal-s
 /* Whether a virtual machine made the code: its names are not in any file. */
 static inline bool sf_kind_is_managed(unsigned kind)
 {
-	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS;
+	return kind >= SF_KIND_INTERPRETED && kind < SF_N_KINDS && kind != SF_KIND_KERNEL;
 }
 
 /* Whether a frame of this kind is identified by its Method and bytecode, not by its address. */

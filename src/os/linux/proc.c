@@ -98,3 +98,18 @@ void sf_proc_scan(const char *path, const char *format, ...)
 	va_end(values);
 	fclose(file);
 }
+
+bool sf_proc_lines(const char *path, bool (*fn)(const char *line, void *arg), void *arg)
+{
+	FILE *file = fopen(path, "re");
+	bool fine = file != NULL;
+	char line[1024];
+
+	while (fine && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		fine = fn(line, arg);
+	}
+	if (file)
+		fclose(file);
+	return fine;
+}

@@ -29,4 +29,7 @@ bool sf_proc_status(int32_t pid, int32_t tid, const char *key, char *ret, size_t
 /* As fscanf(3), of a file with a few numbers. Values that cannot be read stay unchanged. */
 __attribute__((format(scanf, 2, 3))) void sf_proc_scan(const char *path, const char *format, ...);
 
+/* Calls fn for each line of a file, without its end, cut to 1,023 bytes, until fn returns false. False then, or if there is no file. */
+bool sf_proc_lines(const char *path, bool (*fn)(const char *line, void *arg), void *arg);
+
 #endif

@@ -182,7 +182,7 @@ static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 	if (frame->n++ == 0)
 		frame->first = (uint32_t)loader->raw_functions.n;
 	row.function = loader->named.items[v[2].number - 1];
-	if (sf_kind_is_managed(frame->kind) &&
+	if ((sf_kind_is_managed(frame->kind) || frame->kind == SF_KIND_KERNEL) &&
 	    !(row.function = of_kind(loader, row.function, sf_kind_of_function(frame->kind))))
 		return sf_fail_memory(rows->err);
 	return sf_vec_push(&loader->raw_functions, row) || sf_fail_memory(rows->err);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of the running kernel, of its modules and of the BPF programs in it, by their addresses (/proc/kallsyms).
+ * Where this user may not see addresses (kernel.kptr_restrict, CAP_SYSLOG) there are none.
+ */
+#ifndef SF_OS_KERNEL_SYMBOLS_H
+#define SF_OS_KERNEL_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+struct sf_kernel_symbol {
+	uint64_t address;
+	size_t name;          /* offset in `names` */
+};
+
+/* Zeroed memory has no symbols. */
+struct sf_kernel_symbols {
+	SF_VEC(struct sf_kernel_symbol) symbols; /* by address */
+	SF_VEC(char) names;                      /* each ends with a zero; a module's function is "name [module]" */
+};
+
+/* Reads all; false: there are none that this user may see, or memory ran out. */
+bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols);
+void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols);
+
+/* Adds the function of one line, "ffffffff81000000 T name\t[module]". Lines that name no code are left out. False: no memory. */
+bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line);
+/* After the last line. */
+void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
+
+/* The function that begins at or last before the address; NULL: none. Valid until deinit. */
+const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address);
+
+#endif

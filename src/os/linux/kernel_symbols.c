@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the kernel's table of symbols, and finds functions in it. */
+#include "os/kernel_symbols.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/linux/proc.h"
+
+#define MAX_NAMES ((size_t)256 << 20)
+
+void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols)
+{
+	sf_vec_deinit(&symbols->symbols);
+	sf_vec_deinit(&symbols->names);
+}
+
+/* A name, " [module]" behind it if there is one. */
+static bool add_name(struct sf_kernel_symbols *symbols, const char *name, const char *module)
+{
+	const size_t size = strlen(name) + strlen(module) + (*module ? 2 : 1);
+
+	if (symbols->names.n + size > MAX_NAMES || !sf_vec_reserve(&symbols->names, size))
+		return false;
+	snprintf(symbols->names.items + symbols->names.n, size, "%s%s%s", name, *module ? " " : "", module);
+	symbols->names.n += size;
+	return true;
+}
+
+/* The letters for code, global and local, weak ones included (nm(1)). Address 0: hidden from this user. */
+bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line)
+{
+	struct sf_kernel_symbol symbol = { .name = symbols->names.n };
+	char letter, name[513], module[66] = "";
+
+	if (sscanf(line, "%" SCNx64 " %c %512s %65s", &symbol.address, &letter, name, module) < 3 ||
+	    !symbol.address || !strchr("tTwW", letter))
+		return true;
+	return add_name(symbols, name, module) && sf_vec_push(&symbols->symbols, symbol);
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const struct sf_kernel_symbol *a = left, *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return (a->name > b->name) - (a->name < b->name);
+}
+
+void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols)
+{
+	if (symbols->symbols.n)
+		qsort(symbols->symbols.items, symbols->symbols.n, sizeof(*symbols->symbols.items), by_address);
+}
+
+static bool add_line(const char *line, void *arg)
+{
+	return sf_kernel_symbols_add(arg, line);
+}
+
+bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols)
+{
+	bool fine = sf_proc_lines("/proc/kallsyms", add_line, symbols);
+
+	sf_kernel_symbols_sort(symbols);
+	return fine && symbols->symbols.n;
+}
+
+/* Where several begin at one address the first line's name is taken. */
+const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address)
+{
+	size_t low = 0, high = symbols->symbols.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (symbols->symbols.items[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return NULL;
+	for (low--; low && symbols->symbols.items[low - 1].address == symbols->symbols.items[low].address;)
+		low--;
+	return symbols->names.items + symbols->symbols.items[low].name;
+}
