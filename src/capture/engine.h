@@ -2,9 +2,9 @@
 /*
  * The contract of a capture engine: one way to see where the threads of a program are.
  *
- * An engine yields stills, which the caller walks, or finished stacks. It says which, and the caller handles both by
- * one sink (sink.h). Everything else that callers need is a field below: what the engine can do, which options it takes,
- * and its texts for the user. No code outside capture/ depends on which engine it has (tests/frozen/check_engines.py).
+ * An engine yields stills, which the caller walks, or finished stacks, or both. It says which, and the caller handles
+ * both by one sink (sink.h). Everything else that callers need is a field below: what the engine can do, how many
+ * processes it can watch, which options it takes, and its texts for the user. No code outside capture/ depends on which engine it has (tests/frozen/check_engines.py).
  *
  * Threads. All functions are called from one thread, except stop(). An engine may have threads of its own: a sink's
  * functions are called from one of them at a time, and never while a thread of the target is held.
@@ -15,7 +15,7 @@
  * Errors. A function that fails fills `err` with the reason and with what to do. One tick that fails is no error:
  * it becomes a loss with a cause (frozen/ends.h).
  *
- * To add an engine: its file in capture/, its name in SF_ENGINES, capture/meson.build, a test, its row in docs/engines.md.
+ * To add an engine: its folder in capture/, its name in SF_ENGINES, capture/meson.build, a test, its row in docs/engines.md.
  */
 #ifndef SF_CAPTURE_ENGINE_H
 #define SF_CAPTURE_ENGINE_H
@@ -36,8 +36,12 @@ struct sf_setting {
 
 #define SF_MAX_SETTINGS 24         /* options of all engines */
 
+/* The processes to watch are `pid` and those of `more`, or all. */
 struct sf_capture_options {
-	int32_t  pid;
+	int32_t  pid;              /* the only process, or the first one; 0 with `all` */
+	const int32_t *more;       /* n_more further processes; NULL: none */
+	size_t   n_more;
+	bool     all;              /* every process of the machine, also those that start later */
 	int32_t  child;            /* `pid` is a child of the caller: its exit status is kept; else 0 */
 	uint64_t rate_mhz;         /* ticks of running threads, thousandths of a hertz */
 	uint64_t blocked_rate_mhz; /* of blocked ones; 0: they are not sampled */
@@ -51,9 +55,23 @@ struct sf_capture_options {
 	const struct sf_setting *settings; /* a list, or NULL: nothing was given */
 };
 
+/* Bits: an engine yields one kind or both. */
 enum sf_yield {
-	SF_YIELDS_STILLS,          /* sample() of the sink: the caller has the tables of the process and walks */
-	SF_YIELDS_STACKS,          /* image(), place() and trace() of the sink: the walks are done */
+	SF_YIELDS_STILLS = 1,      /* sample() of the sink: the caller has the tables of the process and walks */
+	SF_YIELDS_STACKS = 2,      /* image(), place() and trace() of the sink: the walks are done */
+};
+
+/* The processes that an engine can watch at once, besides the descendants of each. */
+enum sf_reach {
+	SF_REACHES_ONE,
+	SF_REACHES_SEVERAL,        /* options.more */
+	SF_REACHES_ALL,            /* options.all, too */
+};
+
+/* What a child needs so that the engine can sample it. Texts are valid until close(). NULL: nothing. */
+struct sf_child_needs {
+	const char *library;       /* the path of a library that the child's program is to load first */
+	const char *variable;      /* "NAME=value", for the child's environment */
 };
 
 /* A finding about this machine: whether something that an engine needs is there, and what to do otherwise ("": nothing). */
@@ -67,7 +85,8 @@ struct sf_engine {
 	const char *name;       /* as in --engine NAME */
 	const char *summary;    /* one line, for help and `stillframe doctor` */
 	const char *from;       /* where it samples from, for messages: "inside" or "outside" */
-	enum sf_yield yields;
+	unsigned yields;        /* enum sf_yield */
+	enum sf_reach reach;
 
 	/* The options that not all engines take, name NULL at the end; offsets are unused. NULL: none. */
 	const struct sf_option *options;
@@ -97,11 +116,8 @@ struct sf_engine {
 	bool (*open)(const struct sf_capture_options *options, struct sf_capture **ret,
 		     struct sf_error *err);
 
-	/*
-	 * Returns the variables that the child's environment needs in addition to the inherited ones: "NAME=value", NULL at
-	 * the end, valid until close(). NULL in the place of the function: none.
-	 */
-	const char *const *(*environment)(const struct sf_capture *capture);
+	/* NULL in the place of the function: a child needs nothing. */
+	struct sf_child_needs (*child_needs)(const struct sf_capture *capture);
 
 	/*
 	 * Calls `sink` with what it sees, until the target ends, the time is over, or stop(). Called
@@ -135,10 +151,11 @@ extern const struct sf_engine *const sf_engines[];
 const struct sf_engine *sf_engine_by_name(const char *name);
 
 /*
- * The engine for a process, which is a child that waits if `launched`: `named` if it is not NULL and works, else the best
- * that does. NULL and err: none. Where it is not the best one, err has the reason, and *second_ret is true.
+ * The engine for these processes; options->child waits before it runs its program. Returns `named` if it is not NULL and
+ * works, else the best that works. NULL and err: none. Where it is not the best one, err has the reason, and *second_ret
+ * is true.
  */
-const struct sf_engine *sf_engine_choose(const struct sf_engine *named, int32_t pid, bool launched,
+const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
 					 bool *second_ret, struct sf_error *err);
 
 /* The best engine that can dump this process; NULL and err with the reason of the best one: none. */

@@ -23,33 +23,48 @@ const struct sf_engine *sf_engine_by_name(const char *name)
 
 /* --- choosing one --- */
 
-static bool works(const struct sf_engine *engine, int32_t pid, bool launched, struct sf_error *err)
+static bool reaches(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
-	if (!launched)
-		return engine->check(pid, err);
-	return engine->try_child ? engine->try_child(pid, err) : engine->check(0, err);
+	if (options->all && engine->reach < SF_REACHES_ALL)
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot sample all processes", engine->name);
+	if (options->n_more && engine->reach < SF_REACHES_SEVERAL)
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s samples one process at a time", engine->name);
+	return true;
+}
+
+static bool works(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
+{
+	if (!reaches(engine, options, err))
+		return false;
+	if (options->child)
+		return engine->try_child ? engine->try_child(options->child, err) : engine->check(0, err);
+	for (size_t i = 0; i < options->n_more; i++) {
+		if (!engine->check(options->more[i], err))
+			return false;
+	}
+	return engine->check(options->pid, err);
 }
 
 /* Nothing is tried on the child of the user's choice: if that engine does not work there, run() says so. */
-static const struct sf_engine *choose_named(const struct sf_engine *named, int32_t pid, bool launched,
+static const struct sf_engine *choose_named(const struct sf_engine *named, const struct sf_capture_options *options,
 					    struct sf_error *err)
 {
-	if (launched && named->try_child)
+	if (options->child && named->try_child)
 		return named;
-	return works(named, pid, launched, err) ? named : NULL;
+	return works(named, options, err) ? named : NULL;
 }
 
-const struct sf_engine *sf_engine_choose(const struct sf_engine *named, int32_t pid, bool launched,
+const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
 					 bool *second_ret, struct sf_error *err)
 {
 	*second_ret = false;
 	if (named)
-		return choose_named(named, pid, launched, err);
+		return choose_named(named, options, err);
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error later = { 0 };
 
 		*second_ret = i > 0;
-		if (works(sf_engines[i], pid, launched, i ? &later : err))
+		if (works(sf_engines[i], options, i ? &later : err))
 			return sf_engines[i];
 	}
 	return NULL;

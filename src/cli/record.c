@@ -239,8 +239,7 @@ static bool choose_engine(struct given *given, struct sf_error *err)
 	struct sf_session_options *session = &given->session;
 	bool second;
 
-	session->engine = sf_engine_choose(named_engine(given), session->capture.pid,
-					   session->launched != NULL, &second, err);
+	session->engine = sf_engine_choose(named_engine(given), &session->capture, &second, err);
 	if (session->engine && second && !given->quiet)
 		fprintf(stderr, "stillframe: %.*s: so by %s, from %s\n", (int)strcspn(err->text, "\n"),
 			err->text, session->engine->name, session->engine->from);

@@ -17,6 +17,7 @@
 
 #define MAX_SEGMENTS 1024
 #define MAX_ENTRIES 65536
+#define MAX_SCRIPTS 4 /* interpreters that are scripts themselves */
 
 /*
  * The run-time libraries that end their program when another library is loaded before them (gcc's;
@@ -136,6 +137,18 @@ bool sf_program_look(const char *path, struct sf_program_file *ret, struct sf_er
 	*ret = (struct sf_program_file){ 0 };
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
 	return sf_foreign_open(AT_FDCWD, path, &fd, err) && look_at_file(fd, ret, err);
+}
+
+bool sf_program_look_named(const char *name, struct sf_program_file *ret)
+{
+	char path[sizeof(ret->path)];
+	bool fine = sf_program_find(name, path, sizeof(path)) && sf_program_look(path, ret, NULL);
+
+	for (int i = 0; fine && ret->script && i < MAX_SCRIPTS; i++) {
+		snprintf(path, sizeof(path), "%s", ret->interpreter);
+		fine = sf_program_look(path, ret, NULL);
+	}
+	return fine;
 }
 
 bool sf_program_look_process(int32_t pid, struct sf_program_file *ret, struct sf_error *err)

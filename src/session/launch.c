@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/whole_io.h"
+#include "elf/program.h"
 
 /*
  * The message through the pipe: a uint32_t, and so many bytes of "NAME=value" texts, each with its zero.
@@ -72,26 +75,53 @@ bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 		close(error[0]);
 		return sf_fail_os(err, "cannot start '%s'", argv[0]);
 	}
-	*ret = (struct sf_launched){ .pid = pid, .go_fd = go[1], .error_fd = error[0] };
+	*ret = (struct sf_launched){ .pid = pid, .program = argv[0], .go_fd = go[1], .error_fd = error[0] };
+	return true;
+}
+
+/* "LD_PRELOAD=...", the caller's to free; NULL when memory ran out. */
+static char *preload_text(const char *program, const char *library)
+{
+	const char *inherited = getenv("LD_PRELOAD");
+	struct sf_program_file file = { 0 };
+	const char *first = sf_program_look_named(program, &file) ? file.sanitizer : "";
+	char *text;
+
+	if (asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", first, *first ? ":" : "", library,
+		     inherited && *inherited ? ":" : "", inherited ? inherited : "") < 0)
+		return NULL;
+	return text;
+}
+
+struct message {
+	uint32_t size;
+	char texts[MAX_ENVIRONMENT];
+};
+
+/* False: there is no room for it. */
+static bool add_text(struct message *message, const char *text)
+{
+	const size_t size = text ? strlen(text) + 1 : 0;
+
+	if (size > MAX_ENVIRONMENT - message->size)
+		return false;
+	if (size)
+		memcpy(message->texts + message->size, text, size);
+	message->size += (uint32_t)size;
 	return true;
 }
 
 /* Sends the message for take_word(). False: the texts are too long, or the child has ended. */
-static bool give_word(int go_fd, const char *const *environment)
+static bool give_word(const struct sf_launched *launched, const struct sf_child_needs *needs)
 {
-	char message[sizeof(uint32_t) + MAX_ENVIRONMENT];
-	uint32_t size = 0;
+	SF_CLEANUP(free) char *preload = needs->library ? preload_text(launched->program, needs->library) : NULL;
+	struct message message = { .size = 0 };
+	size_t size;
 
-	for (; environment && *environment; environment++) {
-		size_t more = strlen(*environment) + 1;
-
-		if (more > MAX_ENVIRONMENT - size)
-			return false;
-		memcpy(message + sizeof(size) + size, *environment, more);
-		size += (uint32_t)more;
-	}
-	memcpy(message, &size, sizeof(size));
-	return write(go_fd, message, sizeof(size) + size) == (ssize_t)(sizeof(size) + size);
+	if ((needs->library && !preload) || !add_text(&message, preload) || !add_text(&message, needs->variable))
+		return false;
+	size = offsetof(struct message, texts) + message.size;
+	return write(launched->go_fd, &message, size) == (ssize_t)size;
 }
 
 /* 0: its end was closed, by a successful exec. A signal that ends the recording does not end this wait: it is short. */
@@ -105,11 +135,11 @@ static ssize_t read_error(int fd, int *ret)
 	return n;
 }
 
-bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
+bool sf_launch_go(struct sf_launched *launched, const char *name, const struct sf_child_needs *needs,
 		  struct sf_error *err)
 {
 	int error = 0;
-	bool told = give_word(launched->go_fd, environment);
+	bool told = give_word(launched, needs);
 	ssize_t n = 0;
 
 	close(launched->go_fd);

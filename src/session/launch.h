@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "capture/engine.h"
 
 struct sf_launched {
 	int32_t pid;
+	const char *program; /* argv[0] of sf_launch */
 	int go_fd;       /* written to when it may exec */
 	int error_fd;    /* gives errno if that failed */
 	int exec_error;  /* that errno, once sf_launch_go has failed by it; else 0 */
@@ -21,10 +23,12 @@ struct sf_launched {
 bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err);
 
 /*
- * Lets it exec, with these "NAME=value" texts (NULL at the end; or NULL) in its environment besides
- * what it inherits; false when it could not (no such command), and then it has ended.
+ * Lets the child exec, with what the engine needs added to its environment. The engine's library goes in front of the
+ * child's LD_PRELOAD, but behind the library of a gcc sanitizer that the program needs: that library ends a program in
+ * which another one is loaded before it. `name` is for messages. False when the child could not exec (no such command);
+ * then it has ended.
  */
-bool sf_launch_go(struct sf_launched *launched, const char *name, const char *const *environment,
+bool sf_launch_go(struct sf_launched *launched, const char *name, const struct sf_child_needs *needs,
 		  struct sf_error *err);
 
 /* Instead: it ends without having run anything. */

@@ -37,16 +37,17 @@ static bool start(const struct sf_session_options *options, struct sf_capture **
 		  struct sf_error *err)
 {
 	const struct sf_engine *engine = options->engine;
-	const char *const *environment;
+	struct sf_child_needs needs = { 0 };
 
 	if (!engine->open(&options->capture, ret, err)) {
 		if (options->launched)
 			sf_launch_cancel(options->launched);
 		return false;
 	}
-	environment = engine->environment ? engine->environment(*ret) : NULL;
+	if (engine->child_needs)
+		needs = engine->child_needs(*ret);
 	if (!options->launched ||
-	    sf_launch_go(options->launched, options->command, environment, err))
+	    sf_launch_go(options->launched, options->command, &needs, err))
 		return true;
 	engine->close(*ret);
 	return false;
@@ -141,7 +142,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		return false;
 	}
 	/* The tables for walks are made before the first still; a process that cannot be read has none. */
-	if (options->engine->yields == SF_YIELDS_STILLS)
+	if (options->engine->yields & SF_YIELDS_STILLS)
 		sf_walker_prepare(&recorder.walker, options->capture.pid, NULL);
 	start_ns = sf_now_ns();
 	fine = run_engine(options, capture, &sink, result, err);

@@ -27,7 +27,8 @@ static void test_every_engine_is_whole(void **state)
 		assert_ptr_equal(sf_engine_by_name(engine->name), engine);
 		assert_non_null(engine->summary);
 		assert_true(strcmp(engine->from, "inside") == 0 || strcmp(engine->from, "outside") == 0);
-		assert_true(engine->yields == SF_YIELDS_STILLS || engine->yields == SF_YIELDS_STACKS);
+		assert_true(engine->yields & (SF_YIELDS_STILLS | SF_YIELDS_STACKS));
+		assert_in_range(engine->reach, SF_REACHES_ONE, SF_REACHES_ALL);
 		assert_non_null(engine->check);
 		assert_non_null(engine->open);
 		assert_non_null(engine->run);
@@ -39,6 +40,27 @@ static void test_every_engine_is_whole(void **state)
 	}
 	assert_null(sf_engine_by_name("auto"));
 	assert_null(sf_engine_by_name(""));
+}
+
+/* An engine is not chosen for more processes than it can watch, whether it works or not. */
+static void test_more_than_an_engine_reaches(void **state)
+{
+	const int32_t more[] = { getpid() };
+	const struct sf_capture_options several = { .pid = getpid(), .more = more, .n_more = 1 };
+	const struct sf_capture_options all = { .all = true };
+	bool second;
+
+	(void)state;
+	for (size_t i = 0; sf_engines[i]; i++) {
+		struct sf_error err = { 0 };
+
+		if (sf_engines[i]->reach < SF_REACHES_SEVERAL)
+			assert_null(sf_engine_choose(sf_engines[i], &several, &second, &err));
+		if (sf_engines[i]->reach < SF_REACHES_ALL) {
+			assert_null(sf_engine_choose(sf_engines[i], &all, &second, &err));
+			assert_non_null(strstr(err.text, sf_engines[i]->name));
+		}
+	}
 }
 
 /* What an option takes as a value. */
@@ -253,6 +275,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_engine_is_whole),
+		cmocka_unit_test(test_more_than_an_engine_reaches),
 		cmocka_unit_test(test_every_option_once),
 		cmocka_unit_test(test_options_are_for_their_engines),
 		cmocka_unit_test(test_descriptions),

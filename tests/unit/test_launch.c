@@ -14,6 +14,7 @@
 
 #define RINGS 20
 
+static const struct sf_child_needs nothing;
 static volatile sig_atomic_t n_rings, stopped_pid;
 
 /* The command is let go only after many of them: whoever waits for it has been interrupted. */
@@ -48,7 +49,7 @@ static void a_signal_does_not_end_the_wait_for_the_exec(void **state)
 	assert_int_equal(waitpid(launched.pid, &status, WUNTRACED), launched.pid);
 	assert_true(WIFSTOPPED(status));
 	ring(2000);
-	assert_true(sf_launch_go(&launched, argv[0], NULL, &err));
+	assert_true(sf_launch_go(&launched, argv[0], &nothing, &err));
 	assert_true(n_rings >= RINGS);
 	ring(0);
 	kill(launched.pid, SIGTERM);
@@ -64,7 +65,7 @@ static void what_cannot_be_started_is_told(void **state)
 
 	(void)state;
 	assert_true(sf_launch(argv, &launched, &err));
-	assert_false(sf_launch_go(&launched, argv[0], NULL, &err));
+	assert_false(sf_launch_go(&launched, argv[0], &nothing, &err));
 	assert_int_equal(err.code, SF_E_INPUT);
 	assert_int_equal(sf_launch_wait(&launched), -1); /* it was taken note of */
 }

@@ -343,6 +343,55 @@ static void what_comes_and_goes_is_told(void **state)
 	expect("end 3: 0 us\nend 1: 0 us\n");
 }
 
+/* Several processes at once: the watch goes on until the last of them has ended. */
+static void several_processes_are_watched(void **state)
+{
+	static const int32_t more[] = { 50, 60 };
+	struct sf_error err;
+
+	(void)state;
+	add_process(50, 1, 0);
+	add_thread(50, 50, "b", 0);
+	add_process(60, 1, 0);
+	add_thread(60, 60, "c", 0);
+	options.more = more;
+	options.n_more = 2;
+	assert_true(sf_watch_open(&watch, &options, &err));
+	assert_true(sf_watch_scan(&watch, now_ns));
+	expect("process 60 of 0\nprocess 50 of 0\nprocess 40 of 0\nthread 1: 40 main\nthread 2: 50 b\nthread 3: 60 c\n");
+	end_process(40);
+	assert_true(scan_after(100));
+	expect("end 1: 0 us\n");
+	end_process(60);
+	assert_true(scan_after(100));
+	end_process(50);
+	assert_false(scan_after(100));
+	expect("end 3: 0 us\nend 2: 0 us\n");
+}
+
+/* A chosen process with a chosen ancestor: its CPU time, which is in that of the ancestor's children, was seen. */
+static void a_chosen_child_is_not_unseen(void **state)
+{
+	static const int32_t more[] = { 50 };
+
+	(void)state;
+	add_process(50, 40, 0);
+	add_thread(50, 50, "b", 0);
+	options.more = more;
+	options.n_more = 1;
+	options.children = true;
+	open_watch();
+	run(50, 80 * MS);
+	look_at(50);
+	sf_thread_take_awake(sf_watch_find(&watch, 50), true, 10 * MS);
+	scan_after(100);
+	end_process(50);
+	process_of(40)->children_ns = 120 * MS;
+	scan_after(100);
+	sf_watch_end(&watch, now_ns);
+	expect("end 2: 80000 us\nend 1: 0 us\nunseen 0: cpu 40000 us, wall 0 us, 4 ticks\n");
+}
+
 static void threads_are_found_by_id(void **state)
 {
 	static const int32_t tids[] = { 70, 45, 60, 41, 99 };
@@ -732,6 +781,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_comes_and_goes_is_told),
+		TEST(several_processes_are_watched),
+		TEST(a_chosen_child_is_not_unseen),
 		TEST(threads_are_found_by_id),
 		TEST(a_thread_that_ends_after_its_last_sample),
 		TEST(the_last_counts_are_read),

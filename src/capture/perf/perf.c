@@ -282,6 +282,7 @@ const struct sf_engine sf_engine_perf = {
 	.summary = "perf events sample running threads, and no thread is stopped for that",
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
+	.reach = SF_REACHES_SEVERAL,
 	.examine = examine,
 	.check = check,
 	.try_child = try_child,

@@ -358,6 +358,7 @@ const struct sf_engine sf_engine_ptrace = {
 	.summary = "holds one thread after another for the time that a copy of its stack takes",
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
+	.reach = SF_REACHES_SEVERAL,
 	.options = engine_options,
 	.examine = examine,
 	.check = check,

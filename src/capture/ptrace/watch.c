@@ -14,14 +14,42 @@
 #define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
 #define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
+#define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
+
+/* The i-th of the processes that were chosen. */
+static int32_t chosen(const struct sf_capture_options *options, size_t i)
+{
+	return i ? options->more[i - 1] : options->pid;
+}
+
+static bool has_chosen_ancestor(const struct sf_capture_options *options, int32_t pid)
+{
+	for (int depth = 0; depth < MAX_DEPTH && (pid = sf_process_parent(pid)) > 1; depth++) {
+		for (size_t i = 0; i <= options->n_more; i++) {
+			if (chosen(options, i) == pid)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool add_chosen(struct sf_watch *watch, int32_t pid)
+{
+	struct sf_watched_process process = { .pid = pid, .first = true };
+
+	if (watch->options->n_more)
+		process.first = !has_chosen_ancestor(watch->options, pid);
+	if (process.first)
+		process.children_cpu_ns = sf_process_children_cpu(pid);
+	watch->n_first += process.first;
+	return sf_vec_push(&watch->processes, process);
+}
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,
 		   struct sf_error *err)
 {
-	struct sf_watched_process process = { .pid = options->pid };
-
 	watch->options = options;
 	if (options->threads) {
 		if (regcomp(&watch->names, options->threads, REG_EXTENDED | REG_NOSUB) != 0)
@@ -29,9 +57,10 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 				       options->threads);
 		watch->has_names = true;
 	}
-	if (!sf_vec_push(&watch->processes, process))
-		return sf_fail_memory(err);
-	watch->children_cpu_ns = sf_process_children_cpu(options->pid);
+	for (size_t i = 0; i <= options->n_more; i++) {
+		if (!add_chosen(watch, chosen(options, i)))
+			return sf_fail_memory(err);
+	}
 	return true;
 }
 
@@ -219,8 +248,7 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 /* The CPU time of descendants that came and went, or of their last moments, which nobody saw. */
 static void count_unseen_children(struct sf_watch *watch)
 {
-	uint64_t total_ns = sf_process_children_cpu(watch->options->pid);
-	uint64_t seen_ns = watch->children_cpu_ns + watch->ended_cpu_ns;
+	uint64_t total_ns = watch->children_cpu_ns, seen_ns = watch->ended_cpu_ns;
 	struct sf_weight weight = { 0 };
 
 	if (!watch->options->children || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
@@ -230,23 +258,34 @@ static void count_unseen_children(struct sf_watch *watch)
 	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
 }
 
+static void end_first(struct sf_watch *watch, const struct sf_watched_process *process)
+{
+	const uint64_t total_ns = sf_process_children_cpu(process->pid);
+
+	if (total_ns > process->children_cpu_ns)
+		watch->children_cpu_ns += total_ns - process->children_cpu_ns;
+	if (--watch->n_first == 0)
+		count_unseen_children(watch);
+}
+
 static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
-	int32_t pid = watch->processes.items[index].pid;
+	struct sf_watched_process *process = &watch->processes.items[index];
+	const int32_t pid = process->pid;
 	uint64_t cpu_ns;
 
 	if (sf_process_cpu(pid, &cpu_ns))
-		watch->processes.items[index].last_cpu_ns = cpu_ns;
+		process->last_cpu_ns = cpu_ns;
 	for (size_t i = watch->threads.n; i-- > 0;) {
 		if (watch->threads.items[i]->task.pid == pid)
 			sf_watch_end_thread(watch, i, now_ns);
 	}
-	count_unseen(watch, &watch->processes.items[index]);
-	if (pid == watch->options->pid)
-		count_unseen_children(watch);
+	count_unseen(watch, process);
+	if (!process->first)
+		watch->ended_cpu_ns += process->last_cpu_ns;
 	else
-		watch->ended_cpu_ns += watch->processes.items[index].last_cpu_ns;
-	watch->processes.items[index] = watch->processes.items[--watch->processes.n];
+		end_first(watch, process);
+	*process = watch->processes.items[--watch->processes.n];
 }
 
 /* True while the process lives. Tells the relay of a new program in it. */

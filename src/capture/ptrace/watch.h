@@ -21,6 +21,8 @@ struct sf_watched_process {
 	struct sf_program program;
 	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
+	bool     first;         /* it was chosen, and no ancestor of it was */
+	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
 };
 
@@ -35,7 +37,8 @@ struct sf_watch {
 	uint32_t last_serial, n_scans;
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */
-	uint64_t children_cpu_ns; /* of the first process's children before we watched */
+	size_t   n_first;         /* first processes that live */
+	uint64_t children_cpu_ns; /* of the children of first processes that have ended, while these were watched */
 	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
 };
 

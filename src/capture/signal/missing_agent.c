@@ -7,22 +7,12 @@
 #include "elf/program.h"
 #include "os/clock.h"
 
-/* Also for a program that is not there any more; a script's is that of what reads it. */
+/* Also for a program that has ended. */
 static bool look_at_program(const struct sf_capture *capture, struct sf_program_file *ret)
 {
-	char path[4096];
-
 	if (!capture->child_ended && sf_program_look_process(capture->options.pid, ret, NULL))
 		return true;
-	if (!capture->options.program ||
-	    !sf_program_find(capture->options.program, path, sizeof(path)) ||
-	    !sf_program_look(path, ret, NULL))
-		return false;
-	if (ret->script) {
-		snprintf(path, sizeof(path), "%s", ret->interpreter);
-		return sf_program_look(path, ret, NULL);
-	}
-	return true;
+	return capture->options.program && sf_program_look_named(capture->options.program, ret);
 }
 
 static bool is_static(const struct sf_program_file *file)

@@ -81,7 +81,7 @@ static void close_capture(struct sf_capture *capture)
 		close(capture->listener);
 		sf_channel_remove(capture->path);
 	}
-	sf_signal_preload_deinit(&capture->preload);
+	free(capture->variable);
 	free(capture->record);
 	free(capture);
 }
@@ -100,9 +100,13 @@ static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 		if (capture->listener < 0)
 			return false;
 	}
-	if (options->child &&
-	    !sf_signal_preload_init(&capture->preload, options, capture->path, err))
-		return false;
+	if (options->child) {
+		if (!sf_signal_library(capture->library, sizeof(capture->library), err))
+			return false;
+		capture->variable = sf_signal_variable(options, capture->path);
+		if (!capture->variable)
+			return sf_fail_memory(err);
+	}
 	return sf_signal_start_text(options, capture->path, capture->start, err);
 }
 
@@ -126,9 +130,9 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	return true;
 }
 
-static const char *const *environment(const struct sf_capture *capture)
+static struct sf_child_needs child_needs(const struct sf_capture *capture)
 {
-	return capture->options.child ? (const char *const *)capture->preload.texts : NULL;
+	return (struct sf_child_needs){ capture->variable ? capture->library : NULL, capture->variable };
 }
 
 static void stop(struct sf_capture *capture)
@@ -392,13 +396,14 @@ const struct sf_engine sf_engine_signal = {
 	.summary = "the program samples itself, with the agent inside; needs no privileges",
 	.from = "inside",
 	.yields = SF_YIELDS_STACKS,
+	.reach = SF_REACHES_ONE,
 	.options = sf_signal_options,
 	.check_settings = sf_signal_check_settings,
 	.describe = sf_signal_describe,
 	.examine = examine,
 	.check = check,
 	.open = open_capture,
-	.environment = environment,
+	.child_needs = child_needs,
 	.run = run,
 	.stop = stop,
 	.child_status = child_status,

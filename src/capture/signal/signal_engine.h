@@ -6,7 +6,7 @@
  *   signal.c         the engine: from the beginning to the end of a recording
  *   agents.c         the agents of a recording: which call, and which have gone
  *   agent.c          one agent: the messages to it and from it, its outbox
- *   environment.c    the environment that brings the agent into a program
+ *   agent_start.c    the path of the agent's library, and its options as texts
  *   options.c        the options of `record` that go to the agent
  *   missing_agent.c  the reason why no agent came in
  *
@@ -47,17 +47,14 @@ struct sf_signal_agent {
 	struct sf_feed feed;
 };
 
-struct sf_signal_preload {
-	char *texts[3];                  /* LD_PRELOAD, STILLFRAME, NULL */
-};
-
 struct sf_capture {
 	struct sf_capture_options options;
 	const struct sf_sink *sink;      /* while it runs */
 	int listener;                    /* -1: nobody is expected to call */
 	char path[SF_CHANNEL_PATH];      /* the listener's */
 	char start[SF_CONTROL_TEXT];     /* the text of START */
-	struct sf_signal_preload preload;
+	char library[4096];              /* what a child is to load, ... */
+	char *variable;                  /* ... and to have in its environment; NULL: no child */
 	SF_VEC(struct sf_signal_agent *) agents;
 	struct sf_feeds feeds;           /* what theirs share */
 	struct sf_record_header *record; /* room for one */
@@ -107,14 +104,12 @@ bool sf_signal_agent_end(struct sf_capture *capture, struct sf_signal_agent *age
 			 struct sf_error *err);
 void sf_signal_agent_free(struct sf_signal_agent *agent);
 
-/* --- environment.c --- */
+/* --- agent_start.c --- */
 
 /* The agent's library: $STILLFRAME_AGENT, else near our own program. */
 bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
-bool sf_signal_preload_init(struct sf_signal_preload *preload,
-			    const struct sf_capture_options *options, const char *socket,
-			    struct sf_error *err);
-void sf_signal_preload_deinit(struct sf_signal_preload *preload);
+/* "STILLFRAME=...", for a child's environment; the caller's to free. NULL when memory ran out. */
+char *sf_signal_variable(const struct sf_capture_options *options, const char *socket);
 /* The text of START. `socket`: where forked children are to call, or NULL. */
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err);

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The environment that brings the agent into a program: LD_PRELOAD and STILLFRAME (src/agent/options.h). The
- * libraries of gcc's sanitizers end a program in which another library is loaded before them, so they precede the agent.
- */
-#include <stdarg.h>
+/* What starts an agent: the path of its library, and its options (src/agent/options.h) as texts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "capture/signal/signal_engine.h"
-#include "elf/program.h"
 #include "unwind/cache.h"
 
 #define NAME "libstillframe-agent.so"
-#define MAX_SCRIPTS 4 /* interpreters that are scripts themselves */
 
 /* Where the library may be, from the folder of our own program. To add one: a line. */
 static const char *const places[] = {
@@ -73,33 +67,6 @@ bool sf_signal_library(char *ret, size_t size, struct sf_error *err)
 				 "STILLFRAME_AGENT=/path/to/" NAME);
 }
 
-/* The sanitizer's library that the program, or what reads it if it is a script, needs first; or "". */
-static void find_sanitizer(const char *program, char *ret, size_t size)
-{
-	struct sf_program_file file = { 0 };
-	char path[4096];
-	bool fine = program && sf_program_find(program, path, sizeof(path)) &&
-		    sf_program_look(path, &file, NULL);
-
-	for (int i = 0; fine && file.script && i < MAX_SCRIPTS; i++) {
-		snprintf(path, sizeof(path), "%s", file.interpreter);
-		fine = sf_program_look(path, &file, NULL);
-	}
-	snprintf(ret, size, "%s", fine ? file.sanitizer : "");
-}
-
-static char *preload_text(const struct sf_capture_options *options, const char *library)
-{
-	const char *there = getenv("LD_PRELOAD");
-	char sanitizer[80], *text;
-
-	find_sanitizer(options->program, sanitizer, sizeof(sanitizer));
-	if (asprintf(&text, "LD_PRELOAD=%s%s%s%s%s", sanitizer, *sanitizer ? ":" : "", library,
-		     there && *there ? ":" : "", there ? there : "") < 0)
-		return NULL;
-	return text;
-}
-
 /* A text in a list of options: a comma in it is written "\,". */
 static void add_value(char *ret, size_t size, const char *key, const char *value)
 {
@@ -115,39 +82,14 @@ static void add_value(char *ret, size_t size, const char *key, const char *value
 		ret[used] = 0;
 }
 
-static char *option_text(const struct sf_capture_options *options, const char *socket)
+char *sf_signal_variable(const struct sf_capture_options *options, const char *socket)
 {
-	char list[4 * SF_CHANNEL_PATH] = "", *text;
+	char list[4 * SF_CHANNEL_PATH] = "", only[32] = "children", *text;
 
 	add_value(list, sizeof(list), "connect", socket);
-	if (options->children) {
-		if (asprintf(&text, "STILLFRAME=%s,children", list) < 0)
-			return NULL;
-	} else if (asprintf(&text, "STILLFRAME=%s,pid=%d", list, options->pid) < 0) {
-		return NULL;
-	}
-	return text;
-}
-
-bool sf_signal_preload_init(struct sf_signal_preload *preload,
-			    const struct sf_capture_options *options, const char *socket,
-			    struct sf_error *err)
-{
-	char library[4096];
-
-	*preload = (struct sf_signal_preload){ 0 };
-	if (!sf_signal_library(library, sizeof(library), err))
-		return false;
-	preload->texts[0] = preload_text(options, library);
-	preload->texts[1] = option_text(options, socket);
-	return (preload->texts[0] && preload->texts[1]) || sf_fail_memory(err);
-}
-
-void sf_signal_preload_deinit(struct sf_signal_preload *preload)
-{
-	free(preload->texts[0]);
-	free(preload->texts[1]);
-	*preload = (struct sf_signal_preload){ 0 };
+	if (!options->children)
+		snprintf(only, sizeof(only), "pid=%d", options->pid);
+	return asprintf(&text, "STILLFRAME=%s,%s", list, only) < 0 ? NULL : text;
 }
 
 static void add_text(char *ret, const char *key, const char *value)
