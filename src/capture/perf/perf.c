@@ -50,11 +50,6 @@ static void examine(sf_finding_fn *report, void *arg)
 	report(arg, kernel, text, "Be root, have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
 }
 
-static uint64_t period_of(uint64_t rate_mhz)
-{
-	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
-}
-
 static void close_capture(struct sf_capture *capture)
 {
 	struct sf_perf *perf = perf_of(capture);
@@ -63,8 +58,7 @@ static void close_capture(struct sf_capture *capture)
 		return;
 	sf_perf_events_close(&perf->events);
 	sf_vec_deinit(&perf->due);
-	sf_pages_close(&capture->pages);
-	sf_watch_close(&capture->watch);
+	sf_outside_close(capture);
 	free(perf);
 }
 
@@ -102,46 +96,22 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 
 	if (!perf)
 		return sf_fail_memory(err);
-	capture->options = *options;
-	capture->child_status = -1;
-	capture->period_ns = period_of(options->rate_mhz);
-	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
-	capture->random = sf_now_ns() | 1;
-	if (sf_hold_allowed(options->pid) != SF_HOLD_REQUESTED)
-		capture->options.no_interrupt = true;
-	if (!sf_watch_open(&capture->watch, &capture->options, err) || !open_events(perf, err)) {
+	if (!sf_outside_open(capture, options, err) || !open_events(perf, err)) {
 		close_capture(capture);
 		return false;
 	}
+	if (sf_hold_allowed(options->pid) != SF_HOLD_REQUESTED)
+		capture->options.no_interrupt = true;
 	*ret = capture;
 	return true;
 }
 
-static void stop(struct sf_capture *capture)
-{
-	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
-}
-
-static int child_status(const struct sf_capture *capture)
-{
-	return capture->child_status;
-}
-
 /* --- threads that sleep --- */
-
-/* xorshift64: between 3/4 and 5/4 of a period, so that nothing can keep step. */
-static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
-{
-	capture->random ^= capture->random << 13;
-	capture->random ^= capture->random >> 7;
-	capture->random ^= capture->random << 17;
-	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
-}
 
 /* False when the thread is gone. */
 static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	thread->asleep_due_ns = now_ns + jitter(capture, capture->blocked_period_ns);
+	thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
 	if (!sf_thread_see(thread, now_ns))
 		return false;
 	if (!sf_thread_awake(thread))
@@ -184,16 +154,6 @@ static void answer_all(struct sf_capture *capture)
 		;
 }
 
-static bool over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
-{
-	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
-}
-
-static bool given_up(const struct sf_capture *capture)
-{
-	return capture->child_ended || sf_relay_failed(capture->relay);
-}
-
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
 	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
@@ -205,20 +165,20 @@ static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_n
 	sf_perf_wait(perf->events.owners, perf->events.n_cpus, until_ns);
 }
 
-static void sample_until_over(struct sf_perf *perf)
+static void sample_until_over(struct sf_capture *capture)
 {
-	struct sf_capture *capture = &perf->base;
+	struct sf_perf *perf = perf_of(capture);
 	const uint64_t start_ns = sf_now_ns();
-	const uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
+	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		uint64_t n_samples;
 
 		capture->sampled_ns = now_ns - start_ns;
-		capture->last_tick = over(capture, end_ns, now_ns);
+		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		n_samples = sf_perf_batch(perf, now_ns);
 		answer_all(capture);
-		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+		if (sf_outside_given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
 			return;
 		look_at_due(capture, now_ns);
 		if (capture->last_tick)
@@ -226,28 +186,6 @@ static void sample_until_over(struct sf_perf *perf)
 		grow(perf);
 		wait_for_batch(perf, now_ns, end_ns, n_samples);
 	}
-}
-
-/* The thread that reads the rings, and that holds sleeping threads. */
-struct reading {
-	struct sf_perf *perf;
-	struct sf_error *err;
-	bool fine;
-};
-
-static void read_until_over(void *arg)
-{
-	struct reading *reading = arg;
-	struct sf_capture *capture = &reading->perf->base;
-
-	reading->fine = sf_alarm_open(reading->err) && sf_hold_time_open(&capture->hold_time, reading->err);
-	if (reading->fine) {
-		sample_until_over(reading->perf);
-		sf_ptrace_let_all_go(capture);
-		sf_watch_end(&capture->watch, sf_now_ns());
-		sf_hold_time_close(&capture->hold_time);
-	}
-	sf_alarm_close();
 }
 
 static bool tell(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
@@ -264,17 +202,7 @@ static bool tell(const struct sf_perf *perf, const struct sf_sink *sink, struct 
 
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	struct sf_perf *perf = perf_of(capture);
-	struct reading reading = { .perf = perf, .err = err };
-	bool fine;
-
-	if (!sf_relay_open(sink, &capture->relay, err))
-		return false;
-	capture->watch.relay = capture->relay;
-	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
-	fine = sf_hold_run(read_until_over, &reading, err) && reading.fine;
-	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
-	return fine && tell(perf, sink, err);
+	return sf_outside_run(capture, sink, sample_until_over, err) && tell(perf_of(capture), sink, err);
 }
 
 const struct sf_engine sf_engine_perf = {
@@ -288,7 +216,7 @@ const struct sf_engine sf_engine_perf = {
 	.try_child = try_child,
 	.open = open_capture,
 	.run = run,
-	.stop = stop,
-	.child_status = child_status,
+	.stop = sf_outside_stop,
+	.child_status = sf_outside_child_status,
 	.close = close_capture,
 };

@@ -77,11 +77,6 @@ static bool try_child(int32_t pid, struct sf_error *err)
 	return trial.result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, trial.result, err);
 }
 
-static uint64_t period_of(uint64_t rate_mhz)
-{
-	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
-}
-
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret,
 			 struct sf_error *err)
 {
@@ -89,12 +84,8 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 
 	if (!capture)
 		return sf_fail_memory(err);
-	capture->options = *options;
-	capture->child_status = -1;
-	capture->period_ns = period_of(options->rate_mhz);
-	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
-	capture->random = sf_now_ns() | 1;
-	if (!sf_watch_open(&capture->watch, &capture->options, err)) {
+	if (!sf_outside_open(capture, options, err)) {
+		sf_outside_close(capture);
 		free(capture);
 		return false;
 	}
@@ -106,28 +97,8 @@ static void close_capture(struct sf_capture *capture)
 {
 	if (!capture)
 		return;
-	sf_pages_close(&capture->pages);
-	sf_watch_close(&capture->watch);
+	sf_outside_close(capture);
 	free(capture);
-}
-
-static void stop(struct sf_capture *capture)
-{
-	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
-}
-
-static int child_status(const struct sf_capture *capture)
-{
-	return capture->child_status;
-}
-
-/* xorshift64: a period between 3/4 and 5/4 of the wanted one, so that nothing can keep step with us. */
-static uint64_t jitter(struct sf_capture *capture, uint64_t period_ns)
-{
-	capture->random ^= capture->random << 13;
-	capture->random ^= capture->random >> 7;
-	capture->random ^= capture->random << 17;
-	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
 }
 
 /* At the end all are, so that the samples stand for all the time that there was. */
@@ -159,7 +130,7 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 		if (capture->period_ns)
 			sf_ptrace_hold(capture, thread, now_ns);
 	} else if (due_asleep(capture, thread, now_ns)) {
-		thread->asleep_due_ns = now_ns + jitter(capture, capture->blocked_period_ns);
+		thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
 	}
 	return true;
@@ -231,16 +202,6 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 		sf_sleep_until(until_ns);
 }
 
-static bool over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
-{
-	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
-}
-
-static bool given_up(const struct sf_capture *capture)
-{
-	return capture->child_ended || sf_relay_failed(capture->relay);
-}
-
 static struct sf_overhead_limit_clocks read_clocks(void)
 {
 	return (struct sf_overhead_limit_clocks){
@@ -254,7 +215,7 @@ static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64
 {
 	const uint64_t least_ns = now_ns - period_ns / 2;
 
-	return (wanted_ns > least_ns ? wanted_ns : least_ns) + jitter(capture, period_ns);
+	return (wanted_ns > least_ns ? wanted_ns : least_ns) + sf_outside_jitter(capture, period_ns);
 }
 
 static void sample_until_over(struct sf_capture *capture)
@@ -262,15 +223,16 @@ static void sample_until_over(struct sf_capture *capture)
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
 	struct sf_overhead_limit_clocks clocks = read_clocks();
 	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
-	uint64_t end_ns = capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
+	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+	sf_cpu_prefer();
 	sf_overhead_limit_begin(&capture->limit, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
-		if (given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+		if (sf_outside_given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
 			return;
-		capture->last_tick = over(capture, end_ns, now_ns);
+		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		tick(capture, now_ns);
 		if (capture->last_tick)
 			return;
@@ -283,30 +245,6 @@ static void sample_until_over(struct sf_capture *capture)
 		next_ns = sf_overhead_limit_next(&capture->limit, &clocks, capture->n_looked, next_ns);
 		rest(capture, next_ns < end_ns ? next_ns : end_ns);
 	}
-}
-
-/* The holding thread, from its first to its last hold. */
-struct holding {
-	struct sf_capture *capture;
-	struct sf_error *err;
-	bool fine;
-};
-
-static void hold_until_over(void *arg)
-{
-	struct holding *holding = arg;
-	struct sf_capture *capture = holding->capture;
-
-	holding->fine = sf_alarm_open(holding->err) &&
-			sf_hold_time_open(&capture->hold_time, holding->err);
-	if (holding->fine) {
-		sf_cpu_prefer();
-		sample_until_over(capture);
-		sf_ptrace_let_all_go(capture);
-		sf_watch_end(&capture->watch, sf_now_ns());
-		sf_hold_time_close(&capture->hold_time);
-	}
-	sf_alarm_close();
 }
 
 /*
@@ -337,15 +275,8 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	struct holding holding = { .capture = capture, .err = err };
-	bool fine;
+	bool fine = sf_outside_run(capture, sink, sample_until_over, err);
 
-	if (!sf_relay_open(sink, &capture->relay, err))
-		return false;
-	capture->watch.relay = capture->relay;
-	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
-	fine = sf_hold_run(hold_until_over, &holding, err) && holding.fine;
-	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
 	fine = fine && tell_pace(capture, sink, err);
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
 		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,
@@ -365,8 +296,8 @@ const struct sf_engine sf_engine_ptrace = {
 	.try_child = try_child,
 	.open = open_capture,
 	.run = run,
-	.stop = stop,
-	.child_status = child_status,
+	.stop = sf_outside_stop,
+	.child_status = sf_outside_child_status,
 	.close = close_capture,
 	.check_dump = sf_ptrace_check_dump,
 	.dump = sf_ptrace_dump,

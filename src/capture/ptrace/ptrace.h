@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of the ptrace engine, and its parts. For ptrace*.c only; all other code uses
- * sf_engine_ptrace (engine.h). All of it belongs to the holding thread.
+ * The state of an engine that samples from outside, and its parts. For the engines in ptrace/ and perf/ only: all other
+ * code uses the engines by engine.h. All of it belongs to the holding thread, which is the only one that samples.
  */
 #ifndef SF_CAPTURE_PTRACE_PTRACE_H
 #define SF_CAPTURE_PTRACE_PTRACE_H
@@ -56,6 +56,31 @@ void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum s
 
 /* Blocked, or stopped by job control or a debugger. */
 uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread);
+
+/* --- outside_run.c: what the engines that sample from outside have in common --- */
+
+/* Fills a zeroed capture. sf_outside_close in any case. */
+bool sf_outside_open(struct sf_capture *capture, const struct sf_capture_options *options, struct sf_error *err);
+void sf_outside_close(struct sf_capture *capture);
+
+/*
+ * Runs `sample` on the holding thread, whose samples a walking thread passes to the sink, until `sample` returns. Then
+ * ends all threads and processes.
+ */
+bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void (*sample)(struct sf_capture *capture),
+		    struct sf_error *err);
+
+/* xorshift64: a period between 3/4 and 5/4 of the wanted one, so that no thread can keep step with the samples. */
+uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
+
+/* When a run that began at start_ns ends; whether it is over; and whether there is no use in going on. */
+uint64_t sf_outside_end(const struct sf_capture *capture, uint64_t start_ns);
+bool sf_outside_over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns);
+bool sf_outside_given_up(const struct sf_capture *capture);
+
+/* Fields of the engines (engine.h). */
+void sf_outside_stop(struct sf_capture *capture);
+int sf_outside_child_status(const struct sf_capture *capture);
 
 /* --- dump_engine.c: fields of the engine (engine.h) --- */
 

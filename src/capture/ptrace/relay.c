@@ -43,33 +43,20 @@ enum record_type {
 	RECORD_PROCESS = 1,
 	RECORD_THREAD,
 	RECORD_THREAD_END,
-	RECORD_STILL,
 	RECORD_AGAIN,
 	RECORD_LOSS,
+	RECORD_STILL,
 };
 
-struct record_process {
-	int32_t pid, parent;
-};
-
-struct record_thread {
+/* Every record but a still. Each type uses the fields that its function of the sink takes. */
+struct event {
 	uint32_t serial;
-	int32_t pid, tid;
+	int32_t pid, parent, tid;
 	char name[SF_TASK_NAME];
-	uint64_t time_ns;
-};
-
-struct record_thread_end {
-	struct sf_thread *thread;
 	uint64_t time_ns, cpu_ns;
-};
-
-/* Both a tick without a still and one that is lost. */
-struct record_tick {
-	uint32_t serial;
-	uint32_t cause;
-	uint64_t time_ns;
+	enum sf_loss cause;
 	struct sf_weight weight;
+	struct sf_thread *thread;        /* that has ended: the walker destroys it */
 };
 
 struct record_still {
@@ -79,24 +66,9 @@ struct record_still {
 	struct sf_stack_copy copy;
 };
 
-/* The walker's side: one function per record. */
+/* The walker's side. */
 
-static bool on_process(struct sf_relay *relay, const void *bytes)
-{
-	const struct record_process *record = bytes;
-
-	return relay->sink.process(relay->sink.arg, record->pid, record->parent, &relay->error);
-}
-
-static bool on_thread(struct sf_relay *relay, const void *bytes)
-{
-	const struct record_thread *record = bytes;
-
-	return relay->sink.thread(relay->sink.arg, record->serial, record->pid, record->tid,
-				  record->name, record->time_ns, &relay->error);
-}
-
-static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
+static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread)
 {
 	struct sf_weight weight = thread->carried;
 
@@ -104,35 +76,27 @@ static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, en
 		return true;
 	thread->n_carried = 0;
 	thread->carried = (struct sf_weight){ 0 };
-	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
+	return relay->sink.loss(relay->sink.arg, thread->serial, SF_LOSS_GONE, &weight, &relay->error);
 }
 
-static bool on_thread_end(struct sf_relay *relay, const void *bytes)
+static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *event)
 {
-	const struct record_thread_end *record = bytes;
-	struct sf_thread *thread = record->thread;
-	bool fine = give_up_carried(relay, thread, SF_LOSS_GONE) &&
-		    relay->sink.thread_end(relay->sink.arg, thread->serial, record->time_ns,
-					   record->cpu_ns, &relay->error);
+	const struct sf_sink *sink = &relay->sink;
+	struct sf_error *err = &relay->error;
 
-	sf_thread_destroy(thread);
-	return fine;
-}
-
-static bool on_again(struct sf_relay *relay, const void *bytes)
-{
-	const struct record_tick *record = bytes;
-
-	return relay->sink.again(relay->sink.arg, record->serial, record->time_ns, &record->weight,
-				 &relay->error);
-}
-
-static bool on_loss(struct sf_relay *relay, const void *bytes)
-{
-	const struct record_tick *record = bytes;
-
-	return relay->sink.loss(relay->sink.arg, record->serial, (enum sf_loss)record->cause,
-				&record->weight, &relay->error);
+	switch (type) {
+	case RECORD_PROCESS:
+		return sink->process(sink->arg, event->pid, event->parent, err);
+	case RECORD_THREAD:
+		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
+	case RECORD_THREAD_END:
+		return give_up_carried(relay, event->thread) &&
+		       sink->thread_end(sink->arg, event->serial, event->time_ns, event->cpu_ns, err);
+	case RECORD_AGAIN:
+		return sink->again(sink->arg, event->serial, event->time_ns, &event->weight, err);
+	default:
+		return sink->loss(sink->arg, event->serial, event->cause, &event->weight, err);
+	}
 }
 
 static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
@@ -161,9 +125,8 @@ static void end_carried(struct sf_thread *thread)
  * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
  * says that there is no longer one is the last try.
  */
-static bool on_still(struct sf_relay *relay, const void *bytes)
+static bool on_still(struct sf_relay *relay, const struct record_still *record)
 {
-	const struct record_still *record = bytes;
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
 	const uint32_t copied = record->copy.stack_size;
@@ -194,25 +157,16 @@ static bool on_still(struct sf_relay *relay, const void *bytes)
 	return !verdict.failed;
 }
 
-static bool (*const handlers[])(struct sf_relay *relay, const void *record) = {
-	[RECORD_PROCESS] = on_process,
-	[RECORD_THREAD] = on_thread,
-	[RECORD_THREAD_END] = on_thread_end,
-	[RECORD_STILL] = on_still,
-	[RECORD_AGAIN] = on_again,
-	[RECORD_LOSS] = on_loss,
-};
-
 /* After a failure records are only taken out, so that the other side never waits for room. */
 static void handle(struct sf_relay *relay, const struct sf_record_header *record)
 {
-	if (sf_relay_failed(relay)) {
-		if (record->type == RECORD_THREAD_END)
-			sf_thread_destroy(((const struct record_thread_end *)(record + 1))->thread);
-		return;
-	}
-	if (!handlers[record->type](relay, record + 1))
+	const void *content = record + 1;
+
+	if (!sf_relay_failed(relay) &&
+	    !(record->type == RECORD_STILL ? on_still(relay, content) : on_event(relay, record->type, content)))
 		atomic_store_explicit(&relay->failed, true, memory_order_release);
+	if (record->type == RECORD_THREAD_END)
+		sf_thread_destroy(((const struct event *)content)->thread);
 }
 
 /*
@@ -361,72 +315,47 @@ static void *reserve_waiting(struct sf_relay *relay, size_t size)
 	return room;
 }
 
-static void commit(struct sf_relay *relay, enum record_type type, void *record, size_t size)
+static void send_event(struct sf_relay *relay, enum record_type type, struct event event)
 {
-	sf_outbox_commit(relay->ring, record, size, type, size);
+	struct event *record = reserve_waiting(relay, sizeof(*record));
+
+	*record = event;
+	sf_outbox_commit(relay->ring, record, sizeof(*record), type, sizeof(*record));
 }
 
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
 {
-	struct record_process *record = reserve_waiting(relay, sizeof(*record));
-
-	*record = (struct record_process){
-		.pid = pid,
-		.parent = parent,
-	};
-	commit(relay, RECORD_PROCESS, record, sizeof(*record));
+	send_event(relay, RECORD_PROCESS, (struct event){ .pid = pid, .parent = parent });
 }
 
 void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)
 {
-	struct record_thread *record = reserve_waiting(relay, sizeof(*record));
+	struct event event = { .serial = thread->serial, .pid = thread->task.pid, .tid = thread->task.tid,
+			       .time_ns = time_ns };
 
-	*record = (struct record_thread){
-		.serial = thread->serial,
-		.pid = thread->task.pid,
-		.tid = thread->task.tid,
-		.time_ns = time_ns,
-	};
-	memcpy(record->name, thread->name, sizeof(record->name));
-	commit(relay, RECORD_THREAD, record, sizeof(*record));
+	memcpy(event.name, thread->name, sizeof(event.name));
+	send_event(relay, RECORD_THREAD, event);
 }
 
 void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
 {
-	struct record_thread_end *record = reserve_waiting(relay, sizeof(*record));
-
-	*record = (struct record_thread_end){
-		.thread = thread,
-		.time_ns = time_ns,
-		.cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns,
-	};
-	commit(relay, RECORD_THREAD_END, record, sizeof(*record));
-}
-
-static void send_tick(struct sf_relay *relay, enum record_type type, const struct sf_thread *thread,
-		      uint32_t cause, uint64_t time_ns, const struct sf_weight *weight)
-{
-	struct record_tick *record = reserve_waiting(relay, sizeof(*record));
-
-	*record = (struct record_tick){
-		.serial = thread ? thread->serial : 0,
-		.cause = cause,
-		.time_ns = time_ns,
-		.weight = *weight,
-	};
-	commit(relay, type, record, sizeof(*record));
+	send_event(relay, RECORD_THREAD_END,
+		   (struct event){ .serial = thread->serial, .thread = thread, .time_ns = time_ns,
+				   .cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns });
 }
 
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 		    const struct sf_weight *weight)
 {
-	send_tick(relay, RECORD_AGAIN, thread, 0, time_ns, weight);
+	send_event(relay, RECORD_AGAIN,
+		   (struct event){ .serial = thread->serial, .time_ns = time_ns, .weight = *weight });
 }
 
 void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 		   const struct sf_weight *weight)
 {
-	send_tick(relay, RECORD_LOSS, thread, cause, 0, weight);
+	send_event(relay, RECORD_LOSS,
+		   (struct event){ .serial = thread ? thread->serial : 0, .cause = cause, .weight = *weight });
 }
 
 struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)

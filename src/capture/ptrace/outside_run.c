@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engines that sample from outside have in common: the thread that samples, and how a run begins and ends. */
+#include "capture/ptrace/ptrace.h"
+#include "os/clock.h"
+
+static uint64_t period_of(uint64_t rate_mhz)
+{
+	return rate_mhz ? UINT64_C(1000000000000) / rate_mhz : 0;
+}
+
+bool sf_outside_open(struct sf_capture *capture, const struct sf_capture_options *options, struct sf_error *err)
+{
+	capture->options = *options;
+	capture->child_status = -1;
+	capture->period_ns = period_of(options->rate_mhz);
+	capture->blocked_period_ns = period_of(options->blocked_rate_mhz);
+	capture->random = sf_now_ns() | 1;
+	return sf_watch_open(&capture->watch, &capture->options, err);
+}
+
+void sf_outside_close(struct sf_capture *capture)
+{
+	sf_pages_close(&capture->pages);
+	sf_watch_close(&capture->watch);
+}
+
+void sf_outside_stop(struct sf_capture *capture)
+{
+	atomic_store_explicit(&capture->stopped, true, memory_order_relaxed);
+}
+
+int sf_outside_child_status(const struct sf_capture *capture)
+{
+	return capture->child_status;
+}
+
+uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns)
+{
+	capture->random ^= capture->random << 13;
+	capture->random ^= capture->random >> 7;
+	capture->random ^= capture->random << 17;
+	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
+}
+
+uint64_t sf_outside_end(const struct sf_capture *capture, uint64_t start_ns)
+{
+	return capture->options.duration_ns ? start_ns + capture->options.duration_ns : UINT64_MAX;
+}
+
+bool sf_outside_over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns)
+{
+	return atomic_load_explicit(&capture->stopped, memory_order_relaxed) || now_ns >= end_ns;
+}
+
+bool sf_outside_given_up(const struct sf_capture *capture)
+{
+	return capture->child_ended || sf_relay_failed(capture->relay);
+}
+
+/* The sampling thread, from its first to its last sample. */
+struct sampling {
+	struct sf_capture *capture;
+	void (*sample)(struct sf_capture *capture);
+	struct sf_error *err;
+	bool fine;
+};
+
+static void sample_until_over(void *arg)
+{
+	struct sampling *sampling = arg;
+	struct sf_capture *capture = sampling->capture;
+
+	sampling->fine = sf_alarm_open(sampling->err) && sf_hold_time_open(&capture->hold_time, sampling->err);
+	if (sampling->fine) {
+		sampling->sample(capture);
+		sf_ptrace_let_all_go(capture);
+		sf_watch_end(&capture->watch, sf_now_ns());
+		sf_hold_time_close(&capture->hold_time);
+	}
+	sf_alarm_close();
+}
+
+bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void (*sample)(struct sf_capture *capture),
+		    struct sf_error *err)
+{
+	struct sampling sampling = { .capture = capture, .sample = sample, .err = err };
+	bool fine;
+
+	if (!sf_relay_open(sink, &capture->relay, err))
+		return false;
+	capture->watch.relay = capture->relay;
+	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
+	fine = sf_hold_run(sample_until_over, &sampling, err) && sampling.fine;
+	return sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+}
