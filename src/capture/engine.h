@@ -58,7 +58,7 @@ struct sf_capture_options {
 /* Bits: an engine yields one kind or both. */
 enum sf_yield {
 	SF_YIELDS_STILLS = 1,      /* sample() of the sink: the caller has the tables of the process and walks */
-	SF_YIELDS_STACKS = 2,      /* image(), place() and trace() of the sink: the walks are done */
+	SF_YIELDS_STACKS = 2,      /* image(), describe() and trace() of the sink: the walks are done */
 };
 
 /* The processes that an engine can watch at once, besides the descendants of each. */

@@ -2,7 +2,7 @@
 /*
  * A sink: the functions to which an engine gives its results, in the order in which they happened. All calls come from
  * one thread, and no thread of the target is held meanwhile: a sink is ordinary code. An engine that yields stills calls
- * sample(), and the sink walks. An engine that yields finished stacks calls image(), place() and trace(). Both kinds call
+ * sample(), and the sink walks. An engine that yields finished stacks calls image(), describe() and trace(). Both kinds call
  * the other functions.
  *
  * A tick of a thread ends as a sample(), an again() or a loss(). Its `cpu_ns` and `wall_ns` are the part of the time
@@ -41,9 +41,9 @@ struct sf_image_number {
 	size_t build_id_size;
 };
 
-/* The functions at such a place, innermost first. Valid during the call. */
-struct sf_seen_place_told {
-	uint64_t key;           /* by which the process's frames name it */
+/* The functions of a managed frame, innermost first: what was inlined, and the function itself. Valid during the call. */
+struct sf_described_frame {
+	uint64_t key;           /* the address of such frames in a trace */
 	const struct sf_location *functions;
 	size_t n;
 };
@@ -94,15 +94,15 @@ struct sf_sink {
 
 	/*
 	 * A sample with its walk done. The frames' image numbers are those of `image` for its process;
-	 * the address of a managed frame is the key of its place, which may be told later.
+	 * the address of a managed frame is the key of its description, which may come later or never.
 	 */
 	bool (*trace)(void *arg, uint32_t serial, const struct sf_trace *trace,
 		      const struct sf_seen *seen, const struct sf_weight *weight,
 		      struct sf_error *err);
 
-	/* Describes a place to which frames of `pid` refer. NULL in the place of the function: the sink does not use places. */
-	bool (*place)(void *arg, int32_t pid, const struct sf_seen_place_told *told,
-		      struct sf_error *err);
+	/* Describes managed frames of `pid`. NULL in the place of the function: the sink does not use descriptions. */
+	bool (*describe)(void *arg, int32_t pid, const struct sf_described_frame *frame,
+			 struct sf_error *err);
 
 	/* Something that the user should read, once, with the summary and in the recording. */
 	bool (*note)(void *arg, int32_t pid, const char *text, struct sf_error *err);

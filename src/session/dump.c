@@ -140,8 +140,7 @@ static bool collect(struct naming *naming)
 	}
 	if (!naming->places.n)
 		return true;
-	if (naming->places.n)
-		qsort(naming->places.items, naming->places.n, sizeof(struct place), compare);
+	qsort(naming->places.items, naming->places.n, sizeof(struct place), compare);
 	for (size_t i = 1; i < naming->places.n; i++) {
 		if (compare(&naming->places.items[n], &naming->places.items[i]) != 0)
 			naming->places.items[++n] = naming->places.items[i];

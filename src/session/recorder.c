@@ -350,13 +350,13 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	       keep(recorder, thread, &still, weight, label, err);
 }
 
-static bool on_place(void *arg, int32_t pid, const struct sf_seen_place_told *told,
-		     struct sf_error *err)
+static bool on_describe(void *arg, int32_t pid, const struct sf_described_frame *frame,
+			struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
 
-	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, told->key,
-				     told->functions, told->n, err);
+	return sf_frame_numbers_tell(&recorder->frame_numbers, recorder->recording, pid, frame->key,
+				     frame->functions, frame->n, err);
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
@@ -407,7 +407,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 		.sample = on_sample,
 		.image = on_image,
 		.trace = on_trace,
-		.place = on_place,
+		.describe = on_describe,
 		.note = on_note,
 		.again = on_again,
 		.loss = on_loss,

@@ -403,7 +403,7 @@ static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_place *place = (const void *)record;
 	struct sf_location functions[SF_STREAM_MAX_FUNCTIONS];
-	const struct sf_seen_place_told told = { place->key, functions, place->n_functions };
+	const struct sf_described_frame described = { place->key, functions, place->n_functions };
 	const char *text = (const char *)&place->functions[place->n_functions];
 	SF_CLEANUP(free) char *memory = malloc(place->text_size + 3 * (size_t)place->n_functions);
 	char *copies = memory;
@@ -424,7 +424,7 @@ static bool feed_place(struct sf_feed *feed, const struct sf_sink *sink,
 			.approximate = function->flags & SF_STREAM_APPROXIMATE,
 		};
 	}
-	return !sink->place || sink->place(sink->arg, feed->pid, &told, err);
+	return !sink->describe || sink->describe(sink->arg, feed->pid, &described, err);
 }
 
 /* To add a record: its line here. */
