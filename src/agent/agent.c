@@ -26,6 +26,7 @@
 #include "agent/sampler/sampler.h"
 #include "agent/interpose/signals.h"
 #include "agent/sampler/threads.h"
+#include "agent/libc/vdso.h"
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
@@ -95,6 +96,7 @@ static bool prepare_inside(struct sf_error *err)
 {
 	struct sf_own_memory access = { .mem_fd = -1 };
 
+	sf_agent_find_vdso();
 	if (!sf_own_memory_probe(&access))
 		return sf_fail(err, SF_E_UNSUPPORTED, "neither process_vm_readv nor /proc/self/mem "
 			       "can be used here: stacks cannot be read safely");

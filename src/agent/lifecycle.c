@@ -19,7 +19,6 @@
 #include "agent/control.h"
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
-#include "agent/libc/vdso.h"
 #include "agent/lifecycle.h"
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
@@ -302,7 +301,6 @@ __attribute__((constructor)) static void loaded(void)
 	const char *text;
 
 	loaded_pid = getpid();
-	sf_agent_find_vdso();
 	sf_cache_settle();
 	sf_cache_spare_memory();
 	atomic_store(&sf_interpose_hooks, &hooks);
