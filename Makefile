@@ -30,7 +30,7 @@ bench: setup
 	@bench/run build
 
 clean:
-	rm -rf build build-check-gcc build-check-clang build-asan build-tsan build-fuzz
+	rm -rf build build-check-gcc build-check-clang build-asan build-tsan build-fuzz build-faults
 
 # `make check` takes some minutes, `make check-long` an hour or two: everything there is.
 .PHONY: all setup check check-long demo bench clean

@@ -19,7 +19,7 @@ from recordings import Recording, has_begun
 
 pytestmark = pytest.mark.waits
 
-DEATHS = 1000 if LONG else 60
+DEATHS = 1000 if LONG else 30
 
 
 def hears_hangups():
@@ -186,7 +186,7 @@ def test_dump_killed(stillframe, target):
     """A dump that dies in the middle leaves nobody held."""
     t = target("many_threads", 300, 600, 3)
     rng = random.Random(7)
-    for _ in range(200 if LONG else 30):
+    for _ in range(200 if LONG else 15):
         process = stillframe.start("dump", "-p", t.pid, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0, 0.08))
         process.kill()

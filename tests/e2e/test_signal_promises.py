@@ -91,11 +91,12 @@ def test_signals_taken_by_hand(inside, walk):
 # --- processes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long("children-sampler")   # the handler follows children in the short form, too
 @by_both_walks
 @pytest.mark.parametrize("children", ["", ",children"])
 def test_exec_storm(inside, walk, children):
     """In every way that libc has, at 10 kHz: a new program never dies by our signal."""
-    turns = seconds(10 if children else 15, 300)
+    turns = seconds(5 if children else 8, 300)
     ran = inside("in_exec", "all", turns, 400, options="rate=10khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=PATIENCE)
     assert ran.ok() and "bad 0" in ran.said, ran
     # Half of what it spins by its CPU clock: a share would depend on what a fork costs.
@@ -106,7 +107,7 @@ def test_exec_storm(inside, walk, children):
 @by_both_walks
 def test_exec_chain(inside, walk):
     """One process that execs all the time, every second time into a program that has no handler."""
-    ran = inside("in_exec", "chain", seconds(300, 6000), 400, options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
+    ran = inside("in_exec", "chain", seconds(150, 6000), 400, options="rate=10khz,cpu-clock=perf,walk=" + walk, timeout=PATIENCE).ok()
     assert "chain done" in ran.said, ran
 
 

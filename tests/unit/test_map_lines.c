@@ -37,8 +37,12 @@ static void make_path(size_t column)
 
 	memset(newlines, '\n', N_NEWLINES);
 	snprintf(paths[0], sizeof(paths[0]), "%s/%s", root, newlines);
-	for (int i = 1; i < N_FOLDERS; i++)
-		snprintf(paths[i], sizeof(paths[i]), "%.3000s/%s", paths[i - 1], newlines);
+	for (int i = 1; i < N_FOLDERS; i++) {
+		char before[3001];
+
+		snprintf(before, sizeof(before), "%.3000s", paths[i - 1]);
+		snprintf(paths[i], sizeof(paths[i]), "%s/%s", before, newlines);
+	}
 	printed += N_FOLDERS * (1 + 4 * N_NEWLINES) + 1;
 	assert_in_range(column - printed, 1, 200);
 	memset(letters, 'x', column - printed);
