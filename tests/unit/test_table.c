@@ -39,6 +39,22 @@ static void a_row_holds_until_the_next(void **state)
 	assert_null(sf_table_find(table, UINT64_MAX));
 }
 
+static void a_range_ends_where_the_next_row_starts(void **state)
+{
+	const struct sf_table *table = three_rows();
+	struct sf_row_range range;
+	(void)state;
+
+	assert_false(sf_table_range(table, 0xf, &range));
+	assert_true(sf_table_range(table, 0x1f, &range));
+	assert_true(range.start == 0x10 && range.end == 0x20);
+	assert_true(sf_table_range(table, 0x20, &range));
+	assert_true(range.start == 0x20 && range.end == 0x30);
+	assert_true(sf_table_range(table, 0x31, &range));
+	assert_true(range.start == 0x30 && range.end == UINT64_MAX);
+	assert_true(sf_table_starts_row(table, 0x30) && !sf_table_starts_row(table, 0x31));
+}
+
 static void addresses_count_from_the_base(void **state)
 {
 	struct sf_table_header *header;
@@ -164,6 +180,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_row_holds_until_the_next),
+		cmocka_unit_test(a_range_ends_where_the_next_row_starts),
 		cmocka_unit_test(addresses_count_from_the_base),
 		cmocka_unit_test(every_row_is_found),
 		cmocka_unit_test(no_rows_no_rules),
