@@ -245,7 +245,7 @@ static void start(struct kept *kept, const char *path, bool offline, uint32_t ma
 		.arch = sf_arch_by_machine(62),
 	};
 
-	kept->feeds.n_serials = 0;
+	memset(&kept->feeds, 0, sizeof(kept->feeds));
 	if (!sf_recording_create(path, &about, &kept->recording, &err))
 		fail_msg("%s", err.text);
 	assert_true(sf_recorder_init(&kept->recorder, kept->recording, max_depth, &err));
