@@ -7,7 +7,7 @@
 
 #include "base/output.h"
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "export/json_text.h"
 #include "frozen/ends.h"
 #include "os/process.h"
 #include "os/task.h"

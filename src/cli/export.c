@@ -23,13 +23,6 @@ static const char *const formats[] = { SF_EXPORTERS(X) NULL };
 /* Both begin with ", ". */
 static const char format_list[] = SF_EXPORTERS(X), format_help[] = SF_EXPORTERS(X) " (required)";
 #undef X
-static const char *const clocks[] = {
-	[SF_CLOCK_WALL] = "wall",
-	[SF_CLOCK_CPU] = "cpu",
-	[SF_CLOCK_OFFCPU] = "offcpu",
-	NULL,
-};
-
 struct export_options {
 	int format;
 	const char *output;
@@ -46,7 +39,7 @@ static const struct sf_option options[] = {
 	  .offset = offsetof(struct export_options, output),
 	  .help = "the file to write, - for stdout (default: FILE with the format's suffix)" },
 	{ .name = "clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK",
-	  .offset = offsetof(struct export_options, clock), .choices = clocks,
+	  .offset = offsetof(struct export_options, clock), .choices = sf_clock_words,
 	  .help = "what samples weigh: wall, cpu or offcpu time (default: wall)" },
 	{ .name = "threads", .kind = SF_OPTION_STRING, .argument = "REGEX",
 	  .offset = offsetof(struct export_options, threads),
@@ -128,14 +121,14 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
-					  .threads = wanted->threads };
+					  .threads = wanted->threads,
+					  .label = wanted->label,
+					  .split_kinds = wanted->split_kinds };
 	const struct sf_exporter *exporter = sf_exporters[wanted->format];
-	const struct sf_filter by_label = { .label = wanted->label,
-					    .split_kinds = wanted->split_kinds };
 	struct destination to = { 0 };
 	bool done;
 
-	if (!sf_session_load(input, &profile, err) || !sf_profile_filter(profile, &by_label, err))
+	if (!sf_session_load(input, &profile, err) || !sf_profile_filter(profile, &filter, err))
 		return false;
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&

@@ -7,7 +7,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
+#include "recording/profile/profile.h"
 #include "session/session.h"
 
 #define MAX_SAME_NAME 1000 /* recordings of one process; the last name is then used again */
@@ -108,16 +108,11 @@ static const struct sf_option *make_options(void)
 static bool check_regex(const char *text, struct sf_error *err)
 {
 	regex_t regex;
-	char why[128];
-	int error = regcomp(&regex, text, REG_EXTENDED | REG_NOSUB);
 
-	if (!error) {
-		regfree(&regex);
-		return true;
-	}
-	regerror(error, &regex, why, sizeof(why));
-	return sf_fail(err, SF_E_INPUT, "--threads '%.100s' is not a regular expression: %s", text,
-		       why);
+	if (!sf_threads_regex(text, &regex, err))
+		return false;
+	regfree(&regex);
+	return true;
 }
 
 /* The engine that --engine names; NULL: none. */

@@ -22,7 +22,8 @@ struct report_options {
 	bool json, split_kinds;
 };
 
-static const char *const clock_choices[] = { "auto", "cpu", "wall", "offcpu", NULL };
+/* Behind "auto" in the order of enum sf_clock. */
+static const char *const clock_choices[] = { "auto", "wall", "cpu", "offcpu", NULL };
 
 static const char *const by_choices[] = {
 	"all",
@@ -71,12 +72,9 @@ static bool ran(const struct sf_profile *profile)
 static enum sf_clock choose_clock(const struct report_options *chosen,
 				  const struct sf_profile *profile)
 {
-	static const enum sf_clock clocks[] = { SF_CLOCK_WALL, SF_CLOCK_CPU, SF_CLOCK_WALL,
-						SF_CLOCK_OFFCPU };
-
 	if (chosen->clock == 0)
 		return ran(profile) ? SF_CLOCK_CPU : SF_CLOCK_WALL;
-	return clocks[chosen->clock];
+	return (enum sf_clock)(chosen->clock - 1);
 }
 
 static bool write_report(const struct sf_report *report, bool json, struct sf_error *err)

@@ -4,7 +4,6 @@
  * nanoseconds. The tree is a flat list, because a path of 16,384 frames would be more
  * nesting than JSON parsers take. Each row is written before the next one is made.
  */
-#include "cli/json.h"
 #include "cli/report.h"
 #include "export/json_text.h"
 
@@ -56,8 +55,8 @@ static void put_functions(struct writer *writer)
 
 static void put_tree(struct writer *writer)
 {
-	for (uint32_t i = 1; i < writer->sums->n_tree; i++) {
-		const struct sf_tree_node *node = &writer->sums->tree[i];
+	for (uint32_t i = 1; i < writer->sums->tree.n; i++) {
+		const struct sf_tree_node *node = &writer->sums->tree.nodes[i];
 		struct json_object *row = json_object_new_object();
 
 		sf_json_text(row, "name", sf_aggregate_name(writer->profile, node->function));
@@ -205,28 +204,9 @@ static const struct {
 	[SF_SECTION_LOSSES] = { "losses", put_losses },
 };
 
-static struct json_object *recording_json(const struct sf_profile *profile)
-{
-	struct json_object *json = json_object_new_object();
-
-	sf_json_text(json, "command", profile->command);
-	sf_json_text(json, "engine", profile->engine);
-	sf_json_text(json, "host", profile->host);
-	sf_json_text(json, "version", profile->version);
-	sf_json_number(json, "start_unix_ns", profile->start_unix_ns);
-	sf_json_number(json, "duration_ns", profile->duration_ns);
-	sf_json_number(json, "rate_mhz", profile->rate_mhz);
-	sf_json_number(json, "blocked_rate_mhz", profile->blocked_rate_mhz);
-	sf_json_flag(json, "complete", profile->complete);
-	return json;
-}
-
 /* Writes the sums as the first members of the report. */
 static void put_sums(struct writer *writer)
 {
-	static const char *const clock_words[] = {
-		[SF_CLOCK_WALL] = "wall", [SF_CLOCK_CPU] = "cpu", [SF_CLOCK_OFFCPU] = "offcpu",
-	};
 	const struct sf_aggregate *sums = writer->sums;
 	const struct {
 		const char *key;
@@ -247,7 +227,7 @@ static void put_sums(struct writer *writer)
 		{ "hold_max_ns", sums->hold_max_ns },
 	};
 
-	fprintf(writer->out, ",\n\"clock\":\"%s\",\"total_ns\":%" PRIu64, clock_words[sums->clock],
+	fprintf(writer->out, ",\n\"clock\":\"%s\",\"total_ns\":%" PRIu64, sf_clock_word(sums->clock),
 		sums->total_ns);
 	if (sums->approximate_ns)
 		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
@@ -269,7 +249,7 @@ bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *
 				 .sums = report->aggregate, .out = out };
 
 	fputs("{\"format\":1,\"recording\":", out);
-	writer.failed = !sf_json_take(out, recording_json(report->profile));
+	writer.failed = !sf_json_take(out, sf_json_recording(report->profile));
 	put_sums(&writer);
 	for (int section = 0; section < SF_N_SECTIONS; section++) {
 		if (report->only < 0 || report->only == section)

@@ -29,7 +29,7 @@ struct printer {
 
 static const struct sf_tree_node *node_at(const struct printer *printer, uint32_t number)
 {
-	return &printer->report->aggregate->tree[number];
+	return &printer->report->aggregate->tree.nodes[number];
 }
 
 /* Siblings are sorted, so the first one that is too small ends the list. */
@@ -173,5 +173,5 @@ void sf_report_tree(const struct sf_report *report, const struct sf_output *outp
 	sf_print_in(output, SF_BOLD, "CALL TREE");
 	sf_print_in(output, SF_DIM, ", branches from %" PRIu32 " %%\n", report->min_percent);
 	sf_print_in(output, SF_DIM, "  total %%   self %%\n");
-	print_branches(&printer, visible(&printer, report->aggregate->tree[0].first_child), 0, 0);
+	print_branches(&printer, visible(&printer, report->aggregate->tree.nodes[0].first_child), 0, 0);
 }

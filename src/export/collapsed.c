@@ -142,7 +142,7 @@ static bool write_collapsed(const struct sf_profile *profile, const struct sf_fi
 	struct folding folding = { .profile = profile, .stacks = stacks };
 	bool done;
 
-	if (!sf_tally_create(profile, filter, false, &tally, err))
+	if (!sf_tally_create(profile, filter->clock, false, &tally, err))
 		return false;
 	done = fold(&folding, tally, out);
 	sf_vec_deinit(&folding.line);

@@ -19,7 +19,10 @@ struct sf_exporter {
 	const char *suffix;     /* of the file that is written when -o is not given: ".html" */
 	bool binary;            /* not to be written to a terminal */
 
-	/* Writes to `out`, which the caller opened and closes; checks ferror at its end. */
+	/*
+	 * Writes to `out`, which the caller opened and closes; checks ferror at its end. The filter was applied by
+	 * the caller: its clock says what samples weigh.
+	 */
 	bool (*write)(const struct sf_profile *profile, const struct sf_filter *filter, FILE *out,
 		      struct sf_error *err);
 };

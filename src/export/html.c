@@ -14,7 +14,7 @@ static bool write_html(const struct sf_profile *profile, const struct sf_filter 
 {
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = NULL;
 
-	if (!sf_tally_create(profile, filter, false, &tally, err))
+	if (!sf_tally_create(profile, filter->clock, false, &tally, err))
 		return false;
 	fwrite(sf_web_page_head, 1, sf_web_page_head_size, out);
 	if (!sf_page_data_write(profile, filter, tally, out))

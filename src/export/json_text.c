@@ -30,3 +30,19 @@ bool sf_json_string(FILE *out, const char *text)
 {
 	return sf_json_take(out, json_object_new_string(text));
 }
+
+struct json_object *sf_json_recording(const struct sf_profile *profile)
+{
+	struct json_object *json = json_object_new_object();
+
+	sf_json_text(json, "command", profile->command);
+	sf_json_text(json, "engine", profile->engine);
+	sf_json_text(json, "host", profile->host);
+	sf_json_text(json, "version", profile->version);
+	sf_json_number(json, "start_unix_ns", profile->start_unix_ns);
+	sf_json_number(json, "duration_ns", profile->duration_ns);
+	sf_json_number(json, "rate_mhz", profile->rate_mhz);
+	sf_json_number(json, "blocked_rate_mhz", profile->blocked_rate_mhz);
+	sf_json_flag(json, "complete", profile->complete);
+	return json;
+}

@@ -6,15 +6,18 @@
  * just like pprof's string and location numbers, so they are used as they are; functions keep their
  * numbers too, and a module's is one more.
  */
-#include "export/export.h"
+#include "export/pprof.h"
 
 #include <string.h>
 
-#include "export/gzip.h"
-#include "export/pprof_builder.h"
+#include "base/cleanup.h"
+#include "export/export.h"
 #include "export/tally.h"
 
 SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
+
+typedef Perftools__Profiles__Label label_t;
+typedef Perftools__Profiles__ValueType value_type_t;
 
 /* X(name of the value, its unit, what a row has of it) */
 #define VALUES(X)                                                                                  \
@@ -32,200 +35,136 @@ static const struct value {
 };
 #define N_VALUES (sizeof(values) / sizeof(*values))
 
-static const char *const value_of_clock[] = {
-	[SF_CLOCK_WALL] = "wall",
-	[SF_CLOCK_CPU] = "cpu",
-	[SF_CLOCK_OFFCPU] = "offcpu",
+#define MAX_LABELS 6
+
+struct labels {
+	struct sf_pprof *pprof;
+	label_t list[MAX_LABELS], *pointers[MAX_LABELS];
+	size_t n;
 };
 
-static label_t *text_label(struct sf_pprof_builder *builder, const char *key, const char *text)
+/* A label has a text, or a number where `text` is NULL. */
+static void add_label(struct labels *labels, const char *key, const char *text, int64_t number)
 {
-	label_t *label = take_message(builder, label_t, perftools__profiles__label__init);
+	label_t *label = labels->pointers[labels->n] = &labels->list[labels->n];
 
-	if (label) {
-		label->key = string(builder, key);
-		label->str = string(builder, text);
-	}
-	return label;
+	perftools__profiles__label__init(label);
+	label->key = sf_pprof_string(labels->pprof, key);
+	label->str = sf_pprof_string(labels->pprof, text);
+	label->num = number;
+	labels->n++;
 }
 
-static label_t *number_label(struct sf_pprof_builder *builder, const char *key, int64_t number)
+static void add_labels(struct labels *labels, const struct sf_tally_row *row)
 {
-	label_t *label = take_message(builder, label_t, perftools__profiles__label__init);
+	const struct sf_profile *profile = labels->pprof->profile;
+	const struct sf_profile_thread *thread = &profile->threads[row->thread];
 
-	if (label) {
-		label->key = string(builder, key);
-		label->num = number;
-	}
-	return label;
-}
-
-/* Calls that are inlined into the innermost frame may be missing. */
-static bool is_approximate(const struct sf_profile *profile, uint32_t node)
-{
-	return profile->frames[profile->nodes[node].frame].approximate;
-}
-
-static bool add_labels(struct sf_pprof_builder *builder, sample_t *sample,
-		       const struct sf_tally_row *row)
-{
-	const struct sf_profile_thread *thread = &builder->profile->threads[row->thread];
-
-	sample->label = take_array(builder, label_t *, 6);
-	if (!sample->label)
-		return false;
-	sample->label[sample->n_label++] = text_label(
-		builder, "thread", sf_tally_thread_name(builder->profile, row->thread));
-	sample->label[sample->n_label++] = number_label(builder, "tid", thread->tid);
-	sample->label[sample->n_label++] = number_label(builder, "pid", thread->pid);
-	sample->label[sample->n_label++] = text_label(builder, "state", sf_state_word(row->state));
+	add_label(labels, "thread", sf_tally_thread_name(profile, row->thread), 0);
+	add_label(labels, "tid", NULL, thread->tid);
+	add_label(labels, "pid", NULL, thread->pid);
+	add_label(labels, "state", sf_state_word(row->state), 0);
 	if (row->label) {
-		const struct sf_profile_label *label = &builder->profile->labels[row->label - 1];
+		const struct sf_profile_label *label = &profile->labels[row->label - 1];
 
-		sample->label[sample->n_label++] =
-			text_label(builder, sf_profile_string(builder->profile, label->key),
-				   sf_profile_string(builder->profile, label->value));
+		add_label(labels, sf_profile_string(profile, label->key),
+			  sf_profile_string(profile, label->value), 0);
 	}
-	if (row->node && is_approximate(builder->profile, row->node))
-		sample->label[sample->n_label++] =
-			text_label(builder, "approximate", "inlined calls");
-	return !builder->no_memory;
+	/* Calls that are inlined into the innermost frame may be missing. */
+	if (row->node && profile->frames[profile->nodes[row->node].frame].approximate)
+		add_label(labels, "approximate", "inlined calls", 0);
 }
 
-static bool add_values(struct sf_pprof_builder *builder, sample_t *sample,
-		       const struct sf_tally_row *row)
+static bool put_sample(struct sf_pprof *pprof, const struct sf_tally_row *row)
 {
-	sample->value = take_array(builder, int64_t, N_VALUES);
-	if (!sample->value)
-		return false;
-#define X(name, unit, field) sample->value[sample->n_value++] = (int64_t)(field);
-	VALUES(X)
+	int64_t row_values[] = {
+#define X(name, unit, field) (int64_t)(field),
+		VALUES(X)
 #undef X
-	return true;
-}
+	};
+	struct labels labels = { .pprof = pprof };
+	Perftools__Profiles__Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *only = &sample;
+	profile_t part = PERFTOOLS__PROFILES__PROFILE__INIT;
 
-static sample_t *make_sample(struct sf_pprof_builder *builder, const struct sf_tally_row *row)
-{
-	sample_t *sample = take_message(builder, sample_t, perftools__profiles__sample__init);
-
-	if (!sample || !sf_pprof_stack(builder, row->node))
-		return NULL;
-	sample->location_id = take_array(builder, uint64_t, builder->stack.n);
-	if (!sample->location_id)
-		return NULL;
-	sample->n_location_id = builder->stack.n;
-	memcpy(sample->location_id, builder->stack.items, builder->stack.n * sizeof(uint64_t));
-	return add_values(builder, sample, row) && add_labels(builder, sample, row) ? sample : NULL;
-}
-
-static bool add_samples(struct sf_pprof_builder *builder, const struct sf_tally *tally)
-{
-	profile_t *message = &builder->message;
-
-	message->sample = take_array(builder, sample_t *, tally->n_rows);
-	if (!message->sample)
+	if (!sf_pprof_stack(pprof, row->node))
 		return false;
-	for (size_t i = 0; i < tally->n_rows; i++) {
-		message->sample[i] = make_sample(builder, &tally->rows[i]);
-		if (!message->sample[i])
-			return false;
-	}
-	message->n_sample = tally->n_rows;
+	add_labels(&labels, row);
+	sample.location_id = pprof->stack.items;
+	sample.n_location_id = pprof->stack.n;
+	sample.value = row_values;
+	sample.n_value = N_VALUES;
+	sample.label = labels.pointers;
+	sample.n_label = labels.n;
+	part.sample = &only;
+	part.n_sample = 1;
+	sf_pprof_put(pprof, &part);
 	return true;
 }
 
-static value_type_t *value_type(struct sf_pprof_builder *builder, const char *name,
-				const char *unit)
+static value_type_t value_type(struct sf_pprof *pprof, const char *name, const char *unit)
 {
-	value_type_t *type =
-		take_message(builder, value_type_t, perftools__profiles__value_type__init);
+	value_type_t type = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
 
-	if (type) {
-		type->type = string(builder, name);
-		type->unit = string(builder, unit);
-	}
+	type.type = sf_pprof_string(pprof, name);
+	type.unit = sf_pprof_string(pprof, unit);
 	return type;
 }
 
-static bool add_types(struct sf_pprof_builder *builder, enum sf_clock clock)
+/* The fields of the message that occur once, and the types of its values. */
+static void put_facts(struct sf_pprof *pprof, enum sf_clock clock)
 {
-	profile_t *message = &builder->message;
+	const struct sf_profile *profile = pprof->profile;
+	value_type_t types[N_VALUES], *pointers[N_VALUES], period = value_type(pprof, "cpu", "nanoseconds");
+	int64_t comments[] = { sf_pprof_string(pprof, profile->command),
+			       sf_pprof_string(pprof, "stillframe " SF_VERSION) };
+	profile_t part = PERFTOOLS__PROFILES__PROFILE__INIT;
 
-	message->sample_type = take_array(builder, value_type_t *, N_VALUES);
-	if (!message->sample_type)
-		return false;
-	for (size_t i = 0; i < N_VALUES; i++)
-		message->sample_type[i] = value_type(builder, values[i].name, values[i].unit);
-	message->n_sample_type = N_VALUES;
-	message->default_sample_type = string(builder, value_of_clock[clock]);
-	message->period_type = value_type(builder, "cpu", "nanoseconds");
-	if (builder->profile->rate_mhz)
-		message->period = (int64_t)(1000000000000u / builder->profile->rate_mhz);
-	return !builder->no_memory;
-}
-
-static bool add_facts(struct sf_pprof_builder *builder)
-{
-	const struct sf_profile *profile = builder->profile;
-	profile_t *message = &builder->message;
-
-	message->time_nanos = (int64_t)profile->start_unix_ns;
-	message->duration_nanos = (int64_t)profile->duration_ns;
-	message->comment = take_array(builder, int64_t, 2);
-	if (!message->comment)
-		return false;
-	if (profile->command && *profile->command)
-		message->comment[message->n_comment++] = string(builder, profile->command);
-	message->comment[message->n_comment++] = string(builder, "stillframe " SF_VERSION);
-	return true;
+	for (size_t i = 0; i < N_VALUES; i++) {
+		types[i] = value_type(pprof, values[i].name, values[i].unit);
+		pointers[i] = &types[i];
+	}
+	part.sample_type = pointers;
+	part.n_sample_type = N_VALUES;
+	part.default_sample_type = sf_pprof_string(pprof, sf_clock_word(clock));
+	part.period_type = &period;
+	if (profile->rate_mhz)
+		part.period = (int64_t)(1000000000000u / profile->rate_mhz);
+	part.time_nanos = (int64_t)profile->start_unix_ns;
+	part.duration_nanos = (int64_t)profile->duration_ns;
+	part.comment = comments[0] ? comments : comments + 1;
+	part.n_comment = comments[0] ? 2 : 1;
+	sf_pprof_put(pprof, &part);
 }
 
 /* Last, when no string can be new any more. */
-static bool add_strings(struct sf_pprof_builder *builder)
+static void put_strings(struct sf_pprof *pprof)
 {
-	uint32_t n = sf_intern_count(builder->strings);
-	profile_t *message = &builder->message;
+	for (uint32_t i = 0; i <= sf_intern_count(pprof->strings); i++) {
+		char *text = i ? (char *)sf_intern_get(pprof->strings, i, NULL) : (char *)"";
+		profile_t part = PERFTOOLS__PROFILES__PROFILE__INIT;
 
-	message->string_table = take_array(builder, char *, n + 1);
-	if (!message->string_table || builder->no_memory)
-		return false;
-	message->string_table[0] = (char *)"";
-	for (uint32_t i = 1; i <= n; i++)
-		message->string_table[i] = (char *)sf_intern_get(builder->strings, i, NULL);
-	message->n_string_table = n + 1;
-	return true;
+		part.string_table = &text;
+		part.n_string_table = 1;
+		sf_pprof_put(pprof, &part);
+	}
 }
-
-static bool build(struct sf_pprof_builder *builder, const struct sf_tally *tally,
-		  enum sf_clock clock)
-{
-	perftools__profiles__profile__init(&builder->message);
-	builder->function_used = take_array(builder, bool, no_stack_function(builder) + 1);
-	builder->module_end = take_array(builder, uint64_t, builder->profile->n_modules + 1);
-	return !builder->no_memory && add_types(builder, clock) && add_facts(builder) &&
-	       add_samples(builder, tally) && sf_pprof_places(builder) && add_strings(builder);
-}
-
-struct sink {
-	ProtobufCBuffer base;
-	struct sf_gzip gzip;
-};
 
 static void append(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
 {
-	sf_gzip_write(&((struct sink *)buffer)->gzip, bytes, size);
+	sf_gzip_write(&((struct sf_pprof *)buffer)->gzip, bytes, size);
 }
 
-static bool pack(const profile_t *message, FILE *out)
+static bool put_all(struct sf_pprof *pprof, const struct sf_tally *tally, enum sf_clock clock)
 {
-	struct sink sink = { .base.append = append };
-
-	if (!sf_gzip_init(&sink.gzip, out))
-		return false;
-	protobuf_c_message_pack_to_buffer(&message->base, &sink.base);
-	sf_gzip_finish(&sink.gzip);
-	sf_gzip_deinit(&sink.gzip);
-	return true;
+	put_facts(pprof, clock);
+	for (size_t i = 0; i < tally->n_rows; i++) {
+		if (!put_sample(pprof, &tally->rows[i]))
+			return false;
+	}
+	sf_pprof_places(pprof);
+	put_strings(pprof);
+	sf_gzip_finish(&pprof->gzip);
+	return !pprof->no_memory;
 }
 
 static bool write_pprof(const struct sf_profile *profile, const struct sf_filter *filter, FILE *out,
@@ -234,22 +173,22 @@ static bool write_pprof(const struct sf_profile *profile, const struct sf_filter
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = NULL;
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *strings = sf_intern_create();
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *locations = sf_intern_create();
-	struct sf_pprof_builder builder = {
-		.profile = profile,
-		.strings = strings,
-		.locations = locations,
-	};
+	SF_CLEANUP(free) bool *used = calloc((size_t)sf_pprof_no_stack(profile) + 1, sizeof(*used));
+	SF_CLEANUP(free) uint64_t *ends = calloc((size_t)profile->n_modules + 1, sizeof(*ends));
+	struct sf_pprof pprof = { .base.append = append, .profile = profile, .strings = strings,
+				  .locations = locations, .function_used = used, .module_end = ends };
 	bool done;
 
-	if (!strings || !locations)
+	if (!strings || !locations || !used || !ends)
 		return sf_fail_memory(err);
-	if (!sf_tally_create(profile, filter, true, &tally, err))
+	if (!sf_tally_create(profile, filter->clock, true, &tally, err))
 		return false;
-	done = build(&builder, tally, filter->clock) && pack(&builder.message, out);
-	sf_vec_deinit(&builder.frames);
-	sf_vec_deinit(&builder.stack);
-	sf_vec_deinit(&builder.location_list);
-	sf_pool_deinit(&builder.pool);
+	if (!sf_gzip_init(&pprof.gzip, out))
+		return sf_fail_memory(err);
+	done = put_all(&pprof, tally, filter->clock);
+	sf_gzip_deinit(&pprof.gzip);
+	sf_vec_deinit(&pprof.frames);
+	sf_vec_deinit(&pprof.stack);
 	return done ? sf_export_finish(out, err) : sf_fail_memory(err);
 }
 

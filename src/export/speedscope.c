@@ -192,7 +192,7 @@ static bool add_stretch(stretches_t *stretches, uint32_t node, uint64_t weight_n
 	return sf_vec_push(stretches, (struct stretch){ node, weight_ns });
 }
 
-static bool add_samples(struct scope *scope, const bool *chosen, enum sf_clock clock)
+static bool add_samples(struct scope *scope, enum sf_clock clock)
 {
 	const struct sf_profile *profile = scope->profile;
 
@@ -200,9 +200,7 @@ static bool add_samples(struct scope *scope, const bool *chosen, enum sf_clock c
 		const struct sf_profile_sample *sample = &profile->samples[i];
 		uint64_t weight_ns = sf_profile_weight(sample, clock);
 
-		if (!chosen[sample->thread] || !weight_ns)
-			continue;
-		if (!add_stretch(&scope->threads[sample->thread], sample->node, weight_ns))
+		if (weight_ns && !add_stretch(&scope->threads[sample->thread], sample->node, weight_ns))
 			return false;
 	}
 	return true;
@@ -211,7 +209,6 @@ static bool add_samples(struct scope *scope, const bool *chosen, enum sf_clock c
 static bool write_speedscope(const struct sf_profile *profile, const struct sf_filter *filter,
 			     FILE *out, struct sf_error *err)
 {
-	SF_CLEANUP(free) bool *chosen = NULL;
 	SF_CLEANUP(free) stretches_t *threads = calloc(profile->n_threads + 1, sizeof(*threads));
 	SF_CLEANUP(free) uint32_t *marked = calloc(profile->n_functions + 1, sizeof(*marked));
 	struct scope scope = {
@@ -221,9 +218,7 @@ static bool write_speedscope(const struct sf_profile *profile, const struct sf_f
 
 	if (!threads || !marked)
 		return sf_fail_memory(err);
-	if (!sf_tally_threads(profile, filter, &chosen, err))
-		return false;
-	done = add_samples(&scope, chosen, filter->clock) && print_scope(&scope);
+	done = add_samples(&scope, filter->clock) && print_scope(&scope);
 	for (uint32_t i = 0; i < profile->n_threads; i++)
 		sf_vec_deinit(&threads[i]);
 	sf_vec_deinit(&scope.path);

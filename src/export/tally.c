@@ -2,7 +2,6 @@
 /* Adds up the samples of a profile that have equal keys. */
 #include "export/tally.h"
 
-#include <regex.h>
 #include <stdlib.h>
 
 #include "base/intern.h"
@@ -14,40 +13,6 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 struct key {
 	uint32_t thread, node, state, label;
 };
-
-bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
-		      bool **chosen_ret, struct sf_error *err)
-{
-	bool *chosen = malloc(profile->n_threads + 1);
-	regex_t regex;
-	int error;
-
-	if (!chosen)
-		return sf_fail_memory(err);
-	for (uint32_t i = 0; i < profile->n_threads; i++)
-		chosen[i] = true;
-	*chosen_ret = chosen;
-	if (!filter->threads)
-		return true;
-
-	error = regcomp(&regex, filter->threads, REG_EXTENDED | REG_NOSUB);
-	if (error) {
-		char text[128];
-
-		regerror(error, &regex, text, sizeof(text));
-		free(chosen);
-		*chosen_ret = NULL;
-		return sf_fail(err, SF_E_INPUT, "--threads: \"%s\" is no regular expression: %s",
-			       filter->threads, text);
-	}
-	for (uint32_t i = 0; i < profile->n_threads; i++) {
-		const char *name = sf_profile_string(profile, profile->threads[i].name);
-
-		chosen[i] = regexec(&regex, name, 0, NULL, 0) == 0;
-	}
-	regfree(&regex);
-	return true;
-}
 
 /* Interned numbers are dense, so the number of a sample's key is the number of its row. */
 static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
@@ -81,26 +46,21 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 	return true;
 }
 
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
-		     bool by_label, struct sf_tally **ret, struct sf_error *err)
+bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool by_label,
+		     struct sf_tally **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = calloc(1, sizeof(*tally));
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *keys = sf_intern_create();
-	SF_CLEANUP(free) bool *chosen = NULL;
 	size_t capacity = 0;
 
 	if (!tally || !keys)
 		return sf_fail_memory(err);
-	if (!sf_tally_threads(profile, filter, &chosen, err))
-		return false;
 	for (size_t i = 0; i < profile->n_samples; i++) {
 		const struct sf_profile_sample *sample = &profile->samples[i];
-		uint64_t weight_ns = sf_profile_weight(sample, filter->clock);
+		uint64_t weight_ns = sf_profile_weight(sample, clock);
 
-		if (!chosen[sample->thread] || !weight_ns)
-			continue;
-		if (!add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
-				weight_ns))
+		if (weight_ns && !add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
+					     weight_ns))
 			return sf_fail_memory(err);
 	}
 	*ret = sf_steal(&tally);

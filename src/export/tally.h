@@ -2,7 +2,6 @@
 /*
  * The samples that an export is about, added up: a row for each distinct thread, stack, state
  * and label.
- * This is the one place where exporters apply a filter.
  */
 #ifndef SF_EXPORT_TALLY_H
 #define SF_EXPORT_TALLY_H
@@ -19,7 +18,7 @@ struct sf_tally_row {
 	uint8_t  state;     /* enum sf_state */
 	uint64_t ticks;
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
-	uint64_t weight_ns; /* by the filter's clock, never 0 */
+	uint64_t weight_ns; /* by the clock, never 0 */
 };
 
 /* Rows in the order in which each was first seen. */
@@ -37,16 +36,12 @@ struct sf_tally {
  */
 #define SF_APPROXIMATE_MARK "~"
 
-/* For each thread of the profile, whether the filter lets it through; free() it. */
-bool sf_tally_threads(const struct sf_profile *profile, const struct sf_filter *filter,
-		      bool **chosen_ret, struct sf_error *err);
-
 /*
- * Samples that weigh nothing by the filter's clock are left out. Without `by_label`, rows that
+ * Samples that weigh nothing by the clock are left out. Without `by_label`, rows that
  * differ in nothing else are one, and its label is 0.
  */
-bool sf_tally_create(const struct sf_profile *profile, const struct sf_filter *filter,
-		     bool by_label, struct sf_tally **ret, struct sf_error *err);
+bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool by_label,
+		     struct sf_tally **ret, struct sf_error *err);
 void sf_tally_destroy(struct sf_tally *tally); /* takes NULL */
 
 SF_DEFINE_CLEANUP(struct sf_tally *, sf_tally_destroy)

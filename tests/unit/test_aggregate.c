@@ -143,7 +143,7 @@ static void clocks_weigh_differently(void **state)
 		assert_int_equal(sums->cpu_ns, 4 * MS);
 		assert_int_equal(sums->wall_ns, 55 * MS);
 		assert_int_equal(sums->offcpu_ns, 51 * MS);
-		assert_int_equal(sums->tree[0].total_ns, sums->total_ns);
+		assert_int_equal(sums->tree.nodes[0].total_ns, sums->total_ns);
 		assert_times(&fixture, "fn1", expected[i].running_ms, expected[i].total_ms);
 		if (expected[i].blocked_ms)
 			assert_times(&fixture, "[futex]", expected[i].blocked_ms,
@@ -181,8 +181,8 @@ static void tree_merges_by_function(void **state)
 	small_sample(recording, 3, fixture.two, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 6),
 		     SF_STATE_RUNNING, 9, 9);
 	add_up(&fixture, SF_CLOCK_CPU);
-	tree = fixture.sums->tree;
-	assert_int_equal(fixture.sums->n_tree, 5);
+	tree = fixture.sums->tree.nodes;
+	assert_int_equal(fixture.sums->tree.n, 5);
 	main_node = &tree[tree[0].first_child];
 	assert_int_equal(main_node->next, 0);
 	assert_int_equal(main_node->total_ns, 12 * MS);
@@ -206,8 +206,8 @@ static void samples_without_a_stack_are_not_lost(void **state)
 	small_sample(fixture.recording, 1, fixture.one, 0, SF_STATE_RUNNING, 5, 5);
 	add_up(&fixture, SF_CLOCK_CPU);
 	assert_times(&fixture, "[no stack]", 5, 5);
-	assert_int_equal(fixture.sums->n_tree, 2);
-	assert_int_equal(fixture.sums->tree[1].total_ns, 5 * MS);
+	assert_int_equal(fixture.sums->tree.n, 2);
+	assert_int_equal(fixture.sums->tree.nodes[1].total_ns, 5 * MS);
 	end(&fixture);
 }
 
@@ -250,7 +250,7 @@ static void nothing_adds_up_to_nothing(void **state)
 	add_up(&fixture, SF_CLOCK_WALL);
 	assert_int_equal(fixture.sums->total_ns, 0);
 	assert_int_equal(fixture.sums->n_functions, 0);
-	assert_int_equal(fixture.sums->n_tree, 1);
+	assert_int_equal(fixture.sums->tree.n, 1);
 	assert_int_equal(fixture.sums->threads.n, 0);
 	end(&fixture);
 }

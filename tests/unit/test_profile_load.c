@@ -307,7 +307,7 @@ static void only_matching_threads_are_kept(void **state)
 	assert_int_equal(profile->n_losses, 0);
 	filter.threads = "(";
 	assert_false(sf_profile_filter(profile, &filter, &err));
-	assert_non_null(strstr(err.text, "no regular expression"));
+	assert_non_null(strstr(err.text, "not a regular expression"));
 	sf_profile_destroy(profile);
 }
 

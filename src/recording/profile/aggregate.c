@@ -17,7 +17,7 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate)
 	if (!aggregate)
 		return;
 	free(aggregate->functions);
-	free(aggregate->tree);
+	sf_call_tree_deinit(&aggregate->tree);
 	free(aggregate->threads.items);
 	free(aggregate->states.items);
 	free(aggregate->waits.items);
@@ -32,26 +32,6 @@ const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t functio
 				   : "[no stack]";
 
 	return *name ? name : "[no name]";
-}
-
-/* The time of each node, and of all nodes below it: children have larger numbers. */
-static struct sf_node_weight *weigh_nodes(const struct sf_profile *profile, enum sf_clock clock)
-{
-	struct sf_node_weight *weights = calloc((size_t)profile->n_nodes + 1, sizeof(*weights));
-
-	if (!weights)
-		return NULL;
-	for (size_t i = 0; i < profile->n_samples; i++) {
-		struct sf_node_weight *weight = &weights[profile->samples[i].node];
-		uint64_t ns = sf_profile_weight(&profile->samples[i], clock);
-
-		weight->self_ns += ns;
-		weight->total_ns += ns;
-		weight->samples += ns != 0;
-	}
-	for (uint32_t node = profile->n_nodes; node-- > 1;)
-		weights[profile->nodes[node].parent].total_ns += weights[node].total_ns;
-	return weights;
 }
 
 static void add_share(struct sf_share *share, uint32_t key, const struct sf_profile_sample *sample,
@@ -198,12 +178,8 @@ static void add_holds(struct sf_aggregate *aggregate, const struct sf_profile *p
 static bool add_stacks(struct sf_aggregate *aggregate, const struct sf_profile *profile,
 		       struct sf_error *err)
 {
-	SF_CLEANUP(free) struct sf_node_weight *weights = weigh_nodes(profile, aggregate->clock);
-
-	if (!weights)
-		return sf_fail_memory(err);
-	return sf_aggregate_functions(profile, weights, aggregate, err) &&
-	       sf_aggregate_tree(profile, weights, aggregate, err);
+	return (sf_call_tree_init(profile, aggregate->clock, &aggregate->tree) || sf_fail_memory(err)) &&
+	       sf_aggregate_functions(profile, aggregate, err);
 }
 
 bool sf_aggregate_create(const struct sf_profile *profile, enum sf_clock clock,

@@ -16,15 +16,29 @@ struct sf_function_total {
 	uint64_t approximate_ns; /* of self_ns: what calls are inlined there is not known exactly */
 };
 
-/* A node of the merged tree: one function called through one path of functions. */
+/* A node of the call tree: one function called through one path of functions. */
 struct sf_tree_node {
 	uint32_t parent;      /* smaller than its own number; the root is 0 and its own parent */
-	uint32_t function;
+	uint32_t function;    /* 0: the samples of which no frame is known */
+	uint32_t line;        /* the one with the largest weight; 0: unknown */
+	bool approximate;     /* calls inlined in it may be missing from some of its stacks */
 	uint64_t self_ns, total_ns;
 	uint64_t approximate_ns; /* of self_ns */
+	uint64_t samples;     /* in which it is the innermost node */
 	uint32_t first_child; /* 0: none. Siblings come by total time, longest first */
 	uint32_t next;
 };
+
+/* The nodes of a profile that have time by a clock, those with the same path of functions as one. Zero is empty. */
+struct sf_call_tree {
+	struct sf_tree_node *nodes; /* nodes[0] is the root */
+	uint32_t n;
+	uint32_t *of;         /* by node of the profile; of[0]: of the samples without a stack */
+};
+
+/* False: no memory. sf_call_tree_deinit in any case. */
+bool sf_call_tree_init(const struct sf_profile *profile, enum sf_clock clock, struct sf_call_tree *ret);
+void sf_call_tree_deinit(struct sf_call_tree *tree);
 
 /*
  * A row of the smaller tables; `key` is a thread's index, a state, a function (of a wait), or a
@@ -58,8 +72,7 @@ struct sf_aggregate {
 
 	struct sf_function_total *functions; /* by self time, then total time; only weighted ones */
 	size_t n_functions;
-	struct sf_tree_node *tree;           /* tree[0] is the root */
-	uint32_t n_tree;
+	struct sf_call_tree tree;
 	struct sf_shares threads, states, waits, labels;
 
 	uint64_t holds;
@@ -73,15 +86,7 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate); /* takes NULL */
 /* A function's name, "[no stack]" for 0; never NULL. */
 const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t function);
 
-/* The parts, for sf_aggregate_create: `weights` has the time of each node as innermost one. */
-struct sf_node_weight {
-	uint64_t self_ns, total_ns; /* total: with all nodes below */
-	uint64_t samples;
-};
-bool sf_aggregate_functions(const struct sf_profile *profile,
-			    const struct sf_node_weight *weights, struct sf_aggregate *ret,
-			    struct sf_error *err);
-bool sf_aggregate_tree(const struct sf_profile *profile, const struct sf_node_weight *weights,
-		       struct sf_aggregate *ret, struct sf_error *err);
+/* For sf_aggregate_create: the functions, from the tree. */
+bool sf_aggregate_functions(const struct sf_profile *profile, struct sf_aggregate *ret, struct sf_error *err);
 
 #endif

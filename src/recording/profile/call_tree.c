@@ -13,10 +13,36 @@
 
 SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
+struct weight {
+	uint64_t self_ns, total_ns; /* total: with all nodes below */
+	uint64_t samples;
+};
+
 struct merge {
 	struct sf_intern *paths;
 	SF_VEC(struct sf_tree_node) tree;
+	uint64_t *line_ns;          /* by node of the tree: the weight of its line */
 };
+
+/* The time of each node, and of all nodes below it: children have larger numbers. */
+static struct weight *weigh_nodes(const struct sf_profile *profile, enum sf_clock clock)
+{
+	struct weight *weights = calloc((size_t)profile->n_nodes + 1, sizeof(*weights));
+
+	if (!weights)
+		return NULL;
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		struct weight *weight = &weights[profile->samples[i].node];
+		uint64_t ns = sf_profile_weight(&profile->samples[i], clock);
+
+		weight->self_ns += ns;
+		weight->total_ns += ns;
+		weight->samples += ns != 0;
+	}
+	for (uint32_t node = profile->n_nodes; node-- > 1;)
+		weights[profile->nodes[node].parent].total_ns += weights[node].total_ns;
+	return weights;
+}
 
 /* The tree node of `function` called from tree node `parent`; 0 when memory ran out. */
 static uint32_t path_of(struct merge *merge, uint32_t parent, uint32_t function)
@@ -32,40 +58,52 @@ static uint32_t path_of(struct merge *merge, uint32_t parent, uint32_t function)
 	return number;
 }
 
+/* Adds a node of the profile to the node of the tree that has its path. */
+static void merge_node(struct merge *merge, uint32_t number, const struct sf_profile_frame *frame,
+		       const struct weight *weight)
+{
+	struct sf_tree_node *node = &merge->tree.items[number];
+
+	node->self_ns += weight->self_ns;
+	node->samples += weight->samples;
+	node->total_ns += weight->total_ns;
+	if (frame->approximate) {
+		node->approximate = true;
+		node->approximate_ns += weight->self_ns;
+	}
+	if (weight->total_ns > merge->line_ns[number]) {
+		merge->line_ns[number] = weight->total_ns;
+		node->line = frame->line;
+	}
+}
+
 static bool merge_nodes(struct merge *merge, const struct sf_profile *profile,
-			const struct sf_node_weight *weights, uint32_t *path)
+			const struct weight *weights, uint32_t *path)
 {
 	for (uint32_t node = 1; node < profile->n_nodes; node++) {
-		struct sf_tree_node *merged;
+		const struct sf_profile_frame *frame = &profile->frames[profile->nodes[node].frame];
 
 		if (!weights[node].total_ns)
 			continue;
-		path[node] = path_of(merge, path[profile->nodes[node].parent],
-				     profile->frames[profile->nodes[node].frame].function);
+		path[node] = path_of(merge, path[profile->nodes[node].parent], frame->function);
 		if (!path[node])
 			return false;
-		merged = &merge->tree.items[path[node]];
-		merged->self_ns += weights[node].self_ns;
-		if (profile->frames[profile->nodes[node].frame].approximate)
-			merged->approximate_ns += weights[node].self_ns;
-		merged->total_ns += weights[node].total_ns;
+		merge_node(merge, path[node], frame, &weights[node]);
 	}
 	return true;
 }
 
 /* Samples without a stack are a child of the root of their own. */
-static bool merge_unknown(struct merge *merge, const struct sf_node_weight *root)
+static bool merge_unknown(struct merge *merge, const struct weight *root, uint32_t *path)
 {
-	uint32_t number;
-
 	merge->tree.items[0].total_ns = root->total_ns;
 	if (!root->self_ns)
 		return true;
-	number = path_of(merge, 0, 0);
-	if (!number)
+	path[0] = path_of(merge, 0, 0);
+	if (!path[0])
 		return false;
-	merge->tree.items[number].self_ns += root->self_ns;
-	merge->tree.items[number].total_ns += root->self_ns;
+	merge->tree.items[path[0]].self_ns = merge->tree.items[path[0]].total_ns = root->self_ns;
+	merge->tree.items[path[0]].samples = root->samples;
 	return true;
 }
 
@@ -98,18 +136,27 @@ static bool link_siblings(struct sf_tree_node *tree, uint32_t n)
 	return true;
 }
 
-bool sf_aggregate_tree(const struct sf_profile *profile, const struct sf_node_weight *weights,
-		       struct sf_aggregate *ret, struct sf_error *err)
+bool sf_call_tree_init(const struct sf_profile *profile, enum sf_clock clock, struct sf_call_tree *ret)
 {
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *paths = sf_intern_create();
-	SF_CLEANUP(free) uint32_t *path = calloc(profile->n_nodes, sizeof(*path));
-	struct merge merge = { .paths = paths };
-	bool done = paths && path && sf_vec_push(&merge.tree, (struct sf_tree_node){ 0 }) &&
-		    merge_nodes(&merge, profile, weights, path) &&
-		    merge_unknown(&merge, &weights[0]) &&
-		    link_siblings(merge.tree.items, (uint32_t)merge.tree.n);
+	SF_CLEANUP(free) struct weight *weights = weigh_nodes(profile, clock);
+	SF_CLEANUP(free) uint64_t *line_ns = calloc((size_t)profile->n_nodes + 1, sizeof(*line_ns));
+	struct merge merge = { .paths = paths, .line_ns = line_ns };
+	bool done;
 
-	ret->tree = merge.tree.items; /* the aggregate frees it in any case */
-	ret->n_tree = (uint32_t)merge.tree.n;
-	return done || sf_fail_memory(err);
+	ret->of = calloc((size_t)profile->n_nodes + 1, sizeof(*ret->of));
+	done = paths && weights && line_ns && ret->of &&
+	       sf_vec_push(&merge.tree, (struct sf_tree_node){ 0 }) &&
+	       merge_nodes(&merge, profile, weights, ret->of) &&
+	       merge_unknown(&merge, &weights[0], ret->of) &&
+	       link_siblings(merge.tree.items, (uint32_t)merge.tree.n);
+	ret->nodes = merge.tree.items;
+	ret->n = (uint32_t)merge.tree.n;
+	return done;
+}
+
+void sf_call_tree_deinit(struct sf_call_tree *tree)
+{
+	free(tree->nodes);
+	free(tree->of);
 }

@@ -3,7 +3,6 @@
  * Keeping only some of a profile's threads, with the samples and losses that are theirs, and some
  * labels.
  */
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,19 +58,24 @@ static void keep_losses(struct sf_profile *profile, const uint32_t *new_numbers)
 	profile->n_losses = kept;
 }
 
+bool sf_threads_regex(const char *threads, regex_t *ret, struct sf_error *err)
+{
+	int code = regcomp(ret, threads, REG_EXTENDED | REG_NOSUB);
+	char reason[128];
+
+	if (code == 0)
+		return true;
+	regerror(code, ret, reason, sizeof(reason));
+	return sf_fail(err, SF_E_INPUT, "--threads: \"%.100s\" is not a regular expression: %s", threads, reason);
+}
+
 static bool filter_threads(struct sf_profile *profile, const char *threads, struct sf_error *err)
 {
 	SF_CLEANUP(free) uint32_t *new_numbers = NULL;
 	regex_t regex;
-	int code = regcomp(&regex, threads, REG_EXTENDED | REG_NOSUB);
 
-	if (code != 0) {
-		char reason[128];
-
-		regerror(code, &regex, reason, sizeof(reason));
-		return sf_fail(err, SF_E_INPUT, "\"%s\" is no regular expression: %s", threads,
-			       reason);
-	}
+	if (!sf_threads_regex(threads, &regex, err))
+		return false;
 	new_numbers = calloc((size_t)profile->n_threads + 1, sizeof(*new_numbers));
 	if (new_numbers) {
 		keep_threads(profile, &regex, new_numbers);

@@ -29,6 +29,13 @@ void sf_profile_destroy(struct sf_profile *profile)
 	free(profile);
 }
 
+const char *const sf_clock_words[] = {
+	[SF_CLOCK_WALL] = "wall",
+	[SF_CLOCK_CPU] = "cpu",
+	[SF_CLOCK_OFFCPU] = "offcpu",
+	NULL,
+};
+
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock)
 {
 	switch (clock) {

@@ -13,6 +13,7 @@
 #ifndef SF_RECORDING_PROFILE_PROFILE_H
 #define SF_RECORDING_PROFILE_PROFILE_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,6 +135,13 @@ enum sf_clock {
 	SF_CLOCK_OFFCPU,  /* wall_ns - cpu_ns: blocked or waiting for a CPU */
 };
 
+/* Their words, in the order of enum sf_clock, NULL at the end. */
+extern const char *const sf_clock_words[];
+static inline const char *sf_clock_word(enum sf_clock clock)
+{
+	return sf_clock_words[clock];
+}
+
 struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
@@ -185,6 +193,9 @@ void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
  */
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err);
+
+/* Compiles --threads, an extended regular expression. The caller calls regfree after success. */
+bool sf_threads_regex(const char *threads, regex_t *ret, struct sf_error *err);
 
 /*
  * Managed functions are one whatever they were found as. Afterwards they are one for each kind of

@@ -2,39 +2,36 @@
 /*
  * The SQLite file system for a recording (one_file.h).
  *
- * SQLite's file system interface (sqlite.org/vfs.html), version 1: no shared memory, no mappings.
+ * It stands in front of SQLite's own "unix" file system (sqlite.org/vfs.html), which takes the locks and reads
+ * the file, through a copy of the one descriptor. Version 1 of the interface: no shared memory, no mappings.
  */
 #include "recording/store/one_file.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "recording/store/commit.h"
-#include "recording/store/file_lock.h"
 #include "recording/store/redo.h"
 
 #define VFS_NAME "stillframe-one-file"
-#define UNIX_EPOCH_DAY 2440587.5 /* of 1970, in the Julian day numbers that SQLite counts by */
 
 struct one_file {
 	sqlite3_file base;
-	int fd;
-	bool writer;
-	struct sf_file_lock lock;
-	struct sf_commit commit; /* a writer's */
-	struct sf_redo redo;     /* a reader's: what a killed writer left */
+	bool writer, locked;
+	struct sf_commit commit; /* of a reader: fd, and the pages and the size that a killed writer left */
+	_Alignas(8) unsigned char below[]; /* the "unix" file system's struct for the same file */
 };
 
 /* For the sqlite3_open_v2 under way in this thread; fd -1: none. */
 static _Thread_local struct {
 	int fd;
 	bool writer;
+	const char *path;
 } opening = { .fd = -1 };
 
 static _Thread_local int last_error; /* errno of the last call that failed */
@@ -44,66 +41,51 @@ static struct one_file *of(sqlite3_file *file)
 	return (struct one_file *)file;
 }
 
+static sqlite3_file *below(sqlite3_file *file)
+{
+	return (sqlite3_file *)of(file)->below;
+}
+
 static int failed_with(int code, int error)
 {
 	last_error = error;
 	return code;
 }
 
+/* The result of a call of the "unix" file system. */
+static int result(int code)
+{
+	return code == SQLITE_OK ? code : failed_with(code, errno);
+}
+
 static int do_close(sqlite3_file *base)
 {
 	struct one_file *file = of(base);
 
-	sf_commit_deinit(&file->commit);
-	sf_redo_deinit(&file->redo);
-	close(file->fd);
+	if (file->writer)
+		sf_commit_deinit(&file->commit);
+	else
+		sf_pages_drop(&file->commit.pages, 0);
+	below(base)->pMethods->xClose(below(base));
+	close(file->commit.fd);
 	return SQLITE_OK;
 }
 
-/* From the file itself, up to its end as SQLite is to see it; the rest stays as it is. */
-static ssize_t read_file(const struct one_file *file, uint8_t *to, size_t size, uint64_t offset)
-{
-	uint64_t end = file->writer ? file->commit.size : file->redo.n ? file->redo.size : INT64_MAX;
-
-	if (offset >= end)
-		return 0;
-	return pread(file->fd, to, end - offset < size ? end - offset : size, (off_t)offset);
-}
-
-/* A part of one page. No page that is kept or logged has the number 0. */
-static ssize_t read_part(const struct one_file *file, uint8_t *to, size_t size, uint64_t offset)
-{
-	uint64_t index = offset / SF_PAGE_SIZE, within = offset % SF_PAGE_SIZE;
-	uint32_t number = index < UINT32_MAX ? (uint32_t)index + 1 : 0;
-	const struct sf_page *page = sf_pages_get(&file->commit.pages, number);
-	uint64_t place = sf_redo_offset(&file->redo, number);
-
-	if (page)
-		return memcpy(to, page->data + within, size) ? (ssize_t)size : 0;
-	if (place)
-		return pread(file->fd, to, size, (off_t)(place + within));
-	return read_file(file, to, size, offset);
-}
-
+/* SQLite reads pages or parts of one. A hostile file may have larger pages than its redo record. */
 static int do_read(sqlite3_file *base, void *to, int size, sqlite3_int64 offset)
 {
-	uint8_t *next = to, *end = next + size;
+	const struct sf_pages *pages = &of(base)->commit.pages;
+	const uint64_t index = (uint64_t)offset / SF_PAGE_SIZE, within = (uint64_t)offset % SF_PAGE_SIZE;
+	const struct sf_page *page;
 
-	while (next < end) {
-		size_t page_left = SF_PAGE_SIZE - (size_t)(offset % SF_PAGE_SIZE);
-		size_t left = (size_t)(end - next);
-		ssize_t n = read_part(of(base), next, left < page_left ? left : page_left,
-				      (uint64_t)offset);
-
-		if (n < 0 && errno != EINTR)
-			return failed_with(SQLITE_IOERR_READ, errno);
-		if (n == 0) {
-			memset(next, 0, left);
-			return SQLITE_IOERR_SHORT_READ;
-		}
-		next += n > 0 ? n : 0;
-		offset += n > 0 ? n : 0;
-	}
+	if (!pages->list.n)
+		return result(below(base)->pMethods->xRead(below(base), to, size, offset));
+	if (within + (uint64_t)size > SF_PAGE_SIZE || index >= UINT32_MAX)
+		return SQLITE_CORRUPT;
+	page = sf_pages_get(pages, (uint32_t)index + 1);
+	if (!page)
+		return result(below(base)->pMethods->xRead(below(base), to, size, offset));
+	memcpy(to, page->data + within, (size_t)size);
 	return SQLITE_OK;
 }
 
@@ -138,32 +120,23 @@ static int do_sync(sqlite3_file *base, int flags)
 static int do_size(sqlite3_file *base, sqlite3_int64 *ret)
 {
 	struct one_file *file = of(base);
-	struct stat status;
 
-	if (file->writer) {
-		*ret = (sqlite3_int64)file->commit.new_size;
-	} else if (file->redo.n) {
-		*ret = (sqlite3_int64)file->redo.size;
-	} else {
-		if (fstat(file->fd, &status) != 0)
-			return failed_with(SQLITE_IOERR_FSTAT, errno);
-		*ret = status.st_size;
-	}
+	if (!file->writer && !file->commit.pages.list.n)
+		return result(below(base)->pMethods->xFileSize(below(base), ret));
+	*ret = (sqlite3_int64)file->commit.new_size;
 	return SQLITE_OK;
 }
 
-/* Another program may have written since: no program does from here on. */
-static int look_again(struct one_file *file)
+/* Another program may have written since the last lock. From here on no program writes. */
+static int read_state(struct one_file *file)
 {
 	struct stat status;
 
-	if (!file->writer) {
-		sf_redo_deinit(&file->redo);
-		return sf_redo_find(file->fd, &file->redo);
-	}
+	if (!file->writer)
+		return sf_redo_find(file->commit.fd, &file->commit.pages, &file->commit.new_size);
 	if (file->commit.logged || file->commit.longer)
 		return SQLITE_OK;
-	if (fstat(file->fd, &status) != 0)
+	if (fstat(file->commit.fd, &status) != 0)
 		return failed_with(SQLITE_IOERR_FSTAT, errno);
 	file->commit.size = file->commit.new_size = (uint64_t)status.st_size;
 	return SQLITE_OK;
@@ -172,23 +145,27 @@ static int look_again(struct one_file *file)
 static int do_lock(sqlite3_file *base, int level)
 {
 	struct one_file *file = of(base);
-	bool first = file->lock.level == SQLITE_LOCK_NONE;
-	int code = sf_file_lock_raise(&file->lock, level);
+	int code = below(base)->pMethods->xLock(below(base), level);
 
-	return code == SQLITE_OK && first ? look_again(file) : code;
+	if (code != SQLITE_OK || file->locked)
+		return result(code);
+	file->locked = true;
+	return read_state(file);
 }
 
 static int do_unlock(sqlite3_file *base, int level)
 {
 	struct one_file *file = of(base);
 
-	sf_commit_drop(&file->commit);
-	return sf_file_lock_lower(&file->lock, level);
+	if (file->writer)
+		sf_commit_drop(&file->commit);
+	file->locked = level != SQLITE_LOCK_NONE;
+	return result(below(base)->pMethods->xUnlock(below(base), level));
 }
 
 static int do_reserved(sqlite3_file *base, int *ret)
 {
-	return sf_file_lock_reserved(&of(base)->lock, ret);
+	return result(below(base)->pMethods->xCheckReservedLock(below(base), ret));
 }
 
 /* SQLITE_FCNTL_SYNC comes at the end of a commit, also where nothing is to be forced to the disk. */
@@ -232,22 +209,36 @@ static const sqlite3_io_methods methods = {
 	.xDeviceCharacteristics = characteristics,
 };
 
+static sqlite3_vfs *unix_vfs, one_file_vfs;
+static int (*unix_open)(const char *path, int flags, int mode);
+
+/* The system call by which "unix" opens files: of this file system there is only the one. */
+static int open_again(const char *path, int flags, int mode)
+{
+	return opening.fd < 0 ? unix_open(path, flags, mode) : fcntl(opening.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
 /* Only the database that is being opened; no journal, no temporary file. */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags, int *flags_ret)
 {
 	struct one_file *file = of(base);
+	char link[sizeof("/proc/self/fd/") + 3 * sizeof(int)]; /* SQLite compares what it leads to with what is open */
+	int code;
 
 	(void)vfs;
 	(void)name;
-	*file = (struct one_file){ 0 };
+	base->pMethods = NULL;
 	if (!(flags & SQLITE_OPEN_MAIN_DB) || opening.fd < 0)
 		return failed_with(SQLITE_CANTOPEN, EACCES);
-	file->fd = file->lock.fd = file->commit.fd = sf_steal_fd(&opening.fd);
-	file->writer = opening.writer;
-	file->lock.read_only = !opening.writer;
-	file->base.pMethods = &methods;
-	if (flags_ret)
-		*flags_ret = flags;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", opening.fd);
+	code = unix_vfs->xOpen(unix_vfs, link, below(base), flags, flags_ret);
+	if (code != SQLITE_OK)
+		return result(code);
+	*file = (struct one_file){
+		.base.pMethods = &methods,
+		.writer = opening.writer,
+		.commit.fd = sf_steal_fd(&opening.fd),
+	};
 	return SQLITE_OK;
 }
 
@@ -268,88 +259,57 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret)
 	return SQLITE_OK;
 }
 
-/* As the user gave it: without what plain_path put in front. */
-static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int room, char *ret)
+/* The path as the user gave it, for messages. SQLite gets a name without a meaning: not "", ":memory:" or "file:...". */
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int size, char *ret)
 {
 	(void)vfs;
-	if (strncmp(name, "./", 2) == 0)
-		name += 2;
-	if (strlen(name) >= (size_t)room)
+	(void)name;
+	if (snprintf(ret, (size_t)size, "%s", opening.path) >= size)
 		return failed_with(SQLITE_CANTOPEN, ENAMETOOLONG);
-	strcpy(ret, name);
 	return SQLITE_OK;
 }
 
-static int vfs_last_error(sqlite3_vfs *vfs, int room, char *ret)
+static int vfs_last_error(sqlite3_vfs *vfs, int size, char *ret)
 {
 	(void)vfs;
-	(void)room;
+	(void)size;
 	(void)ret;
 	return last_error;
 }
 
-static int vfs_randomness(sqlite3_vfs *vfs, int size, char *ret)
+static int register_vfs(void)
 {
-	ssize_t n = getrandom(ret, (size_t)size, GRND_NONBLOCK);
-
-	(void)vfs;
-	return n > 0 ? (int)n : 0;
-}
-
-static int vfs_sleep(sqlite3_vfs *vfs, int us)
-{
-	const struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
-
-	(void)vfs;
-	nanosleep(&time, NULL);
-	return us;
-}
-
-static int vfs_time(sqlite3_vfs *vfs, double *ret)
-{
-	(void)vfs;
-	*ret = UNIX_EPOCH_DAY + (double)time(NULL) / 86400;
-	return SQLITE_OK;
-}
-
-static sqlite3_vfs one_file_vfs = {
-	.iVersion = 1,
-	.szOsFile = sizeof(struct one_file),
-	.mxPathname = PATH_MAX,
-	.zName = VFS_NAME,
-	.xOpen = vfs_open,
-	.xDelete = vfs_delete,
-	.xAccess = vfs_access,
-	.xFullPathname = vfs_full_path,
-	.xRandomness = vfs_randomness,
-	.xSleep = vfs_sleep,
-	.xCurrentTime = vfs_time,
-	.xGetLastError = vfs_last_error,
-};
-
-/* SQLite gives a meaning to "", ":memory:" and "file:..."; a path that starts with ./ is a path. */
-static char *plain_path(const char *path)
-{
-	char *ret;
-
-	if (path[0] == '/')
-		return strdup(path);
-	return asprintf(&ret, "./%s", path) < 0 ? NULL : ret;
+	unix_vfs = sqlite3_vfs_find("unix");
+	if (!unix_vfs)
+		return SQLITE_CANTOPEN;
+	if (sqlite3_vfs_find(VFS_NAME))
+		return SQLITE_OK;
+	unix_open = (int (*)(const char *, int, int))unix_vfs->xGetSystemCall(unix_vfs, "open");
+	if (!unix_open || unix_vfs->xSetSystemCall(unix_vfs, "open", (sqlite3_syscall_ptr)open_again) != SQLITE_OK)
+		return SQLITE_CANTOPEN;
+	one_file_vfs = *unix_vfs; /* time, sleep and random numbers stay */
+	one_file_vfs.iVersion = 1;
+	one_file_vfs.zName = VFS_NAME;
+	one_file_vfs.szOsFile = (int)sizeof(struct one_file) + unix_vfs->szOsFile;
+	one_file_vfs.xOpen = vfs_open;
+	one_file_vfs.xDelete = vfs_delete;
+	one_file_vfs.xAccess = vfs_access;
+	one_file_vfs.xFullPathname = vfs_full_path;
+	one_file_vfs.xGetLastError = vfs_last_error;
+	return sqlite3_vfs_register(&one_file_vfs, 0);
 }
 
 int sf_one_file_open(int fd, bool writer, const char *path, sqlite3 **ret)
 {
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		    (writer ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
-	SF_CLEANUP(free) char *plain = plain_path(path);
-	int code = plain ? SQLITE_OK : SQLITE_NOMEM;
+	int code = register_vfs();
 
 	opening.fd = fd;
 	opening.writer = writer;
+	opening.path = path;
 	if (code == SQLITE_OK)
-		code = sqlite3_vfs_register(&one_file_vfs, 0); /* again has no effect */
-	if (code == SQLITE_OK)
-		code = sqlite3_open_v2(plain, ret, flags, VFS_NAME);
+		code = sqlite3_open_v2("recording", ret, flags, VFS_NAME);
 	if (opening.fd >= 0)
 		close(sf_steal_fd(&opening.fd));
 	return code;
@@ -362,5 +322,5 @@ int sf_one_file_fd(sqlite3 *db)
 	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &base) != SQLITE_OK ||
 	    !base || base->pMethods != &methods)
 		return -1;
-	return of(base)->fd;
+	return of(base)->commit.fd;
 }

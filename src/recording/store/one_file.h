@@ -4,12 +4,13 @@
  *
  * SQLite looks for files beside a database: a journal, which it rolls back and which may name
  * another file to be deleted; a write-ahead log and its index. Every user who may write to the folder
- * can place such files there. With this file system they do not exist: only the one descriptor is ever
- * read or written, no file is opened or removed, and the path is used for messages only.
+ * can place such files there. With this file system they do not exist: only the file behind the one descriptor
+ * is ever read or written, no other is opened or removed, and the path is used for messages only.
  *
  * A reader never writes. A writer's transactions reach the file in one step (commit.h); SQLite's
  * journal, which is in memory, does not ensure this. A reader corrects the state that a killed writer
- * left (redo.h). SQLite's own locks (file_lock.h) keep other SQLite programs away.
+ * left (redo.h). SQLite's own locks keep other SQLite programs away; they are locks of the process, so
+ * a process that writes a recording opens that file only through SQLite (sqlite.org/howtocorrupt.html, 2.2).
  *
  * Private to src/recording.
  */

@@ -9,10 +9,7 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
-
-#define BATCH 64
 
 size_t sf_pages_from(const struct sf_pages *pages, uint32_t number)
 {
@@ -99,37 +96,12 @@ int sf_write_at(int fd, const void *data, size_t size, uint64_t offset)
 	return SQLITE_OK;
 }
 
-/* Writes the rest of a batch, which the kernel did not accept at once, page by page. */
-static int write_rest(int fd, const struct sf_page *pages, size_t n, uint64_t offset, size_t done)
-{
-	int code = SQLITE_OK;
-
-	for (size_t i = done / SF_PAGE_SIZE; i < n && code == SQLITE_OK; i++) {
-		size_t skip = i == done / SF_PAGE_SIZE ? done % SF_PAGE_SIZE : 0;
-
-		code = sf_write_at(fd, pages[i].data + skip, SF_PAGE_SIZE - skip,
-				   offset + i * SF_PAGE_SIZE + skip);
-	}
-	return code;
-}
-
 int sf_pages_append(int fd, const struct sf_page *pages, size_t n, uint64_t offset)
 {
 	int code = SQLITE_OK;
 
-	for (size_t done = 0, batch; done < n && code == SQLITE_OK; done += batch) {
-		uint64_t at = offset + done * SF_PAGE_SIZE;
-		struct iovec parts[BATCH];
-		ssize_t taken;
-
-		batch = n - done < BATCH ? n - done : BATCH;
-		for (size_t i = 0; i < batch; i++)
-			parts[i] = (struct iovec){ pages[done + i].data, SF_PAGE_SIZE };
-		taken = pwritev(fd, parts, (int)batch, (off_t)at);
-		if (taken != (ssize_t)(batch * SF_PAGE_SIZE))
-			code = write_rest(fd, pages + done, batch, at,
-					  taken < 0 ? 0 : (size_t)taken);
-	}
+	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
+		code = sf_write_at(fd, pages[i].data, SF_PAGE_SIZE, offset + i * SF_PAGE_SIZE);
 	return code;
 }
 
@@ -137,13 +109,7 @@ int sf_pages_write(int fd, const struct sf_page *pages, size_t n)
 {
 	int code = SQLITE_OK;
 
-	for (size_t first = 0, next; first < n && code == SQLITE_OK; first = next) {
-		for (next = first + 1; next < n; next++) {
-			if (pages[next].number != pages[next - 1].number + 1)
-				break;
-		}
-		code = sf_pages_append(fd, pages + first, next - first,
-				       sf_page_offset(pages[first].number));
-	}
+	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
+		code = sf_write_at(fd, pages[i].data, SF_PAGE_SIZE, sf_page_offset(pages[i].number));
 	return code;
 }

@@ -99,93 +99,83 @@ int sf_redo_append(int fd, uint64_t start, const struct sf_page *pages, size_t n
 	return sf_write_at(fd, end, 4 * n + SF_REDO_TRAILER, start + n * SF_PAGE_SIZE);
 }
 
-/* The numbers of the pages ascend, begin with 1, and stay inside the database. */
-static bool take_numbers(int fd, struct sf_redo *redo)
+struct record {
+	uint64_t size;     /* of the database, in bytes */
+	uint64_t start;    /* of the first page of the record in the file */
+	uint32_t n;        /* pages */
+	uint64_t before;   /* checksum of page 1 */
+};
+
+static bool read_trailer(int fd, uint64_t file_size, struct record *ret)
 {
-	uint64_t at = redo->start + (uint64_t)redo->n * SF_PAGE_SIZE;
-	uint32_t last = 0;
+	uint8_t trailer[SF_REDO_TRAILER];
+	uint64_t size, n, record, sum;
 
-	if (!read_at(fd, redo->numbers, 4 * (size_t)redo->n, at))
+	if (file_size < SF_REDO_TRAILER || !read_at(fd, trailer, sizeof(trailer), file_size - SF_REDO_TRAILER))
 		return false;
-	for (uint32_t i = 0; i < redo->n; i++) {
-		uint32_t number = (uint32_t)get((const uint8_t *)&redo->numbers[i], 4);
-
-		if (number <= last || sf_page_offset(number) >= redo->size)
-			return false;
-		redo->numbers[i] = last = number;
-	}
-	return redo->numbers[0] == 1;
+	size = get(trailer + 16, 8);
+	n = get(trailer + 24, 4);
+	record = n * (SF_PAGE_SIZE + 4) + SF_REDO_TRAILER;
+	if (memcmp(trailer, magic, sizeof(magic)) != 0 || get(trailer + 28, 4) != SF_PAGE_SIZE ||
+	    n < 1 || n > SF_REDO_MAX_PAGES || record > file_size || size % SF_PAGE_SIZE ||
+	    size > file_size - record)
+		return false;
+	*ret = (struct record){ size, file_size - record, (uint32_t)n, get(trailer + 32, 8) };
+	return sf_redo_checksum(fd, ret->start, file_size - SF_REDO_TRAILER + CHECKED, &sum) &&
+	       sum == get(trailer + CHECKED, 8);
 }
 
 /*
  * Page 1 is as it was before, or as it is in the record; if not, another program has changed the
  * database since, and the record is of no use any more.
  */
-static bool fits_page_one(int fd, const struct sf_redo *redo, uint64_t before)
+static bool fits_page_one(int fd, const struct record *record)
 {
 	uint64_t now, then;
 
 	return sf_redo_checksum(fd, 0, SF_PAGE_SIZE, &now) &&
-	       (now == before ||
-		(sf_redo_checksum(fd, redo->start, redo->start + SF_PAGE_SIZE, &then) &&
-		 now == then));
+	       (now == record->before ||
+		(sf_redo_checksum(fd, record->start, record->start + SF_PAGE_SIZE, &then) && now == then));
 }
 
-static bool take_trailer(const uint8_t *trailer, uint64_t file_size, struct sf_redo *ret)
+/* The numbers of the pages ascend, begin with 1, and stay inside the database. `none`: a number is wrong. */
+static int read_pages(int fd, const struct record *record, struct sf_pages *pages, bool *none)
 {
-	uint64_t size = get(trailer + 16, 8), n = get(trailer + 24, 4), record;
+	const uint64_t numbers = record->start + (uint64_t)record->n * SF_PAGE_SIZE;
+	uint32_t last = 0;
 
-	record = n * (SF_PAGE_SIZE + 4) + SF_REDO_TRAILER;
-	if (memcmp(trailer, magic, sizeof(magic)) != 0 || get(trailer + 28, 4) != SF_PAGE_SIZE ||
-	    n < 1 || n > SF_REDO_MAX_PAGES || record > file_size || size % SF_PAGE_SIZE ||
-	    size > file_size - record)
-		return false;
-	*ret = (struct sf_redo){ .size = size, .start = file_size - record, .n = (uint32_t)n };
-	return true;
-}
+	for (uint32_t i = 0; i < record->n; i++) {
+		uint8_t number[4], data[SF_PAGE_SIZE];
 
-int sf_redo_find(int fd, struct sf_redo *ret)
-{
-	uint8_t trailer[SF_REDO_TRAILER];
-	struct stat status;
-	uint64_t end, sum;
-
-	*ret = (struct sf_redo){ 0 };
-	if (fstat(fd, &status) != 0)
-		return SQLITE_IOERR_FSTAT;
-	end = (uint64_t)status.st_size;
-	if (end < SF_REDO_TRAILER || !read_at(fd, trailer, sizeof(trailer), end - SF_REDO_TRAILER) ||
-	    !take_trailer(trailer, end, ret))
-		return SQLITE_OK;
-	ret->numbers = calloc(ret->n, sizeof(*ret->numbers));
-	if (!ret->numbers)
-		return SQLITE_NOMEM;
-	if (!take_numbers(fd, ret) ||
-	    !sf_redo_checksum(fd, ret->start, end - SF_REDO_TRAILER + CHECKED, &sum) ||
-	    sum != get(trailer + CHECKED, 8) || !fits_page_one(fd, ret, get(trailer + 32, 8)))
-		sf_redo_deinit(ret);
+		if (!read_at(fd, number, sizeof(number), numbers + 4 * (uint64_t)i) ||
+		    !read_at(fd, data, sizeof(data), record->start + (uint64_t)i * SF_PAGE_SIZE))
+			return SQLITE_IOERR_READ;
+		*none = get(number, 4) <= last || (i == 0 && get(number, 4) != 1) ||
+			sf_page_offset((uint32_t)get(number, 4)) >= record->size;
+		if (*none)
+			return SQLITE_OK;
+		last = (uint32_t)get(number, 4);
+		if (!sf_pages_put(pages, last, data))
+			return SQLITE_NOMEM;
+	}
 	return SQLITE_OK;
 }
 
-void sf_redo_deinit(struct sf_redo *redo)
+int sf_redo_find(int fd, struct sf_pages *pages, uint64_t *size_ret)
 {
-	free(redo->numbers);
-	*redo = (struct sf_redo){ 0 };
-}
+	struct record record;
+	struct stat status;
+	bool none = false;
+	int code;
 
-uint64_t sf_redo_offset(const struct sf_redo *redo, uint32_t number)
-{
-	uint32_t low = 0, high = redo->n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (redo->numbers[middle] == number)
-			return redo->start + (uint64_t)middle * SF_PAGE_SIZE;
-		if (redo->numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return 0;
+	sf_pages_drop(pages, 0);
+	if (fstat(fd, &status) != 0)
+		return SQLITE_IOERR_FSTAT;
+	if (!read_trailer(fd, (uint64_t)status.st_size, &record) || !fits_page_one(fd, &record))
+		return SQLITE_OK;
+	code = read_pages(fd, &record, pages, &none);
+	if (code != SQLITE_OK || none)
+		sf_pages_drop(pages, 0);
+	*size_ret = record.size;
+	return code;
 }

@@ -32,22 +32,14 @@
 #define SF_REDO_TRAILER 48u
 #define SF_REDO_MAX_PAGES (1u << 18) /* 1 GB */
 
-struct sf_redo {
-	uint64_t size;     /* of the database, in bytes */
-	uint64_t start;    /* of the first page of the record in the file */
-	uint32_t n;        /* pages; 0: there is no whole record */
-	uint32_t *numbers; /* malloc */
-};
-
 /* Appends the record of these pages, the first of which is page 1, at `start`, which is the end. */
 int sf_redo_append(int fd, uint64_t start, const struct sf_page *pages, size_t n, uint64_t size);
 
-/* Looks for a record at the end of a file; none is no error. *ret is overwritten. */
-int sf_redo_find(int fd, struct sf_redo *ret);
-void sf_redo_deinit(struct sf_redo *redo);
-
-/* Where in the file a page of the record is; 0: it is not in the record. */
-uint64_t sf_redo_offset(const struct sf_redo *redo, uint32_t number);
+/*
+ * Looks for a whole record at the end of a file. *pages is emptied, and gets the pages of the record; none is no
+ * error. *size_ret: of the database, in bytes.
+ */
+int sf_redo_find(int fd, struct sf_pages *pages, uint64_t *size_ret);
 
 /* For tests that make up records: the checksum of what a file has from `start` up to `end`. */
 bool sf_redo_checksum(int fd, uint64_t start, uint64_t end, uint64_t *ret);
