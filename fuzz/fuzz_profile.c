@@ -208,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	write_file(0, data, size);
 	correct_checksums(data, size);
 	look_at_files(before);
-	loaded = sf_profile_load(path_of(0), &profile, &err);
+	loaded = sf_profile_load(path_of(0), NULL, &profile, &err);
 	check_files(before);
 	if (!loaded)
 		return 0;

@@ -100,7 +100,7 @@ static void check_recording(void)
 	struct sf_aggregate *sums;
 	struct sf_error err;
 
-	if (!sf_profile_load(recording_path, &profile, &err)) {
+	if (!sf_profile_load(recording_path, NULL, &profile, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		abort();
 	}

@@ -122,13 +122,13 @@ static bool export_profile(const struct export_options *wanted, const char *inpu
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
 					  .threads = wanted->threads,
-					  .label = wanted->label,
-					  .split_kinds = wanted->split_kinds };
+					  .label = wanted->label };
 	const struct sf_exporter *exporter = sf_exporters[wanted->format];
 	struct destination to = { 0 };
 	bool done;
 
-	if (!sf_session_load(input, &profile, err) || !sf_profile_filter(profile, &filter, err))
+	if (!sf_session_load(input, wanted->split_kinds, &profile, err) ||
+	    !sf_profile_filter(profile, &filter, err))
 		return false;
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&

@@ -97,9 +97,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
 	SF_CLEANUP(sf_aggregate_destroy) struct sf_aggregate *aggregate = NULL;
-	struct sf_filter filter = { .split_kinds = chosen->split_kinds,
-				    .threads = chosen->threads,
-				    .label = chosen->label };
+	struct sf_filter filter = { .threads = chosen->threads, .label = chosen->label };
 	struct sf_report report = {
 		.path = path,
 		.only = chosen->by - 1,
@@ -109,7 +107,8 @@ static bool report_file(const char *path, const struct report_options *chosen,
 		.clock_chosen = chosen->clock != 0,
 	};
 
-	if (!sf_session_load(path, &profile, err) || !sf_profile_filter(profile, &filter, err))
+	if (!sf_session_load(path, chosen->split_kinds, &profile, err) ||
+	    !sf_profile_filter(profile, &filter, err))
 		return false;
 	if (chosen->threads && profile->n_threads == 0)
 		return sf_fail(err, SF_E_INPUT, "no thread's name in %s matches \"%s\"", path,

@@ -84,7 +84,7 @@ static bool push_function(struct sf_late_names *names, const struct sf_location 
 			  bool outermost)
 {
 	struct sf_loader *loader = names->loader;
-	struct sf_function_form form = {
+	struct sf_profile_function form = {
 		.name = string_of(loader, name->function),
 		.linkage = string_of(loader, name->linkage),
 		.file = string_of(loader, name->file),

@@ -234,8 +234,9 @@ static void catch_ends(bool catch)
 	}
 }
 
-bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf_error *err)
+bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
+	const struct sf_load_options options = { .split_kinds = split_kinds };
 	SF_CLEANUP(free) char *folder = make_folder(err);
 	SF_CLEANUP(free) char *path = NULL;
 	bool done;
@@ -250,7 +251,7 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 	temporary_file = path;
 	temporary_folder = folder;
 	catch_ends(true);
-	done = import_open(fd, name, path, err) && sf_profile_load(path, ret, err);
+	done = import_open(fd, name, path, err) && sf_profile_load(path, &options, ret, err);
 	unlink(path);
 	rmdir(folder);
 	catch_ends(false);
@@ -258,22 +259,22 @@ bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf
 	return done;
 }
 
-static bool load_recording(const char *path, struct sf_profile **ret, struct sf_error *err)
+static bool load_recording(const char *path, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
 	struct sf_lookup lookup = sf_lookup_begin(NULL);
-	const struct sf_profile_namer namer = sf_session_namer(&lookup);
+	const struct sf_load_options options = { .namer = sf_session_namer(&lookup), .split_kinds = split_kinds };
 
-	return sf_profile_load_named(path, &namer, ret, err);
+	return sf_profile_load(path, &options, ret, err);
 }
 
 /* A device or a FIFO is not even opened. */
-bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+bool sf_session_load(const char *path, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
 	SF_CLEANUP(close) int fd = -1;
 
 	if (!sf_stream_find(path, &fd, err))
 		return false;
 	if (sf_stream_is(fd))
-		return sf_import_load(fd, path, ret, err);
-	return load_recording(path, ret, err);
+		return sf_import_load(fd, path, split_kinds, ret, err);
+	return load_recording(path, split_kinds, ret, err);
 }

@@ -21,6 +21,6 @@ bool sf_import(const char *stream, const char *output, struct sf_error *err);
  * loads that; nothing is left behind. `name` is for messages: whatever stands there by now is not
  * opened. The profile is the caller's, for sf_profile_destroy.
  */
-bool sf_import_load(int fd, const char *name, struct sf_profile **ret, struct sf_error *err);
+bool sf_import_load(int fd, const char *name, bool split_kinds, struct sf_profile **ret, struct sf_error *err);
 
 #endif

@@ -48,6 +48,6 @@ void sf_session_stop(void);
  * still are what was mapped then; the file itself is never changed. A stream file (stream/file.h)
  * is imported on the way (session/import.h).
  */
-bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err);
+bool sf_session_load(const char *path, bool split_kinds, struct sf_profile **ret, struct sf_error *err);
 
 #endif

@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: write_export FORMAT OUT [RECORDING]\n");
 		return 2;
 	}
-	if (argc > 3 && !sf_profile_load(argv[3], &loaded, &err))
+	if (argc > 3 && !sf_profile_load(argv[3], NULL, &loaded, &err))
 		return fail(&err);
 	if (loaded)
 		profile = loaded;

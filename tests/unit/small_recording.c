@@ -165,11 +165,11 @@ static bool name_late(struct sf_late_names *late, const char *path, const char *
 
 struct sf_profile *small_load_named(const char *path)
 {
-	const struct sf_profile_namer namer = { .name = name_late };
+	const struct sf_load_options options = { .namer = { .name = name_late } };
 	struct sf_profile *profile;
 	struct sf_error err = { 0 };
 
-	if (!sf_profile_load_named(path, &namer, &profile, &err))
+	if (!sf_profile_load(path, &options, &profile, &err))
 		fail_msg("%s", err.text);
 	return profile;
 }
@@ -199,7 +199,7 @@ struct sf_profile *small_load(const char *path)
 	struct sf_profile *profile;
 	struct sf_error err = { 0 };
 
-	if (!sf_profile_load(path, &profile, &err))
+	if (!sf_profile_load(path, NULL, &profile, &err))
 		fail_msg("%s", err.text);
 	return profile;
 }

@@ -38,7 +38,7 @@ static struct sf_profile *load(size_t size)
 	struct sf_error err = { 0 };
 
 	stream_write(&built, small_path("s.sfs"), size);
-	if (!sf_session_load(small_path("s.sfs"), &profile, &err))
+	if (!sf_session_load(small_path("s.sfs"), false, &profile, &err))
 		fail_msg("%s", err.text);
 	return profile;
 }
@@ -94,7 +94,7 @@ static void what_was_opened_is_read(void **state)
 	stream_process(&built, 43, "trap", "");
 	stream_write(&built, trap, built.size);
 	assert_int_equal(rename(trap, small_path("s.sfs")), 0);
-	if (!sf_import_load(fd, small_path("s.sfs"), &profile, &err))
+	if (!sf_import_load(fd, small_path("s.sfs"), false, &profile, &err))
 		fail_msg("%s", err.text);
 	close(fd);
 	assert_string_equal(profile->command, "shop");
@@ -287,7 +287,7 @@ static void no_streams_are_refused(void **state)
 	stream_start(&built);
 	((struct sf_stream_file_header *)built.bytes)->version = 7;
 	stream_write(&built, small_path("new.sfs"), built.size);
-	assert_false(sf_session_load(small_path("new.sfs"), &profile, &err));
+	assert_false(sf_session_load(small_path("new.sfs"), false, &profile, &err));
 	assert_non_null(strstr(err.text, "version 7"));
 	assert_false(sf_import("/nonexistent", small_path("x.sfr"), &err));
 	assert_int_equal(access(small_path("x.sfr"), F_OK), -1);

@@ -180,7 +180,7 @@ static void what_is_wrong_is_named(void **state)
 		struct sf_error err = { 0 };
 
 		damage(small_path("bad.sfr"), damages[i].sql);
-		if (sf_profile_load(small_path("bad.sfr"), &profile, &err))
+		if (sf_profile_load(small_path("bad.sfr"), NULL, &profile, &err))
 			fail_msg("loaded after: %s", damages[i].sql);
 		assert_int_equal(err.code, SF_E_INPUT);
 		if (!strstr(err.text, damages[i].error))
@@ -210,7 +210,7 @@ static void refused(const char *path, enum sf_code code, const char *name, const
 	struct sf_profile *profile = NULL;
 	struct sf_error err = { 0 };
 
-	assert_false(sf_profile_load(path, &profile, &err));
+	assert_false(sf_profile_load(path, NULL, &profile, &err));
 	assert_null(profile);
 	assert_int_equal(err.code, code);
 	if (!strstr(err.text, name) || !strstr(err.text, reason))
@@ -241,7 +241,7 @@ static void try_bytes(const struct bytes *bytes, size_t size)
 	struct sf_error err = { 0 };
 
 	write_all(small_path("try.sfr"), bytes->data, size);
-	if (sf_profile_load(small_path("try.sfr"), &profile, &err))
+	if (sf_profile_load(small_path("try.sfr"), NULL, &profile, &err))
 		sf_profile_destroy(profile);
 	else
 		assert_true(err.text[0] != 0);

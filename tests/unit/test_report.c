@@ -36,9 +36,11 @@ int sf_cli_parse(const struct sf_command *command, int argc, char **argv, void *
 }
 
 /* The session's part, naming what was left unnamed, has tests of its own. */
-bool sf_session_load(const char *path, struct sf_profile **ret, struct sf_error *err)
+bool sf_session_load(const char *path, bool split_kinds, struct sf_profile **ret, struct sf_error *err)
 {
-	return sf_profile_load(path, ret, err);
+	const struct sf_load_options options = { .split_kinds = split_kinds };
+
+	return sf_profile_load(path, &options, ret, err);
 }
 
 static char *read_text(const char *path)

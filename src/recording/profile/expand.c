@@ -23,7 +23,7 @@
 /* "0x1234 in libfoo.so", or the label of a wait or a cut. */
 static uint32_t unnamed_function(struct sf_loader *loader, const struct sf_raw_frame *raw)
 {
-	struct sf_function_form form = { .name = raw->label, .module = raw->module,
+	struct sf_profile_function form = { .name = raw->label, .module = raw->module,
 					 .kind = raw->kind };
 	const char *path, *slash;
 	char name[320];

@@ -124,8 +124,6 @@ static bool filter_label(struct sf_profile *profile, const char *wanted, struct 
 bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filter,
 		       struct sf_error *err)
 {
-	if (filter->split_kinds && !sf_profile_split_kinds(profile, err))
-		return false;
 	if (filter->threads && !filter_threads(profile, filter->threads, err))
 		return false;
 	return !filter->label || filter_label(profile, filter->label, err);

@@ -76,14 +76,8 @@ static bool hand_over_functions(struct sf_loader *loader, struct sf_error *err)
 	if (!profile->functions)
 		return sf_fail_memory(err);
 	profile->n_functions = n + 1;
-	for (uint32_t i = 1; i <= n; i++) {
-		const struct sf_function_form *form = sf_intern_get(loader->functions, i, NULL);
-
-		profile->functions[i] = (struct sf_profile_function){
-			.name = form->name, .linkage = form->linkage, .file = form->file,
-			.module = form->module, .kind = (uint8_t)form->kind,
-		};
-	}
+	for (uint32_t i = 1; i <= n; i++)
+		memcpy(&profile->functions[i], sf_intern_get(loader->functions, i, NULL), sizeof(*profile->functions));
 	return true;
 }
 
@@ -138,15 +132,16 @@ static void free_loader(struct sf_loader *loader)
 	sf_vec_deinit(&loader->holds);
 }
 
-static bool load(sqlite3 *db, const char *path, const struct sf_profile_namer *namer,
+static bool load(sqlite3 *db, const char *path, const struct sf_load_options *options,
 		 struct sf_profile *profile, struct sf_error *err)
 {
-	struct sf_loader loader = { .path = path, .db = db, .profile = profile, .namer = namer };
+	struct sf_loader loader = { .path = path, .db = db, .profile = profile };
 	bool done;
 
 	if (!sf_schema_check(db, path, err))
 		return false;
-
+	if (options)
+		loader.options = *options;
 	loader.strings = sf_intern_create();
 	loader.functions = sf_intern_create();
 	if (loader.strings && loader.functions &&
@@ -167,8 +162,8 @@ static bool has_writer(int fd)
 	return false;
 }
 
-bool sf_profile_load_named(const char *path, const struct sf_profile_namer *namer,
-			   struct sf_profile **ret, struct sf_error *err)
+bool sf_profile_load(const char *path, const struct sf_load_options *options, struct sf_profile **ret,
+		     struct sf_error *err)
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = calloc(1, sizeof(*profile));
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
@@ -178,13 +173,8 @@ bool sf_profile_load_named(const char *path, const struct sf_profile_namer *name
 	if (!sf_database_open_hostile(path, &db, err))
 		return false;
 	profile->being_written = has_writer(sf_one_file_fd(db));
-	if (!load(db, path, namer, profile, err))
+	if (!load(db, path, options, profile, err))
 		return false;
 	*ret = sf_steal(&profile);
 	return true;
-}
-
-bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err)
-{
-	return sf_profile_load_named(path, NULL, ret, err);
 }

@@ -12,7 +12,7 @@ uint32_t sf_loader_string(struct sf_loader *loader, const char *text)
 	return number ? number : UINT32_MAX;
 }
 
-uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_function_form *form)
+uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_profile_function *form)
 {
 	return sf_intern_add(loader->functions, form, sizeof(*form), NULL);
 }

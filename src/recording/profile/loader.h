@@ -28,10 +28,6 @@ struct sf_raw_function {
 	bool inlined, approximate;
 };
 
-struct sf_function_form { /* interned; no padding */
-	uint32_t name, linkage, file, module, kind;
-};
-
 struct sf_raw_process {
 	int32_t pid;
 	uint32_t name;
@@ -41,7 +37,7 @@ struct sf_loader {
 	const char *path;
 	sqlite3 *db;
 	struct sf_profile *profile;
-	const struct sf_profile_namer *namer; /* NULL: what has no name gets none */
+	struct sf_load_options options;
 
 	struct sf_intern *strings;   /* the profile's numbers: nothing but "" is 0 */
 	struct sf_intern *functions;
@@ -71,7 +67,7 @@ struct sf_loader {
 uint32_t sf_loader_string(struct sf_loader *loader, const char *text);
 
 /* The profile's function with these properties; 0 when memory ran out. */
-uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_function_form *form);
+uint32_t sf_loader_function(struct sf_loader *loader, const struct sf_profile_function *form);
 
 /* Reads all tables of the file. False when it is damaged, and which row says so, or no memory. */
 bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err);

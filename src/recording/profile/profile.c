@@ -11,7 +11,6 @@ void sf_profile_destroy(struct sf_profile *profile)
 	if (profile->strings)
 		free(profile->strings[0]); /* the block that holds them all */
 	free(profile->strings);
-	free(profile->more_strings);
 	free(profile->functions);
 	free(profile->frames);
 	free(profile->nodes);

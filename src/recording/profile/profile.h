@@ -29,7 +29,7 @@ struct sf_profile_function {
 	uint32_t linkage;  /* string */
 	uint32_t file;     /* string: source file, or 0 */
 	uint32_t module;   /* index of modules + 1; 0: none */
-	uint8_t  kind;     /* enum sf_frame_kind */
+	uint32_t kind;     /* enum sf_frame_kind. No padding: functions are interned */
 };
 
 /* A function at a location: inlined calls are frames of their own. */
@@ -114,8 +114,6 @@ struct sf_profile {
 	bool     being_written;   /* not complete, and its stillframe lives */
 
 	char   **strings;         uint32_t n_strings;
-	char    *more_strings;    /* a block of its own for those that were added later; NULL:
-				   * none */
 	struct sf_profile_function *functions; uint32_t n_functions;
 	struct sf_profile_frame    *frames;    uint32_t n_frames;
 	struct sf_profile_node     *nodes;     uint32_t n_nodes;
@@ -146,16 +144,7 @@ struct sf_filter {
 	enum sf_clock clock;
 	const char *threads;      /* POSIX extended regex on thread names, or NULL */
 	const char *label;        /* KEY or KEY=VALUE, as it is; or NULL */
-	bool split_kinds;          /* split managed functions: sf_profile_split_kinds */
 };
-
-/*
- * Reads the recording at `path`. Everything in it is checked: numbers out of range, loops among
- * stacks and text that is not UTF-8 are an error that says which, never a crash. All times
- * together stay below 2^63, so sums of weights need no check. A recording that is still being
- * written is seen as it was at its last write.
- */
-bool sf_profile_load(const char *path, struct sf_profile **ret, struct sf_error *err);
 
 /*
  * Names functions of a recording that was cut short: `name` is called for each module with
@@ -177,12 +166,20 @@ bool sf_late_names_put(struct sf_late_names *names, size_t index,
 /* Something about the names that the user should read; the same again is kept once. False: no memory. */
 bool sf_late_names_note(struct sf_late_names *names, const char *text);
 
+struct sf_load_options {
+	struct sf_profile_namer namer; /* without a function: what has no name gets none */
+	bool split_kinds;              /* managed functions are one for each kind of frame: "name [c2]", "name [inlined]" */
+};
+
 /*
- * As sf_profile_load. A recording that is not complete and not being written is named on the way,
- * in the profile only: the file is never changed.
+ * Reads the recording at `path`. Everything in it is checked: numbers out of range, loops among
+ * stacks and text that is not UTF-8 are an error that says which, never a crash. All times
+ * together stay below 2^63, so sums of weights need no check. A recording that is still being
+ * written is seen as it was at its last write. One that is not complete and not being written is named on
+ * the way, in the profile only: the file is never changed. `options` NULL: none.
  */
-bool sf_profile_load_named(const char *path, const struct sf_profile_namer *namer,
-			   struct sf_profile **ret, struct sf_error *err);
+bool sf_profile_load(const char *path, const struct sf_load_options *options, struct sf_profile **ret,
+		     struct sf_error *err);
 void sf_profile_destroy(struct sf_profile *profile); /* takes NULL */
 
 /*
@@ -196,12 +193,6 @@ bool sf_profile_filter(struct sf_profile *profile, const struct sf_filter *filte
 
 /* Compiles --threads, an extended regular expression. The caller calls regfree after success. */
 bool sf_threads_regex(const char *threads, regex_t *ret, struct sf_error *err);
-
-/*
- * Managed functions are one whatever they were found as. Afterwards they are one for each kind of
- * frame, "name [c2]", "name [inlined]", and have that kind.
- */
-bool sf_profile_split_kinds(struct sf_profile *profile, struct sf_error *err);
 
 /* Why a recording has no end, as a sentence for people; NULL: it has one. */
 const char *sf_profile_cut(const struct sf_profile *profile);

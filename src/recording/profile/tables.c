@@ -6,8 +6,10 @@
  * Every table is read in an order in which its key must grow. This ends the reading of a tree of pages
  * that contains a circle. A row may refer only to rows that were read before it.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "recording/late_names.h"
 #include "recording/profile/loader.h"
 #include "recording/writer.h"
@@ -126,7 +128,7 @@ static bool take_module(struct sf_rows *rows, int64_t id, uint32_t *ret)
 static bool add_function(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
-	struct sf_function_form form = { .kind = SF_KIND_NATIVE };
+	struct sf_profile_function form = { .kind = SF_KIND_NATIVE };
 	uint32_t number;
 
 	if (!check_next(rows, v[0].number, loader->named.n) ||
@@ -154,14 +156,28 @@ static bool add_frame(const struct sf_value *v, struct sf_rows *rows)
 	       (sf_vec_push(&loader->raw_frames, frame) || sf_fail_memory(rows->err));
 }
 
-/* The same function, as one of another kind. */
-static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kind)
+/* "name [word]"; UINT32_MAX when memory ran out. */
+static uint32_t with_word(struct sf_loader *loader, uint32_t name, const char *word)
 {
-	struct sf_function_form form;
+	SF_CLEANUP(free) char *text = NULL;
+	int size = asprintf(&text, "%s [%s]", name ? (const char *)sf_intern_get(loader->strings, name, NULL) : "",
+			    word);
+
+	return size < 0 ? UINT32_MAX : sf_loader_string(loader, text);
+}
+
+/* The same function as one of a kind of managed frame; 0 when memory ran out. */
+static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kind, bool inlined)
+{
+	struct sf_profile_function form;
 
 	memcpy(&form, sf_intern_get(loader->functions, function, NULL), sizeof(form));
-	form.kind = kind;
-	return sf_loader_function(loader, &form);
+	form.kind = sf_kind_of_function(kind);
+	if (loader->options.split_kinds && form.kind == SF_KIND_MANAGED) {
+		form.kind = kind;
+		form.name = with_word(loader, form.name, inlined ? "inlined" : sf_kind_word(kind));
+	}
+	return form.name == UINT32_MAX ? 0 : sf_loader_function(loader, &form);
 }
 
 static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
@@ -183,7 +199,7 @@ static bool add_frame_function(const struct sf_value *v, struct sf_rows *rows)
 		frame->first = (uint32_t)loader->raw_functions.n;
 	row.function = loader->named.items[v[2].number - 1];
 	if ((sf_kind_is_managed(frame->kind) || frame->kind == SF_KIND_KERNEL) &&
-	    !(row.function = of_kind(loader, row.function, sf_kind_of_function(frame->kind))))
+	    !(row.function = of_kind(loader, row.function, frame->kind, row.inlined)))
 		return sf_fail_memory(rows->err);
 	return sf_vec_push(&loader->raw_functions, row) || sf_fail_memory(rows->err);
 }
@@ -353,8 +369,8 @@ static bool finish_frames(struct sf_loader *loader, struct sf_error *err)
 {
 	const struct sf_profile *profile = loader->profile;
 
-	if (loader->namer && !profile->complete && !profile->being_written &&
-	    !sf_loader_name_frames(loader, loader->namer, err))
+	if (loader->options.namer.name && !profile->complete && !profile->being_written &&
+	    !sf_loader_name_frames(loader, &loader->options.namer, err))
 		return false;
 	return sf_loader_expand_frames(loader, err);
 }
