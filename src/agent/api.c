@@ -12,6 +12,7 @@
 #include "agent/control.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
+#include "base/foreign_file.h"
 #include "base/cleanup.h"
 #include "base/output_file.h"
 #include "stream/file.h"
@@ -158,7 +159,7 @@ static bool copy_file(const char *path, struct sf_error *err)
 	SF_CLEANUP(close) int from = -1;
 	SF_CLEANUP(close) int to = -1;
 
-	if (!sf_stream_find(sf_agent_output(), &from, err) || !open_copy(path, &to, err))
+	if (!sf_foreign_open_user(sf_agent_output(), &from, err) || !open_copy(path, &to, err))
 		return false;
 	if (!sf_stream_is(from))
 		return sf_fail(err, SF_E_INPUT, "%s is not the stream any more", sf_agent_output());

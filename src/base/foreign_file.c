@@ -194,3 +194,12 @@ bool sf_foreign_open(int root, const char *path, int *ret, struct sf_error *err)
 		return sf_fail_os(err, "cannot open %s", path);
 	return sf_foreign_open_found(found, path, ret, err);
 }
+
+bool sf_foreign_open_user(const char *path, int *ret, struct sf_error *err)
+{
+	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
+
+	if (found < 0)
+		return sf_fail_os(err, "cannot read %s", path);
+	return sf_foreign_open_found(found, path, ret, err);
+}

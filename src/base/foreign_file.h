@@ -32,6 +32,9 @@ bool sf_foreign_open(int root, const char *path, int *ret, struct sf_error *err)
  */
 bool sf_foreign_open_found(int found, const char *name, int *ret, struct sf_error *err);
 
+/* The same for a path that is the user's own: links are followed as by open(2); what is there may be anybody's. */
+bool sf_foreign_open_user(const char *path, int *ret, struct sf_error *err);
+
 /*
  * Only finds: an O_PATH descriptor of whatever stands there, by the rules of sf_foreign_open; -1 and
  * errno if nothing does.

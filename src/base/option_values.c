@@ -83,3 +83,10 @@ bool sf_parse_rate(const char *text, uint64_t *mhz_ret, struct sf_error *err)
 			       text);
 	return true;
 }
+
+bool sf_parse_count(const char *text, uint64_t maximum, uint64_t *ret)
+{
+	const char *end = read_digits(text, ret);
+
+	return end && !*end && *ret <= maximum;
+}

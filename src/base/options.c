@@ -58,45 +58,20 @@ static bool name_option(const struct given *given, struct sf_error *err)
 	return sf_fail(err, SF_E_INPUT, "%.*s: %s", given->spelling_size, given->spelling, text);
 }
 
-static bool set_time(const struct given *given, void *ret, struct sf_error *err)
+static bool set_unit(const struct given *given, void *ret, struct sf_error *err)
 {
 	uint64_t value;
+	bool done = given->option->kind == SF_OPTION_TIME ? sf_parse_time(given->value, &value, err)
+							  : sf_parse_rate(given->value, &value, err);
 
-	return sf_parse_time(given->value, &value, err) ? set_number(given, value, ret, err)
-							: name_option(given, err);
-}
-
-static bool set_rate(const struct given *given, void *ret, struct sf_error *err)
-{
-	uint64_t value;
-
-	return sf_parse_rate(given->value, &value, err) ? set_number(given, value, ret, err)
-							: name_option(given, err);
-}
-
-/* Digits only: no sign, no spaces, no hexadecimal, all of which strtoul would take. */
-static bool parse_integer(const char *text, uint64_t limit, uint64_t *ret)
-{
-	uint64_t value = 0;
-
-	if (!*text)
-		return false;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return false;
-		value = value * 10 + (uint64_t)(*text - '0');
-		if (value > limit)
-			return false;
-	}
-	*ret = value;
-	return true;
+	return done ? set_number(given, value, ret, err) : name_option(given, err);
 }
 
 static bool set_count(const struct given *given, void *ret, struct sf_error *err)
 {
 	uint64_t value;
 
-	if (!parse_integer(given->value, UINT32_MAX, &value))
+	if (!sf_parse_count(given->value, UINT32_MAX, &value))
 		return sf_fail(err, SF_E_INPUT, "%.*s: '%s' is not a number from 0 to %u",
 			       given->spelling_size, given->spelling, given->value, UINT32_MAX);
 	if (!set_number(given, value, &value, err))
@@ -109,7 +84,7 @@ static bool set_pid(const struct given *given, void *ret, struct sf_error *err)
 {
 	uint64_t value;
 
-	if (!parse_integer(given->value, INT32_MAX, &value) || value == 0)
+	if (!sf_parse_count(given->value, INT32_MAX, &value) || value == 0)
 		return sf_fail(err, SF_E_INPUT, "%.*s: '%s' is not a process number",
 			       given->spelling_size, given->spelling, given->value);
 	*(int32_t *)ret = (int32_t)value;
@@ -154,7 +129,7 @@ typedef bool set_fn(const struct given *given, void *ret, struct sf_error *err);
 
 static set_fn *const setters[] = {
 	[SF_OPTION_FLAG] = set_flag,	 [SF_OPTION_STRING] = set_string,
-	[SF_OPTION_TIME] = set_time,	 [SF_OPTION_RATE] = set_rate,
+	[SF_OPTION_TIME] = set_unit,	 [SF_OPTION_RATE] = set_unit,
 	[SF_OPTION_COUNT] = set_count, [SF_OPTION_PID] = set_pid,
 	[SF_OPTION_CHOICE] = set_choice,
 };

@@ -67,5 +67,7 @@ void sf_options_man(const struct sf_command *command, FILE *out);
 bool sf_parse_time(const char *text, uint64_t *ns_ret, struct sf_error *err);
 /* 199, 199hz, 1khz, 0.5hz, to thousandths of a hertz. */
 bool sf_parse_rate(const char *text, uint64_t *mhz_ret, struct sf_error *err);
+/* Digits only: no sign, no spaces, no hexadecimal, all of which strtoul would take. */
+bool sf_parse_count(const char *text, uint64_t maximum, uint64_t *ret);
 
 #endif

@@ -69,79 +69,78 @@ static void put_tree(struct writer *writer)
 	}
 }
 
-static void put_share(struct writer *writer, struct json_object *row, const struct sf_share *share)
+/* Puts a row for each share, which begins with what `add` says of its key. */
+static void put_shares(struct writer *writer, const struct sf_shares *shares,
+		       void (*add)(struct json_object *row, const struct sf_profile *profile, uint32_t key))
 {
-	sf_json_number(row, "ns", share->ns);
-	sf_json_number(row, "cpu_ns", share->cpu_ns);
-	sf_json_number(row, "wall_ns", share->wall_ns);
-	sf_json_number(row, "samples", share->samples);
-	sf_json_number(row, "ticks", share->ticks);
-	put_row(writer, row);
+	size_t n = sf_report_rows(writer->report, shares->n, 0);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_share *share = &shares->items[i];
+		struct json_object *row = json_object_new_object();
+
+		add(row, writer->profile, share->key);
+		sf_json_number(row, "ns", share->ns);
+		sf_json_number(row, "cpu_ns", share->cpu_ns);
+		sf_json_number(row, "wall_ns", share->wall_ns);
+		sf_json_number(row, "samples", share->samples);
+		sf_json_number(row, "ticks", share->ticks);
+		put_row(writer, row);
+	}
+}
+
+static void add_thread(struct json_object *row, const struct sf_profile *profile, uint32_t key)
+{
+	const struct sf_profile_thread *thread = &profile->threads[key];
+
+	sf_json_text(row, "name", sf_profile_string(profile, thread->name));
+	sf_json_text(row, "process", sf_profile_string(profile, thread->process_name));
+	json_object_object_add(row, "pid", json_object_new_int(thread->pid));
+	json_object_object_add(row, "tid", json_object_new_int(thread->tid));
+	sf_json_number(row, "start_ns", thread->start_ns);
+	sf_json_number(row, "end_ns", thread->end_ns);
+	sf_json_number(row, "cpu_counted_ns", thread->cpu_counted_ns);
+}
+
+static void add_state(struct json_object *row, const struct sf_profile *profile, uint32_t key)
+{
+	(void)profile;
+	sf_json_text(row, "state", sf_state_word(key));
+}
+
+static void add_wait(struct json_object *row, const struct sf_profile *profile, uint32_t key)
+{
+	sf_json_text(row, "wait", sf_aggregate_name(profile, key));
+}
+
+/* The samples without a label are a row with two empty texts. */
+static void add_label(struct json_object *row, const struct sf_profile *profile, uint32_t key)
+{
+	const struct sf_profile_label label = key ? profile->labels[key - 1] : (struct sf_profile_label){ 0 };
+
+	sf_json_text(row, "key", sf_profile_string(profile, label.key));
+	sf_json_text(row, "value", sf_profile_string(profile, label.value));
 }
 
 static void put_threads(struct writer *writer)
 {
-	const struct sf_profile *profile = writer->profile;
-	const struct sf_shares *threads = &writer->sums->threads;
-	size_t n = sf_report_rows(writer->report, threads->n, 0);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct sf_profile_thread *thread = &profile->threads[threads->items[i].key];
-		struct json_object *row = json_object_new_object();
-
-		sf_json_text(row, "name", sf_profile_string(profile, thread->name));
-		sf_json_text(row, "process", sf_profile_string(profile, thread->process_name));
-		json_object_object_add(row, "pid", json_object_new_int(thread->pid));
-		json_object_object_add(row, "tid", json_object_new_int(thread->tid));
-		sf_json_number(row, "start_ns", thread->start_ns);
-		sf_json_number(row, "end_ns", thread->end_ns);
-		sf_json_number(row, "cpu_counted_ns", thread->cpu_counted_ns);
-		put_share(writer, row, &threads->items[i]);
-	}
+	put_shares(writer, &writer->sums->threads, add_thread);
 }
 
 static void put_states(struct writer *writer)
 {
-	const struct sf_shares *states = &writer->sums->states;
-
-	for (size_t i = 0; i < states->n; i++) {
-		struct json_object *row = json_object_new_object();
-
-		sf_json_text(row, "state", sf_state_word(states->items[i].key));
-		put_share(writer, row, &states->items[i]);
-	}
+	put_shares(writer, &writer->sums->states, add_state);
 }
 
 static void put_waits(struct writer *writer)
 {
-	const struct sf_shares *waits = &writer->sums->waits;
-	size_t n = sf_report_rows(writer->report, waits->n, 0);
-
-	for (size_t i = 0; i < n; i++) {
-		struct json_object *row = json_object_new_object();
-
-		sf_json_text(row, "wait", sf_aggregate_name(writer->profile, waits->items[i].key));
-		put_share(writer, row, &waits->items[i]);
-	}
+	put_shares(writer, &writer->sums->waits, add_wait);
 }
 
-/* The samples without a label are a row with two empty texts. */
 static void put_labels(struct writer *writer)
 {
-	const struct sf_profile *profile = writer->profile;
-	const struct sf_shares *labels = &writer->sums->labels;
-	size_t n = sf_report_rows(writer->report, labels->n, 0);
-
-	for (size_t i = 0; i < n && profile->n_labels; i++) {
-		uint32_t key = labels->items[i].key;
-		const struct sf_profile_label label =
-			key ? profile->labels[key - 1] : (struct sf_profile_label){ 0 };
-		struct json_object *row = json_object_new_object();
-
-		sf_json_text(row, "key", sf_profile_string(profile, label.key));
-		sf_json_text(row, "value", sf_profile_string(profile, label.value));
-		put_share(writer, row, &labels->items[i]);
-	}
+	if (writer->profile->n_labels)
+		put_shares(writer, &writer->sums->labels, add_label);
 }
 
 static void put_ends(struct writer *writer)

@@ -34,8 +34,7 @@ struct sf_exporter {
 SF_EXPORTERS(X)
 #undef X
 
-/* All exporters, NULL at the end; and the one with this name, or NULL. */
+/* All exporters, NULL at the end. */
 extern const struct sf_exporter *const sf_exporters[];
-const struct sf_exporter *sf_exporter_by_name(const char *name);
 
 #endif

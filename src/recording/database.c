@@ -3,7 +3,6 @@
 #include "recording/database.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -152,23 +151,12 @@ static bool explain(sqlite3 *db, const char *path, struct sf_error *err)
 		       (unsigned long long)status.st_size);
 }
 
-/* The path is the user's own, so all its links are followed; what is there may be anybody's. */
-static bool find(const char *path, int *ret, struct sf_error *err)
-{
-	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
-
-	if (found < 0)
-		return sf_fail_os(err, "cannot read %s", path);
-	return sf_foreign_open_found(found, path, ret, err);
-}
-
 bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err)
 {
 	SF_CLEANUP(sqlite3_close) sqlite3 *db = NULL;
 	int fd;
 
-	if (!find(path, &fd, err) ||
-	    !sf_database_open(fd, false, path, &db, err))
+	if (!sf_foreign_open_user(path, &fd, err) || !sf_database_open(fd, false, path, &db, err))
 		return false;
 	distrust(db);
 	if (!sf_database_run(db, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;"
@@ -202,29 +190,6 @@ bool sf_database_number(sqlite3 *db, const char *sql, int64_t *ret, struct sf_er
 		return sf_database_fail(db, err);
 	*ret = sqlite3_column_int64(statement, 0);
 	return true;
-}
-
-bool sf_database_text(sqlite3 *db, const char *sql, const char *argument, char **ret,
-		      struct sf_error *err)
-{
-	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *statement = NULL;
-	const char *text;
-
-	if (!sf_database_prepare(db, sql, &statement, err))
-		return false;
-	sqlite3_bind_text(statement, 1, argument, -1, SQLITE_STATIC);
-	switch (sqlite3_step(statement)) {
-	case SQLITE_DONE:
-		*ret = NULL;
-		return true;
-	case SQLITE_ROW:
-		break;
-	default:
-		return sf_database_fail(db, err);
-	}
-	text = (const char *)sqlite3_column_text(statement, 0);
-	*ret = strdup(text ? text : "");
-	return *ret || sf_fail_memory(err);
 }
 
 static int bind_cell(sqlite3_stmt *statement, int index, const struct sf_cell *cell)

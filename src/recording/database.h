@@ -36,10 +36,8 @@ bool sf_database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struc
 /* Runs statements that yield no rows, or whose rows do not matter. */
 bool sf_database_run(sqlite3 *db, const char *sql, struct sf_error *err);
 
-/* The one number, or the one text (malloc; NULL if there is no row), of a query. */
+/* The one number of a query. */
 bool sf_database_number(sqlite3 *db, const char *sql, int64_t *ret, struct sf_error *err);
-bool sf_database_text(sqlite3 *db, const char *sql, const char *argument, char **ret,
-		      struct sf_error *err);
 
 struct sf_cell {
 	const char *text;    /* not NULL: a text. It must live until the row is written */

@@ -101,19 +101,13 @@ bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t plac
 
 /*
  * The number of a stack, interned. `wait`: a leaf such as "[futex]" to put on top, or NULL. When
- * trace->end is not ROOT, an outermost frame "[cut: ...]" is added below it.
+ * trace->end is not ROOT, an outermost frame "[cut: ...]" is added below it. stacks[i] is the number of the stack
+ * of the i + 1 outermost frames: the caller gives the first `n_known`, from a trace with the same end, and
+ * the function fills in the others. `stacks` may be NULL where n_known is 0.
  */
 bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
-			const char *wait, uint32_t *ret, struct sf_error *err);
-
-/*
- * The same, for a trace whose outermost frames have numbers already. stacks[i] is the number of the stack
- * of the i + 1 outermost frames. The caller gives the first `n_known`, from a trace with the same end;
- * the function fills in the others.
- */
-bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace *trace,
-			   const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
-			   struct sf_error *err);
+			const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
+			struct sf_error *err);
 
 /* The number of a label, interned. */
 bool sf_recording_label(struct sf_recording *recording, const char *key, const char *value,
@@ -149,10 +143,6 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 /* The functions at one such address, innermost first. */
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
 			const struct sf_location *names, size_t n, struct sf_error *err);
-
-/* The modules of the recording, by number; valid until the next sf_recording_module. */
-const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,
-							size_t *n_ret);
 
 /* Totals, for the summary; kept as the recording is written. */
 struct sf_recording_totals {

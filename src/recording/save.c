@@ -99,7 +99,7 @@ static bool save_modules(struct sf_recording *recording, struct sf_error *err)
 		const struct sf_module_row *row = &recording->modules.items[i];
 
 		if (!WRITE(recording, SF_SAVE_MODULE, err,
-			   SF_NUMBER(recording->module_list.items[i].number),
+			   SF_NUMBER(row->number),
 			   STRING(recording, row->path), STRING(recording, row->build_id_hex),
 			   STRING(recording, row->note)))
 			return false;

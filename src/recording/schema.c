@@ -277,18 +277,22 @@ bool sf_schema_create(sqlite3 *db, struct sf_error *err)
 static bool check_table(sqlite3 *db, const struct item *table, const char *path,
 			struct sf_error *err)
 {
-	char *sql = NULL;
-	bool same;
+	static const char sql[] = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? AND sql = ?";
+	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *query = NULL;
 
-	if (!sf_database_text(db, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?",
-			      table->name, &sql, err))
+	if (!sf_database_prepare(db, sql, &query, err))
 		return false;
-	same = sql && strcmp(sql, table->sql) == 0;
-	free(sql);
-	if (!same)
+	sqlite3_bind_text(query, 1, table->name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(query, 2, table->sql, -1, SQLITE_STATIC);
+	switch (sqlite3_step(query)) {
+	case SQLITE_ROW:
+		return true;
+	case SQLITE_DONE:
 		return sf_fail(err, SF_E_INPUT, "%s is damaged: its table %s is not as stillframe "
 			       "makes it", path, table->name);
-	return true;
+	default:
+		return sf_database_fail(db, err);
+	}
 }
 
 static bool check_version(int64_t version, const char *path, struct sf_error *err)

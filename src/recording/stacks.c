@@ -114,7 +114,7 @@ static bool push_frames(struct sf_recording *recording, const struct sf_trace *t
 	return true;
 }
 
-bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace *trace,
+bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
 			   const char *wait, uint32_t n_known, uint32_t *stacks, uint32_t *ret,
 			   struct sf_error *err)
 {
@@ -126,10 +126,4 @@ bool sf_recording_stack_on(struct sf_recording *recording, const struct sf_trace
 		return sf_fail_memory(err);
 	*ret = stack;
 	return true;
-}
-
-bool sf_recording_stack(struct sf_recording *recording, const struct sf_trace *trace,
-			const char *wait, uint32_t *ret, struct sf_error *err)
-{
-	return sf_recording_stack_on(recording, trace, wait, 0, NULL, ret, err);
 }

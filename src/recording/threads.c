@@ -164,44 +164,17 @@ static uint32_t hex_text(struct sf_recording *recording, const uint8_t *bytes, s
 	return sf_recording_text(recording, hex);
 }
 
-/* The caller's module with its texts replaced by the recording's. */
-static bool keep_module(struct sf_recording *recording, const struct sf_recording_module *module,
-			const struct sf_module_row *row)
-{
-	struct sf_recording_module kept = *module;
-	const void *bytes = module->build_id_size ? module->build_id : (const void *)"";
-	uint32_t build_id =
-		sf_intern_add(recording->strings, bytes, module->build_id_size, NULL);
-
-	if (!row->path || !row->note || !row->build_id_hex || !build_id)
-		return false;
-	kept.path = sf_recording_string(recording, row->path);
-	kept.note = sf_recording_string(recording, row->note);
-	kept.build_id = sf_intern_get(recording->strings, build_id, NULL);
-	if (!sf_vec_reserve(&recording->modules, 1) || !sf_vec_push(&recording->module_list, kept))
-		return false;
-	return sf_vec_push(&recording->modules, *row);
-}
-
 bool sf_recording_module(struct sf_recording *recording, const struct sf_recording_module *module,
 			 struct sf_error *err)
 {
-	struct sf_module_row row;
+	struct sf_module_row row = { .number = module->number };
 
 	if (sf_intern_find(recording->module_numbers, &module->number, sizeof(module->number)))
 		return true;
 	row.path = sf_recording_text(recording, module->path);
 	row.note = sf_recording_text(recording, module->note);
 	row.build_id_hex = hex_text(recording, module->build_id, module->build_id_size);
-	return (keep_module(recording, module, &row) &&
-		sf_intern_add(recording->module_numbers, &module->number, sizeof(module->number),
-			      NULL)) ||
+	return (row.path && row.note && row.build_id_hex && sf_vec_push(&recording->modules, row) &&
+		sf_intern_add(recording->module_numbers, &module->number, sizeof(module->number), NULL)) ||
 	       sf_fail_memory(err);
-}
-
-const struct sf_recording_module *sf_recording_modules(const struct sf_recording *recording,
-							size_t *n_ret)
-{
-	*n_ret = recording->module_list.n;
-	return recording->module_list.items;
 }

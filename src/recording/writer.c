@@ -21,21 +21,13 @@ static void destroy(struct sf_recording *recording)
 	for (size_t i = 0; i < SF_N_STATEMENTS; i++)
 		sqlite3_finalize(recording->statements[i]);
 	sqlite3_close(recording->db);
-	sf_intern_destroy(recording->strings);
-	sf_intern_destroy(recording->pids);
-	sf_intern_destroy(recording->module_numbers);
-	sf_intern_destroy(recording->tids);
-	sf_intern_destroy(recording->frames);
-	sf_intern_destroy(recording->stacks);
-	sf_intern_destroy(recording->functions);
-	sf_intern_destroy(recording->managed);
-	sf_intern_destroy(recording->labels);
-	sf_intern_destroy(recording->notes);
+#define X(name) sf_intern_destroy(recording->name);
+	SF_RECORDING_INTERNS(X)
+#undef X
 	sf_vec_deinit(&recording->live);
 	sf_vec_deinit(&recording->processes);
 	sf_vec_deinit(&recording->threads);
 	sf_vec_deinit(&recording->modules);
-	sf_vec_deinit(&recording->module_list);
 	sf_vec_deinit(&recording->samples);
 	sf_vec_deinit(&recording->frame_functions);
 	sf_vec_deinit(&recording->places);
@@ -49,29 +41,17 @@ static void destroy(struct sf_recording *recording)
 static struct sf_recording *make(const char *path, struct sf_error *err)
 {
 	struct sf_recording *recording = calloc(1, sizeof(*recording));
+	bool done = recording && (recording->path = strdup(path));
 
-	if (!recording) {
-		sf_fail_memory(err);
-		return NULL;
-	}
-	recording->save_at = SF_BURST_SAMPLES;
-	recording->path = strdup(path);
-	recording->strings = sf_intern_create();
-	recording->pids = sf_intern_create();
-	recording->module_numbers = sf_intern_create();
-	recording->tids = sf_intern_create();
-	recording->frames = sf_intern_create();
-	recording->stacks = sf_intern_create();
-	recording->functions = sf_intern_create();
-	recording->managed = sf_intern_create();
-	recording->labels = sf_intern_create();
-	recording->notes = sf_intern_create();
-	if (recording->path && recording->strings && recording->pids &&
-	    recording->module_numbers && recording->tids && recording->frames &&
-	    recording->stacks && recording->functions && recording->managed && recording->labels &&
-	    recording->notes)
+#define X(name) done = done && (recording->name = sf_intern_create());
+	SF_RECORDING_INTERNS(X)
+#undef X
+	if (done) {
+		recording->save_at = SF_BURST_SAMPLES;
 		return recording;
-	destroy(recording);
+	}
+	if (recording)
+		destroy(recording);
 	sf_fail_memory(err);
 	return NULL;
 }

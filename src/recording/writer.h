@@ -60,6 +60,7 @@ struct sf_thread_row {
 };
 
 struct sf_module_row {
+	uint32_t number;
 	uint32_t path, note, build_id_hex; /* strings */
 };
 
@@ -116,6 +117,15 @@ enum sf_recording_limit {
 	SF_N_RECORDING_LIMITS,
 };
 
+/*
+ * X(name): what is interned. All texts, sanitised; numbers of a pid, which are places in `processes` + 1; numbers of
+ * modules that are in `modules`; struct { pid, tid }; arrays of struct sf_managed_function (sf_recording_place); and the
+ * keys above.
+ */
+#define SF_RECORDING_INTERNS(X)                                                                    \
+	X(strings) X(pids) X(module_numbers) X(tids) X(managed) X(frames) X(stacks) X(functions)   \
+	X(labels) X(notes)
+
 struct sf_recording {
 	char *path;
 	sqlite3 *db;
@@ -127,23 +137,19 @@ struct sf_recording {
 	size_t save_at;              /* so many samples are written before their second is over */
 	bool complete;
 
-	struct sf_intern *strings;   /* all texts; sanitised */
-	uint64_t text_size;          /* of all of them, with what keeping each costs */
+#define X(name) struct sf_intern *name;
+	SF_RECORDING_INTERNS(X)
+#undef X
+	uint64_t text_size;          /* of all strings, with what keeping each costs */
 	unsigned limits_told;        /* bits: enum sf_recording_limit */
-	struct sf_intern *pids;      /* number of a pid = place in processes + 1 */
-	struct sf_intern *module_numbers; /* those that are in modules */
-	struct sf_intern *tids;      /* struct { pid, tid }; live[number - 1] is its thread */
-	SF_VEC(uint32_t) live;
-	struct sf_intern *managed;   /* arrays of struct sf_managed_function: sf_recording_place */
+	SF_VEC(uint32_t) live;       /* live[number of a tid - 1] is its thread */
 	SF_VEC(uint32_t) promises;   /* by place - 1: managed.c */
 	uint32_t n_promises;
 	SF_VEC(struct sf_waiting_frame) waiting; /* for the promises of their places */
-	struct sf_intern *frames, *stacks, *functions, *labels, *notes;
 
 	SF_VEC(struct sf_process_row) processes;
 	SF_VEC(struct sf_thread_row) threads;
 	SF_VEC(struct sf_module_row) modules;
-	SF_VEC(struct sf_recording_module) module_list; /* beside it: what is given out */
 	struct sf_thread_row no_thread;  /* losses of no known thread */
 
 	/* Not in the file yet. */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/foreign_file.h"
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "capture/signal/stream_reader.h"
@@ -184,7 +185,7 @@ bool sf_import(const char *stream, const char *output, struct sf_error *err)
 {
 	SF_CLEANUP(close) int fd = -1;
 
-	return sf_stream_find(stream, &fd, err) && import_open(fd, stream, output, err);
+	return sf_foreign_open_user(stream, &fd, err) && import_open(fd, stream, output, err);
 }
 
 /* A folder of our own, so that nobody else gets at the file. */
@@ -272,7 +273,7 @@ bool sf_session_load(const char *path, bool split_kinds, struct sf_profile **ret
 {
 	SF_CLEANUP(close) int fd = -1;
 
-	if (!sf_stream_find(path, &fd, err))
+	if (!sf_foreign_open_user(path, &fd, err))
 		return false;
 	if (sf_stream_is(fd))
 		return sf_import_load(fd, path, split_kinds, ret, err);

@@ -189,7 +189,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 	};
 
 	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !tell_modules(recorder, err) ||
-	    !sf_recording_stack_on(recorder->recording, trace,
+	    !sf_recording_stack(recorder->recording, trace,
 				   sf_wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
 	    !sf_recording_sample(recorder->recording, &sample, err))

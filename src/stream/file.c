@@ -48,15 +48,6 @@ bool sf_stream_is(int fd)
 	return pread(fd, &header, sizeof(header), 0) == sizeof(header) && is_header(&header);
 }
 
-bool sf_stream_find(const char *path, int *ret, struct sf_error *err)
-{
-	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
-
-	if (found < 0)
-		return sf_fail_os(err, "cannot read %s", path);
-	return sf_foreign_open_found(found, path, ret, err);
-}
-
 static struct sf_stream_file *make(const char *path, int fd, bool writing)
 {
 	struct sf_stream_file *file = calloc(1, sizeof(*file) + strlen(path) + 1);
@@ -169,19 +160,28 @@ bool sf_stream_file_flush(struct sf_stream_file *file, struct sf_error *err)
 	return false;
 }
 
+/* Makes the buffer at least this large. */
+static bool grow(struct sf_stream_file *file, size_t size, struct sf_error *err)
+{
+	uint8_t *larger;
+
+	if (size <= file->capacity)
+		return true;
+	larger = realloc(file->buffer, size);
+	if (!larger)
+		return sf_fail_memory(err);
+	file->buffer = larger;
+	file->capacity = size;
+	return true;
+}
+
 bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_header *record,
 			struct sf_error *err)
 {
 	if (record->size > file->capacity - file->end && !sf_stream_file_flush(file, err))
 		return false;
-	if (record->size > file->capacity) {
-		uint8_t *larger = realloc(file->buffer, record->size);
-
-		if (!larger)
-			return sf_fail_memory(err);
-		file->buffer = larger;
-		file->capacity = record->size;
-	}
+	if (!grow(file, record->size, err))
+		return false;
 	memcpy(file->buffer + file->end, record, record->size);
 	file->end += record->size;
 	return true;
@@ -190,14 +190,8 @@ bool sf_stream_file_put(struct sf_stream_file *file, const struct sf_record_head
 /* Reads until `size` bytes wait in the buffer, or the file ends. */
 static bool fill(struct sf_stream_file *file, size_t size, struct sf_error *err)
 {
-	if (size > file->capacity) {
-		uint8_t *larger = realloc(file->buffer, size);
-
-		if (!larger)
-			return sf_fail_memory(err);
-		file->buffer = larger;
-		file->capacity = size;
-	}
+	if (!grow(file, size, err))
+		return false;
 	if (file->start + size > file->capacity) {
 		memmove(file->buffer, file->buffer + file->start, file->end - file->start);
 		file->end -= file->start;
@@ -225,10 +219,8 @@ static bool read_header(struct sf_stream_file *file, struct sf_error *err)
 
 	if (!fill(file, sizeof(header), err))
 		return false;
-	if (file->end < sizeof(header))
-		return sf_fail(err, SF_E_INPUT, "%s is not a stream of stillframe", file->path);
 	memcpy(&header, file->buffer, sizeof(header));
-	if (!is_header(&header))
+	if (file->end < sizeof(header) || !is_header(&header))
 		return sf_fail(err, SF_E_INPUT, "%s is not a stream of stillframe", file->path);
 	if (header.version != SF_STREAM_VERSION) {
 		sf_fail(err, SF_E_INPUT, "%s is a stream of version %u; this stillframe reads "
@@ -263,7 +255,7 @@ bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct s
 {
 	SF_CLEANUP(close) int fd = -1;
 
-	return sf_stream_find(path, &fd, err) && sf_stream_file_read(fd, path, ret, err);
+	return sf_foreign_open_user(path, &fd, err) && sf_stream_file_read(fd, path, ret, err);
 }
 
 /* Puts what is wrong with the record at hand into `err`. */

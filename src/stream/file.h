@@ -12,12 +12,6 @@
 
 struct sf_stream_file;
 
-/*
- * Opens a regular file for reading. The type of the file is checked before it is opened. The path is the
- * user's own, so all its links are followed. The caller owns the descriptor.
- */
-bool sf_stream_find(const char *path, int *ret, struct sf_error *err);
-
 /* Whether the open file begins as a stream does; false also when it cannot be read. */
 bool sf_stream_is(int fd);
 
@@ -35,7 +29,7 @@ bool sf_stream_file_create(const char *path, struct sf_stream_file **ret, struct
 bool sf_stream_file_read(int fd, const char *name, struct sf_stream_file **ret,
 			 struct sf_error *err);
 
-/* sf_stream_find and sf_stream_file_read. */
+/* sf_foreign_open_user and sf_stream_file_read. */
 bool sf_stream_file_open(const char *path, struct sf_stream_file **ret, struct sf_error *err);
 
 /*

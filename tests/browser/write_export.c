@@ -2,6 +2,7 @@
 /* write_export FORMAT OUT [RECORDING]: an export of a recording, or of the fake profile. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "export/export.h"
 #include "fake_profile.h"
@@ -12,9 +13,18 @@ static int fail(const struct sf_error *err)
 	return EXIT_FAILURE;
 }
 
+static const struct sf_exporter *find(const char *name)
+{
+	for (const struct sf_exporter *const *e = sf_exporters; *e; e++) {
+		if (strcmp((*e)->name, name) == 0)
+			return *e;
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	const struct sf_exporter *exporter = argc > 2 ? sf_exporter_by_name(argv[1]) : NULL;
+	const struct sf_exporter *exporter = argc > 2 ? find(argv[1]) : NULL;
 	const struct sf_profile *profile = fake_profile();
 	const struct sf_filter filter = { .clock = SF_CLOCK_WALL };
 	struct sf_profile *loaded = NULL;

@@ -26,7 +26,7 @@ NO_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 # File: the calls in it, as often as they are there, and why that is fine. A file with a new call needs a look at where the name
 # comes from.
 MAY = {
-    "base/foreign_file.c": ("open*2 openat*3", "names from outside: found with O_PATH, opened when it is a regular file"),
+    "base/foreign_file.c": ("open*3 openat*3", "names from outside: found with O_PATH, opened when it is a regular file"),
     "base/output_file.c": ("mkostemp open*3", "what the user named for writing, never through a link: the file, a new one beside it, or a device or FIFO found with O_PATH"),
     "elf/file.c": ("elf_begin elf_memory*2", "of descriptors and of memory: libelf opens nothing"),
     "elf/program.c": ("elf_begin open", "a descriptor; /proc/PID/exe with O_PATH"),
@@ -52,9 +52,8 @@ MAY = {
     "runtime/hotspot/load_library.c": ("openat", "the same"),
     "runtime/hotspot/load_target.c": ("open*2", "files and the root of /proc/PID"),
     "unwind/cache.c": ("open openat*5 fdopendir", "the user's own cache folder"),
-    "recording/database.c": ("open", "a recording that the user named, with O_PATH; it is then opened as a foreign file"),
     "recording/store/one_file.c": ("sqlite3_open_v2", "through a VFS that has one descriptor and opens nothing"),
-    "stream/file.c": ("open*3", "a stream that the user named: with O_PATH, or a new file, never through a link"),
+    "stream/file.c": ("open*2", "a stream that the user named: a new file, never through a link"),
     "session/import.c": ("mkdtemp", "a folder of our own"),
     "session/launch.c": ("execvp", "the command that the user gave"),
     "cli/report.c": ("opendir", "the working folder of the user"),

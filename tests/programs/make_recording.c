@@ -116,10 +116,10 @@ static void make_stacks(struct maker *maker, struct sf_error *err)
 
 		trace.n_frames = fill_frames(frames, i);
 		trace.end = end_of(i);
-		must(sf_recording_stack(maker->recording, &trace, NULL, &maker->running[i], err),
+		must(sf_recording_stack(maker->recording, &trace, NULL, 0, NULL, &maker->running[i], err),
 		     err);
 		if (i % 4 == 0)
-			must(sf_recording_stack(maker->recording, &trace, waits[i / 4 % 4],
+			must(sf_recording_stack(maker->recording, &trace, waits[i / 4 % 4], 0, NULL,
 						&maker->blocked[i], err), err);
 	}
 }

@@ -92,7 +92,7 @@ uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char
 			.flags = i ? 0 : SF_FRAME_EXACT,
 		};
 	trace.n_frames = n;
-	assert_true(sf_recording_stack(recording, &trace, wait, &stack, &err));
+	assert_true(sf_recording_stack(recording, &trace, wait, 0, NULL, &stack, &err));
 	return stack;
 }
 

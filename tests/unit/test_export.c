@@ -497,14 +497,6 @@ static void empty_profiles_are_fine(void **state)
 	}
 }
 
-static void exporters_are_found_by_name(void **state)
-{
-	(void)state;
-	for (const struct sf_exporter *const *e = sf_exporters; *e; e++)
-		assert_ptr_equal(sf_exporter_by_name((*e)->name), *e);
-	assert_null(sf_exporter_by_name("svg"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -523,7 +515,6 @@ int main(void)
 		cmocka_unit_test(html_merges_lines_of_a_function),
 		cmocka_unit_test(full_disks_are_reported),
 		cmocka_unit_test(empty_profiles_are_fine),
-		cmocka_unit_test(exporters_are_found_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

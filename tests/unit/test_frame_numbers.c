@@ -103,7 +103,7 @@ static void a_promise_is_kept(void **state)
 	(void)state;
 
 	frame.address = taken(40, KEY);
-	assert_true(sf_recording_stack(recording, &trace, NULL, &stack, &err));
+	assert_true(sf_recording_stack(recording, &trace, NULL, 0, NULL, &stack, &err));
 	small_sample(recording, 1, thread, stack, SF_STATE_RUNNING, 1, 1);
 	tell(40, KEY, "described later");
 	small_finish(recording);

@@ -153,7 +153,7 @@ static void a_module_nobody_told_of_is_no_damage(void **state)
 	struct sf_error err;
 	(void)state;
 
-	assert_true(sf_recording_stack(recording, &trace, NULL, &stack, &err));
+	assert_true(sf_recording_stack(recording, &trace, NULL, 0, NULL, &stack, &err));
 	small_sample(recording, 1, thread, stack, SF_STATE_RUNNING, 1, 1);
 	small_finish(recording);
 	profile = small_load(small_path("a.sfr"));

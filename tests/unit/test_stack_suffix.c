@@ -111,7 +111,7 @@ static uint32_t number_of(enum sf_end end, const char *wait)
 
 	memcpy(copy, frames, sizeof(copy));
 	find_places(copy, n_frames);
-	assert_true(sf_recording_stack(recording, &trace, wait, &number, &err));
+	assert_true(sf_recording_stack(recording, &trace, wait, 0, NULL, &number, &err));
 	return number;
 }
 
@@ -126,7 +126,7 @@ static uint32_t number_by_outer(enum sf_end end, const char *wait)
 	assert_true(sf_stack_suffix_match(&suffix, &trace));
 	n_looked_up += n_frames - suffix.n_same;
 	find_places(copy, n_frames - suffix.n_same);
-	assert_true(sf_recording_stack_on(recording, &trace, wait, suffix.n_same, suffix.stacks,
+	assert_true(sf_recording_stack(recording, &trace, wait, suffix.n_same, suffix.stacks,
 					  &number, &err));
 	return number;
 }

@@ -16,6 +16,7 @@
 #include "frozen/signal/handler.h"
 #include "frozen/unwind/walk.h"
 #include "stream/check.h"
+#include "base/foreign_file.h"
 #include "stream/file.h"
 #include "stream_builder.h"
 
@@ -354,7 +355,7 @@ static bool is_stream(const char *file_path)
 	bool is;
 	int fd;
 
-	if (!sf_stream_find(file_path, &fd, NULL))
+	if (!sf_foreign_open_user(file_path, &fd, NULL))
 		return false;
 	is = sf_stream_is(fd);
 	close(fd);
@@ -548,7 +549,7 @@ static void a_file_is_opened_once(void **state)
 	stream_start(&built);
 	stream_note(&built, "text");
 	stream_write(&built, path, built.size);
-	assert_true(sf_stream_find(path, &fd, &err));
+	assert_true(sf_foreign_open_user(path, &fd, &err));
 	snprintf(other, sizeof(other), "%s.other", path);
 	put_text(other, "swapped");
 	assert_int_equal(rename(other, path), 0);
