@@ -48,37 +48,25 @@ static struct function describe(struct page *page, uint32_t number)
 	};
 }
 
-static const struct {
-	const char *name;
-	size_t offset;
-} function_columns[] = {
-	{ "name", offsetof(struct function, name) },
-	{ "module", offsetof(struct function, module) },
-	{ "file", offsetof(struct function, file) },
-	{ "kind", offsetof(struct function, kind) },
-};
-
 static bool print_functions(struct page *page)
 {
 	uint32_t n = sf_intern_count(page->functions);
 	SF_CLEANUP(free) struct function *functions = calloc(n + 1, sizeof(*functions));
+	const char *between = "\"functions\":{";
 
 	if (!functions)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		functions[i] = describe(page, *(const uint32_t *)sf_intern_get(page->functions,
 									       i + 1, NULL));
-	fputs("\"functions\":{", page->out);
-	for (size_t c = 0; c < sizeof(function_columns) / sizeof(*function_columns); c++) {
-		fprintf(page->out, "%s\"%s\":[", c ? ",\n" : "", function_columns[c].name);
-		for (uint32_t i = 0; i < n; i++) {
-			const void *field = (const char *)&functions[i] +
-					    function_columns[c].offset;
-
-			fprintf(page->out, "%s%" PRIu32, i ? "," : "", *(const uint32_t *)field);
-		}
-		putc(']', page->out);
-	}
+#define X(column)                                                                                  \
+	fprintf(page->out, "%s\"" #column "\":[", between);                                        \
+	for (uint32_t i = 0; i < n; i++)                                                           \
+		fprintf(page->out, "%s%" PRIu32, i ? "," : "", functions[i].column);               \
+	putc(']', page->out);                                                                      \
+	between = ",\n";
+	X(name) X(module) X(file) X(kind)
+#undef X
 	fputs("},\n", page->out);
 	return true;
 }

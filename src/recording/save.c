@@ -107,49 +107,72 @@ static bool save_modules(struct sf_recording *recording, struct sf_error *err)
 	return true;
 }
 
-static bool save_frames(struct sf_recording *recording, struct sf_error *err)
+static bool write_frame(struct sf_recording *recording, uint32_t number, const void *row, struct sf_error *err)
 {
-	uint32_t n = sf_intern_count(recording->frames);
+	const struct sf_frame_key *key = row;
+	bool code = key->kind != SF_KIND_WAIT && key->kind != SF_KIND_CUT;
 
-	for (uint32_t number = recording->saved_frames + 1; number <= n; number++) {
-		const struct sf_frame_key *key = sf_intern_get(recording->frames, number, NULL);
-		bool native = key->kind != SF_KIND_WAIT && key->kind != SF_KIND_CUT;
-
-		if (!WRITE(recording, SF_SAVE_FRAME, err, SF_NUMBER(number), SF_NUMBER(key->kind),
-			   SF_NUMBER(key->module), SF_NUMBER(native ? key->address : 0),
-			   SF_NUMBER(key->exact), SF_NUMBER(key->via),
-			   native ? SF_TEXT("") : STRING(recording, (uint32_t)key->address)))
-			return false;
-	}
-	return true;
+	return WRITE(recording, SF_SAVE_FRAME, err, SF_NUMBER(number), SF_NUMBER(key->kind),
+		     SF_NUMBER(key->module), SF_NUMBER(code ? key->address : 0), SF_NUMBER(key->exact),
+		     SF_NUMBER(key->via), code ? SF_TEXT("") : STRING(recording, (uint32_t)key->address));
 }
 
-static bool save_stacks(struct sf_recording *recording, struct sf_error *err)
+static bool write_stack(struct sf_recording *recording, uint32_t number, const void *row, struct sf_error *err)
 {
-	uint32_t n = sf_intern_count(recording->stacks);
+	const struct sf_stack_key *key = row;
 
-	for (uint32_t number = recording->saved_stacks + 1; number <= n; number++) {
-		const struct sf_stack_key *key = sf_intern_get(recording->stacks, number, NULL);
-
-		if (!WRITE(recording, SF_SAVE_STACK, err, SF_NUMBER(number),
-			   SF_NUMBER(key->parent), SF_NUMBER(key->frame)))
-			return false;
-	}
-	return true;
+	return WRITE(recording, SF_SAVE_STACK, err, SF_NUMBER(number), SF_NUMBER(key->parent),
+		     SF_NUMBER(key->frame));
 }
 
-static bool save_functions(struct sf_recording *recording, struct sf_error *err)
+static bool write_function(struct sf_recording *recording, uint32_t number, const void *row, struct sf_error *err)
 {
-	uint32_t n = sf_intern_count(recording->functions);
+	const struct sf_function_key *key = row;
 
-	for (uint32_t number = recording->saved_functions + 1; number <= n; number++) {
-		const struct sf_function_key *key =
-			sf_intern_get(recording->functions, number, NULL);
+	return WRITE(recording, SF_SAVE_FUNCTION, err, SF_NUMBER(number), STRING(recording, key->name),
+		     STRING(recording, key->linkage), STRING(recording, key->file), SF_NUMBER(key->module));
+}
 
-		if (!WRITE(recording, SF_SAVE_FUNCTION, err, SF_NUMBER(number),
-			   STRING(recording, key->name), STRING(recording, key->linkage),
-			   STRING(recording, key->file), SF_NUMBER(key->module)))
-			return false;
+static bool write_label(struct sf_recording *recording, uint32_t number, const void *row, struct sf_error *err)
+{
+	const struct sf_label_key *key = row;
+
+	return WRITE(recording, SF_SAVE_LABEL, err, SF_NUMBER(number), STRING(recording, key->key),
+		     STRING(recording, key->value));
+}
+
+static bool write_note(struct sf_recording *recording, uint32_t number, const void *row, struct sf_error *err)
+{
+	const struct sf_note_key *key = row;
+
+	return WRITE(recording, SF_SAVE_NOTE, err, SF_NUMBER(number), SF_NUMBER(key->pid),
+		     STRING(recording, key->text));
+}
+
+/* The tables whose rows are interned, in the order of enum sf_saved. */
+static bool (*const writers[SF_N_SAVED])(struct sf_recording *recording, uint32_t number, const void *row,
+					 struct sf_error *err) = {
+	write_frame, write_stack, write_function, write_label, write_note,
+};
+
+static const struct sf_intern *rows_of(const struct sf_recording *recording, enum sf_saved table)
+{
+	const struct sf_intern *const all[SF_N_SAVED] = {
+		recording->frames, recording->stacks, recording->functions, recording->labels, recording->notes,
+	};
+
+	return all[table];
+}
+
+static bool save_interned(struct sf_recording *recording, struct sf_error *err)
+{
+	for (enum sf_saved table = 0; table < SF_N_SAVED; table++) {
+		const struct sf_intern *rows = rows_of(recording, table);
+
+		for (uint32_t number = recording->saved[table] + 1; number <= sf_intern_count(rows); number++) {
+			if (!writers[table](recording, number, sf_intern_get(rows, number, NULL), err))
+				return false;
+		}
 	}
 	return true;
 }
@@ -162,34 +185,6 @@ static bool save_frame_functions(struct sf_recording *recording, struct sf_error
 		if (!WRITE(recording, SF_SAVE_FRAME_FUNCTION, err, SF_NUMBER(row->frame),
 			   SF_NUMBER(row->seq), SF_NUMBER(row->function), SF_NUMBER(row->line),
 			   SF_NUMBER(row->inlined), SF_NUMBER(row->approximate)))
-			return false;
-	}
-	return true;
-}
-
-static bool save_labels(struct sf_recording *recording, struct sf_error *err)
-{
-	uint32_t n = sf_intern_count(recording->labels);
-
-	for (uint32_t number = recording->saved_labels + 1; number <= n; number++) {
-		const struct sf_label_key *key = sf_intern_get(recording->labels, number, NULL);
-
-		if (!WRITE(recording, SF_SAVE_LABEL, err, SF_NUMBER(number),
-			   STRING(recording, key->key), STRING(recording, key->value)))
-			return false;
-	}
-	return true;
-}
-
-static bool save_notes(struct sf_recording *recording, struct sf_error *err)
-{
-	uint32_t n = sf_intern_count(recording->notes);
-
-	for (uint32_t number = recording->saved_notes + 1; number <= n; number++) {
-		const struct sf_note_key *key = sf_intern_get(recording->notes, number, NULL);
-
-		if (!WRITE(recording, SF_SAVE_NOTE, err, SF_NUMBER(number), SF_NUMBER(key->pid),
-			   STRING(recording, key->text)))
 			return false;
 	}
 	return true;
@@ -232,9 +227,8 @@ static bool save_session(struct sf_recording *recording, struct sf_error *err)
 }
 
 static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {
-	save_processes, save_threads, save_modules, save_frames, save_functions,
-	save_frame_functions, save_stacks, save_labels, save_notes, save_samples, save_holds,
-	save_session,
+	save_processes, save_threads, save_modules, save_interned, save_frame_functions, save_samples,
+	save_holds, save_session,
 };
 
 /* Everything is in the file now. */
@@ -248,11 +242,8 @@ static void forget(struct sf_recording *recording)
 	}
 	recording->no_thread.lost_dirty = false;
 	recording->saved_modules = recording->modules.n;
-	recording->saved_frames = sf_intern_count(recording->frames);
-	recording->saved_stacks = sf_intern_count(recording->stacks);
-	recording->saved_functions = sf_intern_count(recording->functions);
-	recording->saved_labels = sf_intern_count(recording->labels);
-	recording->saved_notes = sf_intern_count(recording->notes);
+	for (enum sf_saved table = 0; table < SF_N_SAVED; table++)
+		recording->saved[table] = sf_intern_count(rows_of(recording, table));
 	recording->frame_functions.n = 0;
 	recording->samples.n = 0;
 	recording->holds_dirty = false;

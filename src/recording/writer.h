@@ -37,6 +37,9 @@ enum sf_statement {
 	SF_N_STATEMENTS,
 };
 
+/* The tables whose rows are interned: save.c. */
+enum sf_saved { SF_SAVED_FRAMES, SF_SAVED_STACKS, SF_SAVED_FUNCTIONS, SF_SAVED_LABELS, SF_SAVED_NOTES, SF_N_SAVED };
+
 struct sf_lost {
 	uint64_t ticks, cpu_ns, wall_ns;
 };
@@ -155,7 +158,7 @@ struct sf_recording {
 	/* Not in the file yet. */
 	SF_VEC(struct sf_recording_sample) samples;
 	SF_VEC(struct sf_frame_function) frame_functions;
-	uint32_t saved_frames, saved_stacks, saved_functions, saved_labels, saved_notes;
+	uint32_t saved[SF_N_SAVED];  /* rows that are in the file */
 	size_t saved_modules;
 
 	struct sf_histogram holds;
