@@ -142,11 +142,21 @@ static int read_state(struct one_file *file)
 	return SQLITE_OK;
 }
 
+/* The file system has no locks (fcntl(2)): SQLite goes without. */
+static bool has_no_locks(int error)
+{
+	return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP || error == EINVAL;
+}
+
 static int do_lock(sqlite3_file *base, int level)
 {
 	struct one_file *file = of(base);
-	int code = below(base)->pMethods->xLock(below(base), level);
+	int code;
 
+	errno = 0;
+	code = below(base)->pMethods->xLock(below(base), level);
+	if (code != SQLITE_OK && has_no_locks(errno))
+		code = SQLITE_OK;
 	if (code != SQLITE_OK || file->locked)
 		return result(code);
 	file->locked = true;
