@@ -16,23 +16,29 @@ static uint32_t intern(struct sf_recording *recording, const struct sf_managed_f
 	return sf_intern_add(recording->managed, functions, n * sizeof(*functions), NULL);
 }
 
-bool sf_recording_place(struct sf_recording *recording, const struct sf_location *names,
-			size_t n, uint32_t *ret, struct sf_error *err)
+uint32_t sf_recording_describe(struct sf_recording *recording, uint32_t module,
+			       const struct sf_location *names, size_t n)
 {
 	struct sf_managed_function functions[SF_MAX_INLINED];
 
 	n = n < SF_MAX_INLINED ? n : SF_MAX_INLINED;
 	for (size_t i = 0; i < n; i++) {
 		functions[i] = (struct sf_managed_function){
-			.function = sf_recording_function(recording, 0, &names[i]),
+			.function = sf_recording_function(recording, module, &names[i]),
 			.line = names[i].line,
 			.inlined = names[i].inlined && i + 1 < n,
 			.approximate = names[i].approximate,
 		};
 		if (!functions[i].function)
-			return sf_fail_memory(err);
+			return 0;
 	}
-	*ret = intern(recording, functions, n);
+	return intern(recording, functions, n);
+}
+
+bool sf_recording_place(struct sf_recording *recording, const struct sf_location *names,
+			size_t n, uint32_t *ret, struct sf_error *err)
+{
+	*ret = sf_recording_describe(recording, 0, names, n);
 	return *ret || sf_fail_memory(err);
 }
 
@@ -69,7 +75,7 @@ bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t plac
 	return true;
 }
 
-static bool name(struct sf_recording *recording, uint32_t frame, uint64_t place)
+bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uint64_t place)
 {
 	const struct sf_managed_function *functions = NULL;
 	size_t size = 0;
@@ -104,7 +110,7 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 	recording->named.items[frame - 1] = true;
 	if (told == PROMISED)
 		return sf_vec_push(&recording->waiting, waiting);
-	return name(recording, frame, told ? told : place);
+	return sf_recording_name_frame(recording, frame, told ? told : place);
 }
 
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err)
@@ -126,7 +132,7 @@ bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct
 			told = nobody;
 		if (!told)
 			recording->waiting.items[n++] = waiting;
-		else if (!name(recording, waiting.frame, told))
+		else if (!sf_recording_name_frame(recording, waiting.frame, told))
 			return sf_fail_memory(err);
 	}
 	recording->waiting.n = n;

@@ -87,39 +87,21 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 	return true;
 }
 
-static bool name_frame(struct sf_recording *recording, uint32_t frame, uint32_t module,
-		       const struct sf_location *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct sf_frame_function row = {
-			.frame = frame,
-			.seq = (uint32_t)i,
-			.function = sf_recording_function(recording, module, &names[i]),
-			.line = names[i].line,
-			.inlined = names[i].inlined && i + 1 < n,
-			.approximate = names[i].approximate,
-		};
-
-		if (!row.function || !sf_vec_push(&recording->frame_functions, row))
-			return false;
-	}
-	recording->named.items[frame - 1] = true;
-	return true;
-}
-
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
 			const struct sf_location *names, size_t n, struct sf_error *err)
 {
-	if (!index_places(recording))
+	const uint32_t description = sf_recording_describe(recording, module, names, n);
+
+	if (!description || !index_places(recording))
 		return sf_fail_memory(err);
-	n = n < SF_MAX_INLINED ? n : SF_MAX_INLINED;
 	for (size_t i = find_place(recording, module, address); i < recording->places.n; i++) {
 		const struct sf_place *place = &recording->places.items[i];
 
 		if (place->module != module || place->address != address)
 			break;
-		if (!name_frame(recording, place->frame, module, names, n))
+		if (!sf_recording_name_frame(recording, place->frame, description))
 			return sf_fail_memory(err);
+		recording->named.items[place->frame - 1] = true;
 	}
 	if (recording->frame_functions.n < MAX_PENDING_NAMES)
 		return true;

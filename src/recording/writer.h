@@ -206,6 +206,12 @@ bool sf_recording_save_soon(struct sf_recording *recording, uint64_t now_ns, str
 uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 			       const struct sf_location *name);
 
+/* The number of the functions at an address, innermost first, interned; 0: no memory. managed.c. */
+uint32_t sf_recording_describe(struct sf_recording *recording, uint32_t module,
+			       const struct sf_location *names, size_t n);
+/* Gives a frame the functions with this number. False: no memory. */
+bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uint64_t description);
+
 /* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
 /* Names those that waited and were told since; `last`: the others, too, as nobody will. */
