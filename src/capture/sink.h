@@ -19,6 +19,7 @@
 #include "frozen/ends.h"
 #include "frozen/still.h"
 #include "frozen/unwind/walk.h"
+#include "os/process.h"
 
 struct sf_weight {
 	uint64_t cpu_ns, wall_ns;
@@ -63,6 +64,12 @@ struct sf_sink {
 
 	/* A process came into sight, or runs another program since (exec). */
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
+
+	/*
+	 * Code that a process has mapped since process() was called for it. For processes that end before their maps are
+	 * read. NULL in the place of the function: the sink does not use them.
+	 */
+	bool (*mapping)(void *arg, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
 
 	/*
 	 * The name that a process gives itself, if it does; called after process(). NULL in the place of the function: the

@@ -78,9 +78,17 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 	if (!sf_walker_forget(&recorder->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
-	sf_walker_prepare(&recorder->walker, pid, NULL);
+	if (!sf_walker_prepare(&recorder->walker, pid, NULL) && !sf_walker_fork(&recorder->walker, pid, parent, err))
+		return false;
 	return sf_recording_process(recorder->recording, pid, parent, name, command,
 				    recorder->flushed_ns, err);
+}
+
+static bool on_mapping(void *arg, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+
+	return sf_walker_tell(&recorder->walker, pid, mapping, err);
 }
 
 /* The process's own name and command line replace those from /proc. If both are empty, they do so only offline. */
@@ -401,6 +409,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 	return (struct sf_sink){
 		.arg = recorder,
 		.process = on_process,
+		.mapping = on_mapping,
 		.process_name = on_process_name,
 		.thread = on_thread,
 		.thread_end = on_thread_end,

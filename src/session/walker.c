@@ -75,6 +75,24 @@ bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *er
 	return true;
 }
 
+bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)
+{
+	struct sf_walked *walked = find_process(walker, pid);
+
+	return (walked && sf_process_tell(&walked->process, mapping)) || sf_fail_memory(err);
+}
+
+bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err)
+{
+	const uint32_t number = sf_intern_find(walker->pids, &parent, sizeof(parent));
+	struct sf_walked *walked = find_process(walker, pid);
+
+	if (!walked)
+		return sf_fail_memory(err);
+	return !number || number > walker->processes.n ||
+	       sf_process_fork(&walked->process, &walker->processes.items[number - 1].process) || sf_fail_memory(err);
+}
+
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid);

@@ -35,6 +35,12 @@ void sf_walker_deinit(struct sf_walker *walker);
 /* Forgets what is known of a process's maps: it runs another program now, or is new. */
 bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
+/* Code that a process has mapped: taken where it has ended before its maps were read. */
+bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);
+
+/* A process that was forked and has ended since: it had its parent's code. False: no memory. */
+bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err);
+
 /* Reads a process's maps and loads its tables before the first still comes. */
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 

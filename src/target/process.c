@@ -14,11 +14,13 @@
 #define REFRESH_MIN_NS 10000000
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
+#define MAX_TOLD 8192          /* mappings of one process */
 
 struct collecting {
 	int32_t pid;
 	struct sf_images *images;
 	SF_VEC(struct sf_region) regions;
+	bool told;           /* the mappings are those that an engine has seen */
 	bool no_memory;
 };
 
@@ -34,6 +36,9 @@ void sf_process_deinit(struct sf_process *process)
 {
 	free(process->map);
 	process->map = NULL;
+	for (size_t i = 0; i < process->told.n; i++)
+		free(process->told.items[i].path);
+	sf_vec_deinit(&process->told);
 }
 
 /* Where the image is: its table is filled in later, when all new images have been loaded. */
@@ -49,21 +54,29 @@ static void place_image(struct sf_region *region, const struct sf_image *image,
 		region->bias = mapping->start - mapping->offset;
 }
 
+/* Of a process that has ended the file is found by its path, if it is the same one. */
+static const struct sf_image *find_image(const struct collecting *collecting, const struct sf_mapping *mapping)
+{
+	const struct sf_image_seen seen = { .path = mapping->path, .inode = mapping->inode, .device = mapping->device };
+
+	if (mapping->path[0] != '/' && strcmp(mapping->path, "[vdso]") != 0)
+		return NULL;
+	return collecting->told ? sf_images_add(collecting->images, 0, &seen)
+				: sf_images_find(collecting->images, collecting->pid, mapping);
+}
+
 static bool collect(const struct sf_mapping *mapping, void *arg)
 {
+	const struct sf_image *image;
 	struct collecting *collecting = arg;
 	struct sf_region region = { .start = mapping->start, .end = mapping->end };
 
 	/* The legacy vsyscall page is no memory that can be read, and holds no frames. */
 	if (!mapping->executable || strcmp(mapping->path, "[vsyscall]") == 0)
 		return true;
-	if (mapping->path[0] == '/' || strcmp(mapping->path, "[vdso]") == 0) {
-		const struct sf_image *image =
-			sf_images_find(collecting->images, collecting->pid, mapping);
-
-		if (image)
-			place_image(&region, image, mapping);
-	}
+	image = find_image(collecting, mapping);
+	if (image)
+		place_image(&region, image, mapping);
 	if (collecting->regions.n >= MAX_REGIONS || !sf_vec_push(&collecting->regions, region)) {
 		collecting->no_memory = true;
 		return false;
@@ -113,6 +126,80 @@ static struct sf_code_map *make_map(const struct collecting *collecting,
 	return map;
 }
 
+static int by_start(const void *left, const void *right)
+{
+	const struct sf_told_mapping *a = left, *b = right;
+
+	return (a->mapping.start > b->mapping.start) - (a->mapping.start < b->mapping.start);
+}
+
+/* Regions are in the order of their addresses. False: nothing is known. */
+static bool collect_told(struct sf_process *process, struct collecting *collecting)
+{
+	if (!process->told.n || collecting->no_memory)
+		return false;
+	collecting->told = true;
+	collecting->regions.n = 0;
+	qsort(process->told.items, process->told.n, sizeof(*process->told.items), by_start);
+	for (size_t i = 0; i < process->told.n; i++) {
+		process->told.items[i].mapping.path = process->told.items[i].path;
+		if (!collect(&process->told.items[i].mapping, collecting))
+			break;
+	}
+	return true;
+}
+
+static bool overlaps(const struct sf_mapping *a, const struct sf_mapping *b)
+{
+	return a->start < b->end && b->start < a->end;
+}
+
+static void forget_replaced(struct sf_process *process, const struct sf_mapping *mapping)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < process->told.n; i++) {
+		if (overlaps(&process->told.items[i].mapping, mapping))
+			free(process->told.items[i].path);
+		else
+			process->told.items[n++] = process->told.items[i];
+	}
+	process->told.n = n;
+}
+
+bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping)
+{
+	struct sf_told_mapping told = { .mapping = *mapping };
+
+	if (mapping->end <= mapping->start)
+		return true;
+	forget_replaced(process, mapping);
+	if (process->told.n >= MAX_TOLD)
+		return true;
+	told.path = strdup(mapping->path);
+	if (told.path && sf_vec_push(&process->told, told))
+		return true;
+	free(told.path);
+	return false;
+}
+
+bool sf_process_fork(struct sf_process *process, const struct sf_process *parent)
+{
+	const size_t size = parent->map ? sizeof(*parent->map) + parent->map->n_regions * sizeof(parent->map->regions[0]) : 0;
+	struct sf_code_map *map = size ? malloc(size) : NULL;
+
+	if (!size)
+		return true;
+	if (!map)
+		return false;
+	memcpy(map, parent->map, size);
+	show_runtimes(process, map);
+	free(process->map);
+	process->map = map;
+	process->arch = parent->arch;
+	return true;
+}
+
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images, struct sf_error *err)
 {
 	struct collecting collecting = {
@@ -121,7 +208,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	};
 	struct sf_code_map *map = NULL;
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), load_ns = 0;
-	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
+	bool read = sf_process_maps(collecting.pid, collect, &collecting, err) || collect_told(process, &collecting);
 
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();

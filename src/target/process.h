@@ -6,8 +6,15 @@
 #ifndef SF_TARGET_PROCESS_H
 #define SF_TARGET_PROCESS_H
 
+#include "base/vec.h"
 #include "frozen/unwind/code_map.h"
 #include "target/images.h"
+
+/* Code that a process mapped, as an engine has seen it happen. */
+struct sf_told_mapping {
+	struct sf_mapping mapping; /* its path is `path` */
+	char *path;
+};
 
 struct sf_process {
 	int32_t pid;
@@ -19,6 +26,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
+	SF_VEC(struct sf_told_mapping) told; /* the last mappings that an engine has seen it make */
 };
 
 void sf_process_init(struct sf_process *process, int32_t pid);
@@ -35,6 +43,15 @@ void sf_process_show_runtimes(struct sf_process *process);
  */
 bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
+
+/*
+ * Code that the process has mapped. It counts where the process has ended before its memory map was read: the next refresh
+ * takes it then. What it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
+ */
+bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);
+
+/* A process that has just been forked has its parent's map, where its own cannot be read any more. False: no memory. */
+bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);
 
 /*
  * The same, for a pc that is in no region. The number of calls is limited so that they take less than a

@@ -115,6 +115,16 @@ def test_deep_stacks_get_longer_copies(stillframe, target, tmp_path, depth):
     assert deepest >= depth, deepest
 
 
+def test_children(stillframe, tmp_path):
+    """Processes that a shell starts one after the other, each with its program."""
+    script = "for i in 1 2 3; do %s -c 'sum(i * i for i in range(3000000))'; done" % sys.executable
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--children", "--", "sh", "-c", script, timeout=120)
+    assert done.status == 0, done
+    assert recording.value("SELECT count(*) FROM processes") >= 4
+    seen, lost, counted = recording.cpu()
+    assert seen >= 0.9 * (seen + lost), (seen, lost, counted)
+
+
 def test_not_the_children(stillframe, tmp_path):
     script = "%s -c 'sum(i * i for i in range(3000000))' & wait" % sys.executable
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", "sh", "-c", script, timeout=120)

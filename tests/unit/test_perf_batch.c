@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "capture/perf/perf.h"
@@ -21,7 +22,8 @@ static struct sf_perf perf;
 static struct sf_thread threads[3];
 static struct sf_task_run runs[3];
 static bool is_gone, is_found;
-static unsigned n_scans;
+static unsigned n_met;
+static char told[512];
 
 /* What was sent. */
 static struct {
@@ -37,7 +39,11 @@ static struct {
 } buffer;
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
-bool __wrap_sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
+struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
+void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
+void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
+void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
@@ -53,13 +59,40 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 	return tid >= 10 && tid < 13 ? &threads[tid - 10] : NULL;
 }
 
-/* Thread 12 is found by the first scan. */
-bool __wrap_sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
+struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	(void)watch, (void)now_ns;
-	n_scans++;
+	assert_int_equal(pid, 10);
+	n_met++;
+	if (tid != 12)
+		return NULL;
 	is_found = true;
-	return true;
+	return &threads[2];
+}
+
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
+{
+	(void)watch, (void)parent, (void)now_ns;
+	if (pid != 10)
+		snprintf(told + strlen(told), sizeof(told) - strlen(told), "met %d ", pid);
+}
+
+void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
+{
+	(void)watch;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "exec %d %s ", pid, name);
+}
+
+void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid)
+{
+	(void)watch;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "fork %d ", pid);
+}
+
+void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping)
+{
+	(void)relay;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "map %d %s ", pid, mapping->path);
 }
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
@@ -116,7 +149,8 @@ static int set_up(void **state)
 						 .task = { .pid = 10, .tid = 10 + i } };
 	}
 	is_gone = is_found = false;
-	n_scans = 0;
+	n_met = 0;
+	told[0] = 0;
 	n_sent = n_losses = 0;
 	return 0;
 }
@@ -203,19 +237,79 @@ static void test_ended_threads(void **state)
 	assert_int_equal(threads[0].run.cpu_ns, 2 * MS);
 }
 
-/* New threads are looked for once in a batch; what is of no known thread, or of another process, is left. */
+/* New threads are met; one whose id a thread of another process had is left to the next look at all threads. */
 static void test_unknown_threads(void **state)
 {
 	(void)state;
 	sample(0, 10, 12, 1);
-	sample(0, 10, 99, 2);
+	sample(0, 10, 12, 2);
 	sample(0, 77, 10, 3);
 	ran(2, 1);
 	sf_perf_batch(&perf, MS);
-	assert_int_equal(n_scans, 1);
-	assert_int_equal(n_sent, 1);
+	assert_int_equal(n_met, 1);
+	assert_int_equal(n_sent, 2);
 	assert_int_equal(sent[0].tid, 12);
-	assert_int_equal(sent[0].cpu_ns, MS);
+	assert_int_equal(sent[0].cpu_ns, MS / 2);
+	assert_int_equal(perf.base.watch.next_list_ns, 0);
+}
+
+/* What the kernel says of an ended thread, one record for each CPU and in any order, is shared out. */
+static void test_the_last_count(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	for (unsigned i = 0; i < N_CPUS; i++) {
+		made_begin(&made, PERF_RECORD_READ, 0);
+		made_ids(&made, 10, 12);
+		made_u64(&made, 3 * MS);
+		made_identity(&made, 10, 12, 9, i);
+		made_end(&made);
+		append(i, &made);
+	}
+	sample(1, 10, 12, 5);
+	sample(1, 10, 12, 6);
+	is_gone = true;
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 2);
+	assert_int_equal(sent[0].cpu_ns, 3 * MS);
+	assert_int_equal(sent[1].cpu_ns, 3 * MS);
+}
+
+/* A short life of a process, in the order of time. */
+static void test_processes(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	made_begin(&made, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
+	made_ids(&made, 50, 50);
+	made_text(&made, "ls");
+	made_identity(&made, 50, 50, 20, 0);
+	made_end(&made);
+	append(0, &made);
+	made_begin(&made, PERF_RECORD_MMAP2, 0);
+	made_ids(&made, 50, 50);
+	made_u64(&made, 0x1000);
+	made_u64(&made, 0x1000);
+	made_u64(&made, 0);
+	made_ids(&made, 8, 1);
+	made_u64(&made, 77);
+	made_u64(&made, 1);
+	made_ids(&made, 5, 2);
+	made_text(&made, "/bin/ls");
+	made_identity(&made, 50, 50, 30, 0);
+	made_end(&made);
+	append(0, &made);
+	made_begin(&made, PERF_RECORD_FORK, 0);
+	made_ids(&made, 50, 10);
+	made_ids(&made, 50, 10);
+	made_u64(&made, 10);
+	made_identity(&made, 10, 10, 10, 1);
+	made_end(&made);
+	append(1, &made);
+	sf_perf_batch(&perf, MS);
+	assert_string_equal(told, "met 50 fork 50 exec 50 ls map 50 /bin/ls ");
 }
 
 static void test_losses_are_counted(void **state)
@@ -296,6 +390,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_without_a_sample_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ended_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),

@@ -7,8 +7,10 @@
 #include "capture/perf/perf.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
 
-#include "os/clock.h"
+#include "os/process.h"
 
 #define COPY_MIN 16384u  /* bytes of a stack that are handed on at least, if there are so many */
 
@@ -21,52 +23,95 @@ static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_p
 
 /* --- the first pass: whose samples there are --- */
 
-static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record)
+/*
+ * All events are of the target's threads: what is not known is new. A thread whose id another one had is left to the next look
+ * at all threads.
+ */
+static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (sf_watch_find(&perf->base.watch, record->tid)) {
+		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
+		return NULL;
+	}
+	sf_watch_meet_process(&perf->base.watch, record->pid, sf_process_parent(record->pid), now_ns);
+	return sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+}
+
+static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
 	if (!thread)
-		perf->is_new = true;
-	else if (thread->watched && (thread->n_due || sf_vec_push(&perf->due, thread)))
+		thread = meet(perf, record, now_ns);
+	if (thread && thread->watched && (thread->n_due || sf_vec_push(&perf->due, thread)))
 		thread->n_due++;
 }
 
-static void count_ring(struct sf_perf *perf, struct sf_perf_ring *ring)
+static void count_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (record->type == PERF_RECORD_SAMPLE)
+		count_sample(perf, record, now_ns);
+	else if (record->type == PERF_RECORD_FORK && record->pid != record->parent_pid)
+		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, now_ns);
+}
+
+/* What the kernel says of a thread's CPU time when it ends: one record for each CPU. */
+static void count_end(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_thread *thread = thread_of(perf, record);
+
+	(void)now_ns;
+	if (thread)
+		thread->ended_cpu_ns += record->cpu_ns;
+}
+
+typedef void record_fn(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns);
+
+static void for_each(struct sf_perf *perf, uint32_t first, uint32_t second, record_fn *fn, uint64_t now_ns)
 {
 	const struct perf_event_header *header;
 	struct sf_perf_record record;
 
-	for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
-		if (header->type == PERF_RECORD_SAMPLE && sf_perf_record_parse(header, &record))
-			count_sample(perf, &record);
+	for (size_t i = 0; i < perf->events.n_cpus; i++) {
+		struct sf_perf_ring *ring = &perf->events.rings[i];
+
+		for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
+			if ((header->type == first || header->type == second) && sf_perf_record_parse(header, &record))
+				fn(perf, &record, now_ns);
+		}
+		sf_perf_ring_rewind(ring);
 	}
-	sf_perf_ring_rewind(ring);
 }
 
-static void count_all(struct sf_perf *perf)
+static void count(struct sf_perf *perf, uint64_t now_ns)
 {
-	for (size_t i = 0; i < perf->due.n; i++)
-		perf->due.items[i]->n_due = 0;
 	perf->due.n = 0;
-	perf->is_new = false;
-	for (size_t i = 0; i < perf->events.n_cpus; i++)
-		count_ring(perf, &perf->events.rings[i]);
+	for_each(perf, PERF_RECORD_FORK, PERF_RECORD_SAMPLE, count_record, now_ns);
+	for_each(perf, PERF_RECORD_READ, PERF_RECORD_READ, count_end, now_ns);
+}
+
+static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
+{
+	thread->run.cpu_ns += cpu_ns;
+	thread->cpu_ns += cpu_ns;
+	thread->awake_ns += (int64_t)cpu_ns;
 }
 
 /*
- * A thread that has ended has no count any more. Then each of its samples stands for a period, and the kernel's count is taken
- * to be that.
+ * A thread that has ended has no count in /proc any more. What it had is in its last records. Where those are missing each of
+ * its samples stands for a period, and the kernel's count is taken to be that.
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
 	const uint64_t least_ns = thread->n_due * perf->events.period_ns;
 	bool ran;
 
-	if (sf_thread_measure(thread, now_ns, &ran) || thread->cpu_ns >= least_ns)
+	if (sf_thread_measure(thread, now_ns, &ran))
 		return;
-	thread->run.cpu_ns += least_ns - thread->cpu_ns;
-	thread->awake_ns += (int64_t)(least_ns - thread->cpu_ns);
-	thread->cpu_ns = least_ns;
+	if (thread->ended_cpu_ns > thread->run.cpu_ns)
+		give_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
+	else if (thread->cpu_ns < least_ns)
+		give_cpu(thread, least_ns - thread->cpu_ns);
 }
 
 /* --- the second pass, in the order of time --- */
@@ -126,6 +171,25 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 	thread->sampled = false;
 }
 
+/* Memory without a file has no code that could be found later. */
+static void send_mapping(const struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	const struct sf_perf_mapping *made = &record->mapping;
+	const struct sf_mapping mapping = {
+		.start = made->start,
+		.end = made->start + made->size,
+		.offset = made->offset,
+		.inode = made->inode,
+		.device = makedev(made->major, made->minor),
+		.executable = (made->protection & PROT_EXEC) != 0,
+		.readable = true,
+		.path = made->path,
+	};
+
+	if (mapping.executable && (made->path[0] == '/' || strcmp(made->path, "[vdso]") == 0) && strcmp(made->path, "//anon") != 0)
+		sf_relay_mapping(perf->base.relay, record->pid, &mapping);
+}
+
 static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 {
 	struct sf_perf_record record;
@@ -144,9 +208,15 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		break;
 	case PERF_RECORD_FORK:
 		if (record.pid != record.parent_pid)
-			perf->base.watch.next_children_ns = 0;
+			sf_watch_fork(&perf->base.watch, record.pid);
 		break;
 	case PERF_RECORD_COMM:
+		if (record.is_exec)
+			sf_watch_exec(&perf->base.watch, record.pid, record.name);
+		break;
+	case PERF_RECORD_MMAP2:
+		send_mapping(perf, &record);
+		break;
 	case PERF_RECORD_EXIT:
 		perf->base.watch.next_scan_ns = 0;
 		break;
@@ -191,20 +261,6 @@ static uint64_t begin(struct sf_perf_events *events)
 	for (size_t i = 0; i < events->n_cpus; i++)
 		n_bytes += sf_perf_ring_begin(&events->rings[i]);
 	return n_bytes;
-}
-
-/* A thread or process that is new is looked for once. One that has ended by then stays unknown. */
-static void count(struct sf_perf *perf, uint64_t now_ns)
-{
-	count_all(perf);
-	if (!perf->is_new)
-		return;
-	perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = perf->base.watch.next_children_ns = 0;
-	for (size_t i = 0; i < perf->due.n; i++)
-		perf->due.items[i]->n_due = 0;
-	perf->due.n = 0; /* the scan may end threads */
-	sf_watch_scan(&perf->base.watch, now_ns);
-	count_all(perf);
 }
 
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)

@@ -21,7 +21,6 @@ struct sf_perf {
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
 	uint64_t n_foreign;           /* samples of threads without a 64-bit user mode */
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
-	bool     is_new;              /* there was a sample of a thread that is not known */
 };
 
 /*

@@ -41,6 +41,8 @@ struct sf_relay {
 
 enum record_type {
 	RECORD_PROCESS = 1,
+	RECORD_PROCESS_NAME,
+	RECORD_MAPPING,
 	RECORD_THREAD,
 	RECORD_THREAD_END,
 	RECORD_AGAIN,
@@ -48,7 +50,7 @@ enum record_type {
 	RECORD_STILL,
 };
 
-/* Every record but a still. Each type uses the fields that its function of the sink takes. */
+/* Every record but a still and a mapping. Each type uses the fields that its function of the sink takes. */
 struct event {
 	uint32_t serial;
 	int32_t pid, parent, tid;
@@ -57,6 +59,12 @@ struct event {
 	enum sf_loss cause;
 	struct sf_weight weight;
 	struct sf_thread *thread;        /* that has ended: the walker destroys it */
+};
+
+struct record_mapping {
+	struct sf_mapping mapping;       /* its path is `path` */
+	int32_t pid;
+	char path[];
 };
 
 struct record_still {
@@ -87,6 +95,8 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *
 	switch (type) {
 	case RECORD_PROCESS:
 		return sink->process(sink->arg, event->pid, event->parent, err);
+	case RECORD_PROCESS_NAME:
+		return !sink->process_name || sink->process_name(sink->arg, event->pid, event->parent, event->name, "", err);
 	case RECORD_THREAD:
 		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
 	case RECORD_THREAD_END:
@@ -97,6 +107,14 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *
 	default:
 		return sink->loss(sink->arg, event->serial, event->cause, &event->weight, err);
 	}
+}
+
+static bool on_mapping(struct sf_relay *relay, const struct record_mapping *record)
+{
+	struct sf_mapping mapping = record->mapping;
+
+	mapping.path = record->path;
+	return !relay->sink.mapping || relay->sink.mapping(relay->sink.arg, record->pid, &mapping, &relay->error);
 }
 
 static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
@@ -157,13 +175,19 @@ static bool on_still(struct sf_relay *relay, const struct record_still *record)
 	return !verdict.failed;
 }
 
+static bool on_record(struct sf_relay *relay, uint32_t type, const void *content)
+{
+	if (type == RECORD_STILL)
+		return on_still(relay, content);
+	return type == RECORD_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
+}
+
 /* After a failure records are only taken out, so that the other side never waits for room. */
 static void handle(struct sf_relay *relay, const struct sf_record_header *record)
 {
 	const void *content = record + 1;
 
-	if (!sf_relay_failed(relay) &&
-	    !(record->type == RECORD_STILL ? on_still(relay, content) : on_event(relay, record->type, content)))
+	if (!sf_relay_failed(relay) && !on_record(relay, record->type, content))
 		atomic_store_explicit(&relay->failed, true, memory_order_release);
 	if (record->type == RECORD_THREAD_END)
 		sf_thread_destroy(((const struct event *)content)->thread);
@@ -326,6 +350,24 @@ static void send_event(struct sf_relay *relay, enum record_type type, struct eve
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
 {
 	send_event(relay, RECORD_PROCESS, (struct event){ .pid = pid, .parent = parent });
+}
+
+void sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name)
+{
+	struct event event = { .pid = pid, .parent = parent };
+
+	memccpy(event.name, name, 0, sizeof(event.name) - 1);
+	send_event(relay, RECORD_PROCESS_NAME, event);
+}
+
+void sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping)
+{
+	const size_t length = strlen(mapping->path), size = sizeof(struct record_mapping) + length + 1;
+	struct record_mapping *record = reserve_waiting(relay, size);
+
+	*record = (struct record_mapping){ .mapping = *mapping, .pid = pid };
+	memcpy(record->path, mapping->path, length + 1);
+	sf_outbox_commit(relay->ring, record, size, RECORD_MAPPING, size);
 }
 
 void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)

@@ -29,6 +29,9 @@ bool sf_relay_failed(const struct sf_relay *relay);
 
 /* The holding thread's side. Threads belong to the relay once sf_relay_thread_end was called. */
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+/* The name of a process of which /proc knows none any more; and code that a process has mapped. */
+void sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name);
+void sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
 void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,

@@ -3,6 +3,7 @@
 #include "capture/ptrace/thread.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "capture/ptrace/stack_copy.h"
 #include "frozen/signal/ticks.h"
@@ -32,6 +33,22 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 		return NULL;
 	}
 	thread->first_cpu_ns = thread->run.cpu_ns;
+	return thread;
+}
+
+struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t now_ns)
+{
+	struct sf_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	thread->task = (struct sf_task){ .pid = pid, .tid = tid, .run_fd = -1, .look_fd = -1, .stat_fd = -1 };
+	thread->serial = serial;
+	thread->seen_ns = now_ns;
+	thread->cpu = -1;
+	thread->look = (struct sf_task_look){ .state = SF_STATE_RUNNING, .syscall = SF_SYSCALL_NONE };
+	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);
+	atomic_init(&thread->want, SF_COPY_FIRST);
 	return thread;
 }
 

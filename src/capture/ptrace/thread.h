@@ -46,6 +46,7 @@ struct sf_thread {
 	struct sf_task_look held;  /* the sleep that it was interrupted in; not placed: none */
 	uint64_t held_switches;    /* run.switches before that */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches */
+	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	bool ran_last;             /* its last sample was of such a batch: what it runs on is added to it */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
@@ -57,6 +58,8 @@ struct sf_thread {
 
 /* NULL when it is gone already or memory ran out. */
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns);
+/* One that has ended already, as far as an engine has seen it: nothing in /proc is open. NULL: no memory. */
+struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t now_ns);
 void sf_thread_destroy(struct sf_thread *thread);
 
 /* Looks at the thread and keeps the accounts. False when it is gone. */

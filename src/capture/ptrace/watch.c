@@ -280,6 +280,9 @@ static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		if (watch->threads.items[i]->task.pid == pid)
 			sf_watch_end_thread(watch, i, now_ns);
 	}
+	/* One that was never read has at least what its threads had. */
+	if (process->last_cpu_ns < process->threads_cpu_ns)
+		process->last_cpu_ns = process->threads_cpu_ns;
 	count_unseen(watch, process);
 	if (!process->first)
 		watch->ended_cpu_ns += process->last_cpu_ns;
@@ -306,6 +309,97 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	}
 	process->program = program;
 	return true;
+}
+
+/* A process that has ended already is ended by the next scan. */
+static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t pid, int32_t parent)
+{
+	struct sf_watched_process process = { .pid = pid, .parent = parent };
+	const struct sf_watched_process *known = find_process(watch, parent);
+
+	if (known)
+		memcpy(process.name, known->name, sizeof(process.name));
+	if (!sf_vec_push(&watch->processes, process))
+		return NULL;
+	return &watch->processes.items[watch->processes.n - 1];
+}
+
+void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
+{
+	struct sf_watched_process *process;
+
+	(void)now_ns;
+	if (find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
+		return;
+	if (!sf_process_program(pid, &process->program) || !sf_process_cpu(pid, &process->last_cpu_ns))
+		process->program = (struct sf_program){ 0 };
+	sf_relay_process(watch->relay, pid, parent);
+	watch->next_list_ns = 0;
+}
+
+void sf_watch_fork(struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process *process = find_process(watch, pid);
+
+	if (!process || process->program.started)
+		return;
+	sf_relay_process(watch->relay, pid, process->parent);
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+}
+
+void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
+{
+	struct sf_watched_process *process = find_process(watch, pid);
+	struct sf_program program;
+
+	if (!process)
+		return;
+	memset(process->name, 0, sizeof(process->name));
+	memccpy(process->name, name, 0, sizeof(process->name) - 1);
+	sf_relay_process(watch->relay, pid, process->parent);
+	if (sf_process_program(pid, &program))
+		process->program = program;
+	else
+		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+}
+
+/* Puts it where its id belongs. */
+static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
+{
+	size_t at = watch->threads.n;
+
+	if (!sf_vec_push(&watch->threads, thread))
+		return false;
+	for (; at && watch->threads.items[at - 1]->task.tid > thread->task.tid; at--)
+		watch->threads.items[at] = watch->threads.items[at - 1];
+	watch->threads.items[at] = thread;
+	return true;
+}
+
+struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	const struct sf_watched_process *process = find_process(watch, pid);
+	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+
+	if (thread) {
+		thread->cpu_ns = thread->first_cpu_ns;
+		thread->awake_ns = (int64_t)thread->first_cpu_ns;
+		thread->first_cpu_ns = 0;
+	} else {
+		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
+	}
+	if (!thread)
+		return NULL;
+	if (!insert_thread(watch, thread)) {
+		sf_thread_destroy(thread);
+		return NULL;
+	}
+	watch->last_serial++;
+	thread->listed = true;
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+	return thread;
 }
 
 static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)

@@ -23,6 +23,7 @@ struct sf_watched_process {
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
+	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
 	uint64_t threads_cpu_ns;/* what its threads used while they were watched, of those that ended */
 };
 
@@ -61,6 +62,19 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
 
 /* Ends all threads and processes, and counts the CPU time that no thread's account holds. */
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
+
+/*
+ * For an engine that sees processes and threads begin. A process that is new, of a parent that is watched; and a thread that is
+ * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory.
+ */
+void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
+struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+
+/* The process, which was met, begins now: where it has ended already its parent's code is its own. */
+void sf_watch_fork(struct sf_watch *watch, int32_t pid);
+
+/* The process has executed a program, which gives it this name. */
+void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 
 /* The thread with this id, or NULL. */
 struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid);
