@@ -123,7 +123,7 @@ static void note_unpacked(const struct sf_hotspot_step *step, const struct unpac
 		sf_hotspot_get(hotspot, &step->outside, SF_HS_VFRAME_BCI, element, &bci);
 		trace->frames[trace->n_frames++] = (struct sf_frame){
 			.pc = unpacking->caller.pc, .sp = step->sp, .address = unpacking->caller.pc,
-			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .token = address,
+			.via = SF_VIA_RUNTIME, .kind = SF_KIND_INTERPRETED, .runtime = step->frame->runtime, .token = address,
 			.id = sf_method_id(&method), .bci = (int32_t)bci,
 		};
 	}
