@@ -136,7 +136,7 @@ static int by_start(const void *left, const void *right)
 /* Regions are in the order of their addresses. False: nothing is known. */
 static bool collect_told(struct sf_process *process, struct collecting *collecting)
 {
-	if (!process->told.n || collecting->no_memory)
+	if (!process->told.n || collecting->no_memory || (process->map && !process->map_is_told))
 		return false;
 	collecting->told = true;
 	collecting->regions.n = 0;
@@ -226,6 +226,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		return false;
 	free(process->map);
 	process->map = map;
+	process->map_is_told = collecting.told;
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
+	bool map_is_told;             /* `map` is made from these: */
 	SF_VEC(struct sf_told_mapping) told; /* the last mappings that an engine has seen it make */
 };
 
@@ -46,7 +47,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 
 /*
  * Code that the process has mapped. It counts where the process has ended before its memory map was read: the next refresh
- * takes it then. What it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
+ * takes it then. A map that was read from the system stays: a runtime's code is in it, too. What it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
  */
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);
 

@@ -147,6 +147,47 @@ def test_real_programs(stillframe, tmp_path, name, command):
     assert total > 50 and whole >= 0.95 * total, dict(recording.rows("SELECT end, count(*) FROM samples GROUP BY end"))
 
 
+def test_short_processes(stillframe, tmp_path):
+    """Sixty programs that live for some milliseconds: most end before anybody can look at them in /proc."""
+    script = "i=0; while [ $i -lt 60 ]; do ls /usr/bin > /dev/null; i=$((i+1)); done"
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "4000", "--children", "--", "sh", "-c", script, timeout=120)
+    assert done.status == 0, done
+    names = dict(recording.rows("SELECT name, count(*) FROM processes GROUP BY name"))
+    assert names.get("ls", 0) >= 50, names
+    seen, lost, _ = recording.cpu()
+    assert seen >= 0.85 * (seen + lost), (seen, lost)
+    total = recording.total_shares()
+    assert total.get("main", 0) + total.get("_start", 0) > 0.2, sorted(total.items(), key=lambda item: -item[1])[:20]
+
+
+def test_short_threads(stillframe, tmp_path):
+    """Threads of a millisecond each, which no look at /proc would find in time."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "4000", "--", path_of("threads_churn"), "2", "300", "1", timeout=120)
+    assert done.status == 0, done
+    recording.assert_accounts(used=cpu_told(done.out))
+    seen, lost, _ = recording.cpu()
+    assert seen >= 0.85 * (seen + lost), (seen, lost)
+    assert recording.total_shares().get("short_life", 0) > 0.6, recording.total_shares()
+
+
+def test_java(stillframe, tmp_path):
+    """Java's frames come out of the copies as they do from held threads."""
+    need("java", "javac")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../java/Demo.java")
+    subprocess.run(["javac", "-d", tmp_path, source], check=True, capture_output=True)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", "java", "-Dend=4000", "-cp", tmp_path,
+                             "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
+                             "-XX:CompileCommand=exclude,Demo::interp*", "Demo", "chain", "interp", "fib", timeout=120)
+    assert done.status == 0, done
+    rows = recording.rows("SELECT t.name, count(*), sum(end = (SELECT id FROM ends WHERE word = 'root')) FROM samples "
+                          "JOIN thread_names t ON t.id = thread WHERE state = 0 AND t.name LIKE 'worker-%' GROUP BY 1")
+    assert len(rows) == 3, rows
+    for name, n, whole in rows:
+        assert n > 30 and whole >= 0.99 * n - 2, rows
+    shares = recording.total_shares()
+    assert shares.get("Demo.fib(int)", 0) > 0.1 and shares.get("Demo.interp2(int)", 0) > 0.05, shares
+
+
 def test_kernel_frames(stillframe, tmp_path):
     """A program that spends its time in one system call: the kernel's functions are on top of its own, with their names."""
     script = ("import os, time\nend = time.monotonic() + 2\nfd = os.open('/dev/zero', os.O_RDONLY)\n"

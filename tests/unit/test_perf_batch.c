@@ -137,7 +137,7 @@ void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread
 static int set_up(void **state)
 {
 	(void)state;
-	perf = (struct sf_perf){ .events = { .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
+	perf = (struct sf_perf){ .events = { .children = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
 	for (unsigned i = 0; i < N_CPUS; i++) {
 		pages[i] = made_ring(SIZE);
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */

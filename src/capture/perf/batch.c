@@ -51,7 +51,7 @@ static void count_record(struct sf_perf *perf, const struct sf_perf_record *reco
 {
 	if (record->type == PERF_RECORD_SAMPLE)
 		count_sample(perf, record, now_ns);
-	else if (record->type == PERF_RECORD_FORK && record->pid != record->parent_pid)
+	else if (perf->events.children && record->pid != record->parent_pid)
 		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, now_ns);
 }
 
