@@ -180,7 +180,7 @@ def test_java(stillframe, tmp_path):
                              "-XX:CompileCommand=exclude,Demo::interp*", "Demo", "chain", "interp", "fib", timeout=120)
     assert done.status == 0, done
     rows = recording.rows("SELECT t.name, count(*), sum(end = (SELECT id FROM ends WHERE word = 'root')) FROM samples "
-                          "JOIN thread_names t ON t.id = thread WHERE state = 0 AND t.name LIKE 'worker-%' GROUP BY 1")
+                          "JOIN thread_names t USING (thread) WHERE state = 0 AND t.name LIKE 'worker-%' GROUP BY 1")
     assert len(rows) == 3, rows
     for name, n, whole in rows:
         assert n > 30 and whole >= 0.99 * n - 2, rows
