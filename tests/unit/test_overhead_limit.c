@@ -123,7 +123,9 @@ static void one_dear_tick_does_not_stop_it(void **state)
 	begin_with(2, 2);
 	n_looked = 2;
 	go_on(10 * MS, MS / 20, 0, SECOND);
+	mark = clocks;
 	go_on(10 * MS, 500 * MS, 0, 10 * MS);
+	assert_in_range(clocks.now_ns - mark.now_ns, 500 * MS, 511 * MS);
 	mark = clocks;
 	go_on(10 * MS, MS / 20, 0, SECOND);
 	assert_in_range(limit.n_ticks, 195, 205);
