@@ -7,9 +7,16 @@
  *
  * Lifetimes. A struct sf_runtime describes one runtime in one process. It is made by ordinary code, is
  * published with a code map, and does not change while a map has it, except for what its own header
- * declares atomic. A runtime whose code ranges come and go either lists them in an object that is replaced
- * together with the map, or reads them from the process at each step. A runtime identifies a thread by
- * a handle (sf_still.handles): a number that no other code interprets.
+ * declares atomic.
+ *
+ * Replacement. A runtime whose code ranges come and go lists them in its object. Ordinary code makes a new
+ * object when the list is renewed (sf_runtime_driver.refresh in src/runtime/runtime.h), and the next code map has
+ * the new object. A walk has one map, so it sees one list from its beginning to its end. The old object is freed
+ * when no map that a walk may use has it. From outside that is at once, because the session's thread walks and
+ * refreshes. In the agent it is when the last old map that has it is freed (src/agent/service/map_publisher.c).
+ * Facts that outlive an object, such as described keys, belong to the driver's state.
+ *
+ * A runtime identifies a thread by a handle (sf_still.handles): a number that no other code interprets.
  *
  * Each runtime is the first member of its own struct. Its functions are signal-safe, read memory only
  * through the still's reader or where `loads` allows it, and are bounded in time.

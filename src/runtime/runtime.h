@@ -39,24 +39,37 @@ struct sf_runtime_driver {
 	bool (*look)(void *state, const struct sf_process *process, struct sf_images *images);
 
 	/*
-	 * Tries to attach, reading through `memory` (copied; its arg must live as long as the state). True: attached,
-	 * and the process has the runtime by sf_process_add_runtime. False: not now, or never; see `look`.
+	 * Tries to attach, reading through `memory` (copied; its arg must live as long as the state). Returns the
+	 * object that walks use, which the state owns. NULL: not now, or never; see `look`.
 	 */
-	bool (*attach)(void *state, struct sf_process *process, struct sf_images *images,
-		       const struct sf_reader *memory);
+	const struct sf_runtime *(*attach)(void *state, const struct sf_process *process,
+					   struct sf_images *images, const struct sf_reader *memory);
 
 	/*
-	 * Of the own process, now and then: renews what walks may use without a new map, such as how far memory may be
-	 * loaded (sf_runtime_ops.loads). May be NULL.
+	 * Renews what walks use, such as the list of code ranges. Called for every runtime that is attached to: at
+	 * intervals, and when a walk met code that is in no region. The reader given to `attach` reads the state of
+	 * the process from now on. `inside`: the process is this one, and walks are under way on other threads. From
+	 * outside, no walk is under way.
+	 *
+	 * Returns the object to use from now on. `present`: nothing has changed but atomic fields. Another one: a new
+	 * object, which replaces `present` in the next code map. `present` itself must not change, as walks may use it
+	 * until `detach`. NULL: the runtime is gone; `look` is called again. May be NULL.
 	 */
-	void (*refresh)(void *state);
+	const struct sf_runtime *(*refresh)(void *state, const struct sf_runtime *present, bool inside);
+
+	/*
+	 * No walk uses this object any more: it was replaced, or the runtime is gone, or the session ends. Called once
+	 * for each object that `attach` and `refresh` returned. What was described stays described. May be NULL.
+	 */
+	void (*detach)(void *state, const struct sf_runtime *object);
 
 	/* A message to the user about the runtime. Each message is returned once; NULL if there is no new one. */
 	const char *(*news)(void *state);
 
 	/*
-	 * The number of a frame of this runtime, from 1; the same key gets the same number again. A new frame is
-	 * described at once, as its code can be gone later. 0: no memory.
+	 * The number of a frame of this runtime, from 1; the same key gets the same number again. A new key is
+	 * described at once, as its code can be gone later, and keeps that description when the code is gone. So code
+	 * that takes the place of other code must have another key: another token or another id. 0: no memory.
 	 */
 	uint32_t (*place)(void *state, const struct sf_frame *frame);
 	/*

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runtimes of one process: each function goes to the drivers in the list, and there is nothing else here. */
+/* The runtimes of one process: each function goes to the drivers in the list. Replaced objects wait here for the last walk. */
 #include "runtime/runtimes.h"
 
+#include "frozen/raw.h"
+#include "os/clock.h"
+
 #define MAX_EXPECTED 128
+#define REFRESH_NS 100000000u        /* between two refreshes, and at least ... */
+#define REFRESH_SHARE 100            /* ... so many times what the last one cost */
+#define UNKNOWN_CODE_NS 2000000u     /* the same where a walk met unknown code */
+#define UNKNOWN_CODE_SHARE 20
 
 #define X(name, driver, agent) extern const struct sf_runtime_driver driver;
 SF_RUNTIMES(X)
@@ -19,12 +26,21 @@ const struct sf_runtime_driver *sf_runtimes_driver(uint32_t slot)
 	return drivers[slot];
 }
 
+static void detach(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_runtime *object)
+{
+	if (object && drivers[slot]->detach)
+		drivers[slot]->detach(runtimes->states[slot], object);
+}
+
 void sf_runtimes_deinit(struct sf_runtimes *runtimes)
 {
+	sf_runtimes_release(runtimes, NULL, NULL);
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
+		detach(runtimes, i, runtimes->attached[i]);
 		if (runtimes->states[i])
 			drivers[i]->destroy(runtimes->states[i]);
 	}
+	sf_vec_deinit(&runtimes->replaced);
 	*runtimes = (struct sf_runtimes){ 0 };
 }
 
@@ -41,7 +57,10 @@ static bool attach(struct sf_runtimes *runtimes, uint32_t slot, struct sf_proces
 		return false;
 	runtimes->attached[slot] =
 		drivers[slot]->attach(runtimes->states[slot], process, images, &memory);
-	return runtimes->attached[slot];
+	if (!runtimes->attached[slot])
+		return false;
+	sf_process_replace_runtime(process, NULL, runtimes->attached[slot]);
+	return true;
 }
 
 bool sf_runtimes_look(struct sf_runtimes *runtimes, struct sf_process *process,
@@ -59,16 +78,65 @@ bool sf_runtimes_any(const struct sf_runtimes *runtimes)
 	bool any = false;
 
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++)
-		any |= runtimes->attached[i];
+		any |= runtimes->attached[i] != NULL;
 	return any;
 }
 
-void sf_runtimes_refresh(struct sf_runtimes *runtimes)
+/* True: the runtime has another object now, or none. */
+static bool refresh(struct sf_runtimes *runtimes, uint32_t slot, struct sf_process *process, bool inside)
 {
-	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
-		if (runtimes->attached[i] && drivers[i]->refresh)
-			drivers[i]->refresh(runtimes->states[i]);
+	const struct sf_runtime *old = runtimes->attached[slot], *now;
+
+	if (!old || !drivers[slot]->refresh ||
+	    !sf_vec_reserve(&runtimes->replaced, runtimes->replaced.n + 1))
+		return false;
+	now = drivers[slot]->refresh(runtimes->states[slot], old, inside);
+	if (now == old)
+		return false;
+	sf_vec_push(&runtimes->replaced, (struct sf_replaced_runtime){ old, slot });
+	runtimes->attached[slot] = now;
+	sf_process_replace_runtime(process, old, now);
+	return true;
+}
+
+static bool is_refresh_due(const struct sf_runtimes *runtimes, bool unknown_code)
+{
+	const uint64_t least_ns = unknown_code ? UNKNOWN_CODE_NS : REFRESH_NS;
+	const uint64_t pause_ns = runtimes->refresh_cost_ns * (unknown_code ? UNKNOWN_CODE_SHARE : REFRESH_SHARE);
+
+	return sf_runtimes_any(runtimes) &&
+	       sf_now_ns() - runtimes->refreshed_ns >= (pause_ns > least_ns ? pause_ns : least_ns);
+}
+
+bool sf_runtimes_refresh(struct sf_runtimes *runtimes, struct sf_process *process, bool inside,
+			 bool unknown_code)
+{
+	uint64_t start_ns;
+	bool any = false;
+
+	if (!is_refresh_due(runtimes, unknown_code))
+		return false;
+	start_ns = sf_raw_thread_cpu_ns();
+	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++)
+		any |= refresh(runtimes, i, process, inside);
+	runtimes->refreshed_ns = sf_now_ns();
+	runtimes->refresh_cost_ns = sf_raw_thread_cpu_ns() - start_ns;
+	return any;
+}
+
+void sf_runtimes_release(struct sf_runtimes *runtimes, sf_runtimes_is_used_fn *is_used, void *arg)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < runtimes->replaced.n; i++) {
+		const struct sf_replaced_runtime replaced = runtimes->replaced.items[i];
+
+		if (is_used && is_used(arg, replaced.object))
+			runtimes->replaced.items[n++] = replaced;
+		else
+			detach(runtimes, replaced.slot, replaced.object);
 	}
+	runtimes->replaced.n = n;
 }
 
 const char *sf_runtimes_news(struct sf_runtimes *runtimes)

@@ -3,23 +3,33 @@
 #ifndef SF_RUNTIME_RUNTIMES_H
 #define SF_RUNTIME_RUNTIMES_H
 
+#include "base/vec.h"
 #include "runtime/list.h"
 #include "runtime/runtime.h"
+
+/* An object that a refresh replaced, or whose runtime is gone. */
+struct sf_replaced_runtime {
+	const struct sf_runtime *object;
+	uint32_t slot;
+};
 
 /* Zero it to begin with. */
 struct sf_runtimes {
 	void *states[SF_N_RUNTIMES];       /* of each driver; NULL: not looked for yet */
-	bool attached[SF_N_RUNTIMES];
+	const struct sf_runtime *attached[SF_N_RUNTIMES];  /* what walks use; NULL: not attached to */
+	SF_VEC(struct sf_replaced_runtime) replaced;       /* walks may use these still */
+	uint64_t refreshed_ns, refresh_cost_ns;            /* the last refresh, and its CPU time */
 };
 
-void sf_runtimes_deinit(struct sf_runtimes *runtimes);   /* leaves it as new */
+/* Leaves it as new. No walk may be under way. */
+void sf_runtimes_deinit(struct sf_runtimes *runtimes);
 
 /* The driver in a slot of the list. */
 const struct sf_runtime_driver *sf_runtimes_driver(uint32_t slot);
 
 /*
  * Looks for runtimes in the process's map, and attaches. Before each attempt `prepare` gives the reader of the
- * process, or false if there is none now. True: one was attached to, and the next map will have it.
+ * process, or false if there is none now. True: one was attached to; the process has it, and the next map will.
  */
 typedef bool sf_runtimes_prepare_fn(void *arg, uint32_t slot, struct sf_reader *ret);
 bool sf_runtimes_look(struct sf_runtimes *runtimes, struct sf_process *process,
@@ -28,8 +38,21 @@ bool sf_runtimes_look(struct sf_runtimes *runtimes, struct sf_process *process,
 /* Whether one is attached to. */
 bool sf_runtimes_any(const struct sf_runtimes *runtimes);
 
+/*
+ * Refreshes those that are attached to, if that is due: ten times in a second at most, in a hundredth of the time at most;
+ * or, if a walk has met unknown code, after 2 ms, in a twentieth of the time at most. True: an object was replaced, or a runtime is gone. The process has the new
+ * objects, and the next map will. `inside`: as in runtime.h.
+ */
+bool sf_runtimes_refresh(struct sf_runtimes *runtimes, struct sf_process *process, bool inside,
+			 bool unknown_code);
+/*
+ * Gives replaced objects back to their drivers, except those that `is_used`: that are in a map which a walk may use. NULL:
+ * no walk uses any.
+ */
+typedef bool sf_runtimes_is_used_fn(void *arg, const struct sf_runtime *object);
+void sf_runtimes_release(struct sf_runtimes *runtimes, sf_runtimes_is_used_fn *is_used, void *arg);
+
 /* The functions of each driver (runtime.h), for those that are attached to. */
-void sf_runtimes_refresh(struct sf_runtimes *runtimes);
 const char *sf_runtimes_news(struct sf_runtimes *runtimes); /* also for those that are not */
 uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *frame);
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,

@@ -59,6 +59,16 @@ void sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_pr
 		sf_process_show_runtimes(process);
 }
 
+bool sf_process_runtimes_refresh(struct sf_process_runtimes *runtimes, struct sf_process *process,
+				 bool unknown_code)
+{
+	if (!sf_runtimes_refresh(&runtimes->all, process, false, unknown_code))
+		return false;
+	sf_process_show_runtimes(process);
+	sf_runtimes_release(&runtimes->all, NULL, NULL);
+	return true;
+}
+
 /* In a container a runtime has other ids for its threads. */
 static int32_t inner_id(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid)
 {

@@ -33,6 +33,10 @@ void sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struct sf_pr
 /* Makes older data of the process invalid: later reads return the state from now on. */
 void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes);
 
+/* Refreshes the runtimes if that is due (runtimes.h). True: the map has changed. No walk may be under way. */
+bool sf_process_runtimes_refresh(struct sf_process_runtimes *runtimes, struct sf_process *process,
+				 bool unknown_code);
+
 /* The handles of a thread, for its still, and its name; by the ids that we see. False: there is none. */
 bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 				 uint64_t ret[SF_MAX_RUNTIMES]);

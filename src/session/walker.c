@@ -176,6 +176,17 @@ static void add_kernel_frames(struct sf_walker *walker, const struct sf_still *s
 	trace->n_frames += n;
 }
 
+/* A walk met code that is in no region. True: the map is another one now. */
+static bool find_new_code(struct sf_walker *walker, struct sf_walked *walked)
+{
+	bool changed = sf_process_refresh_stale(&walked->process, walker->images);
+
+	if (changed)
+		sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
+	changed |= sf_process_runtimes_refresh(&walked->runtimes, &walked->process, true);
+	return changed;
+}
+
 static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 {
 	struct sf_walked *walked = find_process(walker, still->pid);
@@ -193,12 +204,12 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 		return SF_END_EMPTY;
 	sf_process_runtimes_look(&walked->runtimes, process, walker->images);
 	sf_process_runtimes_renew(&walked->runtimes);
+	sf_process_runtimes_refresh(&walked->runtimes, process, false);
 	still->arch = process->arch;
 	still->map = process->map;
 	memset(still->handles, 0, sizeof(still->handles));
 	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
-	    sf_process_refresh_stale(process, walker->images)) {
-		sf_process_runtimes_look(&walked->runtimes, process, walker->images);
+	    find_new_code(walker, walked)) {
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}

@@ -84,10 +84,20 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 	return true;
 }
 
-void sf_process_add_runtime(struct sf_process *process, const struct sf_runtime *runtime)
+void sf_process_replace_runtime(struct sf_process *process, const struct sf_runtime *old,
+				const struct sf_runtime *runtime)
 {
-	if (process->n_runtimes < SF_MAX_RUNTIMES)
-		process->runtimes[process->n_runtimes++] = runtime;
+	size_t n = 0;
+
+	for (size_t i = 0; i < process->n_runtimes; i++) {
+		if (process->runtimes[i] != old)
+			process->runtimes[n++] = process->runtimes[i];
+	}
+	if (runtime && n < SF_MAX_RUNTIMES)
+		process->runtimes[n++] = runtime;
+	for (size_t i = n; i < process->n_runtimes; i++)
+		process->runtimes[i] = NULL;
+	process->n_runtimes = n;
 }
 
 static void show_runtimes(const struct sf_process *process, struct sf_code_map *map)

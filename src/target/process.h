@@ -33,8 +33,12 @@ struct sf_process {
 void sf_process_init(struct sf_process *process, int32_t pid);
 void sf_process_deinit(struct sf_process *process);
 
-/* A runtime in the process, not owned, for every new map; there is room for all. */
-void sf_process_add_runtime(struct sf_process *process, const struct sf_runtime *runtime);
+/*
+ * A runtime in the process, not owned, for every new map: takes the place of `old` (NULL: there was none). `runtime` NULL:
+ * it is gone. There is room for all.
+ */
+void sf_process_replace_runtime(struct sf_process *process, const struct sf_runtime *old,
+				const struct sf_runtime *runtime);
 /* The present map has them, too: no walk may be using it. */
 void sf_process_show_runtimes(struct sf_process *process);
 

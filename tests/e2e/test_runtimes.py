@@ -16,8 +16,8 @@ BELOW = ["toy_run", "toy.inner", "toy_run", "toy.outer", "run", "start_thread"]
 @pytest.fixture
 def toy(stillframe, target):
     """Starts the program; skips where stillframe does not have the runtime."""
-    def start(**how):
-        t = target("toy_vm", **how)
+    def start(*args, **how):
+        t = target("toy_vm", *args, **how)
         if "toy: its frames are shown" not in stillframe("doctor", "-p", t.pid).ok().out:
             pytest.skip("built without -Dtest_runtime=true")
         return t
@@ -74,6 +74,33 @@ def test_from_inside(stillframe, toy, inside, walk, tmp_path):
     t = toy(env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
     stillframe.record_until(path, 200, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
     assert_all_is_shown(stillframe, path)
+
+
+# Code that comes and goes: a copy of the code lives for 300 ms, and most of the time a thread is in one.
+COPIES_COMPLETE = {"ptrace": 0.99, "signal": 0.9}
+
+
+def assert_copies_are_shown(stillframe, path, engine):
+    """The thread that spins is below copies of the code, which each have a new place, and is walked through all of them."""
+    report = json.loads(stillframe("report", "--json", path).ok().out)
+    total = {row["name"]: row["total_ns"] for row in report["functions"]}
+    assert total["spin_long"] > 0.9 * report["total_ns"], total
+    assert total.get("toy.outer", 0) >= COPIES_COMPLETE[engine] * total["spin_long"], total
+    assert total["toy.inner"] == total["toy.outer"], total
+
+
+def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
+    path = str(tmp_path / "toy.sfr")
+    stillframe.record_until(path, 400, "-p", toy("copies").pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    assert_copies_are_shown(stillframe, path, "ptrace")
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_code_that_comes_and_goes_inside(stillframe, toy, inside, walk, tmp_path):
+    path = str(tmp_path / "toy.sfr")
+    t = toy("copies", env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
+    stillframe.record_until(path, 600, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    assert_copies_are_shown(stillframe, path, "signal")
 
 
 @pytest.mark.parametrize("walk", ["sampler", "handler"])

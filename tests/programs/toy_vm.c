@@ -4,14 +4,22 @@
  * call each other from a thread that spins, one that sleeps, and one that sleeps in native code that no rule leads out of.
  * Each method's frame is one of toy_enter, which has no unwind rules and no frame pointer; between two of them is the
  * interpreter's loop, which is ordinary native code.
+ *
+ *     toy_vm           toy_enter stays where it is
+ *     toy_vm copies    the method that spins is entered by a copy of toy_enter, in a page that is new each time
  */
 #include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "frozen/toy/toy.h"
 #include "program.h"
 
-enum { CALL, SPIN, SLEEP, STUCK, JUMP };
+enum { CALL, SPIN, SLEEP, STUCK, JUMP, CALL_COPY, RETURN };
+
+#define PAGE 4096u
+#define COPY_NS 300000000 /* for which a copy is used */
 
 #define ADDRESS(thing) ((uint64_t)(uintptr_t)(thing))
 
@@ -69,6 +77,44 @@ static NOINLINE void spin(void)
 	NO_TAIL_CALL();
 }
 
+typedef void enter_fn(struct sf_toy_method *method);
+
+/* A copy of toy_enter in a page of its own, as near as its call reaches; at a few addresses in turn. */
+static enter_fn *make_copy(void)
+{
+	static unsigned turn;
+	const uint64_t at = (ADDRESS(toy_enter) & -(uint64_t)PAGE) + (16u << 20) + 2 * PAGE * (turn++ % 3);
+	uint8_t *page = mmap((void *)(uintptr_t)at, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	const int32_t distance = (int32_t)(ADDRESS(toy_run) - (at + SF_TOY_RETURN));
+
+	if (page == MAP_FAILED)
+		abort();
+	memcpy(page, (const void *)toy_enter, SF_TOY_SIZE);
+	memcpy(page + SF_TOY_RETURN - sizeof(distance), &distance, sizeof(distance));
+	return (enter_fn *)(uintptr_t)at;
+}
+
+/* The copy is known before it runs, and until it is gone. */
+static void call_copy(struct sf_toy_method *method)
+{
+	enter_fn *enter = make_copy();
+
+	__atomic_store_n(&sf_toy_vm.copy, ADDRESS(enter), __ATOMIC_RELEASE);
+	enter(method);
+	__atomic_store_n(&sf_toy_vm.copy, 0, __ATOMIC_RELEASE);
+	munmap((void *)(uintptr_t)enter, PAGE);
+}
+
+/* Spins for as long as a copy is used. */
+static void spin_long(void)
+{
+	const int64_t end_ns = now_ns() + COPY_NS;
+
+	while (now_ns() < end_ns)
+		spin();
+}
+
 /* The interpreter's loop: one operation and its operand for each index. */
 void toy_run(struct sf_toy_method *method, uint64_t unused, uint64_t *index)
 {
@@ -90,6 +136,12 @@ void toy_run(struct sf_toy_method *method, uint64_t unused, uint64_t *index)
 		case STUCK:
 			toy_stuck();
 			break;
+		case CALL_COPY:
+			call_copy(&methods[code[2 * *index + 1]]);
+			break;
+		case RETURN:
+			spin_long();
+			return;
 		case JUMP:
 			*index = code[2 * *index + 1];
 			continue;
@@ -115,18 +167,23 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	(void)argv;
 	bounded(300);
+	if (argc > 1) {
+		memcpy(codes[0], (const uint8_t[]){ JUMP, 2, SPIN, 0, CALL_COPY, 1, JUMP, 2 }, 8);
+		memcpy(codes[1], (const uint8_t[]){ JUMP, 1, RETURN, 0 }, 4);
+	}
 	for (uint64_t i = 0; i < 6; i++)
 		methods[i] = (struct sf_toy_method){
 			.name = ADDRESS(i % 2 ? "toy.inner" : "toy.outer"), .file = ADDRESS("program.toy"),
 			.first_line = i % 2 ? 200 : 100, .code = ADDRESS(codes[i]),
 		};
 	sf_toy_vm = (struct sf_toy_vm){ SF_TOY_MAGIC, ADDRESS(toy_enter), ADDRESS(toy_enter_end),
-					ADDRESS(threads), 3 };
+					ADDRESS(threads), 3, 0 };
 	for (uintptr_t i = 0; i < 3; i++)
 		pthread_create(&thread, NULL, run, (void *)i);
 	while (!threads[2].top)

@@ -18,6 +18,8 @@
 #define HANDLE 0x1234
 #define PID 77
 
+static const struct sf_runtime runtime;
+
 static struct sf_walker walker;
 static unsigned n_walks, n_walks_known, walks_before_count, n_counts;
 static uint64_t switches_now;
@@ -52,7 +54,7 @@ void __wrap_sf_process_runtimes_look(struct sf_process_runtimes *runtimes, struc
 				     struct sf_images *images)
 {
 	(void)process, (void)images;
-	runtimes->all.attached[0] = true;
+	runtimes->all.attached[0] = &runtime;
 }
 
 bool __wrap_sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,

@@ -184,7 +184,7 @@ static void publish(struct sf_service *service, struct sf_code_map *old)
 	atomic_store(&sf_handler.code.map, service->process.map);
 	retired.n_quiet = atomic_load(&service->agent->n_quiet);
 	if (old)
-		sf_vec_push(&service->retired, retired); /* no memory: it is never freed */
+		sf_vec_push(&service->retired, retired); /* there is room: renew() */
 }
 
 static bool renew(struct sf_service *service, struct sf_error *err)
@@ -199,7 +199,8 @@ static bool renew(struct sf_service *service, struct sf_error *err)
 		return false;
 	}
 	made = service->process.map;
-	if (is_same(old, made) || !tell_images(service)) {
+	if (is_same(old, made) || !sf_vec_reserve(&service->retired, service->retired.n + 1) ||
+	    !tell_images(service)) {
 		free(made);
 		service->process.map = old;
 		return true;
@@ -217,6 +218,26 @@ static bool is_used(const struct sf_code_map *map)
 	return false;
 }
 
+static bool has_runtime(const struct sf_code_map *map, const struct sf_runtime *runtime)
+{
+	bool has = false;
+
+	for (size_t i = 0; map && i < map->n_runtimes; i++)
+		has |= map->runtimes[i] == runtime;
+	return has;
+}
+
+/* Whether a map that a walk may be using has this object. */
+static bool has_any_map(void *arg, const struct sf_runtime *runtime)
+{
+	const struct sf_service *service = arg;
+	bool has = has_runtime(service->process.map, runtime);
+
+	for (size_t i = 0; i < service->retired.n; i++)
+		has |= has_runtime(service->retired.items[i].map, runtime);
+	return has;
+}
+
 static void free_retired(struct sf_service *service)
 {
 	uint64_t n_quiet = atomic_load(&service->agent->n_quiet);
@@ -231,6 +252,7 @@ static void free_retired(struct sf_service *service)
 			free(retired.map);
 	}
 	service->retired.n = n;
+	sf_runtimes_release(&service->runtimes.all, has_any_map, service);
 }
 
 static uint64_t longer(uint64_t a, uint64_t b)
@@ -287,6 +309,8 @@ static void renew_now(struct sf_service *service)
 	/* First: code that is met while the map is read is looked for again. */
 	const bool stale = atomic_exchange(&sf_handler.code.map_stale, 0);
 
+	if (stale)
+		sf_runtime_publisher_refresh(service, true);
 	service->renew = service->urgent = false;
 	renew(service, NULL);
 	if (service->process.map != before) {

@@ -348,6 +348,15 @@ void sf_runtime_publisher_look(struct sf_service *service)
 		tell_note(service, news);
 }
 
+void sf_runtime_publisher_refresh(struct sf_service *service, bool unknown_code)
+{
+	if (!sf_runtimes_any(&service->runtimes.all))
+		return;
+	forget(service->runtimes.telling);
+	if (sf_runtimes_refresh(&service->runtimes.all, &service->process, true, unknown_code))
+		service->renew = service->urgent = true;
+}
+
 bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 {
 	bool many;
@@ -357,7 +366,7 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 	many = describe_wanted(service);
 	if (now_ns >= service->runtimes.next_look_ns) {
 		look_at_threads(service, now_ns);
-		sf_runtimes_refresh(&service->runtimes.all);
+		sf_runtime_publisher_refresh(service, false);
 	}
 	return many;
 }

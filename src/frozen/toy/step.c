@@ -12,7 +12,11 @@ static const struct sf_region *find(const struct sf_runtime *runtime, uint64_t p
 {
 	const struct sf_toy *toy = (const struct sf_toy *)runtime;
 
-	return pc >= toy->code.start && pc < toy->code.end ? &toy->code : NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		if (pc >= toy->codes[i].start && pc < toy->codes[i].end)
+			return &toy->codes[i];
+	}
+	return NULL;
 }
 
 /* Words that lie above the stack pointer and below the return address. */
@@ -44,13 +48,13 @@ static void set_key(const struct sf_cursor *cursor, unsigned n_words, struct sf_
 static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cursor,
 			 enum sf_end *why)
 {
-	const struct sf_toy *toy = (const struct sf_toy *)runtime;
-	const unsigned n_words = words_at(cursor->regs.pc - toy->code.start);
+	const struct sf_region *code = find(runtime, cursor->regs.pc - !cursor->exact);
+	const unsigned n_words = code ? words_at(cursor->regs.pc - code->start) : 0;
 	const uint64_t at = cursor->regs.r[RSP] + n_words * WORD;
 	uint64_t caller;
 
 	*why = SF_END_RUNTIME;
-	if (cursor->still->arch != &sf_arch_x86_64 || !cursor->trace->n_frames)
+	if (!code || cursor->still->arch != &sf_arch_x86_64 || !cursor->trace->n_frames)
 		return SF_STEP_FAILED;
 	set_key(cursor, n_words, &cursor->trace->frames[cursor->trace->n_frames - 1]);
 	if (!sf_read_u64(&cursor->still->memory, at, &caller)) {
@@ -78,7 +82,7 @@ static bool resume(const struct sf_runtime *runtime, struct sf_cursor *cursor)
 	    top - WORD <= last || top % WORD)
 		return false;
 	cursor->regs.known = 0;
-	cursor->regs.pc = toy->code.start + SF_TOY_RETURN;
+	cursor->regs.pc = toy->codes[0].start + SF_TOY_RETURN;
 	sf_reg_set(&cursor->regs, RSP, top - WORD);
 	cursor->exact = false;
 	cursor->via = SF_VIA_ANCHOR;

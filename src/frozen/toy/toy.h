@@ -20,6 +20,7 @@ struct sf_toy_vm {
 	uint64_t magic;
 	uint64_t enter, enter_end;      /* the code whose frames are those of methods */
 	uint64_t threads, n_threads;    /* struct sf_toy_thread */
+	uint64_t copy;                  /* of the code at `enter`, at another address from time to time; 0: none */
 };
 
 struct sf_toy_thread {
@@ -49,7 +50,7 @@ enum {
 
 struct sf_toy {
 	struct sf_runtime runtime;      /* first */
-	struct sf_region code;
+	struct sf_region codes[2];      /* the code at `enter`, and its copy; no copy: empty */
 };
 
 extern const struct sf_runtime_ops sf_toy_ops;

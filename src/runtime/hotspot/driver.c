@@ -32,15 +32,19 @@ static bool look(void *state, const struct sf_process *process, struct sf_images
 	return sf_jvm_finder_look(state, process, images);
 }
 
-static bool attach(void *state, struct sf_process *process, struct sf_images *images,
-		   const struct sf_reader *memory)
+static const struct sf_runtime *attach(void *state, const struct sf_process *process,
+				       struct sf_images *images, const struct sf_reader *memory)
 {
-	return sf_jvm_finder_attach(state, process, images, memory);
+	return sf_jvm_finder_attach(state, process, images, memory) ?
+		&sf_jvm_hotspot(jvm_of(state))->runtime : NULL;
 }
 
-static void refresh(void *state)
+/* Code heaps keep their place, and they are never unmapped. So there is one object for the life of the process. */
+static const struct sf_runtime *refresh(void *state, const struct sf_runtime *present, bool inside)
 {
-	sf_jvm_lend_code(jvm_of(state));
+	if (inside)
+		sf_jvm_lend_code(jvm_of(state));
+	return present;
 }
 
 static const char *news(void *state)

@@ -76,18 +76,19 @@ static struct sf_jvm *attach(const struct sf_jvm_finder *finder, int32_t pid,
 
 static bool is_thread(void *arg, int32_t tid)
 {
-	const struct sf_process *process = arg;
+	const int32_t *pid = arg;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", *pid, tid);
 	return access(path, F_OK) == 0;
 }
 
-static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *process,
+static bool try_to_attach(struct sf_jvm_finder *finder, const struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory)
 {
 	const struct sf_image *image = sf_images_get(images, finder->image);
 	struct sf_error err = { 0 };
+	int32_t pid = process->pid;
 
 	finder->jvm = attach(finder, process->pid, image, memory, &err);
 	if (!finder->jvm) {
@@ -96,13 +97,12 @@ static bool try_to_attach(struct sf_jvm_finder *finder, struct sf_process *proce
 		return false;
 	}
 	/* A JVM in another pid namespace has other ids for its threads. */
-	if (sf_task_inner_id(process->pid, process->pid) == process->pid)
-		sf_jvm_try_threads(finder->jvm, is_thread, process);
+	if (sf_task_inner_id(pid, pid) == pid)
+		sf_jvm_try_threads(finder->jvm, is_thread, &pid);
 	finder->note[0] = 0;
 	if (*sf_jvm_note(finder->jvm))
 		snprintf(finder->note, sizeof(finder->note), "Java is shown %s",
 			 sf_jvm_note(finder->jvm));
-	sf_process_add_runtime(process, &sf_jvm_hotspot(finder->jvm)->runtime);
 	return true;
 }
 
@@ -127,7 +127,7 @@ bool sf_jvm_finder_look(struct sf_jvm_finder *finder, const struct sf_process *p
 	return !finder->tried_ns || sf_now_ns() - finder->tried_ns >= pause_ns(finder->tries);
 }
 
-bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, struct sf_process *process,
+bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, const struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory)
 {
 	bool attached = try_to_attach(finder, process, images, memory);

@@ -32,10 +32,9 @@ bool sf_jvm_finder_look(struct sf_jvm_finder *finder, const struct sf_process *p
 			struct sf_images *images);
 
 /*
- * Tries, reading through `memory` (whose arg must live as long as what is found). True: attached;
- * the process has it, and the next map will.
+ * Tries, reading through `memory` (whose arg must live as long as what is found). True: attached.
  */
-bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, struct sf_process *process,
+bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, const struct sf_process *process,
 			  struct sf_images *images, const struct sf_reader *memory);
 
 /* A message to the user about the JVM. Each message is returned once; NULL if there is no new one. */

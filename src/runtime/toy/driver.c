@@ -28,12 +28,11 @@ struct place {
 };
 
 struct state {
-	struct sf_toy toy;
 	struct sf_toy_vm vm;
 	struct sf_reader memory;
 	uint64_t looked_ns;           /* the map that was seen */
 	uint32_t image;
-	uint64_t bias;
+	uint64_t bias, address;       /* address: of the symbol */
 	struct sf_intern *texts, *keys;
 	SF_VEC(struct place) places;
 	struct sf_location function;
@@ -119,29 +118,66 @@ static uint64_t vm_address(const struct state *state, int32_t pid, const struct 
 	return address ? state->bias + address : 0;
 }
 
-static bool attach(void *arg, struct sf_process *process, struct sf_images *images,
-		   const struct sf_reader *memory)
+/* The object that walks use, from what the program says now. NULL: no memory. */
+static const struct sf_runtime *make_object(const struct sf_toy_vm *vm)
+{
+	struct sf_toy *toy = malloc(sizeof(*toy));
+	const uint64_t size = vm->copy ? SF_TOY_SIZE : 0;
+
+	if (!toy)
+		return NULL;
+	*toy = (struct sf_toy){
+		.runtime = { .ops = &sf_toy_ops, .start = vm->enter, .end = vm->enter_end, .slot = SF_RUNTIME_TOY },
+		.codes = {
+			{ .start = vm->enter, .end = vm->enter_end, .runtime = &toy->runtime },
+			{ .start = vm->copy, .end = vm->copy + size, .runtime = &toy->runtime },
+		},
+	};
+	if (size && vm->copy < vm->enter)
+		toy->runtime.start = vm->copy;
+	if (size && vm->copy + size > vm->enter_end)
+		toy->runtime.end = vm->copy + size;
+	return &toy->runtime;
+}
+
+static const struct sf_runtime *attach(void *arg, const struct sf_process *process,
+				       struct sf_images *images, const struct sf_reader *memory)
 {
 	struct state *state = arg;
-	struct sf_toy *toy = &state->toy;
 	uint64_t address = vm_address(state, process->pid, sf_images_get(images, state->image));
 
 	state->memory = *memory;
+	state->address = address;
 	if (!address || !sf_read(memory, &state->vm, address, sizeof(state->vm)) ||
 	    state->vm.magic != SF_TOY_MAGIC || state->vm.enter_end - state->vm.enter != SF_TOY_SIZE)
-		return false;
+		return NULL;
 	if (!state->texts)
 		state->texts = sf_intern_create();
 	if (!state->keys)
 		state->keys = sf_intern_create();
 	if (!state->texts || !state->keys)
-		return false;
-	toy->code = (struct sf_region){ .start = state->vm.enter, .end = state->vm.enter_end,
-					.runtime = &toy->runtime };
-	toy->runtime = (struct sf_runtime){ .ops = &sf_toy_ops, .start = state->vm.enter,
-					    .end = state->vm.enter_end, .slot = SF_RUNTIME_TOY };
-	sf_process_add_runtime(process, &toy->runtime);
-	return true;
+		return NULL;
+	return make_object(&state->vm);
+}
+
+static const struct sf_runtime *refresh(void *arg, const struct sf_runtime *present, bool inside)
+{
+	struct state *state = arg;
+	const struct sf_toy *toy = (const struct sf_toy *)present;
+	const struct sf_runtime *made;
+	struct sf_toy_vm vm;
+
+	(void)inside;
+	if (!sf_read(&state->memory, &vm, state->address, sizeof(vm)) || vm.copy == toy->codes[1].start)
+		return present;
+	made = make_object(&vm);
+	return made ? made : present;
+}
+
+static void detach(void *arg, const struct sf_runtime *object)
+{
+	(void)arg;
+	free((void *)object);
 }
 
 static const char *news(void *arg)
@@ -240,7 +276,7 @@ static void examine(void *arg, struct sf_images *images, const struct sf_runtime
 
 	(void)images;
 	if (state->image)
-		findings->add(findings, state->toy.runtime.ops, "toy: its frames are shown", "");
+		findings->add(findings, true, "toy: its frames are shown", "");
 }
 
 const struct sf_runtime_driver sf_toy_driver = {
@@ -249,6 +285,8 @@ const struct sf_runtime_driver sf_toy_driver = {
 	.destroy = destroy,
 	.look = look,
 	.attach = attach,
+	.refresh = refresh,
+	.detach = detach,
 	.news = news,
 	.place = place,
 	.functions = functions,
