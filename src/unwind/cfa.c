@@ -99,6 +99,7 @@ enum operand {
 	DISTANCE_1, DISTANCE_2, DISTANCE_4, DISTANCE_8, /* of so many bytes */
 	ADDRESS,
 	VALUE,        /* not negative */
+	OFFSET,       /* the same; one that is too large leaves no rule */
 	FACTORED,     /* a value that is not negative, times the data alignment factor */
 	NEGATIVE,     /* the same, to be subtracted: obsolete (LSB Core 5.0, section 10.5.2) */
 	SIGNED,       /* any value, times the data alignment factor */
@@ -126,6 +127,11 @@ static bool read_operand(struct machine *m, enum operand kind, struct operands *
 	case VALUE:
 		number = sf_bytes_uleb(&m->code);
 		return number <= INT32_MAX && to_value((int64_t)number, &ret->rule.value);
+	case OFFSET:
+		number = sf_bytes_uleb(&m->code);
+		ret->rule.how = number <= INT32_MAX ? SF_HOW_REGISTER_PLUS : SF_HOW_UNDEFINED;
+		ret->rule.value = number <= INT32_MAX ? (int32_t)number : 0;
+		return true;
 	case FACTORED: case NEGATIVE:
 		number = sf_bytes_uleb(&m->code);
 		return number <= INT64_MAX &&
@@ -244,11 +250,18 @@ static bool do_def_cfa_register(struct machine *m, const struct operands *operan
 	       set_cfa(m, operands->reg, m->now.plain.value);
 }
 
-/* Only the offset; a CFA that is an expression stays one. */
+/*
+ * Only the offset; a CFA that is an expression stays one. Behind some hand-written routines the offset is negative, which no
+ * frame can have: only what follows has no rule, as unwinders run a program up to the pc.
+ */
 static bool do_def_cfa_offset(struct machine *m, const struct operands *operands)
 {
+	if (operands->rule.how == SF_HOW_UNDEFINED) {
+		m->now.rules.cfa = (struct sf_rule){ .how = SF_HOW_UNDEFINED };
+		return m->now.plain.how == SF_HOW_REGISTER_PLUS;
+	}
 	m->now.plain.value = operands->rule.value;
-	if (m->now.rules.cfa.how == SF_HOW_REGISTER_PLUS)
+	if (m->now.rules.cfa.how == SF_HOW_REGISTER_PLUS || m->now.rules.cfa.how == SF_HOW_UNDEFINED)
 		m->now.rules.cfa = m->now.plain;
 	return m->now.plain.how == SF_HOW_REGISTER_PLUS;
 }
@@ -296,7 +309,7 @@ static const struct instruction instructions[0x40] = {
 	[DW_CFA_def_cfa] = { do_def_cfa, REGISTER, VALUE },
 	[DW_CFA_def_cfa_sf] = { do_def_cfa, REGISTER, SIGNED },
 	[DW_CFA_def_cfa_register] = { do_def_cfa_register, REGISTER },
-	[DW_CFA_def_cfa_offset] = { do_def_cfa_offset, VALUE },
+	[DW_CFA_def_cfa_offset] = { do_def_cfa_offset, OFFSET },
 	[DW_CFA_def_cfa_offset_sf] = { do_def_cfa_offset, SIGNED },
 	[DW_CFA_def_cfa_expression] = { do_def_cfa_expression, EXPRESSION, .how = SF_HOW_EXPRESSION },
 	[DW_CFA_GNU_args_size] = { do_nop, NUMBER }, /* of use to exception handling only */

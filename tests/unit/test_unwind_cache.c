@@ -213,7 +213,7 @@ static void unsafe_folders_are_not_used(void **state)
 	const struct fixture *f = *state;
 	char folder[128], elsewhere[128];
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-2", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-3", f->home);
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->home);
 	put(f);
 	assert_int_equal(chmod(folder, 0777), 0);
@@ -254,7 +254,7 @@ static void relative_and_empty_paths_count_for_nothing(void **state)
 	folder = sf_cache_open();
 	assert_true(folder >= 0);
 	close(folder);
-	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-2", f->home);
+	snprintf(path, sizeof(path), "%s/.cache/stillframe/tables-3", f->home);
 	assert_int_equal(stat(path, &status), 0);
 	assert_int_equal(setenv("HOME", "", 1), 0);
 	assert_int_equal(sf_cache_open(), -1);
@@ -273,7 +273,7 @@ static unsigned count_files(const struct fixture *f)
 	DIR *stream;
 	unsigned n = 0;
 
-	snprintf(folder, sizeof(folder), "%s/stillframe/tables-2", f->home);
+	snprintf(folder, sizeof(folder), "%s/stillframe/tables-3", f->home);
 	stream = opendir(folder);
 	assert_non_null(stream);
 	while (readdir(stream))
@@ -288,7 +288,7 @@ static void stat_only_file(const struct fixture *f, struct stat *ret)
 	struct dirent *entry;
 	DIR *stream;
 
-	snprintf(path, sizeof(path), "%s/stillframe/tables-2", f->home);
+	snprintf(path, sizeof(path), "%s/stillframe/tables-3", f->home);
 	stream = opendir(path);
 	assert_non_null(stream);
 	while ((entry = readdir(stream)) && entry->d_name[0] == '.')
