@@ -47,7 +47,7 @@ struct sf_runtime_driver {
 
 	/*
 	 * Renews what walks use, such as the list of code ranges. Called for every runtime that is attached to: at
-	 * intervals, and when a walk met code that is in no region. The reader given to `attach` reads the state of
+	 * intervals, when a walk met code that is in no region, and when the process has a new map. The reader given to `attach` reads the state of
 	 * the process from now on. `inside`: the process is this one, and walks are under way on other threads. From
 	 * outside, no walk is under way.
 	 *
@@ -55,7 +55,8 @@ struct sf_runtime_driver {
 	 * object, which replaces `present` in the next code map. `present` itself must not change, as walks may use it
 	 * until `detach`. NULL: the runtime is gone; `look` is called again. May be NULL.
 	 */
-	const struct sf_runtime *(*refresh)(void *state, const struct sf_runtime *present, bool inside);
+	const struct sf_runtime *(*refresh)(void *state, const struct sf_process *process,
+					    const struct sf_runtime *present, bool inside);
 
 	/*
 	 * No walk uses this object any more: it was replaced, or the runtime is gone, or the session ends. Called once

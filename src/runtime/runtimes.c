@@ -90,7 +90,7 @@ static bool refresh(struct sf_runtimes *runtimes, uint32_t slot, struct sf_proce
 	if (!old || !drivers[slot]->refresh ||
 	    !sf_vec_reserve(&runtimes->replaced, runtimes->replaced.n + 1))
 		return false;
-	now = drivers[slot]->refresh(runtimes->states[slot], old, inside);
+	now = drivers[slot]->refresh(runtimes->states[slot], process, old, inside);
 	if (now == old)
 		return false;
 	sf_vec_push(&runtimes->replaced, (struct sf_replaced_runtime){ old, slot });
@@ -99,13 +99,16 @@ static bool refresh(struct sf_runtimes *runtimes, uint32_t slot, struct sf_proce
 	return true;
 }
 
-static bool is_refresh_due(const struct sf_runtimes *runtimes, bool unknown_code)
+/* Code in a new map is walked by the wrong rules if its runtime does not list it yet. */
+static bool is_refresh_due(const struct sf_runtimes *runtimes, const struct sf_process *process,
+			   bool unknown_code)
 {
 	const uint64_t least_ns = unknown_code ? UNKNOWN_CODE_NS : REFRESH_NS;
 	const uint64_t pause_ns = runtimes->refresh_cost_ns * (unknown_code ? UNKNOWN_CODE_SHARE : REFRESH_SHARE);
 
 	return sf_runtimes_any(runtimes) &&
-	       sf_now_ns() - runtimes->refreshed_ns >= (pause_ns > least_ns ? pause_ns : least_ns);
+	       (process->refreshed_ns > runtimes->refreshed_ns ||
+		sf_now_ns() - runtimes->refreshed_ns >= (pause_ns > least_ns ? pause_ns : least_ns));
 }
 
 bool sf_runtimes_refresh(struct sf_runtimes *runtimes, struct sf_process *process, bool inside,
@@ -114,7 +117,7 @@ bool sf_runtimes_refresh(struct sf_runtimes *runtimes, struct sf_process *proces
 	uint64_t start_ns;
 	bool any = false;
 
-	if (!is_refresh_due(runtimes, unknown_code))
+	if (!is_refresh_due(runtimes, process, unknown_code))
 		return false;
 	start_ns = sf_raw_thread_cpu_ns();
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++)

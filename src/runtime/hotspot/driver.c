@@ -40,8 +40,10 @@ static const struct sf_runtime *attach(void *state, const struct sf_process *pro
 }
 
 /* Code heaps keep their place, and they are never unmapped. So there is one object for the life of the process. */
-static const struct sf_runtime *refresh(void *state, const struct sf_runtime *present, bool inside)
+static const struct sf_runtime *refresh(void *state, const struct sf_process *process,
+					const struct sf_runtime *present, bool inside)
 {
+	(void)process;
 	if (inside)
 		sf_jvm_lend_code(jvm_of(state));
 	return present;

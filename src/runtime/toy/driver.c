@@ -160,13 +160,15 @@ static const struct sf_runtime *attach(void *arg, const struct sf_process *proce
 	return make_object(&state->vm);
 }
 
-static const struct sf_runtime *refresh(void *arg, const struct sf_runtime *present, bool inside)
+static const struct sf_runtime *refresh(void *arg, const struct sf_process *process,
+					const struct sf_runtime *present, bool inside)
 {
 	struct state *state = arg;
 	const struct sf_toy *toy = (const struct sf_toy *)present;
 	const struct sf_runtime *made;
 	struct sf_toy_vm vm;
 
+	(void)process;
 	(void)inside;
 	if (!sf_read(&state->memory, &vm, state->address, sizeof(vm)) || vm.copy == toy->codes[1].start)
 		return present;
