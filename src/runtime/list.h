@@ -21,6 +21,7 @@
  */
 #define SF_RUNTIMES(X)                                                                             \
 	X(HOTSPOT, sf_hotspot_driver, sf_agent_java)                                               \
+	X(CORECLR, sf_coreclr_driver, sf_agent_no_part)                                            \
 	SF_TEST_RUNTIMES(X)
 
 /* The slot of each runtime: sf_runtime.slot. */

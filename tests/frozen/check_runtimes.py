@@ -9,8 +9,8 @@ import pathlib
 import re
 import sys
 
-NAMES = re.compile(r"hotspot|java|jvm", re.IGNORECASE)
-ROOMS = ("frozen/hotspot/", "runtime/hotspot/", "agent/java/")
+NAMES = re.compile(r"hotspot|java|jvm|coreclr", re.IGNORECASE)
+ROOMS = ("frozen/hotspot/", "runtime/hotspot/", "agent/java/", "frozen/coreclr/", "runtime/coreclr/")
 # The one list of runtimes. The build files name the files of the rooms.
 LIST = ("runtime/list.h",)
 

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping over managed frames of CoreCLR: bodies by their unwind information, stubs by the return address that lies on top of
+ * the stack. Signal-safe.
+ */
+#include "frozen/coreclr/body.h"
+#include "frozen/coreclr/frames.h"
+#include "frozen/coreclr/unwind_info.h"
+
+#include "frozen/frozen.h"
+
+#define RSP 7
+#define WORD 8
+#define MAX_STUB_WORDS 4     /* that a stub has pushed, and the return address */
+
+static struct sf_frame *frame_of(const struct sf_cursor *cursor)
+{
+	return &cursor->trace->frames[cursor->trace->n_frames - 1];
+}
+
+/* The key: the method's code by its address. Where another method's code comes there later, the MethodDesc differs. */
+static void set_key(const struct sf_cursor *cursor, const struct sf_clr_range *range,
+		    const struct sf_clr_body *body)
+{
+	struct sf_frame *frame = frame_of(cursor);
+
+	frame->kind = range->code == SF_CLR_CODE_PRECOMPILED ? SF_CLR_KIND_PRECOMPILED :
+							       SF_CLR_KIND_JITTED;
+	frame->token = body->method_start;
+	frame->id = (uint32_t)(body->method >> 3);
+	frame->bci = -1;
+}
+
+static void set_stub_key(const struct sf_cursor *cursor, uint32_t stub_kind)
+{
+	struct sf_frame *frame = frame_of(cursor);
+
+	frame->kind = SF_KIND_STUB;
+	frame->token = 0;
+	frame->id = stub_kind;
+	frame->bci = -1;
+}
+
+static bool is_return_address(const struct sf_cursor *cursor, uint64_t pc)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint64_t target;
+
+	return sf_code_map_find(cursor->still->map, pc - 1) &&
+	       cursor->still->arch->is_behind_call(&code, pc, &target);
+}
+
+/* A stub ends with a jump. It may have pushed a few words, and owns nothing else on the stack. */
+static enum sf_step step_stub(struct sf_cursor *cursor, enum sf_end *why)
+{
+	const uint64_t sp = cursor->regs.r[RSP];
+	uint64_t pc;
+
+	*why = SF_END_RUNTIME;
+	if (!cursor->exact)
+		return SF_STEP_FAILED;
+	for (unsigned i = 0; i < MAX_STUB_WORDS; i++) {
+		if (!sf_read_u64(&cursor->still->memory, sp + i * WORD, &pc))
+			break;
+		if (!is_return_address(cursor, pc))
+			continue;
+		cursor->regs.pc = pc;
+		cursor->regs.r[RSP] = sp + (i + 1) * WORD;
+		cursor->exact = false;
+		cursor->via = SF_VIA_RUNTIME;
+		return SF_STEP_TAKEN;
+	}
+	return SF_STEP_FAILED;
+}
+
+/*
+ * To suspend a thread the runtime replaces the return address of one of its managed frames by that of a routine of its own,
+ * which no call instruction precedes. The Thread object has the original. False: it is not to be had.
+ */
+static bool undo_hijack(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t slot)
+{
+	const struct sf_region *region = sf_code_map_find(cursor->still->map, cursor->regs.pc);
+	uint64_t original;
+
+	if (!region || region->runtime || is_return_address(cursor, cursor->regs.pc))
+		return true;
+	if (!sf_clr_hijacked_return(coreclr, &cursor->still->memory,
+				    cursor->still->handles[coreclr->runtime.slot], slot, &original) ||
+	    !is_return_address(cursor, original))
+		return false;
+	cursor->regs.pc = original;
+	return true;
+}
+
+static enum sf_step step_body(const struct sf_coreclr *coreclr, struct sf_cursor *cursor,
+			      const struct sf_clr_body *body, enum sf_end *why)
+{
+	const uint64_t sp = cursor->regs.r[RSP];
+	struct sf_cursor caller = *cursor;
+	uint64_t slot;
+
+	if (!sf_clr_unwind(&cursor->still->memory, body, cursor->exact, &caller.regs, &slot, why))
+		return SF_STEP_FAILED;
+	*why = SF_END_STUCK;
+	if (caller.regs.r[RSP] <= sp)
+		return SF_STEP_FAILED;
+	*why = SF_END_RUNTIME;
+	if (!caller.regs.pc)
+		return SF_STEP_ROOT;
+	if (!undo_hijack(coreclr, &caller, slot))
+		return SF_STEP_FAILED;
+	*cursor = caller;
+	cursor->exact = false;
+	cursor->via = SF_VIA_RUNTIME;
+	return SF_STEP_TAKEN;
+}
+
+/*
+ * The body that the frame is in. After a hardware fault the runtime makes a frame whose return address is the faulting
+ * instruction itself. If that is the first one of its body, the byte before belongs to other code.
+ */
+static enum sf_clr_found find_body(const struct sf_coreclr *coreclr, struct sf_cursor *cursor,
+				   const struct sf_clr_range *range, struct sf_clr_body *ret)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	const uint64_t pc = cursor->regs.pc;
+	struct sf_clr_body here;
+	enum sf_clr_found found =
+		sf_clr_find_body(&coreclr->layout, range, &code, cursor->exact ? pc : pc - 1, ret);
+
+	if (cursor->exact || (found == SF_CLR_FOUND_BODY && pc < ret->end) ||
+	    sf_clr_find_body(&coreclr->layout, range, &code, pc, &here) != SF_CLR_FOUND_BODY ||
+	    is_return_address(cursor, pc))
+		return found;
+	*ret = here;
+	cursor->exact = true;
+	frame_of(cursor)->flags |= SF_FRAME_EXACT;
+	return SF_CLR_FOUND_BODY;
+}
+
+/*
+ * Code of the runtime's memory that is in no range: a helper that it copied there, if it has called none. Where the runtime has
+ * listed it since, the ranges are to be read again.
+ */
+static enum sf_step step_unlisted(const struct sf_coreclr *coreclr, struct sf_cursor *cursor,
+				  enum sf_end *why)
+{
+	const struct sf_reader outside = sf_reader_outside(&cursor->still->memory);
+	enum sf_step step;
+
+	*why = SF_END_NO_RULE;
+	if (sf_clr_is_listed(coreclr, &outside, cursor->regs.pc - !cursor->exact))
+		return SF_STEP_FAILED;
+	step = step_stub(cursor, why);
+
+	if (step == SF_STEP_TAKEN) {
+		set_stub_key(cursor, SF_CLR_STUB_HELPER);
+		return step;
+	}
+	*why = SF_END_NO_RULE;
+	return SF_STEP_NOT_MINE;
+}
+
+static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cursor, enum sf_end *why)
+{
+	const struct sf_coreclr *coreclr = (const struct sf_coreclr *)runtime;
+	const uint64_t pc = cursor->regs.pc;
+	const struct sf_clr_range *range = sf_clr_find_range(coreclr, cursor->exact ? pc : pc - 1);
+	struct sf_clr_body body;
+
+	*why = SF_END_RUNTIME;
+	if (cursor->still->arch != &sf_arch_x86_64 || !cursor->trace->n_frames)
+		return SF_STEP_FAILED;
+	if (!range)
+		return step_unlisted(coreclr, cursor, why);
+	switch (find_body(coreclr, cursor, range, &body)) {
+	case SF_CLR_FOUND_BODY:
+		set_key(cursor, range, &body);
+		return step_body(coreclr, cursor, &body, why);
+	case SF_CLR_FOUND_STUB:
+		set_stub_key(cursor, body.stub_kind);
+		return step_stub(cursor, why);
+	case SF_CLR_FOUND_UNREAD:
+		*why = SF_END_MEMORY;
+		break;
+	case SF_CLR_FOUND_NOTHING:
+		*why = SF_END_NO_RULE;
+		break;
+	}
+	set_stub_key(cursor, SF_CLR_STUB_UNKNOWN);
+	return SF_STEP_FAILED;
+}
+
+static bool resume(const struct sf_runtime *runtime, struct sf_cursor *cursor)
+{
+	const struct sf_coreclr *coreclr = (const struct sf_coreclr *)runtime;
+	const struct sf_trace *trace = cursor->trace;
+	const uint64_t above = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
+
+	return sf_clr_resume(coreclr, cursor, cursor->still->handles[runtime->slot], above);
+}
+
+static bool is_thread(const struct sf_runtime *runtime, const struct sf_reader *memory,
+		      uint64_t handle, int32_t tid)
+{
+	const struct sf_coreclr *coreclr = (const struct sf_coreclr *)runtime;
+	uint64_t found;
+
+	return sf_clr_get(&coreclr->layout, memory, SF_CLR_THREAD_OS_ID, handle, &found) &&
+	       found == (uint64_t)tid;
+}
+
+const struct sf_runtime_ops sf_coreclr_ops = {
+	.find = sf_clr_find_region,
+	.step = step,
+	.resume = resume,
+	.is_thread = is_thread,
+};

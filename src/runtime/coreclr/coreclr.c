@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CoreCLR in one process: attaching, and the places in its code. */
+#include "runtime/coreclr/coreclr.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/intern.h"
+#include "os/clock.h"
+#include "runtime/coreclr/places.h"
+#include "runtime/coreclr/symbols.h"
+#include "runtime/coreclr/threads.h"
+
+#define TRY_PAUSE_NS 20000000u     /* a runtime that is starting is tried again; later less often */
+#define MAX_DOUBLINGS 6u
+#define EASY_TRIES 50u
+#define NAME "/libcoreclr.so"
+
+struct sf_clr {
+	uint32_t slot;
+	int32_t pid;
+	uint32_t image;                /* the file with the runtime; 0: none was found */
+	uint64_t bias, looked_ns, tried_ns;
+	unsigned tries;
+	bool refused, attached, told;
+	struct sf_clr_symbols symbols;
+	struct sf_clr_description description;
+	struct sf_reader memory;
+	struct sf_images *files;
+	struct sf_clr_images images;
+	struct sf_clr_threads threads;
+	struct sf_clr_places *places;
+	char note[700];
+};
+
+struct sf_clr *sf_clr_create(uint32_t slot)
+{
+	struct sf_clr *clr = calloc(1, sizeof(*clr));
+
+	if (clr)
+		clr->slot = slot;
+	return clr;
+}
+
+void sf_clr_destroy(struct sf_clr *clr)
+{
+	sf_clr_images_deinit(&clr->images);
+	sf_clr_threads_deinit(&clr->threads);
+	sf_clr_places_destroy(clr->places);
+	free(clr);
+}
+
+static bool is_library(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n >= strlen(NAME) && strcmp(path + n - strlen(NAME), NAME) == 0;
+}
+
+/* The library, or the program itself, which may have the runtime linked into it: it is what the lowest region maps. */
+static void find_image(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images)
+{
+	uint32_t first = 0;
+	uint64_t bias = 0;
+
+	for (size_t i = 0; i < process->map->n_regions; i++) {
+		const struct sf_region *region = &process->map->regions[i];
+		const char *path = region->image ? sf_images_get(images, region->image)->path : "";
+
+		if (is_library(path)) {
+			clr->image = region->image;
+			clr->bias = region->bias;
+			return;
+		}
+		if (*path == '/' && !first && !strstr(path, ".so")) {
+			first = region->image;
+			bias = region->bias;
+		}
+	}
+	clr->image = first;
+	clr->bias = bias;
+}
+
+/* Inside a program files are open only while they are looked at. */
+static bool read_symbols(struct sf_clr *clr, const struct sf_process *process,
+			 const struct sf_image *image)
+{
+	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
+					    .device = image->device };
+	int fd = image->fd >= 0 ? image->fd : sf_process_open_mapping(process->pid, &mapping);
+	bool read = fd >= 0 && sf_clr_find_symbols(fd, &clr->symbols, NULL);
+
+	if (fd >= 0 && fd != image->fd)
+		close(fd);
+	return read;
+}
+
+static uint64_t pause_ns(unsigned tries)
+{
+	const unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
+
+	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
+}
+
+static void refuse(struct sf_clr *clr, const char *why)
+{
+	clr->refused = true;
+	snprintf(clr->note, sizeof(clr->note), "no .NET frames: %s", why);
+}
+
+/* A file with none of the symbols is no runtime; the next map may have one. */
+static bool is_runtime(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images)
+{
+	const uint32_t before = clr->image;
+
+	find_image(clr, process, images);
+	if (clr->image != before) {
+		clr->symbols = (struct sf_clr_symbols){ 0 };
+		if (clr->image)
+			read_symbols(clr, process, sf_images_get(images, clr->image));
+	}
+	return clr->symbols.descriptor || clr->symbols.dac_table;
+}
+
+bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images)
+{
+	if (clr->attached || clr->refused || !process->map)
+		return false;
+	if (clr->looked_ns != process->refreshed_ns) {
+		clr->looked_ns = process->refreshed_ns;
+		is_runtime(clr, process, images);
+	}
+	if (!clr->symbols.descriptor && !clr->symbols.dac_table)
+		return false;
+	return !clr->tried_ns || sf_now_ns() - clr->tried_ns >= pause_ns(clr->tries);
+}
+
+static bool describe(struct sf_clr *clr, struct sf_error *err)
+{
+	if (!clr->symbols.descriptor)
+		return sf_fail(err, SF_E_UNSUPPORTED, "its version %s does not describe itself",
+			       clr->symbols.version);
+	return sf_clr_describe(&clr->memory, clr->bias + clr->symbols.descriptor, &clr->description, err);
+}
+
+struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images,
+				 const struct sf_reader *memory)
+{
+	struct sf_error err = { 0 };
+	struct sf_coreclr *object;
+
+	clr->tries++;
+	clr->tried_ns = sf_now_ns();
+	clr->memory = *memory;
+	clr->files = images;
+	clr->pid = process->pid;
+	if (!describe(clr, &err)) {
+		if (err.code != SF_E_GONE)
+			refuse(clr, err.text);
+		return NULL;
+	}
+	if (!clr->places)
+		clr->places = sf_clr_places_create(&clr->description, &clr->memory, clr->pid);
+	object = clr->places ? sf_clr_object_create(&clr->description, &clr->memory, &clr->images, process,
+						    images, clr->slot) : NULL;
+	if (!object)
+		return NULL;
+	clr->attached = true;
+	if (*clr->description.note)
+		snprintf(clr->note, sizeof(clr->note), ".NET is shown %s", clr->description.note);
+	sf_clr_places_use(clr->places, object);
+	return object;
+}
+
+struct sf_coreclr *sf_clr_refresh(struct sf_clr *clr, const struct sf_process *process,
+				  const struct sf_coreclr *present)
+{
+	struct sf_coreclr *object = sf_clr_object_create(&clr->description, &clr->memory, &clr->images, process,
+							 clr->files, clr->slot);
+
+	if (object && sf_clr_object_equals(object, present)) {
+		sf_clr_object_destroy(object);
+		return NULL;
+	}
+	if (object)
+		sf_clr_places_use(clr->places, object);
+	return object;
+}
+
+const char *sf_clr_news(struct sf_clr *clr)
+{
+	if (clr->told || !clr->note[0])
+		return NULL;
+	clr->told = true;
+	return clr->note;
+}
+
+uint32_t sf_clr_place(struct sf_clr *clr, const struct sf_frame *frame)
+{
+	return sf_clr_places_number(clr->places, frame);
+}
+
+size_t sf_clr_functions(struct sf_clr *clr, uint32_t place, const struct sf_location **ret)
+{
+	return sf_clr_places_functions(clr->places, place, ret);
+}
+
+uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid)
+{
+	const struct sf_clr_thread *thread = sf_clr_threads_find(&clr->threads, tid);
+	uint64_t id;
+
+	if (thread && sf_clr_get(&clr->description.layout, &clr->memory, SF_CLR_THREAD_OS_ID, thread->thread, &id) &&
+	    id == (uint64_t)tid)
+		return thread->thread;
+	if (!sf_clr_threads_read(&clr->description, &clr->memory, &clr->threads))
+		return 0;
+	thread = sf_clr_threads_find(&clr->threads, tid);
+	return thread ? thread->thread : 0;
+}
+
+void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings)
+{
+	char text[sizeof(clr->note) + 100];
+
+	if (!clr->image || !(clr->symbols.descriptor || clr->symbols.dac_table))
+		return;
+	snprintf(text, sizeof(text), ".NET %s: %s%s%s", clr->symbols.version,
+		 clr->attached ? "its frames are shown" : "its frames are not shown",
+		 *clr->note ? "; " : "", clr->note);
+	findings->add(findings, clr->attached, text, "");
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CoreCLR in a process: finding it, the objects that walks use, and names for the frames that walks find. Ordinary code, one
+ * thread at a time.
+ */
+#ifndef SF_RUNTIME_CORECLR_CORECLR_H
+#define SF_RUNTIME_CORECLR_CORECLR_H
+
+#include "runtime/coreclr/ranges.h"
+#include "runtime/runtime.h"
+
+struct sf_clr;
+
+struct sf_clr *sf_clr_create(uint32_t slot);    /* NULL: no memory */
+void sf_clr_destroy(struct sf_clr *clr);
+
+/* Whether the process has CoreCLR, and it is time to try to attach. */
+bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images);
+
+/* The object for walks; owned by the caller until sf_clr_object_destroy. NULL: not now, or never. */
+struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images,
+				 const struct sf_reader *memory);
+
+/* A new object if the ranges have changed; NULL: they have not, or they cannot be read now. */
+struct sf_coreclr *sf_clr_refresh(struct sf_clr *clr, const struct sf_process *process,
+				  const struct sf_coreclr *present);
+
+const char *sf_clr_news(struct sf_clr *clr);
+uint32_t sf_clr_place(struct sf_clr *clr, const struct sf_frame *frame);
+size_t sf_clr_functions(struct sf_clr *clr, uint32_t place, const struct sf_location **ret);
+uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid);
+void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unpacks CoreCLR's maps from native to IL offsets. */
+#include "runtime/coreclr/debug_info.h"
+
+#include <stdlib.h>
+
+#include "frozen/memory/bytes.h"
+
+#define FEW 2048u                /* bytes that are enough for nearly all methods */
+#define MANY 65536u
+#define HAS_PATCHPOINTS 1u
+#define HAS_RICH 2u
+#define PATCHPOINT_N 16u         /* .NET 10: the number of slots, and the bytes before them */
+#define PATCHPOINT_SIZE 40u
+#define EXTENDED 0xffffffffu     /* in place of a size: two sizes follow */
+#define MAX_ENTRIES 65536u
+#define MAX_IL (1u << 24)
+#define SOURCE_BITS 2u
+#define IL_BIAS 3u               /* -3 epilogue, -2 prologue, -1 no mapping */
+#define DEBUG_SECTION 105u       /* READYTORUN_SECTION_DEBUG_INFO */
+#define MAX_SECTIONS 64u
+#define INDEX_BITS 4u            /* of an index, that choose in a block of a NativeArray */
+
+/* Numbers of three bits in each nibble, the highest first; bit 3 says that more follow. The low nibble of a byte is first. */
+struct nibbles {
+	struct sf_bytes bytes;
+	uint8_t byte;
+	bool has_half;
+};
+
+static unsigned take_nibble(struct nibbles *nibbles)
+{
+	if (nibbles->has_half) {
+		nibbles->has_half = false;
+		return nibbles->byte >> 4;
+	}
+	nibbles->byte = sf_bytes_u8(&nibbles->bytes);
+	nibbles->has_half = true;
+	return nibbles->byte & 15;
+}
+
+static uint32_t take_number(struct nibbles *nibbles)
+{
+	uint32_t number = 0;
+
+	for (unsigned i = 0; i < 11; i++) {
+		const unsigned nibble = take_nibble(nibbles);
+
+		number = number << 3 | (nibble & 7);
+		if (!(nibble & 8))
+			return number;
+	}
+	nibbles->bytes.bad = true;
+	return 0;
+}
+
+/* Up to 32 bits, the lowest first. */
+static uint32_t take_bits(struct sf_bytes *bytes, uint64_t *at, unsigned n)
+{
+	const size_t size = sf_bytes_left(bytes);
+	uint32_t number = 0;
+
+	for (unsigned i = 0; i < n; i++, ++*at) {
+		if (*at / 8 >= size) {
+			bytes->bad = true;
+			return 0;
+		}
+		number |= (uint32_t)(bytes->at[*at / 8] >> *at % 8 & 1) << i;
+	}
+	return number;
+}
+
+static bool skip_extras(struct sf_bytes *bytes)
+{
+	const uint8_t flags = sf_bytes_u8(bytes);
+	struct sf_bytes part;
+	uint32_t n;
+
+	if (flags & ~(HAS_PATCHPOINTS | HAS_RICH))
+		return false;
+	if (flags & HAS_PATCHPOINTS) {
+		part = *bytes;
+		sf_bytes_take(&part, PATCHPOINT_N);
+		n = (uint32_t)sf_bytes_number(&part, 4);
+		sf_bytes_take(bytes, PATCHPOINT_SIZE + UINT64_C(4) * n);
+	}
+	if (flags & HAS_RICH)
+		sf_bytes_take(bytes, sf_bytes_number(bytes, 4));
+	return !bytes->bad;
+}
+
+/* The map itself. Its native offsets ascend, or it is none. */
+static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
+{
+	struct nibbles nibbles = { .bytes = *bytes };
+	const uint32_t n = take_number(&nibbles);
+	const unsigned native_bits = take_number(&nibbles) + 1, il_bits = take_number(&nibbles) + 1;
+	uint64_t at = 0, offset = 0;
+
+	*ret = 0;
+	if (nibbles.bytes.bad || n > MAX_ENTRIES || native_bits > 32 || il_bits > 32)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t il;
+
+		take_bits(&nibbles.bytes, &at, SOURCE_BITS);
+		offset += take_bits(&nibbles.bytes, &at, native_bits);
+		il = take_bits(&nibbles.bytes, &at, il_bits);
+		if (nibbles.bytes.bad)
+			return false;
+		if (offset > native)
+			return true;
+		if (il >= IL_BIAS && il < MAX_IL)
+			*ret = il - IL_BIAS;
+	}
+	return true;
+}
+
+bool sf_clr_find_il(const uint8_t *blob, size_t size, bool is_jitted, uint32_t native, uint32_t *ret)
+{
+	struct sf_bytes bytes = sf_bytes_of(blob, size), bounds;
+	struct nibbles sizes;
+	uint32_t n;
+
+	if (is_jitted && !skip_extras(&bytes))
+		return false;
+	sizes = (struct nibbles){ .bytes = bytes };
+	n = take_number(&sizes);
+	if (n == EXTENDED) {
+		n = take_number(&sizes);
+		take_number(&sizes);
+	}
+	take_number(&sizes);
+	bounds = sizes.bytes;
+	if (bounds.bad || !n || n > sf_bytes_left(&bounds))
+		return false;
+	bounds = sf_bytes_of(bounds.at, n);
+	return search(&bounds, native, ret);
+}
+
+/* As many of `size` bytes as can be read. */
+static size_t read_some(const struct sf_reader *memory, uint64_t at, uint8_t *ret, size_t size)
+{
+	while (size >= 16 && !sf_read(memory, ret, at, size))
+		size /= 2;
+	return size >= 16 ? size : 0;
+}
+
+static bool find_in_blob(const struct sf_reader *memory, uint64_t at, bool is_jitted, uint32_t native,
+			 uint32_t *ret)
+{
+	uint8_t few[FEW], *many;
+	bool found = sf_clr_find_il(few, read_some(memory, at, few, sizeof(few)), is_jitted, native, ret);
+
+	if (found)
+		return true;
+	many = malloc(MANY);
+	found = many && sf_clr_find_il(many, read_some(memory, at, many, MANY), is_jitted, native, ret);
+	free(many);
+	return found;
+}
+
+bool sf_clr_jitted_il(const struct sf_clr_description *description, const struct sf_reader *memory,
+		      uint64_t header, uint32_t native, uint32_t *ret)
+{
+	uint64_t blob;
+
+	/* RealCodeHeader: phdrDebugInfo is the first word. */
+	(void)description;
+	return sf_read_u64(memory, header, &blob) && blob && find_in_blob(memory, blob, true, native, ret);
+}
+
+/* The NativeArray of ReadyToRun images (src/coreclr/vm/nativeformatreader.h). */
+struct array {
+	const struct sf_reader *memory;
+	uint64_t base;                /* RVAs count from here */
+};
+
+static bool array_number(const struct array *array, uint64_t *rva, uint32_t *ret)
+{
+	static const uint8_t sizes[16] = { 1, 2, 1, 3, 1, 2, 1, 4, 1, 2, 1, 3, 1, 2, 1, 5 };
+	uint8_t bytes[5];
+	uint32_t number = 0;
+	unsigned size;
+
+	if (!sf_read(array->memory, bytes, array->base + *rva, 1))
+		return false;
+	size = sizes[bytes[0] & 15];
+	if (!sf_read(array->memory, bytes, array->base + *rva, size))
+		return false;
+	*rva += size;
+	if (size == 5) {
+		*ret = bytes[1] | bytes[2] << 8 | bytes[3] << 16 | (uint32_t)bytes[4] << 24;
+		return true;
+	}
+	for (unsigned i = 0; i < size; i++)
+		number |= (uint32_t)bytes[i] << 8 * i;
+	*ret = number >> size;
+	return true;
+}
+
+/* Down the tree of a block of 16 entries; false: the entry is not there. */
+static bool array_descend(const struct array *array, uint32_t index, uint64_t *rva)
+{
+	for (unsigned bit = 1u << (INDEX_BITS - 1); bit; bit >>= 1) {
+		uint64_t next = *rva;
+		uint32_t value;
+
+		if (!array_number(array, &next, &value))
+			return false;
+		if (index & bit) {
+			if (!(value & 2))
+				return (value & 3) == 0 && (value >> 2) == (index & 15) ?
+					(*rva = next, true) : false;
+			*rva += value >> 2;
+		} else if (value & 1) {
+			*rva = next;
+		} else {
+			if ((value & 3) || (value >> 2) != (index & 15))
+				return false;
+			*rva = next;
+			return true;
+		}
+	}
+	return true;
+}
+
+static bool array_find(const struct array *array, uint64_t rva, uint32_t index, uint64_t *ret)
+{
+	uint32_t header, entry = 0;
+	unsigned size;
+
+	if (!array_number(array, &rva, &header) || index >= header >> 2 || (header & 3) > 2)
+		return false;
+	size = 1u << (header & 3);
+	if (!sf_read(array->memory, &entry, array->base + rva + (uint64_t)(index >> INDEX_BITS) * size, size))
+		return false;
+	*ret = rva + entry;
+	return array_descend(array, index, ret);
+}
+
+struct section {
+	uint32_t type, rva, size;
+};
+
+static bool find_section(const struct sf_clr_description *description, const struct sf_reader *memory,
+			 uint64_t ready, uint32_t *rva_ret)
+{
+	struct section section;
+	uint64_t header;
+	uint32_t n;
+
+	if (!sf_clr_get(&description->layout, memory, SF_CLR_READY_HEADER, ready, &header) ||
+	    !sf_read(memory, &n, header + 12, sizeof(n)))
+		return false;
+	for (uint32_t i = 0; i < n && i < MAX_SECTIONS; i++) {
+		if (!sf_read(memory, &section, header + 16 + i * sizeof(section), sizeof(section)))
+			return false;
+		*rva_ret = section.rva;
+		if (section.type == DEBUG_SECTION)
+			return true;
+	}
+	return false;
+}
+
+bool sf_clr_precompiled_il(const struct sf_clr_description *description, const struct sf_reader *memory,
+			   const struct sf_clr_range *range, uint32_t function, uint32_t native,
+			   uint32_t *ret)
+{
+	const struct array array = { memory, range->base };
+	uint64_t at, blob;
+	uint32_t rva, back;
+
+	if (!find_section(description, memory, range->ready, &rva) ||
+	    !array_find(&array, rva, function, &at))
+		return false;
+	blob = at;
+	if (!array_number(&array, &blob, &back))
+		return false;
+	if (back)
+		blob = at - back;
+	return find_in_blob(memory, range->base + blob, false, native, ret);
+}

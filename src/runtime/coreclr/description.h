@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CoreCLR's description of itself: where its structures have their fields, and where its variables are. A runtime exports it as
+ * the symbol DotNetRuntimeContractDescriptor (docs/design/datacontracts/contract-descriptor.md in dotnet/runtime).
+ *
+ * It lies in the memory of a process that is not trusted. It is read and checked once.
+ */
+#ifndef SF_RUNTIME_CORECLR_DESCRIPTION_H
+#define SF_RUNTIME_CORECLR_DESCRIPTION_H
+
+#include "base/error.h"
+#include "frozen/coreclr/coreclr.h"
+#include "frozen/memory/reader.h"
+
+#define SF_CLR_NOTE 400
+
+struct sf_clr_description {
+	struct sf_clr_layout layout;
+	uint64_t range_map;        /* address of the range map */
+	uint64_t thread_store;     /* address of the pointer to the thread store; 0: unknown */
+	unsigned token_bits;       /* of a method's token that are in the MethodDesc */
+	unsigned alignment;        /* of MethodDescs in their chunk */
+	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
+	uint32_t debug_info;       /* of DebugInfo; 0: none */
+	char note[SF_CLR_NOTE];    /* what is not shown, and what is missing for it; "": nothing */
+};
+
+/*
+ * Reads the descriptor at `address`. False: it is none, or it lacks what walks need; the reason is in `err`. SF_E_GONE: the runtime
+ * has not started yet, and a later try may do.
+ */
+bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
+		     struct sf_clr_description *ret, struct sf_error *err);
+
+#endif

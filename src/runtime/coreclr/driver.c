@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CoreCLR's functions for the rest of stillframe: its side of runtime/runtime.h. */
+#include "runtime/coreclr/coreclr.h"
+#include "runtime/list.h"
+
+extern const struct sf_runtime_driver sf_coreclr_driver;
+
+static void *create(void)
+{
+	return sf_clr_create(SF_RUNTIME_CORECLR);
+}
+
+static void destroy(void *state)
+{
+	sf_clr_destroy(state);
+}
+
+static bool look(void *state, const struct sf_process *process, struct sf_images *images)
+{
+	return sf_clr_look(state, process, images);
+}
+
+static const struct sf_runtime *attach(void *state, const struct sf_process *process,
+				       struct sf_images *images, const struct sf_reader *memory)
+{
+	struct sf_coreclr *object = sf_clr_attach(state, process, images, memory);
+
+	return object ? &object->runtime : NULL;
+}
+
+static const struct sf_runtime *refresh(void *state, const struct sf_process *process,
+					const struct sf_runtime *present, bool inside)
+{
+	struct sf_coreclr *object =
+		sf_clr_refresh(state, process, (const struct sf_coreclr *)present);
+
+	(void)inside;
+	return object ? &object->runtime : present;
+}
+
+static void detach(void *state, const struct sf_runtime *object)
+{
+	(void)state;
+	sf_clr_object_destroy((struct sf_coreclr *)(uintptr_t)object);
+}
+
+static const char *news(void *state)
+{
+	return sf_clr_news(state);
+}
+
+static uint32_t place(void *state, const struct sf_frame *frame)
+{
+	return sf_clr_place(state, frame);
+}
+
+static size_t functions(void *state, uint32_t number, const struct sf_location **ret)
+{
+	return sf_clr_functions(state, number, ret);
+}
+
+static uint64_t thread(void *state, int32_t tid)
+{
+	return sf_clr_thread(state, tid);
+}
+
+static void examine(void *state, struct sf_images *images, const struct sf_runtime_findings *findings)
+{
+	(void)images;
+	sf_clr_examine(state, findings);
+}
+
+const struct sf_runtime_driver sf_coreclr_driver = {
+	.ops = &sf_coreclr_ops,
+	.create = create,
+	.destroy = destroy,
+	.look = look,
+	.attach = attach,
+	.refresh = refresh,
+	.detach = detach,
+	.news = news,
+	.place = place,
+	.functions = functions,
+	.thread = thread,
+	.examine = examine,
+};

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the metadata of assemblies out of a process. An assembly lies there as its file, or with its sections at their relative
+ * virtual addresses; which of the two it is shows where its metadata is found.
+ */
+#include "runtime/coreclr/modules.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/process.h"
+#include "runtime/coreclr/image.h"
+
+#define HEADERS 4096u
+#define CLI_HEADER 72u
+#define CLI_DIRECTORY 14
+#define MAX_METADATA (64u << 20)
+#define MAX_BYTES (UINT64_C(256) << 20)     /* of all assemblies of a process */
+#define MAX_FILE (64u << 20)
+#define MAX_PATH_UNITS 1024
+#define MAGIC 0x424a5342u                   /* "BSJB" */
+
+void sf_clr_modules_deinit(struct sf_clr_modules *modules)
+{
+	for (size_t i = 0; i < modules->items.n; i++) {
+		free(modules->items.items[i].bytes);
+		free(modules->items.items[i].pdb_bytes);
+		free(modules->items.items[i].path);
+	}
+	sf_vec_deinit(&modules->items);
+}
+
+/* An assembly in a process. */
+struct loaded {
+	const struct sf_reader *memory;
+	uint64_t base;
+	bool is_mapped;
+	struct sf_clr_image headers;
+};
+
+static uint64_t address_of(const struct loaded *loaded, uint32_t rva)
+{
+	if (loaded->is_mapped)
+		return loaded->base + rva;
+	for (uint32_t i = 0; i < loaded->headers.n_sections; i++) {
+		const struct sf_clr_section *section = &loaded->headers.sections[i];
+
+		if (rva >= section->rva && rva - section->rva < section->size)
+			return loaded->base + section->offset + (rva - section->rva);
+	}
+	return 0;
+}
+
+/* Where the metadata is; false: not in this layout. */
+static bool find_metadata(const struct loaded *loaded, uint64_t *at_ret, uint32_t *size_ret)
+{
+	struct sf_bytes directory = loaded->headers.directories;
+	uint32_t header[CLI_HEADER / 4], magic;
+	uint64_t at;
+
+	sf_bytes_take(&directory, CLI_DIRECTORY * 8);
+	at = address_of(loaded, sf_bytes_u32(&directory));
+	if (directory.bad || !at || !sf_read(loaded->memory, header, at, sizeof(header)) ||
+	    header[0] != CLI_HEADER)
+		return false;
+	*at_ret = address_of(loaded, header[2]);
+	*size_ret = header[3];
+	return *at_ret && sf_read(loaded->memory, &magic, *at_ret, sizeof(magic)) && magic == MAGIC;
+}
+
+static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			  const struct sf_reader *memory, uint64_t at, uint32_t size)
+{
+	if (!size || size > MAX_METADATA || modules->n_bytes + size > MAX_BYTES)
+		return false;
+	module->bytes = malloc(size);
+	if (!module->bytes || !sf_read(memory, module->bytes, at, size))
+		return false;
+	modules->n_bytes += size;
+	return sf_clr_metadata_open(&module->metadata, module->bytes, size);
+}
+
+static bool open_image(struct sf_clr_modules *modules, struct sf_clr_module *module,
+		       const struct sf_reader *memory, uint64_t base)
+{
+	struct loaded loaded = { .memory = memory, .base = base };
+	uint8_t headers[HEADERS];
+	uint64_t at;
+	uint32_t size;
+
+	if (!sf_read(memory, headers, base, sizeof(headers)) ||
+	    !sf_clr_image_open(&loaded.headers, headers, sizeof(headers), false))
+		return false;
+	if (!find_metadata(&loaded, &at, &size)) {
+		loaded.is_mapped = true;
+		if (!find_metadata(&loaded, &at, &size))
+			return false;
+	}
+	return read_metadata(modules, module, memory, at, size);
+}
+
+/* An assembly that was emitted has no image: the runtime keeps its metadata for debuggers. */
+static bool open_emitted(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			 const struct sf_clr_description *description, const struct sf_reader *memory)
+{
+	const struct sf_clr_layout *layout = &description->layout;
+	uint64_t at;
+	uint32_t size;
+
+	return sf_clr_has(layout, SF_CLR_METADATA_BYTES) &&
+	       sf_clr_get(layout, memory, SF_CLR_MODULE_DYNAMIC, module->address, &at) && at &&
+	       sf_clr_get_u32(layout, memory, SF_CLR_METADATA_SIZE, at, &size) &&
+	       read_metadata(modules, module, memory, at + layout->fields[SF_CLR_METADATA_BYTES],
+			     size);
+}
+
+/* One UTF-16 unit, or a pair, as UTF-8; returns the bytes. */
+static unsigned put_utf8(uint32_t c, char ret[4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 63));
+		ret[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | c >> 18);
+	ret[1] = (char)(0x80 | (c >> 12 & 63));
+	ret[2] = (char)(0x80 | (c >> 6 & 63));
+	ret[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+static void read_utf16(const struct sf_reader *memory, uint64_t at, char *ret, size_t size)
+{
+	uint16_t unit, low;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < MAX_PATH_UNITS && n + 5 < size; i++, at += 2) {
+		uint32_t c;
+
+		if (!sf_read(memory, &unit, at, sizeof(unit)) || !unit)
+			break;
+		c = unit;
+		if (unit >= 0xd800 && unit < 0xdc00 && sf_read(memory, &low, at + 2, sizeof(low)) &&
+		    low >= 0xdc00 && low < 0xe000) {
+			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+			at += 2;
+		}
+		n += put_utf8(c, ret + n);
+	}
+	ret[n] = 0;
+}
+
+static void read_path(struct sf_clr_module *module, const struct sf_clr_description *description,
+		      const struct sf_reader *memory)
+{
+	static const enum sf_clr_field fields[] = { SF_CLR_MODULE_PATH, SF_CLR_MODULE_FILE };
+	char path[SF_CLR_PATH] = "";
+	uint64_t at;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && !*path; i++) {
+		if (sf_clr_get(&description->layout, memory, fields[i], module->address, &at) && at)
+			read_utf16(memory, at, path, sizeof(path));
+	}
+	module->path = strdup(path);
+}
+
+static bool open_module(struct sf_clr_modules *modules, struct sf_clr_module *module,
+			const struct sf_clr_description *description, const struct sf_reader *memory)
+{
+	uint64_t base = 0;
+
+	read_path(module, description, memory);
+	if (!module->path)
+		return false;
+	sf_clr_get(&description->layout, memory, SF_CLR_MODULE_BASE, module->address, &base);
+	return base ? open_image(modules, module, memory, base) :
+		      open_emitted(modules, module, description, memory);
+}
+
+struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
+					  const struct sf_clr_description *description,
+					  const struct sf_reader *memory, uint64_t address)
+{
+	struct sf_clr_module *module;
+
+	for (size_t i = 0; i < modules->items.n; i++) {
+		if (modules->items.items[i].address == address)
+			return modules->items.items[i].is_open ? &modules->items.items[i] : NULL;
+	}
+	if (!address || !sf_vec_push(&modules->items, (struct sf_clr_module){ .address = address }))
+		return NULL;
+	module = &modules->items.items[modules->items.n - 1];
+	module->is_open = open_module(modules, module, description, memory);
+	return module->is_open ? module : NULL;
+}
+
+/* A file of the process, whole; NULL: it is not there, or it is too large. */
+static uint8_t *read_file(int32_t pid, const char *path, size_t *size_ret)
+{
+	const int fd = sf_process_open_path(pid, path);
+	uint8_t *bytes = NULL;
+	struct stat status;
+
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAX_FILE) {
+		*size_ret = (size_t)status.st_size;
+		bytes = malloc(*size_ret);
+		if (bytes && pread(fd, bytes, *size_ret, 0) != (ssize_t)*size_ret) {
+			free(bytes);
+			bytes = NULL;
+		}
+	}
+	close(fd);
+	return bytes;
+}
+
+static bool take_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, uint8_t *bytes,
+		     size_t size, const struct sf_clr_pdb_name *name)
+{
+	if (bytes && modules->n_bytes + size <= MAX_BYTES &&
+	    sf_clr_metadata_open(&module->pdb, bytes, size) &&
+	    (!name || sf_clr_pdb_is(&module->pdb, name))) {
+		module->pdb_bytes = bytes;
+		modules->n_bytes += size;
+		return true;
+	}
+	free(bytes);
+	return false;
+}
+
+static bool open_pdb_file(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid,
+			  const struct sf_clr_pdb_name *name)
+{
+	const size_t n = strlen(module->path);
+	char beside[SF_CLR_PATH + 4];
+	size_t size = 0;
+	uint8_t *bytes;
+
+	snprintf(beside, sizeof(beside), "%.*s.pdb",
+		 (int)(n > 4 && strcmp(module->path + n - 4, ".dll") == 0 ? n - 4 : n), module->path);
+	bytes = read_file(pid, beside, &size);
+	if (take_pdb(modules, module, bytes, size, name))
+		return true;
+	if (name->path[0] != '/')
+		return false;
+	bytes = read_file(pid, name->path, &size);
+	return take_pdb(modules, module, bytes, size, name);
+}
+
+static bool find_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid,
+		     const uint8_t *bytes, size_t size)
+{
+	struct sf_clr_pdb_name name;
+	struct sf_clr_image image;
+	size_t pdb_size = 0;
+	uint8_t *pdb;
+
+	if (!sf_clr_image_open(&image, bytes, size, false))
+		return false;
+	pdb = sf_clr_image_embedded_pdb(&image, &pdb_size);
+	if (take_pdb(modules, module, pdb, pdb_size, NULL))
+		return true;
+	return sf_clr_image_pdb_name(&image, &name) && open_pdb_file(modules, module, pid, &name);
+}
+
+bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
+{
+	size_t size = 0;
+	uint8_t *bytes;
+
+	if (module->sought_pdb)
+		return module->has_pdb;
+	module->sought_pdb = true;
+	bytes = module->path[0] == '/' ? read_file(pid, module->path, &size) : NULL;
+	module->has_pdb = bytes && find_pdb(modules, module, pid, bytes, size);
+	free(bytes);
+	return module->has_pdb;
+}
+
+void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size)
+{
+	const char *slash = strrchr(module->path, '/'), *name = slash ? slash + 1 : module->path;
+	const size_t n = strlen(name);
+
+	snprintf(ret, size, "%.*s", (int)(n > 4 && strcmp(name + n - 4, ".dll") == 0 ? n - 4 : n), name);
+	if (!*ret)
+		snprintf(ret, size, "?");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The modules of a process: the assemblies that CoreCLR has loaded, with their metadata and their PDBs. Metadata is read from the
+ * process's memory, so that no file is needed. A PDB is read from the file beside the assembly, or from the assembly. Ordinary
+ * code, one thread at a time.
+ */
+#ifndef SF_RUNTIME_CORECLR_MODULES_H
+#define SF_RUNTIME_CORECLR_MODULES_H
+
+#include "base/vec.h"
+#include "runtime/coreclr/description.h"
+#include "runtime/coreclr/metadata.h"
+#include "runtime/coreclr/pdb.h"
+
+#define SF_CLR_PATH 4096
+
+struct sf_clr_module {
+	uint64_t address;
+	bool is_open, has_pdb, sought_pdb;
+	struct sf_clr_metadata metadata, pdb;
+	uint8_t *bytes, *pdb_bytes;    /* owned */
+	char *path;                    /* owned; "" where the assembly has no file */
+};
+
+struct sf_clr_modules {
+	SF_VEC(struct sf_clr_module) items;
+	uint64_t n_bytes;              /* of all that is in memory */
+};
+
+void sf_clr_modules_deinit(struct sf_clr_modules *modules);
+
+/* The module whose Module object this is, valid until the next call; NULL: its metadata cannot be read, or no memory. */
+struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
+					  const struct sf_clr_description *description,
+					  const struct sf_reader *memory, uint64_t address);
+
+/* Opens the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
+bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid);
+
+/* The file's name without its folder and ".dll"; "?" where there is none. */
+void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places in CoreCLR's code: which methods they are in, and on which lines. Ordinary code, one thread at a time. */
+#ifndef SF_RUNTIME_CORECLR_PLACES_H
+#define SF_RUNTIME_CORECLR_PLACES_H
+
+#include "base/location.h"
+#include "frozen/unwind/walk.h"
+#include "runtime/coreclr/description.h"
+
+struct sf_clr_places;
+
+/* The description and the reader stay the caller's, and live as long. NULL: no memory. */
+struct sf_clr_places *sf_clr_places_create(const struct sf_clr_description *description,
+					   const struct sf_reader *memory, int32_t pid);
+void sf_clr_places_destroy(struct sf_clr_places *places);   /* takes NULL */
+
+/* From now on frames are found in the ranges of this object. It must live until the next one is in use. */
+void sf_clr_places_use(struct sf_clr_places *places, const struct sf_coreclr *object);
+
+/* As sf_runtime_driver.place and .functions. */
+uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_frame *frame);
+size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, const struct sf_location **ret);
+
+#endif

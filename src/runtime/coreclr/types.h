@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of CoreCLR's types and methods in a process, with their generic arguments. Ordinary code, one thread at a time. */
+#ifndef SF_RUNTIME_CORECLR_TYPES_H
+#define SF_RUNTIME_CORECLR_TYPES_H
+
+#include "runtime/coreclr/methods.h"
+#include "runtime/coreclr/modules.h"
+#include "runtime/coreclr/names.h"
+
+struct sf_clr_naming {
+	const struct sf_clr_description *description;
+	const struct sf_reader *memory;
+	struct sf_clr_modules *modules;
+};
+
+/* The name of a method as a developer writes it. False: its metadata cannot be read; the name is then "" or its token. */
+bool sf_clr_name_method(const struct sf_clr_naming *naming, const struct sf_clr_method *method,
+			struct sf_clr_method_name *ret);
+
+#endif
