@@ -115,8 +115,7 @@
 	X(METHOD, "MethodDesc")                                                                    \
 	X(CHUNK, "MethodDescChunk")                                                                \
 	X(BLOCK, "TransitionBlock")                                                                \
-	X(ARGS, "HijackArgs")                                                                      \
-	X(DICTIONARY, "GenericsDictInfo")
+	X(ARGS, "HijackArgs")
 
 /*
  * The kinds of explicit frames that lead to managed code. X(NAME, global that has the kind's number, where the

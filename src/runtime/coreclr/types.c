@@ -20,6 +20,7 @@
 #define CATEGORY_ARRAY 0x80000u
 #define IS_VECTOR 0x20000u
 #define GENERIC 0x30u
+#define DICTIONARY_INFO 8u           /* GenericsDictInfo, before the dictionaries */
 
 enum {                               /* CorElementType */
 	KIND_POINTER = 0x0f, KIND_REFERENCE = 0x10, KIND_TYPE_VARIABLE = 0x13,
@@ -73,10 +74,10 @@ static void name_arguments(const struct sf_clr_naming *naming, uint64_t table, u
 	uint16_t n_dictionaries, n;
 
 	ret->n = 0;
-	if (flags & HAS_COMPONENTS || !(flags & GENERIC) || !layout->sizes[SF_CLR_SIZE_DICTIONARY] ||
+	if (flags & HAS_COMPONENTS || !(flags & GENERIC) ||
 	    !get(naming, SF_CLR_TABLE_ARGUMENTS, table, &dictionaries))
 		return;
-	info = dictionaries - layout->sizes[SF_CLR_SIZE_DICTIONARY];
+	info = dictionaries - DICTIONARY_INFO;
 	if (!sf_clr_get_u16(layout, naming->memory, SF_CLR_DICTIONARY_N, info, &n_dictionaries) ||
 	    !sf_clr_get_u16(layout, naming->memory, SF_CLR_DICTIONARY_N_ARGUMENTS, info, &n) ||
 	    !n_dictionaries || n_dictionaries > MAX_DICTIONARIES ||
@@ -103,6 +104,33 @@ static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32
 	sf_clr_put(text, "]");
 }
 
+/* C#'s words for types of System. To add one: a line. */
+static const struct {
+	const char *name, *word;
+} keywords[] = {
+	{ "Boolean", "bool" }, { "Byte", "byte" }, { "Char", "char" }, { "Decimal", "decimal" },
+	{ "Double", "double" }, { "Int16", "short" }, { "Int32", "int" }, { "Int64", "long" },
+	{ "IntPtr", "nint" }, { "Object", "object" }, { "SByte", "sbyte" }, { "Single", "float" },
+	{ "String", "string" }, { "UInt16", "ushort" }, { "UInt32", "uint" }, { "UInt64", "ulong" },
+	{ "UIntPtr", "nuint" }, { "Void", "void" },
+	/* Stands for all classes where they share code. */
+	{ "__Canon", "__Canon" },
+};
+
+/* The keyword for a type without arguments; NULL: it has none. */
+static const char *keyword(const struct sf_clr_metadata *metadata, uint32_t type)
+{
+	const char *name = sf_clr_string(metadata, SF_CLR_TYPE_DEF, type, SF_CLR_TYPE_DEF_NAME);
+
+	if (strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, type, SF_CLR_TYPE_DEF_NAMESPACE), "System") != 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++) {
+		if (strcmp(name, keywords[i].name) == 0)
+			return keywords[i].word;
+	}
+	return NULL;
+}
+
 static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsigned depth,
 		      struct sf_clr_text *text)
 {
@@ -125,10 +153,12 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 	name_arguments(naming, table, flags, depth, &names);
 	arguments.n_of_type = names.n;
 	module = sf_clr_modules_find(naming->modules, naming->description, naming->memory, address);
-	if (module)
-		sf_clr_put_type(text, &module->metadata, flags2 >> 8, &arguments);
-	else
+	if (!module)
 		sf_clr_put(text, "?");
+	else if (keyword(&module->metadata, flags2 >> 8))
+		sf_clr_put(text, keyword(&module->metadata, flags2 >> 8));
+	else
+		sf_clr_put_type(text, &module->metadata, flags2 >> 8, &arguments);
 }
 
 static void put_variable(const struct sf_clr_naming *naming, uint64_t type, struct sf_clr_text *text)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of .NET, watched from outside: every stack is whole, every managed frame has its name, its file and its line. The program
+(tests/programs/dotnet/Work.cs) is compiled here by the compiler of the installed SDK, with no network."""
+import collections
+import glob
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import HERE, need
+from processes import Target
+
+SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
+START = ["System.Threading.Thread.StartCallback()"]
+
+
+def installed():
+    """(compiler, folder of the framework, its version), or a reason why not."""
+    dotnet, = need("dotnet")
+    sdks = re.findall(r"^(\S+) \[(.+)\]$", subprocess.run([dotnet, "--list-sdks"], capture_output=True, text=True).stdout, re.M)
+    runtimes = re.findall(r"^Microsoft\.NETCore\.App (10\.\S+) \[(.+)\]$",
+                          subprocess.run([dotnet, "--list-runtimes"], capture_output=True, text=True).stdout, re.M)
+    compilers = [path for version, folder in sdks for path in glob.glob(os.path.join(folder, version, "Roslyn/bincore/csc.dll"))]
+    if not compilers or not runtimes:
+        pytest.skip("dotnet is installed without an SDK, or without the runtime of .NET 10")
+    return compilers[-1], os.path.join(runtimes[-1][1], runtimes[-1][0]), runtimes[-1][0]
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    compiler, framework, version = installed()
+    folder = tmp_path_factory.mktemp("dotnet")
+    output = folder / "Work.dll"
+    references = ["-r:" + path for path in glob.glob(os.path.join(framework, "*.dll"))]
+    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize+", "-debug:portable", "-out:%s" % output, *references, SOURCE],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    (folder / "Work.runtimeconfig.json").write_text(json.dumps({"runtimeOptions": {
+        "tfm": "net10.0", "framework": {"name": "Microsoft.NETCore.App", "version": version}}}))
+    return output
+
+
+@pytest.fixture
+def work(program):
+    started = []
+
+    def start(*arguments, **environment):
+        started.append(Target(["dotnet", program, *arguments], env={**os.environ, "TMPDIR": str(program.parent), **environment}))
+        return started[-1]
+    yield start
+    for target in started:
+        target.__exit__(None, None, None) if hasattr(target, "__exit__") else target.end()
+
+
+def line_of(comment):
+    """The line of the source with this comment."""
+    with open(SOURCE) as file:
+        return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith("// in " + comment))
+
+
+def managed(thread):
+    """The functions of a thread that are those of .NET's, innermost first, without inlined ones."""
+    return [frame["function"] for frame in thread["frames"] if re.match(r"(Demo|System)\.", frame["function"])]
+
+
+# What is parked: the thread's name, its own methods from the inside out, and the comments of the lines on which they stand.
+PARKED = {
+    "parked": (["Demo.Work.Park()"], ["Park"]),
+    "locked": (["Demo.Work.Lock()"], ["Lock"]),
+    "joined": (["Demo.Work.Join()"], ["Join"]),
+    "caught": (["Demo.Work.Park()", "Demo.Work.Catch()"], ["Park", "Catch"]),
+    "finally": (["Demo.Work.Park()", "Demo.Work.Finally()"], ["Park", "Finally"]),
+    "nested": (["Demo.Work.Park()", "Demo.Box<int>.Inner.Wait<__Canon>(__Canon)"], ["Park", "Inner"]),
+}
+
+
+def test_parked_threads(stillframe, work):
+    """Each of the threads that do nothing, in its own way: whole, down to the thread's first function, with its lines."""
+    threads = {thread["name"]: thread for thread in stillframe.dump(work().pid)["threads"]}
+    for name, (functions, comments) in PARKED.items():
+        thread = threads[name]
+        found = [(frame["function"], frame["line"]) for frame in thread["frames"] if frame["function"].startswith("Demo.")
+                 and not re.search(r"Main|Start", frame["function"])]
+        assert thread["end"] == "root", (name, thread["end"], thread["frames"])
+        assert found[:len(functions)] == [(f, line_of(c)) for f, c in zip(functions, comments)], (name, found)
+        assert managed(thread)[-1:] == START, (name, managed(thread))
+    assert "System.Threading.Tasks.Task.Wait()" in managed(threads["joined"])
+    assert all(frame["file"].endswith("Work.cs") for frame in threads["parked"]["frames"] if frame["function"].startswith("Demo."))
+
+
+def test_names_of_what_the_compiler_made(stillframe, work):
+    """Lambdas, iterators and asynchronous methods have the names of the methods that were written."""
+    threads = {thread["name"]: managed(thread) for thread in stillframe.dump(work().pid)["threads"]}
+    for name, function in (("lambda", "Demo.Work.Lambda"), ("iterator", "Demo.Work.Numbers"), ("later", "Demo.Work.Later")):
+        at = threads[name].index("Demo.Work.Park()") + 1
+        assert threads[name][at].startswith(function), (name, threads[name])
+        assert "<" not in threads[name][at] and "MoveNext" not in threads[name][at], threads[name][at]
+    assert "Demo.Work.Emitted()" in threads["emitted"]
+
+
+def stacks_of(stillframe, recording):
+    """[(functions from the outermost in, weight)] of all samples, running and waiting."""
+    out = stillframe("export", recording, "-f", "collapsed", "--clock", "wall", "-o", "-").ok().out
+    return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in out.splitlines()]
+
+
+def check_chain(stacks):
+    """Wherever Leaf is, its callers are all there, each once and in order."""
+    chain = ["Demo.Work.Main(string[])", "Demo.Work.A(int)", "Demo.Work.B(int)", "Demo.Work.C(int)", "Demo.Work.Leaf(int)"]
+    of_leaf = [stack for stack, _ in stacks if chain[-1] in stack]
+    assert of_leaf
+    for stack in of_leaf:
+        at = stack.index(chain[-1])
+        assert stack[at - 4:at + 1] == chain, stack
+
+
+@pytest.mark.parametrize("environment", [{}, {"DOTNET_TieredCompilation": "0"}, {"DOTNET_ReadyToRun": "0"},
+                                         {"DOTNET_EnableWriteXorExecute": "0"}],
+                         ids=["usual", "no tiers", "no precompiled code", "no W^X"])
+def test_record(stillframe, work, tmp_path, environment):
+    """Work on many threads, with faults, exceptions, collections and calls through stubs: stacks are whole."""
+    target = work("busy", **environment)
+    done, recording = stillframe.record("r.sfr", "-p", target.pid, "-d", "6s", "-F", "199")
+    done.ok()
+    report = json.loads(stillframe("report", "--json", "r.sfr").ok().out)
+    ends = collections.Counter()
+    for stack, weight in stacks_of(stillframe, "r.sfr"):
+        ends[next((f for f in stack if f.startswith("[cut")), "whole")] += weight
+    assert ends["whole"] >= 0.99 * sum(ends.values()), ends
+    check_chain(stacks_of(stillframe, "r.sfr"))
+    names = {row["name"] for row in report["functions"]}
+    assert "Demo.Box<__Canon>.Put(__Canon, Func<__Canon, int>)" in names or \
+        any(name.startswith("Demo.Box<") and ".Put(" in name for name in names), names
+    assert not any("unknown .NET" in name for name in names), names
+
+
+def test_doctor(stillframe, work):
+    """It names the version, and that its frames are shown."""
+    out = stillframe("doctor", "-p", work().pid).ok().out
+    assert re.search(r"\.NET 10\.\S+: its frames are shown", out), out

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A .NET program for tests/e2e/test_dotnet.py: one thread works in a chain of methods, the others are parked in one way each, or do
+// one kind of work over and over. Each kind of work stands on a line that the test finds by its comment.
+using System;
+using System.Collections.Generic;
+using System.Linq.Expressions;
+using System.Runtime.CompilerServices;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Demo
+{
+    class Box<T>
+    {
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public int Put(T value, Func<T, int> measure)
+        {
+            int sum = 0;
+            for (int i = 0; i < 1000; i++)
+                sum += measure(value);
+            return sum;
+        }
+
+        public class Inner
+        {
+            [MethodImpl(MethodImplOptions.NoInlining)]
+            public static void Wait<U>(U value) { Work.Park(); } // in Inner
+        }
+    }
+
+    static class Work
+    {
+        static readonly object gate = new object(), never = new object();
+        static volatile int sink;
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static int Leaf(int n)
+        {
+            int sum = 0;
+            for (int i = 0; i < n; i++)
+                sum += i * 3 ^ sum; // in Leaf
+            return sum;
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)] static int C(int n) { return Leaf(n) + 1; } // in C
+        [MethodImpl(MethodImplOptions.NoInlining)] static int B(int n) { return C(n) + 1; } // in B
+        [MethodImpl(MethodImplOptions.NoInlining)] static int A(int n) { return B(n) + 1; } // in A
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static void Park() { Thread.Sleep(Timeout.Infinite); } // in Park
+
+        [MethodImpl(MethodImplOptions.NoInlining)] static void Lock() { lock (gate) sink++; } // in Lock
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static void Join() { new TaskCompletionSource<int>().Task.Wait(); } // in Join
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static void Catch()
+        {
+            try { throw new InvalidOperationException(); }
+            catch (InvalidOperationException) { Park(); } // in Catch
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static void Finally()
+        {
+            try { try { throw new InvalidOperationException(); } finally { Park(); } } // in Finally
+            catch (InvalidOperationException) { }
+        }
+
+        static void Lambda() { Action<int> action = x => { sink = x; Park(); }; action(3); } // in Lambda
+
+        static IEnumerable<int> Numbers() { yield return 1; Park(); yield return 2; } // in Numbers
+
+        static void Iterate() { foreach (int n in Numbers()) sink += n; }
+
+        static async Task<int> Later() { await Task.CompletedTask; Park(); return 1; } // in Later
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        static int ParkFor(int n) { Park(); return n; } // in ParkFor
+
+        static void Emitted()
+        {
+            Expression<Func<int>> call = () => ParkFor(3) + 1;
+            sink = call.Compile()();
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)] static int Length(string s) { return s.Length; }
+
+        static void Faults()
+        {
+            for (;;)
+            {
+                try { sink += Length(null); }
+                catch (NullReferenceException) { sink++; }
+            }
+        }
+
+        static void Allocates()
+        {
+            for (;;)
+            {
+                var list = new List<string>();
+                for (int i = 0; i < 300; i++)
+                    list.Add("n" + i);
+                list.Sort();
+                sink += list.Count;
+            }
+        }
+
+        static void Calls()
+        {
+            var box = new Box<string>();
+            for (;;)
+                sink += box.Put("abc", s => s.Length);
+        }
+
+        static void Start(string name, Action work)
+        {
+            new Thread(() => work()) { Name = name, IsBackground = true }.Start();
+        }
+
+        static void Main(string[] arguments)
+        {
+            Monitor.Enter(gate);
+            Start("parked", Park);
+            Start("locked", Lock);
+            Start("joined", Join);
+            Start("caught", Catch);
+            Start("finally", Finally);
+            Start("lambda", Lambda);
+            Start("iterator", Iterate);
+            Start("later", () => Later().Wait());
+            Start("emitted", Emitted);
+            Start("nested", () => Box<int>.Inner.Wait<string>(""));
+            if (arguments.Length > 0)
+            {
+                Start("faults", Faults);
+                Start("allocates", Allocates);
+                Start("calls", Calls);
+            }
+            Thread.Sleep(500);
+            Console.WriteLine("ready");
+            for (;;)
+                sink = A(10000); // in Main
+        }
+    }
+}

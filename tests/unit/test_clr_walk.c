@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks of managed frames of CoreCLR in hand-made memory: bodies by their unwind information at each instruction, funclets, stubs,
+ * hijacked return addresses, explicit frames, and structures that make no sense.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "frozen/coreclr/body.h"
+#include "recorded.h"
+
+enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12 };
+
+#define HEAP 0x600000         /* jitted code */
+#define HEAP_SIZE 0x1000
+#define DATA 0x700000         /* the runtime's structures */
+#define NATIVE 0x500000       /* native code that has no rules: nobody can walk it */
+#define STACK 0x7f0000
+#define SIZE 0x1000
+
+/* In DATA: */
+#define NODE (DATA + 0x000)
+#define MAP (DATA + 0x100)
+#define THREAD (DATA + 0x400)
+#define HEADERS (DATA + 0x900)
+
+/* In HEAP: */
+#define MAIN (HEAP + 0x100)   /* push rbp; push rbx; sub rsp, 32; ... add rsp, 32; pop rbx; pop rbp; ret */
+#define BARE (HEAP + 0x200)   /* no frame at all */
+#define STUB (HEAP + 0x300)
+#define CALLED (MAIN + 0x20)  /* behind a call in MAIN */
+
+static struct recorded r;
+static struct sf_coreclr coreclr;
+static struct sf_clr_range ranges[1];
+
+static const uint8_t prologue[] = { 0x55, 0x53, 0x48, 0x83, 0xec, 0x20 };
+static const uint8_t epilogue[] = { 0x48, 0x83, 0xc4, 0x20, 0x5b, 0x5d, 0xc3 };
+static const uint8_t call[] = { 0xff, 0xd0 };
+/* Behind 6 bytes: 32 bytes allocated; behind 2: rbx pushed; behind 1: rbp pushed. */
+static const uint8_t main_info[] = { 0x19, 6, 3, 0, 6, 0x32, 2, 0x30, 1, 0x50 };
+static const uint8_t bare_info[] = { 0x19, 0, 0, 0 };
+
+/* Only what walks need, as .NET 10 has it. */
+static void set_layout(struct sf_clr_layout *layout)
+{
+	memset(layout->fields, 0xff, sizeof(layout->fields));
+	layout->fields[SF_CLR_HEAP_END] = 24;
+	layout->fields[SF_CLR_HEAP_BASE] = 32;
+	layout->fields[SF_CLR_HEAP_MAP] = 40;
+	layout->fields[SF_CLR_HEADER_METHOD] = 24;
+	layout->fields[SF_CLR_HEADER_N_UNWIND] = 32;
+	layout->fields[SF_CLR_HEADER_UNWIND] = 36;
+	layout->fields[SF_CLR_THREAD_STATE] = 0;
+	layout->fields[SF_CLR_THREAD_FRAME] = 8;
+	layout->fields[SF_CLR_THREAD_OS_ID] = 296;
+	layout->fields[SF_CLR_FRAME_NEXT] = 8;
+	layout->fields[SF_CLR_CALL_SP] = 24;
+	layout->fields[SF_CLR_CALL_RETURN] = 32;
+	layout->fields[SF_CLR_CALL_FP] = 40;
+	layout->frames[SF_CLR_FRAME_INLINED_CALL] = 1;
+	layout->last_stub_kind = 15;
+	layout->nibble_map = 2;
+	layout->fields[SF_CLR_MAP_TOP] = 0;
+}
+
+/* The nibble for a start that is a multiple of 32. */
+static void add_start(uint64_t start)
+{
+	const uint64_t offset = start - HEAP, word = MAP + offset / 256 * 4;
+	uint32_t present;
+
+	assert_true(sf_read(&r.still.memory, &present, word, sizeof(present)));
+	recorded_put32(&r, word, present | 1u << (28 - offset / 32 % 8 * 4));
+}
+
+static void add_method(unsigned number, uint64_t start, uint32_t size, const uint8_t *info, size_t info_size)
+{
+	const uint64_t header = HEADERS + number * 0x80, at = HEAP + 0x800 + number * 0x40;
+
+	add_start(start);
+	recorded_put(&r, start - 8, header);
+	recorded_put(&r, header + 24, 0x1000 + number * 8);
+	recorded_put32(&r, header + 32, 1);
+	recorded_put32(&r, header + 36, (uint32_t)(start - HEAP));
+	recorded_put32(&r, header + 40, (uint32_t)(start - HEAP) + size);
+	recorded_put32(&r, header + 44, (uint32_t)(at - HEAP));
+	recorded_bytes(&r, at, info, info_size);
+}
+
+static void add_code(void)
+{
+	add_method(0, MAIN, 0x40, main_info, sizeof(main_info));
+	add_method(1, BARE, 0x10, bare_info, sizeof(bare_info));
+	add_start(STUB);
+	recorded_put(&r, STUB - 8, 4);
+	recorded_bytes(&r, MAIN, prologue, sizeof(prologue));
+	recorded_bytes(&r, CALLED - sizeof(call), call, sizeof(call));
+	recorded_bytes(&r, MAIN + 0x30, epilogue, sizeof(epilogue));
+}
+
+static int start(void **state)
+{
+	(void)state;
+	recorded_init(&r, &sf_arch_x86_64);
+	recorded_memory(&r, NATIVE, SIZE);
+	recorded_memory(&r, HEAP, HEAP_SIZE);
+	recorded_memory(&r, DATA, SIZE);
+	recorded_memory(&r, STACK, SIZE);
+	recorded_region(&r, NATIVE, NATIVE + SIZE, NULL, 1);
+	coreclr = (struct sf_coreclr){
+		.runtime = { .ops = &sf_coreclr_ops, .start = 1, .end = UINT64_MAX },
+		.ranges = ranges, .n_ranges = 1,
+	};
+	set_layout(&coreclr.layout);
+	ranges[0] = (struct sf_clr_range){
+		.region = { .start = HEAP, .end = HEAP + HEAP_SIZE, .runtime = &coreclr.runtime },
+		.code = SF_CLR_CODE_JITTED, .base = HEAP, .heap = NODE,
+	};
+	recorded_put(&r, NODE + 24, HEAP + HEAP_SIZE);
+	recorded_put(&r, NODE + 32, HEAP);
+	recorded_put(&r, NODE + 40, MAP);
+	add_code();
+	r.map->runtimes[0] = &coreclr.runtime;
+	r.map->n_runtimes = 1;
+	recorded_reg(&r, RBX, 0x33);
+	recorded_reg(&r, RBP, 0);
+	return 0;
+}
+
+/* MAIN's frame with its stack pointer at `sp`, called by nobody. */
+static void put_frame(uint64_t sp)
+{
+	recorded_put(&r, sp + 32, 0x1b1b);     /* rbx */
+	recorded_put(&r, sp + 40, 0xbbbb);     /* rbp */
+	recorded_put(&r, sp + 48, 0);
+}
+
+static void check_main(unsigned i, uint64_t pc)
+{
+	assert_true(i < r.trace.n_frames);
+	assert_int_equal(r.frames[i].pc, pc);
+	assert_true(sf_kind_is_managed(r.frames[i].kind));
+	assert_int_equal(r.frames[i].token, MAIN);
+	assert_int_equal(r.frames[i].id, 0x1000 >> 3);
+}
+
+/* Each instruction of the prologue and of the epilogue: where the return address is then. */
+static void each_instruction(void **state)
+{
+	static const struct {
+		uint64_t offset, return_at;
+	} at[] = {
+		{ 0, 0 }, { 1, 8 }, { 2, 16 }, { 6, 48 }, { 0x10, 48 },
+		{ 0x30, 48 }, { 0x34, 16 }, { 0x35, 8 }, { 0x36, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		start(state);
+		r.still.regs.pc = MAIN + at[i].offset;
+		recorded_reg(&r, RSP, STACK + 0x100);
+		recorded_put(&r, STACK + 0x100 + at[i].return_at, CALLED);
+		put_frame(STACK + 0x108 + at[i].return_at);
+		assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+		assert_int_equal(r.trace.n_frames, 2);
+		check_main(0, MAIN + at[i].offset);
+		check_main(1, CALLED);
+		assert_int_equal(r.frames[1].sp, STACK + 0x108 + at[i].return_at);
+	}
+}
+
+/* Behind the end of a body there is nothing, although the map of starts leads to it. */
+static void behind_the_end(void **state)
+{
+	(void)state;
+	r.still.regs.pc = MAIN + 0x50;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	assert_int_equal(recorded_walk(&r), SF_END_NO_RULE);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
+static void a_stub_that_has_pushed_words(void **state)
+{
+	for (unsigned n = 0; n < 3; n++) {
+		start(state);
+		r.still.regs.pc = STUB + 4;
+		recorded_reg(&r, RSP, STACK + 0x100);
+		for (unsigned i = 0; i < n; i++)
+			recorded_put(&r, STACK + 0x100 + 8 * i, MAIN + 0x10); /* code, but behind no call */
+		recorded_put(&r, STACK + 0x100 + 8 * n, CALLED);
+		put_frame(STACK + 0x108 + 8 * n);
+		assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+		assert_int_equal(r.trace.n_frames, 2);
+		assert_int_equal(r.frames[0].kind, SF_KIND_STUB);
+		assert_int_equal(r.frames[0].id, 4);
+		check_main(1, CALLED);
+	}
+}
+
+/* A fault at the first instruction: its frame looks as if the instruction were a return address. */
+static void a_fault_at_the_start(void **state)
+{
+	(void)state;
+	r.still.regs.pc = BARE + 4;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	recorded_put(&r, STACK + 0x100, MAIN);
+	recorded_put(&r, STACK + 0x108, CALLED);
+	put_frame(STACK + 0x110);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 3);
+	check_main(1, MAIN);
+	assert_true(r.frames[1].flags & SF_FRAME_EXACT);
+	check_main(2, CALLED);
+}
+
+/* The return address leads into native code, where no call is: the Thread has the original. */
+static void put_hijack(uint32_t thread_state)
+{
+	r.still.regs.pc = BARE + 4;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	recorded_put(&r, STACK + 0x100, NATIVE + 0x40);
+	put_frame(STACK + 0x108);
+	recorded_put32(&r, THREAD, thread_state);
+	recorded_put(&r, THREAD + 8, UINT64_MAX);
+	recorded_put(&r, THREAD + 152, CALLED);
+	recorded_put(&r, THREAD + 160, STACK + 0x100);
+	r.still.handles[0] = THREAD;
+}
+
+static void a_hijacked_return(void **state)
+{
+	(void)state;
+	put_hijack(0x80);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 2);
+	check_main(1, CALLED);
+}
+
+/* When the thread's state does not say so, the fields are of an earlier suspension. */
+static void a_stale_hijack(void **state)
+{
+	(void)state;
+	put_hijack(0);
+	assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
+/* Native code without rules: the explicit frame leads to the managed caller. */
+static void put_native(uint64_t frame)
+{
+	r.still.regs.pc = NATIVE + 0x40;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	recorded_put(&r, THREAD + 8, frame);
+	r.still.handles[0] = THREAD;
+	put_frame(STACK + 0x300);
+	recorded_put(&r, STACK + 0x200, 1);
+	recorded_put(&r, STACK + 0x208, UINT64_MAX);
+	recorded_put(&r, STACK + 0x218, STACK + 0x300);
+	recorded_put(&r, STACK + 0x220, CALLED);
+	recorded_put(&r, STACK + 0x228, 0xbbbb);
+}
+
+static void an_explicit_frame(void **state)
+{
+	(void)state;
+	put_native(STACK + 0x200);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 2);
+	check_main(1, CALLED);
+	assert_int_equal(r.frames[1].via, SF_VIA_ANCHOR);
+}
+
+/* A frame that is not active (no return address), one that leads down, and a circle. */
+static void explicit_frames_that_lead_nowhere(void **state)
+{
+	(void)state;
+	put_native(STACK + 0x200);
+	recorded_put(&r, STACK + 0x220, 0);
+	assert_int_not_equal(recorded_walk(&r), SF_END_ROOT);
+	start(state);
+	put_native(STACK + 0x200);
+	recorded_put(&r, STACK + 0x218, STACK + 0x80);
+	assert_int_not_equal(recorded_walk(&r), SF_END_ROOT);
+	start(state);
+	put_native(STACK + 0x200);
+	recorded_put(&r, STACK + 0x220, 0);
+	recorded_put(&r, STACK + 0x208, STACK + 0x200);
+	assert_int_not_equal(recorded_walk(&r), SF_END_ROOT);
+}
+
+/* A count of functions and unwind codes that lie. */
+static void structures_that_lie(void **state)
+{
+	static const uint8_t bad_version[] = { 0x1a, 0, 0, 0 }, bad_op[] = { 0x19, 0, 1, 0, 0, 0x0f };
+	static const uint8_t short_code[] = { 0x19, 0, 1, 0, 0, 0x01 };
+	const uint8_t *const infos[] = { bad_version, bad_op, short_code };
+
+	for (unsigned i = 0; i < 3; i++) {
+		start(state);
+		r.still.regs.pc = BARE + 4;
+		recorded_reg(&r, RSP, STACK + 0x100);
+		recorded_put(&r, STACK + 0x100, CALLED);
+		recorded_bytes(&r, HEAP + 0x840, infos[i], 6);
+		assert_int_equal(recorded_walk(&r), SF_END_RUNTIME);
+	}
+	start(state);
+	r.still.regs.pc = BARE + 4;
+	recorded_reg(&r, RSP, STACK + 0x100);
+	recorded_put32(&r, HEADERS + 0x80 + 32, 0xffffffff);
+	assert_int_equal(recorded_walk(&r), SF_END_NO_RULE);
+}
+
+/* Version 1 of the nibble map goes back over words of 0; version 2 has words that point. */
+static void nibble_maps(void **state)
+{
+	uint64_t found;
+
+	(void)state;
+	recorded_put32(&r, MAP + 0x0c, 0);
+	coreclr.layout.nibble_map = 1;
+	assert_true(sf_clr_find_start(&coreclr.layout, NODE, &r.still.memory, HEAP + 0x7f0, &found));
+	assert_int_equal(found, BARE);
+	coreclr.layout.nibble_map = 2;
+	assert_false(sf_clr_find_start(&coreclr.layout, NODE, &r.still.memory, HEAP + 0x7f0, &found));
+	recorded_put32(&r, MAP + 7 * 4, 0x200 | 9);
+	assert_true(sf_clr_find_start(&coreclr.layout, NODE, &r.still.memory, HEAP + 0x7f0, &found));
+	assert_int_equal(found, BARE);
+	assert_false(sf_clr_find_start(&coreclr.layout, NODE, &r.still.memory, HEAP + HEAP_SIZE, &found));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(each_instruction, start),
+		cmocka_unit_test_setup(behind_the_end, start),
+		cmocka_unit_test_setup(a_stub_that_has_pushed_words, start),
+		cmocka_unit_test_setup(a_fault_at_the_start, start),
+		cmocka_unit_test_setup(a_hijacked_return, start),
+		cmocka_unit_test_setup(a_stale_hijack, start),
+		cmocka_unit_test_setup(an_explicit_frame, start),
+		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
+		cmocka_unit_test_setup(structures_that_lie, start),
+		cmocka_unit_test_setup(nibble_maps, start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
