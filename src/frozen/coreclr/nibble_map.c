@@ -2,8 +2,8 @@
 /*
  * The nibble map: where the code blocks of a code heap start. Each nibble stands for 32 bytes of the heap; it is 0, or 1 + the
  * offset of a block's start in units of 4 bytes. The highest nibble of a word comes first. In version 2 a word whose lowest
- * nibble is above 8 says where the block starts that covers all 256 bytes of the word (docs/design/datacontracts/
- * ExecutionManager.md in dotnet/runtime). Signal-safe.
+ * nibble is above 8 says where the block starts that covers all 256 bytes of the word (dotnet/runtime: the design document
+ * "Contract ExecutionManager"). Signal-safe.
  */
 #include "frozen/coreclr/body.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CoreCLR's description of itself: where its structures have their fields, and where its variables are. A runtime exports it as
- * the symbol DotNetRuntimeContractDescriptor (docs/design/datacontracts/contract-descriptor.md in dotnet/runtime).
+ * the symbol DotNetRuntimeContractDescriptor (dotnet/runtime: the design document "Contract Descriptor").
  *
  * It lies in the memory of a process that is not trusted. It is read and checked once.
  */
