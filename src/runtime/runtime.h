@@ -74,6 +74,11 @@ struct sf_runtime_driver {
 	 */
 	uint32_t (*place)(void *state, const struct sf_frame *frame);
 	/*
+	 * The kind of the frames at a place, for a runtime whose walk cannot say more than that the code is managed; enum
+	 * sf_frame_kind. May be NULL: it is as the walk says.
+	 */
+	uint8_t (*kind)(void *state, uint32_t place);
+	/*
 	 * The functions at a place, innermost first, valid until the next call; their texts live as long as the state.
 	 * 0: no memory.
 	 */

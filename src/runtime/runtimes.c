@@ -168,6 +168,14 @@ uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *
 	return slot < SF_N_RUNTIMES ? drivers[slot]->place(runtimes->states[slot], frame) : 0;
 }
 
+uint8_t sf_runtimes_kind(struct sf_runtimes *runtimes, const struct sf_frame *frame, uint32_t place)
+{
+	const uint32_t slot = slot_of(runtimes, frame);
+
+	return slot < SF_N_RUNTIMES && place && drivers[slot]->kind ?
+		drivers[slot]->kind(runtimes->states[slot], place) : frame->kind;
+}
+
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,
 			     uint32_t place, const struct sf_location **ret)
 {

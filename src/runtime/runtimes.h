@@ -55,6 +55,7 @@ void sf_runtimes_release(struct sf_runtimes *runtimes, sf_runtimes_is_used_fn *i
 /* The functions of each driver (runtime.h), for those that are attached to. */
 const char *sf_runtimes_news(struct sf_runtimes *runtimes); /* also for those that are not */
 uint32_t sf_runtimes_place(struct sf_runtimes *runtimes, const struct sf_frame *frame);
+uint8_t sf_runtimes_kind(struct sf_runtimes *runtimes, const struct sf_frame *frame, uint32_t place);
 size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame *frame,
 			     uint32_t place, const struct sf_location **ret);
 void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,

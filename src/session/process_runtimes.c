@@ -140,6 +140,7 @@ bool sf_process_runtimes_describe(struct sf_process_runtimes *runtimes, struct s
 			return sf_fail_memory(err);
 		if (!tell_place(recording, runtimes, frame, place, &number, err))
 			return false;
+		frame->kind = sf_runtimes_kind(&runtimes->all, frame, place);
 		frame->address = number;
 	}
 	return true;

@@ -6,7 +6,7 @@
 const HUES = [205, 152, 35, 268, 350, 180, 85, 315, 15, 230, 120, 55];
 
 // Managed code: interpreted, C1, C2, native methods, the machine's own stubs, frames in the heap, any of the first four.
-const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125];
+const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125, 0, 110, 50, 65, 110, 125, 140, 155, 80, 125];
 
 // The kernel's code, which is one module.
 const KERNEL_HUE = 0;
@@ -72,7 +72,7 @@ function colourOfFunction(fn) {
 	let colour;
 	if (kind === KIND_WAIT)
 		colour = hsl(...palette.wait);
-	else if (kind >= KIND_INTERPRETED && kind <= KIND_MANAGED)
+	else if (kind >= KIND_INTERPRETED && kind <= KIND_LAST)
 		colour = hsl(MANAGED_HUES[kind - KIND_INTERPRETED], palette.saturation,
 			palette.lightness + palette.spread * ((Math.imul(fn + 7, 0x9e3779b1) >>> 16) / 32768 - 1));
 	else if (kind === KIND_CUT || !functions.module[fn])

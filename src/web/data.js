@@ -9,8 +9,8 @@ const threads = data.threads;
 const STATES = ["running", "runnable", "blocked", "stopped"];
 const KIND_WAIT = 1;
 const KIND_CUT = 2;
-const KIND_INTERPRETED = 3; // up to KIND_MANAGED: src/frozen/unwind/walk.h, SF_KINDS
-const KIND_MANAGED = 9;
+const KIND_INTERPRETED = 3; // up to KIND_LAST: src/frozen/unwind/walk.h, SF_KINDS
+const KIND_LAST = 19;
 
 const functions = {
 	n: data.functions.name.length,

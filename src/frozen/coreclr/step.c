@@ -24,8 +24,7 @@ static void set_key(const struct sf_cursor *cursor, const struct sf_clr_range *r
 {
 	struct sf_frame *frame = frame_of(cursor);
 
-	frame->kind = range->code == SF_CLR_CODE_PRECOMPILED ? SF_CLR_KIND_PRECOMPILED :
-							       SF_CLR_KIND_JITTED;
+	frame->kind = range->code == SF_CLR_CODE_PRECOMPILED ? SF_KIND_PRECOMPILED : SF_KIND_JITTED;
 	frame->token = body->method_start;
 	frame->id = (uint32_t)(body->method >> 3);
 	frame->bci = -1;

@@ -173,7 +173,7 @@ static uint32_t of_kind(struct sf_loader *loader, uint32_t function, uint8_t kin
 
 	memcpy(&form, sf_intern_get(loader->functions, function, NULL), sizeof(form));
 	form.kind = sf_kind_of_function(kind);
-	if (loader->options.split_kinds && form.kind == SF_KIND_MANAGED) {
+	if (loader->options.split_kinds && sf_kind_has_kinds(form.kind)) {
 		form.kind = kind;
 		form.name = with_word(loader, form.name, inlined ? "inlined" : sf_kind_word(kind));
 	}

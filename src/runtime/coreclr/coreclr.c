@@ -201,6 +201,11 @@ uint32_t sf_clr_place(struct sf_clr *clr, const struct sf_frame *frame)
 	return sf_clr_places_number(clr->places, frame);
 }
 
+uint8_t sf_clr_kind(const struct sf_clr *clr, uint32_t place)
+{
+	return sf_clr_places_kind(clr->places, place);
+}
+
 size_t sf_clr_functions(struct sf_clr *clr, uint32_t place, const struct sf_location **ret)
 {
 	return sf_clr_places_functions(clr->places, place, ret);

@@ -27,6 +27,7 @@ struct sf_coreclr *sf_clr_refresh(struct sf_clr *clr, const struct sf_process *p
 
 const char *sf_clr_news(struct sf_clr *clr);
 uint32_t sf_clr_place(struct sf_clr *clr, const struct sf_frame *frame);
+uint8_t sf_clr_kind(const struct sf_clr *clr, uint32_t place);
 size_t sf_clr_functions(struct sf_clr *clr, uint32_t place, const struct sf_location **ret);
 uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid);
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings);

@@ -54,6 +54,11 @@ static uint32_t place(void *state, const struct sf_frame *frame)
 	return sf_clr_place(state, frame);
 }
 
+static uint8_t kind(void *state, uint32_t number)
+{
+	return sf_clr_kind(state, number);
+}
+
 static size_t functions(void *state, uint32_t number, const struct sf_location **ret)
 {
 	return sf_clr_functions(state, number, ret);
@@ -80,6 +85,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.detach = detach,
 	.news = news,
 	.place = place,
+	.kind = kind,
 	.functions = functions,
 	.thread = thread,
 	.examine = examine,

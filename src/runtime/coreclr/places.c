@@ -24,6 +24,7 @@ struct place_key {            /* no padding */
 struct place {
 	uint32_t function, linkage, file;  /* texts by number; 0: "" */
 	uint32_t line;
+	uint8_t kind;                      /* enum sf_frame_kind */
 };
 
 struct sf_clr_places {
@@ -186,9 +187,27 @@ static void describe_line(struct sf_clr_places *places, const struct sf_frame *f
 	place->line = line.line;
 }
 
+/* Kinds of frames by tier. */
+static const uint8_t tier_kinds[] = {
+	[SF_CLR_TIER_0] = SF_KIND_TIER_0,
+	[SF_CLR_TIER_1] = SF_KIND_TIER_1,
+	[SF_CLR_TIER_1_OSR] = SF_KIND_OSR,
+	[SF_CLR_TIER_OPTIMIZED] = SF_KIND_OPTIMIZED,
+	[SF_CLR_TIER_0_INSTRUMENTED] = SF_KIND_TIER_0_COUNTING,
+	[SF_CLR_TIER_1_INSTRUMENTED] = SF_KIND_TIER_1_COUNTING,
+	[SF_CLR_TIER_UNKNOWN] = SF_KIND_JITTED,
+};
+
+static void describe_kind(const struct sf_clr_places *places, const struct code *code, struct place *place)
+{
+	if (place->kind == SF_KIND_JITTED && code->has_method)
+		place->kind = tier_kinds[sf_clr_tier_of(places->description, places->memory, &code->method,
+							code->body.method_start)];
+}
+
 static struct place describe(struct sf_clr_places *places, const struct sf_frame *frame)
 {
-	struct place place = { 0 };
+	struct place place = { .kind = frame->kind };
 	struct code code;
 
 	if (frame->kind == SF_KIND_STUB) {
@@ -197,6 +216,7 @@ static struct place describe(struct sf_clr_places *places, const struct sf_frame
 		const bool found = find_code(places, frame, &code);
 
 		describe_method(places, &code, &place);
+		describe_kind(places, &code, &place);
 		if (found && code.has_method)
 			describe_line(places, frame, &code, &place);
 	}
@@ -222,6 +242,11 @@ uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_fram
 static const char *text_of(const struct sf_clr_places *places, uint32_t number)
 {
 	return number ? sf_intern_get(places->texts, number, NULL) : "";
+}
+
+uint8_t sf_clr_places_kind(const struct sf_clr_places *places, uint32_t number)
+{
+	return number && number <= places->places.n ? places->places.items[number - 1].kind : SF_KIND_JITTED;
 }
 
 size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, const struct sf_location **ret)

@@ -19,6 +19,7 @@ void sf_clr_places_use(struct sf_clr_places *places, const struct sf_coreclr *ob
 
 /* As sf_runtime_driver.place and .functions. */
 uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_frame *frame);
+uint8_t sf_clr_places_kind(const struct sf_clr_places *places, uint32_t number);
 size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, const struct sf_location **ret);
 
 #endif
