@@ -31,7 +31,7 @@ def watched(command, file, count):
     before, start = tree_cpu(), time.monotonic()
     _, out = run(*command, cwd=FOLDER)
     end = time.monotonic()
-    found = dict(target=float(re.search(r"^cpu_seconds ([\d.]+)", out, re.M)[1]), tree=tree_cpu() - before, elapsed=end - start,
+    found = dict(target=float(re.search(r"process_cpu ([\d.]+)", out)[1]), tree=tree_cpu() - before, elapsed=end - start,
                  stacks=0, size=0)
     if file:
         found["stacks"], found["size"] = count(file), os.path.getsize(file)
