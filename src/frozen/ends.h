@@ -45,7 +45,8 @@
 	X(MOVED, "moved", "the thread ran while its stack was being read")                         \
 	X(UNSEEN, "unseen", "CPU time of threads that came and went between two looks")            \
 	X(DEAF, "deaf", "the thread blocks the signal that samples it")                            \
-	X(NO_SLOT, "no-slot", "too many threads were being sampled at once")
+	X(NO_SLOT, "no-slot", "too many threads were being sampled at once")                       \
+	X(KERNEL, "kernel", "the thread was in the kernel, where this user may not sample")
 
 enum sf_end {
 #define X(name, word, text) SF_END_##name,

@@ -99,7 +99,8 @@ def test_nappers(stillframe, tmp_path):
     seen, lost, counted = recording.cpu()
     assert lost <= 0.02 * counted + 0.01, (seen, lost, counted)
     wall = dict(recording.rows("SELECT s.word, sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state GROUP BY 1"))
-    assert abs(sum(wall.values()) - recording.duration()) < 0.1, (wall, recording.duration())
+    # The time since the last look at a thread that then ended is in no sample: two periods of blocked threads at most.
+    assert -0.05 < recording.duration() - sum(wall.values()) < 2 * 1.25 / 20 + 0.1, (wall, recording.duration())
     assert wall["blocked"] > 1.5, wall
 
 
@@ -218,3 +219,22 @@ def test_an_ordinary_user(tmp_path, everybodys):
     assert seen >= 0.9 * counted, (seen, lost, counted)
     assert recording.value("SELECT count(*) FROM samples") >= 0.9 * 999 * counted
     assert not recording.value("SELECT count(*) FROM frames WHERE kind = (SELECT id FROM kinds WHERE word = 'kernel')")
+
+
+def test_kernel_time_of_an_ordinary_user(everybodys):
+    """Without the right to sample the kernel, time there is a loss with its cause, and not given to samples of user mode."""
+    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2")
+    script = ("import os, time\nend = time.monotonic() + 3\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
+              "while time.monotonic() < end: os.pread(fd, 1 << 22, 0)\ntimes = os.times()\n"
+              "print('cpu_seconds %f' % time.process_time()); print('system', times.system)\n")
+    output = everybodys.path("r.sfr")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "-F", "999", "-o", output, "--",
+                           "/usr/bin/python3", "-c", script], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0, done
+    recording = Recording(output)
+    recording.assert_accounts(used=cpu_told(done.stdout))
+    lost = dict(recording.rows("SELECT c.word, sum(cpu_ns) / 1e9 FROM losses JOIN causes c ON c.id = cause GROUP BY 1"))
+    system = float(re.search(r"^system ([\d.]+)", done.stdout, re.M)[1])
+    assert lost.get("kernel", 0) >= 0.6 * system, (lost, system)

@@ -137,7 +137,7 @@ void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread
 static int set_up(void **state)
 {
 	(void)state;
-	perf = (struct sf_perf){ .events = { .children = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
+	perf = (struct sf_perf){ .events = { .children = true, .kernel = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
 	for (unsigned i = 0; i < N_CPUS; i++) {
 		pages[i] = made_ring(SIZE);
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
@@ -312,6 +312,31 @@ static void test_processes(void **state)
 	assert_string_equal(told, "met 50 fork 50 exec 50 ls map 50 /bin/ls ");
 }
 
+/*
+ * Without the right to the kernel's time a sample stands for a period, about. What is beyond waits for samples to come; what is
+ * too much for them is the kernel's, and a loss.
+ */
+static void test_kernel_time_is_no_user_time(void **state)
+{
+	(void)state;
+	perf.events.kernel = false;
+	sample(0, 10, 10, 1);
+	ran(0, 11);
+	sf_perf_batch(&perf, 20 * MS);
+	assert_int_equal(sent[0].cpu_ns, MS + MS / 20);
+	assert_int_equal(n_losses, 0);
+	for (unsigned i = 0; i < 10; i++)
+		sample(0, 10, 10, 2 + i);
+	sf_perf_batch(&perf, 40 * MS);
+	assert_int_equal(n_losses, 0);
+	assert_int_equal(threads[0].cpu_ns + threads[0].beyond_ns, 0);
+	sample(0, 10, 10, 20);
+	ran(0, 100);
+	sf_perf_batch(&perf, 60 * MS);
+	assert_int_equal(n_losses, 1);
+	assert_int_equal(threads[0].beyond_ns, MS);
+}
+
 static void test_losses_are_counted(void **state)
 {
 	struct made_record made;
@@ -392,6 +417,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),

@@ -10,8 +10,11 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
+#include "frozen/signal/ticks.h"
 #include "os/process.h"
 
+#define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
+#define WAITS_PERIODS 4        /* ... and so many periods */
 #define COPY_MIN 16384u  /* bytes of a stack that are handed on at least, if there are so many */
 
 static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
@@ -95,6 +98,30 @@ static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 	thread->run.cpu_ns += cpu_ns;
 	thread->cpu_ns += cpu_ns;
 	thread->awake_ns += (int64_t)cpu_ns;
+}
+
+/*
+ * Without the right to sample the kernel a thread has samples for its time in user mode only. What it has used beyond them waits,
+ * since a batch may end just before a sample. The part that is too much for that is time in the kernel, and a loss.
+ */
+static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
+{
+	const uint64_t period_ns = perf->events.period_ns, seen_ns = thread->n_due * (period_ns + period_ns / 20);
+	struct sf_weight weight = { 0 };
+	uint64_t more_ns;
+
+	if (perf->events.kernel)
+		return;
+	thread->cpu_ns += thread->beyond_ns;
+	more_ns = thread->cpu_ns > seen_ns ? thread->cpu_ns - seen_ns : 0;
+	thread->cpu_ns -= more_ns;
+	if (more_ns > WAITS_NS + WAITS_PERIODS * period_ns) {
+		weight.cpu_ns = weight.wall_ns = more_ns - period_ns;
+		weight.ticks = sf_ticks(weight.cpu_ns, period_ns);
+		thread->awake_ns -= (int64_t)weight.wall_ns;
+		sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
+	}
+	thread->beyond_ns = more_ns - weight.cpu_ns;
 }
 
 /*
@@ -271,8 +298,10 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	if (!begin(&perf->events))
 		return 0;
 	count(perf, now_ns);
-	for (size_t i = 0; i < perf->due.n; i++)
+	for (size_t i = 0; i < perf->due.n; i++) {
 		measure(perf, perf->due.items[i], now_ns);
+		hold_back(perf, perf->due.items[i]);
+	}
 	while ((ring = oldest(&perf->events))) {
 		handle(perf, sf_perf_ring_peek(ring));
 		sf_perf_ring_take(ring);

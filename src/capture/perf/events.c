@@ -8,7 +8,7 @@
 #include "os/process.h"
 
 #define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
-#define RING_MAX ((size_t)4 << 20)
+#define RING_MAX ((size_t)8 << 20)
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
 #define MAX_LISTINGS 100               /* of threads that start others without end */
 #define PROBE_NS 1000000000
@@ -61,32 +61,48 @@ static size_t first_ring_size(size_t n_cpus)
 	return size;
 }
 
-/* The first ring is as large as the user may lock; the others are the same. */
-static void *map_ring(struct sf_perf_events *events, int owner)
+static void unmap_rings(struct sf_perf_events *events)
 {
-	void *mapping;
-
-	while (!(mapping = sf_perf_map(owner, events->ring_size)) && !events->rings[0].page &&
-	       events->ring_size > RING_MIN)
-		events->ring_size /= 2;
-	return mapping;
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		sf_perf_unmap(events->rings[i].page, events->ring_size);
+		sf_perf_ring_deinit(&events->rings[i]);
+	}
 }
 
-static bool open_ring(struct sf_perf_events *events, size_t i, struct sf_error *err)
+/* *locked_ret: it failed since this user may not lock so much memory. */
+static bool map_rings(struct sf_perf_events *events, bool *locked_ret, struct sf_error *err)
 {
-	void *mapping;
+	*locked_ret = false;
+	for (size_t i = 0; i < events->n_cpus; i++) {
+		void *mapping = sf_perf_map(events->owners[i], events->ring_size);
 
-	events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
-	if (events->owners[i] < 0)
-		return explain(errno, err);
-	mapping = map_ring(events, events->owners[i]);
-	if (!mapping) {
-		sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
-		return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
+		if (!mapping) {
+			*locked_ret = true;
+			sf_fail_os(err, "cannot map the ring of CPU %d", events->cpus[i]);
+			return sf_fail_hint(err, "This user may not lock so much memory: kernel.perf_event_mlock_kb, ulimit -l.");
+		}
+		if (!sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size)) {
+			sf_perf_unmap(mapping, events->ring_size);
+			events->rings[i] = (struct sf_perf_ring){ 0 };
+			return sf_fail_memory(err);
+		}
 	}
-	if (sf_perf_ring_init(&events->rings[i], mapping, (size_t)sysconf(_SC_PAGESIZE), events->ring_size))
-		return true;
-	return sf_fail_memory(err);
+	return true;
+}
+
+/* All rings have one size: the largest that this user may lock for all of them. */
+static bool open_rings(struct sf_perf_events *events, struct sf_error *err)
+{
+	bool too_large;
+
+	events->ring_size = first_ring_size(events->n_cpus);
+	while (!map_rings(events, &too_large, err)) {
+		unmap_rings(events);
+		if (!too_large || events->ring_size <= RING_MIN)
+			return false;
+		events->ring_size /= 2;
+	}
+	return true;
 }
 
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
@@ -94,14 +110,16 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	events->period_ns = period_ns;
 	events->stack_bytes = SF_PERF_STACK_FIRST;
 	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
-	events->ring_size = first_ring_size(events->n_cpus);
+	if (!events->n_cpus)
+		return sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
 	for (size_t i = 0; i < events->n_cpus; i++)
 		events->owners[i] = -1;
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		if (!open_ring(events, i, err))
-			return false;
+		events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
+		if (events->owners[i] < 0)
+			return explain(errno, err);
 	}
-	return events->n_cpus || sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
+	return open_rings(events, err);
 }
 
 static void close_fds(int *fds, size_t n)
@@ -114,9 +132,8 @@ void sf_perf_events_close(struct sf_perf_events *events)
 {
 	close_fds(events->fds.items, events->fds.n);
 	sf_vec_deinit(&events->fds);
+	unmap_rings(events);
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		sf_perf_unmap(events->rings[i].page, events->ring_size);
-		sf_perf_ring_deinit(&events->rings[i]);
 		if (events->owners[i] >= 0)
 			close(events->owners[i]);
 	}
@@ -133,7 +150,7 @@ static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t c
 	};
 	const int fd = sf_perf_open_clock(&clock);
 
-	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && sf_perf_enable(fd)))
+	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && (!events->enabled || sf_perf_enable(fd))))
 		return fd;
 	close(fd);
 	return -1;
@@ -206,6 +223,13 @@ bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, s
 			return false;
 	}
 	return true;
+}
+
+void sf_perf_events_enable(struct sf_perf_events *events)
+{
+	events->enabled = true;
+	for (size_t i = 0; i < events->fds.n; i++)
+		sf_perf_enable(events->fds.items[i]);
 }
 
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)

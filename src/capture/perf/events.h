@@ -16,12 +16,13 @@
 #include "capture/perf/ring.h"
 #include "os/perf_events.h"
 
-#define SF_PERF_STACK_FIRST 16384u  /* bytes of the first copies */
+#define SF_PERF_STACK_FIRST 8192u  /* bytes of the first copies */
 #define SF_PERF_MAX_CPUS 1024
 
 struct sf_perf_events {
 	uint64_t period_ns;
 	bool     children, kernel;
+	bool     enabled;      /* the events count, also those that are opened later */
 	uint32_t stack_bytes;
 	int      cpus[SF_PERF_MAX_CPUS];
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
@@ -39,6 +40,9 @@ void sf_perf_events_close(struct sf_perf_events *events);
  * Threads that end meanwhile are no error.
  */
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* From now on there are samples. Threads that were started meanwhile have their parents' events. */
+void sf_perf_events_enable(struct sf_perf_events *events);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);

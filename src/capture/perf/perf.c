@@ -80,6 +80,7 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	bool fine = sf_perf_events_allowed(perf->base.options.pid, &perf->events.kernel, err);
 
 	perf->events.children = perf->base.options.children;
+	perf->events.enabled = perf->base.options.child != 0;
 	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
 	if (fine && perf->base.period_ns)
 		fine = (list_processes(perf, &ids) || sf_fail_memory(err)) &&
@@ -88,7 +89,10 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	return fine;
 }
 
-/* The events are opened before a child runs its program: so every thread and process that it starts has them. */
+/*
+ * The events are opened before a child runs its program: so every thread and process that it starts has them. Those of a process
+ * that runs already count from run() on: what was sampled while its tables are made would find no room.
+ */
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret, struct sf_error *err)
 {
 	struct sf_perf *perf = calloc(1, sizeof(*perf));
@@ -171,6 +175,8 @@ static void sample_until_over(struct sf_capture *capture)
 	const uint64_t start_ns = sf_now_ns();
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
+	if (!perf->events.enabled)
+		sf_perf_events_enable(&perf->events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		uint64_t n_samples;
 

@@ -47,6 +47,7 @@ struct sf_thread {
 	uint64_t held_switches;    /* run.switches before that */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches */
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
+	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
 	bool ran_last;             /* its last sample was of such a batch: what it runs on is added to it */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */

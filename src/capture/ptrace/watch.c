@@ -14,6 +14,7 @@
 #define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
 #define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
+#define REST_TICKS 4                /* after a thread's last sample, which that sample may stand for, too */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
@@ -126,6 +127,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_watched_process *process = find_process(watch, thread->task.pid);
 
 	sf_thread_settle(thread, now_ns);
+	thread->cpu_ns += thread->beyond_ns;
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
@@ -138,10 +140,10 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 
 		if ((thread->asked || thread->ran_last) && !weight.ticks)
 			weight.ticks = 1;
-		if (thread->ran_last)
+		if (thread->ran_last && weight.ticks <= REST_TICKS)
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
 		else
-			sf_relay_loss(watch->relay, thread, SF_LOSS_GONE, &weight);
+			sf_relay_loss(watch->relay, thread, thread->beyond_ns ? SF_LOSS_KERNEL : SF_LOSS_GONE, &weight);
 	}
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
