@@ -220,6 +220,9 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 /* --- the relay --- */
 
 void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name);
+void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
+			   const struct sf_weight *weight);
 void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
 void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
@@ -239,6 +242,19 @@ void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent
 {
 	(void)relay;
 	tell("process %d of %d\n", pid, parent);
+}
+
+void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name)
+{
+	(void)relay, (void)parent;
+	tell("name %d %s\n", pid, name);
+}
+
+void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
+			   const struct sf_weight *weight)
+{
+	(void)relay, (void)time_ns;
+	tell("again %u: cpu %llu us, %u ticks\n", thread->serial, (unsigned long long)weight->cpu_ns / 1000, weight->ticks);
 }
 
 void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns)
@@ -777,9 +793,83 @@ static void a_thread_that_woke_unseen_is_noticed(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* --- an engine that sees processes and threads begin --- */
+
+/* A thread that is met counts from its first moment on, and is found by its id at once. */
+static void a_thread_is_met(void **state)
+{
+	const struct sf_thread *thread;
+	(void)state;
+
+	open_watch();
+	add_thread(40, 39, "new", 7 * MS);
+	thread = sf_watch_meet_thread(&watch, 40, 39, now_ns);
+	assert_ptr_equal(sf_watch_find(&watch, 39), thread);
+	assert_int_equal(sf_watch_find(&watch, 40)->task.tid, 40);
+	assert_int_equal(thread->cpu_ns, 7 * MS);
+	assert_int_equal(thread->first_cpu_ns, 0);
+	expect("thread 2: 39 new\n");
+	scan_after(100);
+	expect("");
+}
+
+/* One that has ended already has its process's name, and goes with the next list. */
+static void an_ended_thread_is_met(void **state)
+{
+	(void)state;
+	open_watch();
+	sf_watch_exec(&watch, 40, "tool");
+	expect("process 40 of 0\n");
+	assert_non_null(sf_watch_meet_thread(&watch, 40, 77, now_ns));
+	expect("thread 2: 77 tool\n");
+	scan_after(100);
+	assert_null(sf_watch_find(&watch, 77));
+	expect("end 2: 0 us\n");
+}
+
+/* A process that ended before it was looked at: it is told, again where it begins, with the name that its exec gave it. */
+static void an_ended_process_is_met(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	sf_watch_meet_process(&watch, 50, 40, now_ns);
+	sf_watch_meet_process(&watch, 50, 40, now_ns);
+	sf_watch_fork(&watch, 50);
+	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
+	expect("process 50 of 40\nprocess 50 of 40\nprocess 50 of 40\nname 50 a-name-of-more-\n");
+	sf_watch_fork(&watch, 99);
+	sf_watch_exec(&watch, 99, "nobody");
+	expect("");
+	scan_after(100);
+	sf_watch_exec(&watch, 50, "late");
+	expect("");
+}
+
+/* What a thread has used since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
+static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
+{
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 43; tid++) {
+		add_thread(40, tid, "b", 0);
+		sf_watch_meet_thread(&watch, 40, tid, now_ns)->ran_last = true;
+		run(tid, tid == 41 ? 4 * MS : 90 * MS);
+		look_at(tid);
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	scan_after(100);
+	expect("gone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_thread_is_met),
+		TEST(an_ended_thread_is_met),
+		TEST(an_ended_process_is_met),
+		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),
 		TEST(a_chosen_child_is_not_unseen),

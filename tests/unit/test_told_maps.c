@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code map of a process that ended before its memory map was read: from mappings that an engine has seen, or its parent's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "target/process.h"
+
+static struct sf_images *images;
+static struct sf_process process;
+static char path[512];
+static struct stat status;
+
+static void load_nothing(struct sf_image *image)
+{
+	(void)image;
+}
+
+/* A process that has ended, and was waited for. */
+static int set_up(void **state)
+{
+	static const struct sf_image_loader none = { .load = load_nothing, .unload = load_nothing };
+	const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	images = sf_images_create(&none);
+	sf_process_init(&process, pid);
+	return n > 0 && stat(path, &status) == 0 && waitpid(pid, NULL, 0) == pid && images ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sf_process_deinit(&process);
+	sf_images_destroy(images);
+	return 0;
+}
+
+static void told(uint64_t start, uint64_t end, const char *file)
+{
+	const struct sf_mapping mapping = { .start = start, .end = end, .inode = status.st_ino, .device = status.st_dev,
+					    .executable = true, .readable = true, .path = file };
+
+	assert_true(sf_process_tell(&process, &mapping));
+}
+
+static void test_from_what_was_told(void **state)
+{
+	const struct sf_region *regions;
+
+	(void)state;
+	assert_false(sf_process_refresh(&process, images, NULL));
+	assert_null(process.map);
+	told(0x9000, 0xa000, path);
+	told(0x1000, 0x3000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(process.map->n_regions, 2);
+	regions = process.map->regions;
+	assert_int_equal(regions[0].start, 0x1000);
+	assert_int_equal(regions[1].start, 0x9000);
+	assert_int_equal(regions[0].image, regions[1].image);
+	assert_true(sf_images_get(images, regions[0].image)->fd >= 0);
+	/* More comes later, and what it lies on is gone. */
+	told(0x2000, 0x9800, "/nonexistent/library.so");
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(process.map->n_regions, 1);
+	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
+}
+
+/* A file that has replaced the one that was mapped is not taken for it. */
+static void test_another_file_at_the_path(void **state)
+{
+	(void)state;
+	status.st_ino++;
+	told(0x1000, 0x3000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(sf_images_get(images, process.map->regions[0].image)->fd, -1);
+}
+
+/* Mappings that cannot be are none; and however many there are, memory is bounded. */
+static void test_hostile_mappings(void **state)
+{
+	(void)state;
+	told(0x3000, 0x3000, path);
+	told(0x3000, 0x1000, path);
+	assert_int_equal(process.told.n, 0);
+	for (uint64_t i = 1; i <= 20000; i++)
+		told(i * 0x1000, (i + 1) * 0x1000, "/a");
+	assert_true(process.told.n < 10000);
+	told(0, UINT64_MAX, "/b");
+	assert_int_equal(process.told.n, 1);
+}
+
+/* A map that was read from the system stays: it has what a runtime made, too. */
+static void test_a_map_from_the_system_stays(void **state)
+{
+	struct sf_process own;
+	const struct sf_code_map *map;
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	map = own.map;
+	own.pid = process.pid;
+	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+	assert_false(sf_process_refresh(&own, images, NULL));
+	assert_ptr_equal(own.map, map);
+	/* A child that was forked and has ended had the same code. */
+	assert_true(sf_process_fork(&process, &own));
+	assert_int_equal(process.map->n_regions, own.map->n_regions);
+	assert_memory_equal(process.map->regions, own.map->regions, own.map->n_regions * sizeof(own.map->regions[0]));
+	sf_process_deinit(&own);
+}
+
+static void test_a_fork_of_nothing(void **state)
+{
+	struct sf_process parent;
+
+	(void)state;
+	sf_process_init(&parent, process.pid);
+	assert_true(sf_process_fork(&process, &parent));
+	assert_null(process.map);
+	sf_process_deinit(&parent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_from_what_was_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_stays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
