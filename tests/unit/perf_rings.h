@@ -20,7 +20,8 @@ struct made_record {
 
 static inline void made_put(struct made_record *made, const void *bytes, size_t size)
 {
-	memcpy(made->bytes + made->size, bytes, size);
+	if (size)
+		memcpy(made->bytes + made->size, bytes, size);
 	made->size += size;
 }
 
