@@ -238,11 +238,14 @@ static bool expand_managed(const struct naming *naming, struct sf_dump_thread *t
 {
 	const struct sf_location *functions;
 	struct sf_runtimes *runtimes = &naming->runtimes->all;
-	size_t n = sf_runtimes_functions(runtimes, frame, sf_runtimes_place(runtimes, frame),
-					 &functions);
+	const uint32_t place = sf_runtimes_place(runtimes, frame);
+	struct sf_frame known = *frame;
+	size_t n;
 
+	known.kind = sf_runtimes_kind(runtimes, frame, place);
+	n = sf_runtimes_functions(runtimes, frame, place, &functions);
 	for (size_t i = 0; i < n; i++) {
-		if (!add_frame(thread, frame, name_of(naming->dump, &functions[i])))
+		if (!add_frame(thread, &known, name_of(naming->dump, &functions[i])))
 			return false;
 	}
 	return n > 0;

@@ -52,7 +52,7 @@ def work(program):
         return started[-1]
     yield start
     for target in started:
-        target.__exit__(None, None, None) if hasattr(target, "__exit__") else target.end()
+        target.end()
 
 
 def line_of(comment):
@@ -123,14 +123,15 @@ def check_chain(stacks):
 def test_record(stillframe, work, tmp_path, environment):
     """Work on many threads, with faults, exceptions, collections and calls through stubs: stacks are whole."""
     target = work("busy", **environment)
-    done, recording = stillframe.record("r.sfr", "-p", target.pid, "-d", "6s", "-F", "199")
+    path = tmp_path / "r.sfr"
+    done, recording = stillframe.record(path, "-p", target.pid, "-d", "6s", "-F", "199")
     done.ok()
-    report = json.loads(stillframe("report", "--json", "r.sfr").ok().out)
+    report = json.loads(stillframe("report", "--json", path).ok().out)
     ends = collections.Counter()
-    for stack, weight in stacks_of(stillframe, "r.sfr"):
+    for stack, weight in stacks_of(stillframe, path):
         ends[next((f for f in stack if f.startswith("[cut")), "whole")] += weight
     assert ends["whole"] >= 0.99 * sum(ends.values()), ends
-    check_chain(stacks_of(stillframe, "r.sfr"))
+    check_chain(stacks_of(stillframe, path))
     names = {row["name"] for row in report["functions"]}
     assert "Demo.Box<__Canon>.Put(__Canon, Func<__Canon, int>)" in names or \
         any(name.startswith("Demo.Box<") and ".Put(" in name for name in names), names

@@ -85,6 +85,7 @@
 	X(VARIABLE_TOKEN, "TypeVarTypeDesc", "Token")                                              \
 	X(MODULE_PATH, "Module", "Path")                                                           \
 	X(MODULE_FILE, "Module", "FileName")                                                       \
+	X(MODULE_NAME, "Module", "SimpleName")                                                     \
 	X(MODULE_BASE, "Module", "Base")                                                           \
 	X(MODULE_READY, "Module", "ReadyToRunInfo")                                                \
 	X(MODULE_DYNAMIC, "Module", "DynamicMetadata")                                             \

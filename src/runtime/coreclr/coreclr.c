@@ -11,6 +11,7 @@
 #include "runtime/coreclr/places.h"
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"
+#include "runtime/coreclr/versions.h"
 
 #define TRY_PAUSE_NS 20000000u     /* a runtime that is starting is tried again; later less often */
 #define MAX_DOUBLINGS 6u
@@ -138,10 +139,27 @@ bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf
 
 static bool describe(struct sf_clr *clr, struct sf_error *err)
 {
-	if (!clr->symbols.descriptor)
-		return sf_fail(err, SF_E_UNSUPPORTED, "its version %s does not describe itself",
+	const uint64_t descriptor = clr->symbols.descriptor ? clr->bias + clr->symbols.descriptor : 0;
+	const uint64_t dac_table = clr->symbols.dac_table ? clr->bias + clr->symbols.dac_table : 0;
+
+	if (!sf_clr_describe(&clr->memory, descriptor, &clr->description, err))
+		return false;
+	if (!clr->description.range_map &&
+	    !sf_clr_complete(&clr->memory, sf_clr_major(clr->symbols.version), dac_table, &clr->description))
+		return sf_fail(err, SF_E_UNSUPPORTED,
+			       "its version %s does not describe itself, and is none of those that are known",
 			       clr->symbols.version);
-	return sf_clr_describe(&clr->memory, clr->bias + clr->symbols.descriptor, &clr->description, err);
+	return sf_clr_check_description(&clr->description, err);
+}
+
+/* A layout that is not from a descriptor is right only if it leads to precompiled code, which every runtime has. */
+static bool is_proved(const struct sf_coreclr *object)
+{
+	for (uint32_t i = 0; i < object->n_ranges; i++) {
+		if (object->ranges[i].code == SF_CLR_CODE_PRECOMPILED && object->ranges[i].functions->n)
+			return true;
+	}
+	return false;
 }
 
 struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images,
@@ -166,6 +184,11 @@ struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *pr
 						    images, clr->slot) : NULL;
 	if (!object)
 		return NULL;
+	if (clr->description.is_completed && !is_proved(object)) {
+		sf_clr_object_destroy(object);
+		refuse(clr, "its structures are not as this version is known to have them");
+		return NULL;
+	}
 	clr->attached = true;
 	if (*clr->description.note)
 		snprintf(clr->note, sizeof(clr->note), ".NET is shown %s", clr->description.note);
@@ -227,12 +250,13 @@ uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid)
 
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings)
 {
-	char text[sizeof(clr->note) + 100];
+	char text[sizeof(clr->note) + 200];
+	const char *known = clr->description.is_completed ? " (in part by a table for this version)" : "";
 
 	if (!clr->image || !(clr->symbols.descriptor || clr->symbols.dac_table))
 		return;
-	snprintf(text, sizeof(text), ".NET %s: %s%s%s", clr->symbols.version,
-		 clr->attached ? "its frames are shown" : "its frames are not shown",
+	snprintf(text, sizeof(text), ".NET %s: %s%s%s%s", clr->symbols.version,
+		 clr->attached ? "its frames are shown" : "its frames are not shown", known,
 		 *clr->note ? "; " : "", clr->note);
 	findings->add(findings, clr->attached, text, "");
 }

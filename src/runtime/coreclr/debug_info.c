@@ -10,8 +10,6 @@
 #define MANY 65536u
 #define HAS_PATCHPOINTS 1u
 #define HAS_RICH 2u
-#define PATCHPOINT_N 16u         /* .NET 10: the number of slots, and the bytes before them */
-#define PATCHPOINT_SIZE 40u
 #define EXTENDED 0xffffffffu     /* in place of a size: two sizes follow */
 #define MAX_ENTRIES 65536u
 #define MAX_IL (1u << 24)
@@ -70,7 +68,7 @@ static uint32_t take_bits(struct sf_bytes *bytes, uint64_t *at, unsigned n)
 	return number;
 }
 
-static bool skip_extras(struct sf_bytes *bytes)
+static bool skip_extras(const struct sf_clr_description *description, struct sf_bytes *bytes)
 {
 	const uint8_t flags = sf_bytes_u8(bytes);
 	struct sf_bytes part;
@@ -80,9 +78,9 @@ static bool skip_extras(struct sf_bytes *bytes)
 		return false;
 	if (flags & HAS_PATCHPOINTS) {
 		part = *bytes;
-		sf_bytes_take(&part, PATCHPOINT_N);
+		sf_bytes_take(&part, description->patchpoint_n);
 		n = (uint32_t)sf_bytes_number(&part, 4);
-		sf_bytes_take(bytes, PATCHPOINT_SIZE + UINT64_C(4) * n);
+		sf_bytes_take(bytes, description->patchpoint_size + UINT64_C(4) * n);
 	}
 	if (flags & HAS_RICH)
 		sf_bytes_take(bytes, sf_bytes_number(bytes, 4));
@@ -116,13 +114,14 @@ static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
 	return true;
 }
 
-bool sf_clr_find_il(const uint8_t *blob, size_t size, bool is_jitted, uint32_t native, uint32_t *ret)
+bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t *blob, size_t size, bool is_jitted,
+		    uint32_t native, uint32_t *ret)
 {
 	struct sf_bytes bytes = sf_bytes_of(blob, size), bounds;
 	struct nibbles sizes;
 	uint32_t n;
 
-	if (is_jitted && !skip_extras(&bytes))
+	if (is_jitted && !skip_extras(description, &bytes))
 		return false;
 	sizes = (struct nibbles){ .bytes = bytes };
 	n = take_number(&sizes);
@@ -146,16 +145,16 @@ static size_t read_some(const struct sf_reader *memory, uint64_t at, uint8_t *re
 	return size >= 16 ? size : 0;
 }
 
-static bool find_in_blob(const struct sf_reader *memory, uint64_t at, bool is_jitted, uint32_t native,
+static bool find_in_blob(const struct sf_clr_description *description, const struct sf_reader *memory, uint64_t at, bool is_jitted, uint32_t native,
 			 uint32_t *ret)
 {
 	uint8_t few[FEW], *many;
-	bool found = sf_clr_find_il(few, read_some(memory, at, few, sizeof(few)), is_jitted, native, ret);
+	bool found = sf_clr_find_il(description, few, read_some(memory, at, few, sizeof(few)), is_jitted, native, ret);
 
 	if (found)
 		return true;
 	many = malloc(MANY);
-	found = many && sf_clr_find_il(many, read_some(memory, at, many, MANY), is_jitted, native, ret);
+	found = many && sf_clr_find_il(description, many, read_some(memory, at, many, MANY), is_jitted, native, ret);
 	free(many);
 	return found;
 }
@@ -166,8 +165,7 @@ bool sf_clr_jitted_il(const struct sf_clr_description *description, const struct
 	uint64_t blob;
 
 	/* RealCodeHeader: phdrDebugInfo is the first word. */
-	(void)description;
-	return sf_read_u64(memory, header, &blob) && blob && find_in_blob(memory, blob, true, native, ret);
+	return sf_read_u64(memory, header, &blob) && blob && find_in_blob(description, memory, blob, true, native, ret);
 }
 
 /* The NativeArray of ReadyToRun images (src/coreclr/vm/nativeformatreader.h). */
@@ -279,5 +277,5 @@ bool sf_clr_precompiled_il(const struct sf_clr_description *description, const s
 		return false;
 	if (back)
 		blob = at - back;
-	return find_in_blob(memory, range->base + blob, false, native, ret);
+	return find_in_blob(description, memory, range->base + blob, false, native, ret);
 }

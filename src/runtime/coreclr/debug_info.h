@@ -20,6 +20,7 @@ bool sf_clr_precompiled_il(const struct sf_clr_description *description, const s
 			   uint32_t *ret);
 
 /* From the bytes of a blob. `is_jitted`: it has flags, which may announce more. */
-bool sf_clr_find_il(const uint8_t *blob, size_t size, bool is_jitted, uint32_t native, uint32_t *ret);
+bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t *blob, size_t size, bool is_jitted,
+		    uint32_t native, uint32_t *ret);
 
 #endif

@@ -75,7 +75,6 @@ static const struct need {
 	{ SF_CLR_CHUNK_TABLE, "names" },
 	{ SF_CLR_CHUNK_FLAGS, "names" },
 	{ SF_CLR_TABLE_MODULE, "names" },
-	{ SF_CLR_MODULE_BASE, "names" },
 	{ SF_CLR_DYNAMIC_NAME, "names of dynamic methods" },
 	{ SF_CLR_TABLE_ARGUMENTS, "generic arguments" },
 	{ SF_CLR_GENERIC_ARGUMENTS, "generic arguments" },
@@ -233,7 +232,7 @@ static void check_needs(struct sf_clr_description *ret, const char **missing_ret
 	}
 }
 
-static bool check(struct sf_clr_description *ret, struct sf_error *err)
+bool sf_clr_check_description(struct sf_clr_description *ret, struct sf_error *err)
 {
 	const char *missing = NULL;
 
@@ -255,12 +254,14 @@ bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 {
 	struct reading reading = { .memory = memory, .ret = ret };
 
-	*ret = (struct sf_clr_description){ .token_bits = 12, .alignment = 8 };
+	*ret = (struct sf_clr_description){ .alignment = 8, .patchpoint_n = 16, .patchpoint_size = 40 };
 	memset(ret->layout.fields, 0xff, sizeof(ret->layout.fields));
+	if (!address)
+		return true;
 	if (!read_descriptor(&reading, address, err) || !read_json(&reading, err))
 		return false;
 	if (reading.is_foreign)
 		return sf_fail(err, SF_E_UNSUPPORTED,
 			       "its description of itself is for another processor, or names a table that is not known");
-	return check(ret, err);
+	return true;
 }

@@ -18,18 +18,23 @@ struct sf_clr_description {
 	struct sf_clr_layout layout;
 	uint64_t range_map;        /* address of the range map */
 	uint64_t thread_store;     /* address of the pointer to the thread store; 0: unknown */
-	unsigned token_bits;       /* of a method's token that are in the MethodDesc */
+	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
 	unsigned alignment;        /* of MethodDescs in their chunk */
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
 	uint32_t debug_info;       /* of DebugInfo; 0: none */
+	uint8_t patchpoint_n, patchpoint_size; /* in debug information: where the number of slots is, and what is before them */
+	bool is_completed;         /* a part is from the table of a version (versions.h), and is to be proved */
 	char note[SF_CLR_NOTE];    /* what is not shown, and what is missing for it; "": nothing */
 };
 
 /*
- * Reads the descriptor at `address`. False: it is none, or it lacks what walks need; the reason is in `err`. SF_E_GONE: the runtime
- * has not started yet, and a later try may do.
+ * Reads the descriptor at `address`; 0: the runtime has none, and the description is empty. False: it is no descriptor; the reason
+ * is in `err`. SF_E_GONE: the runtime has not started yet, and a later try may do.
  */
 bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 		     struct sf_clr_description *ret, struct sf_error *err);
+
+/* Whether the description has what walks need, and what is not shown for lack of the rest: its note. */
+bool sf_clr_check_description(struct sf_clr_description *description, struct sf_error *err);
 
 #endif

@@ -37,7 +37,7 @@ bool sf_clr_read_method(const struct sf_clr_description *description, const stru
 	uint64_t chunk;
 
 	*ret = (struct sf_clr_method){ .desc = desc };
-	if (!desc || !sf_clr_has(layout, SF_CLR_METHOD_INDEX) || !layout->sizes[SF_CLR_SIZE_CHUNK] ||
+	if (!desc || !bits || !sf_clr_has(layout, SF_CLR_METHOD_INDEX) || !layout->sizes[SF_CLR_SIZE_CHUNK] ||
 	    !get_u16(description, memory, SF_CLR_METHOD_FLAGS, desc, &flags) ||
 	    !get_u16(description, memory, SF_CLR_METHOD_FLAGS3, desc, &flags3) ||
 	    !sf_read(memory, &index, desc + layout->fields[SF_CLR_METHOD_INDEX], 1))

@@ -14,6 +14,7 @@
 #include "runtime/coreclr/image.h"
 
 #define HEADERS 4096u
+#define MAX_BACK 16384u                     /* pages: 64 MB */
 #define CLI_HEADER 72u
 #define CLI_DIRECTORY 14
 #define MAX_METADATA (64u << 20)
@@ -176,6 +177,21 @@ static void read_path(struct sf_clr_module *module, const struct sf_clr_descript
 	module->path = strdup(path);
 }
 
+/* The start of the file that this address is in: the runtime tells only where the assembly's name lies in it. */
+static uint64_t find_base(const struct sf_reader *memory, uint64_t inside)
+{
+	uint8_t headers[HEADERS];
+	struct sf_clr_image image;
+	uint64_t page = inside & ~(uint64_t)(HEADERS - 1);
+
+	for (uint32_t i = 0; i < MAX_BACK && page; i++, page -= HEADERS) {
+		if (sf_read(memory, headers, page, sizeof(headers)) && headers[0] == 'M' && headers[1] == 'Z' &&
+		    sf_clr_image_open(&image, headers, sizeof(headers), false))
+			return page;
+	}
+	return 0;
+}
+
 static bool open_module(struct sf_clr_modules *modules, struct sf_clr_module *module,
 			const struct sf_clr_description *description, const struct sf_reader *memory)
 {
@@ -185,6 +201,9 @@ static bool open_module(struct sf_clr_modules *modules, struct sf_clr_module *mo
 	if (!module->path)
 		return false;
 	sf_clr_get(&description->layout, memory, SF_CLR_MODULE_BASE, module->address, &base);
+	if (!base && sf_clr_get(&description->layout, memory, SF_CLR_MODULE_NAME, module->address, &base) && base)
+		base = find_base(memory, base);
+	module->base = base;
 	return base ? open_image(modules, module, memory, base) :
 		      open_emitted(modules, module, description, memory);
 }
@@ -276,6 +295,33 @@ static bool find_pdb(struct sf_clr_modules *modules, struct sf_clr_module *modul
 	return sf_clr_image_pdb_name(&image, &name) && open_pdb_file(modules, module, pid, &name);
 }
 
+struct mapped {
+	uint64_t address;
+	char *path;
+};
+
+static bool note_path(const struct sf_mapping *mapping, void *arg)
+{
+	struct mapped *mapped = arg;
+
+	if (mapped->address < mapping->start || mapped->address >= mapping->end)
+		return true;
+	mapped->path = mapping->path[0] == '/' ? strdup(mapping->path) : NULL;
+	return false;
+}
+
+/* Where the runtime tells no path, the process's map does. */
+static void find_path(struct sf_clr_module *module, int32_t pid)
+{
+	struct mapped mapped = { .address = module->base };
+
+	sf_process_maps(pid, note_path, &mapped, NULL);
+	if (!mapped.path)
+		return;
+	free(module->path);
+	module->path = mapped.path;
+}
+
 bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
 {
 	size_t size = 0;
@@ -284,6 +330,8 @@ bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module
 	if (module->sought_pdb)
 		return module->has_pdb;
 	module->sought_pdb = true;
+	if (!module->path[0] && module->base)
+		find_path(module, pid);
 	bytes = module->path[0] == '/' ? read_file(pid, module->path, &size) : NULL;
 	module->has_pdb = bytes && find_pdb(modules, module, pid, bytes, size);
 	free(bytes);

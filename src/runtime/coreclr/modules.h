@@ -15,7 +15,7 @@
 #define SF_CLR_PATH 4096
 
 struct sf_clr_module {
-	uint64_t address;
+	uint64_t address, base;        /* of the Module; of its image, 0: none */
 	bool is_open, has_pdb, sought_pdb;
 	struct sf_clr_metadata metadata, pdb;
 	uint8_t *bytes, *pdb_bytes;    /* owned */

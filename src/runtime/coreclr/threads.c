@@ -10,8 +10,7 @@ static bool add(const struct sf_clr_description *description, const struct sf_re
 	struct sf_clr_thread thread = { .thread = address };
 	uint64_t id;
 
-	if (!sf_clr_get(&description->layout, memory, SF_CLR_THREAD_OS_ID, address, &id) ||
-	    !sf_clr_get_u32(&description->layout, memory, SF_CLR_THREAD_STATE, address, &thread.state))
+	if (!sf_clr_get(&description->layout, memory, SF_CLR_THREAD_OS_ID, address, &id))
 		return false;
 	if (id == 0 || id > INT32_MAX)
 		return true; /* not started yet, or ended */

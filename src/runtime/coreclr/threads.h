@@ -8,7 +8,6 @@
 
 struct sf_clr_thread {
 	int32_t tid;           /* in the process's own pid namespace */
-	uint32_t state;        /* Thread.State */
 	uint64_t thread;       /* the Thread object */
 };
 

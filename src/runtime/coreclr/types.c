@@ -74,7 +74,7 @@ static void name_arguments(const struct sf_clr_naming *naming, uint64_t table, u
 	uint16_t n_dictionaries, n;
 
 	ret->n = 0;
-	if (flags & HAS_COMPONENTS || !(flags & GENERIC) ||
+	if (flags & HAS_COMPONENTS || !(flags & GENERIC) || !sf_clr_has(layout, SF_CLR_TABLE_FLAGS2) ||
 	    !get(naming, SF_CLR_TABLE_ARGUMENTS, table, &dictionaries))
 		return;
 	info = dictionaries - DICTIONARY_INFO;
@@ -221,7 +221,7 @@ static void name_method_arguments(const struct sf_clr_naming *naming, const stru
 	uint16_t n;
 
 	ret->n = 0;
-	if (method->kind == SF_CLR_METHOD_GENERIC &&
+	if (method->kind == SF_CLR_METHOD_GENERIC && sf_clr_has(layout, SF_CLR_TABLE_FLAGS2) &&
 	    get(naming, SF_CLR_GENERIC_ARGUMENTS, method->desc, &handles) && handles &&
 	    sf_clr_get_u16(layout, naming->memory, SF_CLR_GENERIC_N_ARGUMENTS, method->desc, &n))
 		name_handles(naming, handles, n, 0, ret);
