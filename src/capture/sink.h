@@ -18,7 +18,7 @@
 #include "base/location.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "os/process.h"
 
 struct sf_weight {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "frozen/arch.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 #include "frozen/frozen.h"
 

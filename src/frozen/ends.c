@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words and sentences of the lists in ends.h, still.h and walk.h, as arrays. */
+/* The words and sentences of the lists in ends.h, still.h and trace.h, as arrays. */
 #include <stddef.h>
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 #include "frozen/frozen.h"
 

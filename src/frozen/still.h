@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 #include "frozen/arch.h"
-#include "frozen/unwind/code_map.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
+#include "frozen/runtime.h"
+
+struct sf_code_map;
 
 /* The state of a thread at its sample. Stored in recordings: add new states at the end. */
 #define SF_STATES(X)                                                                               \

@@ -6,7 +6,7 @@
  */
 #include "recording/writer.h"
 
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 #define PROMISED UINT32_MAX          /* in `promises`: not told yet; 0: no promise */
 

@@ -23,7 +23,7 @@
 #include "base/location.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 struct sf_recording;
 

@@ -12,7 +12,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "recording/database.h"
 #include "recording/profile/profile.h"
 

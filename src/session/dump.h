@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "capture/dump.h"
 #include "capture/engine.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "os/task.h"
 #include "session/walker.h"
 #include "symbols/symbols.h"

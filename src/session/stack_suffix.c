@@ -30,7 +30,7 @@ static bool make_room(struct sf_stack_suffix *suffix, uint32_t n)
 	return true;
 }
 
-/* The id says whether a token was used again for other code (frozen/unwind/walk.h). */
+/* The id says whether a token was used again for other code (frozen/trace.h). */
 static bool same(const struct sf_frame *a, const struct sf_frame *b)
 {
 	return a->pc == b->pc && a->sp == b->sp && a->token == b->token && a->id == b->id &&

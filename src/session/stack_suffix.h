@@ -6,7 +6,7 @@
 #ifndef SF_SESSION_STACK_SUFFIX_H
 #define SF_SESSION_STACK_SUFFIX_H
 
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 struct sf_stack_suffix {
 	struct sf_frame *frames;  /* of the last complete stack, outermost first; from malloc, as below */

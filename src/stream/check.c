@@ -5,7 +5,7 @@
 #include "frozen/ends.h"
 #include "frozen/signal/handler.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 /*
  * No clock counts to 73 years, and sums of a few such times overflow nowhere: whoever adds up

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of the processes that are watched, for walking stills of them: read in lines, which are kept.
+ * The memory of the watched processes, for walks of their stills. It is read in lines, which are kept.
  *
- * A walk looks at the same places again and again: where a virtual machine's code is, what it says of its
- * methods. A line serves a still if it was read after that still was taken: it is then as good as one that
- * is read now, and better, being closer to the moment of the still. So nothing is ever older than
- * what it is put together with, and stills that wait to be walked share what is read for the first.
+ * Walks read the same addresses again and again: the code of a virtual machine, and its descriptions of methods. The cached
+ * lines serve a still if all of them were read after that still was taken. They are then as good as lines that are read
+ * now, and closer to the moment of the still. So a walk never combines a still with older memory, and stills that wait to
+ * be walked share the lines that are read for the first of them.
  */
 #ifndef SF_TARGET_MEMORY_H
 #define SF_TARGET_MEMORY_H

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of src/: a folder includes from itself and from the folders to its left, only.
+"""The rooms of src/, and what each room may include.
+
+A room is a folder with C files; its sub-folders are rooms of their own. The headers of a room are its interface.
 
 usage: check_layers.py SOURCE_FOLDER
 """
@@ -8,43 +10,98 @@ import pathlib
 import re
 import sys
 
-# Lowest first; folders on one line do not include each other.
-LAYERS = [
-    ["frozen"],
-    ["base"],
-    ["elf"],
-    ["os"],
-    ["target"],
-    ["unwind", "runtime", "symbols"],
-    ["stream"],
-    ["capture"],
-    ["recording"],
-    ["export"],
-    ["session"],
-    ["agent", "cli"],
-]
-LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"/]+)/', re.MULTILINE)
+# To add a room: its line here, behind the rooms that it may include. A name that ends in .h is one header of another room.
+ROOMS = {
+    "frozen": "",
+    "frozen/memory": "frozen",
+    "frozen/output": "frozen",
+    "frozen/unwind": "frozen frozen/memory",
+    "frozen/signal": "frozen frozen/memory frozen/output frozen/unwind",
+    "frozen/hotspot": "frozen frozen/memory frozen/unwind frozen/signal",
+    "frozen/toy": "frozen frozen/unwind",
+    "base": "",
+    "elf": "frozen frozen/memory base",
+    "os": "frozen base",
+    "os/linux": "frozen frozen/signal/interrupted_calls.h base os",
+    "target": "frozen frozen/memory frozen/unwind base elf os",
+    "unwind": "frozen frozen/unwind base elf target",
+    "runtime": "frozen frozen/unwind base target",
+    "runtime/hotspot": "frozen frozen/unwind frozen/hotspot base elf os target runtime",
+    "runtime/toy": "frozen frozen/toy base elf os runtime",
+    "symbols": "frozen/memory base elf os",
+    "stream": "frozen frozen/output frozen/unwind frozen/signal base os",
+    "capture": "frozen frozen/unwind base os",
+    "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
+    "capture/perf": "base os capture/ptrace",
+    "capture/signal": "frozen/output base elf os unwind runtime stream capture",
+    "recording": "frozen frozen/unwind base recording/profile recording/store/one_file.h",
+    "recording/store": "base recording",
+    "recording/profile": "frozen frozen/unwind base recording/store "
+                         "recording/database.h recording/histogram.h recording/late_names.h recording/schema.h recording/writer.h",
+    "export": "base recording/profile",
+    "session": "frozen frozen/unwind base elf os target unwind runtime symbols stream capture "
+               "capture/signal/stream_reader.h recording recording/profile",
+    "agent/libc": "frozen base os",
+    "agent/clocks": "frozen frozen/signal base agent/libc",
+    "agent/interpose": "frozen frozen/signal base agent/libc",
+    "agent/threads": "frozen frozen/signal base stream agent/libc agent/clocks",
+    "agent/host": "frozen frozen/signal base os stream agent/agent.h",
+    "agent/sampler": "frozen frozen/output frozen/signal base os stream agent/libc agent/clocks agent/threads agent/host "
+                     "agent/agent.h agent/options.h",
+    "agent/service": "frozen frozen/memory frozen/signal base os target unwind runtime stream agent/clocks "
+                     "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
+    "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
+                  "agent/lifecycle.h agent/options.h agent/runtimes.h",
+    "agent": "frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
+             "agent/host agent/sampler agent/service",
+    "cli": "frozen base os capture recording/profile export session",
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+/[^"/]+)"', re.MULTILINE)
+
+
+def room_of(path):
+    return str(pathlib.PurePath(path).parent)
 
 
 def complaints(source):
+    seen = set()
     for path in sorted(source.rglob("*.[ch]")):
-        folder = path.relative_to(source).parts[0]
-        if folder not in LEVEL:
-            yield f"{path}: {folder} is in no layer (add it to {pathlib.Path(__file__).name})"
+        name = path.relative_to(source).as_posix()
+        room = room_of(name)
+        seen.add(room)
+        if room not in ROOMS:
+            yield f"{name}: {room} is no room (add it to {pathlib.Path(__file__).name})"
             continue
-        for included in INCLUDE.findall(path.read_text()):
-            if included not in LEVEL:
-                yield f"{path}: includes {included}/, which is in no layer"
-            elif included != folder and LEVEL[included] >= LEVEL[folder]:
-                yield f"{path}: {folder} may not include {included}"
+        allowed = ROOMS[room].split()
+        for header in INCLUDE.findall(path.read_text()):
+            if room_of(header) != room and room_of(header) not in allowed and header not in allowed:
+                yield f"{name}: {room} may not include {header}"
+    for room in sorted(ROOMS.keys() - seen):
+        yield f"{room}: there is no such room (remove it from {pathlib.Path(__file__).name})"
+
+
+# Rooms that include each other. May only shrink: circles between parts of recording/.
+CIRCLES = {("recording", "recording/profile"), ("recording", "recording/store")}
+
+
+def circles():
+    """A room may not include a room whose line comes later: so there are no circles."""
+    order = list(ROOMS)
+    for room, allowed in ROOMS.items():
+        for other in allowed.split():
+            if other.endswith(".h"):
+                continue
+            if other not in ROOMS:
+                yield f"{room} may include {other}, which is no room"
+            elif order.index(other) > order.index(room) and (room, other) not in CIRCLES:
+                yield f"{room} may include {other}, whose line comes later: is this a circle?"
 
 
 def main():
     source = pathlib.Path(sys.argv[1])
     if not (source / "frozen" / "unwind" / "walk.h").is_file():
         sys.exit(f"{source} is not the source folder")
-    found = list(complaints(source))
+    found = [*circles(), *complaints(source)]
     print("\n".join(found))
     sys.exit(1 if found else 0)
 

@@ -25,7 +25,7 @@ TEXTS = {
     "cli/report.c": 4,
     "cli/report_text.c": 1,
     "frozen/ends.h": 4,
-    "frozen/unwind/walk.h": 1,
+    "frozen/trace.h": 1,
     "session/frame_numbers.c": 3,
     "session/frame_numbers.h": 1,
     "web/details.js": 1,

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "frozen/output/outbox.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "os/channel.h"
 #include "stream/control.h"
 #include "stream/record.h"

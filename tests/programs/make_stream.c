@@ -22,7 +22,7 @@
 #include "frozen/ends.h"
 #include "frozen/signal/handler.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "stream/file.h"
 
 #include <fcntl.h>

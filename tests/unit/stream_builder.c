@@ -9,7 +9,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 static void check(int ok)
 {

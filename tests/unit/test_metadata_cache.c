@@ -13,7 +13,7 @@
 
 #include "fake_jvm.h"
 #include "frozen/hotspot/metadata_cache.h"
-#include "frozen/memory/own_memory.h"
+#include "frozen/signal/workspace.h"
 
 #define RSP 7
 #define DEEP 100   /* frames of each kind: more than one walk takes on trust */

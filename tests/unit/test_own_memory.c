@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "frozen/memory/own_memory.h"
+#include "frozen/signal/workspace.h"
 
 #define PAGE 4096u
 
@@ -299,25 +299,25 @@ static void test_lines(void **state)
 	const uint8_t before = pages[PAGE + 100];
 
 	(void)state;
-	sf_own_memory_lines_forget(&lines);
-	assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(PAGE + 100), 8));
+	sf_own_memory_lines_init(&lines, &by_call);
+	assert_true(sf_line_cache_read(&lines.cache, bytes, at(PAGE + 100), 8));
 	pages[PAGE + 100] = (uint8_t)(before + 1);
-	assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(PAGE + 90), 50));
+	assert_true(sf_line_cache_read(&lines.cache, bytes, at(PAGE + 90), 50));
 	assert_int_equal(bytes[10], before); /* as it was */
-	sf_own_memory_lines_forget(&lines);
-	assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(PAGE + 90), 50));
+	sf_own_memory_lines_init(&lines, &by_call);
+	assert_true(sf_line_cache_read(&lines.cache, bytes, at(PAGE + 90), 50));
 	assert_int_equal(bytes[10], (uint8_t)(before + 1));
 	pages[PAGE + 100] = before;
-	sf_own_memory_lines_forget(&lines);
+	sf_own_memory_lines_init(&lines, &by_call);
 	for (unsigned i = PAGE; i <= 3 * PAGE - 300; i += 100) {
-		assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(i), 300));
+		assert_true(sf_line_cache_read(&lines.cache, bytes, at(i), 300));
 		assert_memory_equal(bytes, pages + i, 300);
 	}
-	assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(PAGE + 1), sizeof(bytes))); /* longer than a line */
+	assert_true(sf_line_cache_read(&lines.cache, bytes, at(PAGE + 1), sizeof(bytes))); /* longer than a line */
 	assert_memory_equal(bytes, pages + PAGE + 1, sizeof(bytes));
-	assert_false(sf_own_memory_lines_read(&lines, &by_call, bytes, at(3 * PAGE - 4), 8));
-	assert_false(sf_own_memory_lines_read(&lines, &by_call, bytes, at(3 * PAGE), 8));
-	assert_true(sf_own_memory_lines_read(&lines, &by_call, bytes, at(3 * PAGE - 8), 8));
+	assert_false(sf_line_cache_read(&lines.cache, bytes, at(3 * PAGE - 4), 8));
+	assert_false(sf_line_cache_read(&lines.cache, bytes, at(3 * PAGE), 8));
+	assert_true(sf_line_cache_read(&lines.cache, bytes, at(3 * PAGE - 8), 8));
 	assert_memory_equal(bytes, pages + 3 * PAGE - 8, 8);
 }
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "frozen/signal/handler.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "stream/check.h"
 #include "base/foreign_file.h"
 #include "stream/file.h"

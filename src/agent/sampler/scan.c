@@ -108,7 +108,7 @@ static bool drop(struct sf_agent_threads *threads, uint32_t i, uint64_t now_ns)
 
 	if (atomic_load(&thread->entry->request))
 		return false;
-	sf_watch_end(threads, thread, now_ns);
+	sf_thread_watch_end(threads, thread, now_ns);
 	place = &threads->places[thread->entry - threads->entries];
 	if (*place == i + 1)
 		*place = 0;

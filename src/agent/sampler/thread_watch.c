@@ -126,7 +126,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 }
 
 /* A thread that has ended is known up to its last look or sample, whichever was later. */
-void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns)
 {
 	uint64_t spoken_ns, cpu_ns, lost_ns = 0;
@@ -158,7 +158,7 @@ void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *t
 	if (wanted && !thread->watched)
 		begin_watch(threads, thread, now_ns);
 	else if (!wanted && thread->watched)
-		sf_watch_end(threads, thread, now_ns);
+		sf_thread_watch_end(threads, thread, now_ns);
 	else if (!wanted)
 		atomic_fetch_or(&thread->entry->flags, SF_ENTRY_UNWATCHED);
 }

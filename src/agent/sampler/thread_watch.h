@@ -19,7 +19,7 @@ void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *t
  * Ends the watch: disarms the clock, extends the last blocked sample, records CPU time without a
  * sample as a loss, and writes THREAD_END. Does nothing if the thread is not watched.
  */
-void sf_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
+void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 		  uint64_t now_ns);
 
 /* Arms the thread's own clock anew, if the kind is per thread and the thread is not about to exec. */

@@ -130,7 +130,7 @@ void sf_agent_threads_end(struct sf_agent_threads *threads, uint64_t now_ns)
 {
 	sf_agent_threads_disarm(threads);
 	for (uint32_t i = 0; i < threads->n; i++)
-		sf_watch_end(threads, &threads->all[i], now_ns);
+		sf_thread_watch_end(threads, &threads->all[i], now_ns);
 	count_unseen(threads);
 	threads->n = 0;
 }

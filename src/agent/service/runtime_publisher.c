@@ -64,14 +64,14 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 		return true;
 	}
 	return sf_batch_read_at(&telling->batch, ret, addr, size) ||
-	       sf_own_memory_lines_read(&telling->lines, &sf_handler.code.memory, ret, addr, size);
+	       sf_line_cache_read(&telling->lines.cache, ret, addr, size);
 }
 
 /* All that was read before is too old now. */
 static void forget(struct telling *telling)
 {
 	sf_batch_read_forget(&telling->batch);
-	sf_own_memory_lines_forget(&telling->lines);
+	sf_own_memory_lines_init(&telling->lines, &sf_handler.code.memory);
 }
 
 static uint16_t add_text(struct telling *telling, const char *text)

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "frozen/unwind/code_map.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 /*
  * X(NAME, types, fields, width): of several types or fields, the first that the tables have counts.

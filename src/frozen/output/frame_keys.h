@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "frozen/output/outbox.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 struct sf_frame_keys {
 	uint64_t seed;                     /* of the keys: those of two profiles differ */

@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 #include "frozen/ends.h"
-#include "frozen/memory/own_memory.h"
 #include "frozen/output/frame_keys.h"
 #include "frozen/signal/output.h"
 #include "frozen/signal/slot.h"
 #include "frozen/signal/thread_table.h"
+#include "frozen/signal/workspace.h"
 
 enum sf_handler_mode {
 	SF_MODE_OFF,     /* our own signals are swallowed */

@@ -11,7 +11,7 @@
 
 #include "frozen/arch.h"
 #include "frozen/ends.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 struct sf_expression {
 	const uint8_t *bytes;

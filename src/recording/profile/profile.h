@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "frozen/ends.h"
 #include "frozen/still.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 
 struct sf_profile_function {
 	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "frozen/hotspot/hotspot.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "runtime/runtime.h"
 
 struct sf_jvm;

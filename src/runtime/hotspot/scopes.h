@@ -7,7 +7,7 @@
 #define SF_RUNTIME_HOTSPOT_SCOPES_H
 
 #include "frozen/hotspot/hotspot.h"
-#include "frozen/unwind/walk.h"
+#include "frozen/trace.h"
 #include "runtime/prefetch.h"
 
 #define SF_JAVA_MAX_INLINED 128

@@ -6,7 +6,7 @@
  */
 #include <stddef.h>
 
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 #include "frozen/frozen.h"
 

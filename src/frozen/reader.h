@@ -5,8 +5,8 @@
  * stack in its process, or a recorded still in a test. The function reads all other memory. A value
  * of 0 and a failed read are never the same.
  */
-#ifndef SF_FROZEN_MEMORY_READER_H
-#define SF_FROZEN_MEMORY_READER_H
+#ifndef SF_FROZEN_READER_H
+#define SF_FROZEN_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
