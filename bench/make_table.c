@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	}
 	header = block;
 	printf("%u %u %zu %zu\n", header->n_rows, header->n_rules, size, peak());
-	free(block);
+	sf_unwind_close(block, size);
 	close(fd);
 	return 0;
 }

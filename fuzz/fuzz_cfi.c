@@ -6,6 +6,7 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "frozen/unwind/table.h"
 #include "unwind/cfi.h"
@@ -61,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    !sf_table_init(&table, block, size))
 		abort();
 	check_table(&table);
-	free(block);
+	munmap(block, size);
 	sf_rows_destroy(rows);
 	return 0;
 }

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		for (uint32_t i = 0; i < table.header->n_rows; i++)
 			sf_table_find(&table, table.header->base + table.rows[i].offset);
-		free(block);
+		sf_unwind_close(block, block_size);
 	} else if (err.code == SF_E_NONE) {
 		abort();
 	}

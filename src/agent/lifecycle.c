@@ -301,8 +301,8 @@ __attribute__((constructor)) static void loaded(void)
 	const char *text;
 
 	loaded_pid = getpid();
-	sf_cache_settle();
-	sf_cache_spare_memory();
+	sf_cache_read_environment();
+	sf_cache_use_files();
 	atomic_store(&sf_interpose_hooks, &hooks);
 	sf_interpose_init();
 	sf_interpose_signal_init();

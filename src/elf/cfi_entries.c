@@ -16,7 +16,7 @@
 #define FORMAT_MASK 0x0f
 #define BASE_MASK 0x70
 
-bool sf_pointer_value(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
+static bool read_value(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
 		      uint64_t *ret)
 {
 	/* Bytes of each fixed-size format; 0: none. */
@@ -83,9 +83,9 @@ static bool read_field(const struct sf_pointers *pointers, struct sf_bytes *byte
 		       uint8_t encoding, uint64_t *ret)
 {
 	if ((encoding & BASE_MASK) != DW_EH_PE_aligned)
-		return sf_pointer_value(pointers, bytes, encoding, ret);
+		return read_value(pointers, bytes, encoding, ret);
 	align(pointers, bytes);
-	return sf_pointer_value(pointers, bytes, DW_EH_PE_absptr, ret);
+	return read_value(pointers, bytes, DW_EH_PE_absptr, ret);
 }
 
 bool sf_pointer_read(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
@@ -104,7 +104,8 @@ bool sf_pointer_read(const struct sf_pointers *pointers, struct sf_bytes *bytes,
 	return true;
 }
 
-bool sf_pointer_skip(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding)
+/* Skips a pointer, indirect ones too. False if the encoding is unknown. */
+static bool skip_pointer(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding)
 {
 	uint64_t unused;
 
@@ -185,7 +186,7 @@ static bool read_letter(char letter, struct sf_bytes *data, struct sf_cie *cie)
 		cie->encoding = sf_bytes_u8(data);
 		return true;
 	case 'P': /* personality routine: an encoding, and a pointer so encoded */
-		return sf_pointer_skip(&cie->pointers, data, sf_bytes_u8(data));
+		return skip_pointer(&cie->pointers, data, sf_bytes_u8(data));
 	case 'L': /* encoding of the FDEs' language-specific data */
 		sf_bytes_u8(data);
 		return true;
@@ -281,7 +282,7 @@ static bool read_range(const struct sf_cie *cie, struct sf_bytes *bytes, uint64_
 
 	sf_bytes_take(bytes, cie->segment_size);
 	if (!sf_pointer_read(&cie->pointers, bytes, cie->encoding, start) ||
-	    !sf_pointer_value(&cie->pointers, bytes, cie->encoding, &size))
+	    !read_value(&cie->pointers, bytes, cie->encoding, &size))
 		return false;
 	if (cie->has_augmentation_data)
 		sf_bytes_take(bytes, sf_bytes_uleb(bytes));

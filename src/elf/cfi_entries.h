@@ -37,13 +37,6 @@ struct sf_pointers {
 bool sf_pointer_read(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
 		     uint64_t *ret);
 
-/* The bare value, relative to nothing, as for a range's length. False as above. */
-bool sf_pointer_value(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding,
-		      uint64_t *ret);
-
-/* Skips a pointer, indirect ones too. False if the encoding is unknown. */
-bool sf_pointer_skip(const struct sf_pointers *pointers, struct sf_bytes *bytes, uint8_t encoding);
-
 /* A section's bytes, from a file that nobody vouches for. */
 struct sf_cfi {
 	const uint8_t *bytes;

@@ -125,7 +125,7 @@ bool sf_elf_folder(const struct sf_elf *elf, char ret[PATH_MAX])
 	return true;
 }
 
-/* The folder of `path`, or without one the folder in which the kernel knows the file. */
+/* The folder of `path`, or without a path the folder that the kernel shows for the open file. */
 static bool find_folder(const struct sf_elf *elf, const char *path, char ret[PATH_MAX])
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -137,21 +137,21 @@ static bool find_folder(const struct sf_elf *elf, const char *path, char ret[PAT
 	return snprintf(ret, PATH_MAX, "%.*s", (int)(slash - path), path) < PATH_MAX;
 }
 
-/* The same places, in the same order, as gdb. */
+/* The same paths, in the same order, as gdb. */
 static bool open_by_link(struct sf_elf *elf, const char *path, const char *root,
 			 struct sf_elf *ret)
 {
 	char folder[PATH_MAX], candidate[PATH_MAX];
 	/* In front of the folder's path, and behind it. */
-	const char *const places[][2] = { { "", "/" }, { "", "/.debug/" }, { root, "/" } };
+	const char *const paths[][2] = { { "", "/" }, { "", "/.debug/" }, { root, "/" } };
 	const char *name;
 	uint32_t checksum;
 
 	if (elf->fd < 0 || !read_link(elf, &name, &checksum) || !find_folder(elf, path, folder))
 		return false;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (snprintf(candidate, sizeof(candidate), "%s%s%s%s", places[i][0], folder,
-			     places[i][1], name) >= (int)sizeof(candidate) ||
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (snprintf(candidate, sizeof(candidate), "%s%s%s%s", paths[i][0], folder,
+			     paths[i][1], name) >= (int)sizeof(candidate) ||
 		    !open_candidate(elf, candidate, ret))
 			continue;
 		if (belongs(elf, ret, checksum))

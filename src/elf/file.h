@@ -3,8 +3,8 @@
  * An open ELF file: a program, a library or the debug data of one, 64-bit little-endian, for
  * x86-64 or aarch64. Hostile input.
  *
- * This layer knows what an ELF file looks like and where else its debug data may be, for those who
- * unwind (src/unwind) and those who name (src/symbols). It may include base and frozen.
+ * This layer reads ELF files and finds their debug data. Unwind tables (src/unwind) and names (src/symbols) are
+ * made from what it finds.
  *
  * libelf reads with pread, not with mmap, unless sf_elf_map says so: a file that somebody truncates
  * meanwhile must not end stillframe with SIGBUS. Only regular files are read: nothing here waits for a fifo or a device.

@@ -23,17 +23,17 @@
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
 	X(RUNTIME, "runtime", "a frame of a runtime could not be made out")                        \
 	/* The results of AsyncGetCallTrace from 0 down to -10, in this order (prims/forte.cpp). */ \
-	X(ASKED_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
-	X(ASKED_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
-	X(ASKED_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \
-	X(ASKED_3, "agct-unknown-native", "AsyncGetCallTrace: native code from which it finds no Java") \
-	X(ASKED_4, "agct-native", "AsyncGetCallTrace: native code that it cannot walk")            \
-	X(ASKED_5, "agct-unknown-java", "AsyncGetCallTrace: it does not know the Java frame on top") \
-	X(ASKED_6, "agct-java", "AsyncGetCallTrace: a Java frame that it cannot walk")             \
-	X(ASKED_7, "agct-state", "AsyncGetCallTrace: the thread is between two states")            \
-	X(ASKED_8, "agct-exit", "AsyncGetCallTrace: the thread is about to end")                   \
-	X(ASKED_9, "agct-deopt", "AsyncGetCallTrace: compiled code is being given up")             \
-	X(ASKED_10, "agct-safepoint", "AsyncGetCallTrace: the virtual machine is at a safepoint")
+	X(AGCT_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
+	X(AGCT_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
+	X(AGCT_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \
+	X(AGCT_3, "agct-unknown-native", "AsyncGetCallTrace: native code from which it finds no Java") \
+	X(AGCT_4, "agct-native", "AsyncGetCallTrace: native code that it cannot walk")            \
+	X(AGCT_5, "agct-unknown-java", "AsyncGetCallTrace: it does not know the Java frame on top") \
+	X(AGCT_6, "agct-java", "AsyncGetCallTrace: a Java frame that it cannot walk")             \
+	X(AGCT_7, "agct-state", "AsyncGetCallTrace: the thread is between two states")            \
+	X(AGCT_8, "agct-exit", "AsyncGetCallTrace: the thread is about to end")                   \
+	X(AGCT_9, "agct-deopt", "AsyncGetCallTrace: compiled code is being given up")             \
+	X(AGCT_10, "agct-safepoint", "AsyncGetCallTrace: the virtual machine is at a safepoint")
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \

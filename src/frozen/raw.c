@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks and the futex, asked of the kernel directly. */
+/* The clocks, the CPU number and the futex by system calls or by the vDSO, without libc. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stddef.h>
@@ -29,17 +29,17 @@ static uint64_t clock_ns(clockid_t clock)
 
 uint64_t sf_raw_now_ns(void)
 {
-	sf_vdso_clock_fn *const ask = atomic_load_explicit(&sf_raw_vdso.clock, memory_order_relaxed);
+	sf_vdso_clock_fn *const call = atomic_load_explicit(&sf_raw_vdso.clock, memory_order_relaxed);
 	struct timespec now;
 
-	return ask && ask(CLOCK_MONOTONIC, &now) == 0 ? to_ns(&now) : clock_ns(CLOCK_MONOTONIC);
+	return call && call(CLOCK_MONOTONIC, &now) == 0 ? to_ns(&now) : clock_ns(CLOCK_MONOTONIC);
 }
 
 bool sf_raw_cpu(uint32_t *ret)
 {
-	sf_vdso_cpu_fn *const ask = atomic_load_explicit(&sf_raw_vdso.cpu, memory_order_relaxed);
+	sf_vdso_cpu_fn *const call = atomic_load_explicit(&sf_raw_vdso.cpu, memory_order_relaxed);
 
-	return (ask && ask(ret, NULL, NULL) == 0) || sf_raw3(SYS_getcpu, ret, 0, 0) == 0;
+	return (call && call(ret, NULL, NULL) == 0) || sf_raw3(SYS_getcpu, ret, 0, 0) == 0;
 }
 
 uint64_t sf_raw_thread_cpu_ns(void)

@@ -22,7 +22,7 @@
 	X(RUNTIME, "runtime", "by the rules of the virtual machine that made the callee")          \
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
 	  "it may be missing")                                                                     \
-	X(ASKED, "asked", "the runtime's own function for stacks says so")                         \
+	X(AGCT, "agct", "returned by the runtime's own function for stacks")                       \
 	X(KERNEL, "kernel", "the kernel's own call chain says so")
 
 enum sf_via {

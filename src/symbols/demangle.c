@@ -69,10 +69,8 @@ char *sf_demangle(const char *name)
 	if (!text.bytes)
 		return NULL;
 	if (print_readable(name, &text) && text.n) {
-		char *readable = strndup(text.bytes, text.n);
-
-		free(text.bytes);
-		return readable;
+		text.bytes[text.n] = 0;
+		return realloc(text.bytes, text.n + 1);
 	}
 	free(text.bytes);
 	return strdup(name);

@@ -36,9 +36,6 @@ static inline bool sf_budget_spend(struct sf_budget *budget)
 	return budget->left && budget->left--;
 }
 
-/* The number of the first of these queries that is not below `address`. */
-size_t sf_queries_from(const struct sf_query *queries, size_t n, uint64_t address);
-
 /* Sets `unit` of each query that a unit with code says is its own. */
 void sf_units_assign(Dwarf *dwarf, const struct sf_elf *image, struct sf_query *queries, size_t n,
 		     struct sf_budget *budget);
@@ -62,14 +59,14 @@ void sf_scopes_deinit(struct sf_scopes *scopes);
 
 /*
  * Whether all attributes are inside of the data. libdw hands out strings that stand in the entry
- * itself without looking for their end, so an entry's strings are asked for only after this.
+ * itself without looking for their end, so an entry's strings are read only after this check.
  */
 bool sf_die_is_whole(Dwarf_Die *die);
 
 /* A string of the entry or of what it is an instance of, or NULL. */
 const char *sf_die_string(Dwarf_Die *die, unsigned attribute);
 
-/* The name that the linker knows the function by, or NULL. */
+/* The linkage name of the function, or NULL. */
 const char *sf_die_linkage_name(Dwarf_Die *die);
 
 /*

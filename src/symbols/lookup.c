@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,28 +160,6 @@ struct child {
 	bool stuck;             /* it was given up */
 };
 
-/*
- * The child begins on the parent's CPU, which is about to be free: the parent sleeps while the child works. Placed by the
- * kernel, the child may take the CPU of the watched program for half a millisecond. Both may run anywhere afterwards.
- */
-static pid_t fork_here(void)
-{
-	cpu_set_t allowed, here;
-	int cpu = sched_getcpu();
-	bool pinned = cpu >= 0 && cpu < CPU_SETSIZE &&
-		      sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-	pid_t pid;
-
-	CPU_ZERO(&here);
-	if (pinned)
-		CPU_SET(cpu, &here);
-	pinned = pinned && sched_setaffinity(0, sizeof(here), &here) == 0;
-	pid = fork();
-	if (pinned)
-		sched_setaffinity(0, sizeof(allowed), &allowed);
-	return pid;
-}
-
 static bool start_child(struct work *work, struct child *child, struct sf_error *err)
 {
 	pid_t parent = getpid();
@@ -190,7 +167,7 @@ static bool start_child(struct work *work, struct child *child, struct sf_error 
 
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return sf_fail_os(err, "cannot create a pipe");
-	child->pid = fork_here();
+	child->pid = fork();
 	if (child->pid == 0)
 		run_child(work, ends[1], parent);
 	close(ends[1]);

@@ -18,7 +18,8 @@
 /* A tree of 1,000 levels of inlined calls is no compiler's; gcc and clang stay below 100. */
 #define MAX_DEPTH 256
 
-size_t sf_queries_from(const struct sf_query *queries, size_t n, uint64_t address)
+/* The number of the first of these queries that is not below `address`. */
+static size_t queries_from(const struct sf_query *queries, size_t n, uint64_t address)
 {
 	size_t low = 0, high = n;
 
@@ -45,7 +46,7 @@ static void assign_unit(struct sf_query *queries, size_t n, Dwarf_Die *die,
 	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
 		if (start >= end || !sf_elf_find_loaded(image, start, PF_X, &code))
 			continue;
-		for (size_t i = sf_queries_from(queries, n, start);
+		for (size_t i = queries_from(queries, n, start);
 		     i < n && queries[i].address < end && sf_budget_spend(budget); i++) {
 			if (queries[i].unit == SF_NO_UNIT)
 				queries[i].unit = dwarf_dieoffset(die);
@@ -112,7 +113,7 @@ static bool take_queries(struct walk *walk, Dwarf_Die *die, uint32_t scope, uint
 
 	while (sf_budget_spend(walk->budget) &&
 	       (offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
-		for (size_t i = sf_queries_from(walk->queries, walk->n, start);
+		for (size_t i = queries_from(walk->queries, walk->n, start);
 		     i < walk->n && walk->queries[i].address < end &&
 		     sf_budget_spend(walk->budget); i++) {
 			if (scopes[i] != scope)

@@ -33,11 +33,11 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
-static bool spare;
+static bool uses_files;
 
-void sf_cache_spare_memory(void)
+void sf_cache_use_files(void)
 {
-	spare = true;
+	uses_files = true;
 }
 
 static bool is_ours(const struct stat *status)
@@ -55,8 +55,8 @@ static int open_below(int parent, const char *name, int flags)
 	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
 }
 
-static char settled_place[PATH_MAX];
-static bool settled;
+static char folder_path[PATH_MAX];
+static bool has_folder_path;
 
 /* A relative path, or one that is too long, counts for nothing (XDG Base Directory Specification). */
 static bool is_usable(const char *path)
@@ -65,7 +65,7 @@ static bool is_usable(const char *path)
 }
 
 /* Where the user's cache folder is to be, by the environment; empty: it does not say. */
-static void get_place(char ret[PATH_MAX])
+static void find_folder_path(char ret[PATH_MAX])
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
@@ -76,24 +76,24 @@ static void get_place(char ret[PATH_MAX])
 		snprintf(ret, PATH_MAX, "%s/.cache", home);
 }
 
-void sf_cache_settle(void)
+void sf_cache_read_environment(void)
 {
-	get_place(settled_place);
-	settled = true;
+	find_folder_path(folder_path);
+	has_folder_path = true;
 }
 
 /* The user's cache folder may be a link to anywhere. */
 static int open_user_cache(void)
 {
-	char place[PATH_MAX];
+	char path[PATH_MAX];
 
-	if (settled)
-		strcpy(place, settled_place);
+	if (has_folder_path)
+		strcpy(path, folder_path);
 	else
-		get_place(place);
-	if (!*place || (mkdir(place, 0700) != 0 && errno != EEXIST))
+		find_folder_path(path);
+	if (!*path || (mkdir(path, 0700) != 0 && errno != EEXIST))
 		return -1;
-	return open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 int sf_cache_open(void)
@@ -213,7 +213,7 @@ static void *fill_anonymous(int fd, size_t size)
  */
 static bool read_copy(int folder, int fd, size_t size, void **ret)
 {
-	void *block = spare ? fill_file(folder, fd, size) : MAP_FAILED;
+	void *block = uses_files ? fill_file(folder, fd, size) : MAP_FAILED;
 
 	if (block == MAP_FAILED && lseek(fd, 0, SEEK_SET) == 0)
 		block = fill_anonymous(fd, size);

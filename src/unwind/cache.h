@@ -30,17 +30,17 @@ struct sf_cache_key {
 };
 
 /*
- * Looks at the environment now, and never again: in another's process it may change under the eyes of a thread of ours,
- * and a shell's getenv() is its own, for its own thread.
+ * Reads the environment now; later calls use this result. Inside a program that is not ours, the environment may change while
+ * another thread reads it, and a shell's getenv() is its own, for its own thread.
  */
-void sf_cache_settle(void);
+void sf_cache_read_environment(void);
 
 /*
- * From now on tables are read into files without a name, where the cache's file system is local and has such files. These
- * nobody else can reach, and the kernel can take their pages back. For the agent: a table is nothing that its
- * process should need memory for. Else, and elsewhere, tables are in anonymous memory.
+ * From now on tables are read into files without a name, where the cache's file system is local and supports such files. No other
+ * process can open these, and the kernel can take their pages back, so a table in a watched program needs no memory that
+ * cannot be reclaimed. Otherwise tables are in anonymous memory.
  */
-void sf_cache_spare_memory(void);
+void sf_cache_use_files(void);
 
 /* The folder's descriptor, made if it is missing; -1 if it cannot be had or is not safe. */
 int sf_cache_open(void);

@@ -28,7 +28,7 @@ struct sf_cfa_state {
 
 enum sf_cfa_result {
 	SF_CFA_DONE,
-	SF_CFA_BAD,       /* not valid, or nothing that this machine knows */
+	SF_CFA_BAD,       /* not valid, or not supported */
 	SF_CFA_NO_MEMORY,
 };
 

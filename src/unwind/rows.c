@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
 
-#include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "unwind/spans.h"
@@ -40,7 +40,7 @@ struct sf_rows {
 	uint64_t end;
 	struct sf_intern *rules;
 	struct sf_intern *expressions;
-	SF_VEC(int32_t) places;   /* of expressions, by number - 1 */
+	SF_VEC(int32_t) offsets;  /* of expressions in the blob, by number - 1 */
 	SF_VEC(uint8_t) blob;
 	SF_VEC(struct sf_row) rows;
 	struct sf_spans fresh;       /* of this source, as they came */
@@ -82,7 +82,7 @@ void sf_rows_destroy(struct sf_rows *rows)
 		return;
 	sf_intern_destroy(rows->rules);
 	sf_intern_destroy(rows->expressions);
-	sf_vec_deinit(&rows->places);
+	sf_vec_deinit(&rows->offsets);
 	sf_vec_deinit(&rows->blob);
 	sf_vec_deinit(&rows->rows);
 	sf_vec_deinit(&rows->fresh);
@@ -150,7 +150,7 @@ bool sf_rows_end(struct sf_rows *rows, bool keep)
 
 static bool store_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size)
 {
-	if (!sf_vec_push(&rows->places, (int32_t)rows->blob.n) ||
+	if (!sf_vec_push(&rows->offsets, (int32_t)rows->blob.n) ||
 	    !sf_vec_reserve(&rows->blob, size))
 		return false;
 	if (size)
@@ -173,7 +173,7 @@ bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 	number = sf_intern_add(rows->expressions, bytes, size, &is_new);
 	if (!number || (is_new && !store_expression(rows, bytes, size)))
 		return false;
-	*ret = rows->places.items[number - 1];
+	*ret = rows->offsets.items[number - 1];
 	return true;
 }
 
@@ -287,8 +287,7 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 	size_t n_rows = pack_rows(rows, NULL);
 	size_t n_rules = n_rows ? sf_intern_count(rows->rules) : 0;
 	size_t blob_size = n_rows ? rows->blob.n : 0;
-	SF_CLEANUP(free) uint8_t *block = NULL;
-	uint8_t *at;
+	uint8_t *block, *at;
 
 	header.magic = SF_TABLE_MAGIC;
 	header.version = SF_TABLE_VERSION;
@@ -300,8 +299,8 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 		      n_rules * sizeof(struct sf_rules) + blob_size;
 	if (n_rows > UINT32_MAX)
 		return sf_fail(err, SF_E_INPUT, "too many unwind rows: %zu", n_rows);
-	block = malloc(header.size);
-	if (!block)
+	block = mmap(NULL, header.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (block == MAP_FAILED)
 		return sf_fail_memory(err);
 
 	at = block + sizeof(header);
@@ -316,6 +315,6 @@ bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *know
 	memcpy(block, &header, sizeof(header));
 	((struct sf_table_header *)block)->checksum = sf_rows_checksum(block, header.size);
 	*size_ret = header.size;
-	*ret = sf_steal(&block);
+	*ret = block;
 	return true;
 }

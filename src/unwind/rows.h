@@ -38,7 +38,7 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 /* Ends the function: takes its rows, or forgets them. False when memory ran out. */
 bool sf_rows_end(struct sf_rows *rows, bool keep);
 
-/* Stores an expression for a rule: its place in the blob. False when memory ran out. */
+/* Stores an expression for a rule, and returns its offset in the blob. False when memory ran out. */
 bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 			int32_t *ret);
 
@@ -46,7 +46,7 @@ bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 bool sf_rows_settle(struct sf_rows *rows);
 
 /*
- * The finished block, from malloc, for settled sources; `header` gives what is known about
+ * The finished block, from mmap, for settled sources; `header` gives what is known about
  * the file, and the rest of it is filled in.
  */
 bool sf_rows_pack(const struct sf_rows *rows, const struct sf_table_header *header, void **ret,

@@ -110,30 +110,20 @@ bool sf_unwind_key(int fd, struct sf_cache_key *ret)
 	return true;
 }
 
-/* A copy that munmap frees, like one from the cache. */
-static bool copy_to_map(const void *block, size_t size, void **ret, struct sf_error *err)
-{
-	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (copy == MAP_FAILED)
-		return sf_fail_memory(err);
-	memcpy(copy, block, size);
-	*ret = copy;
-	return true;
-}
-
 /* From the cache again: there it may need less memory. */
 static bool build_and_put(struct sf_inputs *inputs, const struct sf_cache_key *key, int folder,
 			  void **ret, size_t *size_ret, struct sf_error *err)
 {
-	SF_CLEANUP(free) void *block = NULL;
+	void *cached;
 
-	if (!build(inputs, key->made_from, &block, size_ret, err))
+	if (!build(inputs, key->made_from, ret, size_ret, err))
 		return false;
-	if (folder >= 0 && sf_cache_put(folder, key, block, *size_ret) &&
-	    sf_cache_get(folder, key, ret, size_ret))
-		return true;
-	return copy_to_map(block, *size_ret, ret, err);
+	if (folder >= 0 && sf_cache_put(folder, key, *ret, *size_ret) &&
+	    sf_cache_get(folder, key, &cached, size_ret)) {
+		sf_unwind_close(*ret, *size_ret);
+		*ret = cached;
+	}
+	return true;
 }
 
 static bool get_or_build(int fd, bool keep, struct sf_work *work, void **ret, size_t *size_ret,

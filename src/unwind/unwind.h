@@ -29,8 +29,8 @@
 #include "unwind/cache.h"
 
 /*
- * Builds the table of the ELF file behind `fd` (x86-64 or aarch64). On success *ret is a block from
- * malloc, the caller's to free, that sf_table_init accepts. A file without any unwind
+ * Builds the table of the ELF file behind `fd` (x86-64 or aarch64). On success *ret is a block that
+ * sf_table_init accepts; the caller passes it to sf_unwind_close. A file without any unwind
  * information gives a table with no rows. Not signal-safe; several threads at once are fine.
  */
 bool sf_unwind_build(int fd, void **ret, size_t *size_ret, struct sf_error *err);

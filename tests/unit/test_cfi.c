@@ -12,6 +12,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "frozen/unwind/table.h"
@@ -251,7 +252,7 @@ static void both_formats_both_sections_all_versions(void **state)
 		assert_int_equal(rules_at(&made, 0x104)->cfa.value, 16);
 		assert_int_equal(rules_at(&made, 0x13f)->cfa.value, 16);
 		assert_null(rules_at(&made, 0x140));
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -275,7 +276,7 @@ static void advances(void **state)
 	assert_int_equal(rules_at(&made, 0x7fff)->cfa.value, 4);
 	assert_int_equal(rules_at(&made, 0x8000)->cfa.value, 5);
 	assert_int_equal(made.table.header->n_rows, 7);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void code_behind_the_end_says_nothing(void **state)
@@ -286,7 +287,7 @@ static void code_behind_the_end_says_nothing(void **state)
 
 	assert_int_equal(made.table.header->n_rows, 2);
 	assert_int_equal(rules_at(&made, 0xffff)->cfa.value, 8);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void register_rules(void **state)
@@ -305,7 +306,7 @@ static void register_rules(void **state)
 	assert_rule(saved(rules, 13), SF_HOW_CFA_PLUS, 0, -32);
 	assert_rule(saved(rules, 14), SF_HOW_CFA_PLUS, 0, 16);
 	assert_rule(saved(rules, 15), SF_HOW_REGISTER, R10, 0);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void more_register_rules(void **state)
@@ -322,7 +323,7 @@ static void more_register_rules(void **state)
 	assert_rule(saved(rules, RBX), SF_HOW_SAME, 0, 0);
 	assert_rule(saved(rules, RBP), SF_HOW_AT_CFA, 0, 16);
 	assert_rule(saved(rules, R12), SF_HOW_UNDEFINED, 0, 0);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void restores(void **state)
@@ -340,7 +341,7 @@ static void restores(void **state)
 	assert_rule(saved(rules_at(&made, 2), RBP), SF_HOW_SAME, 0, 0);
 	assert_rule(rules_at(&made, 1)->ra, SF_HOW_UNDEFINED, 0, 0);
 	assert_rule(rules_at(&made, 2)->ra, SF_HOW_AT_CFA, 0, -8);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void remembered_states_nest(void **state)
@@ -357,7 +358,7 @@ static void remembered_states_nest(void **state)
 	assert_rule(rules_at(&made, 2)->cfa, SF_HOW_REGISTER_PLUS, RBP, 24);
 	assert_ptr_equal(rules_at(&made, 3), rules_at(&made, 1));
 	assert_ptr_equal(rules_at(&made, 4), rules_at(&made, 0));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void frame_addresses(void **state)
@@ -378,7 +379,7 @@ static void frame_addresses(void **state)
 	assert_int_equal(rules->cfa.size, 2);
 	assert_int_equal(made.table.blob[rules->cfa.value], DW_OP_breg0 + R10);
 	assert_rule(rules_at(&made, 4)->cfa, SF_HOW_REGISTER_PLUS, RBP, 24);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void expressions(void **state)
@@ -397,7 +398,7 @@ static void expressions(void **state)
 	assert_int_equal(made.table.blob[rules->ra.value], DW_OP_deref);
 	assert_int_equal(saved(rules, R12).size, 0);
 	assert_int_equal(made.table.header->blob_size, 3);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 /* One bad function between two good ones costs itself only. */
@@ -421,7 +422,7 @@ static void assert_bad(const uint8_t *code, size_t size)
 	for (unsigned i = 0x10; i < 0x20; i++)
 		assert_null(rules_at(&made, i));
 	assert_non_null(rules_at(&made, 0x20));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 #define ASSERT_BAD(...)                                                                            \
@@ -514,7 +515,7 @@ static void pointer_encodings(void **state)
 		assert_non_null(rules_at(&made, 0x2000));
 		assert_non_null(rules_at(&made, 0x205f));
 		assert_null(rules_at(&made, 0x2060));
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -537,7 +538,7 @@ static void encodings_that_say_nothing(void **state)
 		close_entry(&b);
 		made = make(&b);
 		assert_int_equal(made.table.header->n_rows, 0);
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -591,7 +592,7 @@ static void augmentations(void **state)
 		assert_non_null(rules);
 		assert_int_equal(rules->cfa.value, 0x20);
 		assert_int_equal(rules->flags, good[i].flags);
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -605,7 +606,7 @@ static void bad_augmentations(void **state)
 		struct made made = augmented(bad[i], data, sizeof(data), 0);
 
 		assert_int_equal(made.table.header->n_rows, 0);
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -646,7 +647,7 @@ static void aarch64_signed_returns(void **state)
 	assert_int_equal(rules_at(&made, 4)->flags, SF_RULES_PAC);
 	assert_rule(rules_at(&made, 4)->ra, SF_HOW_AT_CFA, 0, -8);
 	assert_int_equal(rules_at(&made, 12)->flags, 0);
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void functions_in_any_order_overlapping(void **state)
@@ -676,7 +677,7 @@ static void functions_in_any_order_overlapping(void **state)
 	assert_int_equal(rules_at(&made, 0x300)->cfa.value, 3);
 	assert_int_equal(rules_at(&made, 0xfff)->cfa.value, 9);
 	assert_null(rules_at(&made, 0x1000));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 /* What an earlier source settled stays; a later one fills the holes. */
@@ -714,7 +715,7 @@ static void the_first_source_wins(void **state)
 	assert_int_equal(rules_at(&made, 0x300)->cfa.value, 1);
 	assert_int_equal(rules_at(&made, 0x30f)->cfa.value, 1);
 	assert_null(rules_at(&made, 0x310));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void ranges_outside_the_code(void **state)
@@ -738,7 +739,7 @@ static void ranges_outside_the_code(void **state)
 	assert_int_equal(made.table.header->n_rows, 2);
 	assert_int_equal(made.table.header->base, TEXT + CODE_SIZE - 0x10);
 	assert_null(rules_at(&made, CODE_SIZE));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 static void zero_ends_a_section_of_unknown_size(void **state)
@@ -757,12 +758,12 @@ static void zero_ends_a_section_of_unknown_size(void **state)
 	cfi.size = b.n;
 	made = make_on(&cfi, &sf_arch_x86_64);
 	assert_non_null(rules_at(&made, 0x100));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 	cfi.ends_at_zero = true;
 	made = make_on(&cfi, &sf_arch_x86_64);
 	assert_non_null(rules_at(&made, 0));
 	assert_null(rules_at(&made, 0x100));
-	free(made.block);
+	munmap(made.block, made.table.header->size);
 }
 
 /* Every prefix of a good section: what is whole gives rows, and nothing is read behind it. */
@@ -784,7 +785,7 @@ static void cut_sections(void **state)
 		b.n = n;
 		made = make(&b);
 		assert_int_equal(made.table.header->n_rows, n >= first ? 2 : 0);
-		free(made.block);
+		munmap(made.block, made.table.header->size);
 	}
 }
 
@@ -806,7 +807,7 @@ static void lengths_and_cie_pointers_that_lie(void **state)
 			memcpy(b.bytes + fde + 4 * field, &values[i], 4);
 			made = make(&b);
 			assert_int_equal(made.table.header->n_rows, 0);
-			free(made.block);
+			munmap(made.block, made.table.header->size);
 		}
 	}
 }

@@ -61,7 +61,7 @@ static uint64_t meet(const struct sf_frame *frame)
 {
 	const uint64_t key = sf_frame_keys_key(&places, frame);
 
-	sf_frame_keys_meet(&places, frame, key);
+	sf_frame_keys_queue(&places, frame, key);
 	return key;
 }
 
@@ -133,7 +133,7 @@ static void a_full_queue_is_asked_again(void **state)
 			again++;
 	}
 	assert_int_equal(n + again, 2000);
-	assert_int_equal(atomic_load(&places.n_untold), 0);
+	assert_int_equal(atomic_load(&places.n_not_queued), 0);
 }
 
 static void a_full_set_is_counted(void **state)
@@ -148,7 +148,7 @@ static void a_full_set_is_counted(void **state)
 		meet(&frame);
 		n += take(&wanted);
 	}
-	assert_int_equal(n + atomic_load(&places.n_untold), 3 * KEYS);
+	assert_int_equal(n + atomic_load(&places.n_not_queued), 3 * KEYS);
 	assert_in_range(n, KEYS / 2, KEYS);
 }
 

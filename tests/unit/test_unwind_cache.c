@@ -78,7 +78,7 @@ static int teardown(void **state)
 
 	snprintf(command, sizeof(command), "rm -rf '%s'", f->home);
 	assert_int_equal(system(command), 0);
-	free(f->block);
+	sf_unwind_close(f->block, f->size);
 	free(f);
 	return 0;
 }
@@ -369,7 +369,7 @@ static void open_goes_through_the_cache(void **state)
 		sf_unwind_close(block, size);
 	}
 	assert_int_equal(first.st_ino, second.st_ino);
-	free(built);
+	sf_unwind_close(built, built_size);
 	close(fd);
 }
 
@@ -399,7 +399,7 @@ static void a_file_may_be_shortened_while_its_table_is_used(void **state)
 
 	put(f);
 	assert_true(sf_cache_get(folder, &f->key, &block[0], &size));
-	sf_cache_spare_memory();
+	sf_cache_use_files();
 	assert_true(sf_cache_get(folder, &f->key, &block[1], &size));
 	assert_int_equal(truncate(f->file, 0), 0);
 	for (unsigned i = 0; i < 2; i++) {

@@ -131,7 +131,7 @@ static bool check_file(const char *path)
 	       tally.n[VERDICT_STRICT], tally.n[VERDICT_ONLY_OURS],
 	       tally.n[VERDICT_ONLY_JUDGE], tally.n[VERDICT_DIFFERENT]);
 	fflush(stdout);
-	free(block);
+	sf_unwind_close(block, size);
 	judge_close(&tally.judge);
 	close(fd);
 	return tally.n[VERDICT_ONLY_OURS] + tally.n[VERDICT_ONLY_JUDGE] +

@@ -71,8 +71,8 @@ static void each_allocation_may_fail(void **state)
 	assert_true(n_failed >= 10);
 	assert_int_equal(size, whole_size);
 	assert_memory_equal(block, whole, size);
-	free(block);
-	free(whole);
+	sf_unwind_close(block, size);
+	sf_unwind_close(whole, whole_size);
 	close(fd);
 }
 

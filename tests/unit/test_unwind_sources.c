@@ -147,10 +147,10 @@ static void sections_win_in_order(void **state)
 	assert_int_equal(cfa_at(&made, TEXT + 16), 3);
 	assert_int_equal(cfa_at(&made, TEXT + 23), 3);
 	assert_int_equal(cfa_at(&made, TEXT + 24), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), 2);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static void no_unwind_data_gives_no_rows(void **state)
@@ -160,7 +160,7 @@ static void no_unwind_data_gives_no_rows(void **state)
 
 	assert_int_equal(made.table.header->n_rows, 0);
 	assert_int_equal(cfa_at(&made, TEXT), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static void found_through_its_segment(void **state)
@@ -187,12 +187,12 @@ static void found_through_its_segment(void **state)
 	made = build_on(EM_X86_64, parts, 3, true);
 	assert_int_equal(cfa_at(&made, TEXT), 1);
 	assert_int_equal(made.table.header->n_rows, 2);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 
 	header[1] = DW_EH_PE_omit;
 	made = build_on(EM_X86_64, parts, 3, true);
 	assert_int_equal(made.table.header->n_rows, 0);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static size_t compress_frame(const struct frames *f, uint8_t *ret, size_t room)
@@ -219,13 +219,13 @@ static void compressed_sections(void **state)
 	parts[1].section_flags = SHF_COMPRESSED;
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), 7);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 
 	header.ch_size = UINT64_C(1) << 40; /* a lie that would cost a terabyte */
 	memcpy(bytes, &header, sizeof(header));
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 
 	memcpy(bytes, "ZLIB\0\0\0\0\0\0\0", 11);
 	bytes[11] = (uint8_t)debug.size;
@@ -234,12 +234,12 @@ static void compressed_sections(void **state)
 	parts[1].name = ".zdebug_frame";
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), 7);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 
 	bytes[4] = 1;
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static void packed_debug_data(void **state)
@@ -263,12 +263,12 @@ static void packed_debug_data(void **state)
 	parts[1].size = packed_size;
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), 9);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 
 	parts[1].size = packed_size / 2;
 	made = build(parts, 2);
 	assert_int_equal(cfa_at(&made, TEXT), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 	free(file);
 }
 
@@ -446,7 +446,7 @@ static void x86_64_plt(void **state)
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		assert_int_equal(cfa_at(&made, TEXT + 0x40 + expected[i].offset), expected[i].cfa);
 	assert_true(sf_table_find(&made.table, TEXT + 0x40)->flags & SF_RULES_GUESS);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static void aarch64_plt(void **state)
@@ -462,7 +462,7 @@ static void aarch64_plt(void **state)
 	assert_int_equal(sf_table_find(&made.table, TEXT + 0x5f)->ra.how, SF_HOW_AT_CFA);
 	assert_int_equal(cfa_at(&made, TEXT + 0x60), 0);
 	assert_int_equal(cfa_at(&made, TEXT + 0x70), -1);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static void rows_win_over_the_plt_guess(void **state)
@@ -479,7 +479,7 @@ static void rows_win_over_the_plt_guess(void **state)
 	assert_int_equal(cfa_at(&made, TEXT + 0x4f), 8);
 	assert_int_equal(cfa_at(&made, TEXT + 0x50), 33);
 	assert_int_equal(cfa_at(&made, TEXT + 0x60), 8);
-	free(made.block);
+	sf_unwind_close(made.block, made.table.header->size);
 }
 
 static struct sf_cache_key key_of(const struct elf_part *parts, size_t n)

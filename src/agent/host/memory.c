@@ -156,7 +156,7 @@ bool sf_agent_make_places(struct sf_error *err)
 	places.seed = sf_now_ns() ^ (uint64_t)getpid() << 40;
 	places.n_keys = N_PLACES;
 	places.queue = sf_outbox_init((uint8_t *)memory + keys_size, QUEUE_RING, 0);
-	atomic_store(&places.n_untold, 0);
+	atomic_store(&places.n_not_queued, 0);
 	places.keys = memory;
 	atomic_store(&sf_handler.code.frame_keys, &places);
 	return true;

@@ -130,7 +130,7 @@ static void describe(struct sf_service *service, const struct sf_frame_key_wante
 	size_t n = sf_runtimes_functions(all, &wanted->frame, place, &functions);
 
 	if (!n || !tell_place(service, wanted->key, functions, n))
-		service->runtimes.n_untold++;
+		service->runtimes.n_not_queued++;
 }
 
 static size_t take_wanted(struct sf_frame_keys *places, struct sf_frame_key_wanted *ret, size_t max)
@@ -374,7 +374,7 @@ bool sf_runtime_publisher_turn(struct sf_service *service, uint64_t now_ns)
 static void tell_untold(struct sf_service *service)
 {
 	const struct sf_frame_keys *places = atomic_load(&sf_handler.code.frame_keys);
-	uint64_t n = service->runtimes.n_untold + (places ? atomic_load(&places->n_untold) : 0);
+	uint64_t n = service->runtimes.n_not_queued + (places ? atomic_load(&places->n_not_queued) : 0);
 	char text[120];
 
 	if (!n)

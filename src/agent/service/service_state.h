@@ -54,7 +54,7 @@ struct sf_runtime_publisher {
 	uint16_t *entries;          /* room for SF_THREAD_TABLE_SIZE: those that were taken when so many had been */
 	uint32_t n_entries, n_with_serial;
 	uint64_t next_look_ns;    /* at them */
-	uint64_t n_untold;        /* places that could not be described */
+	uint64_t n_not_queued;        /* places that could not be described */
 };
 
 struct sf_service {

@@ -42,7 +42,7 @@ static void add_frames(struct sf_trace *trace, uint32_t slot, const struct sf_ag
 {
 	for (uint32_t i = 0; i < n && trace->n_frames < trace->capacity; i++)
 		trace->frames[trace->n_frames++] = (struct sf_frame){
-			.via = SF_VIA_ASKED,
+			.via = SF_VIA_AGCT,
 			.kind = SF_KIND_MANAGED,
 			.runtime = (uint8_t)(slot + 1),
 			.token = frames[i].method,
@@ -59,7 +59,7 @@ static enum sf_end end_of(const struct sf_trace *trace, int32_t answer, enum sf_
 	if (answer == 0 && native != SF_END_RUNTIME)
 		return native;
 	return answer < -SF_AGCT_ERRORS ? SF_END_RUNTIME
-					 : (enum sf_end)(SF_END_ASKED_0 - answer);
+					 : (enum sf_end)(SF_END_AGCT_0 - answer);
 }
 
 enum sf_end sf_agct_walk(const struct sf_handler_code *code, struct sf_workspace *workspace,

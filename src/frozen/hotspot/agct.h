@@ -8,8 +8,8 @@
  * turns it on). It runs on the interrupted thread only (--walk=handler). It is called through a
  * pointer that agent/java/jvm_walk.c sets.
  */
-#ifndef SF_FROZEN_ASKED_H
-#define SF_FROZEN_ASKED_H
+#ifndef SF_FROZEN_HOTSPOT_AGCT_H
+#define SF_FROZEN_HOTSPOT_AGCT_H
 
 #include <stdint.h>
 
@@ -27,7 +27,7 @@ struct sf_agct_frame {
 	uint64_t method;    /* 0: the machine has made no id for it */
 };
 
-#define SF_AGCT_ERRORS 10   /* answers 0 to -10 are SF_END_ASKED_0 and what follows it */
+#define SF_AGCT_ERRORS 10   /* answers 0 to -10 are SF_END_AGCT_0 and what follows it */
 
 /*
  * Asks for the Java frames of the calling thread, whose JavaThread is `thread`, where `ucontext`

@@ -2,7 +2,7 @@
 /*
  * A cursor over foreign bytes (little-endian). It never leaves its bounds: a read that would
  * gives 0 and marks the cursor bad for good, so a parser reads a whole record and
- * asks once at its end. Signal-safe.
+ * checks `bad` once at its end. Signal-safe.
  */
 #ifndef SF_FROZEN_MEMORY_BYTES_H
 #define SF_FROZEN_MEMORY_BYTES_H

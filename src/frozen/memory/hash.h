@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash of `n_bits` bits, for tables that are indexed by an address. Numbers that are near each other get places that are far
- * apart (Knuth, The Art of Computer Programming 3, 6.4: Fibonacci hashing). Signal-safe.
+ * A hash of `n_bits` bits, for tables that are indexed by an address. Near numbers get distant
+ * hashes (Knuth, The Art of Computer Programming 3, 6.4: Fibonacci hashing). Signal-safe.
  */
 #ifndef SF_FROZEN_MEMORY_HASH_H
 #define SF_FROZEN_MEMORY_HASH_H

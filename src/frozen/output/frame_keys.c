@@ -22,8 +22,8 @@ static uint64_t mix(uint64_t x)
 }
 
 /*
- * The part of a key that differs between places in the same code: the bytecode in interpreted code,
- * the address in compiled code. Stubs with a token have one place each.
+ * The part of a key that differs between addresses in the same code: the bytecode in interpreted code,
+ * the address in compiled code. A stub with a token has one key.
  */
 static uint64_t where(const struct sf_frame *frame)
 {
@@ -43,43 +43,43 @@ uint64_t sf_frame_key_number(uint64_t seed, const struct sf_frame *frame)
 	return key ? key : 1;
 }
 
-static bool queue(struct sf_frame_keys *places, const struct sf_frame *frame, uint64_t key)
+static bool queue(struct sf_frame_keys *keys, const struct sf_frame *frame, uint64_t key)
 {
 	const struct sf_outbox_piece pieces[] = {
 		{ &key, sizeof(key) },
 		{ frame, sizeof(*frame) },
 	};
 
-	return sf_outbox_put(places->queue, SF_FRAME_KEY_WANTED, pieces, 2);
+	return sf_outbox_put(keys->queue, SF_FRAME_KEY_WANTED, pieces, 2);
 }
 
-static _Atomic uint64_t *place_of(const struct sf_frame_keys *places, uint64_t key, uint32_t probe)
+static _Atomic uint64_t *entry_of(const struct sf_frame_keys *keys, uint64_t key, uint32_t probe)
 {
-	return &places->keys[(uint32_t)(key + probe) & (places->n_keys - 1)];
+	return &keys->keys[(uint32_t)(key + probe) & (keys->n_keys - 1)];
 }
 
-uint64_t sf_frame_keys_key(const struct sf_frame_keys *places, const struct sf_frame *frame)
+uint64_t sf_frame_keys_key(const struct sf_frame_keys *keys, const struct sf_frame *frame)
 {
-	const uint64_t key = sf_frame_key_number(places->seed, frame);
+	const uint64_t key = sf_frame_key_number(keys->seed, frame);
 
-	__builtin_prefetch(place_of(places, key, 0));
+	__builtin_prefetch(entry_of(keys, key, 0));
 	return key;
 }
 
 /* Two threads may queue the same key at once: it is described twice, which does no harm. */
-void sf_frame_keys_meet(struct sf_frame_keys *places, const struct sf_frame *frame, uint64_t key)
+void sf_frame_keys_queue(struct sf_frame_keys *keys, const struct sf_frame *frame, uint64_t key)
 {
 	for (uint32_t i = 0; i < MAX_PROBES; i++) {
-		_Atomic uint64_t *at = place_of(places, key, i);
+		_Atomic uint64_t *at = entry_of(keys, key, i);
 		uint64_t found = atomic_load_explicit(at, memory_order_relaxed);
 
 		if (found == key)
 			return;
 		if (found)
 			continue;
-		if (!queue(places, frame, key) || atomic_compare_exchange_strong(at, &found, key) ||
+		if (!queue(keys, frame, key) || atomic_compare_exchange_strong(at, &found, key) ||
 		    found == key)
 			return;
 	}
-	atomic_fetch_add_explicit(&places->n_untold, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&keys->n_not_queued, 1, memory_order_relaxed);
 }

@@ -79,7 +79,7 @@ static void pack_frames(const struct sf_handler_code *code, struct sf_workspace 
 		workspace->packed[i] = packed(&frames[i], keys);
 	for (uint32_t i = 0; keys && i < n; i++) {
 		if (sf_kind_is_managed(frames[i].kind))
-			sf_frame_keys_meet(keys, &frames[i], workspace->packed[i].address);
+			sf_frame_keys_queue(keys, &frames[i], workspace->packed[i].address);
 	}
 }
 

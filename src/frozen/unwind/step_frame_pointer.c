@@ -59,7 +59,7 @@ static bool read_bare(const struct sf_cursor *cursor, unsigned pushed, struct ca
 }
 
 /*
- * The psABIs ask for 0 in a thread's first frame; musl's _start and clone rely on it. It says so
+ * The psABIs require 0 in a thread's first frame; musl's _start and clone rely on it. It says so
  * only where something led to it: in code without rules that keeps no frame pointer (musl itself,
  * GraalVM's native images) the register holds anything, now and then a 0.
  */

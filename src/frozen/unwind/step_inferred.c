@@ -168,7 +168,7 @@ enum call {
 	CALLS_OTHER,
 };
 
-/* `certain`: only this word can be the return address, so more is asked of it. */
+/* `certain`: only this word can be the return address, so more conditions must hold. */
 static enum call call_before(const struct search *search, uint64_t pc, bool certain)
 {
 	const struct sf_still *still = search->cursor->still;
@@ -285,7 +285,7 @@ static bool is_certain(const struct search *search, uint64_t cfa)
 }
 
 /* A word of the stack as the return address. False: the search is over. */
-static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
+static bool check_word(struct search *search, uint64_t cfa, uint64_t pc)
 {
 	const bool certain = is_certain(search, cfa);
 	struct sf_cursor caller;
@@ -314,7 +314,7 @@ static bool look_at(struct search *search, uint64_t cfa, uint64_t pc)
 }
 
 /* Every place above where the frame can end, in pieces, as far as the stack can be read. */
-static void look_through(struct search *search)
+static void search_stack(struct search *search)
 {
 	const struct sf_reader *memory = &search->cursor->still->memory;
 	const uint64_t end = search->first_cfa + MAX_STACK;
@@ -326,7 +326,7 @@ static void look_through(struct search *search)
 		while (n != 0 && !sf_read(memory, words, cfa - 8, n * sizeof(words[0])))
 			n /= 2;
 		for (unsigned i = 0; i < n; i += STACK_ALIGN / sizeof(words[0])) {
-			if (!look_at(search, cfa + i * sizeof(words[0]), words[i]))
+			if (!check_word(search, cfa + i * sizeof(words[0]), words[i]))
 				return;
 		}
 		if (n < CHUNK)
@@ -343,7 +343,7 @@ enum sf_step sf_step_inferred(struct sf_cursor *cursor, const struct sf_region *
 	if (!region || !region->table || !cursor->still->arch->prologue ||
 	    !start_search(&search, cursor, region))
 		return SF_STEP_FAILED;
-	look_through(&search);
+	search_stack(&search);
 	if (search.n_found != 1)
 		return SF_STEP_FAILED;
 	*cursor = search.caller;

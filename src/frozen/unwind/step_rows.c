@@ -148,7 +148,7 @@ static enum sf_step find_return(const struct frame *frame, const struct sf_rules
 
 /*
  * The caller's callee-saved registers, in place. One that cannot be found becomes unknown, which
- * matters only if a rule further up asks for it. All other registers are lost in a call.
+ * matters only if a rule further up needs it. All other registers are lost in a call.
  */
 static void restore_saved(struct sf_regs *regs, const struct frame *frame,
 			  const struct sf_rules *rules)
@@ -216,7 +216,7 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 /*
  * A signal trampoline was not called, so the byte before it may be another function's (musl), and
  * its rules, if it has any, may be ordinary ones (Go). Where a row starts exactly at a return
- * address, ask the bytes.
+ * address, the bytes decide.
  */
 static bool is_trampoline(const struct sf_cursor *cursor, bool starts_row)
 {
@@ -243,7 +243,7 @@ enum sf_step sf_step_rows(struct sf_cursor *cursor, const struct sf_region *regi
 	/* The kernel's own frame has every register; rules keep only the callee-saved ones. */
 	if (row.rules->flags & SF_RULES_SIGNAL && sf_is_sigreturn(cursor->still, cursor->regs.pc))
 		return SF_STEP_NOT_MINE;
-	/* Expressions may ask for pc by the return column: the PLT's do (DW_OP_breg16). */
+	/* Expressions may use pc by the return column: the PLT's do (DW_OP_breg16). */
 	if (arch->lr == SF_NO_REG)
 		sf_reg_set(&cursor->regs, arch->return_column, cursor->regs.pc);
 	return sf_step_by_rules(cursor, region->table, row.rules, why);

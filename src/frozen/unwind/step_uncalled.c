@@ -12,7 +12,7 @@
  * anything on. So glibc's rules for clone and clone3 end before its instruction and begin again
  * where only the new thread goes ("End FDE now, because in the child the unwind info will be
  * wrong": sysdeps/unix/sysv/linux/x86_64/clone3.S, aarch64/clone3.S). Where both return, the
- * result tells them apart. The caller's frame is what it was before the call, by the row that
+ * result distinguishes them. The caller's frame is what it was before the call, by the row that
  * ended there; of the new thread, which nobody can have seen asleep yet, it is the first frame.
  *
  * Without this the new thread would be walked by the frame pointer that it has from the caller.
