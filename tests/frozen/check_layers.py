@@ -27,6 +27,7 @@ ROOMS = {
     "unwind": "frozen frozen/unwind base elf target",
     "runtime": "frozen frozen/unwind base target",
     "runtime/hotspot": "frozen frozen/unwind frozen/hotspot base elf os target runtime",
+    "runtime/coreclr": "frozen frozen/memory frozen/unwind base elf os target runtime",
     "runtime/toy": "frozen frozen/toy base elf os runtime",
     "symbols": "frozen/memory base elf os",
     "stream": "frozen frozen/output frozen/unwind frozen/signal base os",
