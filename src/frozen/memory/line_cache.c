@@ -12,7 +12,8 @@
 void sf_line_cache_init(struct sf_line_cache *cache, void *memory, uint32_t line_size, uint32_t log2_lines)
 {
 	cache->line_size = line_size;
-	cache->log2_lines = log2_lines;
+	cache->log2_line_size = (uint8_t)__builtin_ctz(line_size);
+	cache->log2_lines = (uint8_t)log2_lines;
 	cache->bytes = memory;
 	cache->starts = (uint64_t *)(void *)(cache->bytes + ((size_t)line_size << log2_lines));
 	for (size_t i = 0; i < (size_t)1 << log2_lines; i++)
@@ -22,8 +23,8 @@ void sf_line_cache_init(struct sf_line_cache *cache, void *memory, uint32_t line
 /* The line that starts there, or NULL when it cannot be read. */
 static const uint8_t *get_line(struct sf_line_cache *cache, uint64_t start)
 {
-	const uint64_t i = sf_hash(start / cache->line_size, cache->log2_lines);
-	uint8_t *bytes = cache->bytes + i * cache->line_size;
+	const uint64_t i = sf_hash(start >> cache->log2_line_size, cache->log2_lines);
+	uint8_t *bytes = cache->bytes + (i << cache->log2_line_size);
 
 	if (cache->starts[i] == start)
 		return bytes;
@@ -41,7 +42,7 @@ bool sf_line_cache_read(struct sf_line_cache *cache, void *ret, uint64_t addr, s
 	if (size > cache->line_size)
 		return cache->read(cache->arg, ret, addr, size) == size;
 	while (size > 0) {
-		const uint64_t offset = addr % cache->line_size;
+		const uint64_t offset = addr & (cache->line_size - 1);
 		const size_t left = cache->line_size - offset, n = size < left ? size : left;
 		const uint8_t *line = get_line(cache, addr - offset);
 

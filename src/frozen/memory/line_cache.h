@@ -16,7 +16,7 @@ struct sf_line_cache {
 	size_t (*read)(void *arg, void *ret, uint64_t addr, size_t size);
 	void *arg;
 	uint32_t line_size;   /* a power of two, at most a page: a line can be read whole or not at all */
-	uint32_t log2_lines;
+	uint8_t log2_line_size, log2_lines;
 	uint8_t *bytes;       /* of all lines; not owned, as below */
 	uint64_t *starts;     /* the address of each line, or 1 */
 };
