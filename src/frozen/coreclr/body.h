@@ -7,7 +7,7 @@
 #define SF_FROZEN_CORECLR_BODY_H
 
 #include "frozen/coreclr/coreclr.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 struct sf_clr_body {
 	uint64_t start, end;    /* of the code with this unwind information */

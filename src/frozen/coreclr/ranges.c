@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ranges of code that CoreCLR made, and the fields of its structures. Signal-safe. */
 #include "frozen/coreclr/coreclr.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 #include "frozen/frozen.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "frozen/coreclr/coreclr.h"
-#include "frozen/memory/reader.h"
+#include "frozen/reader.h"
 
 #define SF_CLR_NOTE 400
 
