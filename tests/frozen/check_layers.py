@@ -34,7 +34,7 @@ ROOMS = {
     "stream": "frozen frozen/output frozen/unwind frozen/signal base os",
     "capture": "frozen frozen/unwind base os",
     "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
-    "capture/perf": "base os capture/ptrace",
+    "capture/perf": "frozen frozen/signal/ticks.h base os capture capture/ptrace",
     "capture/signal": "frozen/output base elf os unwind runtime stream capture",
     "recording": "frozen frozen/unwind base recording/profile recording/store/one_file.h",
     "recording/store": "base recording",
