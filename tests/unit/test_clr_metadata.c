@@ -142,12 +142,14 @@ static void lines_within_a_method(void **state)
 {
 	const struct file assembly = read_fixture("names.dll"),
 			  pdb_file = read_fixture("names.pdb");
-	SF_CLEANUP(free) uint8_t *assembly_bytes = assembly.bytes, *pdb_bytes = pdb_file.bytes;
+	SF_CLEANUP(free) uint8_t *assembly_bytes = NULL, *pdb_bytes = NULL;
 	struct sf_clr_metadata metadata, pdb;
 	struct sf_clr_image image;
 	uint32_t main_row, last = 0, seen = 0;
 	(void)state;
 
+	assembly_bytes = assembly.bytes;
+	pdb_bytes = pdb_file.bytes;
 	assert_true(open_assembly(&assembly, &image, &metadata));
 	assert_true(sf_clr_metadata_open(&pdb, pdb_file.bytes, pdb_file.size));
 	main_row = find_method(&metadata, "Program+<<Main>$>d__0.MoveNext", 0);
@@ -167,7 +169,7 @@ static void lines_within_a_method(void **state)
 static void arguments_that_are_known(void **state)
 {
 	const struct file assembly = read_fixture("names.dll");
-	SF_CLEANUP(free) uint8_t *assembly_bytes = assembly.bytes;
+	SF_CLEANUP(free) uint8_t *assembly_bytes = NULL;
 	static const char *const of_type[] = { "string", "Demo.Plain" }, *const of_method[] = {
 		"int"
 	};
@@ -177,6 +179,7 @@ static void arguments_that_are_known(void **state)
 	static struct sf_clr_method_name name;
 	(void)state;
 
+	assembly_bytes = assembly.bytes;
 	assert_true(open_assembly(&assembly, &image, &metadata));
 	assert_true(sf_clr_method_name(&metadata,
 				       find_method(&metadata, "Demo.Outer`1+Inner`1.Generic", 0),
@@ -192,7 +195,7 @@ static void arguments_that_are_known(void **state)
 static void a_pdb_inside(void **state)
 {
 	const struct file assembly = read_fixture("embedded.dll");
-	SF_CLEANUP(free) uint8_t *assembly_bytes = assembly.bytes, *pdb_bytes = NULL;
+	SF_CLEANUP(free) uint8_t *assembly_bytes = NULL, *pdb_bytes = NULL;
 	struct sf_clr_metadata metadata, pdb;
 	struct sf_clr_image image;
 	struct sf_clr_pdb_name pdb_name;
@@ -200,6 +203,7 @@ static void a_pdb_inside(void **state)
 	size_t size;
 	(void)state;
 
+	assembly_bytes = assembly.bytes;
 	assert_true(open_assembly(&assembly, &image, &metadata));
 	pdb_bytes = sf_clr_image_embedded_pdb(&image, &size);
 	assert_non_null(pdb_bytes);
@@ -241,9 +245,10 @@ static void damaged_files(void **state)
 
 	for (size_t i = 0; i < sizeof(fixtures) / sizeof(*fixtures); i++) {
 		const struct file whole = read_fixture(fixtures[i]);
-		SF_CLEANUP(free) uint8_t *bytes = whole.bytes;
+		SF_CLEANUP(free) uint8_t *bytes = NULL;
 		uint64_t random = 1;
 
+		bytes = whole.bytes;
 		for (size_t size = 0; size < whole.size; size += 97) {
 			struct file part = { malloc(size + 1), size };
 

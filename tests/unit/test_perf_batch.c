@@ -33,9 +33,9 @@ static struct {
 	uint64_t sp;
 } sent[64];
 static size_t n_sent, n_losses;
-static struct {
+static union {
 	struct sf_stack_copy copy;
-	uint8_t stack[SF_PERF_MAX_RECORD];
+	uint8_t room[sizeof(struct sf_stack_copy) + SF_PERF_MAX_RECORD];
 } buffer;
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
@@ -110,7 +110,7 @@ bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
 {
 	(void)relay;
-	assert_true(want <= sizeof(buffer.stack));
+	assert_true(want <= SF_PERF_MAX_RECORD);
 	return &buffer.copy;
 }
 
