@@ -85,14 +85,16 @@ def test_sleepers(stillframe, target, tmp_path):
 
 
 def test_nappers(stillframe, tmp_path):
-    """A thread that works for a fifth of each millisecond: its CPU time and its sleep are both there."""
+    """A thread that works for a millisecond and sleeps for four: its CPU time, its sleep and its waits for a CPU are as long as the
+    program and the kernel say."""
     script = ("import time\n"
-              "end = time.monotonic() + 3\n"
+              "end, slept = time.monotonic() + 3, 0\n"
               "while time.monotonic() < end:\n"
               "    stop = time.perf_counter() + 0.001\n"
               "    while time.perf_counter() < stop: pass\n"
-              "    time.sleep(0.004)\n"
-              "print('cpu_seconds %f' % time.process_time())\n")
+              "    before = time.perf_counter(); time.sleep(0.004); slept += time.perf_counter() - before\n"
+              "print('waited', int(open('/proc/self/schedstat').read().split()[1]) / 1e9)\n"
+              "print('slept', slept); print('cpu_seconds %f' % time.process_time())\n")
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", script)
     assert done.status == 0, done
     recording.assert_accounts(used=cpu_told(done.out))
@@ -100,8 +102,12 @@ def test_nappers(stillframe, tmp_path):
     assert lost <= 0.02 * counted + 0.01, (seen, lost, counted)
     wall = dict(recording.rows("SELECT s.word, sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state GROUP BY 1"))
     # The time since the last look at a thread that then ended is in no sample: two periods of blocked threads at most.
-    assert -0.05 < recording.duration() - sum(wall.values()) < 2 * 1.25 / 20 + 0.1, (wall, recording.duration())
-    assert wall["blocked"] > 1.5, wall
+    last = 2 * 1.25 / 20 + 0.1
+    assert -0.05 < recording.duration() - sum(wall.values()) < last, (wall, recording.duration())
+    slept, waited = (float(re.search(r"^%s ([\d.]+)" % word, done.out, re.M)[1]) for word in ("slept", "waited"))
+    # From its wake-up on a thread waits for a CPU, which is no sleep.
+    assert slept - waited - last <= wall["blocked"] <= slept + 0.1, (wall, slept, waited)
+    assert wall["running"] >= counted - 0.05, (wall, counted)
 
 
 @pytest.mark.parametrize("depth", [64, 512])

@@ -43,6 +43,7 @@ struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pi
 void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
+void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
 void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
@@ -87,6 +88,12 @@ void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid)
 {
 	(void)watch;
 	snprintf(told + strlen(told), sizeof(told) - strlen(told), "fork %d ", pid);
+}
+
+void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns)
+{
+	(void)watch, (void)now_ns;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "name %d %s ", tid, name);
 }
 
 void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping)
@@ -309,7 +316,7 @@ static void test_processes(void **state)
 	made_end(&made);
 	append(1, &made);
 	sf_perf_batch(&perf, MS);
-	assert_string_equal(told, "met 50 fork 50 exec 50 ls map 50 /bin/ls ");
+	assert_string_equal(told, "met 50 fork 50 exec 50 ls name 50 ls map 50 /bin/ls ");
 }
 
 /*

@@ -811,6 +811,11 @@ static void a_thread_is_met(void **state)
 	expect("thread 2: 39 new\n");
 	scan_after(100);
 	expect("");
+	sf_watch_rename(&watch, 39, "new", now_ns);
+	sf_watch_rename(&watch, 88, "nobody", now_ns);
+	expect("");
+	sf_watch_rename(&watch, 39, "another-name-of-more", now_ns);
+	expect("thread 2: 39 another-name-of\n");
 }
 
 /* One that has ended already has its process's name, and goes with the next list. */

@@ -15,7 +15,7 @@
 
 #define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
 #define WAITS_PERIODS 4        /* ... and so many periods */
-#define COPY_MIN 16384u  /* bytes of a stack that are handed on at least, if there are so many */
+#define COPY_MIN 2048u   /* bytes of a stack that are handed on at least, if there are so many */
 
 static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
@@ -240,6 +240,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 	case PERF_RECORD_COMM:
 		if (record.is_exec)
 			sf_watch_exec(&perf->base.watch, record.pid, record.name);
+		sf_watch_rename(&perf->base.watch, record.tid, record.name, record.time_ns);
 		break;
 	case PERF_RECORD_MMAP2:
 		send_mapping(perf, &record);

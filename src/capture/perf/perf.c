@@ -13,8 +13,9 @@
 
 #include "os/clock.h"
 
-#define BATCH_NS 20000000           /* between two batches, unless a ring is half full */
-#define BATCH_IDLE_NS 50000000      /* the same after a batch without a sample */
+#define BATCH_NS 40000000           /* between two batches, unless a ring is half full */
+#define BATCH_IDLE_NS 60000000      /* the same after a batch without a sample */
+#define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
@@ -158,6 +159,17 @@ static void answer_all(struct sf_capture *capture)
 		;
 }
 
+/* When a record says that something has ended, and now and then. False: all are gone. */
+static bool scan(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_watch *watch = &perf->base.watch;
+
+	if (watch->next_scan_ns && now_ns < perf->next_scan_ns && !perf->base.last_tick)
+		return watch->processes.n > 0;
+	perf->next_scan_ns = now_ns + SCAN_NS;
+	return sf_watch_scan(watch, now_ns);
+}
+
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
 	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
@@ -184,7 +196,7 @@ static void sample_until_over(struct sf_capture *capture)
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		n_samples = sf_perf_batch(perf, now_ns);
 		answer_all(capture);
-		if (sf_outside_given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
+		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
 		look_at_due(capture, now_ns);
 		if (capture->last_tick)

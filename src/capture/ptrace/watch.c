@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "frozen/raw.h"
 #include "os/process.h"
 
@@ -359,11 +360,25 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 		return;
 	memset(process->name, 0, sizeof(process->name));
 	memccpy(process->name, name, 0, sizeof(process->name) - 1);
+	sf_sanitize(process->name);
 	sf_relay_process(watch->relay, pid, process->parent);
 	if (sf_process_program(pid, &program))
 		process->program = program;
 	else
 		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+}
+
+void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_watch_find(watch, tid);
+
+	if (!thread || strncmp(name, thread->name, sizeof(thread->name) - 1) == 0)
+		return;
+	memset(thread->name, 0, sizeof(thread->name));
+	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);
+	sf_sanitize(thread->name);
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
 /* Puts it where its id belongs. */

@@ -76,6 +76,9 @@ void sf_watch_fork(struct sf_watch *watch, int32_t pid);
 /* The process has executed a program, which gives it this name. */
 void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 
+/* The thread has another name now. */
+void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
+
 /* The thread with this id, or NULL. */
 struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid);
 
