@@ -436,7 +436,6 @@ static void bad_instructions(void **state)
 	ASSERT_BAD(0x17);                                   /* not assigned */
 	ASSERT_BAD(DW_CFA_AARCH64_negate_ra_state);         /* not on this machine */
 	ASSERT_BAD(DW_CFA_def_cfa, 40, 8);                  /* no such register */
-	ASSERT_BAD(DW_CFA_def_cfa_offset, 0x80, 0x80, 0x80, 0x80, 0x08); /* 2^31 */
 	ASSERT_BAD(DW_CFA_offset | RBX, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1);
 	ASSERT_BAD(DW_CFA_def_cfa_expression, 0x7f, DW_OP_lit0);          /* too short */
 	ASSERT_BAD(DW_CFA_expression, RBX, 0xff, 0xff, 0xff, 0xff, 0x0f);
@@ -444,6 +443,20 @@ static void bad_instructions(void **state)
 	/* Seven bytes are not padded: these two run out in the middle. */
 	ASSERT_BAD(0, 0, 0, 0, 0, DW_CFA_advance_loc4, 1);
 	ASSERT_BAD(DW_CFA_def_cfa, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80);
+}
+
+/* 2^31: the rules before it are valid, and so are those behind the next good one. */
+static void an_offset_that_no_frame_can_have(void **state)
+{
+	struct made made = RUN(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 0x80, 0x80, 0x80, 0x80, 0x08,
+			       DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16);
+	(void)state;
+
+	assert_int_equal(rules_at(&made, 0)->cfa.how, SF_HOW_REGISTER_PLUS);
+	assert_int_equal(rules_at(&made, 1)->cfa.how, SF_HOW_UNDEFINED);
+	assert_int_equal(rules_at(&made, 2)->cfa.how, SF_HOW_REGISTER_PLUS);
+	assert_int_equal(rules_at(&made, 2)->cfa.value, 16);
+	munmap(made.block, made.table.header->size);
 }
 
 static void too_many_remembered_states(void **state)
@@ -825,6 +838,7 @@ int main(void)
 		cmocka_unit_test(frame_addresses),
 		cmocka_unit_test(expressions),
 		cmocka_unit_test(bad_instructions),
+		cmocka_unit_test(an_offset_that_no_frame_can_have),
 		cmocka_unit_test(too_many_remembered_states),
 		cmocka_unit_test(pointer_encodings),
 		cmocka_unit_test(encodings_that_say_nothing),
