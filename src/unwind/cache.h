@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables on disk, by what they are made from: $XDG_CACHE_HOME/stillframe/tables-2/DIGEST-ARCH (default
+ * Tables on disk, by what they are made from: $XDG_CACHE_HOME/stillframe/tables-3/DIGEST-ARCH (default
  * ~/.cache). The number in the folder's name is the format's, SF_TABLE_VERSION, so versions of
  * stillframe do not fight over a file.
  *

@@ -159,7 +159,7 @@ static const struct {
 	{ "UPDATE samples SET \"end\" = 60", "end is 60" },
 	{ "UPDATE samples SET unheld = 2", "unheld is 2" },
 	{ "UPDATE samples SET syscall = 70000", "syscall is 70000" },
-	{ "UPDATE losses SET cause = 9", "cause is 9" },
+	{ "UPDATE losses SET cause = 60", "cause is 60" },
 	{ "UPDATE samples SET label = 2", "label is 2, not in 0 to 1" },
 	{ "UPDATE samples SET label = 0", "label is 0, not in 1" },
 	{ "INSERT INTO labels VALUES(3, 'a', 'b')", "labels, row 2: id is 3" },

@@ -66,7 +66,7 @@ static int setup(void **state)
 	assert_int_equal(setenv("XDG_CACHE_HOME", f->home, 1), 0);
 	f->key = (struct sf_cache_key){ { 0xab, 0xcd, 0x01, [31] = 0xff }, &sf_arch_x86_64 };
 	f->block = make_table(&f->key, 100, &f->size);
-	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-2/" FILE_NAME, f->home);
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-3/" FILE_NAME, f->home);
 	*state = f;
 	return 0;
 }
@@ -132,12 +132,12 @@ static void another_machine_or_digest_is_a_miss(void **state)
 	put(f);
 	f->key.arch = &sf_arch_aarch64;
 	assert_false(is_hit(f));
-	snprintf(other, sizeof(other), "%s/stillframe/tables-2/" DIGITS "-aarch64", f->home);
+	snprintf(other, sizeof(other), "%s/stillframe/tables-3/" DIGITS "-aarch64", f->home);
 	assert_int_equal(rename(f->file, other), 0); /* the name lies, the header does not */
 	assert_false(is_hit(f));
 	f->key.arch = &sf_arch_x86_64;
 	f->key.made_from[31] = 0xfe;
-	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-2/" DIGITS, f->home);
+	snprintf(f->file, sizeof(f->file), "%s/stillframe/tables-3/" DIGITS, f->home);
 	strcpy(strrchr(f->file, 'f') - 1, "fe-x86_64");
 	assert_int_equal(rename(other, f->file), 0);
 	assert_false(is_hit(f));
