@@ -59,6 +59,12 @@ static bool is_library(const char *path)
 	return n >= strlen(NAME) && strcmp(path + n - strlen(NAME), NAME) == 0;
 }
 
+/* Whether this may be the program itself: code that is made at run time, assemblies and libraries are not. */
+static bool may_be_program(const char *path)
+{
+	return *path == '/' && !strstr(path, ".so") && !strstr(path, ".dll") && strncmp(path, "/memfd:", 7) != 0;
+}
+
 /* The library, or the program itself, which may have the runtime linked into it: it is what the lowest region maps. */
 static void find_image(struct sf_clr *clr, const struct sf_process *process, struct sf_images *images)
 {
@@ -74,7 +80,7 @@ static void find_image(struct sf_clr *clr, const struct sf_process *process, str
 			clr->bias = region->bias;
 			return;
 		}
-		if (*path == '/' && !first && !strstr(path, ".so")) {
+		if (!first && may_be_program(path)) {
 			first = region->image;
 			bias = region->bias;
 		}
@@ -137,6 +143,20 @@ bool sf_clr_look(struct sf_clr *clr, const struct sf_process *process, struct sf
 	return !clr->tried_ns || sf_now_ns() - clr->tried_ns >= pause_ns(clr->tries);
 }
 
+/* A program of a single file maps the assemblies in it, too: only where its code is mapped the symbols are right. */
+static void find_bias(struct sf_clr *clr, const struct sf_process *process)
+{
+	for (size_t i = 0; clr->symbols.descriptor && i < process->map->n_regions; i++) {
+		const struct sf_region *region = &process->map->regions[i];
+
+		if (region->image != clr->image ||
+		    !sf_clr_is_descriptor(&clr->memory, region->bias + clr->symbols.descriptor))
+			continue;
+		clr->bias = region->bias;
+		return;
+	}
+}
+
 static bool describe(struct sf_clr *clr, struct sf_error *err)
 {
 	const uint64_t descriptor = clr->symbols.descriptor ? clr->bias + clr->symbols.descriptor : 0;
@@ -173,6 +193,7 @@ struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *pr
 	clr->memory = *memory;
 	clr->files = images;
 	clr->pid = process->pid;
+	find_bias(clr, process);
 	if (!describe(clr, &err)) {
 		if (err.code != SF_E_GONE)
 			refuse(clr, err.text);

@@ -249,6 +249,13 @@ bool sf_clr_check_description(struct sf_clr_description *ret, struct sf_error *e
 	return true;
 }
 
+bool sf_clr_is_descriptor(const struct sf_reader *memory, uint64_t address)
+{
+	uint64_t magic;
+
+	return sf_read_u64(memory, address, &magic) && magic == MAGIC;
+}
+
 bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 		     struct sf_clr_description *ret, struct sf_error *err)
 {

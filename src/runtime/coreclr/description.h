@@ -34,6 +34,9 @@ struct sf_clr_description {
 bool sf_clr_describe(const struct sf_reader *memory, uint64_t address,
 		     struct sf_clr_description *ret, struct sf_error *err);
 
+/* Whether a descriptor is at this address. */
+bool sf_clr_is_descriptor(const struct sf_reader *memory, uint64_t address);
+
 /* Whether the description has what walks need, and what is not shown for lack of the rest: its note. */
 bool sf_clr_check_description(struct sf_clr_description *description, struct sf_error *err);
 
