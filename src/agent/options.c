@@ -24,7 +24,7 @@ struct given {
 
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const runtime_walks[] = { "vmstructs", "agct", "both", NULL };
+static const char *const runtime_walks[] = { SF_OWN_WALKS, NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 /* In the order of sf_agent_clocks, behind "auto". */
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
@@ -49,14 +49,13 @@ static const struct sf_option keys[] = {
 	{ "walk", 0, SF_OPTION_CHOICE, AT(walk), "WHO",
 	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
 	  walks },
-	{ "java-walk", 0, SF_OPTION_CHOICE, AT(runtime_walk), "HOW",
-	  "vmstructs (default): by stillframe itself; agct: by the machine's AsyncGetCallTrace, with "
-	  "walk=handler; both: each sample twice, to compare.", runtime_walks },
+	{ SF_OWN_WALK, 0, SF_OPTION_CHOICE, AT(runtime_walk), "HOW", SF_OWN_WALK_AGENT_HELP,
+	  runtime_walks },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
 	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",
 	  "PROF, USR2, RTMIN+3 (default: PROF if the program has no use for it, else a real-time "
-	  "one; loaded by a Java virtual machine, a real-time one first)." },
+	  "one; " SF_LOADED_SIGNAL_HELP ")." },
 	{ "only", 0, SF_OPTION_CHOICE, AT(only), "THREADS",
 	  "all (default); registered: those that called sf_thread_register(); main.", only },
 	{ "threads", 0, SF_OPTION_STRING, AT(threads), "REGEX",
@@ -203,8 +202,7 @@ static bool check(const struct sf_agent_options *options, struct sf_error *err)
 	if (!options->out[0])
 		return sf_fail(err, SF_E_INPUT, "out: the name of a file is missing");
 	if (options->runtime_walk != SF_AGENT_WALK_OURS && options->walk != SF_AGENT_HANDLER)
-		return sf_fail(err, SF_E_INPUT, "java-walk=agct needs walk=handler: "
-			       "AsyncGetCallTrace only walks the thread that calls it");
+		return sf_fail(err, SF_E_INPUT, SF_OWN_WALK_AGENT_NEEDS);
 	return true;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 
 extern const struct sf_agent_runtime sf_agent_no_part;
 

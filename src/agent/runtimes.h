@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent's calls of a runtime's own interfaces, in a process with that runtime. Each runtime in the
- * list (runtime/list.h) has one such part, or sf_agent_no_part.
+ * list (frozen/runtime_list.h) has one such part, or sf_agent_no_part.
  */
 #ifndef SF_AGENT_RUNTIMES_H
 #define SF_AGENT_RUNTIMES_H

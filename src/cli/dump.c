@@ -32,8 +32,8 @@ static const struct sf_option options[] = {
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
 	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(times),
 	  .help = "say how long threads were held and what the dump took" },
-	{ .name = "java-kinds", .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
-	  .help = "say how Java frames ran: interpreted, compiled by c1 or c2, native method" },
+	{ .name = SF_KINDS_OPTION, .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
+	  .help = SF_KINDS_DUMP_HELP },
 	{ .name = NULL },
 };
 

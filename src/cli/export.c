@@ -47,9 +47,9 @@ static const struct sf_option options[] = {
 	{ .name = "label", .kind = SF_OPTION_STRING, .argument = "KEY[=VALUE]",
 	  .offset = offsetof(struct export_options, label),
 	  .help = "only samples that carry this label (default: all)" },
-	{ .name = "java-kinds", .kind = SF_OPTION_FLAG,
+	{ .name = SF_KINDS_OPTION, .kind = SF_OPTION_FLAG,
 	  .offset = offsetof(struct export_options, split_kinds),
-	  .help = "tell Java functions apart by how they ran: interpreted, c1, c2, inlined" },
+	  .help = SF_KINDS_HELP },
 	{ 0 },
 };
 

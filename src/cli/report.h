@@ -47,7 +47,6 @@ struct sf_report {
  * below the table explains the mark once.
  */
 #define SF_REPORT_MARK "~"
-#define SF_REPORT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
 static inline const char *sf_report_mark(uint64_t approximate_ns)
 {
 	return approximate_ns ? SF_REPORT_MARK : "";

@@ -257,8 +257,7 @@ static void print_approximate(const struct sf_aggregate *sums, const struct sf_o
 	if (!sums->approximate_ns)
 		return;
 	snprintf(text, sizeof(text),
-		 "calls that the compiler inlined there may be missing (%s, %.1f %%); Java "
-		 "started with " SF_REPORT_EXACT_FLAGS " says them exactly.",
+		 "calls that the compiler inlined there may be missing (%s, %.1f %%); " SF_EXACT_HINT,
 		 sf_format_time(time, sums->approximate_ns),
 		 sf_report_percent(sums->approximate_ns, sums->total_ns));
 	fprintf(output->file, "\n" SF_REPORT_MARK "     ");

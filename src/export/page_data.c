@@ -220,6 +220,7 @@ static bool print_about(struct page *page, const struct sf_filter *filter)
 	struct json_object *object = sf_json_recording(profile);
 
 	sf_json_text(object, "clock", sf_clock_word(filter->clock));
+	sf_json_text(object, "exact_hint", SF_EXACT_PAGE_HINT);
 	sf_json_text(object, "filter", filter->threads);
 	sf_json_number(object, "start_unix_ms", profile->start_unix_ns / 1000000);
 	add_sums(object, page);

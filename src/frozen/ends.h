@@ -9,6 +9,8 @@
 #ifndef SF_FROZEN_ENDS_H
 #define SF_FROZEN_ENDS_H
 
+#include "frozen/runtime_list.h"
+
 /* X(NAME, short name for tables and JSON, sentence) */
 #define SF_ENDS(X)                                                                                 \
 	X(ROOT, "root", "reached the thread's first frame")                                        \
@@ -22,18 +24,7 @@
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
 	X(RUNTIME, "runtime", "a frame of a runtime could not be made out")                        \
-	/* The results of AsyncGetCallTrace from 0 down to -10, in this order (prims/forte.cpp). */ \
-	X(AGCT_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
-	X(AGCT_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
-	X(AGCT_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \
-	X(AGCT_3, "agct-unknown-native", "AsyncGetCallTrace: native code from which it finds no Java") \
-	X(AGCT_4, "agct-native", "AsyncGetCallTrace: native code that it cannot walk")            \
-	X(AGCT_5, "agct-unknown-java", "AsyncGetCallTrace: it does not know the Java frame on top") \
-	X(AGCT_6, "agct-java", "AsyncGetCallTrace: a Java frame that it cannot walk")             \
-	X(AGCT_7, "agct-state", "AsyncGetCallTrace: the thread is between two states")            \
-	X(AGCT_8, "agct-exit", "AsyncGetCallTrace: the thread is about to end")                   \
-	X(AGCT_9, "agct-deopt", "AsyncGetCallTrace: compiled code is being given up")             \
-	X(AGCT_10, "agct-safepoint", "AsyncGetCallTrace: the virtual machine is at a safepoint")
+	SF_RUNTIME_ENDS(X)
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \

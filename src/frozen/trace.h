@@ -42,22 +42,13 @@ const char *sf_via_word(unsigned via); /* "unknown" outside the list. Signal-saf
 	X(WAIT, "wait", "what a blocked thread waits for")                                         \
 	X(CUT, "cut", "stands for frames that are missing")                                        \
 	X(INTERPRETED, "interpreted", "managed code, in the interpreter")                          \
-	X(C1, "c1", "managed code, compiled by C1")                                                \
-	X(C2, "c2", "managed code, compiled by C2")                                                \
+	SF_RUNTIME_KINDS(X)                                                                        \
 	X(NATIVE_METHOD, "native-method", "managed code, a native method")                         \
 	X(STUB, "stub", "code that a runtime made for itself")                                     \
 	X(HEAP, "heap", "stands for frames of a virtual thread that are in the heap")              \
-	X(MANAGED, "java", "managed code: a function, whose frames may be of several kinds")        \
+	X(MANAGED, SF_MANAGED_WORD, "managed code: a function, whose frames may be of several kinds") \
 	X(KERNEL, "kernel", "code of the kernel, of its modules and of BPF programs")                \
-	X(JITTED, "jitted", "managed code, compiled while the program ran")                        \
-	X(TIER_0, "tier0", "managed code, compiled quickly")                                       \
-	X(TIER_0_COUNTING, "tier0-counting", "managed code, compiled quickly, with counters")      \
-	X(TIER_1_COUNTING, "tier1-counting", "managed code, optimised, with counters")             \
-	X(OSR, "osr", "managed code, optimised, entered in the middle of a loop")                  \
-	X(TIER_1, "tier1", "managed code, optimised after it ran often")                           \
-	X(OPTIMIZED, "optimized", "managed code, optimised at once")                               \
-	X(PRECOMPILED, "precompiled", "managed code, compiled before the program ran")             \
-	X(DOTNET, "dotnet", "managed code: a function, whose frames may be of several kinds")
+	SF_LATER_RUNTIME_KINDS(X)
 
 enum sf_frame_kind {
 #define X(name, word, text) SF_KIND_##name,
@@ -83,14 +74,14 @@ static inline bool sf_kind_is_by_method(unsigned kind)
 /* Whether this is the kind of a function whose frames may be of several kinds. */
 static inline bool sf_kind_has_kinds(unsigned kind)
 {
-	return kind == SF_KIND_MANAGED || kind == SF_KIND_DOTNET;
+	return kind == SF_KIND_MANAGED || kind == SF_KIND_LATER_MANAGED;
 }
 
 /* The kind of the function of a frame of this kind. */
 static inline uint8_t sf_kind_of_function(uint8_t kind)
 {
 	if (kind >= SF_KIND_JITTED && kind <= SF_KIND_PRECOMPILED)
-		return SF_KIND_DOTNET;
+		return SF_KIND_LATER_MANAGED;
 	return kind >= SF_KIND_INTERPRETED && kind <= SF_KIND_NATIVE_METHOD ? SF_KIND_MANAGED : kind;
 }
 

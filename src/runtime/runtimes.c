@@ -5,6 +5,8 @@
 #include "frozen/raw.h"
 #include "os/clock.h"
 
+_Static_assert(SF_N_RUNTIMES <= SF_MAX_RUNTIMES, "a process may have all of them");
+
 #define MAX_EXPECTED 128
 #define REFRESH_NS 100000000u        /* between two refreshes, and at least ... */
 #define REFRESH_SHARE 100            /* ... so many times what the last one cost */

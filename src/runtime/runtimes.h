@@ -4,7 +4,7 @@
 #define SF_RUNTIME_RUNTIMES_H
 
 #include "base/vec.h"
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 #include "runtime/runtime.h"
 
 /* An object that a refresh replaced, or whose runtime is gone. */

@@ -22,7 +22,7 @@ void sf_frame_numbers_deinit(struct sf_frame_numbers *seen)
 }
 
 static const struct sf_location left_out = {
-	.function = "[Java code that was left out]", .linkage = "", .file = "",
+	.function = "[managed code that was left out]", .linkage = "", .file = "",
 };
 
 static bool is_left_out(const struct sf_frame_numbers *seen, int32_t pid, uint64_t key)
@@ -38,9 +38,9 @@ static bool leave_out(struct sf_frame_numbers *seen, struct sf_recording *record
 		      struct sf_error *err)
 {
 	return seen->left_out ||
-	       (sf_recording_note(recording, 0, "Java code at more places than are kept (131,072, or "
-				  "524,288 functions at them): later ones are shown as [Java code that "
-				  "was left out]", err) &&
+	       (sf_recording_note(recording, 0, "Managed code at more places than are kept "
+				  "(131,072, or 524,288 functions at them): later ones are shown as "
+				  "[managed code that was left out]", err) &&
 		sf_recording_place(recording, &left_out, 1, &seen->left_out, err));
 }
 

@@ -16,7 +16,7 @@ struct sf_frame_number {
 	bool told;                    /* else it is a promise */
 };
 
-/* The limits of a session. All managed frames beyond them are one place, "[Java code that was left out]". */
+/* The limits of a session. All managed frames beyond them are one place, SF_MANAGED_LEFT_OUT. */
 #define SF_SEEN_PLACES 131072
 #define SF_SEEN_PLACE_FUNCTIONS 524288
 

@@ -5,8 +5,7 @@ const details = byId("details");
 const status = byId("status");
 
 // Of a runtime's compiled code only: sf_runtime_function.approximate.
-const UNCERTAIN = "~ calls inlined here may be missing; with -XX:+UnlockDiagnosticVMOptions " +
-	"-XX:+DebugNonSafepoints at its start, Java says them";
+const UNCERTAIN = "~ calls inlined here may be missing; " + about.exact_hint;
 
 function describeFrame(node) {
 	const tree = graph.tree;

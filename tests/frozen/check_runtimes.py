@@ -9,26 +9,15 @@ import pathlib
 import re
 import sys
 
-NAMES = re.compile(r"hotspot|java|jvm|coreclr", re.IGNORECASE)
+NAMES = re.compile(r"hotspot|java|jvm|coreclr|dotnet", re.IGNORECASE)
 ROOMS = ("frozen/hotspot/", "runtime/hotspot/", "agent/java/", "frozen/coreclr/", "runtime/coreclr/")
 # The one list of runtimes. The build files name the files of the rooms.
-LIST = ("runtime/list.h",)
+LIST = ("frozen/runtime_list.h",)
 
-# Lines whose strings name one: words of options, messages, examples.
+# Lines whose strings name one: in examples of commands, names of recordings as `record` makes them for a program.
 TEXTS = {
-    "agent/service/runtime_publisher.c": 1,
-    "agent/options.c": 3,
-    "capture/signal/signal.c": 1,
-    "capture/signal/options.c": 4,
-    "cli/dump.c": 2,
-    "cli/export.c": 6,
-    "cli/report.c": 4,
-    "cli/report_text.c": 1,
-    "frozen/ends.h": 4,
-    "frozen/trace.h": 1,
-    "session/frame_numbers.c": 3,
-    "session/frame_numbers.h": 1,
-    "web/details.js": 1,
+    "cli/export.c": 4,
+    "cli/report.c": 2,
 }
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"')

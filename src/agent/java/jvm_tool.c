@@ -17,7 +17,7 @@
 #include "agent/java/jvm_walk.h"
 #include "agent/threads/thread_entries.h"
 #include "frozen/signal/handler.h"
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 
 #define PATIENCE_S 2                 /* that a profile waits for thread names; ... */
 #define LONG_PATIENCE_S 8            /* ... and for what AsyncGetCallTrace needs */

@@ -9,7 +9,7 @@
 #include "capture/signal/signal_engine.h"
 
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const runtime_walks[] = { "vmstructs", "agct", "both", NULL };
+static const char *const runtime_walks[] = { SF_OWN_WALKS, NULL };
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 
@@ -18,10 +18,8 @@ const struct sf_option sf_signal_options[] = {
 	{ .name = "walk", .kind = SF_OPTION_CHOICE, .argument = "WHO", .choices = walks,
 	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
 		  "itself (default sampler)" },
-	{ .name = "java-walk", .kind = SF_OPTION_CHOICE, .argument = "HOW", .choices = runtime_walks,
-	  .help = "signal engine: vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "
-		  "AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "
-		  "vmstructs)" },
+	{ .name = SF_OWN_WALK, .kind = SF_OPTION_CHOICE, .argument = "HOW", .choices = runtime_walks,
+	  .help = SF_OWN_WALK_HELP },
 	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK", .choices = cpu_clocks,
 	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: timer, "
 		  "and perf for threads that timers miss)" },
@@ -39,12 +37,12 @@ const struct sf_option sf_signal_options[] = {
 /* Walks by a runtime's own means run in handlers only. */
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err)
 {
-	const char *runtime_walk = sf_setting(settings, "java-walk"), *walk = sf_setting(settings, "walk");
+	const char *runtime_walk = sf_setting(settings, SF_OWN_WALK), *walk = sf_setting(settings, "walk");
 
 	if (!runtime_walk || strcmp(runtime_walk, runtime_walks[0]) == 0 || (walk && strcmp(walk, "handler") == 0))
 		return true;
 	return sf_fail(err, SF_E_INPUT,
-		       "--java-walk %s needs --walk handler: AsyncGetCallTrace only walks the thread that calls it",
+		       "--" SF_OWN_WALK " %s needs --walk handler: " SF_OWN_WALK_NEEDS,
 		       runtime_walk);
 }
 

@@ -360,9 +360,7 @@ static int load_and_call(struct sf_capture *capture, const struct sf_runtime_dri
 	if (!sf_signal_library(library, sizeof(library), err) ||
 	    !loader->load(pid, library, "listen", err))
 		return -1;
-	if (!sf_signal_tell(capture,
-			    "the agent was loaded into the Java virtual machine, and stays in it, quiet, until "
-			    "it ends", err))
+	if (!sf_signal_tell(capture, SF_LOADED_NOTE, err))
 		return -1;
 	return call(pid, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CoreCLR's functions for the rest of stillframe: its side of runtime/runtime.h. */
 #include "runtime/coreclr/coreclr.h"
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 
 extern const struct sf_runtime_driver sf_coreclr_driver;
 

@@ -11,7 +11,7 @@
 #include "runtime/hotspot/self_test.h"
 #include "runtime/hotspot/tables.h"
 #include "runtime/hotspot/threads.h"
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 
 #define MAX_CODELETS 4096
 #define MAX_ENTRY_SIZE 16384

@@ -9,7 +9,7 @@
 #include "elf/file.h"
 #include "frozen/toy/toy.h"
 #include "os/process.h"
-#include "runtime/list.h"
+#include "frozen/runtime_list.h"
 #include "runtime/runtime.h"
 
 #define MAX_NAME 64

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What users read of .NET's runtime outside of its own folders: the kinds of its frames. Other files get them by the list of
+ * runtimes (frozen/runtime_list.h).
+ */
+#ifndef SF_FROZEN_CORECLR_WORDS_H
+#define SF_FROZEN_CORECLR_WORDS_H
+
+/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/unwind/walk.h). */
+#define SF_CORECLR_KINDS(X)                                                                        \
+	X(JITTED, "jitted", "managed code, compiled while the program ran")                        \
+	X(TIER_0, "tier0", "managed code, compiled quickly")                                       \
+	X(TIER_0_COUNTING, "tier0-counting", "managed code, compiled quickly, with counters")      \
+	X(TIER_1_COUNTING, "tier1-counting", "managed code, optimised, with counters")             \
+	X(OSR, "osr", "managed code, optimised, entered in the middle of a loop")                  \
+	X(TIER_1, "tier1", "managed code, optimised after it ran often")                           \
+	X(OPTIMIZED, "optimized", "managed code, optimised at once")                               \
+	X(PRECOMPILED, "precompiled", "managed code, compiled before the program ran")             \
+	X(LATER_MANAGED, "dotnet", "managed code: a function, whose frames may be of several kinds")
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What users read of HotSpot outside of its own folders: the kinds of its frames, the ends of its walks, the names and
+ * helps of its options, and sentences. Other files get them by the list of runtimes (frozen/runtime_list.h).
+ */
+#ifndef SF_FROZEN_HOTSPOT_WORDS_H
+#define SF_FROZEN_HOTSPOT_WORDS_H
+
+/* X(NAME, word, text). Stored in recordings by their place in SF_KINDS (frozen/unwind/walk.h). */
+#define SF_HOTSPOT_KINDS(X)                                                                        \
+	X(C1, "c1", "managed code, compiled by C1")                                                \
+	X(C2, "c2", "managed code, compiled by C2")
+
+/*
+ * X(NAME, word, sentence): the results of AsyncGetCallTrace from 0 down to -10, in this order (prims/forte.cpp). Stored in
+ * recordings by their place in SF_ENDS (frozen/ends.h).
+ */
+#define SF_HOTSPOT_ENDS(X)                                                                         \
+	X(AGCT_0, "agct-no-java", "AsyncGetCallTrace: the thread is in no Java method")           \
+	X(AGCT_1, "agct-no-class-load", "AsyncGetCallTrace: loading of classes was not watched")  \
+	X(AGCT_2, "agct-gc", "AsyncGetCallTrace: the garbage collector is at work")               \
+	X(AGCT_3, "agct-unknown-native", "AsyncGetCallTrace: native code from which it finds no Java") \
+	X(AGCT_4, "agct-native", "AsyncGetCallTrace: native code that it cannot walk")            \
+	X(AGCT_5, "agct-unknown-java", "AsyncGetCallTrace: it does not know the Java frame on top") \
+	X(AGCT_6, "agct-java", "AsyncGetCallTrace: a Java frame that it cannot walk")             \
+	X(AGCT_7, "agct-state", "AsyncGetCallTrace: the thread is between two states")            \
+	X(AGCT_8, "agct-exit", "AsyncGetCallTrace: the thread is about to end")                   \
+	X(AGCT_9, "agct-deopt", "AsyncGetCallTrace: compiled code is being given up")             \
+	X(AGCT_10, "agct-safepoint", "AsyncGetCallTrace: the virtual machine is at a safepoint")
+
+#define SF_HOTSPOT_MANAGED_WORD "java"
+
+#define SF_HOTSPOT_OWN_WALK "java-walk"
+#define SF_HOTSPOT_OWN_WALKS "vmstructs", "agct", "both"
+#define SF_HOTSPOT_OWN_WALK_HELP                                                                   \
+	"signal engine: vmstructs: stillframe walks Java itself; agct: the virtual machine does, by " \
+	"AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "    \
+	"vmstructs)"
+#define SF_HOTSPOT_OWN_WALK_AGENT_HELP                                                             \
+	"vmstructs (default): by stillframe itself; agct: by the machine's AsyncGetCallTrace, with " \
+	"walk=handler; both: each sample twice, to compare."
+#define SF_HOTSPOT_OWN_WALK_NEEDS "AsyncGetCallTrace only walks the thread that calls it"
+#define SF_HOTSPOT_OWN_WALK_AGENT_NEEDS                                                            \
+	"java-walk=agct needs walk=handler: AsyncGetCallTrace only walks the thread that calls it"
+#define SF_HOTSPOT_SIGNAL_HELP "loaded by a Java virtual machine, a real-time one first"
+
+#define SF_HOTSPOT_KINDS_OPTION "java-kinds"
+#define SF_HOTSPOT_KINDS_HELP "tell Java functions apart by how they ran: interpreted, c1, c2, inlined"
+#define SF_HOTSPOT_KINDS_DUMP_HELP "say how Java frames ran: interpreted, compiled by c1 or c2, native method"
+
+#define SF_HOTSPOT_LEFT_OUT "[Java code that was left out]"
+#define SF_HOTSPOT_CODE_NAME "Java code"
+#define SF_HOTSPOT_FRAMES_NAME "frames of Java"
+#define SF_HOTSPOT_LOADED_NOTE                                                                     \
+	"the agent was loaded into the Java virtual machine, and stays in it, quiet, until it ends"
+#define SF_HOTSPOT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
+#define SF_HOTSPOT_EXACT_HINT "Java started with " SF_HOTSPOT_EXACT_FLAGS " says them exactly."
+#define SF_HOTSPOT_EXACT_PAGE_HINT "with " SF_HOTSPOT_EXACT_FLAGS " at its start, Java says them"
+
+#endif

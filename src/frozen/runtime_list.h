@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtimes that stillframe can walk: the one list of them. To add one: add a line here, its folders in
+ * src/frozen and src/runtime, their files in the build files, and its test. What users read of a runtime outside
+ * of its folders is in its words.h, and has a general name at the foot.
+ */
+#ifndef SF_FROZEN_RUNTIME_LIST_H
+#define SF_FROZEN_RUNTIME_LIST_H
+
+#include "frozen/coreclr/words.h"
+#include "frozen/hotspot/words.h"
+
+/* For tests only: -Dtest_runtime=true. */
+#ifdef SF_TEST_RUNTIME
+#define SF_TEST_RUNTIMES(X) X(TOY, sf_toy_driver, sf_agent_no_part)
+#else
+#define SF_TEST_RUNTIMES(X)
+#endif
+
+/*
+ * X(NAME, driver, agent's part): a struct sf_runtime_driver (runtime.h), and a struct sf_agent_runtime
+ * (agent/runtimes.h; sf_agent_no_part: none). At the foot: the slots are in no file, but tests name them.
+ */
+#define SF_RUNTIMES(X)                                                                             \
+	X(HOTSPOT, sf_hotspot_driver, sf_agent_java)                                               \
+	X(CORECLR, sf_coreclr_driver, sf_agent_no_part)                                            \
+	SF_TEST_RUNTIMES(X)
+
+/* The slot of each runtime: sf_runtime.slot. */
+enum sf_runtime_slot {
+#define X(name, driver, agent) SF_RUNTIME_##name,
+	SF_RUNTIMES(X)
+#undef X
+	SF_N_RUNTIMES
+};
+
+/* Kinds of frames (unwind/walk.h) and ends of walks (ends.h) that only some runtimes have. */
+#define SF_RUNTIME_KINDS(X) SF_HOTSPOT_KINDS(X)
+#define SF_LATER_RUNTIME_KINDS(X) SF_CORECLR_KINDS(X)
+#define SF_RUNTIME_ENDS(X) SF_HOTSPOT_ENDS(X)
+
+/* The word for functions of managed code, and the texts about them. */
+#define SF_MANAGED_WORD SF_HOTSPOT_MANAGED_WORD
+#define SF_MANAGED_CODE_NAME SF_HOTSPOT_CODE_NAME
+#define SF_MANAGED_FRAMES_NAME SF_HOTSPOT_FRAMES_NAME
+#define SF_MANAGED_LEFT_OUT SF_HOTSPOT_LEFT_OUT
+
+/* The option of views that tells managed functions apart by kind. */
+#define SF_KINDS_OPTION SF_HOTSPOT_KINDS_OPTION
+#define SF_KINDS_HELP SF_HOTSPOT_KINDS_HELP
+#define SF_KINDS_DUMP_HELP SF_HOTSPOT_KINDS_DUMP_HELP
+
+/* Where inlined calls may be missing: how to start the program so that they are not. */
+#define SF_EXACT_HINT SF_HOTSPOT_EXACT_HINT
+#define SF_EXACT_PAGE_HINT SF_HOTSPOT_EXACT_PAGE_HINT
+
+/* The option for a walk by a runtime's own function for stacks, of `record` and of the agent. The first choice: ours. */
+#define SF_OWN_WALK SF_HOTSPOT_OWN_WALK
+#define SF_OWN_WALKS SF_HOTSPOT_OWN_WALKS
+#define SF_OWN_WALK_HELP SF_HOTSPOT_OWN_WALK_HELP
+#define SF_OWN_WALK_NEEDS SF_HOTSPOT_OWN_WALK_NEEDS
+#define SF_OWN_WALK_AGENT_HELP SF_HOTSPOT_OWN_WALK_AGENT_HELP
+#define SF_OWN_WALK_AGENT_NEEDS SF_HOTSPOT_OWN_WALK_AGENT_NEEDS
+
+/* Of an agent that a runtime loads: which signal it takes, and what the user is told. */
+#define SF_LOADED_SIGNAL_HELP SF_HOTSPOT_SIGNAL_HELP
+#define SF_LOADED_NOTE SF_HOTSPOT_LOADED_NOTE
+
+#endif
