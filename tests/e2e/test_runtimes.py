@@ -7,6 +7,7 @@ import os
 import pytest
 
 from conftest import AGENT
+from java_stacks import jdk  # noqa: F401 (a fixture)
 
 SPINS, SLEEPS, STUCK = "a toy thread that spins", "a toy thread that sleeps", "a toy thread that is stuck"
 # Innermost first, below the functions of libc.
@@ -101,6 +102,52 @@ def test_code_that_comes_and_goes_inside(stillframe, toy, inside, walk, tmp_path
     t = toy("copies", env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
     stillframe.record_until(path, 600, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
     assert_copies_are_shown(stillframe, path, "signal")
+
+
+# --- two runtimes in one process ---
+
+JAVA_WORKER = "worker-with-a-long-name-"
+
+
+def both(jdk, start, **how):  # noqa: F811
+    """Toy methods and a Java virtual machine in one process."""
+    library = os.path.join(jdk.folder, "lib/server/libjvm.so")
+    return start("java", library, jdk.classes, "Demo", "fib", "sleep", **how)
+
+
+def test_two_runtimes_in_a_dump(stillframe, toy, jdk):  # noqa: F811
+    """Each thread's stack is whole, of the one runtime as of the other; names of threads are each runtime's own."""
+    threads = {thread["name"]: thread for thread in stillframe.dump(both(jdk, toy).pid)["threads"]}
+    for name, inside in ((SPINS, "toy.inner"), (SLEEPS, "toy.inner"), (STUCK, "toy.inner"),
+                         (JAVA_WORKER + "fib", "Demo.fib()"), (JAVA_WORKER + "sleep", "java.lang.Thread.sleep")):
+        stack = names(threads[name]["frames"])
+        assert any(inside in function for function in stack) and threads[name]["end"] == "root", (name, stack)
+        assert ("toy.inner" in stack) == (inside == "toy.inner"), (name, stack)
+
+
+def assert_both_are_shown(stillframe, path):
+    report = json.loads(stillframe("report", "--json", "--clock", "cpu", path).ok().out)
+    total = {row["name"]: row["total_ns"] for row in report["functions"]}
+    thread = {row["name"]: row["cpu_ns"] for row in report["threads"]}
+    assert total["toy.outer"] == total["toy.inner"] > 0.95 * thread[SPINS] > 0, (total, thread)
+    assert total["Demo.fib()"] > 0.95 * thread[JAVA_WORKER + "fib"] > 0, (total, thread)
+
+
+def test_two_runtimes_by_ptrace(stillframe, toy, jdk, tmp_path):  # noqa: F811
+    path = str(tmp_path / "both.sfr")
+    stillframe.record_until(path, 400, "-p", both(jdk, toy).pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    assert_both_are_shown(stillframe, path)
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_two_runtimes_from_inside(stillframe, toy, inside, jdk, walk, tmp_path):  # noqa: F811
+    path = str(tmp_path / "both.sfr")
+    t = both(jdk, toy, env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
+    stillframe.record_until(path, 400, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    assert_both_are_shown(stillframe, path)
+
+
+# --- without the process ---
 
 
 @pytest.mark.parametrize("walk", ["sampler", "handler"])

@@ -7,6 +7,7 @@
  *
  *     toy_vm           toy_enter stays where it is
  *     toy_vm copies    the method that spins is entered by a copy of toy_enter, in a page that is new each time
+ *     toy_vm java LIBJVM CLASSES CLASS [ARGUMENT...]    a Java virtual machine runs the class in the same process
  */
 #include <pthread.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "frozen/toy/toy.h"
+#include "java_vm.h"
 #include "program.h"
 
 enum { CALL, SPIN, SLEEP, STUCK, JUMP, CALL_COPY, RETURN };
@@ -171,9 +173,8 @@ int main(int argc, char **argv)
 {
 	pthread_t thread;
 
-	(void)argv;
 	bounded(300);
-	if (argc > 1) {
+	if (argc == 2) {
 		memcpy(codes[0], (const uint8_t[]){ JUMP, 2, SPIN, 0, CALL_COPY, 1, JUMP, 2 }, 8);
 		memcpy(codes[1], (const uint8_t[]){ JUMP, 1, RETURN, 0 }, 4);
 	}
@@ -188,6 +189,8 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, run, (void *)i);
 	while (!threads[2].top)
 		sleep_ns(1000000);
+	if (argc > 2)
+		run_java(argc - 2, argv + 2); /* says "ready" itself */
 	ready();
 	pthread_join(thread, NULL);
 	return 0;
