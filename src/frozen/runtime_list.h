@@ -39,11 +39,8 @@ enum sf_runtime_slot {
 #define SF_LATER_RUNTIME_KINDS(X) SF_CORECLR_KINDS(X)
 #define SF_RUNTIME_ENDS(X) SF_HOTSPOT_ENDS(X)
 
-/* The word for functions of managed code, and the texts about them. */
+/* The word for functions of managed code. */
 #define SF_MANAGED_WORD SF_HOTSPOT_MANAGED_WORD
-#define SF_MANAGED_CODE_NAME SF_HOTSPOT_CODE_NAME
-#define SF_MANAGED_FRAMES_NAME SF_HOTSPOT_FRAMES_NAME
-#define SF_MANAGED_LEFT_OUT SF_HOTSPOT_LEFT_OUT
 
 /* The option of views that tells managed functions apart by kind. */
 #define SF_KINDS_OPTION SF_HOTSPOT_KINDS_OPTION

@@ -80,7 +80,8 @@ struct sf_runtime_driver {
 	 */
 	uint8_t (*kind)(void *state, uint32_t place);
 	/*
-	 * The functions at a place, innermost first, valid until the next call; their texts live as long as the state.
+	 * The functions at a place, innermost first, valid until the next call of this or of `place`; their texts live as
+	 * long as the state.
 	 * 0: no memory.
 	 */
 	size_t (*functions)(void *state, uint32_t place, const struct sf_location **ret);

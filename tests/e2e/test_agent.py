@@ -301,7 +301,7 @@ def test_why_a_filter_ended_it_is_told(stillframe, tmp_path):
 INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
               "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd",
               "sigaltstack", "pthread_create", "syscall", "prctl", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve"}
-# What a Java virtual machine calls in an agent (src/agent/java/jvm.h).
+# What a Java virtual machine calls in an agent (src/agent/java/jvm.c).
 JVM_AGENT = {"Agent_OnLoad", "Agent_OnAttach", "Agent_OnUnload"}
 
 

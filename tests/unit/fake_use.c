@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "runtime/hotspot/facts.h"
+#include "runtime/hotspot/examine.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/threads.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "fake_jvm.h"
-#include "runtime/hotspot/facts.h"
+#include "runtime/hotspot/examine.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/names.h"
 #include "runtime/hotspot/scopes.h"
@@ -915,8 +915,8 @@ static void test_threads(void **state)
 	assert_int_equal(threads.items.n, 1);
 	assert_int_equal(threads.items.items[0].tid, 77);
 	assert_int_equal(threads.items.items[0].address, jvm->thread);
-	assert_true(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
-	assert_false(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 78));
+	assert_true(sf_hotspot_is_thread(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+	assert_false(sf_hotspot_is_thread(&jvm->hotspot, &jvm->memory, jvm->thread, 78));
 	sf_vec_deinit(&threads.items);
 }
 
@@ -971,7 +971,7 @@ static void test_self_test(void **state)
 	assert_string_equal(note, "");
 	sf_hotspot_self_test_threads(&jvm->hotspot, &jvm->memory, is_none, NULL, note, sizeof(note));
 	assert_non_null(strstr(note, "without the full names of threads"));
-	assert_false(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+	assert_false(sf_hotspot_is_thread(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
 
 	fake_bytes(jvm, lines, "\xff\x00\xff\xff\xff\xff", 6);
 	assert_true(sf_hotspot_attach(&jvm->memory, &jvm->exports, &hotspot, note, &err));
@@ -1047,7 +1047,7 @@ static void test_every_layout(void **state)
 		assert_string_equal(note, "");
 		assert_int_equal(jvm->hotspot.version, versions[i]);
 		walk_and_describe(jvm);
-		assert_true(sf_java_thread_is(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
+		assert_true(sf_hotspot_is_thread(&jvm->hotspot, &jvm->memory, jvm->thread, 77));
 		sf_java_objects_init(&objects, &jvm->hotspot, &jvm->memory);
 		assert_true(sf_java_thread_name(&jvm->hotspot, &jvm->memory, &objects, jvm->thread, name,
 						sizeof(name)));

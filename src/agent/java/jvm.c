@@ -4,12 +4,19 @@
  * its start, and the attach mechanism while it runs (JVM Tool Interface, "Starting Agents"). It may
  * have been preloaded as well: the loader maps a library once, so there is one agent all the same.
  */
-#include "agent/java/jvm.h"
-
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "agent/java/jvm_tool.h"
 #include "agent/lifecycle.h"
+
+#define SF_JVM_EXPORT __attribute__((visibility("default")))
+
+/* The functions that a virtual machine finds by name in an agent's library. */
+SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *reserved);
+SF_JVM_EXPORT int32_t Agent_OnAttach(struct sf_jni_vm *vm, char *options, void *reserved);
+SF_JVM_EXPORT void Agent_OnUnload(struct sf_jni_vm *vm);
 
 /* A program whose options cannot be understood runs on, as with STILLFRAME=. */
 SF_JVM_EXPORT int32_t Agent_OnLoad(struct sf_jni_vm *vm, char *options, void *reserved)

@@ -379,7 +379,7 @@ static void tell_untold(struct sf_service *service)
 
 	if (!n)
 		return;
-	snprintf(text, sizeof(text), "%llu " SF_MANAGED_FRAMES_NAME " could not be described: there were too "
+	snprintf(text, sizeof(text), "%llu frames of managed code could not be described: there were too "
 		 "many at once", (unsigned long long)n);
 	tell_note(service, text);
 }

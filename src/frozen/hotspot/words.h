@@ -48,9 +48,6 @@
 #define SF_HOTSPOT_KINDS_HELP "tell Java functions apart by how they ran: interpreted, c1, c2, inlined"
 #define SF_HOTSPOT_KINDS_DUMP_HELP "say how Java frames ran: interpreted, compiled by c1 or c2, native method"
 
-#define SF_HOTSPOT_LEFT_OUT "[Java code that was left out]"
-#define SF_HOTSPOT_CODE_NAME "Java code"
-#define SF_HOTSPOT_FRAMES_NAME "frames of Java"
 #define SF_HOTSPOT_LOADED_NOTE                                                                     \
 	"the agent was loaded into the Java virtual machine, and stays in it, quiet, until it ends"
 #define SF_HOTSPOT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HotSpot's functions for the rest of stillframe: its side of runtime/runtime.h. */
-#include <stdlib.h>
-
-#include "runtime/hotspot/examine.h"
+/*
+ * HotSpot's driver, its side of runtime/runtime.h: finds the Java virtual machine of a process among its files, and
+ * attaches when it has started. jvm.c describes frames.
+ */
 #include "runtime/hotspot/finder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "os/task.h"
+#include "runtime/hotspot/examine.h"
 #include "runtime/hotspot/load.h"
-#include "runtime/runtime.h"
+
+/*
+ * A virtual machine that is just starting is tried again, often at first: its library is mapped
+ * before its tables are filled in, and these before it makes code.
+ */
+#define TRY_PAUSE_NS 20000000
+#define MAX_DOUBLINGS 6
+#define EASY_TRIES 50
 
 extern const struct sf_runtime_driver sf_hotspot_driver;
 
@@ -16,27 +32,145 @@ static void *create(void)
 
 static void destroy(void *state)
 {
-	sf_jvm_finder_deinit(state);
+	const struct sf_jvm_finder *finder = state;
+
+	sf_jvm_destroy(finder->jvm);
 	free(state);
 }
+
+static bool is_called(const struct sf_image *image, const char *name)
+{
+	const char *slash = strrchr(image->path, '/');
+
+	return slash && strcmp(slash + 1, name) == 0;
+}
+
+static void refuse(struct sf_jvm_finder *finder, const char *why)
+{
+	finder->refused = true;
+	snprintf(finder->note, sizeof(finder->note), "%s", why);
+}
+
+static void find_library(struct sf_jvm_finder *finder, const struct sf_process *process,
+			 struct sf_images *images)
+{
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < process->map->n_regions && !finder->image; i++) {
+		const struct sf_region *region = &process->map->regions[i];
+		const struct sf_image *image;
+
+		if (!region->image || region->image == last)
+			continue;
+		last = region->image;
+		image = sf_images_get(images, region->image);
+		if (strstr(image->path, "/libj9vm"))
+			refuse(finder, "no Java frames: its Java virtual machine is OpenJ9, which "
+				       "does not tell how its stacks are laid out; only HotSpot does");
+		if (!is_called(image, "libjvm.so"))
+			continue;
+		finder->image = region->image;
+		finder->bias = region->bias;
+	}
+}
+
+/* Inside a program files are open only while they are looked at. */
+static struct sf_jvm *attach_to(const struct sf_jvm_finder *finder, int32_t pid,
+				const struct sf_image *image, const struct sf_reader *memory,
+				struct sf_error *err)
+{
+	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
+					    .device = image->device };
+	int fd = image->fd >= 0 ? image->fd : sf_process_open_mapping(pid, &mapping);
+	struct sf_jvm *jvm = sf_jvm_attach(memory, fd, finder->bias, err);
+
+	if (fd >= 0 && fd != image->fd)
+		close(fd);
+	return jvm;
+}
+
+static bool is_thread(void *arg, int32_t tid)
+{
+	const int32_t *pid = arg;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", *pid, tid);
+	return access(path, F_OK) == 0;
+}
+
+static bool try_to_attach(struct sf_jvm_finder *finder, const struct sf_process *process,
+			  struct sf_images *images, const struct sf_reader *memory)
+{
+	const struct sf_image *image = sf_images_get(images, finder->image);
+	struct sf_error err = { 0 };
+	int32_t pid = process->pid;
+
+	finder->jvm = attach_to(finder, process->pid, image, memory, &err);
+	if (!finder->jvm) {
+		snprintf(finder->note, sizeof(finder->note), "no Java frames: %s", err.text);
+		finder->refused = err.code != SF_E_GONE;
+		return false;
+	}
+	/* A JVM in another pid namespace has other ids for its threads. */
+	if (sf_task_inner_id(pid, pid) == pid)
+		sf_jvm_try_threads(finder->jvm, is_thread, &pid);
+	finder->note[0] = 0;
+	if (*sf_jvm_note(finder->jvm))
+		snprintf(finder->note, sizeof(finder->note), "Java is shown %s",
+			 sf_jvm_note(finder->jvm));
+	return true;
+}
+
+static uint64_t pause_ns(unsigned tries)
+{
+	unsigned doublings = tries > EASY_TRIES ? tries - EASY_TRIES : 0;
+
+	return (uint64_t)TRY_PAUSE_NS << (doublings < MAX_DOUBLINGS ? doublings : MAX_DOUBLINGS);
+}
+
+static bool look(void *state, const struct sf_process *process, struct sf_images *images)
+{
+	struct sf_jvm_finder *finder = state;
+
+	if (finder->jvm || finder->refused || !process->map)
+		return false;
+	if (!finder->image && finder->looked_ns != process->refreshed_ns) {
+		finder->looked_ns = process->refreshed_ns;
+		find_library(finder, process, images);
+	}
+	if (!finder->image || finder->refused)
+		return false;
+	return !finder->tried_ns || sf_now_ns() - finder->tried_ns >= pause_ns(finder->tries);
+}
+
+static const struct sf_runtime *attach(void *state, const struct sf_process *process,
+				       struct sf_images *images, const struct sf_reader *memory)
+{
+	struct sf_jvm_finder *finder = state;
+	bool attached = try_to_attach(finder, process, images, memory);
+
+	finder->tries++;
+	finder->tried_ns = sf_now_ns();
+	return attached ? &sf_jvm_hotspot(finder->jvm)->runtime : NULL;
+}
+
+static const char *news(void *state)
+{
+	struct sf_jvm_finder *finder = state;
+
+	if (finder->told || !finder->note[0] || !(finder->jvm || finder->refused))
+		return NULL;
+	finder->told = true;
+	return finder->note;
+}
+
+/* --- what the virtual machine says, once it is attached to --- */
 
 static struct sf_jvm *jvm_of(void *state)
 {
 	const struct sf_jvm_finder *finder = state;
 
 	return finder->jvm;
-}
-
-static bool look(void *state, const struct sf_process *process, struct sf_images *images)
-{
-	return sf_jvm_finder_look(state, process, images);
-}
-
-static const struct sf_runtime *attach(void *state, const struct sf_process *process,
-				       struct sf_images *images, const struct sf_reader *memory)
-{
-	return sf_jvm_finder_attach(state, process, images, memory) ?
-		&sf_jvm_hotspot(jvm_of(state))->runtime : NULL;
 }
 
 /* Code heaps keep their place, and they are never unmapped. So there is one object for the life of the process. */
@@ -47,11 +181,6 @@ static const struct sf_runtime *refresh(void *state, const struct sf_process *pr
 	if (inside)
 		sf_jvm_lend_code(jvm_of(state));
 	return present;
-}
-
-static const char *news(void *state)
-{
-	return sf_jvm_finder_news(state);
 }
 
 static uint32_t place(void *state, const struct sf_frame *frame)

@@ -4,11 +4,32 @@
 
 #include <stdio.h>
 
+#include "base/output.h"
 #include "elf/file.h"
-#include "runtime/hotspot/facts.h"
+#include "runtime/hotspot/tables.h"
+#include "runtime/hotspot/threads.h"
 
 /* GraalVM's native-image puts the objects that exist from the start into a section of this name. */
 #define NATIVE_IMAGE_HEAP ".svm_heap"
+
+void sf_jvm_facts(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
+		  struct sf_jvm_facts *ret)
+{
+	struct sf_java_objects objects;
+	uint64_t text;
+
+	*ret = (struct sf_jvm_facts){
+		.describes_all = sf_java_flag(hotspot, memory, "DebugNonSafepoints"),
+		.attach_disabled = sf_java_flag(hotspot, memory, "DisableAttachMechanism"),
+		.signals_reduced = sf_java_flag(hotspot, memory, "ReduceSignalUsage"),
+		.agents_allowed = sf_java_flag(hotspot, memory, "EnableDynamicAgentLoading"),
+	};
+	if (sf_hotspot_get(hotspot, memory, SF_HS_RELEASE, 0, &text))
+		sf_hotspot_read_string(memory, text, ret->release, sizeof(ret->release));
+	sf_sanitize(ret->release);
+	sf_java_objects_init(&objects, hotspot, memory);
+	ret->z_without_colours = sf_java_flag(hotspot, memory, "UseZGC") == 1 && !objects.z_shift;
+}
 
 static void add(const struct sf_runtime_findings *findings, bool good, const char *text,
 		const char *advice)

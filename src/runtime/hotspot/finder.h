@@ -10,7 +10,7 @@
 #include "target/images.h"
 #include "target/process.h"
 
-/* Zero it to begin with. */
+/* HotSpot's state of a process: zero to begin with. */
 struct sf_jvm_finder {
 	struct sf_jvm *jvm;               /* NULL: none, or none that can be walked */
 	char note[560];                   /* why not, or what is missing; "" */
@@ -21,23 +21,5 @@ struct sf_jvm_finder {
 	bool refused;                     /* no other try will do */
 	bool told;                        /* the note was given to the user */
 };
-
-void sf_jvm_finder_deinit(struct sf_jvm_finder *finder);  /* leaves it as new */
-
-/*
- * Looks for one in the process's map, when that is new. True: there is one, and it is time to try
- * to attach.
- */
-bool sf_jvm_finder_look(struct sf_jvm_finder *finder, const struct sf_process *process,
-			struct sf_images *images);
-
-/*
- * Tries, reading through `memory` (whose arg must live as long as what is found). True: attached.
- */
-bool sf_jvm_finder_attach(struct sf_jvm_finder *finder, const struct sf_process *process,
-			  struct sf_images *images, const struct sf_reader *memory);
-
-/* A message to the user about the JVM. Each message is returned once; NULL if there is no new one. */
-const char *sf_jvm_finder_news(struct sf_jvm_finder *finder);
 
 #endif

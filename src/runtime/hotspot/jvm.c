@@ -34,18 +34,12 @@ struct place {
 	uint32_t first, n;      /* in functions */
 };
 
-struct function {
-	uint32_t name, linkage, file; /* numbers in texts, 0: "" */
-	uint32_t line;
-	bool inlined, approximate;
-};
-
 struct method_key {         /* no padding */
 	uint64_t method, constant;
 };
 
 struct method {
-	uint32_t name, linkage, file;
+	const char *name, *linkage, *file; /* in texts; name "": it is none */
 };
 
 struct sf_jvm {
@@ -56,8 +50,7 @@ struct sf_jvm {
 	struct sf_intern *texts, *place_keys, *method_keys;
 	SF_VEC(struct place) places;       /* by number of the key - 1; the same below */
 	SF_VEC(struct method) methods;
-	SF_VEC(struct function) functions;
-	SF_VEC(struct sf_location) described; /* the last answer */
+	SF_VEC(struct sf_location) functions;  /* texts: in texts */
 	SF_VEC(struct sf_java_expected) expected;  /* the methods at places that were expected last */
 
 	struct sf_java_threads threads;
@@ -103,7 +96,6 @@ void sf_jvm_destroy(struct sf_jvm *jvm)
 	sf_vec_deinit(&jvm->places);
 	sf_vec_deinit(&jvm->methods);
 	sf_vec_deinit(&jvm->functions);
-	sf_vec_deinit(&jvm->described);
 	sf_vec_deinit(&jvm->expected);
 	sf_vec_deinit(&jvm->threads.items);
 	free(jvm);
@@ -135,13 +127,11 @@ void sf_jvm_lend_code(struct sf_jvm *jvm)
 	sf_hotspot_lend_code(&jvm->hotspot, &jvm->memory);
 }
 
-static uint32_t text(struct sf_jvm *jvm, const char *string)
+/* The text, kept; no memory: "". */
+static const char *text(struct sf_jvm *jvm, const char *string)
 {
-	return *string ? sf_intern_string(jvm->texts, string) : 0;
-}
+	uint32_t number = *string ? sf_intern_string(jvm->texts, string) : 0;
 
-static const char *text_of(const struct sf_jvm *jvm, uint32_t number)
-{
 	return number ? sf_intern_get(jvm->texts, number, NULL) : "";
 }
 
@@ -159,7 +149,7 @@ static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
 	const struct method_key key = { address, constant_of(jvm, address) };
 	struct sf_java_method read;
 	uint32_t number = sf_intern_add(jvm->method_keys, &key, sizeof(key), NULL);
-	struct method method = { 0 };
+	struct method method = { "", "", "" };
 
 	if (!number)
 		return NULL;
@@ -172,14 +162,15 @@ static const struct method *find_method(struct sf_jvm *jvm, uint64_t address)
 		if (!sf_vec_push(&jvm->methods, method))
 			return NULL;
 	}
-	return jvm->methods.items[number - 1].name ? &jvm->methods.items[number - 1] : NULL;
+	return *jvm->methods.items[number - 1].name ? &jvm->methods.items[number - 1] : NULL;
 }
 
 static void add_named(struct sf_jvm *jvm, const char *name)
 {
-	uint32_t number = text(jvm, name);
+	const char *kept = text(jvm, name);
 
-	sf_vec_push(&jvm->functions, (struct function){ .name = number, .linkage = number });
+	sf_vec_push(&jvm->functions,
+		    (struct sf_location){ .function = kept, .linkage = kept, .file = "" });
 }
 
 static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, bool inlined,
@@ -191,8 +182,8 @@ static void add_scope(struct sf_jvm *jvm, const struct sf_java_scope *scope, boo
 		add_named(jvm, "[unknown Java method]");
 		return;
 	}
-	sf_vec_push(&jvm->functions, (struct function){
-		.name = method->name, .linkage = method->linkage, .file = method->file,
+	sf_vec_push(&jvm->functions, (struct sf_location){
+		.function = method->name, .linkage = method->linkage, .file = method->file,
 		.line = sf_java_line(&jvm->hotspot, &jvm->memory, constant_of(jvm, scope->method),
 				     scope->bci),
 		.inlined = inlined,
@@ -345,35 +336,17 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 
 size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t number, const struct sf_location **ret)
 {
-	const struct place *place;
-
-	jvm->described.n = 0;
 	if (!number || number > jvm->places.n)
 		return 0;
-	place = &jvm->places.items[number - 1];
-	if (!sf_vec_reserve(&jvm->described, place->n))
-		return 0;
-	for (uint32_t i = 0; i < place->n; i++) {
-		const struct function *function = &jvm->functions.items[place->first + i];
-
-		jvm->described.items[jvm->described.n++] = (struct sf_location){
-			.function = text_of(jvm, function->name),
-			.linkage = text_of(jvm, function->linkage),
-			.file = text_of(jvm, function->file),
-			.line = function->line,
-			.inlined = function->inlined,
-			.approximate = function->approximate,
-		};
-	}
-	*ret = jvm->described.items;
-	return place->n;
+	*ret = &jvm->functions.items[jvm->places.items[number - 1].first];
+	return jvm->places.items[number - 1].n;
 }
 
 uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
 {
 	uint64_t thread = sf_java_threads_find(&jvm->threads, tid), now_ns;
 
-	if (thread && sf_java_thread_is(&jvm->hotspot, &jvm->memory, thread, tid))
+	if (thread && sf_hotspot_is_thread(&jvm->hotspot, &jvm->memory, thread, tid))
 		return thread;
 	now_ns = sf_now_ns();
 	if (jvm->listed_ns && now_ns - jvm->listed_ns < jvm->list_pause_ns)

@@ -59,8 +59,8 @@ void sf_jvm_expect(struct sf_jvm *jvm, const struct sf_prefetch *ahead,
 		   const struct sf_frame *const *frames, size_t n);
 
 /*
- * The functions at a place, innermost first, valid until the next call; 0 only when memory ran
- * out.
+ * The functions at a place, innermost first, valid until the next place is described; 0 only when memory
+ * ran out.
  */
 size_t sf_jvm_functions(struct sf_jvm *jvm, uint32_t place, const struct sf_location **ret);
 

@@ -95,14 +95,6 @@ uint64_t sf_java_threads_find(const struct sf_java_threads *threads, int32_t tid
 	return found ? found->address : 0;
 }
 
-bool sf_java_thread_is(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		       uint64_t thread, int32_t tid)
-{
-	int32_t found;
-
-	return read_tid(hotspot, memory, thread, &found) && found == tid;
-}
-
 int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name)
 {
 	const uint32_t stride = hotspot->sizes[SF_HS_SIZE_FLAG];

@@ -24,10 +24,6 @@ bool sf_java_threads_list(const struct sf_hotspot *hotspot, const struct sf_read
 /* The JavaThread that was listed for a thread; 0: none. */
 uint64_t sf_java_threads_find(const struct sf_java_threads *threads, int32_t tid);
 
-/* Whether `thread` is (still) the JavaThread of `tid`. */
-bool sf_java_thread_is(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		       uint64_t thread, int32_t tid);
-
 /* How objects are laid out, found once. */
 struct sf_java_objects {
 	bool compressed_oops, compressed_classes, compact_headers;
