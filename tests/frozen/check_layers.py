@@ -12,7 +12,7 @@ import sys
 
 # To add a room: its line here, behind the rooms that it may include. A name that ends in .h is one header of another room.
 ROOMS = {
-    "frozen": "",
+    "frozen": "frozen/hotspot/words.h frozen/coreclr/words.h",
     "frozen/memory": "frozen",
     "frozen/output": "frozen",
     "frozen/unwind": "frozen frozen/memory",
@@ -54,7 +54,7 @@ ROOMS = {
                      "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
-    "agent": "frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
+    "agent": "frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
              "agent/host agent/sampler agent/service",
     "cli": "frozen base os capture recording/profile export session",
 }
