@@ -19,7 +19,7 @@ const struct sf_option sf_signal_options[] = {
 	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
 		  "itself (default sampler)" },
 	{ .name = SF_OWN_WALK, .kind = SF_OPTION_CHOICE, .argument = "HOW", .choices = runtime_walks,
-	  .help = SF_OWN_WALK_HELP },
+	  .help = "signal engine: " SF_OWN_WALK_HELP },
 	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK", .choices = cpu_clocks,
 	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: timer, "
 		  "and perf for threads that timers miss)" },

@@ -33,7 +33,7 @@
 #define SF_HOTSPOT_OWN_WALK "java-walk"
 #define SF_HOTSPOT_OWN_WALKS "vmstructs", "agct", "both"
 #define SF_HOTSPOT_OWN_WALK_HELP                                                                   \
-	"signal engine: vmstructs: stillframe walks Java itself; agct: the virtual machine does, by " \
+	"vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "                \
 	"AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "    \
 	"vmstructs)"
 #define SF_HOTSPOT_OWN_WALK_AGENT_HELP                                                             \
