@@ -191,7 +191,7 @@ static void check_sums(const struct sf_profile *profile, enum sf_clock clock)
 		    sums->functions[i].total_ns > sums->total_ns)
 			abort();
 	}
-	if (self_ns != sums->total_ns || sums->tree[0].total_ns != sums->total_ns)
+	if (self_ns != sums->total_ns || sums->tree.nodes[0].total_ns != sums->total_ns)
 		abort();
 	sf_aggregate_destroy(sums);
 }
