@@ -68,7 +68,7 @@ enum sf_reach {
 	SF_REACHES_ALL,            /* options.all, too */
 };
 
-/* What a child needs so that the engine can sample it. Texts are valid until close(). NULL: nothing. */
+/* The needs of a child that the engine is to sample. Texts are valid until close(). NULL: nothing. */
 struct sf_child_needs {
 	const char *library;       /* the path of a library that the child's program is to load first */
 	const char *variable;      /* "NAME=value", for the child's environment */

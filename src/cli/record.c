@@ -26,7 +26,7 @@
 
 #define MAX_SAME_NAME 1000 /* recordings of one process; the last name is then used again */
 
-/* What the options fill in: mostly the options of the session. */
+/* The values of the options, mostly those of the session. */
 struct given {
 	struct sf_session_options session;
 	int clock, engine;                               /* indexes of clocks and engine_names */

@@ -113,7 +113,7 @@ uint64_t sf_map_publisher_turn(struct sf_service *service, uint64_t now_ns);
 
 /* Attaches to a virtual machine if it is time: with the next map its frames are known. */
 void sf_runtime_publisher_look(struct sf_service *service);
-/* Refreshes the runtimes if that is due (runtimes.h). What has changed is in the next map, which is made at once. */
+/* Refreshes the runtimes if that is due (runtimes.h). The next map has the changes, and is made at once. */
 void sf_runtime_publisher_refresh(struct sf_service *service, bool unknown_code);
 /*
  * Describes the places that are wanted, looks for new threads and names now and then. True: so many were wanted that

@@ -101,8 +101,8 @@ static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
 }
 
 /*
- * Without the right to sample the kernel a thread has samples for its time in user mode only. What it has used beyond them waits,
- * since a batch may end just before a sample. The part that is too much for that is time in the kernel, and a loss.
+ * Without the right to sample the kernel a thread has samples for its time in user mode only. Its CPU time
+ * beyond them waits, since a batch may end just before a sample. CPU time that is too long for that was spent in the kernel, and is a loss.
  */
 static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
 {

@@ -152,7 +152,7 @@ static void grow(struct sf_perf *perf)
 	sf_vec_deinit(&ids.ids);
 }
 
-/* What the ptrace engine's parts have asked for: a child that has ended, threads that stand late. */
+/* Serves the requests of the ptrace engine's parts: for a child that has ended, for threads that stand late. */
 static void answer_all(struct sf_capture *capture)
 {
 	while (sf_ptrace_answer(capture, false))

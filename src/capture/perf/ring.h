@@ -6,7 +6,7 @@
  * buffer. The kernel may write over a record only after the end of its batch. Where the ring is full the kernel drops records,
  * and says how many (PERF_RECORD_LOST).
  *
- * Every size is checked. What follows a record that cannot be one is dropped up to the end of the batch, and counted.
+ * Every size is checked. A record that cannot be one is dropped and counted, with the rest of its batch.
  */
 #ifndef SF_CAPTURE_PERF_RING_H
 #define SF_CAPTURE_PERF_RING_H

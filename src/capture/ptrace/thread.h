@@ -81,7 +81,7 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
 
 /*
  * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran or waited
- * for a CPU, and asleep for the rest. What its last look found counts no longer if it ran since (*ran_ret). False when it is
+ * for a CPU, and asleep for the rest. The state that its last look found counts no longer if it ran since (*ran_ret). False when it is
  * gone; then the accounts are as they were.
  */
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret);

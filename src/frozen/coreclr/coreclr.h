@@ -167,7 +167,7 @@ struct sf_clr_layout {
 	uint8_t nibble_map;                 /* version of the map of code starts: 1 or 2 */
 };
 
-/* What a range holds. */
+/* The contents of a range. */
 enum sf_clr_code {
 	SF_CLR_CODE_JITTED,       /* methods that the JIT made, and stubs */
 	SF_CLR_CODE_PRECOMPILED,  /* an image with ReadyToRun code */

@@ -156,7 +156,7 @@ static bool restore(const struct looking *look, enum how how, uint64_t frame, st
 	return false;
 }
 
-/* What this frame restores, if its kind restores anything. */
+/* The registers that this frame restores, if its kind restores any. */
 static bool restore_frame(const struct looking *look, uint64_t frame, struct restored *ret)
 {
 	uint64_t kind;

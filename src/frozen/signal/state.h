@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the signal handler works with: the configuration of the profile, the link between threads and
+ * The state of the signal handler: the configuration of the profile, the link between threads and
  * the sampler, the code that is known, and the output. The kernel gives a handler no argument of
  * ours, so the handler finds the four parts through one object for each process, sf_handler. Every
  * other function of this folder gets the part that it needs as a parameter.

@@ -44,7 +44,7 @@ static const char *const frame_names[SF_CLR_N_FRAMES] = {
 };
 
 /*
- * What is needed. `lost`: what is not shown without this field; NULL: no frame can be walked. To add a need: add a line.
+ * The fields that are needed. `lost`: the feature that is missing without this field; NULL: no frame can be walked. To add a need: add a line.
  */
 static const struct need {
 	uint16_t field;
