@@ -86,8 +86,8 @@ def assert_copies_are_shown(stillframe, path, engine):
     report = json.loads(stillframe("report", "--json", path).ok().out)
     total = {row["name"]: row["total_ns"] for row in report["functions"]}
     assert total["spin_long"] > 0.9 * report["total_ns"], total
-    assert total.get("toy.outer", 0) >= COPIES_COMPLETE[engine] * total["spin_long"], total
-    assert total["toy.inner"] == total["toy.outer"], total
+    # The rest of the time of `toy.outer` is that of making copies.
+    assert total["toy.outer"] >= total["toy.inner"] >= COPIES_COMPLETE[engine] * total["spin_long"], total
 
 
 def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
