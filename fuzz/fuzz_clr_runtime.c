@@ -58,10 +58,7 @@ static void set_layout(struct sf_clr_layout *layout, uint8_t nibble_map)
 static void walk(const struct sf_reader *memory, size_t size, uint64_t pc)
 {
 	static struct sf_frame frames[N_FRAMES];
-	struct {
-		struct sf_code_map map;
-		struct sf_region region;
-	} code = { .map = { .n_runtimes = 1 } };
+	struct sf_code_map map = { .n_runtimes = 1 };
 	struct sf_coreclr coreclr = {
 		.runtime = { .ops = &sf_coreclr_ops, .start = 1, .end = UINT64_MAX },
 		.n_ranges = 1, .range_map = BASE,
@@ -70,12 +67,12 @@ static void walk(const struct sf_reader *memory, size_t size, uint64_t pc)
 		.region = { .start = BASE, .end = BASE + size, .runtime = &coreclr.runtime },
 		.code = SF_CLR_CODE_JITTED, .base = BASE, .heap = BASE + 16,
 	};
-	struct sf_still still = { .arch = &sf_arch_x86_64, .memory = *memory, .map = &code.map,
+	struct sf_still still = { .arch = &sf_arch_x86_64, .memory = *memory, .map = &map,
 				  .handles = { BASE + 8 }, .syscall = SF_SYSCALL_NONE };
 	struct sf_trace trace = { .frames = frames, .capacity = N_FRAMES };
 
 	coreclr.ranges = &range;
-	code.map.runtimes[0] = &coreclr.runtime;
+	map.runtimes[0] = &coreclr.runtime;
 	set_layout(&coreclr.layout, 1 + (pc & 1));
 	still.regs.pc = pc;
 	for (unsigned i = 0; i < 16; i++)

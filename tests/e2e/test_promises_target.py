@@ -201,7 +201,11 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
         until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 60)
         attached = cpu_of(t.pid)
         until(lambda: cpu_of(t.pid) > attached + 0.1, "%s lets it run" % tracer, 60)
-        done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "r.sfr", timeout=20)
+        # The perf engine needs no tracer: the choice of the engine falls back on it, and says why.
+        done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "auto.sfr", timeout=20).ok()
+        assert str(other.pid) in done.err and "by perf" in done.err, done
+        assert Recording(tmp_path / "auto.sfr").rows("SELECT count(*) FROM samples")[0][0] > 0, done
+        done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "r.sfr", timeout=20)
         if done.status == 0:
             losses = Recording(tmp_path / "r.sfr").losses()
             assert losses.get("busy", 0) > 0, (done, losses)
