@@ -78,7 +78,8 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 	if (!sf_walker_forget(&recorder->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
-	if (!sf_walker_prepare(&recorder->walker, pid, NULL) && !sf_walker_fork(&recorder->walker, pid, parent, err))
+	if ((!sf_walker_prepare(&recorder->walker, pid, NULL) || !sf_walker_has_code(&recorder->walker, pid)) &&
+	    !sf_walker_fork(&recorder->walker, pid, parent, err))
 		return false;
 	return sf_recording_process(recorder->recording, pid, parent, name, command,
 				    recorder->flushed_ns, err);
@@ -97,7 +98,13 @@ static bool on_process_name(void *arg, int32_t pid, int32_t parent, const char *
 {
 	struct sf_recorder *recorder = arg;
 
+	char present[64];
+
 	if (!*name && !*command_line && !recorder->offline)
+		return true;
+	/* A name alone is for a process that ended before its command line was read. */
+	sf_process_name(pid, present, sizeof(present));
+	if (!*command_line && !recorder->offline && *present)
 		return true;
 	return sf_recording_process(recorder->recording, pid, parent, name, command_line,
 				    recorder->flushed_ns, err);

@@ -93,6 +93,13 @@ bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struc
 	       sf_process_fork(&walked->process, &walker->processes.items[number - 1].process) || sf_fail_memory(err);
 }
 
+bool sf_walker_has_code(struct sf_walker *walker, int32_t pid)
+{
+	const struct sf_walked *walked = find_process(walker, pid);
+
+	return walked && walked->process.map && walked->process.map->n_regions;
+}
+
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid);

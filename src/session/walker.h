@@ -41,6 +41,9 @@ bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mappi
 /* A process that was forked and has ended since: it had its parent's code. False: no memory. */
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err);
 
+/* Whether code of the process is known. Not so if its mappings could not be read, or if it has ended. */
+bool sf_walker_has_code(struct sf_walker *walker, int32_t pid);
+
 /* Reads a process's maps and loads its tables before the first still comes. */
 bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 

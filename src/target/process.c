@@ -206,6 +206,7 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 	show_runtimes(process, map);
 	free(process->map);
 	process->map = map;
+	process->map_is_told = true;     /* mappings that are told replace it */
 	process->arch = parent->arch;
 	return true;
 }
@@ -218,8 +219,11 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	};
 	struct sf_code_map *map = NULL;
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), load_ns = 0;
-	bool read = sf_process_maps(collecting.pid, collect, &collecting, err) || collect_told(process, &collecting);
+	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
 
+	/* The list of a process that has ended, and that its parent has not waited for, is empty. */
+	if (!read || !collecting.regions.n)
+		read = collect_told(process, &collecting) || read;
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);

@@ -824,7 +824,7 @@ static void an_ended_thread_is_met(void **state)
 	(void)state;
 	open_watch();
 	sf_watch_exec(&watch, 40, "tool");
-	expect("process 40 of 0\n");
+	expect("process 40 of 0\nname 40 tool\n");
 	assert_non_null(sf_watch_meet_thread(&watch, 40, 77, now_ns));
 	expect("thread 2: 77 tool\n");
 	scan_after(100);

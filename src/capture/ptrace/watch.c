@@ -364,8 +364,8 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 	sf_relay_process(watch->relay, pid, process->parent);
 	if (sf_process_program(pid, &program))
 		process->program = program;
-	else
-		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+	/* The process may end before its name is read. */
+	sf_relay_process_name(watch->relay, pid, process->parent, process->name);
 }
 
 void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns)
