@@ -294,7 +294,7 @@ static void explicit_frames_that_lead_nowhere(void **state)
 /* A count of functions and unwind codes that lie. */
 static void structures_that_lie(void **state)
 {
-	static const uint8_t bad_version[] = { 0x1a, 0, 0, 0 }, bad_op[] = { 0x19, 0, 1, 0, 0, 0x0f };
+	static const uint8_t bad_version[] = { 0x1a, 0, 0, 0, 0, 0 }, bad_op[] = { 0x19, 0, 1, 0, 0, 0x0f };
 	static const uint8_t short_code[] = { 0x19, 0, 1, 0, 0, 0x01 };
 	const uint8_t *const infos[] = { bad_version, bad_op, short_code };
 

@@ -19,9 +19,9 @@
  * A virtual machine that is just starting is tried again, often at first: its library is mapped
  * before its tables are filled in, and these before it makes code.
  */
-#define TRY_PAUSE_NS 20000000
-#define MAX_DOUBLINGS 6
-#define EASY_TRIES 50
+#define TRY_PAUSE_NS 5000000
+#define MAX_DOUBLINGS 8
+#define EASY_TRIES 200
 
 extern const struct sf_runtime_driver sf_hotspot_driver;
 
