@@ -101,6 +101,12 @@ struct sf_runtime_driver {
 			const struct sf_runtime_findings *findings);
 
 	/*
+	 * The signal whose handler leaves its frames on the alternate stack in use and goes on elsewhere; 0: there is none.
+	 * The agent does not interrupt this handler.
+	 */
+	int undisturbed_signal;
+
+	/*
 	 * Loading the agent into a running process by the runtime's own means: whether the process has such a runtime,
 	 * whether it would load a library, and doing it. All NULL: it cannot.
 	 */

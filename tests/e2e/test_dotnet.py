@@ -138,6 +138,18 @@ def test_record(stillframe, work, tmp_path, environment):
     assert not any("unknown .NET" in name for name in names), names
 
 
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
+    """Null references by the thousand: the runtime's handler of SIGSEGV keeps frames on the alternate stack, and our handler never
+    overwrites them. A thread that has left that handler blocks our signal, and is counted as deaf."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--walk", walk, "-F", "999", "--", "dotnet", program,
+                                        "busy", "4", timeout=120)
+    done.ok()
+    assert done.out == "ready\n", done
+    assert recording.losses().get("deaf", 0) > 0, recording.losses()
+    assert any("Demo.Work.A(int)" in stack for stack, _ in stacks_of(stillframe, tmp_path / "r.sfr"))
+
+
 def test_doctor(stillframe, work):
     """It names the version, and that its frames are shown."""
     out = stillframe("doctor", "-p", work().pid).ok().out

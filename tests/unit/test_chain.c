@@ -454,6 +454,44 @@ static void test_restart(void **state)
 	assert_int_equal(WEXITSTATUS(in_child(read_without)), 11);
 }
 
+static void act_on(int signal, int flags)
+{
+	struct sigaction action = { .sa_handler = do_nothing, .sa_flags = flags };
+
+	assert_int_equal(sigaction(signal, &action, NULL), 0);
+}
+
+static bool runs_with_ours_blocked(int signal)
+{
+	struct sigaction now;
+
+	assert_int_equal(sigaction(signal, NULL, &now), 0);
+	assert_ptr_equal(now.sa_handler, do_nothing);
+	return sigismember(&now.sa_mask, OURS);
+}
+
+/* A handler whose frames stay on the alternate stack, also one that is installed later; others are left as they are. */
+static void test_an_undisturbed_handler(void **state)
+{
+	(void)state;
+	act_on(SIGUSR2, SA_ONSTACK);
+	act_on(SIGBUS, SA_ONSTACK);
+	assert_false(runs_with_ours_blocked(SIGUSR2));
+	put_in_front();
+	sf_chain_leave_undisturbed(SIGUSR2);
+	assert_true(runs_with_ours_blocked(SIGUSR2));
+	assert_false(runs_with_ours_blocked(SIGBUS));
+	act_on(SIGUSR2, 0);
+	sf_chain_check();
+	assert_false(runs_with_ours_blocked(SIGUSR2));
+	act_on(SIGUSR2, SA_ONSTACK);
+	sf_chain_check();
+	assert_true(runs_with_ours_blocked(SIGUSR2));
+	sf_chain_leave_undisturbed(0);
+	signal(SIGUSR2, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, give_back)
@@ -473,6 +511,7 @@ int main(void)
 		TEST(test_resethand),
 		TEST(test_a_late_tick_does_not_kill),
 		TEST(test_the_default_kills_afterwards),
+		TEST(test_an_undisturbed_handler),
 		TEST(test_restart),
 	};
 

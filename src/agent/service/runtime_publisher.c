@@ -11,6 +11,7 @@
 #include "agent/service/batch_read.h"
 #include "agent/service/service_state.h"
 #include "agent/host/memory.h"
+#include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
@@ -324,6 +325,8 @@ static bool prepare(void *arg, uint32_t slot, struct sf_reader *ret)
 	struct sf_service *service = arg;
 	struct telling *telling;
 
+	if (sf_runtimes_driver(slot)->undisturbed_signal)
+		sf_chain_leave_undisturbed(sf_runtimes_driver(slot)->undisturbed_signal);
 	/* Handlers may use the places as soon as one runtime is attached to. */
 	if (!make_memory(&service->runtimes) ||
 	    (!sf_runtimes_any(&service->runtimes.all) && !sf_agent_make_places(NULL)) ||

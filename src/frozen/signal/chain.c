@@ -127,6 +127,7 @@ __asm__(".pushsection .text\n"
 static _Atomic int installed; /* the signal, 0: none */
 static sf_signal_fn *_Atomic our_handler;
 static _Atomic bool avoids_altstack;
+static _Atomic int undisturbed;  /* the signal whose handler ours does not interrupt, 0: none */
 
 static long get_action(int signal, struct sf_kernel_action *ret)
 {
@@ -194,6 +195,25 @@ void sf_chain_avoid_altstack(void)
 		sf_chain_renew();
 }
 
+/* The handler itself stays, so that the program finds it. */
+static void block_in_undisturbed(void)
+{
+	const int signal = atomic_load(&undisturbed), ours = atomic_load(&installed);
+	struct sf_kernel_action action;
+
+	if (!signal || !ours || get_action(signal, &action) != 0 || !is_function(&action) ||
+	    !(action.flags & SA_ONSTACK) || action.mask & BIT(ours))
+		return;
+	action.mask |= BIT(ours);
+	set_action(signal, &action);
+}
+
+void sf_chain_leave_undisturbed(int signal)
+{
+	atomic_store(&undisturbed, signal);
+	block_in_undisturbed();
+}
+
 void sf_chain_renew(void)
 {
 	const int signal = atomic_load(&installed);
@@ -226,6 +246,7 @@ long sf_chain_install(int signal, sf_signal_fn *handler)
 	error = install_ours(signal);
 	if (error == 0)
 		atomic_store(&installed, signal);
+	block_in_undisturbed();
 	return error;
 }
 
@@ -234,6 +255,7 @@ bool sf_chain_check(void)
 	const int signal = atomic_load(&installed);
 	struct sf_kernel_action now = { 0 };
 
+	block_in_undisturbed();
 	if (!signal || get_action(signal, &now) != 0 || now.handler == atomic_load(&our_handler))
 		return false;
 	sf_chain_set(&now);

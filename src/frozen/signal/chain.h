@@ -52,6 +52,13 @@ bool sf_chain_minds(int signal);
  * the handler is installed without SA_ONSTACK. Signal-safe.
  */
 void sf_chain_avoid_altstack(void);
+/*
+ * For a program whose handler of this signal goes on elsewhere while its frames on the alternate stack are in use: our handler
+ * would begin above these frames and overwrite them. From now on the program's handler runs with our signal blocked, if it
+ * runs on an alternate stack. A thread that leaves it other than by returning keeps our signal blocked, and is counted as deaf.
+ * sf_chain_check does the same for a handler that the program installs later. Signal-safe.
+ */
+void sf_chain_leave_undisturbed(int signal);
 void sf_chain_renew(void);
 /*
  * If another handler than ours is installed: keeps it as the program's action, installs ours again,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CoreCLR's functions for the rest of stillframe: its side of runtime/runtime.h. */
 #include "runtime/coreclr/coreclr.h"
+
+#include <signal.h>
+
 #include "frozen/runtime_list.h"
 
 extern const struct sf_runtime_driver sf_coreclr_driver;
@@ -89,4 +92,6 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.functions = functions,
 	.thread = thread,
 	.examine = examine,
+	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
+	.undisturbed_signal = SIGSEGV,
 };

@@ -141,7 +141,9 @@ namespace Demo
             }
             Thread.Sleep(500);
             Console.WriteLine("ready");
-            for (;;)
+            // With a number of seconds the program ends by itself.
+            long end = arguments.Length > 1 ? Environment.TickCount64 + 1000 * long.Parse(arguments[1]) : long.MaxValue;
+            while (Environment.TickCount64 < end)
                 sink = A(10000); // in Main
         }
     }
