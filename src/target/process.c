@@ -146,7 +146,7 @@ static int by_start(const void *left, const void *right)
 /* Regions are in the order of their addresses. False: nothing is known. */
 static bool collect_told(struct sf_process *process, struct collecting *collecting)
 {
-	if (!process->told.n || collecting->no_memory || (process->map && !process->map_is_told))
+	if (!process->told.n || collecting->no_memory || (process->map && process->map->n_regions && !process->map_is_told))
 		return false;
 	collecting->told = true;
 	collecting->regions.n = 0;
@@ -221,9 +221,9 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), load_ns = 0;
 	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
 
-	/* The list of a process that has ended, and that its parent has not waited for, is empty. */
+	/* The list of a process that has ended, and that its parent has not waited for, is empty: what was known stays. */
 	if (!read || !collecting.regions.n)
-		read = collect_told(process, &collecting) || read;
+		read = collect_told(process, &collecting) || (read && !process->map);
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();
 		sf_images_load(images);

@@ -26,7 +26,7 @@ struct sf_process {
 	uint64_t refreshed_ns;        /* the end of the last refresh */
 	uint64_t refresh_cost_ns;     /* CPU time of the last one, */
 	uint64_t load_cost_ns;        /* and of loading the images that were new */
-	bool map_is_told;             /* `map` is made from these: */
+	bool map_is_told;             /* `map` is made from these, or is a copy of the parent's, which they replace: */
 	SF_VEC(struct sf_told_mapping) told; /* the last mappings that an engine has seen it make */
 };
 

@@ -8,7 +8,6 @@ import pytest
 
 from conftest import AGENT
 from java_stacks import jdk  # noqa: F401 (a fixture)
-from processes import until
 
 SPINS, SLEEPS, STUCK = "a toy thread that spins", "a toy thread that sleeps", "a toy thread that is stuck"
 # Innermost first, below the functions of libc.
@@ -26,12 +25,6 @@ def toy(stillframe, target):
     return start
 
 
-def dumped(stillframe, pid):
-    """{name: thread} of a dump that has all threads. On a busy machine a thread may not stop in time; the dump then says so."""
-    dump = until(lambda: (lambda dump: None if dump["losses"] else dump)(stillframe.dump(pid)), "a dump without losses", 60)
-    return {thread["name"]: thread for thread in dump["threads"]}
-
-
 def names(frames):
     return [frame["function"] for frame in frames if not frame["inlined"]]
 
@@ -39,7 +32,7 @@ def names(frames):
 def test_dump(stillframe, toy):
     """Frames with methods, files and lines, between native ones; threads with the runtime's names; and a thread whose native code
     no rule leads out of goes on at the frame that the runtime has noted."""
-    threads = dumped(stillframe, toy().pid)
+    threads = {thread["name"]: thread for thread in stillframe.dump(toy().pid)["threads"]}
     assert {SPINS, SLEEPS, STUCK} <= set(threads), list(threads)
     for name in (SPINS, SLEEPS, STUCK):
         thread = threads[name]
@@ -124,7 +117,7 @@ def both(jdk, start, **how):  # noqa: F811
 
 def test_two_runtimes_in_a_dump(stillframe, toy, jdk):  # noqa: F811
     """Each thread's stack is whole, of the one runtime as of the other; names of threads are each runtime's own."""
-    threads = dumped(stillframe, both(jdk, toy).pid)
+    threads = {thread["name"]: thread for thread in stillframe.dump(both(jdk, toy).pid)["threads"]}
     for name, inside in ((SPINS, "toy.inner"), (SLEEPS, "toy.inner"), (STUCK, "toy.inner"),
                          (JAVA_WORKER + "fib", "Demo.fib()"), (JAVA_WORKER + "sleep", "java.lang.Thread.sleep")):
         stack = names(threads[name]["frames"])

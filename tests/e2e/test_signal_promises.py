@@ -91,6 +91,7 @@ def test_signals_taken_by_hand(inside, walk):
 # --- processes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.alone                      # beside two others the clock of a program of half a millisecond starts late
 @pytest.mark.long("children-sampler")   # the handler follows children in the short form, too
 @by_both_walks
 @pytest.mark.parametrize("children", ["", ",children"])
@@ -99,10 +100,9 @@ def test_exec_storm(inside, walk, children):
     turns = seconds(5 if children else 8, 300)
     ran = inside("in_exec", "all", turns, 400, options="rate=10khz,cpu-clock=perf,walk=%s%s" % (walk, children), timeout=PATIENCE)
     assert ran.ok() and "bad 0" in ran.said, ran
-    # A quarter of what it spins. In the short form other tests run beside this one, and a busy machine starts the clock of a program
-    # of half a millisecond late or never: there it must be seen at all.
+    # A quarter of what it spins by its CPU clock: a share would depend on what a fork costs.
     spun = ran.report.total_shares().get("spin_before_exec", 0) * ran.report.total_ns
-    assert spun > seconds(0, numbers(ran.said)["started"] * 400e3 / 4) or children, (spun, ran.report.total_shares())
+    assert spun > numbers(ran.said)["started"] * 400e3 / 4 or children, (spun, ran.report.total_shares())
 
 
 @by_both_walks

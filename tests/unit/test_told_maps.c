@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The code map of a process that ended before its memory map was read: from mappings that an engine has seen, or its parent's. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -118,7 +120,36 @@ static void test_a_map_from_the_system_stays(void **state)
 	assert_true(sf_process_fork(&process, &own));
 	assert_int_equal(process.map->n_regions, own.map->n_regions);
 	assert_memory_equal(process.map->regions, own.map->regions, own.map->n_regions * sizeof(own.map->regions[0]));
+	/* Then the child ran another program. */
+	told(0x1000, 0x3000, path);
+	assert_true(sf_process_refresh(&process, images, NULL));
+	assert_int_equal(process.map->n_regions, 1);
 	sf_process_deinit(&own);
+}
+
+/* The list of mappings of a process that has ended, and that nobody has waited for, is there and empty. */
+static void test_nobody_has_waited(void **state)
+{
+	struct sf_process zombie;
+	const pid_t pid = fork();
+	siginfo_t info;
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	sf_process_init(&zombie, pid);
+	assert_true(sf_process_refresh(&zombie, images, NULL));
+	assert_int_equal(zombie.map->n_regions, 0);
+	assert_true(sf_process_tell(&zombie, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+	assert_true(sf_process_refresh(&zombie, images, NULL));
+	assert_int_equal(zombie.map->n_regions, 1);
+	free(zombie.told.items[0].path);
+	zombie.told.n = 0;
+	assert_false(sf_process_refresh(&zombie, images, NULL));
+	assert_int_equal(zombie.map->n_regions, 1);
+	sf_process_deinit(&zombie);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void test_a_fork_of_nothing(void **state)
@@ -138,6 +169,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_from_what_was_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_stays, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
