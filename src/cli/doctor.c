@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
-#include "capture/engine.h"
+#include "capture/choice/engines.h"
 #include "cli/commands.h"
 #include "os/process.h"
 #include "os/task.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "capture/choice/engines.h"
 #include "cli/commands.h"
 #include "export/json_text.h"
 #include "frozen/ends.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "capture/choice/engines.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
 #include "os/clock.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recording/profile/profile.h"
 #include "recording/writer.h"
 
 #define MAX_PENDING_NAMES 50000 /* rows; keeps a transaction, which stays in memory, small */

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "recording/database.h"
+#include "recording/store/database.h"
 #include "recording/writer.h"
 
 static const char *const statements[SF_N_STATEMENTS] = {

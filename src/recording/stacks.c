@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recording/profile/profile.h"
 #include "recording/writer.h"
 
 /* A return address stands behind the call; the byte before it is in the call. */

@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/output.h"
-#include "recording/database.h"
+#include "recording/store/database.h"
 #include "recording/store/one_file.h"
-#include "recording/schema.h"
+#include "recording/store/schema.h"
 
 #define COMMIT_INTERVAL_NS 1000000000u
 #define FINISH_PATIENCE_MS 10000    /* for a reader that keeps the last write waiting */

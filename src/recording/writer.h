@@ -14,8 +14,9 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "recording/histogram.h"
+#include "base/histogram.h"
 #include "recording/recording.h"
+#include "recording/store/schema.h"
 
 /* The statements of save.c and names.c, prepared once. */
 enum sf_statement {
@@ -185,12 +186,6 @@ bool sf_recording_has_room(struct sf_recording *recording, enum sf_recording_lim
 
 /* Makes or empties the file for one writer, locked: file.c. */
 bool sf_recording_file_open(struct sf_recording *recording, struct sf_error *err);
-
-/* Of a text, in bytes: command lines may have megabytes. */
-#define SF_MAX_TEXT 65536
-
-/* Functions at one address, at most: readers refuse more. */
-#define SF_MAX_INLINED 256
 
 /* Writes everything that is not in the file yet, in one transaction: save.c. */
 bool sf_recording_prepare(struct sf_recording *recording, struct sf_error *err);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "recording/database.h"
+#include "recording/store/database.h"
 #include "small_recording.h"
 
 #include <dirent.h>

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recording/database.h"
+#include "recording/store/database.h"
 #include "recording/store/one_file.h"
 #include "recording/store/redo.h"
 #include "small_recording.h"

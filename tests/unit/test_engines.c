@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "capture/dump.h"
-#include "capture/engine.h"
+#include "capture/choice/engines.h"
 #include "os/task.h"
 
 static void test_every_engine_is_whole(void **state)

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "recording/histogram.h"
+#include "base/histogram.h"
 #include "small_recording.h"
 
 static int make_folder(void **state)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "recording/histogram.h"
+#include "base/histogram.h"
 
 SF_DEFINE_CLEANUP(struct sf_aggregate *, sf_aggregate_destroy)
 

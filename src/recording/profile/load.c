@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include "recording/database.h"
+#include "recording/store/database.h"
 #include "recording/profile/loader.h"
 #include "recording/store/one_file.h"
-#include "recording/schema.h"
+#include "recording/store/schema.h"
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "recording/database.h"
+#include "recording/store/database.h"
 
 bool sf_rows_refuse(struct sf_rows *rows, const char *format, ...)
 {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "recording/late_names.h"
+#include "recording/profile/late_names.h"
 #include "recording/profile/loader.h"
-#include "recording/writer.h"
+#include "recording/store/schema.h"
 
 #define ANY_TIME 0, INT64_MAX
 #define ANY_U32 0, UINT32_MAX

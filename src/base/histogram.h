@@ -3,8 +3,8 @@
  * How long holds took: counts in buckets that grow by an eighth of an octave, so that every
  * percentile is known to 12.5 % in 4 KiB, whatever there is to count.
  */
-#ifndef SF_RECORDING_HISTOGRAM_H
-#define SF_RECORDING_HISTOGRAM_H
+#ifndef SF_BASE_HISTOGRAM_H
+#define SF_BASE_HISTOGRAM_H
 
 #include <stdint.h>
 

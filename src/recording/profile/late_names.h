@@ -3,8 +3,8 @@
  * Names for the functions of a recording that was cut short, put into the profile while it is
  * loaded. The file stays as it is. Private to src/recording; the caller's side is in profile.h.
  */
-#ifndef SF_RECORDING_LATE_NAMES_H
-#define SF_RECORDING_LATE_NAMES_H
+#ifndef SF_RECORDING_PROFILE_LATE_NAMES_H
+#define SF_RECORDING_PROFILE_LATE_NAMES_H
 
 #include "recording/profile/loader.h"
 

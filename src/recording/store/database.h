@@ -3,8 +3,8 @@
  * SQLite with the manners of this project: errors go into a struct sf_error with the file's
  * name in them, and a row is written from an array of cells. Private to src/recording.
  */
-#ifndef SF_RECORDING_DATABASE_H
-#define SF_RECORDING_DATABASE_H
+#ifndef SF_RECORDING_STORE_DATABASE_H
+#define SF_RECORDING_STORE_DATABASE_H
 
 #include <sqlite3.h>
 #include <stddef.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frames without names, sorted by module and address, so that each address is named once. */
-#include "recording/late_names.h"
+#include "recording/profile/late_names.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/location.h"
 #include "base/output.h"
-#include "recording/writer.h"
+#include "recording/store/schema.h"
 
 struct unnamed {
 	uint64_t address;

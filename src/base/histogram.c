@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A histogram of hold times with buckets of an eighth of an octave. */
-#include "recording/histogram.h"
+#include "base/histogram.h"
 
 /* Times below 8 ns have a bucket each; above, the three bits behind the highest one choose. */
 static unsigned bucket_of(uint64_t ns)

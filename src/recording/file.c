@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/output_file.h"
-#include "recording/database.h"
-#include "recording/schema.h"
+#include "recording/store/database.h"
+#include "recording/store/schema.h"
 #include "recording/writer.h"
 
 #define HEADER_SIZE 100

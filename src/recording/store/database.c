@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens SQLite databases and runs statements, with messages for the user after a failure. */
-#include "recording/database.h"
+#include "recording/store/database.h"
 
 #include <errno.h>
 #include <stdio.h>

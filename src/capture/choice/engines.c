@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of engines, and the decisions that need all of them: the choice of one, and which options are for which. */
+/* The list of engines, the choice of one, and which options are for which. */
+#include "capture/choice/engines.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "capture/engine.h"
 
 const struct sf_engine *const sf_engines[] = {
 #define X(name) &sf_engine_##name,

@@ -8,8 +8,8 @@
  *
  * To change the schema: raise SF_SCHEMA_VERSION. stillframe reads the version that it writes, and no other.
  */
-#ifndef SF_RECORDING_SCHEMA_H
-#define SF_RECORDING_SCHEMA_H
+#ifndef SF_RECORDING_STORE_SCHEMA_H
+#define SF_RECORDING_STORE_SCHEMA_H
 
 #include <sqlite3.h>
 
@@ -17,6 +17,12 @@
 
 #define SF_APPLICATION_ID 0x53464d31 /* "SFM1", at offset 68 of the file, big-endian */
 #define SF_SCHEMA_VERSION 1
+
+/* Of a text, in bytes: command lines may have megabytes. */
+#define SF_MAX_TEXT 65536
+
+/* Functions at one address, at most: readers refuse more. */
+#define SF_MAX_INLINED 256
 
 /* Makes tables, views and the tables of words in an empty database. */
 bool sf_schema_create(sqlite3 *db, struct sf_error *err);

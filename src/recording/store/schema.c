@@ -5,7 +5,7 @@
  * file. SQLite's integers are signed: an address of the upper half reads as a negative number, and
  * printf('0x%x', address) shows it as it is.
  */
-#include "recording/schema.h"
+#include "recording/store/schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,7 @@
 #include "frozen/ends.h"
 #include "frozen/still.h"
 #include "frozen/trace.h"
-#include "recording/database.h"
-#include "recording/profile/profile.h"
+#include "recording/store/database.h"
 
 struct item {
 	const char *name;
