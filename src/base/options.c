@@ -19,6 +19,11 @@ struct given {
 	const char *value; /* behind '=' or the letter, or NULL */
 };
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* A bound of an option, as a user would write the value: 1hz, 1ms, 16384. */
 static char *format_bound(char ret[32], enum sf_option_kind kind, uint64_t bound)
 {
@@ -91,6 +96,39 @@ static bool set_pid(const struct given *given, void *ret, struct sf_error *err)
 	return true;
 }
 
+static bool add_pid(struct sf_pids *pids, int32_t pid, struct sf_error *err)
+{
+	for (uint32_t i = 0; i < pids->n; i++) {
+		if (pids->items[i] == pid)
+			return true;
+	}
+	if (pids->n == SF_MAX_PIDS)
+		return sf_fail(err, SF_E_INPUT, "more than %d processes were given", SF_MAX_PIDS);
+	pids->items[pids->n++] = pid;
+	return true;
+}
+
+/* A list with commas between the numbers. */
+static bool set_pids(const struct given *given, void *ret, struct sf_error *err)
+{
+	const char *word = given->value;
+
+	for (;; word++) {
+		const size_t size = strcspn(word, ",");
+		struct given one = *given;
+		char text[64];
+		int32_t pid;
+
+		snprintf(text, sizeof(text), "%.*s", (int)least(size, sizeof(text) - 1), word);
+		one.value = text;
+		if (!set_pid(&one, &pid, err) || !add_pid(ret, pid, err))
+			return false;
+		word += size;
+		if (!*word)
+			return true;
+	}
+}
+
 static bool set_choice(const struct given *given, void *ret, struct sf_error *err)
 {
 	const char *const *choices = given->option->choices;
@@ -131,7 +169,7 @@ static set_fn *const setters[] = {
 	[SF_OPTION_FLAG] = set_flag,	 [SF_OPTION_STRING] = set_string,
 	[SF_OPTION_TIME] = set_unit,	 [SF_OPTION_RATE] = set_unit,
 	[SF_OPTION_COUNT] = set_count, [SF_OPTION_PID] = set_pid,
-	[SF_OPTION_CHOICE] = set_choice,
+	[SF_OPTION_PIDS] = set_pids,	 [SF_OPTION_CHOICE] = set_choice,
 };
 
 static bool store(const struct given *given, void *ret, struct sf_error *err)
@@ -144,11 +182,6 @@ static bool store(const struct given *given, void *ret, struct sf_error *err)
 		return false;
 	*(const char **)ret = given->value ? given->value : "";
 	return true;
-}
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
 }
 
 #define MAX_NAME 40
@@ -265,6 +298,20 @@ static bool take_option(const struct sf_command *command, int argc, char **argv,
 	return true;
 }
 
+/* `-p $(pidof nginx)` gives a word for each process. */
+static bool store_further_pids(int argc, char **argv, int *i, const struct given *first, void *ret,
+			       struct sf_error *err)
+{
+	for (; *i < argc && *argv[*i] && !argv[*i][strspn(argv[*i], "0123456789,")]; ++*i) {
+		struct given given = *first;
+
+		given.value = argv[*i];
+		if (!store(&given, ret, err))
+			return false;
+	}
+	return true;
+}
+
 static bool is_option(const char *argument)
 {
 	return argument[0] == '-' && argument[1];
@@ -300,7 +347,9 @@ bool sf_options_parse(const struct sf_command *command, int argc, char **argv, v
 		if (ends)
 			i++;
 		else if (!take_option(command, argc, argv, &i, &given, err) ||
-			 !store(&given, (char *)ret + given.option->offset, err))
+			 !store(&given, (char *)ret + given.option->offset, err) ||
+			 (given.option->kind == SF_OPTION_PIDS &&
+			  !store_further_pids(argc, argv, &i, &given, (char *)ret + given.option->offset, err)))
 			return false;
 		move_before(argv, first, start, i);
 		first += i - start;

@@ -20,7 +20,16 @@ enum sf_option_kind {
 	SF_OPTION_RATE,    /* uint64_t, thousandths of a hertz: 199, 199hz, 1khz */
 	SF_OPTION_COUNT,   /* uint32_t */
 	SF_OPTION_PID,     /* int32_t, > 0 */
+	SF_OPTION_PIDS,    /* struct sf_pids: 1,2,3; also as the words behind it, and by several options */
 	SF_OPTION_CHOICE,  /* int: index into choices */
+};
+
+#define SF_MAX_PIDS 1024
+
+/* Process numbers, each once, in the order in which they were given. */
+struct sf_pids {
+	uint32_t n;
+	int32_t items[SF_MAX_PIDS];
 };
 
 struct sf_option {

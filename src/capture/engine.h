@@ -55,6 +55,21 @@ struct sf_capture_options {
 	const struct sf_setting *settings; /* a list, or NULL: nothing was given */
 };
 
+/* The i-th of the processes that were chosen, up to options->n_more. */
+static inline int32_t sf_capture_pid(const struct sf_capture_options *options, size_t i)
+{
+	return i ? options->more[i - 1] : options->pid;
+}
+
+static inline bool sf_capture_is_chosen(const struct sf_capture_options *options, int32_t pid)
+{
+	for (size_t i = 0; i <= options->n_more; i++) {
+		if (sf_capture_pid(options, i) == pid)
+			return true;
+	}
+	return false;
+}
+
 /* Bits: an engine yields one kind or both. */
 enum sf_yield {
 	SF_YIELDS_STILLS = 1,      /* sample() of the sink: the caller has the tables of the process and walks */

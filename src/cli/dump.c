@@ -15,7 +15,7 @@
 #include "session/dump.h"
 
 struct dump_options {
-	int32_t pid;
+	struct sf_pids pids;
 	uint32_t max_depth;
 	bool json;
 	bool times;           /* how long threads were held */
@@ -24,8 +24,8 @@ struct dump_options {
 
 #define AT(field) offsetof(struct dump_options, field)
 static const struct sf_option options[] = {
-	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID, .offset = AT(pid), .argument = "PID",
-	  .help = "the process to look at" },
+	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PIDS, .offset = AT(pids), .argument = "PID",
+	  .help = "the process to look at; several: -p 1,2,3, or -p more than once" },
 	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
 	  .help = "for programs: described in docs/dump.md" },
 	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = AT(max_depth), .argument = "N",
@@ -238,24 +238,24 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 		return sf_fail_hint(err, "The process goes behind -p: stillframe dump -p %.40s",
 				    argv[rest]);
 	}
-	if (!given->pid)
+	if (!given->pids.n)
 		return sf_fail(err, SF_E_INPUT, "which process? give -p PID");
-	if (given->pid == getpid())
-		return sf_fail(err, SF_E_INPUT,
-			       "pid %d is stillframe itself, which never holds itself", given->pid);
+	for (uint32_t i = 0; i < given->pids.n; i++) {
+		if (given->pids.items[i] == getpid())
+			return sf_fail(err, SF_E_INPUT,
+				       "pid %d is stillframe itself, which never holds itself", getpid());
+	}
 	return true;
 }
 
-static int dump_process(const struct dump_options *given)
+static int dump_process(const struct dump_options *given, int32_t pid)
 {
 	struct sf_error err = { 0 };
 	struct sf_dump dump = { 0 };
-	const struct sf_engine *engine = sf_process_check(given->pid, &err)
-						 ? sf_engine_for_dump(given->pid, &err)
-						 : NULL;
+	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(pid, &err) : NULL;
 	int status = SF_EXIT_OK;
 
-	if (!engine || !sf_dump_take(&dump, engine, given->pid, given->max_depth, &err))
+	if (!engine || !sf_dump_take(&dump, engine, pid, given->max_depth, &err))
 		status = sf_cli_fail(SF_EXIT_FAILED, &err);
 	else if (given->json)
 		print_json(&dump, stdout);
@@ -265,9 +265,23 @@ static int dump_process(const struct dump_options *given)
 	return status;
 }
 
+/* One after the other. One that fails does not keep the others from being shown. */
+static int dump_all(const struct dump_options *given)
+{
+	int status = SF_EXIT_OK;
+
+	for (uint32_t i = 0; i < given->pids.n; i++) {
+		if (i && !given->json)
+			putchar('\n');
+		if (dump_process(given, given->pids.items[i]) != SF_EXIT_OK)
+			status = SF_EXIT_FAILED;
+	}
+	return status;
+}
+
 static int run(int argc, char **argv)
 {
-	struct dump_options given = { .max_depth = SF_DEFAULT_DEPTH };
+	static struct dump_options given = { .max_depth = SF_DEFAULT_DEPTH };
 	struct sf_error err = { 0 };
 	int rest, status = sf_cli_parse(&sf_command_dump, argc, argv, &given, &rest);
 
@@ -276,13 +290,13 @@ static int run(int argc, char **argv)
 	if (!check_usage(&given, argc, argv, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	sf_task_raise_limit();
-	return dump_process(&given);
+	return dump_all(&given);
 }
 
 const struct sf_command sf_command_dump = {
 	.name = "dump",
 	.summary = "every thread's stack, once, now",
-	.usage = "[OPTIONS] -p PID",
+	.usage = "[OPTIONS] -p PID...",
 	.details =
 		"Shows of each thread its name, what it does, what it waits for, and its stack with "
 		"inlined calls and lines. Sleeping threads are read where they sleep, without being "

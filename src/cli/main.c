@@ -33,7 +33,7 @@ static void print_help(FILE *out)
 		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(out, "  %-8s %s\n", "manual", "the manual page of a command, in man(7) form");
 	fprintf(out, "\n  stillframe record -p $(pidof nginx) -d 10s   then: stillframe report\n"
-		     "  stillframe dump -p $(pidof nginx)            when it hangs\n\n"
+		     "  stillframe dump -p $(pidof nginx)            when they hang\n\n"
 		     "`stillframe COMMAND --help` says more.\n");
 }
 

@@ -30,6 +30,7 @@
 /* The values of the options, mostly those of the session. */
 struct given {
 	struct sf_session_options session;
+	struct sf_pids pids;
 	int clock, engine;                               /* indexes of clocks and engine_names */
 	struct sf_setting settings[SF_MAX_SETTINGS + 1]; /* of engines */
 	bool quiet;
@@ -48,8 +49,8 @@ static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) " (de
 #define AT(field) offsetof(struct given, field)
 #define CAPTURE(field) AT(session.capture.field)
 static const struct sf_option first_options[] = {
-	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID, .offset = CAPTURE(pid), .argument = "PID",
-	  .help = "watch this process" },
+	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PIDS, .offset = AT(pids), .argument = "PID",
+	  .help = "watch this process; several: -p 1,2,3, or -p more than once" },
 	{ .name = "duration", .letter = 'd', .kind = SF_OPTION_TIME, .offset = CAPTURE(duration_ns),
 	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
 	  .minimum = 1000000 },
@@ -136,9 +137,9 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	if (!capture->pid && rest >= argc)
 		return sf_fail(err, SF_E_INPUT,
 			       "nothing to record: give -p PID, or a command after --");
-	if (capture->pid == getpid())
+	if (sf_capture_is_chosen(capture, getpid()))
 		return sf_fail(err, SF_E_INPUT,
-			       "pid %d is stillframe itself, which never holds itself", capture->pid);
+			       "pid %d is stillframe itself, which never holds itself", getpid());
 	if (output && strcmp(output, "-") == 0) {
 		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
 		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "
@@ -310,24 +311,42 @@ static int record_command(struct given *given, char **words)
 	return record(given, name);
 }
 
-static int record_process(struct given *given)
+/* "COMMAND (pid 1)", "COMMAND and 2 more (pids 1, 2, 3)": what the first runs, and all numbers. */
+static void describe_processes(const struct sf_pids *pids, const char *words, char *ret, size_t size)
 {
-	const int32_t pid = given->session.capture.pid;
-	struct sf_error err = { 0 };
-	char name[64], command[1100], words[1000];
+	size_t used = (size_t)snprintf(ret, size, "%s", words);
 
-	if (!sf_process_check(pid, &err) || !choose_engine(given, &err))
+	if (pids->n > 1)
+		used += (size_t)snprintf(ret + used, size - used, " and %u more", pids->n - 1);
+	for (uint32_t i = 0; i < pids->n && used < size; i++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%d",
+					 i ? ", " : pids->n > 1 ? " (pids " : " (pid ", pids->items[i]);
+	if (used < size)
+		snprintf(ret + used, size - used, ")");
+}
+
+static int record_processes(struct given *given)
+{
+	const struct sf_pids *pids = &given->pids;
+	struct sf_error err = { 0 };
+	char name[64], command[2000], words[1000];
+
+	for (uint32_t i = 0; i < pids->n; i++) {
+		if (!sf_process_check(pids->items[i], &err))
+			return sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
+	if (!choose_engine(given, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
-	sf_process_name(pid, name, sizeof(name));
-	sf_process_command(pid, words, sizeof(words));
-	snprintf(command, sizeof(command), "%s (pid %d)", words[0] ? words : name, pid);
+	sf_process_name(pids->items[0], name, sizeof(name));
+	sf_process_command(pids->items[0], words, sizeof(words));
+	describe_processes(pids, words[0] ? words : name, command, sizeof(command));
 	given->session.command = command;
 	return record(given, name);
 }
 
 static int run(int argc, char **argv)
 {
-	struct given given = { .clock = CLOCK_BOTH };
+	static struct given given = { .clock = CLOCK_BOTH };
 	struct sf_capture_options *capture = &given.session.capture;
 	const struct sf_option *of_engines[SF_MAX_SETTINGS];
 	struct sf_error err = { 0 };
@@ -342,22 +361,28 @@ static int run(int argc, char **argv)
 	status = sf_cli_parse(&sf_command_record, argc, argv, &given, &rest);
 	if (status >= 0)
 		return status;
+	if (given.pids.n) {
+		capture->pid = given.pids.items[0];
+		capture->more = &given.pids.items[1];
+		capture->n_more = given.pids.n - 1;
+	}
 	if (!check(&given, argc, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	apply_clock(&given);
-	return rest < argc ? record_command(&given, argv + rest) : record_process(&given);
+	return rest < argc ? record_command(&given, argv + rest) : record_processes(&given);
 }
 
 const struct sf_command sf_command_record = {
 	.name = "record",
 	.summary = "watch a process or a command, and write a recording",
-	.usage = "[OPTIONS] -p PID | [OPTIONS] -- COMMAND...",
+	.usage = "[OPTIONS] -p PID... | [OPTIONS] -- COMMAND...",
 	.details =
 		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
 		"says for how much CPU time and elapsed time it stands.\n\n"
 		"Ctrl-C ends the recording, not the process. A command that was launched keeps the "
 		"terminal and its signals, and its exit status is passed on.",
 	.examples = "stillframe record -p 4242 -d 10s\n"
+		    "stillframe record -p $(pidof nginx) -d 10s\n"
 		    "stillframe record --children -o build.sfr -- make -j8\n"
 		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
 	.make_options = make_options,

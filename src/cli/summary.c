@@ -30,9 +30,12 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 	const struct sf_recording_totals *totals = &result->totals;
 	char time[32], count[32], beside[64] = "";
 
-	fprintf(out, "stillframe: %s of %s (pid %d, %s", sf_format_time(time, result->duration_ns),
-		name, options->capture.pid, sf_format_count(count, totals->n_threads));
-	fprintf(out, " thread%s", totals->n_threads == 1 ? "" : "s");
+	fprintf(out, "stillframe: %s of %s (pid %d", sf_format_time(time, result->duration_ns), name,
+		options->capture.pid);
+	if (options->capture.n_more)
+		fprintf(out, " and %zu more", options->capture.n_more);
+	fprintf(out, ", %s thread%s", sf_format_count(count, totals->n_threads),
+		totals->n_threads == 1 ? "" : "s");
 	if (totals->n_processes > 1)
 		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));
 	fprintf(out, ") by %s", options->engine->name);

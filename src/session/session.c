@@ -142,8 +142,10 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		return false;
 	}
 	/* The tables for walks are made before the first still; a process that cannot be read has none. */
-	if (options->engine->yields & SF_YIELDS_STILLS)
-		sf_walker_prepare(&recorder.walker, options->capture.pid, NULL);
+	if (options->engine->yields & SF_YIELDS_STILLS) {
+		for (size_t i = 0; i <= options->capture.n_more; i++)
+			sf_walker_prepare(&recorder.walker, sf_capture_pid(&options->capture, i), NULL);
+	}
 	start_ns = sf_now_ns();
 	fine = run_engine(options, capture, &sink, result, err);
 	result->duration_ns = sf_now_ns() - start_ns;

@@ -16,6 +16,7 @@ struct values {
 	uint64_t duration, rate;
 	uint32_t depth;
 	int32_t pid;
+	struct sf_pids pids;
 	int engine;
 };
 
@@ -33,6 +34,7 @@ static const struct sf_option options[] = {
 	{ "max-depth", 0, SF_OPTION_COUNT, offsetof(struct values, depth), "N", "Frames.",
 	  .minimum = 1, .maximum = 16384 },
 	{ "pid", 'p', SF_OPTION_PID, offsetof(struct values, pid), "PID", "The process." },
+	{ "pids", 'P', SF_OPTION_PIDS, offsetof(struct values, pids), "PID", "The processes." },
 	{ "engine", 'e', SF_OPTION_CHOICE, offsetof(struct values, engine), "ENGINE", "Which.",
 	  engines },
 	{ 0 },
@@ -115,6 +117,24 @@ static void every_kind(void **state)
 	assert_int_equal(values.pid, 123);
 	assert_int_equal(values.engine, 2);
 	assert_int_equal(rest, 11);
+}
+
+/* A list, several options, and words behind one; the first word that is no number is the command. */
+static void several_pids(void **state)
+{
+	static const int32_t expected[] = { 3, 1, 2, 5, 7 };
+	struct values values;
+	int rest;
+
+	(void)state;
+	values = parse(&record, ARGS("-P", "3,1,3", "2", "5,1", "--pids=7", "ls", "9"), &rest);
+	assert_int_equal(values.pids.n, 5);
+	assert_memory_equal(values.pids.items, expected, sizeof(expected));
+	assert_int_equal(rest, 6);
+	refuses(&record, ARGS("-P", "1,,2"), "-P: '' is not a process number");
+	refuses(&record, ARGS("-P", "1", "2,"), "-P: '' is not a process number");
+	refuses(&record, ARGS("--pids", "123456789012345678901234567890"),
+		"--pids: '123456789012345678901234567890' is not a process number");
 }
 
 static void defaults_stay(void **state)
@@ -319,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind),
+		cmocka_unit_test(several_pids),
 		cmocka_unit_test(defaults_stay),
 		cmocka_unit_test(spellings),
 		cmocka_unit_test(a_command_keeps_its_own_options),

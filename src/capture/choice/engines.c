@@ -38,11 +38,11 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 		return false;
 	if (options->child)
 		return engine->try_child ? engine->try_child(options->child, err) : engine->check(0, err);
-	for (size_t i = 0; i < options->n_more; i++) {
-		if (!engine->check(options->more[i], err))
+	for (size_t i = 0; i <= options->n_more; i++) {
+		if (!engine->check(sf_capture_pid(options, i), err))
 			return false;
 	}
-	return engine->check(options->pid, err);
+	return true;
 }
 
 /* Nothing is tried on the child of the user's choice: if that engine does not work there, run() says so. */

@@ -105,8 +105,10 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		close_capture(capture);
 		return false;
 	}
-	if (sf_hold_allowed(options->pid) != SF_HOLD_REQUESTED)
-		capture->options.no_interrupt = true;
+	for (size_t i = 0; i <= options->n_more; i++) {
+		if (sf_hold_allowed(sf_capture_pid(options, i)) != SF_HOLD_REQUESTED)
+			capture->options.no_interrupt = true;
+	}
 	*ret = capture;
 	return true;
 }

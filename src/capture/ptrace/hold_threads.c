@@ -154,6 +154,7 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 	if (result == SF_HOLD_BARRED)
 		return; /* the same */
 	capture->refusal = result;
+	capture->refused_pid = thread->task.pid;
 	capture->refused_tid = thread->task.tid;
 	sf_ptrace_lose(capture, thread, result == SF_HOLD_GONE   ? SF_LOSS_GONE
 			      : result == SF_HOLD_BUSY ? SF_LOSS_BUSY

@@ -279,8 +279,7 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 
 	fine = fine && tell_pace(capture, sink, err);
 	if (fine && !capture->held_any && capture->refused_tid && capture->refusal != SF_HOLD_GONE)
-		return sf_hold_explain(capture->options.pid, capture->refused_tid, capture->refusal,
-				       err);
+		return sf_hold_explain(capture->refused_pid, capture->refused_tid, capture->refusal, err);
 	return fine;
 }
 

@@ -31,7 +31,7 @@ struct sf_capture {
 	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
-	int32_t refused_tid;
+	int32_t refused_pid, refused_tid;
 	bool held_any;
 	_Atomic bool stopped;
 };

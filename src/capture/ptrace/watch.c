@@ -20,19 +20,11 @@
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
 
-/* The i-th of the processes that were chosen. */
-static int32_t chosen(const struct sf_capture_options *options, size_t i)
-{
-	return i ? options->more[i - 1] : options->pid;
-}
-
 static bool has_chosen_ancestor(const struct sf_capture_options *options, int32_t pid)
 {
 	for (int depth = 0; depth < MAX_DEPTH && (pid = sf_process_parent(pid)) > 1; depth++) {
-		for (size_t i = 0; i <= options->n_more; i++) {
-			if (chosen(options, i) == pid)
-				return true;
-		}
+		if (sf_capture_is_chosen(options, pid))
+			return true;
 	}
 	return false;
 }
@@ -60,7 +52,7 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 		watch->has_names = true;
 	}
 	for (size_t i = 0; i <= options->n_more; i++) {
-		if (!add_chosen(watch, chosen(options, i)))
+		if (!add_chosen(watch, sf_capture_pid(options, i)))
 			return sf_fail_memory(err);
 	}
 	return true;

@@ -30,7 +30,7 @@ bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, u
 	}
 	agent->channel = channel;
 	agent->pid = pid;
-	agent->first = pid == capture->options.pid;
+	agent->first = sf_capture_is_chosen(&capture->options, pid);
 	agent->called_ns = now_ns;
 	agent->spoke = true;
 	if (!sf_vec_push(&capture->agents, agent)) {
@@ -225,8 +225,10 @@ static bool note(struct sf_capture *capture, const struct sf_signal_agent *agent
 {
 	char text[1024];
 
-	if (agent->first && !agent->sampled && !capture->refusal[0])
+	if (agent->first && !agent->sampled && !capture->refusal[0]) {
 		snprintf(capture->refusal, sizeof(capture->refusal), "%.255s", why);
+		capture->refused_pid = agent->pid;
+	}
 	snprintf(text, sizeof(text), "process %d is %s: %.*s", agent->pid,
 		 agent->sampled ? "sampled no longer" : "not sampled", (int)strcspn(why, "\n"), why);
 	return !capture->sink->note || capture->sink->note(capture->sink->arg, agent->pid, text, err);

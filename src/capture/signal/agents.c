@@ -35,19 +35,19 @@ static bool end_earlier(struct sf_capture *capture, int32_t pid, struct sf_error
 	return fine;
 }
 
-bool sf_signal_tell(struct sf_capture *capture, const char *text, struct sf_error *err)
+bool sf_signal_tell(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err)
 {
 	const struct sf_sink *sink = capture->sink;
 
-	return !sink->note || sink->note(sink->arg, capture->options.pid, text, err);
+	return !sink->note || sink->note(sink->arg, pid, text, err);
 }
 
-/* Takes one call. Without --children only the process itself may call. */
+/* Takes one call. Without --children only the processes themselves may call. */
 static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, struct sf_error *err)
 {
 	int32_t pid = 0;
 	bool known = sf_channel_peer(channel, &pid) &&
-		     (capture->options.children || pid == capture->options.pid);
+		     (capture->options.children || sf_capture_is_chosen(&capture->options, pid));
 
 	if (known && capture->agents.n < MAX_AGENTS)
 		return end_earlier(capture, pid, err) &&
@@ -56,7 +56,7 @@ static bool answer(struct sf_capture *capture, int channel, uint64_t now_ns, str
 	if (!known || capture->told_crowd)
 		return true;
 	capture->told_crowd = true;
-	return sf_signal_tell(capture,
+	return sf_signal_tell(capture, pid,
 			      "more than 1,024 processes ran at once: some of them are not sampled", err);
 }
 

@@ -61,7 +61,7 @@ static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err
 	const char *text = capture->refusal, *hint = text + strcspn(text, "\n");
 
 	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled; the agent in pid %d: %.*s",
-		capture->options.pid, (int)(hint - text), text);
+		capture->refused_pid, (int)(hint - text), text);
 	hint += strspn(hint, "\n ");
 	if (*hint)
 		sf_fail_hint(err, "%.*s", (int)strcspn(hint, "\n"), hint);

@@ -160,7 +160,7 @@ static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, stru
 	    now_ns - capture->alone_ns < SF_SIGNAL_CALL_NS)
 		return true;
 	capture->told_alone = true;
-	return sf_signal_tell(capture,
+	return sf_signal_tell(capture, capture->options.pid,
 			      "the process runs on without an agent in it, and is sampled no longer: after "
 			      "an exec of a program into which it cannot come, for example", err);
 }
@@ -351,38 +351,47 @@ static bool stop_all(struct sf_capture *capture, struct sf_error *err)
 }
 
 /* A runtime may load the agent while it runs. There it stays, and is called the next time. */
-static int load_and_call(struct sf_capture *capture, const struct sf_runtime_driver *loader,
+static int load_and_call(struct sf_capture *capture, int32_t pid, const struct sf_runtime_driver *loader,
 			 struct sf_error *err)
 {
-	int32_t pid = capture->options.pid;
 	char library[4096];
 
 	if (!sf_signal_library(library, sizeof(library), err) ||
 	    !loader->load(pid, library, "listen", err))
 		return -1;
-	if (!sf_signal_tell(capture, SF_LOADED_NOTE, err))
+	if (!sf_signal_tell(capture, pid, SF_LOADED_NOTE, err))
 		return -1;
 	return call(pid, err);
 }
 
-static bool call_first(struct sf_capture *capture, struct sf_error *err)
+/* The channel to a process that was chosen; -1 and err. */
+static int call_or_load(struct sf_capture *capture, int32_t pid, struct sf_error *err)
 {
-	int channel = call(capture->options.pid, err);
-	const struct sf_runtime_driver *loader =
-		channel < 0 ? sf_runtimes_loader(capture->options.pid) : NULL;
+	int channel = call(pid, err);
+	const struct sf_runtime_driver *loader = channel < 0 ? sf_runtimes_loader(pid) : NULL;
 
-	if (loader)
-		channel = load_and_call(capture, loader, err);
-	capture->start_ns = capture->alone_ns = sf_now_ns();
-	return channel >= 0 && sf_signal_agent_add(capture, channel, capture->options.pid,
-						   capture->start_ns, err);
+	return loader ? load_and_call(capture, pid, loader, err) : channel;
+}
+
+/* All or none. */
+static bool call_chosen(struct sf_capture *capture, struct sf_error *err)
+{
+	for (size_t i = 0; i <= capture->options.n_more; i++) {
+		const int32_t pid = sf_capture_pid(&capture->options, i);
+		const int channel = call_or_load(capture, pid, err);
+
+		capture->start_ns = capture->alone_ns = sf_now_ns();
+		if (channel < 0 || !sf_signal_agent_add(capture, channel, pid, capture->start_ns, err))
+			return false;
+	}
+	return true;
 }
 
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	capture->sink = sink;
 	capture->start_ns = capture->alone_ns = sf_now_ns();
-	if (!capture->options.child && !call_first(capture, err))
+	if (!capture->options.child && !call_chosen(capture, err))
 		return false;
 	if (!sample_until_over(capture, err) || !stop_all(capture, err))
 		return false;
@@ -394,7 +403,7 @@ const struct sf_engine sf_engine_signal = {
 	.summary = "the program samples itself, with the agent inside; needs no privileges",
 	.from = "inside",
 	.yields = SF_YIELDS_STACKS,
-	.reach = SF_REACHES_ONE,
+	.reach = SF_REACHES_SEVERAL,
 	.options = sf_signal_options,
 	.check_settings = sf_signal_check_settings,
 	.describe = sf_signal_describe,

@@ -37,7 +37,7 @@ struct sf_signal_agent {
 	int channel;                     /* -1: closed */
 	int32_t pid;
 	enum sf_signal_state state;
-	bool first;                      /* it is the process that is recorded, not a descendant */
+	bool first;                      /* it is a process that was chosen, not a descendant */
 	bool sampled;                    /* it said READY */
 	bool spoiled;                    /* its outbox cannot be read on */
 	bool spoke;                      /* it may have something to say */
@@ -60,12 +60,13 @@ struct sf_capture {
 	struct sf_record_header *record; /* room for one */
 	SF_VEC(struct pollfd) polled;
 	uint64_t start_ns, idle_ns, lives_ns; /* when it began; the last look of these kinds */
-	uint64_t alone_ns;               /* since when the first process has no agent; 0: it has one */
+	uint64_t alone_ns;               /* since when no process that was chosen has an agent; 0: one has */
 	bool any_sampled, told_alone, told_crowd;
 	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
 	bool knocked;                    /* somebody may be calling */
 	bool crowded;                    /* an outbox had little room left at the last look */
-	char refusal[256];               /* why the first process's agent did not begin */
+	char refusal[256];               /* why the agent of a process that was chosen did not begin */
+	int32_t refused_pid;             /* ... and whose agent that is */
 	int child_status;
 	bool child_ended;
 	_Atomic bool stopped;
@@ -81,10 +82,10 @@ bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf
 /* Now and then: ends those whose process is not there any more, or that did not begin in time. */
 bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
 void sf_signal_forget_ended(struct sf_capture *capture);
-/* Whether the process that is recorded has an agent. */
+/* Whether a process that was chosen has an agent. */
 bool sf_signal_first_is_there(const struct sf_capture *capture);
-/* A note for the user, about the process that is recorded. */
-bool sf_signal_tell(struct sf_capture *capture, const char *text, struct sf_error *err);
+/* A note for the user, about this process. */
+bool sf_signal_tell(struct sf_capture *capture, int32_t pid, const char *text, struct sf_error *err);
 
 /* --- agent.c. `err` of all: only what ends the recording; an agent's own fault ends the agent. --- */
 
