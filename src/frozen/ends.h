@@ -24,7 +24,8 @@
 	X(EXPRESSION, "expression", "an unwind expression failed or ran too long")                 \
 	X(EMPTY, "empty", "nothing is known of the stack")                                         \
 	X(RUNTIME, "runtime", "a frame of a runtime could not be made out")                        \
-	SF_RUNTIME_ENDS(X)
+	SF_RUNTIME_ENDS(X)                                                                         \
+	X(OTHER_STACK, "other-stack", "the stack goes on in memory that was not copied while the thread stood")
 
 /* Ticks at which a thread was due and no sample came of it. */
 #define SF_LOSSES(X)                                                                               \

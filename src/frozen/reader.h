@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader: the interface by which a target's memory is read. It consists of a window and of a
- * function. The window holds bytes that can be read directly: a copied stack, the thread's own
+ * The reader: the interface by which a target's memory is read. It consists of windows and of a
+ * function. A window holds bytes that can be read directly: a copied stack, the thread's own
  * stack in its process, or a recorded still in a test. The function reads all other memory. A value
  * of 0 and a failed read are never the same.
+ *
+ * A thread whose stack was copied runs on. What its stacks hold later is of another moment. So a reader
+ * of such a copy reads stacks from its windows only (`copied`).
  */
 #ifndef SF_FROZEN_READER_H
 #define SF_FROZEN_READER_H
@@ -15,6 +18,13 @@
 
 #include "frozen/ends.h"
 
+/* A copied piece of a stack that the thread is not on, such as the one that a signal's handler left. */
+struct sf_window {
+	const uint8_t *bytes;        /* not owned */
+	uint64_t start, size;        /* address in the target of bytes[0] */
+	uint64_t stack_end;          /* as in struct sf_reader */
+};
+
 struct sf_reader {
 	const uint8_t *window;       /* not owned */
 	uint64_t       window_start; /* address in the target of window[0] */
@@ -22,6 +32,10 @@ struct sf_reader {
 	/* The end of the stack, where the window is a copy of its lower part: reads in
 	 * [window end, stack_end) fail as "copy too short". 0: the window is the whole stack. */
 	uint64_t       stack_end;
+	const struct sf_window *others; /* not owned */
+	uint32_t       n_others;
+	bool           copied;       /* the thread has run on since the windows were copied */
+	uint64_t      *unread;       /* where the last SF_END_OTHER_STACK could not read; NULL: not asked for */
 
 	/*
 	 * Copies `size` bytes at `addr` to `ret`: all of them and true, or false. NULL: nothing
@@ -35,19 +49,11 @@ struct sf_reader {
 /* All `size` bytes, from the window or through read(). Signal-safe. */
 bool sf_read(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size);
 
-/* Whether `addr` is stack beyond the end of the copy. Signal-safe. */
-static inline bool sf_beyond_copy(const struct sf_reader *reader, uint64_t addr)
-{
-	return addr < reader->stack_end && addr - reader->window_start >= reader->window_size &&
-	       addr >= reader->window_start;
-}
+/* Whether `addr` is in a window. Signal-safe. */
+bool sf_in_window(const struct sf_reader *reader, uint64_t addr);
 
 /* The end of a walk that could not read these bytes. Signal-safe. */
-static inline enum sf_end sf_why_unread(const struct sf_reader *reader, uint64_t addr, size_t size)
-{
-	return sf_beyond_copy(reader, addr) || sf_beyond_copy(reader, addr + size - 1) ?
-		       SF_END_COPY : SF_END_MEMORY;
-}
+enum sf_end sf_why_unread(const struct sf_reader *reader, uint64_t addr, size_t size);
 
 static inline bool sf_read_u64(const struct sf_reader *reader, uint64_t addr, uint64_t *ret)
 {
@@ -70,6 +76,7 @@ static inline struct sf_reader sf_reader_outside(const struct sf_reader *reader)
 	struct sf_reader outside = *reader;
 
 	outside.stack_end = 0;
+	outside.copied = false;
 	outside.scattered = true;
 	return outside;
 }

@@ -215,11 +215,27 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 	return true;
 }
 
+/* How far into a window the address is; 0: in none. */
+static uint64_t depth_in(uint64_t start, uint64_t size, uint64_t addr)
+{
+	return addr - start <= size ? addr - start : 0;
+}
+
+/* Bytes of the stack, or of another one that the walk went on in: of which it needed most. */
 static uint64_t stack_used(const struct sf_still *still, const struct sf_trace *trace)
 {
-	uint64_t top = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
+	const struct sf_reader *memory = &still->memory;
+	uint64_t most = 0;
 
-	return top > still->memory.window_start ? top - still->memory.window_start : 0;
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		const uint64_t sp = trace->frames[i].sp;
+		uint64_t used = depth_in(memory->window_start, memory->window_size, sp);
+
+		for (uint32_t j = 0; j < memory->n_others && !used; j++)
+			used = depth_in(memory->others[j].start, memory->others[j].size, sp);
+		most = used > most ? used : most;
+	}
+	return most;
 }
 
 static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *err)

@@ -16,6 +16,7 @@
 
 #define SP UINT64_C(0x7ffd00001000)
 #define PC UINT64_C(0x401136)
+#define OTHER_SP UINT64_C(0x7fff00002008)
 #define KIB 1024u
 
 static struct sf_task_look looked_again;
@@ -25,6 +26,7 @@ static bool has_run[2], has_look;
 static size_t readable;
 static struct { int32_t pid, tid; uint64_t addr; size_t size; unsigned n, after; } reads;
 static struct sf_pages no_pages;
+static bool points_to_others;
 
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
@@ -57,6 +59,9 @@ size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, vo
 	reads.n++;
 	reads.after = n_runs;
 	memset(ret, 0x5a, size < readable ? size : readable);
+	/* Each stack has words that point to the other one. */
+	for (size_t i = 0; points_to_others && i + 8 <= size; i += 8)
+		memcpy((uint8_t *)ret + i, &(uint64_t){ addr < OTHER_SP - 4096 ? OTHER_SP : SP }, 8);
 	return size < readable ? size : readable;
 }
 
@@ -84,10 +89,11 @@ bool __wrap_sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 }
 
 static struct sf_task_look look;
+static struct sf_stack_wish wish;
 static const struct sf_task task = { .pid = 40, .tid = 41 };
 static union {
 	struct sf_stack_copy copy;
-	uint8_t room[sizeof(struct sf_stack_copy) + 8 * KIB];
+	uint8_t room[sizeof(struct sf_stack_copy) + 16 * KIB];
 } buffer;
 static struct sf_stack_copy *const copy = &buffer.copy;
 
@@ -98,10 +104,12 @@ static int set_up(void **state)
 	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .placed = true, .syscall = 7,
 				      .args = { 1, 2, 3, 4, 5, 6 }, .sp = SP, .pc = PC };
 	looked_again = look;
+	wish = (struct sf_stack_wish){ .size = 4 * KIB };
 	switches[0] = switches[1] = 12;
 	has_run[0] = has_run[1] = has_look = can_be_held = true;
 	n_runs = 0;
 	readable = SIZE_MAX;
+	points_to_others = false;
 	memset(&reads, 0, sizeof(reads));
 	memset(&buffer, 0xff, sizeof(buffer));
 	return 0;
@@ -110,7 +118,7 @@ static int set_up(void **state)
 static enum sf_copy_result take(void)
 {
 	n_runs = 0;
-	return sf_copy_blocked(&task, &look, 4 * KIB, &no_pages, copy);
+	return sf_copy_blocked(&task, &look, &wish, &no_pages, copy);
 }
 
 static void a_sleeper_is_taken(void **state)
@@ -206,7 +214,7 @@ static void a_held_thread_is_taken(void **state)
 	struct sf_held held = { .tid = 41 };
 	(void)state;
 
-	assert_true(sf_copy_held(&held, 40, 4 * KIB, &no_pages, copy));
+	assert_true(sf_copy_held(&held, 40, &wish, &no_pages, copy));
 	assert_int_equal(copy->pid, 40);
 	assert_int_equal(copy->tid, 41);
 	assert_int_equal(copy->syscall, SF_SYSCALL_NONE);
@@ -217,7 +225,7 @@ static void a_held_thread_is_taken(void **state)
 	assert_int_equal(reads.addr, SP - sf_arch_host()->red_zone);
 	can_be_held = false;
 	reads.n = 0;
-	assert_false(sf_copy_held(&held, 40, 4 * KIB, &no_pages, copy));
+	assert_false(sf_copy_held(&held, 40, &wish, &no_pages, copy));
 	assert_int_equal(reads.n, 0);
 }
 
@@ -225,33 +233,110 @@ static void a_held_thread_is_taken(void **state)
 static void a_still_has_what_was_taken(void **state)
 {
 	struct sf_memory *memory = sf_memory_create();
-	struct sf_still still;
+	struct sf_copied_still copied;
+	struct sf_still *const still = &copied.still;
 	(void)state;
 
 	assert_non_null(memory);
 	assert_int_equal(take(), SF_COPY_DONE);
 	copy->time_ns = 77;
 	copy->taken_ns = 78;
-	sf_stack_copy_still(copy, sf_arch_host(), memory, &still);
-	assert_ptr_equal(still.arch, sf_arch_host());
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &copied);
+	assert_ptr_equal(still->arch, sf_arch_host());
 	assert_true(turned.pid == 40 && turned.tid == 41 && turned.since_ns == 78);
-	assert_int_equal(still.pid, 40);
-	assert_int_equal(still.tid, 41);
-	assert_int_equal(still.state, SF_STATE_BLOCKED);
-	assert_int_equal(still.syscall, 7);
-	assert_int_equal(still.flags, SF_STILL_COPY | SF_STILL_UNHELD);
-	assert_int_equal(still.time_ns, 77);
-	assert_int_equal(still.switches, 12);
-	assert_int_equal(still.regs.pc, PC);
-	assert_memory_equal(still.syscall_args, copy->args, sizeof(copy->args));
-	assert_ptr_equal(still.memory.window, copy->stack);
-	assert_int_equal(still.memory.window_start, copy->stack_start);
-	assert_int_equal(still.memory.window_size, 4 * KIB);
-	assert_true(still.memory.stack_end > copy->stack_start + SF_COPY_MAX);
+	assert_int_equal(still->pid, 40);
+	assert_int_equal(still->tid, 41);
+	assert_int_equal(still->state, SF_STATE_BLOCKED);
+	assert_int_equal(still->syscall, 7);
+	assert_int_equal(still->flags, SF_STILL_COPY | SF_STILL_UNHELD);
+	assert_int_equal(still->time_ns, 77);
+	assert_int_equal(still->switches, 12);
+	assert_int_equal(still->regs.pc, PC);
+	assert_memory_equal(still->syscall_args, copy->args, sizeof(copy->args));
+	assert_ptr_equal(still->memory.window, copy->stack);
+	assert_int_equal(still->memory.window_start, copy->stack_start);
+	assert_int_equal(still->memory.window_size, 4 * KIB);
+	assert_true(still->memory.stack_end > copy->stack_start + SF_COPY_MAX);
 	copy->stack_more = 0;
-	sf_stack_copy_still(copy, sf_arch_host(), memory, &still);
-	assert_int_equal(still.memory.stack_end, 0);
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &copied);
+	assert_int_equal(still->memory.stack_end, 0);
 	sf_memory_destroy(memory);
+}
+
+/*
+ * Where a word points to another stack, that stack is copied in the same hold, from a little below. A word that was not copied
+ * leads nowhere, and a stack is copied once.
+ */
+static void another_stack_is_copied_too(void **state)
+{
+	struct sf_held held = { .tid = 41 };
+	struct sf_copied_still copied;
+	struct sf_memory *memory = sf_memory_create();
+	uint64_t word;
+	(void)state;
+
+	assert_non_null(memory);
+	points_to_others = true;
+	wish = (struct sf_stack_wish){ .size = 4 * KIB, .n_leads = 3, .leads = { 0x1000, SP + 64, SP + 72 } };
+	assert_int_equal(sf_stack_wish_room(&wish), 16 * KIB);
+	assert_true(sf_copy_held(&held, 40, &wish, &no_pages, copy));
+	assert_int_equal(reads.n, 2);
+	assert_int_equal(copy->n_others, 1);
+	assert_int_equal(copy->others[0].start, OTHER_SP - 256);
+	assert_int_equal(copy->others[0].size, 4 * KIB);
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &copied);
+	assert_true(sf_read_u64(&copied.still.memory, OTHER_SP, &word));
+	assert_int_equal(word, SP);
+	sf_memory_destroy(memory);
+}
+
+static bool read_here(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
+{
+	(void)reader;
+	memcpy(ret, (const void *)(uintptr_t)addr, size);
+	return true;
+}
+
+/* What a thread does later on its stacks is not read. The walk ends, and it is known where. */
+static void no_other_stack_is_read_later(void **state)
+{
+	struct sf_copied_still copied;
+	struct sf_memory *memory = sf_memory_create();
+	struct sf_reader outside;
+	uint64_t here = 7, word = 0;
+	(void)state;
+
+	assert_non_null(memory);
+	assert_int_equal(take(), SF_COPY_DONE);
+	sf_stack_copy_still(copy, sf_arch_host(), memory, &copied);
+	copied.still.memory.read = read_here;
+	outside = sf_reader_outside(&copied.still.memory);
+	assert_false(sf_read_u64(&copied.still.memory, (uint64_t)(uintptr_t)&here, &word));
+	assert_true(sf_read_u64(&outside, (uint64_t)(uintptr_t)&here, &word));
+	assert_int_equal(word, 7);
+	assert_int_equal(sf_why_unread(&copied.still.memory, OTHER_SP, 8), SF_END_OTHER_STACK);
+	assert_int_equal(copied.unread, OTHER_SP);
+	assert_int_equal(sf_why_unread(&copied.still.memory, SP + 4 * KIB, 8), SF_END_COPY);
+	sf_memory_destroy(memory);
+}
+
+/* The highest word that points to the lowest place of the frame: the handler's own frames, below, may have such words, too. */
+static void a_lead_is_the_word_that_points_there(void **state)
+{
+	uint64_t words[64] = { [3] = OTHER_SP + 8, [5] = OTHER_SP, [40] = OTHER_SP, [41] = OTHER_SP + 24, [50] = OTHER_SP - 8192 };
+	const struct sf_reader windows = {
+		.window = (const uint8_t *)words, .window_start = SP, .window_size = sizeof(words), .copied = true,
+	};
+	struct sf_stack_leads leads = { 0 };
+	(void)state;
+
+	assert_false(sf_stack_leads_find(&leads, &windows, PC));
+	assert_true(sf_stack_leads_find(&leads, &windows, OTHER_SP + 40));
+	assert_false(sf_stack_leads_find(&leads, &windows, OTHER_SP + 48));
+	wish = sf_stack_leads_wish(&leads, 9);
+	assert_int_equal(wish.size, 9);
+	assert_int_equal(wish.n_leads, 1);
+	assert_int_equal(wish.leads[0], SP + 40 * 8);
 }
 
 /* A quarter more than was needed, and 2 KiB; whole KiB. */
@@ -295,6 +380,9 @@ int main(void)
 		TEST(one_that_is_nowhere_is_not_taken),
 		TEST(a_held_thread_is_taken),
 		TEST(a_still_has_what_was_taken),
+		TEST(another_stack_is_copied_too),
+		TEST(no_other_stack_is_read_later),
+		TEST(a_lead_is_the_word_that_points_there),
 		TEST(the_next_copy_is_as_long_as_was_needed),
 		TEST(a_copy_that_was_too_short_is_followed_by_a_longer_one),
 	};

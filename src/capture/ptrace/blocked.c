@@ -33,8 +33,8 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 
 static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
-	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, want);
+	const struct sf_stack_wish wish = sf_thread_wish(thread);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_stack_wish_room(&wish));
 	enum sf_copy_result result = SF_COPY_GONE;
 	struct sf_weight weight;
 
@@ -42,7 +42,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = sf_copy_blocked(&thread->task, &thread->look, want, &capture->pages, copy);
+	result = sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);

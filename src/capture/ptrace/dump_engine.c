@@ -22,7 +22,8 @@ struct dumping {
 	struct sf_dump_cost *cost;
 	struct sf_error *err;
 	struct sf_ids ids;
-	struct sf_stack_copy *copy;     /* room for SF_COPY_MAX bytes of stack */
+	struct sf_stack_copy *copy;     /* room for the largest wish */
+	struct sf_stack_leads leads;    /* of the thread at hand */
 	struct sf_memory *memory;
 	struct sf_hold_time hold_time;
 	struct sf_pages pages;
@@ -42,16 +43,22 @@ bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err)
 	       sf_hold_explain(pid, pid, result, err);
 }
 
-static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen)
+/* *want becomes what the next copy needs, if that can have what this one lacks; 0: it cannot. */
+static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t *want)
 {
+	struct sf_copied_still copied;
 	struct sf_verdict verdict;
-	struct sf_still still;
+	bool is_cut, has_lead;
 
 	dumping->copy->taken_ns = sf_now_ns();
-	sf_stack_copy_still(dumping->copy, sf_arch_host(), dumping->memory, &still);
-	verdict = dumping->sink->still(dumping->sink->arg, &still, dumping->err);
+	sf_stack_copy_still(dumping->copy, sf_arch_host(), dumping->memory, &copied);
+	verdict = dumping->sink->still(dumping->sink->arg, &copied.still, dumping->err);
 	dumping->failed |= verdict.failed;
 	seen->loss = -1;
+	is_cut = verdict.end == SF_END_COPY && *want < SF_COPY_MAX;
+	has_lead = verdict.end == SF_END_OTHER_STACK && dumping->leads.n_found < SF_MAX_OTHER_STACKS &&
+		   sf_stack_leads_find(&dumping->leads, &copied.still.memory, copied.unread);
+	*want = is_cut ? sf_copy_more(*want, *want) : has_lead ? *want : 0;
 	return verdict.end;
 }
 
@@ -80,9 +87,10 @@ static enum sf_loss loss_of(enum sf_hold result)
 					  : SF_LOSS_DENIED;
 }
 
-/* Holds the thread for one copy of up to `want` bytes of its stack. */
+/* Holds the thread for one copy of up to `want` bytes of its stack, and of the others. */
 static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t want)
 {
+	const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
 	const uint64_t start_ns = sf_now_ns();
 	enum sf_hold result;
 	struct sf_held held;
@@ -99,7 +107,7 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 		seen->loss = SF_LOSS_LATE;
 		return false;
 	}
-	complete = sf_copy_held(&held, dumping->pid, want, &dumping->pages, dumping->copy);
+	complete = sf_copy_held(&held, dumping->pid, &wish, &dumping->pages, dumping->copy);
 	sf_hold_release(&held);
 	seen->held_ns = sf_hold_time_released(&dumping->hold_time, start_ns);
 	if (seen->held_ns > dumping->cost->longest_hold_ns)
@@ -112,11 +120,9 @@ static void dump_held(struct dumping *dumping, struct sf_dump_seen *seen)
 {
 	uint32_t want = SF_COPY_FIRST;
 
-	while (hold_once(dumping, seen, want)) {
+	while (want && hold_once(dumping, seen, want)) {
 		seen->unheld = false;
-		if (walk_taken(dumping, seen) != SF_END_COPY || want >= SF_COPY_MAX)
-			return;
-		want = sf_copy_more(want, want);
+		walk_taken(dumping, seen, &want);
 	}
 }
 
@@ -125,17 +131,18 @@ static enum sf_copy_result take_asleep(struct dumping *dumping, struct sf_dump_s
 				const struct sf_task *task, const struct sf_task_look *look,
 				enum sf_end *end_ret)
 {
+	enum sf_copy_result result = SF_COPY_DONE;
 	uint32_t want = SF_COPY_FIRST;
-	enum sf_copy_result result;
 
 	*end_ret = SF_END_EMPTY;
-	while ((result = sf_copy_blocked(task, look, want, &dumping->pages,
-					dumping->copy)) == SF_COPY_DONE) {
-		seen->unheld = true;
-		*end_ret = walk_taken(dumping, seen);
-		if (*end_ret != SF_END_COPY || want >= SF_COPY_MAX)
-			break;
-		want = sf_copy_more(want, want);
+	while (want && result == SF_COPY_DONE) {
+		const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
+
+		result = sf_copy_blocked(task, look, &wish, &dumping->pages, dumping->copy);
+		if (result == SF_COPY_DONE) {
+			seen->unheld = true;
+			*end_ret = walk_taken(dumping, seen, &want);
+		}
 	}
 	return result;
 }
@@ -183,6 +190,7 @@ static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 	if (!sf_task_open(dumping->pid, seen->tid, &task))
 		return;
 	sf_task_name(dumping->pid, seen->tid, seen->name);
+	dumping->leads = (struct sf_stack_leads){ 0 };
 	for (int i = 0; i < TRIES && sf_task_look(&task, &look); i++) {
 		if (look.state == SF_STATE_RUNNING) {
 			seen->state = SF_STATE_RUNNING;
@@ -237,7 +245,7 @@ static void let_all_go(struct dumping *dumping)
 
 static bool prepare(struct dumping *dumping)
 {
-	dumping->copy = malloc(sizeof(*dumping->copy) + SF_COPY_MAX);
+	dumping->copy = malloc(sizeof(*dumping->copy) + SF_COPY_MAX_ROOM);
 	dumping->memory = sf_memory_create();
 	if (!dumping->copy || !dumping->memory)
 		return sf_fail_memory(dumping->err);

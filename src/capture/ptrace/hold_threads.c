@@ -55,9 +55,9 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, stru
 static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 		      struct sf_held *held)
 {
-	uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, want);
-	bool complete = copy && sf_copy_held(held, thread->task.pid, want, &capture->pages, copy);
+	const struct sf_stack_wish wish = sf_thread_wish(thread);
+	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_stack_wish_room(&wish));
+	bool complete = copy && sf_copy_held(held, thread->task.pid, &wish, &capture->pages, copy);
 	uint64_t hold_ns;
 
 	sf_hold_release(held);

@@ -138,6 +138,22 @@ static void end_carried(struct sf_thread *thread)
 }
 
 /*
+ * Whether the walk of this copy found a lead to another stack. Samples without that stack are kept, as nobody knows whether
+ * the next ones have it.
+ */
+static bool finds_lead(const struct record_still *record, const struct sf_copied_still *copied, enum sf_end end)
+{
+	return end == SF_END_OTHER_STACK && record->copy.follows_leads &&
+	       sf_stack_leads_find(&record->thread->leads, &copied->still.memory, copied->unread);
+}
+
+static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)
+{
+	if (end == SF_END_REGISTER && still->flags & SF_STILL_UNHELD)
+		atomic_store_explicit(&thread->needs_hold, still->regs.r[still->arch->sp], memory_order_relaxed);
+}
+
+/*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
  * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
  * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
@@ -147,31 +163,30 @@ static bool on_still(struct sf_relay *relay, const struct record_still *record)
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
-	const uint32_t copied = record->copy.stack_size;
-	const bool outdated = copied < want;
+	const uint32_t size = record->copy.stack_size;
+	const bool outdated = size < want;
 	struct sf_weight weight = record->weight;
+	struct sf_copied_still copied;
 	struct sf_verdict verdict;
-	struct sf_still still;
 	bool cut, last;
 
-	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &still);
+	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
 	last = record->copy.longest || (!outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX));
 	add_weight(&weight, &thread->carried);
-	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &still, &weight,
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
 				     record->hold_ns, last, &relay->error);
 	cut = verdict.end == SF_END_COPY;
 	atomic_store_explicit(&thread->want,
-			      cut ? sf_copy_more(want, copied)
+			      cut ? sf_copy_more(want, size)
 				  : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (cut && !last)
 		carry(thread, &weight, outdated);
 	else
 		end_carried(thread);
-	atomic_store_explicit(&thread->again, cut && !last, memory_order_relaxed);
-	if (verdict.end == SF_END_REGISTER && still.flags & SF_STILL_UNHELD)
-		atomic_store_explicit(&thread->needs_hold, still.regs.r[still.arch->sp],
-				      memory_order_relaxed);
+	atomic_store_explicit(&thread->again, (cut && !last) || finds_lead(record, &copied, verdict.end),
+			      memory_order_relaxed);
+	note_missing_registers(thread, &copied.still, verdict.end);
 	return !verdict.failed;
 }
 
@@ -400,16 +415,16 @@ void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum 
 		   (struct event){ .serial = thread ? thread->serial : 0, .cause = cause, .weight = *weight });
 }
 
-struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want)
+struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t room)
 {
-	relay->reserved = sizeof(struct record_still) + want;
+	relay->reserved = sizeof(struct record_still) + room;
 	relay->still = sf_outbox_reserve(relay->ring, relay->reserved);
 	return relay->still ? &relay->still->copy : NULL;
 }
 
-struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
+struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t room)
 {
-	relay->reserved = sizeof(struct record_still) + want;
+	relay->reserved = sizeof(struct record_still) + room;
 	relay->still = reserve_waiting(relay, relay->reserved);
 	return &relay->still->copy;
 }

@@ -40,12 +40,12 @@ void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum 
 		   const struct sf_weight *weight);
 
 /*
- * Room for a still with `want` bytes of stack, or NULL when the ring is full; then either sent,
+ * Room for a still with `room` bytes of stacks, or NULL when the ring is full; then either sent,
  * or dropped. Signal-safe, and may be called while a thread is held.
  */
-struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t want);
+struct sf_stack_copy *sf_relay_reserve(struct sf_relay *relay, uint32_t room);
 /* The same, and waits for room. For an engine that holds no thread meanwhile. */
-struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
+struct sf_stack_copy *sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t room);
 void sf_relay_drop(struct sf_relay *relay);
 void sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight,
 		   uint64_t hold_ns);

@@ -6,23 +6,108 @@
 
 #include "os/process.h"
 
-/* Where stacks end is not known, only that the copy was cut: a bound for "beyond the copy". */
-#define STACK_BOUND ((uint64_t)1 << 30)
+/* Where stacks end is not known, only that the copy was cut. What no copy could reach is taken for another stack. */
+#define STACK_BOUND ((uint64_t)SF_COPY_MAX + (64u << 10))
+#define MAX_OTHER (SF_COPY_MAX / 4)  /* bytes of another stack */
+#define BELOW 256u                   /* of where a lead points to, registers may be saved */
 #define SLACK 2048
 /* Behind the end of a stack that was copied whole, or of what was there of it: so far a walk may look. */
 #define BEHIND ((uint64_t)64 << 10)
 
-static void copy_stack(struct sf_pages *pages, uint64_t sp, uint32_t want, struct sf_stack_copy *ret)
+static uint32_t aligned(uint32_t size)
 {
-	const struct sf_arch *arch = sf_arch_host();
-	uint64_t start = sp - arch->red_zone;
-
-	ret->stack_start = start;
-	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, start, want);
-	ret->stack_more = ret->stack_size == want;
+	return (size + 7u) & ~7u;
 }
 
-bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
+static uint32_t other_size(const struct sf_stack_wish *wish)
+{
+	return aligned(wish->size < MAX_OTHER ? wish->size : MAX_OTHER);
+}
+
+uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish)
+{
+	return wish->n_leads ? aligned(wish->size) + wish->n_leads * other_size(wish) : wish->size;
+}
+
+/* The end of all stacks in the buffer. */
+static uint32_t stacks_end(const struct sf_stack_copy *copy)
+{
+	uint32_t end = aligned(copy->stack_size);
+
+	for (uint32_t i = 0; i < copy->n_others; i++)
+		end += aligned(copy->others[i].size);
+	return end;
+}
+
+const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy)
+{
+	return (const uint64_t *)(const void *)(copy->stack + stacks_end(copy));
+}
+
+uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy)
+{
+	if (!copy->n_kernel && !copy->n_others)
+		return copy->stack_size;
+	return stacks_end(copy) + copy->n_kernel * (uint32_t)sizeof(uint64_t);
+}
+
+/* The windows onto what has been copied so far. */
+static void look_into(const struct sf_stack_copy *copy, struct sf_window others[SF_MAX_OTHER_STACKS],
+		      struct sf_reader *ret)
+{
+	const uint8_t *bytes = copy->stack + aligned(copy->stack_size);
+
+	*ret = (struct sf_reader){
+		.window = copy->stack,
+		.window_start = copy->stack_start,
+		.window_size = copy->stack_size,
+		.stack_end = copy->stack_more ? copy->stack_start + STACK_BOUND : 0,
+		.others = others,
+		.n_others = copy->n_others,
+		.copied = true,
+	};
+	for (uint32_t i = 0; i < copy->n_others; i++) {
+		const struct sf_stack_piece *piece = &copy->others[i];
+
+		others[i] = (struct sf_window){
+			.bytes = bytes,
+			.start = piece->start,
+			.size = piece->size,
+			.stack_end = piece->more ? piece->start + MAX_OTHER : 0,
+		};
+		bytes += aligned(piece->size);
+	}
+}
+
+/* The stack that the word at `lead` points to, if the copy has that word. */
+static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct sf_stack_copy *ret)
+{
+	struct sf_window others[SF_MAX_OTHER_STACKS];
+	struct sf_stack_piece piece = { 0 };
+	struct sf_reader windows;
+	uint64_t pointer;
+
+	look_into(ret, others, &windows);
+	if (!sf_read_u64(&windows, lead, &pointer) || sf_in_window(&windows, pointer) || pointer < BELOW)
+		return;
+	piece.start = (pointer - BELOW) & ~UINT64_C(7);
+	piece.size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack + stacks_end(ret), piece.start, want);
+	piece.more = piece.size == want;
+	if (piece.size)
+		ret->others[ret->n_others++] = piece;
+}
+
+static void copy_stacks(struct sf_pages *pages, uint64_t sp, const struct sf_stack_wish *wish, struct sf_stack_copy *ret)
+{
+	ret->stack_start = sp - sf_arch_host()->red_zone;
+	ret->stack_size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack, ret->stack_start, wish->size);
+	ret->stack_more = ret->stack_size == wish->size;
+	ret->follows_leads = true;
+	for (uint32_t i = 0; i < wish->n_leads; i++)
+		follow(pages, wish->leads[i], other_size(wish), ret);
+}
+
+bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish *wish, struct sf_pages *pages,
 		  struct sf_stack_copy *ret)
 {
 	*ret = (struct sf_stack_copy){
@@ -33,12 +118,12 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pa
 	};
 	if (!sf_hold_registers(held, &ret->regs))
 		return false;
-	copy_stack(pages, ret->regs.r[sf_arch_host()->sp], want, ret);
+	copy_stacks(pages, ret->regs.r[sf_arch_host()->sp], wish, ret);
 	return true;
 }
 
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
-			    uint32_t want, struct sf_pages *pages, struct sf_stack_copy *ret)
+			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
 	struct sf_task_run before, after;
 	struct sf_task_look again;
@@ -59,7 +144,7 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
 		return SF_COPY_GONE;
 	if (!sf_task_same_place(look, &again))
 		return SF_COPY_MOVED;
-	copy_stack(pages, look->sp, want, ret);
+	copy_stacks(pages, look->sp, wish, ret);
 	if (!sf_task_run(task, &after))
 		return SF_COPY_GONE;
 	ret->switches = after.switches;
@@ -72,22 +157,15 @@ static bool read_live(const struct sf_reader *reader, void *ret, uint64_t addr, 
 }
 
 void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch *arch,
-		    struct sf_memory *memory, struct sf_still *ret)
+		    struct sf_memory *memory, struct sf_copied_still *ret)
 {
 	sf_memory_turn(memory, copy->pid, copy->tid, copy->taken_ns);
 	if (!copy->stack_more)
 		sf_memory_set_stack(memory, copy->stack_start, copy->stack_start + copy->stack_size + BEHIND);
-	*ret = (struct sf_still){
+	ret->unread = 0;
+	ret->still = (struct sf_still){
 		.arch = arch,
 		.regs = copy->regs,
-		.memory = {
-			.window = copy->stack,
-			.window_start = copy->stack_start,
-			.window_size = copy->stack_size,
-			.stack_end = copy->stack_more ? copy->stack_start + STACK_BOUND : 0,
-			.read = read_live,
-			.arg = memory,
-		},
 		.pid = copy->pid,
 		.tid = copy->tid,
 		.flags = copy->flags,
@@ -98,7 +176,11 @@ void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch 
 		.kernel = copy->n_kernel ? sf_stack_copy_kernel(copy) : NULL,
 		.n_kernel = copy->n_kernel,
 	};
-	memcpy(ret->syscall_args, copy->args, sizeof(ret->syscall_args));
+	look_into(copy, ret->others, &ret->still.memory);
+	ret->still.memory.read = read_live;
+	ret->still.memory.arg = memory;
+	ret->still.memory.unread = &ret->unread;
+	memcpy(ret->still.syscall_args, copy->args, sizeof(ret->still.syscall_args));
 }
 
 uint32_t sf_copy_next(uint32_t want, uint64_t used)

@@ -12,20 +12,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/ptrace/stack_leads.h"
 #include "frozen/still.h"
 #include "os/hold.h"
 #include "os/pages.h"
 #include "os/task.h"
 #include "target/memory.h"
 
-/* A still as it lies in a buffer; the stack's bytes follow, and then the addresses of the kernel's frames. */
+/* A piece of another stack of the thread; its bytes lie behind those of the pieces before it. */
+struct sf_stack_piece {
+	uint64_t start;
+	uint32_t size;
+	uint32_t more;           /* 1: it was cut */
+};
+
+/*
+ * A still as it lies in a buffer. The stack's bytes follow, then those of other stacks, and then the addresses of the kernel's
+ * frames: each from a multiple of 8 on.
+ */
 struct sf_stack_copy {
 	int32_t  pid, tid;
 	int32_t  syscall;
 	uint8_t  state;
 	uint8_t  flags;          /* enum sf_still_flags */
 	bool     longest;        /* the engine cannot take a longer one */
-	uint8_t  reserved;
+	bool     follows_leads;  /* the engine copies other stacks, too, where it is told of them */
 	uint64_t args[6];
 	uint64_t time_ns;
 	uint64_t taken_ns;       /* when it was complete, or later: set by the caller */
@@ -34,31 +45,29 @@ struct sf_stack_copy {
 	uint32_t stack_size;
 	uint32_t stack_more;     /* 1: the copy was cut, the stack goes on */
 	uint32_t n_kernel;       /* addresses of kernel frames (sf_stack_copy_kernel) */
-	uint32_t reserved_too;
+	uint32_t n_others;
+	struct sf_stack_piece others[SF_MAX_OTHER_STACKS];
 	struct sf_regs regs;
 	uint8_t  stack[];
 };
 
 #define SF_COPY_FIRST (64u << 10)   /* bytes of stack to copy from a thread not seen before */
 #define SF_COPY_MAX (4u << 20)
+#define SF_COPY_MAX_ROOM (SF_COPY_MAX / 4 * (4 + SF_MAX_OTHER_STACKS)) /* of SF_COPY_MAX bytes, and a quarter of that of each other stack */
+
+/* The room for the bytes that are wanted, in a buffer behind the struct. Signal-safe. */
+uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish);
 
 /*
- * The registers and up to `want` bytes of stack of a held thread. The caller releases it, and
+ * The registers and stacks of a held thread, as far as they are wanted. The caller releases it, and
  * sets state and time. False when it was killed meanwhile. Signal-safe.
  */
-bool sf_copy_held(struct sf_held *held, int32_t pid, uint32_t want, struct sf_pages *pages,
+bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish *wish, struct sf_pages *pages,
 		  struct sf_stack_copy *ret);
 
-/* The kernel's frames, behind the stack; and the bytes behind the struct. */
-static inline const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy)
-{
-	return (const uint64_t *)(const void *)(copy->stack + ((copy->stack_size + 7u) & ~7u));
-}
-
-static inline uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy)
-{
-	return copy->n_kernel ? ((copy->stack_size + 7u) & ~7u) + copy->n_kernel * (uint32_t)sizeof(uint64_t) : copy->stack_size;
-}
+/* The kernel's frames, behind the stacks; and the bytes behind the struct. */
+const uint64_t *sf_stack_copy_kernel(const struct sf_stack_copy *copy);
+uint32_t sf_stack_copy_tail(const struct sf_stack_copy *copy);
 
 enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLACED };
 
@@ -67,14 +76,21 @@ enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLA
  * proves that the thread slept throughout. `look` was read before.
  */
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
-			    uint32_t want, struct sf_pages *pages, struct sf_stack_copy *ret);
+			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
+
+/* A still that was copied, and what belongs to it while it is walked. */
+struct sf_copied_still {
+	struct sf_still still;
+	struct sf_window others[SF_MAX_OTHER_STACKS];
+	uint64_t unread;         /* where the walk ended in another stack (sf_reader.unread) */
+};
 
 /*
- * The still in a buffer, for walking; its memory beyond the copy is read from the process, through `memory`, which
- * serves one still at a time.
+ * The still in a buffer, for walking. Its stacks are the copied ones; all other memory is read from the process, through
+ * `memory`, which serves one still at a time.
  */
 void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch *arch,
-		    struct sf_memory *memory, struct sf_still *ret);
+		    struct sf_memory *memory, struct sf_copied_still *ret);
 
 /* The number of bytes to copy next time, where the walk needed `used` bytes. */
 uint32_t sf_copy_next(uint32_t want, uint64_t used);

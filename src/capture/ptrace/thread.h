@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/ptrace/stack_leads.h"
 #include "capture/sink.h"
 #include "os/task.h"
 
@@ -51,8 +52,9 @@ struct sf_thread {
 	bool ran_last;             /* its last sample was of such a batch: what it runs on is added to it */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
+	struct sf_stack_leads leads; /* shared: to its other stacks */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
-	_Atomic bool again;          /* shared: the last copy was cut, take another soon */
+	_Atomic bool again;          /* shared: the last copy was too short, or of one stack too few: take another soon */
 	struct sf_weight carried;    /* the walker's: of samples whose copy was cut */
 	uint32_t n_carried;          /* the walker's */
 };
@@ -95,6 +97,12 @@ struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
+
+/* What to copy of its stacks. */
+static inline struct sf_stack_wish sf_thread_wish(struct sf_thread *thread)
+{
+	return sf_stack_leads_wish(&thread->leads, atomic_load_explicit(&thread->want, memory_order_relaxed));
+}
 
 static inline bool sf_thread_awake(const struct sf_thread *thread)
 {

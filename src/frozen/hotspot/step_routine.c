@@ -142,12 +142,12 @@ enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *
 	if (step->cursor->exact && at_edge(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	*why = SF_END_COPY;
-	if (is_frame_pointer(step) && sf_beyond_copy(step->memory, step->fp + 2 * WORD - 1))
+	if (is_frame_pointer(step) && sf_why_unread(step->memory, step->fp + 2 * WORD - 1, 1) == SF_END_COPY)
 		return SF_STEP_FAILED;
 	if (by_frame_pointer(step, &caller) || by_scanning(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
-	*why = sf_beyond_copy(step->memory, step->sp + MAX_SCANNED_WORDS * WORD) ? SF_END_COPY :
-										   SF_END_RUNTIME;
+	*why = sf_why_unread(step->memory, step->sp + MAX_SCANNED_WORDS * WORD, 1) == SF_END_COPY ?
+		       SF_END_COPY : SF_END_RUNTIME;
 	return SF_STEP_FAILED;
 }
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the words of copied stacks that point to stacks that were not copied. */
+#include "capture/ptrace/stack_leads.h"
+
+#include <string.h>
+
+#include "frozen/reader.h"
+
+#define MAX_FRAME 4096u                  /* from a frame's lowest address to what a walk reads of it first */
+#define MAX_SEARCHED ((uint64_t)1 << 20) /* bytes of a window */
+
+struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t size)
+{
+	struct sf_stack_wish wish = { .size = size };
+
+	for (unsigned i = 0; i < SF_MAX_OTHER_STACKS; i++) {
+		const uint64_t at = atomic_load_explicit(&leads->at[i], memory_order_relaxed);
+
+		if (at)
+			wish.leads[wish.n_leads++] = at;
+	}
+	return wish;
+}
+
+/* The best word so far: of the lowest pointer, the highest word. Whoever left a stack kept where it ended. */
+struct best {
+	uint64_t at, pointer;
+};
+
+static void search(const uint8_t *bytes, uint64_t start, uint64_t size, uint64_t unread, struct best *best)
+{
+	uint64_t pointer;
+
+	if (size > MAX_SEARCHED)
+		size = MAX_SEARCHED;
+	for (uint64_t i = (0 - start) % 8; i + 8 <= size; i += 8) {
+		memcpy(&pointer, bytes + i, sizeof(pointer));
+		if (pointer <= unread && unread - pointer < MAX_FRAME && (!best->at || pointer <= best->pointer))
+			*best = (struct best){ start + i, pointer };
+	}
+}
+
+static bool is_known(struct sf_stack_leads *leads, uint64_t at)
+{
+	for (unsigned i = 0; i < SF_MAX_OTHER_STACKS; i++) {
+		if (atomic_load_explicit(&leads->at[i], memory_order_relaxed) == at)
+			return true;
+	}
+	return false;
+}
+
+bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_reader *windows, uint64_t unread)
+{
+	struct best best = { 0 };
+
+	search(windows->window, windows->window_start, windows->window_size, unread, &best);
+	for (uint32_t i = 0; i < windows->n_others; i++)
+		search(windows->others[i].bytes, windows->others[i].start, windows->others[i].size, unread, &best);
+	if (!best.at || is_known(leads, best.at))
+		return false;
+	atomic_store_explicit(&leads->at[leads->n_found++ % SF_MAX_OTHER_STACKS], best.at, memory_order_relaxed);
+	return true;
+}

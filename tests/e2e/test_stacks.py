@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks in several places: what is shown of them is of one moment."""
+import os
+
+import pytest
+
+from conftest import PROGRAMS
+
+WHOLE = [("a3", "a2", "a1"), ("b3", "b2", "b1")]
+CUT_OFF = "other-stack"
+
+
+def chains_under(recording, function):
+    """[(time, the functions of the two chains, how the walk ended)] of the samples with this function on their stacks."""
+    on_stack = {}
+    for stack, name in recording.rows("SELECT f.stack, n.name FROM stack_frames f JOIN frame_names n ON n.frame = f.frame "
+                                      "ORDER BY f.stack, f.depth, n.seq"):
+        on_stack.setdefault(stack, []).append(name)
+    samples = recording.rows("SELECT s.time_ns, s.stack, e.word FROM samples s JOIN ends e ON e.id = s.end ORDER BY 1")
+    return [(time, tuple(name for name in on_stack[stack] if len(name) == 2 and name[0] in "ab"), end)
+            for time, stack, end in samples if function in on_stack.get(stack, [])]
+
+
+def was_there(chain, end):
+    """A chain is interrupted where it begins or ends, too. Only one that is cut off lacks its outermost functions."""
+    last = range(0, 4) if end == CUT_OFF else [3]
+    return any(chain == whole[stop - len(chain):stop] for whole in WHOLE for stop in last if stop >= len(chain))
+
+
+@pytest.mark.parametrize("engine", ["ptrace", "perf"])
+def test_alternate_stack(stillframe, tmp_path, engine):
+    """While a handler works on an alternate stack, the interrupted stack runs on soon. It is shown as it was at the sample, or
+    not at all: a chain is whole or cut off, and never of two halves."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "499", "--clock", "cpu", "--",
+                                        os.path.join(PROGRAMS, "two_chains"), 1.5)
+    assert done.status == 0, done
+    samples = chains_under(recording, "handler_work")
+    assert len(samples) > 100, samples
+    assert not [sample for sample in samples if not was_there(*sample[1:])]
+    cut = [time for time, _, end in samples if end == CUT_OFF]
+    whole = [time for time, chain, end in samples if chain in WHOLE and end == "root"]
+    if engine == "ptrace":   # once a sample was walked, it is known where the other stack is
+        assert max(cut) < min(whole), samples
+        assert len(whole) > 0.9 * (len(samples) - len(cut)), samples
+    else:                    # the kernel copies one stack
+        assert len(cut) == len(samples), samples
