@@ -16,7 +16,7 @@
  * - It reads the target's memory through a reader (reader.h), and every read may fail. In its own
  *   process it may load directly from memory that a runtime never unmaps (`loads` in runtime.h).
  *
- * - It looks things up in immutable tables (table.h, code_map.h), or in caches whose entries are
+ * - It searches immutable tables (table.h, code_map.h), or in caches whose entries are
  *   revalidated.
  *
  * - It is bounded in time: every loop has a limit that the target cannot change.

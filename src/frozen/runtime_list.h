@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtimes that stillframe can walk: the one list of them. To add one: add a line here, its folders in
- * src/frozen and src/runtime, their files in the build files, and its test. What users read of a runtime outside
- * of its folders is in its words.h, and has a general name at the foot.
+ * src/frozen and src/runtime, their files in the build files, and its test. The words of a runtime for users are in
+ * its words.h, and have general names at the foot.
  */
 #ifndef SF_FROZEN_RUNTIME_LIST_H
 #define SF_FROZEN_RUNTIME_LIST_H
@@ -42,7 +42,7 @@ enum sf_runtime_slot {
 /* The word for functions of managed code. */
 #define SF_MANAGED_WORD SF_HOTSPOT_MANAGED_WORD
 
-/* The option of views that tells managed functions apart by kind. */
+/* The option of views that separates managed functions by kind. */
 #define SF_KINDS_OPTION SF_HOTSPOT_KINDS_OPTION
 #define SF_KINDS_HELP SF_HOTSPOT_KINDS_HELP
 #define SF_KINDS_DUMP_HELP SF_HOTSPOT_KINDS_DUMP_HELP

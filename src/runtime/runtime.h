@@ -61,7 +61,7 @@ struct sf_runtime_driver {
 
 	/*
 	 * No walk uses this object any more: it was replaced, or the runtime is gone, or the session ends. Called once
-	 * for each object that `attach` and `refresh` returned. What was described stays described. May be NULL.
+	 * for each object that `attach` and `refresh` returned. A description that was given stays valid. May be NULL.
 	 */
 	void (*detach)(void *state, const struct sf_runtime *object);
 

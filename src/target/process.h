@@ -51,7 +51,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 
 /*
  * Code that the process has mapped. It counts where the process has ended before its memory map was read: the next refresh
- * takes it then. A map that was read from the system stays: a runtime's code is in it, too. What it replaces is forgotten. Beyond a bound nothing is kept. False: no memory.
+ * takes it then. A map that was read from the system stays: a runtime's code is in it, too. The program that it replaces is
+ * forgotten. Beyond a bound nothing is kept. False: no memory.
  */
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);
 

@@ -37,7 +37,7 @@ void sf_interpose_signal_init(void);
 void sf_interpose_syscall_init(void);
 
 /*
- * What the agent does around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
+ * The work of the agent around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
  * before that the pointer is NULL and the interposers only pass the calls on. Any thread may call any of the functions.
  * All but before_filter are signal-safe.
  */

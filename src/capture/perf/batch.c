@@ -58,7 +58,7 @@ static void count_record(struct sf_perf *perf, const struct sf_perf_record *reco
 		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, now_ns);
 }
 
-/* What the kernel says of a thread's CPU time when it ends: one record for each CPU. */
+/* A thread's CPU time by the kernel, when the thread ends: one record for each CPU. */
 static void count_end(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = thread_of(perf, record);
@@ -125,7 +125,7 @@ static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
 }
 
 /*
- * A thread that has ended has no count in /proc any more. What it had is in its last records. Where those are missing each of
+ * A thread that has ended has no count in /proc any more. Its last records have its CPU time. Where those are missing each of
  * its samples stands for a period, and the kernel's count is taken to be that.
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)

@@ -6,7 +6,7 @@
 
 #include "os/perf_events.h"
 
-/* What is left of a record. */
+/* The rest of a record. */
 struct rest {
 	const uint8_t *at;
 	size_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engines that sample from outside have in common: the thread that samples, and how a run begins and ends. */
+/* The common part of the engines that sample from outside: the thread that samples, and how a run begins and ends. */
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What starts an agent: the path of its library, and its options (src/agent/options.h) as texts. */
+/* The means to start an agent: the path of its library, and its options (src/agent/options.h) as texts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

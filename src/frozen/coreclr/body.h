@@ -26,7 +26,7 @@ enum sf_clr_found {
 	SF_CLR_FOUND_STUB,      /* code that owns no frame */
 };
 
-/* What is at pc, in this range. Signal-safe. */
+/* The body at pc, in this range. Signal-safe. */
 enum sf_clr_found sf_clr_find_body(const struct sf_clr_layout *layout, const struct sf_clr_range *range,
 				   const struct sf_reader *memory, uint64_t pc,
 				   struct sf_clr_body *ret);

@@ -32,7 +32,7 @@ static const uint8_t hows[SF_CLR_N_FRAMES] = {
 #undef X
 };
 
-/* What a frame restores. */
+/* The registers that a frame restores. */
 struct restored {
 	struct sf_regs regs;
 	bool exact;

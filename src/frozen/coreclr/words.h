@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What users read of .NET's runtime outside of its own folders: the kinds of its frames. Other files get them by the list of
+ * The words of .NET's runtime for users, as other folders print them: the kinds of its frames. Other files get them by the list of
  * runtimes (frozen/runtime_list.h).
  */
 #ifndef SF_FROZEN_CORECLR_WORDS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What users read of HotSpot outside of its own folders: the kinds of its frames, the ends of its walks, the names and
+ * The words of HotSpot for users, as other folders print them: the kinds of its frames, the ends of its walks, the names and
  * helps of its options, and sentences. Other files get them by the list of runtimes (frozen/runtime_list.h).
  */
 #ifndef SF_FROZEN_HOTSPOT_WORDS_H

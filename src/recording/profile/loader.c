@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tables of a recording share while they are loaded: each text and each function is kept once. */
+/* The parts that the tables of a recording share while they are loaded: each text and each function is kept once. */
 #include "recording/profile/loader.h"
 
 uint32_t sf_loader_string(struct sf_loader *loader, const char *text)

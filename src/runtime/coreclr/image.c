@@ -38,7 +38,7 @@ static void open_sections(struct sf_clr_image *image, struct sf_bytes in, uint32
 		size_in_file = sf_bytes_u32(&in);
 		section->offset = sf_bytes_u32(&in);
 		sf_bytes_take(&in, 16);
-		/* What is not in the file is zero in memory, and nobody looks for it here. */
+		/* Bytes of the section that are not in the file are zero in memory; no table of this file needs them. */
 		section->size = image->in_memory || size < size_in_file ? size : size_in_file;
 		if (!in.bad)
 			image->n_sections++;
@@ -97,7 +97,7 @@ struct sf_bytes sf_clr_image_at(const struct sf_clr_image *image, uint32_t rva, 
 	return start && size ? sf_bytes_of(start, size) : none;
 }
 
-/* What an entry of the data directory refers to. */
+/* The bytes to which an entry of the data directory refers. */
 static struct sf_bytes directory(const struct sf_clr_image *image, unsigned number)
 {
 	struct sf_bytes entry = image->directories;

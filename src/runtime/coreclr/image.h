@@ -34,7 +34,7 @@ struct sf_bytes sf_clr_image_at(const struct sf_clr_image *image, uint32_t rva, 
 /* The metadata (metadata.h). Empty: the file is no .NET assembly. */
 struct sf_bytes sf_clr_image_metadata(const struct sf_clr_image *image);
 
-/* What a portable PDB of the assembly is called, and its id, which the PDB has, too. */
+/* The name of the assembly's portable PDB, and its id, which the PDB has, too. */
 struct sf_clr_pdb_name {
 	uint8_t id[20];
 	const char *path; /* where the compiler wrote it; in the image's bytes */

@@ -108,7 +108,7 @@ static const struct coded {
 #undef CODED
 };
 
-/* What the widths of columns follow from. */
+/* The facts from which the widths of columns follow. */
 struct geometry {
 	uint32_t rows[64]; /* of each table, those of the assembly for a PDB included */
 	uint8_t heap_sizes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of .NET types and methods as a developer writes them, from the metadata of an assembly:
- * "Demo.Outer<string>.Work(int, List<T>)". What the C# compiler made of a lambda, a local function,
- * an iterator or an asynchronous method has the name of the method that the developer wrote. All
+ * "Demo.Outer<string>.Work(int, List<T>)". Code that the C# compiler made of a lambda, a local
+ * function, an iterator or an asynchronous method has the name of the method that the developer wrote. All
  * lengths and depths are bounded; names that do not fit are cut.
  */
 #ifndef SF_RUNTIME_CORECLR_NAMES_H

@@ -38,7 +38,7 @@ struct sf_clr_places {
 	struct sf_location location;
 };
 
-/* What is known of a frame's code. */
+/* The facts about a frame's code. */
 struct code {
 	const struct sf_clr_range *range;
 	struct sf_clr_body body;

@@ -154,7 +154,7 @@ static void read_stubs(const struct reading *reading, uint64_t section, struct s
 		range->stub_kind = (uint16_t)kind;
 }
 
-/* What a section holds. False: it is dying, or of an unknown kind. */
+/* The contents of a section. False: it is dying, or of an unknown kind. */
 static bool read_section(struct reading *reading, uint64_t section, struct sf_clr_range *range)
 {
 	const struct sf_clr_layout *layout = &reading->description->layout;

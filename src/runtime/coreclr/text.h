@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text that is put together in a buffer of fixed size. What does not fit is cut. */
+/* A text that is put together in a buffer of fixed size. Text that does not fit is cut. */
 #ifndef SF_RUNTIME_CORECLR_TEXT_H
 #define SF_RUNTIME_CORECLR_TEXT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What descriptions of older versions lack: .NET 9 describes itself in part, .NET 8 not at all. One small table for each version
+ * The facts that descriptions of older versions lack: .NET 9 describes itself in part, .NET 8 not at all. One small table for each version
  * has the rest, as it was found in a running process. It is proved at the attach (coreclr.c).
  */
 #ifndef SF_RUNTIME_CORECLR_VERSIONS_H
