@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one ring of a clock costs the thread that it rings for, the handler aside, which does nothing: CPU time of a
- * fixed amount of work with each clock and without, in turns; the lower quartile over the rounds.
+ * The cost of one ring of a clock for its thread, without the handler, which does nothing: CPU time of a fixed
+ * amount of work with each clock and without, in turns; the lower quartile over the rounds.
  *
  * rings [ROUNDS [HZ]]
  */

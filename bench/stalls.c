@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a program stood still, by its own watch: it spins at a given depth, reads the clock without pause,
- * and keeps every gap above 2 us. What it prints at SIGUSR1 and at its end, then forgotten:
+ * and keeps every gap above 2 us. Output at SIGUSR1 and at its end (the counts begin anew then):
  *
  *     gaps N  median US  p99 US  longest US  stalled-share PERCENT
  *

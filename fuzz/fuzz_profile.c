@@ -141,7 +141,7 @@ static void correct_checksums(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* What must be the same before and after. */
+/* The facts that must be the same before and after. */
 static void look_at_files(struct stat status[N_NAMES])
 {
 	for (size_t i = 0; i < N_NAMES; i++) {

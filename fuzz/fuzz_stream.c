@@ -93,7 +93,7 @@ static void write_stream(const uint8_t *bytes, size_t size)
 	close(fd);
 }
 
-/* What was imported is a recording like any other. */
+/* An imported recording is like any other. */
 static void check_recording(void)
 {
 	struct sf_profile *profile;

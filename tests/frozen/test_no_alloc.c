@@ -4,7 +4,7 @@
  * replaced by versions that abort while `frozen` is set, and a hundred thousand walks are made and
  * written to a ring with it set.
  *
- * What is walked is this program's own stack, copied in a signal handler below a deep recursion: by
+ * The test walks this program's own stack, copied in a signal handler below a deep recursion: by
  * frame pointers, and by a table with the one row that every function with a frame pointer obeys.
  * (Only x86-64 has such a row: elsewhere the frame record may lie anywhere in the frame.)
  * Both walks must see the recursion in full, so that it is known that they did walk.

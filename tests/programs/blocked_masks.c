@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 	ready();
 	deaf_spin();
 	pthread_join(sleeper, NULL);
-	/* What anyone sent meanwhile is still pending. */
+	/* Signals that others sent meanwhile are still pending. */
 	sigpending(&pending);
 	for (int signal = 1; signal < NSIG; signal++)
 		n += sigismember(&pending, signal) == 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uninterruptible sleep (state D), for as long as one likes and without a broken disk: the parent
- * of a vfork waits for its child, and no signal and no ptrace stop reaches it. Whoever waits for
- * such a thread without a bound waits for ever. A second thread runs meanwhile.
+ * of a vfork waits for its child, and no signal and no ptrace stop reaches it. A program that waits for such a thread
+ * without a bound waits for ever. A second thread runs meanwhile.
  *
  * dsleep [SECONDS]
  */

@@ -722,7 +722,7 @@ static void *feeder(void *arg)
 	struct row *row = arg;
 
 	for (;;) {
-		/* What is fed in pieces comes faster, so that a call ends in a few time-outs. */
+		/* Data that is fed in pieces comes faster, so that a call ends in a few time-outs. */
 		sleep_ns(row->feed == feed_large ? timeout_ns / 8 : timeout_ns);
 		row->feed(row);
 	}

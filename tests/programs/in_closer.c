@@ -44,7 +44,7 @@ static int move_there(int fd, int number)
 	return there;
 }
 
-/* Who had a descriptor for this thread lets go of it when the thread ends: when it is ours. */
+/* The owner of a descriptor for this thread closes it when the thread ends: when it is ours. */
 static pthread_t bystander;
 static volatile bool leave;
 

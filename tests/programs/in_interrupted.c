@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that wants to be interrupted: a signal of its own, without SA_RESTART, ends a read and a nanosleep with
+ * A program that interrupts itself: a signal of its own, without SA_RESTART, ends a read and a nanosleep with
  * EINTR. It is sent only when the thread sleeps (its count of switches and its state say so), so that every
  * single one has its effect. With a profiler inside, one ambiguity is left (src/frozen/signal/context_x86_64.c): a sleep, which
  * SA_RESTART does not restart, may go on when a tick comes in the very moment in which the program's handler

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that knows which number its next descriptor gets: the lowest that is free (open(2)), as those do that
- * close 0 and open their input. Threads come and go, run and sleep meanwhile.
+ * A program that relies on the number of its next descriptor: the lowest that is free (open(2)), as programs do
+ * that close 0 and open their input. Threads come and go, run and sleep meanwhile.
  *
  * in_lowest CPU-SECONDS      status 0: it always was that number
  */

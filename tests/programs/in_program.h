@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the targets of the signal engine (in_*.c) share besides program.h. They are ordinary programs that
+ * The parts that the targets of the signal engine (in_*.c) share besides program.h. They are ordinary programs that
  * know nothing of stillframe; some start it themselves when its library is loaded, through the
  * public functions, which are looked up so that the programs also run without it.
  */

@@ -95,7 +95,7 @@ static bool install(void)
 	return sigaction(own_signal, &action, NULL) == 0 && sigaction(own_signal, NULL, &seen) == 0;
 }
 
-/* What it sees is what it installed. */
+/* The program must see the action that it installed. */
 static bool sees_its_own(void)
 {
 	struct sigaction seen;
@@ -124,7 +124,7 @@ static int send_numbers(pid_t to, double seconds)
 	return number;
 }
 
-/* What a handler of somebody else's left behind. Volatile, or the compiler takes errno for what it wrote itself. */
+/* The state that a handler of somebody else's left behind. Volatile, or the compiler takes errno for what it wrote itself. */
 static NOINLINE void spin_between_signals(int64_t end, unsigned *broken_errno, unsigned *left_blocked)
 {
 	volatile int *error = &errno;

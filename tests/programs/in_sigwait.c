@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that take their signals by hand: every thread blocks all signals, and one takes whatever comes, by
- * sigwaitinfo or signalfd, as servers do. What is not the program's own must not come there.
+ * sigwaitinfo or signalfd, as servers do. A signal that is not the program's own must not come there.
  *
  * in_sigwait [SECONDS]
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that hangs: two threads that wait for each other's mutex, and a main thread that
- * joins them. What `stillframe dump` is for.
+ * joins them. The use case of `stillframe dump`.
  *
  * lock_wait
  */

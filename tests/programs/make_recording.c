@@ -124,7 +124,7 @@ static void make_stacks(struct maker *maker, struct sf_error *err)
 	}
 }
 
-/* Three of four samples run; a blocked one speaks for ten ticks. */
+/* Three of four samples run; a blocked one stands for ten ticks. */
 static void write_sample(struct maker *maker, unsigned number, struct sf_error *err)
 {
 	unsigned i = number % maker->n_stacks;

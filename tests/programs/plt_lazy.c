@@ -2,7 +2,7 @@
 /*
  * Lives in the procedure linkage table: built with -z lazy and without inlined string functions, it
  * calls tiny library functions in a loop, and loads a lazily bound library again and again so that
- * the resolver (_dl_runtime_resolve) runs too. Neither has ordinary unwind rules.
+ * the resolver (_dl_runtime_resolve) runs too. Both lack ordinary unwind rules.
  *
  * plt_lazy PLUGIN
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the test programs share. Each is bounded in time by bounded(), says "ready" on its standard
+ * The parts that the test programs share. Each is bounded in time by bounded(), says "ready" on its standard
  * output when it is where the test wants it, and judges itself where it can: exit status 0 is
  * a pass.
  */
@@ -65,7 +65,7 @@ static inline void ready(void)
 
 /*
  * Whether a load of so many seconds, begun then, goes on: until they are over and, however busy the machine is, the
- * process has had a CPU for a quarter of them. What is seen of it does not depend on what else runs.
+ * process has had a CPU for a quarter of them. The share that is seen of it does not depend on other programs.
  */
 static inline bool lasts(int64_t start_ns, double seconds)
 {
@@ -79,7 +79,7 @@ static inline bool works(double cpu_seconds)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) < (int64_t)(cpu_seconds * NS_PER_S);
 }
 
-/* What the kernel counted for this process, all its threads included: what a profiler's accounts are compared with. */
+/* The kernel's count for this process, all its threads included: a profiler's accounts are compared with it. */
 static inline void tell_cpu(void)
 {
 	struct rusage used;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread asleep for good in a system call, in functions that are compiled without optimisation, so that
- * walking their frames needs the frame pointer, which only the thread knows. Who called the last
- * of them can be inferred from the call, except when it was called by a pointer and its frame has no fixed size.
+ * walking their frames needs the frame pointer, which only the thread knows. The caller of the last of them can be
+ * inferred from the call, except when it was called by a pointer and its frame has no fixed size.
  *
  * sleeper poll|epoll [pointer]
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends as it is told, after spinning for a while: with an exit status, or by a signal. What a launched
- * command's status must look like from outside.
+ * Ends as it is told, after spinning for a while: with an exit status, or by a signal. The status that a launched command must
+ * show to the outside.
  *
  * status exit N | signal N | sigint (counts one SIGINT, then exits 0; without one 3)
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tail calls: at -O2 these functions jump to the next instead of calling it, so they are not
- * on the stack, and the return address is that of the last real caller. What calls itself in the
- * last place becomes a loop. A profiler must show what is there and invent nothing.
+ * on the stack, and the return address is that of the last real caller. A function that calls itself in the last
+ * place becomes a loop. A profiler must show what is there and invent nothing.
  *
  * tailcalls [spin|pause]
  */

@@ -366,7 +366,7 @@ static void make_threads(struct fake_jvm *jvm)
 	make_thread_object(jvm);
 }
 
-/* What is in it, when the tables have said where the static fields are. */
+/* Its contents, when the tables have said where the static fields are. */
 static void make_machine(struct fake_jvm *jvm)
 {
 	make_heaps(jvm);

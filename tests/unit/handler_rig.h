@@ -14,7 +14,7 @@
 #define SF_RIG_SIGNAL SIGPROF
 #define SF_RIG_SLOTS 4
 #define SF_RIG_MAX_SERIAL 32
-#define SF_RIG_PATIENCE_NS UINT64_C(60000000000) /* a sampler that waits for a CPU comes, too */
+#define SF_RIG_PATIENCE_NS UINT64_C(60000000000) /* a sampler that is short of CPU time comes, too */
 
 /* By the serial of a thread; [0] is of all. */
 struct sf_rig_sums {

@@ -96,7 +96,7 @@ static void fill_inside(const struct sf_agent_options *options,
 	sf_handler.output.outbox = sf_outbox_init(memory, RING, SF_STREAM_VERSION);
 	sf_handler.config.period_ns = kind ? UINT64_C(1000000000000) / options->rate_mhz : 0;
 	sf_handler.config.jitter = true;
-	sf_handler.config.patience_ns = UINT64_C(60000000000); /* a sampler that waits for a CPU comes, too */
+	sf_handler.config.patience_ns = UINT64_C(60000000000); /* a sampler that is short of CPU time comes, too */
 	sf_handler.counts.foreign = sf_handler.counts.late = sf_handler.counts.no_slot = sf_handler.counts.backed_off = 0;
 }
 

@@ -260,7 +260,7 @@ static void stubs(void **state)
 	assert_stubs("g++ -O2 x.cc -o stubs");
 }
 
-/* What people read is demangled. */
+/* Names for users are demangled. */
 static void stubs_of_cxx(void **state)
 {
 	struct labels labels = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rings, in both walks: with more busy threads than CPUs nearly all CPU time is in samples,
- * equal threads get equal weights, and samples and losses together are what the kernel counted.
+ * The clocks that ring, in both walks: with more busy threads than CPUs nearly all CPU time is
+ * in samples, equal threads get equal weights, and samples and losses together are the kernel's count.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static void run(struct sampling *sampling, struct busy busy[N_BUSY],
 {
 	pthread_barrier_init(&begin, NULL, N_BUSY + 1);
 	for (int i = 0; i < N_BUSY; i++) {
-		/* A process's timer rings in whatever thread runs: when it rings in each is chance. */
+		/* A process's timer rings in any thread that runs: its moment in each is chance. */
 		busy[i].is_heard = kind != &sf_agent_clock_itimer;
 		assert_int_equal(pthread_create(&busy[i].pthread, NULL, work, &busy[i]), 0);
 	}

@@ -437,7 +437,7 @@ static void fork_in_handler(int number)
 	n_forks++;
 }
 
-/* Where it waits for its own thread, alarm() ends the test. */
+/* Where the agent waits for its own thread, alarm() ends the test. */
 static void a_handler_may_fork_while_listening_begins_or_ends(void **state)
 {
 	const struct sigaction action = { .sa_handler = fork_in_handler };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is watched, and what becomes of those that cannot be: deaf threads, sleeping ones, those
- * that come and go between two looks, thousands at once, those that leave while they are asked
- * for.
+ * The threads that are watched, and the fate of those that cannot be: deaf threads, sleeping
+ * ones, those that come and go between two looks, thousands at once, those that leave while
+ * they are asked for.
  */
 #include <errno.h>
 #include <poll.h>
@@ -388,7 +388,7 @@ static void sleepers_are_not_asked(void **state)
 	printf("# %d naps, %ld sleeps, %u calls mended, %u samples\n", NAPS, person.switches,
 	       (unsigned)n_mended, sampling_by_tid(&sampling, person.tid)->n_samples);
 	assert_true(sampling_by_tid(&sampling, person.tid)->n_samples > NAPS / 4);
-	/* Who is asked in the moment in which it goes to sleep is mended. */
+	/* A thread that is asked in the moment in which it goes to sleep is mended. */
 	assert_in_range(n_mended, 0, NAPS / 10);
 }
 
@@ -492,7 +492,7 @@ static void those_whose_name_matches(void **state)
 
 	options.threads = "^worker-[0-9]$";
 	run_people(people, &options);
-	assert_int_equal(sf_handler.link.n_with_serial - n_with_serial, 2); /* who looks at entries only then would miss them */
+	assert_int_equal(sf_handler.link.n_with_serial - n_with_serial, 2); /* a reader of entries at that time would miss them */
 	assert_non_null(sampling_by_name(&sampling, "worker-1"));
 	assert_non_null(sampling_by_name(&sampling, "worker-2"));
 	assert_null(sampling_by_name(&sampling, "helper"));
@@ -591,7 +591,7 @@ static void told_again_when_there_was_no_room(void **state)
 
 /* --- visits --- */
 
-/* What a thread does in a call of ours is not looked at, and its length is nobody's. */
+/* A thread's work in a call of ours is not looked at, and its length is nobody's. */
 static void a_visit_is_nobodys_time(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -799,7 +799,7 @@ static void five_thousand_threads(void **state)
 
 /* --- leaving for another program --- */
 
-/* What exec leaves pending would reach the next program: nothing of ours may be left. */
+/* A signal that exec leaves pending would reach the next program: nothing of ours may be left. */
 static void nothing_is_pending_at_exec(void **state)
 {
 	struct sf_agent_options options = sampling_options();
@@ -931,7 +931,7 @@ static void who_leaves_waits_for_the_sampler(void **state)
 	end();
 }
 
-/* It says that it leaves, sees that nobody asks it, and goes: a sampler that was about to ask must look once more. */
+/* The thread says that it leaves, sees no request, and goes: a sampler that was about to ask must look once more. */
 static void who_leaves_is_not_asked(void **state)
 {
 	struct sf_agent_options options = sampling_options();

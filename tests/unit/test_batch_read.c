@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was wanted is there after one request; what was not, or cannot be read, is not; and all that again after it was forgotten. */
+/*
+ * A wanted place is there after one request; a place that was not wanted, or cannot be read, is not; and all that again
+ * after it was forgotten.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +120,7 @@ static void test_pieces(void **state)
 	assert_int_equal(read, (uint8_t)(value(110) + 1));
 }
 
-/* What comes before it is there, what comes after it can be wanted anew. */
+/* The bytes before it are there, the bytes after it can be wanted anew. */
 static void test_unreadable(void **state)
 {
 	static const uint64_t bad[] = { 8, UINT64_MAX - 3, UINT64_C(1) << 63 };

@@ -189,8 +189,8 @@ static void one_that_runs_is_looked_at_each_time(void **state)
 }
 
 /*
- * A bursty sleeper at a low rate: it was seen asleep at each look, and used CPU time in between. What its sample has of CPU
- * time is taken from the time asleep, so that elapsed time is as long as its life.
+ * A bursty sleeper at a low rate: it was seen asleep at each look, and used CPU time in between. The CPU time
+ * of its sample is taken from the time asleep, so that elapsed time is as long as its life.
  */
 static void cpu_time_is_paid_from_the_time_asleep(void **state)
 {
@@ -241,7 +241,7 @@ static void a_debt_is_no_sleep(void **state)
 	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
 }
 
-/* A sample of a thread that waits for a CPU takes its time awake, and leaves its CPU time. */
+/* A sample of a thread without a CPU takes the time awake, and leaves the CPU time. */
 static void a_waiting_sample_leaves_the_cpu_time(void **state)
 {
 	(void)state;
@@ -252,7 +252,7 @@ static void a_waiting_sample_leaves_the_cpu_time(void **state)
 	expect(sf_thread_take_awake(thread, true, PERIOD), 10, 10, 1);
 }
 
-/* What rounding leaves over goes to the next sample of the same kind, each kind by itself. */
+/* The remainder of rounding goes to the next sample of the same kind, each kind by itself. */
 static void ticks_add_up(void **state)
 {
 	uint32_t awake = 0, asleep = 0;
@@ -317,7 +317,7 @@ static void a_wait_since_before_the_tick_is_no_cpu(void **state)
 	assert_false(settled(0, 100 * MS));
 }
 
-/* What began after the thread was looked at is our making, too; what was under way then is not. */
+/* A sleep that began after the thread was looked at is our making, too; one that was under way then is not. */
 static void a_wait_since_before_the_look_is_no_cpu(void **state)
 {
 	(void)state;

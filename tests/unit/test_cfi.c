@@ -111,7 +111,7 @@ static void open_cie(struct builder *b, uint8_t version, const char *augmentatio
 		put(b, data[i], 1);
 }
 
-/* What compilers start x86-64 functions with: CFA rsp + 8, return address at CFA - 8. */
+/* The rule with which compilers start x86-64 functions: CFA rsp + 8, return address at CFA - 8. */
 static void put_initial(struct builder *b)
 {
 	put(b, DW_CFA_def_cfa, 1);
@@ -693,7 +693,7 @@ static void functions_in_any_order_overlapping(void **state)
 	munmap(made.block, made.table.header->size);
 }
 
-/* What an earlier source settled stays; a later one fills the holes. */
+/* Rows of an earlier source stay; a later one fills the holes. */
 static void the_first_source_wins(void **state)
 {
 	struct sf_rows *rows = sf_rows_create(TEXT, TEXT + CODE_SIZE);

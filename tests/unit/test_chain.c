@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program's own action for our signal, behind our handler: it must find everything as if ours were not there.
- * What can end or confuse a process is tried in a child.
+ * Cases that can end or confuse a process are tried in a child.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void jumps(int signal)
 	siglongjmp(jump, 1);
 }
 
-/* As a program that knows nothing of us. */
+/* As a program without knowledge of us. */
 static void set_action(void (*handler)(int), int flags, int masked)
 {
 	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
@@ -142,7 +142,7 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
-/* What is ignored is not queued; a handler could leave ours by longjmp. */
+/* An ignored signal is not queued; a handler could leave ours by longjmp. */
 static void test_blocked_unless_ignored(void **state)
 {
 	(void)state;
@@ -218,7 +218,7 @@ static void test_siginfo(void **state)
 	assert_int_equal(seen_mask, 0);
 }
 
-/* What the thread has blocked stays blocked, in the handler and after it. */
+/* Signals that the thread has blocked stay blocked, in the handler and after it. */
 static void test_the_threads_mask(void **state)
 {
 	sigset_t blocked;

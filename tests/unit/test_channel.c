@@ -179,7 +179,7 @@ static void waiting_ends(void **state)
 	close_pair(ends);
 }
 
-/* What a message looks like that passes, for spoiling. */
+/* A message that passes, for spoiling. */
 static struct sf_control good(const char *text)
 {
 	struct sf_control message = {
@@ -507,7 +507,7 @@ static void a_replaced_folder_is_not_listened_in(void **state)
 	assert_false(is_there(path));
 }
 
-/* Who is called is who stood there: not another one, to whom the name leads by now. */
+/* The call reaches the process that stood there: not another one, to whom the name leads by now. */
 static void a_replaced_folder_is_not_called(void **state)
 {
 	struct sf_error err = { 0 };

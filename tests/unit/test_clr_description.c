@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CoreCLR says of itself: its description, in all forms of numbers, and what lies; and maps from native to IL offsets. */
+/* CoreCLR's description of itself, in all forms of numbers, and descriptions that lie; and maps from native to IL offsets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -63,8 +63,8 @@ static uint32_t find_method(const struct sf_clr_metadata *metadata, const char *
 	return 0;
 }
 
-/* What a developer wrote, for each form that the compiler makes; the line of the first statement, 0
- * where there is none. */
+/* The method that a developer wrote, for each form that the compiler makes; the line of the first
+ * statement, 0 where there is none. */
 static const struct {
 	const char *raw, *written;
 	uint32_t line;

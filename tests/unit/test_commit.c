@@ -169,7 +169,7 @@ static void try_to_read(const char *path)
 	sqlite3_close(db);
 }
 
-/* What would be left if the writer were killed now. */
+/* The file that would be left if the writer were killed now. */
 static void look_at_what_is_left(int fd)
 {
 	struct sf_profile *profile;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers from a signal's context, and system calls that a signal broke. Each call sleeps, is interrupted a
- * few times by a timer whose handler mends it, and then gets what it waits for: it must never have seen
- * an EINTR. Once as the only thread and once as one of several, since glibc has other code for each.
+ * Registers from a signal's context, and system calls that a signal broke. Each call sleeps, is interrupted a few
+ * times by a timer whose handler mends it, and then gets its data: it must never have seen an EINTR. Once as the
+ * only thread and once as one of several, since glibc has other code for each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -597,7 +597,7 @@ static void clean_up(const struct call *call)
 	listener = spare = -1;
 }
 
-/* False: it was right, but all interruptions came before or after it, or its time-out came before what it waits for. */
+/* False: it was right, but all interruptions came before or after it, or its time-out came first. */
 static bool interrupt_call(const struct call *call)
 {
 	long result;

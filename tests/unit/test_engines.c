@@ -63,7 +63,7 @@ static void test_more_than_an_engine_reaches(void **state)
 	}
 }
 
-/* What an option takes as a value. */
+/* The value of an option. */
 static const char *value_of(const struct sf_option *option)
 {
 	return option->choices ? option->choices[0] : "1";

@@ -19,7 +19,7 @@ static const struct sf_filter wall = { .clock = SF_CLOCK_WALL };
 static const struct sf_filter cpu = { .clock = SF_CLOCK_CPU };
 static const struct sf_filter offcpu = { .clock = SF_CLOCK_OFFCPU };
 
-/* What an exporter writes of the fake profile; free() it. */
+/* The output of an exporter for the fake profile; free() it. */
 static char *export(const struct sf_exporter *exporter, const struct sf_filter *filter, size_t *size)
 {
 	struct sf_error err = { 0 };

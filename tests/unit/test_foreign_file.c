@@ -65,7 +65,7 @@ static int tear_down(void **state)
 	return system(command);
 }
 
-/* What the file says, or "" when it is refused. */
+/* The contents of the file, or "" when it is refused. */
 static const char *text_of(int root, const char *path)
 {
 	static char text[64];

@@ -81,7 +81,7 @@ static void a_place_is_queued_once(void **state)
 	assert_false(take(&wanted));
 }
 
-/* What makes another place, and what does not. */
+/* The differences that make another place, and those that do not. */
 static void keys_tell_places_apart(void **state)
 {
 	const struct sf_frame frame = compiled(0x7010);

@@ -298,7 +298,7 @@ static void test_weights(void **state)
 
 /*
  * As a sampler asks it that woke 50 s ago, when the thread had waited for a CPU for so much less than by now. On a busy
- * machine it does wait, and a while goes by until somebody looks: seconds are more than that.
+ * machine the thread does wait, and a while goes by until its entry is read: seconds are more than that.
  */
 static void ask(struct sf_thread_entry *entry, uint64_t waited_ns)
 {
@@ -538,7 +538,10 @@ static void test_periods(void **state)
 	assert_int_equal(sf_rearm_period(100, 100, 1, 100), 100);
 }
 
-/* What a tick costs is CPU time, not what its thread stood and waited; from what is too much it backs off, and comes back. */
+/*
+ * The cost of a tick is CPU time, without the time in which its thread stood and waited. The handler backs off from a cost
+ * that is too high, and comes back.
+ */
 static void test_costs(void **state)
 {
 	struct sf_thread_entry *entry = sf_rig_enter(1, 400 * MS);
@@ -598,7 +601,7 @@ static void test_jitter(void **state)
 	sf_rearm(&sf_handler.config, entry, 400 * MS); /* has none any more: nothing happens */
 }
 
-/* A timer that rings at every tick of the kernel's is left alone; a perf clock is moved at one ring of eight. */
+/* A timer with a ring at every tick of the kernel's is left alone; a perf clock is moved at one ring of eight. */
 static void test_jitter_where_it_pays(void **state)
 {
 	struct sf_thread_entry entry = { .random = 1 };

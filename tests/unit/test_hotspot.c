@@ -543,7 +543,7 @@ static void test_entry_barrier(void **state)
 	}
 }
 
-/* What looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
+/* An address that looks like a compiled caller that native code has called is stale: only the machine's own code calls these. */
 static void test_stale_native_callers(void **state)
 {
 	static const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
@@ -957,7 +957,7 @@ static bool is_none(void *arg, int32_t tid)
 	return false;
 }
 
-/* What does not read as it must is given up, with a word: lines, names, threads, everything. */
+/* A field that does not read as it must is given up, with a word: lines, names, threads, everything. */
 static void test_self_test(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -1108,7 +1108,7 @@ static void test_interpreter_half_made(void **state)
 	assert_int_equal(hotspot.n_entries, 1);
 }
 
-/* Whatever a virtual machine says of its build, it moves no cursor of a terminal. */
+/* A virtual machine's words on its build never move the cursor of a terminal. */
 static void test_its_release_is_clean_text(void **state)
 {
 	struct fake_jvm *jvm = calloc(1, sizeof(*jvm));

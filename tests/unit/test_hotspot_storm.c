@@ -252,7 +252,7 @@ static void test_copy_ends_in_a_record(void **state)
 	}
 }
 
-/* MethodHandle.invokeBasic as compiled code calls it: it looks up where to go, and jumps there. */
+/* MethodHandle.invokeBasic as compiled code calls it: it finds its target, and jumps there. */
 static void test_method_handle(void **state)
 {
 	struct fake_jvm *jvm = *state;
@@ -285,7 +285,7 @@ static uint64_t field(const struct fake_jvm *jvm, enum sf_hotspot_field_name nam
 	return jvm->hotspot.fields[name].at;
 }
 
-/* What the thread notes of them; their caller's stack begins at `end`. */
+/* The thread's notes of them; their caller's stack begins at `end`. */
 static uint64_t make_array(struct fake_jvm *jvm, const struct unpacked *unpacked, uint64_t end)
 {
 	const uint32_t size = jvm->hotspot.sizes[SF_HS_SIZE_VFRAMES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to a virtual machine's attach socket, and what may come back: also what cannot be an answer. */
+/* The request to a virtual machine's attach socket, and its possible answers: also bytes that cannot be an answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void test_versions(void **state)
 	assert_false(sf_load_knows_v2("-1\nOperation getversion not recognized!\n", 40));
 }
 
-/* What a machine answers, whether that is a success, and what of it the message says. To add one: a line. */
+/* A machine's answer, whether it is a success, and its part in the message. To add one: a line. */
 static const struct {
 	const char *reply;
 	bool ok;

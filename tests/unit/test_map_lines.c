@@ -19,7 +19,7 @@
 
 /*
  * The kernel prints a newline in a name as \012, so a name of 4,095 bytes can have 16,380 in
- * /proc/PID/maps. What stands at a chosen place of it looks like a mapping of its own.
+ * /proc/PID/maps. A name with a newline makes the line behind it look like a mapping of its own.
  */
 #define FAKE "1000-2000 r-xp 00000000 00:00 1 fake"
 #define N_FOLDERS 5

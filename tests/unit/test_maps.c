@@ -61,7 +61,7 @@ static struct sf_mapping mapping_of(const char *file)
 				    .device = status.st_dev, .path = file };
 }
 
-/* What the opened file says, "" and errno: none was. */
+/* The contents of the opened file, "" and errno: none was. */
 static const char *opened(const struct sf_mapping *mapping)
 {
 	static char text[16];
@@ -106,7 +106,7 @@ static void what_is_no_file_is_not_taken(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	mapping = mapping_of(path);
-	assert_string_equal(opened(&mapping), ""); /* and nobody waits for a writer */
+	assert_string_equal(opened(&mapping), ""); /* and no reader waits for a writer */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
 	mapping = mapping_of(path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of a process's memory serves a still only if it was read after that still was taken. The clock and what
+ * Kept memory of a process serves a still only if it was read after that still was taken. The clock and what
  * the system reads are replaced (--wrap): a memory in which each byte says when and of which process it was read.
  */
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What was read of thread 1 while the memory was as `when` says. */
+/* The bytes read of thread 1 while the memory was as `when` says. */
 static void check(uint64_t addr, size_t size, uint8_t when)
 {
 	uint8_t bytes[3 * LINE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a virtual machine's methods is not read again, and what has changed since is. */
+/* Known facts of a virtual machine's methods are not read again, and changed ones are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -410,7 +410,7 @@ static void test_wherever_it_stands(void **state)
 	assert_as_read(rig);
 }
 
-/* The next walk of a thread reads as much of the stack as the last one wanted; and more when it wants more. */
+/* The next walk of a thread reads as much of the stack as the last one needed; and more when it needs more. */
 static void test_as_much_as_was_wanted(void **state)
 {
 	struct rig *rig = *state;
@@ -495,7 +495,7 @@ static void test_code_is_loaded(void **state)
 	assert_true(trace->n_frames < ALL);
 }
 
-/* What was not lent may be nowhere: also where it is in one piece with what was. */
+/* Bytes that were not lent may be nowhere: also where they are in one piece with lent ones. */
 static void test_code_that_is_not_lent(void **state)
 {
 	struct rig *rig = *state;

@@ -277,7 +277,7 @@ static void rates(void **state)
 	assert_false(sf_parse_rate("99999999999999999khz", &mhz, NULL));
 }
 
-/* What `print` writes for the command, from malloc. */
+/* The output of `print` for the command, from malloc. */
 static char *printed(void (*print)(const struct sf_command *, FILE *), const struct sf_command *command)
 {
 	char *text = NULL;

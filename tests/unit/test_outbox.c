@@ -160,7 +160,7 @@ static void test_what_cannot_be_a_record(void **state)
 	assert_int_equal(sf_outbox_get(box, 0, record, sizeof(record)), -1);
 }
 
-/* What the header says of its size is nothing to a reader. */
+/* A reader does not rely on the size in the header. */
 static void test_random_memory(void **state)
 {
 	(void)state;

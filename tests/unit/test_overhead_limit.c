@@ -153,7 +153,7 @@ static void what_is_saved_up_is_bounded(void **state)
 	assert_true(share() < 0.054);
 }
 
-/* What it takes while so much of the machine is idle. */
+/* The share that it takes while so much of the machine is idle. */
 static double share_beside(double idle)
 {
 	idle_share = idle;

@@ -291,7 +291,7 @@ static void test_code_is_no_piece(void **state)
 	assert_int_equal(workspace->piece_start, start);
 }
 
-/* What lies here and there: near things are read once, across two lines too; nothing is there where nothing is mapped. */
+/* Bytes here and there: near ones are read once, across two lines too; nothing is there where nothing is mapped. */
 static void test_lines(void **state)
 {
 	static struct sf_own_memory_lines lines;

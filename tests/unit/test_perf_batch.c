@@ -25,7 +25,7 @@ static bool is_gone, is_found;
 static unsigned n_met;
 static char told[512];
 
-/* What was sent. */
+/* The records that were sent. */
 static struct {
 	uint64_t time_ns, cpu_ns;
 	uint32_t stack_size, stack_more;
@@ -260,7 +260,7 @@ static void test_unknown_threads(void **state)
 	assert_int_equal(perf.base.watch.next_list_ns, 0);
 }
 
-/* What the kernel says of an ended thread, one record for each CPU and in any order, is shared out. */
+/* The kernel's count of an ended thread, one record for each CPU and in any order, is shared out. */
 static void test_the_last_count(void **state)
 {
 	struct made_record made;
@@ -320,8 +320,8 @@ static void test_processes(void **state)
 }
 
 /*
- * Without the right to the kernel's time a sample stands for a period, about. What is beyond waits for samples to come; what is
- * too much for them is the kernel's, and a loss.
+ * Without the right to the kernel's time a sample stands for a period, about. CPU time beyond that waits for samples to come;
+ * time that is too much for them is the kernel's, and a loss.
  */
 static void test_kernel_time_is_no_user_time(void **state)
 {

@@ -16,7 +16,7 @@
 #define N_METHODS 3
 #define PC 48              /* of the record, in a piece of code */
 
-/* What was wanted, and what is read without. */
+/* The places that were wanted, and those that are read without. */
 struct book {
 	struct fake_jvm *jvm;
 	struct sf_reader memory;   /* the machine's, through this */
@@ -206,7 +206,7 @@ static void test_named(void **state)
 	destroy_book(book);
 }
 
-/* What has gone leads nowhere: code, whose place another piece has, and Methods, in memory that cannot be read or is something else. */
+/* Freed things lead nowhere: code, whose place another piece has, and Methods, in memory that cannot be read or is something else. */
 static void test_gone(void **state)
 {
 	struct book *book = make_book(25);

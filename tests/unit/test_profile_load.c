@@ -204,7 +204,7 @@ static void what_was_added_is_ignored(void **state)
 	sf_profile_destroy(profile);
 }
 
-/* What is no recording is refused with its name and the reason. */
+/* A file that is no recording is refused with its name and the reason. */
 static void refused(const char *path, enum sf_code code, const char *name, const char *reason)
 {
 	struct sf_profile *profile = NULL;
@@ -382,7 +382,7 @@ static void run_query(const char *query, char *ret, size_t room)
 		fail_msg("%s\n  says: %s", query, ret);
 }
 
-/* What the first row of each query of the page must be, on this recording. */
+/* The first row that each query of the page must give on this recording. */
 static const char *const first_rows[] = {
 	"fn1|1.0|100.0\n",
 	"[futex]|0x9011 in /opt/app/libwork.so|4000\n",

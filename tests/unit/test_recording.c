@@ -408,7 +408,7 @@ static void a_reader_delays_but_costs_nothing(void **state)
 	small_finish(recording);
 }
 
-/* What a child that is going to be killed has handed to the writer, and at which of its times. */
+/* The data that a child, which is going to be killed, has handed to the writer, and at which of its times. */
 struct progress {
 	_Atomic unsigned accepted;
 };
@@ -522,7 +522,7 @@ static void a_full_disk_is_an_error_and_no_loss(void **state)
 	assert_non_null(strstr(err.text, path));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 
-	/* What is in the file is whole, and what is not is still at hand. */
+	/* Rows in the file are whole, and rows that are not there yet are still at hand. */
 	assert_int_equal(small_query(path, "SELECT integrity_check = 'ok' FROM "
 				     "pragma_integrity_check"), 1);
 	assert_true(small_query(path, "SELECT count(*) FROM samples") < n);

@@ -133,7 +133,7 @@ enum sf_end __wrap_sf_handler_sample(struct sf_handler *handler, struct sf_works
 	return __real_sf_handler_sample(handler, workspace, slot);
 }
 
-/* Who was walked is woken soon, also if others come as fast as they are walked. */
+/* A walked thread is woken soon, also if others come as fast as they are walked. */
 static void there_is_an_end_to_those_who_come(void **state)
 {
 	(void)state;

@@ -105,7 +105,7 @@ static void a_turn_has_an_end(void **state)
 	assert_int_equal(agent->state, SF_SIGNAL_SAMPLING);
 }
 
-/* What was in the ring is read, not what it writes meanwhile. */
+/* Bytes that were in the ring are read, not those that it writes meanwhile. */
 static void the_last_turn_has_an_end(void **state)
 {
 	struct sf_error err = { 0 };

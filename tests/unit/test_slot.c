@@ -206,7 +206,7 @@ static void test_a_walk_is_waited_for(void **state)
 static struct sf_slot slots[N_SLOTS];
 static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy, n_rounds;
 
-/* What the fields must be while the thread stands: all the same number. */
+/* The fields must be all the same number while the thread stands. */
 static void fill(struct sf_slot *which, unsigned number, uint64_t value)
 {
 	which->tid = (int32_t)number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is taken over from a thread's last stack makes no difference: each stack gets the number that it gets when all of its
- * frames are looked up. The traces grow, shrink and change at random, in whatever makes two frames differ.
+ * Frames that are taken over from a thread's last stack make no difference: each stack gets the number that it gets when all
+ * of its frames are looked up. The traces grow, shrink and change at random, in whatever makes two frames differ.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void go_on(void)
 	n_frames = n;
 }
 
-/* What the places of managed frames are called in the recording. */
+/* The names in the recording of places in managed code. */
 static void find_places(struct sf_frame *of, uint32_t n)
 {
 	struct sf_error err;

@@ -95,7 +95,7 @@ static void good_records_pass(void **state)
 }
 
 /*
- * Whatever type and whatever smaller size a record claims: never read beyond it (for the
+ * For any type and any smaller size that a record claims: never read beyond it (for the
  * sanitizers).
  */
 static void small_records_are_refused(void **state)
@@ -407,7 +407,7 @@ static void damage_is_named(void **state)
 	assert_non_null(strstr(err.text, "impossible size"));
 }
 
-/* What is written comes back, also when records are larger than any buffer. */
+/* Written records come back, also when they are larger than any buffer. */
 static void files_go_both_ways(void **state)
 {
 	const uint32_t sizes[] = { 24, 70000, SF_STREAM_MAX_RECORD, 24, 65536 - 32, 65536, 40 };
@@ -537,7 +537,7 @@ static void traps_are_not_written_through(void **state)
 	assert_text(path, "");
 }
 
-/* What was found is read, not what has its name by then. */
+/* The file that was found is read, not the one that has its name by then. */
 static void a_file_is_opened_once(void **state)
 {
 	struct sf_stream_file *file;

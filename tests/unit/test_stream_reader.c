@@ -390,7 +390,7 @@ static void labels_waits_notes_and_repeats_are_kept(void **state)
 	assert_int_equal(small_query(path, "SELECT count(*) FROM notes WHERE pid = 42"), 1);
 }
 
-/* What this program is mapped from, as its agent would say it. */
+/* The mappings of this program, as its agent would say them. */
 static size_t own_file(char path[256], uint8_t build_id[32])
 {
 	ssize_t length = readlink("/proc/self/exe", path, 255);

@@ -147,7 +147,7 @@ struct place {
 	bool inlined;
 };
 
-/* What one side says of one address. */
+/* The answer of one side for one address. */
 struct answer {
 	uint64_t address;
 	SF_VEC(struct place) places;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc tells of a thread, where the kernel seldom says it: its words are in a file of ours. */
+/* Words of /proc for a thread that the kernel seldom writes: they are in a file of ours. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #include "os/task.h"
 
-/* What a look says of a thread of this process, if these are the words of its `syscall` file. */
+/* The result of a look at a thread of this process, if these are the words of its `syscall` file. */
 static struct sf_task_look look_at(int32_t tid, const char *words)
 {
 	struct sf_task task = { .pid = getpid(), .tid = tid, .run_fd = -1, .stat_fd = -1 };

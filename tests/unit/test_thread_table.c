@@ -72,7 +72,7 @@ static void test_left_seats_are_empty_again(void **state)
 	assert_int_equal(atomic_load(&entry->clock), -1);
 }
 
-/* Who sits behind others is found when they have left. */
+/* A thread whose entry is behind others is found when they have left. */
 static void test_collisions(void **state)
 {
 	struct sf_thread_entry *first = claim(5, true), *second = claim(5 + SF_THREAD_TABLE_SIZE, true);
@@ -99,7 +99,7 @@ static void test_full(void **state)
 	assert_non_null(claim(SF_THREAD_TABLE_SIZE + 1, true));
 }
 
-/* What another who claims the same entry leaves when it is stopped in the midst of it: it must not come true. */
+/* A claim of the same entry that is stopped in its midst leaves this: it must not come true. */
 static void test_strikes_out_other_bids(void **state)
 {
 	struct sf_thread_entry *entry;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who runs between the kernel's ticks is told from who is met seldom by chance. */
+/* A thread that runs between the kernel's ticks is told from one that is met seldom by chance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

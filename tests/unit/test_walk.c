@@ -823,7 +823,7 @@ static void a_trampoline_with_ordinary_rules(void **state)
 	assert_signal_walk(STACK + 0x100);
 }
 
-/* What makecontext puts below a context's function: a function that starts there, behind no call. */
+/* The shape that makecontext puts below a context's function: a function that starts there, behind no call. */
 static void a_frame_that_nobody_called_is_the_root(void **state)
 {
 	(void)state;

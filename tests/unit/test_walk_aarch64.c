@@ -20,7 +20,7 @@ enum { X0, X19 = 19, FP = 29, LR = 30, SP = 31 };
 #define SIZE 0x1000
 #define TRAMPOLINE 0x800
 
-/* What a pointer authentication code leaves in the upper bits; 55 says user space and stays 0. */
+/* The upper bits that a pointer authentication code leaves; 55 says user space and stays 0. */
 #define SIGNED(address) ((address) | UINT64_C(0x7f3a) << 48)
 
 #define BL_BACK_16 0x97fffffc

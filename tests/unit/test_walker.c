@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a virtual machine knows of a thread goes with a stack only if the thread has not run in between. What the
- * walker calls is replaced (--wrap): a machine that always knows the thread, a walk that gets further with what it
- * knows, and the thread's switch count.
+ * A virtual machine's facts on a thread go with a stack only if the thread has not run in between. The functions
+ * below the walker are replaced (--wrap): a machine that always has the thread, a walk that gets further with its facts,
+ * and the thread's switch count.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -432,7 +432,7 @@ static void threads_are_found_by_id(void **state)
 
 /* --- CPU time that ends in no sample --- */
 
-/* What a thread used since its last sample is lost with it, and said to be. */
+/* CPU time of a thread since its last sample is lost with the thread, and is a loss. */
 static void a_thread_that_ends_after_its_last_sample(void **state)
 {
 	(void)state;
@@ -504,7 +504,7 @@ static void time_before_the_start_does_not_count(void **state)
 	expect("end 1: 0 us\nunseen 0: cpu 320000 us, wall 0 us, 32 ticks\n");
 }
 
-/* What watched threads used is not unseen: of those that are there, and of those that have ended. */
+/* CPU time of watched threads is not unseen: of those that are there, and of those that have ended. */
 static void what_was_seen_is_not_unseen(void **state)
 {
 	(void)state;
@@ -565,7 +565,7 @@ static void only_threads_with_the_name_are_watched(void **state)
 	assert_true(sf_watch_find(&watch, 41)->watched);
 	run(40, 20 * MS);
 	run(41, 30 * MS);
-	process_of(40)->cpu_ns += 500 * MS; /* nobody knows what those were called */
+	process_of(40)->cpu_ns += 500 * MS; /* no name of those is there */
 	sf_watch_end(&watch, now_ns);
 	expect("gone 2: cpu 30000 us, wall 0 us, 3 ticks\nend 2: 30000 us\nend 1: 20000 us\n");
 }
@@ -851,7 +851,7 @@ static void an_ended_process_is_met(void **state)
 	expect("");
 }
 
-/* What a thread has used since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
+/* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
 static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 {
 	(void)state;

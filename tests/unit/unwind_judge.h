@@ -18,7 +18,7 @@ struct judge {
 	Dwarf_CFI *eh, *debug; /* either may be NULL */
 };
 
-/* What became of one address. */
+/* The result for one address. */
 enum verdict {
 	VERDICT_SAME_RULES,
 	VERDICT_BOTH_NONE,
