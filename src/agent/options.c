@@ -51,6 +51,7 @@ static const struct sf_option keys[] = {
 	  walks },
 	{ SF_OWN_WALK, 0, SF_OPTION_CHOICE, AT(runtime_walk), "HOW", SF_OWN_WALK_AGENT_HELP,
 	  runtime_walks },
+	{ SF_NOT_COMPLETE, 0, SF_OPTION_FLAG, AT(not_complete), NULL, SF_NOT_COMPLETE_AGENT_HELP },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
 	{ "signal", 0, SF_OPTION_STRING, offsetof(struct given, signal), "SIGNAL",

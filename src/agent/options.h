@@ -37,6 +37,7 @@ struct sf_agent_options {
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
 	int         runtime_walk;        /* enum sf_agent_runtime_walk */
+	bool        not_complete;     /* runtimes are left as they are: runtime/runtime.h, complete() */
 	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in
 				       * sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */

@@ -48,6 +48,8 @@ struct sf_capture_options {
 	uint64_t duration_ns;      /* 0: until the target ends or stop() */
 	bool     children;         /* follow the descendants too */
 	bool     no_interrupt;     /* never interrupt a blocked thread */
+	bool     complete, not_complete; /* runtimes are asked for complete records (runtime/runtime.h), or never; neither:
+				    * those of what was launched, and by an engine that is inside */
 	const char *threads;       /* POSIX extended regex on thread names, or NULL */
 	uint32_t max_depth;        /* frames; 0: SF_DEFAULT_DEPTH */
 	const char *clock;         /* cpu, wall, both: what the rates above were made from; NULL: both */

@@ -19,6 +19,7 @@
 #include "capture/choice/engines.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
+#include "frozen/runtime_list.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
@@ -82,6 +83,9 @@ static const struct sf_option first_options[] = {
 static const struct sf_option last_options[] = {
 	{ .name = "no-interrupt", .kind = SF_OPTION_FLAG, .offset = CAPTURE(no_interrupt),
 	  .help = "never interrupt a blocked thread, even where its system call would go on" },
+	{ .name = SF_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(complete), .help = SF_COMPLETE_HELP },
+	{ .name = SF_NOT_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(not_complete),
+	  .help = SF_NOT_COMPLETE_HELP },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
 	  .help = "no summary" },
 };
@@ -140,6 +144,8 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	if (sf_capture_is_chosen(capture, getpid()))
 		return sf_fail(err, SF_E_INPUT,
 			       "pid %d is stillframe itself, which never holds itself", getpid());
+	if (capture->complete && capture->not_complete)
+		return sf_fail(err, SF_E_INPUT, "either --" SF_COMPLETE " or --" SF_NOT_COMPLETE ", not both");
 	if (output && strcmp(output, "-") == 0) {
 		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
 		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "

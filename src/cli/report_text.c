@@ -252,14 +252,15 @@ static void print_notes(const struct sf_profile *profile, const struct sf_output
 /* Once, and what to do about it. */
 static void print_approximate(const struct sf_aggregate *sums, const struct sf_output *output)
 {
-	char text[400], time[32];
+	char text[500], time[32];
 
 	if (!sums->approximate_ns)
 		return;
 	snprintf(text, sizeof(text),
-		 "calls that the compiler inlined there may be missing (%s, %.1f %%); " SF_EXACT_HINT,
-		 sf_format_time(time, sums->approximate_ns),
-		 sf_report_percent(sums->approximate_ns, sums->total_ns));
+		 "the innermost function is uncertain in %.1f %% of " SF_MANAGED_TIME " time (%s): calls that the "
+		 "compiler inlined there may be missing. " SF_EXACT_HINT,
+		 sf_report_percent(sums->approximate_ns, sums->managed_ns),
+		 sf_format_time(time, sums->approximate_ns));
 	fprintf(output->file, "\n" SF_REPORT_MARK "     ");
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/output.h"
+#include "frozen/runtime_list.h"
 
 /* " (7 late, 5 gone)": the counts that are not zero. */
 static void print_counts(FILE *out, const uint64_t *counts, unsigned n, unsigned from,
@@ -79,6 +80,21 @@ static void print_cpu(FILE *out, const struct sf_recording_totals *totals)
 	fputc('\n', out);
 }
 
+/* From one part in a hundred on: what is less is not worth a line. */
+static void print_approximate(FILE *out, const struct sf_recording_totals *totals)
+{
+	char text[500];
+
+	if (!totals->approximate_ns || totals->approximate_ns < totals->managed_ns / 100)
+		return;
+	snprintf(text, sizeof(text),
+		 "the innermost function is uncertain in %.1f %% of " SF_MANAGED_TIME " CPU time: calls that were inlined "
+		 "there may be missing. " SF_EXACT_HINT,
+		 100.0 * (double)totals->approximate_ns / (double)totals->managed_ns);
+	fputs("  note  ", out);
+	sf_print_wrapped(out, text, strlen(text), 8, 8);
+}
+
 static void print_holds(FILE *out, const struct sf_session_result *result)
 {
 	const struct sf_recording_totals *totals = &result->totals;
@@ -115,6 +131,7 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_stacks(out, &result->totals);
 	print_cpu(out, &result->totals);
 	print_holds(out, result);
+	print_approximate(out, &result->totals);
 	print_notes(out, result->notes);
 	fputs("  wrote ", out);
 	sf_print_clean(out, options->output);

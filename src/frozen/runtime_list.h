@@ -48,6 +48,7 @@ enum sf_runtime_slot {
 #define SF_KINDS_DUMP_HELP SF_HOTSPOT_KINDS_DUMP_HELP
 
 /* Where inlined calls may be missing: how to start the program so that they are not. */
+#define SF_MANAGED_TIME SF_HOTSPOT_MANAGED_TIME
 #define SF_EXACT_HINT SF_HOTSPOT_EXACT_HINT
 #define SF_EXACT_PAGE_HINT SF_HOTSPOT_EXACT_PAGE_HINT
 
@@ -58,6 +59,13 @@ enum sf_runtime_slot {
 #define SF_OWN_WALK_NEEDS SF_HOTSPOT_OWN_WALK_NEEDS
 #define SF_OWN_WALK_AGENT_HELP SF_HOTSPOT_OWN_WALK_AGENT_HELP
 #define SF_OWN_WALK_AGENT_NEEDS SF_HOTSPOT_OWN_WALK_AGENT_NEEDS
+
+/* The option for complete records of inlined calls (runtime.h, complete()), and its opposite: "no-" and this. */
+#define SF_COMPLETE SF_HOTSPOT_COMPLETE
+#define SF_COMPLETE_HELP SF_HOTSPOT_COMPLETE_HELP
+#define SF_NOT_COMPLETE "no-" SF_COMPLETE
+#define SF_NOT_COMPLETE_HELP SF_HOTSPOT_NOT_COMPLETE_HELP
+#define SF_NOT_COMPLETE_AGENT_HELP SF_HOTSPOT_NOT_COMPLETE_AGENT_HELP
 
 /* Of an agent that a runtime loads: which signal it takes, and what the user is told. */
 #define SF_LOADED_SIGNAL_HELP SF_HOTSPOT_SIGNAL_HELP

@@ -96,6 +96,7 @@ const struct sf_arch *sf_process_arch(int32_t pid);
 struct sf_mapping {
 	uint64_t start, end, offset, inode, device;
 	bool executable, readable;
+	bool is_own;         /* writable, and shared with no other process */
 	bool deleted;        /* the path ended in " (deleted)", which was taken off */
 	const char *path;    /* "" for anonymous memory, "[vdso]", "[stack]", a file */
 };
@@ -124,5 +125,8 @@ int sf_process_open_path(int32_t pid, const char *path);
  * many. Signal-safe.
  */
 size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size);
+
+/* Writes to the memory of another process where that may write itself; returns how many bytes. */
+size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t size);
 
 #endif

@@ -138,3 +138,38 @@ bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct
 	recording->waiting.n = n;
 	return true;
 }
+
+/* The place of a stack's innermost frame; 0: it is not managed. */
+static uint32_t innermost_place(const struct sf_recording *recording, uint32_t number)
+{
+	const struct sf_stack_key *stack = number ? sf_intern_get(recording->stacks, number, NULL) : NULL;
+	const struct sf_frame_key *frame = stack ? sf_intern_get(recording->frames, stack->frame, NULL) : NULL;
+
+	return frame && sf_kind_is_managed(frame->kind) ? (uint32_t)frame->address : 0;
+}
+
+bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_recording_sample *sample)
+{
+	const uint32_t place = innermost_place(recording, sample->stack);
+
+	while (recording->managed_ns.n < place) {
+		if (!sf_vec_push(&recording->managed_ns, 0))
+			return false;
+	}
+	if (place)
+		recording->managed_ns.items[place - 1] += sample->cpu_ns;
+	return true;
+}
+
+void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret)
+{
+	for (uint32_t i = 0; i < recording->managed_ns.n; i++) {
+		const uint32_t told = promise(recording, i + 1);
+		const struct sf_managed_function *innermost =
+			told == PROMISED ? NULL : sf_intern_get(recording->managed, told ? told : i + 1, NULL);
+
+		ret->managed_ns += recording->managed_ns.items[i];
+		if (innermost && innermost->approximate)
+			ret->approximate_ns += recording->managed_ns.items[i];
+	}
+}

@@ -151,6 +151,8 @@ struct sf_recording_totals {
 	uint64_t ends_by[SF_N_ENDS];     /* sample ticks by how their walk ended */
 	uint64_t unheld;                 /* sample ticks taken without interrupting the thread */
 	uint64_t cpu_seen_ns, cpu_lost_ns, cpu_counted_ns;
+	uint64_t managed_ns;             /* CPU time of samples whose innermost frame is managed code, ... */
+	uint64_t approximate_ns;         /* ... and of these, of those that may lack inlined calls there */
 	uint64_t holds, hold_p50_ns, hold_p99_ns, hold_max_ns;
 	uint32_t n_threads, n_processes;
 };

@@ -22,7 +22,7 @@ bool sf_recording_sample(struct sf_recording *recording, const struct sf_recordi
 	struct sf_recording_sample row = *sample;
 
 	row.time_ns = sf_recording_relative(recording, sample->time_ns);
-	if (!sf_vec_push(&recording->samples, row))
+	if (!sf_vec_push(&recording->samples, row) || !sf_recording_count_managed(recording, sample))
 		return sf_fail_memory(err);
 	count_sample(&recording->totals, sample);
 	/* A sample may be wrong about what time it is: not a burst for each. */
@@ -84,6 +84,7 @@ void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns)
 void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret)
 {
 	*ret = recording->totals;
+	sf_recording_total_managed(recording, ret);
 	ret->holds = recording->holds.n;
 	ret->hold_p50_ns = sf_histogram_percentile(&recording->holds, 0.50);
 	ret->hold_p99_ns = sf_histogram_percentile(&recording->holds, 0.99);

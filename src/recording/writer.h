@@ -150,6 +150,7 @@ struct sf_recording {
 	SF_VEC(uint32_t) promises;   /* by place - 1: managed.c */
 	uint32_t n_promises;
 	SF_VEC(struct sf_waiting_frame) waiting; /* for the promises of their places */
+	SF_VEC(uint64_t) managed_ns; /* by place - 1: CPU time of samples with it as the innermost frame */
 
 	SF_VEC(struct sf_process_row) processes;
 	SF_VEC(struct sf_thread_row) threads;
@@ -209,6 +210,9 @@ bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uin
 
 /* Gives a managed frame that is new the functions of its place, now or later: managed.c. */
 bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, uint64_t place);
+/* Counts a sample whose innermost frame may be managed; adds up what was counted. */
+bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_recording_sample *sample);
+void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret);
 /* Names those that waited and were told since; `last`: the others, too, as nobody will. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
 

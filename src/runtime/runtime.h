@@ -47,6 +47,15 @@ struct sf_runtime_driver {
 					   struct sf_images *images, const struct sf_reader *memory);
 
 	/*
+	 * Makes the runtime keep complete records of calls that it inlines into the code that it compiles from now on, by
+	 * writing to the process. Called after each attempt to attach, with its arguments, if whoever watches may write
+	 * to the process, until it returns true: done, or there is nothing to do. `destroy` sets back what was written.
+	 * May be NULL.
+	 */
+	bool (*complete)(void *state, const struct sf_process *process, struct sf_images *images,
+			 const struct sf_reader *memory);
+
+	/*
 	 * Renews what walks use, such as the list of code ranges. Called for every runtime that is attached to: at
 	 * intervals, when a walk met code that is in no region, and when the process has a new map. The reader given to `attach` reads the state of
 	 * the process from now on. `inside`: the process is this one, and walks are under way on other threads. From

@@ -46,6 +46,14 @@ void sf_runtimes_deinit(struct sf_runtimes *runtimes)
 	*runtimes = (struct sf_runtimes){ 0 };
 }
 
+static void complete(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_process *process,
+		     struct sf_images *images, const struct sf_reader *memory)
+{
+	if (runtimes->completes && drivers[slot]->complete && !runtimes->completed[slot])
+		runtimes->completed[slot] =
+			drivers[slot]->complete(runtimes->states[slot], process, images, memory);
+}
+
 static bool attach(struct sf_runtimes *runtimes, uint32_t slot, struct sf_process *process,
 		   struct sf_images *images, sf_runtimes_prepare_fn *prepare, void *arg)
 {
@@ -59,6 +67,7 @@ static bool attach(struct sf_runtimes *runtimes, uint32_t slot, struct sf_proces
 		return false;
 	runtimes->attached[slot] =
 		drivers[slot]->attach(runtimes->states[slot], process, images, &memory);
+	complete(runtimes, slot, process, images, &memory);
 	if (!runtimes->attached[slot])
 		return false;
 	sf_process_replace_runtime(process, NULL, runtimes->attached[slot]);

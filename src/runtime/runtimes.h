@@ -17,6 +17,8 @@ struct sf_replaced_runtime {
 struct sf_runtimes {
 	void *states[SF_N_RUNTIMES];       /* of each driver; NULL: not looked for yet */
 	const struct sf_runtime *attached[SF_N_RUNTIMES];  /* what walks use; NULL: not attached to */
+	bool completes;                    /* the process may be written to: runtime.h, complete() */
+	bool completed[SF_N_RUNTIMES];     /* that is over */
 	SF_VEC(struct sf_replaced_runtime) replaced;       /* walks may use these still */
 	uint64_t refreshed_ns, refresh_cost_ns;            /* the last refresh, and its CPU time */
 };

@@ -48,6 +48,12 @@ void sf_walker_deinit(struct sf_walker *walker)
 	*walker = (struct sf_walker){ 0 };
 }
 
+static void look_for_runtimes(struct sf_walker *walker, struct sf_walked *walked)
+{
+	walked->runtimes.all.completes = walker->completes;
+	sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
+}
+
 /* NULL: no memory. */
 static struct sf_walked *find_process(struct sf_walker *walker, int32_t pid)
 {
@@ -108,7 +114,7 @@ bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *e
 		return sf_fail_memory(err);
 	if (!sf_process_refresh(&walked->process, walker->images, err))
 		return false;
-	sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
+	look_for_runtimes(walker, walked);
 	return true;
 }
 
@@ -189,7 +195,7 @@ static bool find_new_code(struct sf_walker *walker, struct sf_walked *walked)
 	bool changed = sf_process_refresh_stale(&walked->process, walker->images);
 
 	if (changed)
-		sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
+		look_for_runtimes(walker, walked);
 	changed |= sf_process_runtimes_refresh(&walked->runtimes, &walked->process, true);
 	return changed;
 }
@@ -209,7 +215,7 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 		sf_process_refresh_stale(process, walker->images);
 	if (!process->map)
 		return SF_END_EMPTY;
-	sf_process_runtimes_look(&walked->runtimes, process, walker->images);
+	look_for_runtimes(walker, walked);
 	sf_process_runtimes_renew(&walked->runtimes);
 	sf_process_runtimes_refresh(&walked->runtimes, process, false);
 	still->arch = process->arch;

@@ -177,6 +177,10 @@ static void add_scopes(struct fake_jvm *jvm, uint64_t blob, uint64_t tail, const
 		fake_put(jvm, tail + 16 * i, (uint32_t)(is_first ? -1 : is_last ? (int32_t)code->size : pc), 4);
 		fake_put(jvm, tail + 16 * i + 4, !is_it ? 0 : code->inlined ? 4 : 1, 4);
 	}
+	if (find_field(jvm, "ImmutableOopMapSet", "_count")) {
+		set(jvm, blob, "CodeBlob", "_oop_maps", methods + 64);
+		set(jvm, methods + 64, "ImmutableOopMapSet", "_count", n_descriptors - 2 - code->n_between);
+	}
 	for (unsigned i = 0; i < sizeof(outer); i++)
 		put_unsigned5(jvm, data + i, outer[i]);
 	fake_put(jvm, methods, code->method, 8);

@@ -66,6 +66,7 @@ struct fake_code {
 	unsigned pc, inlined_bci;
 	uint64_t inlined;
 	unsigned n_before, n_after; /* records of nothing, at each address next to that one */
+	unsigned n_between;  /* so many of all records are of no safepoint, and have no oop map */
 };
 uint64_t fake_code(struct fake_jvm *jvm, const struct fake_code *code);
 

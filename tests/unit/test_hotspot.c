@@ -760,6 +760,27 @@ static void test_scopes(void **state)
 	assert_false(scopes.approximate);
 }
 
+/* A record without an oop map is no safepoint's: the compiler described the instructions between safepoints, too. */
+static void test_described_code(void **state)
+{
+	struct fake_jvm *jvm = *state;
+	const bool is_told = sf_hotspot_has(&jvm->hotspot, SF_HS_OOP_MAPS_N);
+	const struct fake_code wanted = {
+		.name = "nmethod", .size = 96, .frame_size = 4, .level = 4, .pc = 48, .inlined_bci = 1, .compile_id = 7,
+		.method = fake_method(jvm, "a/B", "compiled", "()V", NULL, 8), .n_between = 1,
+		.inlined = fake_method(jvm, "a/B", "inlined", "()V", NULL, 8),
+	};
+	const uint64_t code = fake_code(jvm, &wanted);
+	struct sf_java_scopes scopes;
+	struct sf_blob blob;
+
+	assert_true(sf_hotspot_blob(&jvm->hotspot, &jvm->memory, code + 40, &blob));
+	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, code + 40, true, &scopes);
+	assert_int_equal(scopes.n, is_told ? 2 : 1);
+	assert_int_equal(scopes.approximate, !is_told);
+	assert_int_equal(scopes.items[0].method, is_told ? wanted.inlined : wanted.method);
+}
+
 /* The record is found wherever it is among others: they need not lie evenly over the code. */
 static void test_many_scopes(void **state)
 {
@@ -1150,6 +1171,7 @@ int main(void)
 		cmocka_unit_test(test_untold_continuation),
 		cmocka_unit_test_setup_teardown(test_scopes, make, destroy),
 		cmocka_unit_test_setup_teardown(test_many_scopes, make, destroy),
+		cmocka_unit_test_setup_teardown(test_described_code, make, destroy),
 		cmocka_unit_test_setup_teardown(test_lend_code, make, destroy),
 		cmocka_unit_test_setup_teardown(test_anchor, make, destroy),
 		cmocka_unit_test_setup_teardown(test_methods, make, destroy),

@@ -149,7 +149,7 @@ static void everything_is_there(void **state)
 	assert_has(text, "    75.0    3.000 s          1  [futex]\n");
 	assert_has(text, "    28.6          2  late        the thread did not stop in time\n");
 	assert_has(text, "     0.5      0.5     5.0 ms  fn7~  libwork.so\n");
-	assert_has(text, "\n~     calls that the compiler inlined there may be missing (5.0 ms, 0.5 %); Java\n");
+	assert_has(text, "\n~     the innermost function is uncertain in 100.0 % of Java's time (5.0 ms):\n");
 	assert_has(text, "-XX:+DebugNonSafepoints");
 	free(text);
 }
@@ -271,6 +271,7 @@ static void json_says_the_same(void **state)
 	assert_int_equal(number_at(all, "ticks"),
 			 number_at(all, "sample_ticks") + number_at(all, "lost_ticks"));
 	assert_int_equal(number_at(all, "approximate_ns"), 5 * (int64_t)MS);
+	assert_int_equal(number_at(all, "managed_ns"), 5 * (int64_t)MS);
 	assert_true(json_object_object_get_ex(all, "functions", &list));
 	for (size_t i = 0; i < json_object_array_length(list); i++)
 		self += number_at(json_object_array_get_idx(list, i), "self_ns");

@@ -344,6 +344,7 @@ void sf_runtime_publisher_look(struct sf_service *service)
 {
 	const char *news;
 
+	service->runtimes.all.completes = !service->agent->options.not_complete;
 	if (sf_runtimes_look(&service->runtimes.all, &service->process, service->images, prepare, service))
 		service->renew = service->urgent = true;
 	news = sf_runtimes_news(&service->runtimes.all);

@@ -137,6 +137,8 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 	if (options->max_depth)
 		add_number(ret, "max-depth", options->max_depth);
 	add_text(ret, "cache", sf_cache_id(cache) ? cache : NULL);
+	if (options->not_complete)
+		strcat(ret, "," SF_NOT_COMPLETE);
 	if (!options->children)
 		return true;
 	add_text(ret, "connect", socket);

@@ -77,6 +77,8 @@
 	X(NM_SCOPES_DATA, "nmethod", "_scopes_data_offset", -4)                                    \
 	X(NM_SCOPES_PCS, "nmethod", "_scopes_pcs_offset", -4)                                      \
 	X(NM_DEPENDENCIES, "nmethod", "_dependencies_offset", -4)                                  \
+	X(BLOB_OOP_MAPS, "CodeBlob", "_oop_maps", 8)                                               \
+	X(OOP_MAPS_N, "ImmutableOopMapSet|OopMapSet", "_count|_om_count", -4)                      \
 	X(PC_OFFSET, "PcDesc", "_pc_offset", -4)                                                   \
 	X(PC_SCOPE, "PcDesc", "_scope_decode_offset", -4)                                          \
 	/* methods, their names and lines */                                                       \
@@ -132,6 +134,7 @@
 	X(N_FLAGS, "JVMFlag|Flag", "numFlags", 8)                                                  \
 	X(FLAG_NAME, "JVMFlag|Flag", "_name", 8)                                                   \
 	X(FLAG_ADDRESS, "JVMFlag|Flag", "_addr", 8)                                                \
+	X(FLAG_ORIGIN, "JVMFlag|Flag", "_flags", 4) /* and other bits */                           \
 	/* of the generational ZGC's references: how far they are shifted, which bits are stale */ \
 	X(Z_GLOBALS, "ZGlobalsForVMStructs", "_instance_p", 8)                                     \
 	X(Z_SHIFT, "ZGlobalsForVMStructs", "_ZPointerLoadShift", 8)                                \
@@ -230,7 +233,7 @@ struct sf_hotspot {
 	uint32_t header_size;            /* bytes that hold what is read of a block and its CodeBlob: more than
 					  * sizes[SF_HS_SIZE_BLOCK], at most SF_HOTSPOT_MAX_HEADER */
 	uint8_t  version;                /* of the JDK; 0: unknown */
-	bool     describes_all;          /* all compiled code: DebugNonSafepoints */
+	bool     describes_all;          /* DebugNonSafepoints was on before anything was compiled */
 	struct sf_hotspot_field fields[SF_HS_N_FIELDS];
 	uint32_t sizes[SF_HS_N_SIZES];
 	int64_t  numbers[SF_HS_N_NUMBERS];

@@ -48,10 +48,23 @@
 #define SF_HOTSPOT_KINDS_HELP "tell Java functions apart by how they ran: interpreted, c1, c2, inlined"
 #define SF_HOTSPOT_KINDS_DUMP_HELP "say how Java frames ran: interpreted, compiled by c1 or c2, native method"
 
+#define SF_HOTSPOT_COMPLETE "java-debug-info"
+#define SF_HOTSPOT_COMPLETE_HELP                                                                   \
+	"of a Java virtual machine that is watched from outside, too: have code compiled from now on with " \
+	"debug information at each instruction, which the innermost function needs"
+#define SF_HOTSPOT_NOT_COMPLETE_HELP                                                               \
+	"leave debug information as it is, also of a Java virtual machine that is launched, or has the agent"
+#define SF_HOTSPOT_NOT_COMPLETE_AGENT_HELP                                                         \
+	"A Java virtual machine's compilers describe calls and safepoints only, as without the agent."
+
 #define SF_HOTSPOT_LOADED_NOTE                                                                     \
 	"the agent was loaded into the Java virtual machine, and stays in it, quiet, until it ends"
 #define SF_HOTSPOT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
-#define SF_HOTSPOT_EXACT_HINT "Java started with " SF_HOTSPOT_EXACT_FLAGS " says them exactly."
-#define SF_HOTSPOT_EXACT_PAGE_HINT "with " SF_HOTSPOT_EXACT_FLAGS " at its start, Java says them"
+#define SF_HOTSPOT_MANAGED_TIME "Java's"
+#define SF_HOTSPOT_EXACT_HINT                                                                      \
+	"What helps: record --" SF_HOTSPOT_COMPLETE ", for code that is compiled from then on; Java launched by " \
+	"stillframe, or started with " SF_HOTSPOT_EXACT_FLAGS ", for all."
+#define SF_HOTSPOT_EXACT_PAGE_HINT                                                                 \
+	"with " SF_HOTSPOT_EXACT_FLAGS " at its start, or launched by stillframe, Java says them"
 
 #endif

@@ -33,6 +33,7 @@ static bool parse_line(char *line, struct sf_mapping *ret)
 	ret->device = makedev(major_number, minor_number);
 	ret->readable = permissions[0] == 'r';
 	ret->executable = strlen(permissions) > 2 && permissions[2] == 'x';
+	ret->is_own = strlen(permissions) > 3 && permissions[1] == 'w' && permissions[3] == 'p';
 	line[strcspn(line, "\n")] = 0;
 	length = strlen(line);
 	ret->deleted = length > strlen(DELETED) &&

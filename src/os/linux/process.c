@@ -277,6 +277,15 @@ size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
+size_t sf_process_write(int32_t pid, uint64_t addr, const void *bytes, size_t size)
+{
+	struct iovec local = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)addr, .iov_len = size };
+	ssize_t n = process_vm_writev(pid, &local, 1, &remote, 1, 0);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
 int sf_process_open(int32_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);

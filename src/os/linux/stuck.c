@@ -25,7 +25,7 @@ static bool reads_memory(const struct sf_stuck *stuck)
 	if (!sf_proc_read(getpid(), stuck->tid, "syscall", text, sizeof(text)))
 		return stuck->holds; /* a kernel that does not tell */
 	number = strtol(text, NULL, 10);
-	return number == SYS_process_vm_readv ||
+	return number == SYS_process_vm_readv || number == SYS_process_vm_writev ||
 	       (stuck->holds && (number == SYS_ptrace || number == SYS_pread64));
 }
 

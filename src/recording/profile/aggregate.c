@@ -105,14 +105,27 @@ static void add_state(struct sf_aggregate *aggregate, const struct sf_profile_sa
 	add_share(&aggregate->states.items[on_cpu.state], on_cpu.state, &on_cpu, aggregate->clock);
 }
 
+static void add_managed(struct sf_aggregate *aggregate, const struct sf_profile *profile,
+			const struct sf_profile_sample *sample)
+{
+	const struct sf_profile_frame *frame = &profile->frames[profile->nodes[sample->node].frame];
+	const uint64_t weight = sf_profile_weight(sample, aggregate->clock);
+
+	if (!sample->node)
+		return;
+	if (frame->approximate || sf_kind_is_managed(profile->functions[frame->function].kind))
+		aggregate->managed_ns += weight;
+	if (frame->approximate)
+		aggregate->approximate_ns += weight;
+}
+
 static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *profile,
 		       const struct sf_profile_sample *sample)
 {
 	uint32_t wait = wait_of(profile, sample);
 
 	aggregate->total_ns += sf_profile_weight(sample, aggregate->clock);
-	if (sample->node && profile->frames[profile->nodes[sample->node].frame].approximate)
-		aggregate->approximate_ns += sf_profile_weight(sample, aggregate->clock);
+	add_managed(aggregate, profile, sample);
 	aggregate->cpu_ns += sample->cpu_ns;
 	aggregate->wall_ns += sample->wall_ns;
 	aggregate->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);

@@ -63,7 +63,8 @@ struct sf_lost_total {
 struct sf_aggregate {
 	enum sf_clock clock;
 	uint64_t total_ns;    /* by the clock */
-	uint64_t approximate_ns; /* of it: the innermost frame may lack inlined calls */
+	uint64_t managed_ns;     /* of it: the innermost frame is managed code, ... */
+	uint64_t approximate_ns; /* ... and may lack inlined calls */
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
 	uint64_t samples, sample_ticks, unheld_ticks;
 	uint64_t cpu_counted_ns;

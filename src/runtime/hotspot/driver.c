@@ -32,8 +32,9 @@ static void *create(void)
 
 static void destroy(void *state)
 {
-	const struct sf_jvm_finder *finder = state;
+	struct sf_jvm_finder *finder = state;
 
+	sf_java_debug_info_end(&finder->debug_info);
 	sf_jvm_destroy(finder->jvm);
 	free(state);
 }
@@ -75,17 +76,28 @@ static void find_library(struct sf_jvm_finder *finder, const struct sf_process *
 }
 
 /* Inside a program files are open only while they are looked at. */
+static int open_library(int32_t pid, const struct sf_image *image)
+{
+	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
+					    .device = image->device };
+
+	return image->fd >= 0 ? image->fd : sf_process_open_mapping(pid, &mapping);
+}
+
+static void close_library(const struct sf_image *image, int fd)
+{
+	if (fd >= 0 && fd != image->fd)
+		close(fd);
+}
+
 static struct sf_jvm *attach_to(const struct sf_jvm_finder *finder, int32_t pid,
 				const struct sf_image *image, const struct sf_reader *memory,
 				struct sf_error *err)
 {
-	const struct sf_mapping mapping = { .path = image->path, .inode = image->inode,
-					    .device = image->device };
-	int fd = image->fd >= 0 ? image->fd : sf_process_open_mapping(pid, &mapping);
+	const int fd = open_library(pid, image);
 	struct sf_jvm *jvm = sf_jvm_attach(memory, fd, finder->bias, err);
 
-	if (fd >= 0 && fd != image->fd)
-		close(fd);
+	close_library(image, fd);
 	return jvm;
 }
 
@@ -152,6 +164,18 @@ static const struct sf_runtime *attach(void *state, const struct sf_process *pro
 	finder->tries++;
 	finder->tried_ns = sf_now_ns();
 	return attached ? &sf_jvm_hotspot(finder->jvm)->runtime : NULL;
+}
+
+static bool complete(void *state, const struct sf_process *process, struct sf_images *images,
+		     const struct sf_reader *memory)
+{
+	struct sf_jvm_finder *finder = state;
+	const struct sf_image *image = sf_images_get(images, finder->image);
+	const int fd = open_library(process->pid, image);
+	const bool done = sf_java_debug_info_begin(&finder->debug_info, process->pid, memory, fd, finder->bias);
+
+	close_library(image, fd);
+	return done;
 }
 
 static const char *news(void *state)
@@ -221,6 +245,7 @@ const struct sf_runtime_driver sf_hotspot_driver = {
 	.destroy = destroy,
 	.look = look,
 	.attach = attach,
+	.complete = complete,
 	.refresh = refresh,
 	.news = news,
 	.place = place,

@@ -6,6 +6,7 @@
 
 #include "base/output.h"
 #include "elf/file.h"
+#include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/tables.h"
 #include "runtime/hotspot/threads.h"
 
@@ -55,8 +56,7 @@ static void print_flags(const struct sf_runtime_findings *findings, const struct
 	add(findings, facts->describes_all == 1,
 	      "Java: inlined calls of the innermost frame are exact (DebugNonSafepoints)",
 	      "Where a thread was interrupted, inlined calls may be missing: such frames are marked "
-	      "(~). They are exact if Java is started with -XX:+UnlockDiagnosticVMOptions "
-	      "-XX:+DebugNonSafepoints.");
+	      "(~). " SF_HOTSPOT_EXACT_HINT);
 	add(findings, !facts->z_without_colours, "Java: threads have their full names",
 	      "This ZGC moves objects behind references that cannot be told from old ones: names "
 	      "may be the system's 15 bytes of them.");

@@ -6,6 +6,7 @@
 #ifndef SF_RUNTIME_HOTSPOT_FINDER_H
 #define SF_RUNTIME_HOTSPOT_FINDER_H
 
+#include "runtime/hotspot/debug_info.h"
 #include "runtime/hotspot/jvm.h"
 #include "target/images.h"
 #include "target/process.h"
@@ -19,6 +20,7 @@ struct sf_jvm_finder {
 	uint64_t bias;
 	unsigned tries;
 	bool refused;                     /* no other try will do */
+	struct sf_java_debug_info debug_info;
 	bool told;                        /* the note was given to the user */
 };
 

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "os/clock.h"
 #include "runtime/hotspot/attach.h"
+#include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/self_test.h"

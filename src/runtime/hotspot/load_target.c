@@ -16,6 +16,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/task.h"
+#include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/jvm.h"
 #include "runtime/hotspot/load.h"
 #include "runtime/hotspot/threads.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/hotspot/metadata.h"
+#include "runtime/hotspot/flags.h"
 #include "runtime/hotspot/threads.h"
 #include "runtime/hotspot/unsigned5.h"
 

@@ -181,6 +181,22 @@ static void keep_common(struct sf_java_scopes *above, const struct sf_java_scope
 	above->n = common;
 }
 
+/*
+ * Whether the compiler has described the instructions between safepoints, too (DebugNonSafepoints, which may have been on for a
+ * part of the time). Each record of a safepoint, and no other, has an oop map (HotSpot: code/debugInfoRec.cpp,
+ * add_safepoint and add_non_safepoint). So more records than oop maps prove that there are others. The first record and
+ * the last are limits, and describe nothing.
+ */
+static bool is_described(const struct arrays *arrays, uint64_t blob)
+{
+	uint64_t maps, n;
+
+	if (arrays->hotspot->describes_all)
+		return true;
+	return sf_hotspot_has(arrays->hotspot, SF_HS_OOP_MAPS_N) && get(arrays, SF_HS_BLOB_OOP_MAPS, blob, &maps) &&
+	       (!maps || get(arrays, SF_HS_OOP_MAPS_N, maps, &n)) && arrays->n_pcs > 2 + (maps ? n : 0);
+}
+
 static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, uint64_t pc,
 		       bool exact, struct sf_java_scopes *ret)
 {
@@ -194,8 +210,8 @@ static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, 
 	read_chain(arrays, i, ret);
 	if (found == offset)
 		return;
-	/* Where all code is described, a record speaks for what is before it. */
-	if (exact && arrays->hotspot->describes_all)
+	/* Where all instructions are described, a record speaks for what is before it. */
+	if (exact && is_described(arrays, blob->address))
 		return;
 	ret->approximate = true;
 	/* A call of a leaf routine has no record: the next one is the nearest. */

@@ -8,7 +8,6 @@
 #include "runtime/hotspot/tables.h"
 
 #define MAX_THREADS 100000
-#define MAX_FLAGS 16384
 
 static int compare(const void *left, const void *right)
 {
@@ -93,28 +92,4 @@ uint64_t sf_java_threads_find(const struct sf_java_threads *threads, int32_t tid
 					   sizeof(wanted), compare) : NULL;
 
 	return found ? found->address : 0;
-}
-
-int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory, const char *name)
-{
-	const uint32_t stride = hotspot->sizes[SF_HS_SIZE_FLAG];
-	uint64_t flags, n, text, address;
-	uint8_t value;
-	char found[64];
-
-	if (!stride || !sf_hotspot_get(hotspot, memory, SF_HS_FLAGS, 0, &flags) ||
-	    !sf_hotspot_get(hotspot, memory, SF_HS_N_FLAGS, 0, &n) || n > MAX_FLAGS)
-		return -1;
-	for (uint64_t i = 0; i < n; i++) {
-		if (!sf_hotspot_get(hotspot, memory, SF_HS_FLAG_NAME, flags + i * stride, &text))
-			return -1;
-		if (!sf_hotspot_read_string(memory, text, found, sizeof(found)) ||
-		    strcmp(found, name) != 0)
-			continue;
-		if (!sf_hotspot_get(hotspot, memory, SF_HS_FLAG_ADDRESS, flags + i * stride,
-				    &address) || !sf_read(memory, &value, address, 1))
-			return -1;
-		return value;
-	}
-	return -1;
 }

@@ -45,11 +45,4 @@ void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *
 bool sf_java_thread_name(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 struct sf_java_objects *objects, uint64_t thread, char *ret, size_t size);
 
-/*
- * The value of a flag of the virtual machine, such as "DebugNonSafepoints"; -1: it has none of
- * this name.
- */
-int sf_java_flag(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
-		 const char *name);
-
 #endif
