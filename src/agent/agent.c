@@ -273,6 +273,35 @@ bool sf_agent_running(void)
 	return atomic_load_explicit(&running, memory_order_acquire);
 }
 
+struct sf_agent *sf_agent_locked(void)
+{
+	return atomic_load(&running) ? &agent : NULL;
+}
+
+void sf_agent_switch_on_locked(void)
+{
+	if (!atomic_load(&agent.paused))
+		atomic_store(&sf_handler.link.mode, mode_of(&agent.options));
+}
+
+void sf_agent_end_locked(void)
+{
+	stop_locked(NULL);
+}
+
+/* What the service thread had is left where it is, as in a forked child. */
+void sf_agent_abandon_locked(void)
+{
+	struct sf_agent_options options = agent.options;
+
+	sf_sampler_destroy(&agent);
+	atomic_store(&sf_handler.code.map, NULL);
+	sf_service_forget();
+	free_all();
+	atomic_store(&running, false);
+	sf_agent_options_deinit(&options);
+}
+
 /* --- while it runs --- */
 
 /* The sampler has made a whole turn since, or is so busy that it may as well not have. */

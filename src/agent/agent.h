@@ -65,6 +65,12 @@ bool sf_agent_stop(const char *why, struct sf_error *err);
 bool sf_agent_running(void);
 void sf_agent_pause(bool pause);
 
+/* For aside.c, which has the lock SF_FORK_PROFILE. */
+struct sf_agent *sf_agent_locked(void);    /* the profile under way, or NULL */
+void sf_agent_switch_on_locked(void);      /* its threads are back */
+void sf_agent_end_locked(void);            /* the sampler does not come back: the profile ends */
+void sf_agent_abandon_locked(void);        /* nor does the service thread: it ends as if the process had been killed */
+
 /* Waits until the service thread has brought the stream file up to date. */
 bool sf_agent_flush(struct sf_error *err);
 

@@ -122,6 +122,7 @@ static void *listen_on(void *arg)
 		/* Not for ever: a descriptor that the program has closed wakes nobody. */
 		if (poll(&wait, 1, LOOK_MS) < 0 && errno != EINTR)
 			break;
+		sf_spawned_follow();
 		if (!sf_own_fd_is_ours(&listener.own))
 			break;
 		if (atomic_load_explicit(&listener.quit, memory_order_acquire))
@@ -224,6 +225,49 @@ void sf_control_unlisten(void)
 	if (!take_turn())
 		return;
 	unlisten_now();
+	give_turn();
+}
+
+/* --- leaving for a while --- */
+
+static bool is_listening(void)
+{
+	return listener.running && listener.pid == getpid();
+}
+
+/* Whoever waits for a caller gets one, who says nothing. */
+static void wake_listener(void)
+{
+	int channel = sf_channel_connect(listener.path, NULL);
+
+	if (channel >= 0)
+		close(channel);
+	if (atomic_load(&listener.waiting) >= 0)
+		shutdown(atomic_load(&listener.waiting), SHUT_RDWR);
+}
+
+bool sf_control_leave(void)
+{
+	if (!take_turn())
+		return false;
+	if (!is_listening())
+		return true;
+	atomic_store_explicit(&listener.quit, true, memory_order_release);
+	wake_listener();
+	pthread_join(listener.thread, NULL);
+	listener.tid = 0;
+	return true;
+}
+
+void sf_control_return(void)
+{
+	if (is_listening()) {
+		atomic_store(&listener.quit, false);
+		if (!sf_spawn(&listener.thread, &listener.tid, listen_on, NULL, "sf-listen", NULL)) {
+			sf_channel_remove(listener.path);
+			close_socket();
+		}
+	}
 	give_turn();
 }
 

@@ -24,6 +24,13 @@ bool sf_control_listen(sf_control_start_fn *start, struct sf_error *err);
 void sf_control_unlisten(void);
 int32_t sf_control_listener_tid(void); /* 0: none */
 
+/*
+ * The listener's thread ends, if there is one, and another one goes on later; the socket stays. Both by the same thread. False:
+ * not now, and nothing was done.
+ */
+bool sf_control_leave(void);
+void sf_control_return(void);
+
 /* In a forked child, which has no listener: closes its copy of the socket. */
 void sf_control_after_fork_in_child(void);
 

@@ -16,9 +16,12 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/aside.h"
 #include "agent/control.h"
+#include "agent/host/spawn.h"
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/libc/own_proc.h"
 #include "agent/lifecycle.h"
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
@@ -28,6 +31,7 @@
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 static pid_t loaded_pid;
+static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
 static void complain(const struct sf_error *err, bool always)
 {
@@ -206,12 +210,40 @@ static bool before_exec(void)
 	return true;
 }
 
+/* --- calls that demand something of all threads --- */
+
+#define LINKS_OF_TWO 4 /* sf_own_thread_count of a process with the calling thread and one of ours; two links are the folder's */
+
+/* The program's threads are more than the calling one: then the kernel refuses, as it would without us. */
+static bool has_more_threads(void)
+{
+	unsigned ours = (sf_agent_running() ? 2 : 0) + (sf_control_listener_tid() != 0);
+
+	return sf_own_thread_count() >= LINKS_OF_TWO + ours;
+}
+
+/* False also in the child of a vfork, which shares our memory and has none of our threads. */
+static bool step_aside(enum sf_demand demand)
+{
+	if (getpid() != loaded_pid || !(sf_agent_running() || sf_control_listener_tid()))
+		return false;
+	if (demand == SF_DEMAND_ALIKE ? sf_spawned_have_own_rights() : has_more_threads())
+		return false;
+	if (demand != SF_DEMAND_ALONE_FOR_GOOD)
+		return sf_aside_begin();
+	gone_for_good = sf_agent_running();
+	sf_aside_for_good("the program has moved its children into another PID or time namespace; it can have no more threads");
+	return false;
+}
+
 static const struct sf_interpose_hooks hooks = {
 	.thread_made = thread_made,
 	.before_exec = before_exec,
 	.after_exec = sf_agent_thread_after_exec,
 	.is_sent = sf_agent_thread_is_sent,
 	.before_filter = before_filter,
+	.step_aside = step_aside,
+	.come_back = sf_aside_end,
 };
 
 /* --- fork --- */
@@ -261,7 +293,9 @@ static void after_fork_in_child(void)
 
 	loaded_pid = getpid();
 	sf_fork_renew_all();
-	was = sf_agent_after_fork_in_child(&options);
+	sf_spawned_forked();
+	was = sf_agent_after_fork_in_child(&options) || (gone_for_good && asked.connect);
+	gone_for_good = false;
 	sf_control_after_fork_in_child();
 	if (was && (options.children || asked.children)) {
 		if (!options.connect)

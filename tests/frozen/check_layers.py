@@ -47,7 +47,7 @@ ROOMS = {
     "agent/clocks": "frozen frozen/signal base agent/libc",
     "agent/interpose": "frozen frozen/signal base agent/libc",
     "agent/threads": "frozen frozen/signal base stream agent/libc agent/clocks",
-    "agent/host": "frozen frozen/signal base os stream agent/agent.h",
+    "agent/host": "frozen frozen/signal base os stream agent/libc agent/agent.h",
     "agent/sampler": "frozen frozen/output frozen/signal base os stream agent/libc agent/clocks agent/threads agent/host "
                      "agent/agent.h agent/options.h",
     "agent/service": "frozen frozen/memory frozen/signal base os target unwind runtime stream agent/clocks "

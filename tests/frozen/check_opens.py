@@ -40,6 +40,7 @@ MAY = {
     "os/linux/process.c": ("opendir", "/proc/PID/task"),
     "os/linux/channel.c": ("fdopendir openat", "the user's own folder of channels, through its descriptor"),
     "os/linux/channel_paths.c": ("open openat*2", "folders and sockets with O_PATH, never through a link; they are checked before use"),
+    "os/linux/parcel.c": ("opendir", "/proc/thread-self/fd"),
     "os/linux/own_fd.c": ("open", "/dev/null"),
     "frozen/raw.c": ("SYS_openat", "files of /proc/self"),
     "frozen/memory/own_memory.c": ("SYS_openat", "/proc/self/mem"),

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "agent/libc/rights.h"
+#include "agent/libc/syscall_filter.h"
 #include "frozen/raw.h"
 
 /* Reading maps takes lines and paths of 4 KiB each, notes of 64 KiB; libc adds its static TLS. */
@@ -21,6 +23,52 @@ struct start {
 	_Atomic int32_t tid;
 };
 
+/* --- who there is --- */
+
+#define MAX_SPAWNED 4 /* sampler, service thread, listener; and one that comes before another one has ended */
+
+static _Atomic int32_t spawned[MAX_SPAWNED]; /* 0: none */
+static _Atomic bool special;                 /* one of them was made by a thread with securebits */
+
+static void replace(int32_t from, int32_t to)
+{
+	for (unsigned i = 0; i < MAX_SPAWNED; i++) {
+		int32_t found = from;
+
+		if (atomic_compare_exchange_strong(&spawned[i], &found, to))
+			return;
+	}
+}
+
+bool sf_spawned_have_own_rights(void)
+{
+	const int32_t own = (int32_t)sf_raw0(SYS_gettid);
+
+	if (atomic_load(&special) || sf_rights_are_special())
+		return false;
+	for (unsigned i = 0; i < MAX_SPAWNED; i++) {
+		int32_t tid = atomic_load(&spawned[i]);
+
+		if (tid && !sf_rights_are_equal(own, tid))
+			return false;
+	}
+	return true;
+}
+
+void sf_spawned_follow(void)
+{
+	if (sf_filter_allows(SF_FILTER_RIGHTS, NULL))
+		sf_rights_follow((int32_t)getpid());
+}
+
+void sf_spawned_forked(void)
+{
+	for (unsigned i = 0; i < MAX_SPAWNED; i++)
+		atomic_store(&spawned[i], 0);
+}
+
+/* --- making one --- */
+
 /* `start` is on the stack of the one who waits: not touched behind the last store. */
 static void *begin(void *arg)
 {
@@ -28,10 +76,14 @@ static void *begin(void *arg)
 	void *(*run)(void *) = start->run;
 	void *run_arg = start->arg;
 	int32_t tid = (int32_t)gettid();
+	void *result;
 
+	replace(0, tid);
 	atomic_store(&start->tid, tid);
 	sf_raw_futex_wake(&start->tid, 1); /* an address only */
-	return run(run_arg);
+	result = run(run_arg);
+	replace(tid, 0);
+	return result;
 }
 
 /* With a larger stack where the program's thread-local variables leave no room in a small one. */
@@ -57,6 +109,7 @@ bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *a
 	sigset_t all, before;
 	int error;
 
+	atomic_store(&special, sf_rights_are_special());
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = create(ret, &start);

@@ -17,4 +17,14 @@
 bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *arg,
 	      const char *name, struct sf_error *err);
 
+/*
+ * Whether every thread that sf_spawn made and that has not ended has the rights of the calling thread, as far as is known
+ * (libc/rights.h). Signal-safe.
+ */
+bool sf_spawned_have_own_rights(void);
+/* By such a thread, now and then: it gives up the capabilities that the program's first thread has given up. */
+void sf_spawned_follow(void);
+/* In a forked child, which has none of them. */
+void sf_spawned_forked(void);
+
 #endif

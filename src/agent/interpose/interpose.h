@@ -17,7 +17,9 @@
 
 /* The functions behind ours: libc's, or another library's in front of libc. To add one: a line here. */
 #define SF_INTERPOSED_FUNCTIONS(X) \
-	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd)
+	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
+	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
+	X(setgroups) X(initgroups) X(unshare) X(setns)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -36,10 +38,18 @@ void *sf_interpose_find(enum sf_interposed which);
 void sf_interpose_signal_init(void);
 void sf_interpose_syscall_init(void);
 
+/* What a call of the program demands of all threads of the process. */
+enum sf_demand {
+	SF_DEMAND_NOTHING,
+	SF_DEMAND_ALIKE,          /* the same rights: else libc ends the process (libc/rights.h) */
+	SF_DEMAND_ALONE,          /* that there is only the calling one */
+	SF_DEMAND_ALONE_FOR_GOOD, /* the same, and the kernel lets no other be made after it */
+};
+
 /*
  * The work of the agent around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
  * before that the pointer is NULL and the interposers only pass the calls on. Any thread may call any of the functions.
- * All but before_filter are signal-safe.
+ * All but before_filter and come_back, and step_aside where it is true, are signal-safe.
  */
 struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
@@ -47,6 +57,8 @@ struct sf_interpose_hooks {
 	void (*after_exec)(void);
 	bool (*is_sent)(const siginfo_t *info);                        /* this signal is one of the agent's own */
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
+	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */
+	void (*come_back)(void);
 };
 
 extern const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
@@ -59,6 +71,13 @@ static inline long sf_interpose_result(long result)
 	errno = (int)-result;
 	return -1;
 }
+
+/* Around a call that demands something; both keep errno. True: sf_interpose_come_back is due. */
+bool sf_interpose_step_aside(enum sf_demand demand);
+void sf_interpose_come_back(bool is_due);
+/* Of unshare(2) and setns(2). */
+enum sf_demand sf_unshare_demand(int flags);
+enum sf_demand sf_setns_demand(int fd, int type);
 
 /* Before a system call that the program makes by syscall(2) or prctl(2). */
 void sf_interpose_before(const struct sf_filter_call *call);

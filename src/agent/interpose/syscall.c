@@ -6,6 +6,8 @@
  */
 #include <stdarg.h>
 
+#include <sys/syscall.h>
+
 #include "agent/interpose/interpose.h"
 #include "frozen/signal/handler.h"
 
@@ -45,20 +47,38 @@ void sf_interpose_syscall_init(void)
 	sf_handler.config.marked_syscall = (uint64_t)(uintptr_t)sf_marked_syscall_end;
 }
 
+/* The setuid family by number changes the calling thread alone, as without the agent. */
+static enum sf_demand demand_of(const struct sf_filter_call *call)
+{
+	switch (call->number) {
+	case SYS_unshare:
+		return sf_unshare_demand((int)call->args[0]);
+	case SYS_setns:
+		return sf_setns_demand((int)call->args[0], (int)call->args[1]);
+	default:
+		return SF_DEMAND_NOTHING;
+	}
+}
+
 /* All six, also of a call that has fewer: as libc's does. */
 SF_INTERPOSED long syscall(long number, ...)
 {
 	struct sf_filter_call call = { .number = number };
 	const long *args = call.args;
 	va_list list;
+	bool aside;
+	long result;
 
 	va_start(list, number);
 	for (int i = 0; i < 6; i++)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
-	return sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3],
-						     args[4], args[5]));
+	aside = sf_interpose_step_aside(demand_of(&call));
+	result = sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4],
+						       args[5]));
+	sf_interpose_come_back(aside);
+	return result;
 }
 #else
 void sf_interpose_syscall_init(void)

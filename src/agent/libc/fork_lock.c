@@ -2,7 +2,6 @@
 /* Locks that fork() takes: the header says why they are not simply taken. */
 #include "agent/libc/fork_lock.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "os/clock.h"
@@ -30,6 +29,11 @@ static bool lock_in_time(pthread_mutex_t *mutex)
 		now_ns = sf_now_ns();
 	}
 	return true;
+}
+
+bool sf_fork_lock_in_time(enum sf_fork_lock which)
+{
+	return lock_in_time(&sf_fork_mutexes[which]);
 }
 
 void sf_fork_lock_all(void)

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
 /* In the order in which fork() takes them. To add one: a line here, and one in fork_lock.c. */
 enum sf_fork_lock {
@@ -25,6 +26,9 @@ extern pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS];
 void sf_fork_lock_all(void);
 void sf_fork_unlock_all(void);
 void sf_fork_renew_all(void); /* in the child */
+
+/* One of them, for as long as fork() waits; false: in vain. */
+bool sf_fork_lock_in_time(enum sf_fork_lock which);
 
 /* For a short operation: no handler runs in this thread while it has the lock. */
 void sf_lock_from_handlers(pthread_mutex_t *mutex, sigset_t *before_ret);

@@ -26,7 +26,8 @@
 
 #define UNKNOWN "cannot find out what the system-call filter (seccomp) of this process allows"
 
-#define ALL (SF_FILTER_SAMPLING | SF_FILTER_PERF | SF_FILTER_CHANNEL)
+#define ALL (SF_FILTER_SAMPLING | SF_FILTER_PERF | SF_FILTER_CHANNEL | SF_FILTER_RIGHTS | SF_FILTER_ASIDE)
+#define MESSAGES (SF_FILTER_CHANNEL | SF_FILTER_ASIDE)
 
 /*
  * System calls that the agent needs and that few programs make. The arguments are such that the call has no effect. To add
@@ -61,12 +62,16 @@ static const struct {
 	{ "utimensat", SYS_utimensat, SF_FILTER_SAMPLING, -1, 0, 0 },
 	{ "perf_event_open", SYS_perf_event_open, SF_FILTER_PERF, 0, 0, 0 },
 	{ "accept4", SYS_accept4, SF_FILTER_CHANNEL, -1, 0, 0 },
-	{ "bind", SYS_bind, SF_FILTER_CHANNEL, -1, 0, 0 },
+	{ "bind", SYS_bind, MESSAGES, -1, 0, 0 },
 	{ "listen", SYS_listen, SF_FILTER_CHANNEL, -1, 0, 0 },
-	{ "recvmsg", SYS_recvmsg, SF_FILTER_CHANNEL, -1, 0, 0 },
-	{ "sendmsg", SYS_sendmsg, SF_FILTER_CHANNEL, -1, 0, 0 },
-	{ "socket", SYS_socket, SF_FILTER_CHANNEL, -1, 0, 0 },
+	{ "recvmsg", SYS_recvmsg, MESSAGES, -1, 0, 0 },
+	{ "sendmsg", SYS_sendmsg, MESSAGES, -1, 0, 0 },
+	{ "socket", SYS_socket, MESSAGES, -1, 0, 0 },
 	{ "unlinkat", SYS_unlinkat, SF_FILTER_CHANNEL, -1, 0, 0 },
+	{ "capget", SYS_capget, SF_FILTER_RIGHTS, 0, 0, 0 },
+	{ "capset", SYS_capset, SF_FILTER_RIGHTS, 0, 0, 0 },
+	{ "clone3", SYS_clone3, SF_FILTER_ASIDE, 0, 0, 0 },
+	{ "getsockname", SYS_getsockname, SF_FILTER_ASIDE, -1, 0, 0 },
 };
 
 #define N_CALLS (sizeof(calls) / sizeof(calls[0]))

@@ -37,7 +37,8 @@ struct sf_sampler {
 	int32_t  tid;
 	_Atomic bool stop;
 	bool     joined, paused;
-	uint64_t cpu_ns;             /* of its thread, once that has ended */
+	bool     leaves;             /* it ends for a while only */
+	uint64_t cpu_ns;             /* of its threads that have ended */
 	uint64_t random;
 	uint64_t look_period_ns, tick_period_ns; /* 0: none */
 	uint64_t next_look_ns, next_tick_ns;
@@ -124,6 +125,7 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 		return;
 	}
 	if (!looking && now_ns >= sampler->next_look_ns) {
+		sf_spawned_follow();
 		sampler->looked = 0;
 		sampler->next_look_ns = next_time(sampler, now_ns, sampler->look_period_ns);
 	} else if (!looking) {
@@ -237,6 +239,14 @@ static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)
  * are closed. Threads that took a slot before they saw the new mode are served: a thread checks the mode again after it
  * has taken its slot (handler.c), and the sampler checks the slots after it has set the mode.
  */
+static void switch_off(struct sf_sampler *sampler)
+{
+	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
+	atomic_thread_fence(memory_order_seq_cst);
+	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
+}
+
 static void wind_up(struct sf_sampler *sampler)
 {
 	struct sf_agent *agent = sampler->agent;
@@ -246,11 +256,19 @@ static void wind_up(struct sf_sampler *sampler)
 	sf_agent_threads_disarm(agent->threads);
 	for (uint32_t i = 0; i < agent->threads->n; i++)
 		sf_thread_poll(agent, &agent->threads->all[i], now_ns);
-	serve_the_rest(sampler, now_ns + END_NS);
-	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
-	atomic_thread_fence(memory_order_seq_cst);
-	serve_the_rest(sampler, sf_raw_now_ns() + END_NS);
+	switch_off(sampler);
 	sf_agent_threads_end(agent->threads, sf_raw_now_ns());
+}
+
+/* The accounts stay open. A perf clock ends with this thread's descriptors; the next thread arms new clocks. */
+static void leave(struct sf_sampler *sampler)
+{
+	struct sf_agent_threads *threads = sampler->agent->threads;
+
+	sf_agent_threads_disarm(threads);
+	switch_off(sampler);
+	threads->own[0] = 0;
+	threads->own_ended_cpu_ns += sf_raw_thread_cpu_ns();
 }
 
 static void *run(void *arg)
@@ -263,14 +281,15 @@ static void *run(void *arg)
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
 	sf_cpu_affinity_init(&sampler->affinity, &sf_handler.link.wake_up);
+	sf_agent_threads_hurry();
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);
 	while (!atomic_load(&sampler->stop))
 		turn(sampler);
-	wind_up(sampler);
+	(sampler->leaves ? leave : wind_up)(sampler);
 	sf_cpu_affinity_end(&sampler->affinity);
-	sampler->cpu_ns = sf_raw_thread_cpu_ns();
+	sampler->cpu_ns += sf_raw_thread_cpu_ns();
 	return NULL;
 }
 
@@ -323,6 +342,24 @@ void sf_sampler_stop(struct sf_agent *agent)
 	sampler->joined = true;
 }
 
+void sf_sampler_leave(struct sf_agent *agent)
+{
+	agent->sampler->leaves = true;
+	sf_sampler_stop(agent);
+}
+
+bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err)
+{
+	struct sf_sampler *sampler = agent->sampler;
+
+	sampler->leaves = false;
+	atomic_store(&sampler->stop, false);
+	if (!start(sampler, err))
+		return false;
+	sampler->joined = false;
+	return true;
+}
+
 void sf_sampler_destroy(struct sf_agent *agent)
 {
 	struct sf_sampler *sampler = agent->sampler;
@@ -340,8 +377,7 @@ uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler)
 {
 	uint64_t cpu_ns = 0;
 
-	if (sampler->joined)
-		return sampler->cpu_ns;
-	sf_agent_thread_cpu(sampler->tid, &cpu_ns);
-	return cpu_ns;
+	if (!sampler->joined)
+		sf_agent_thread_cpu(sampler->tid, &cpu_ns);
+	return sampler->cpu_ns + cpu_ns;
 }

@@ -28,6 +28,12 @@ bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
  * accounts of all threads.
  */
 void sf_sampler_stop(struct sf_agent *agent);
+/*
+ * The sampler's thread ends, and another one goes on later with the same accounts. Meanwhile handlers are off and no clock is
+ * armed; the CPU time belongs to each thread's next sample. After a failed return the sampler can only be destroyed.
+ */
+void sf_sampler_leave(struct sf_agent *agent);
+bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err);
 /* Frees a stopped sampler and sets agent->sampler to NULL. Does nothing when it is NULL already. */
 void sf_sampler_destroy(struct sf_agent *agent);
 /* CPU time of the sampler's thread, also after the stop. */

@@ -93,7 +93,7 @@ void sf_agent_threads_destroy(struct sf_agent_threads *threads)
 /* CPU time of the process but for the agent's own threads. */
 uint64_t sf_agent_threads_others_cpu_ns(const struct sf_agent_threads *threads)
 {
-	uint64_t total_ns = sf_raw_process_cpu_ns(), own_ns;
+	uint64_t total_ns = sf_raw_process_cpu_ns() - threads->own_ended_cpu_ns, own_ns;
 
 	for (unsigned i = 0; i < sizeof(threads->own) / sizeof(threads->own[0]); i++) {
 		if (threads->own[i] && sf_agent_thread_cpu(threads->own[i], &own_ns) &&

@@ -66,6 +66,7 @@ struct sf_agent_threads {
 	uint32_t *places;                     /* by entry: place in `all` + 1, 0: none */
 	struct sf_thread_entry *entries;
 	int32_t  own[3];                      /* unwatched: sampler, service thread, listener; 0: none */
+	uint64_t own_ended_cpu_ns;            /* of those that have ended and will be followed by others */
 	regex_t  names;
 	bool     has_names;
 	uint32_t last_serial;

@@ -27,6 +27,8 @@
 #define FLUSH_PIECE_NS 100000000u
 #define LOOK_NS 1000000u
 
+enum { BEGAN = 1, FAILED }; /* sf_service.began */
+
 static struct sf_service the_service; /* one profile at a time; never freed, so a late flush() finds it */
 
 /* --- a turn --- */
@@ -85,6 +87,7 @@ static uint64_t turn(struct sf_service *service, uint64_t now_ns)
 	if (now_ns - service->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		service->signal_checked_ns = now_ns;
 		sf_agent_signal_check();
+		sf_spawned_follow();
 	}
 	return until_ns(service, now_ns, busy, want_ns);
 }
@@ -101,6 +104,12 @@ static void finish(struct sf_service *service)
 	sf_stream_writer_deinit(service);
 }
 
+static void tell_began(struct sf_service *service, uint32_t how)
+{
+	atomic_store(&service->began, how);
+	sf_raw_futex_wake(&service->began, 1);
+}
+
 /* Takes the descriptors into the thread's own table; the starting thread then closes its copies. */
 static void move_out(struct sf_service *service)
 {
@@ -108,15 +117,40 @@ static void move_out(struct sf_service *service)
 			     sf_handler.code.memory.mem_fd };
 
 	service->apart = sf_own_table(kept, 3);
-	atomic_store(&service->began, 1);
-	sf_raw_futex_wake(&service->began, 1);
+	tell_began(service, BEGAN);
+}
+
+/* Puts them back where the last thread had them. */
+static bool take_over(struct sf_service *service)
+{
+	const int kept[] = { service->parcel->socket.fd, sf_handler.code.memory.mem_fd };
+	bool ok = sf_own_table(kept, 2) && sf_parcel_take(service->parcel);
+
+	service->parcel = NULL;
+	tell_began(service, ok ? BEGAN : FAILED);
+	return ok;
+}
+
+/* False: the descriptors cannot wait. */
+static bool step_out(struct sf_service *service)
+{
+	sf_stream_writer_drain(service);
+	if (service->apart && !sf_parcel_fill(service->parcel))
+		return false;
+	service->agent->threads->own_ended_cpu_ns += sf_raw_thread_cpu_ns();
+	service->agent_cpu_ns += sf_raw_thread_cpu_ns();
+	service->left = true;
+	return true;
 }
 
 static void *run(void *arg)
 {
 	struct sf_service *service = arg;
 
-	move_out(service);
+	if (!service->parcel)
+		move_out(service);
+	else if (!take_over(service))
+		return NULL;
 	while (!atomic_load(&service->quit)) {
 		uint32_t heard = sf_wake_up_count(&sf_handler.output.wake_up);
 		uint64_t now_ns = sf_now_ns(), wake_ns;
@@ -127,7 +161,8 @@ static void *run(void *arg)
 		if (!atomic_load(&service->quit))
 			sf_wake_up_wait(&sf_handler.output.wake_up, heard, wake_ns);
 	}
-	finish(service);
+	if (!service->parcel || !step_out(service))
+		finish(service);
 	return NULL;
 }
 
@@ -141,6 +176,13 @@ static void reset(struct sf_service *service)
 	*service = (struct sf_service){ .channel = SF_NO_OWN_FD };
 	atomic_store(&service->flush_asked, asked);
 	atomic_store(&service->flushed, asked);
+}
+
+static bool wait_for_begin(struct sf_service *service)
+{
+	while (!atomic_load(&service->began))
+		sf_raw_futex_wait(&service->began, 0, 0);
+	return atomic_load(&service->began) == BEGAN;
 }
 
 bool sf_service_start(struct sf_agent *agent, int channel, const char *path, bool (*stop)(void),
@@ -167,8 +209,7 @@ bool sf_service_start(struct sf_agent *agent, int channel, const char *path, boo
 		sf_stream_writer_deinit(service);
 		return false;
 	}
-	while (!atomic_load(&service->began))
-		sf_raw_futex_wait(&service->began, 0, 0);
+	wait_for_begin(service);
 	if (service->apart && service->file)
 		sf_stream_file_leave(service->file);
 	return true;
@@ -207,7 +248,7 @@ bool sf_service_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_
 	uint64_t cpu_ns = own_cpu_ns(service);
 	bool ok;
 
-	service->agent_cpu_ns = sampler_cpu_ns + cpu_ns;
+	service->agent_cpu_ns += sampler_cpu_ns + cpu_ns;
 	end_thread(service);
 	ok = service->ended ||
 	     sf_fail(err, SF_E_SYSTEM, "nobody reads what is sampled any more");
@@ -219,6 +260,35 @@ bool sf_service_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_
 	}
 	agent->keep = NULL;
 	return ok;
+}
+
+bool sf_service_leave(struct sf_agent *agent, struct sf_parcel *parcel)
+{
+	struct sf_service *service = agent->keep;
+
+	service->left = false;
+	service->parcel = parcel;
+	atomic_store(&service->quit, true);
+	sf_wake_up_post(&sf_handler.output.wake_up);
+	pthread_join(service->thread, NULL);
+	agent->threads->own[1] = 0;
+	return service->left;
+}
+
+/* Without a table of its own nothing has to be taken over. */
+bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel, struct sf_error *err)
+{
+	struct sf_service *service = agent->keep;
+
+	service->parcel = service->apart ? parcel : NULL;
+	atomic_store(&service->began, 0);
+	atomic_store(&service->quit, false);
+	if (!sf_spawn(&service->thread, &agent->threads->own[1], run, service, "sf-service", err))
+		return false;
+	if (wait_for_begin(service))
+		return true;
+	pthread_join(service->thread, NULL);
+	return sf_fail(err, SF_E_SYSTEM, "the agent's descriptors are lost");
 }
 
 void sf_service_wait_for_tables(uint64_t timeout_ns)

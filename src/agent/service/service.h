@@ -18,6 +18,7 @@
 
 #include "agent/agent.h"
 #include "os/own_fd.h"
+#include "os/parcel.h"
 
 /*
  * Makes the first code map in the calling thread, so that the first sample has a map. Then starts the
@@ -33,6 +34,13 @@ bool sf_service_start(struct sf_agent *agent, int channel, const char *path, boo
  * thread function at once. No walk may be running. False: the file is not complete.
  */
 bool sf_service_stop(struct sf_agent *agent, uint64_t sampler_cpu_ns, struct sf_error *err);
+/*
+ * The service thread ends, and another one goes on later. Its descriptors wait in the parcel, which the caller has made in its
+ * own table. False: the thread has ended the profile's output as sf_service_stop does, since they cannot wait, or could not
+ * be taken back; then sf_service_forget is left to call.
+ */
+bool sf_service_leave(struct sf_agent *agent, struct sf_parcel *parcel);
+bool sf_service_return(struct sf_agent *agent, struct sf_parcel *parcel, struct sf_error *err);
 /* Called after a successful start: the service thread owns the channel from now on. */
 void sf_service_take_channel(struct sf_agent *agent, struct sf_own_fd *channel);
 /*
@@ -45,7 +53,7 @@ void sf_service_wait_for_tables(uint64_t timeout_ns);
 bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err);
 
 /*
- * In a forked child, which has no service thread: closes the parent's descriptors, and does not touch
+ * In a forked child, or after a return that failed, where there is no service thread: closes the parent's descriptors, and does not touch
  * the parent's memory.
  */
 void sf_service_forget(void);

@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 #include "base/vec.h"
 #include "os/own_fd.h"
+#include "os/parcel.h"
 #include "runtime/runtimes.h"
 #include "stream/file.h"
 #include "target/process.h"
@@ -69,6 +70,8 @@ struct sf_service {
 	_Atomic bool quit;
 	_Atomic uint32_t began;   /* it has its own table of descriptors, or cannot have one */
 	bool apart;               /* it has */
+	bool left;                /* its descriptors wait in the parcel */
+	struct sf_parcel *parcel; /* it leaves its descriptors there, or has to take them from there */
 	_Atomic uint32_t flush_asked, flushed;
 	uint64_t started_ns, signal_checked_ns;
 
@@ -91,7 +94,7 @@ struct sf_service {
 	/* stream_writer.c */
 	struct sf_stream_file *file;
 	struct sf_error file_error; /* the first one, if code is set */
-	uint64_t agent_cpu_ns;      /* for the END */
+	uint64_t agent_cpu_ns;      /* for the END; before that of the threads that have ended */
 	bool ended;                 /* the END found room */
 	bool in_vain;               /* the reader was waited for as long as may be, ... */
 	uint64_t vain_tail;         /* ... and stands where it stood then */
