@@ -40,6 +40,13 @@ struct sf_prologue {
 			    * (alloca) */
 };
 
+/* How the function at a pc is left, from its code. */
+struct sf_exit {
+	bool is_by_fp;           /* the frame pointer leads to the frame record */
+	int32_t size;            /* else: bytes from sp to the return address */
+	int32_t saved_fp;        /* ... and from sp to the caller's frame pointer; below 0: it is in the register */
+};
+
 /*
  * The registers of one frame. r[] is indexed by DWARF number (x86-64: 0 rax ... 7 rsp ... 15 r15,
  * System V psABI figure 3.36; aarch64: 0 x0 ... 30 lr, 31 sp, AADWARF64 section 4.1).
@@ -113,6 +120,15 @@ struct sf_arch {
 	 * register it is 0, and the return address is in that register.
 	 */
 	bool (*is_frame_edge)(const struct sf_reader *reader, uint64_t pc, uint8_t *pushed_ret);
+
+	/* How the function at pc is left. False: its code does not show it. NULL: no code is read for that. */
+	bool (*find_exit)(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
+
+	/*
+	 * Whether the code before the call behind which pc is sets the frame pointer to 0, as that of a thread's first function
+	 * does.
+	 */
+	bool (*clears_fp)(const struct sf_reader *reader, uint64_t pc);
 
 	/*
 	 * For frames that only a frame pointer leads out of, where it is not known

@@ -77,6 +77,20 @@ static bool is_behind_call(const struct sf_reader *reader, uint64_t pc, uint64_t
 	return (code & 0xfefff000) == 0xd63f0000;
 }
 
+#define BEFORE_CALL 16  /* instructions */
+
+/* mov x29, #0, or xzr */
+static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
+{
+	uint32_t code;
+
+	for (unsigned i = 1; i <= BEFORE_CALL && read_instruction(reader, pc - 4 * i, &code); i++) {
+		if (code == 0xd280001d || code == 0xaa1f03fd)
+			return true;
+	}
+	return false;
+}
+
 static const struct edge {
 	uint32_t mask, code;
 } edges[] = {
@@ -151,4 +165,5 @@ const struct sf_arch sf_arch_aarch64 = {
 	.plt_steps = plt_steps,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
+	.clears_fp = clears_fp,
 };

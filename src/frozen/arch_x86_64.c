@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frozen/arch.h"
+#include "frozen/exit_x86_64.h"
 #include "frozen/reader.h"
 
 #include "frozen/frozen.h"
@@ -152,6 +153,23 @@ static bool is_frame_edge(const struct sf_reader *reader, uint64_t pc, uint8_t *
 			*pushed_ret = edges[i].second;
 			return true;
 		}
+	}
+	return false;
+}
+
+#define BEFORE_CALL 64
+
+/* xor %ebp, %ebp, in both encodings, at any byte. */
+static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
+{
+	uint8_t code[BEFORE_CALL];
+	size_t n = sizeof(code);
+
+	while (n && !sf_read(reader, code, pc - n, n))
+		n /= 2;
+	for (size_t i = 0; i + 2 <= n; i++) {
+		if ((code[i] == 0x31 || code[i] == 0x33) && code[i + 1] == 0xed)
+			return true;
 	}
 	return false;
 }
@@ -421,6 +439,8 @@ const struct sf_arch sf_arch_x86_64 = {
 	.plt_steps = plt_steps,
 	.is_behind_call = is_behind_call,
 	.is_frame_edge = is_frame_edge,
+	.find_exit = sf_x86_find_exit,
+	.clears_fp = clears_fp,
 	.prologue = prologue,
 	.jump_slot = jump_slot,
 	.jumps_to = jumps_to,

@@ -23,7 +23,8 @@
 	X(ANCHOR, "anchor", "from the virtual machine's note of its last frame; native frames below " \
 	  "it may be missing")                                                                     \
 	X(AGCT, "agct", "returned by the runtime's own function for stacks")                       \
-	X(KERNEL, "kernel", "the kernel's own call chain says so")
+	X(KERNEL, "kernel", "the kernel's own call chain says so")                                 \
+	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,

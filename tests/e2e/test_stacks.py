@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks in several places: what is shown of them is of one moment."""
 import os
+import signal
 
 import pytest
 
@@ -44,3 +45,16 @@ def test_alternate_stack(stillframe, tmp_path, engine):
         assert len(whole) > 0.9 * (len(samples) - len(cut)), samples
     else:                    # the kernel copies one stack
         assert len(cut) == len(samples), samples
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")
+@pytest.mark.parametrize("engine", ["ptrace", "signal"])
+def test_no_rules(stillframe, tmp_path, target, engine):
+    """Code without unwind rules and frame pointers is left by its instructions, and no 0 in a register is taken for the end."""
+    how = ["-d", 0.5, "-p", target("no_rules").pid] if engine == "ptrace" else ["--", os.path.join(PROGRAMS, "no_rules"), 1]
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "499", "--clock", "cpu", *how)
+    assert done.status == (0 if engine == "ptrace" else 128 + signal.SIGALRM), done
+    stacks = recording.stacks_of("leaf")
+    assert sum(ticks for _, ticks in stacks) > 50, stacks
+    assert {tuple(names[:5]) for names, _ in stacks} == {("leaf", "middle", "framed", "outer", "main")}, stacks
+    assert {names[-1] for names, _ in stacks} == {"_start"}, stacks

@@ -126,6 +126,7 @@ static void check_frames(const struct expected *expected, unsigned n, enum sf_en
 #define ROWS SF_VIA_ROWS, 0
 #define CHAIN SF_VIA_FRAME_POINTER, 0
 #define GUESS SF_VIA_GUESS, 0
+#define CODE SF_VIA_CODE, 0
 
 /* A leaf, a framed function, one framed by rbp, the first. */
 static void rows_lead_to_the_root(void **state)
@@ -567,14 +568,20 @@ static void who_makes_a_thread_is_where_it_was(void **state)
 		      { APP + 0x310, STACK + 0x108, ROWS });
 }
 
+/* Of the function that sets it. One that keeps no frame pointer only has it from its caller. */
 static void a_zero_frame_pointer_is_the_root(void **state)
 {
+	static const uint8_t xor_fp[] = { 0x48, 0x31, 0xed };
 	(void)state;
 	r.still.regs.pc = JIT + 0x50;
 	put_call(JIT + 0x80);
 	recorded_reg(&r, RBP, STACK + 0x140);
 	recorded_put(&r, STACK + 0x140, 0);
 	recorded_put(&r, STACK + 0x148, JIT + 0x80);
+	assert_frames(SF_END_NO_RULE,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x80, STACK + 0x150, CHAIN });
+	recorded_bytes(&r, JIT + 0x60, xor_fp, sizeof(xor_fp));
 	assert_frames(SF_END_ROOT,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
 		      { JIT + 0x80, STACK + 0x150, CHAIN });
@@ -711,7 +718,7 @@ static void weaker_evidence_in_its_order(void **state)
 	recorded_put(&r, STACK + 0x100, 0); /* nothing better: a trampoline may have pushed it */
 	assert_frames(SF_END_ROOT,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
-		      { APP + 0x320, STACK + 0x150, CHAIN });
+		      { APP + 0x320, STACK + 0x150, GUESS });
 }
 
 /* Above code without rules, fp and sp are all that is known; above a bare leaf, what calls keep. */
@@ -731,7 +738,7 @@ static void registers_above_code_without_rows(void **state)
 	recorded_put(&r, STACK + 0x188, APP + 0x310);
 	assert_frames(SF_END_REGISTER,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
-		      { APP + 0x610, STACK + 0x150, CHAIN });
+		      { APP + 0x610, STACK + 0x150, GUESS });
 
 	put_direct_call(APP + 0x610, JIT + 0x40);
 	recorded_put(&r, STACK + 0x100, APP + 0x610);
@@ -744,6 +751,35 @@ static void registers_above_code_without_rows(void **state)
 	assert_frames(SF_END_REGISTER,
 		      { JIT + 0x50, STACK + 0x100, LEAF },
 		      { APP + 0x710, STACK + 0x108, GUESS });
+}
+
+/* pop %rbx; pop %rbp; ret: two words lie between sp and the return address. Also where a frame pointer of 0 led here. */
+static void by_the_code_of_the_function(void **state)
+{
+	static const uint8_t epilogue[] = { 0x5b, 0x5d, 0xc3 };
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	recorded_bytes(&r, JIT + 0x60, epilogue, sizeof(epilogue));
+	put_call(APP + 0x310);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x148, APP + 0x310);
+	recorded_put(&r, STACK + 0x108, 0);
+	recorded_put(&r, STACK + 0x110, JIT + 0x250);
+	put_call(JIT + 0x250);
+	assert_frames(SF_END_NO_RULE,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x250, STACK + 0x118, CODE });
+	recorded_bytes(&r, JIT + 0x260, epilogue, sizeof(epilogue));
+	recorded_put(&r, STACK + 0x128, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { JIT + 0x250, STACK + 0x118, CODE },
+		      { APP + 0x310, STACK + 0x130, CODE });
+	recorded_put(&r, STACK + 0x110, JIT + 0x251); /* behind no call: the frame pointer is tried */
+	assert_frames(SF_END_ROOT,
+		      { JIT + 0x50, STACK + 0x100, LEAF },
+		      { APP + 0x310, STACK + 0x150, CHAIN });
 }
 
 /* A call through a null pointer: nothing is known of pc, but who called is on top of the stack. */
@@ -1012,6 +1048,7 @@ int main(void)
 		TEST(a_stale_return_address_is_not),
 		TEST(weaker_evidence_in_its_order),
 		TEST(registers_above_code_without_rows),
+		TEST(by_the_code_of_the_function),
 		TEST(a_jump_to_nowhere_has_a_caller),
 		TEST(signals_on_the_same_stack),
 		TEST(signals_on_other_stacks_above_and_below),

@@ -27,6 +27,7 @@ enum { X0, X19 = 19, FP = 29, LR = 30, SP = 31 };
 #define BLR_X1 0xd63f0020
 #define STP_FP_LR 0xa9be7bfd
 #define RET 0xd65f03c0
+#define MOV_FP_0 0xd280001d
 
 static struct recorded r;
 static struct table_builder app, vdso;
@@ -189,6 +190,7 @@ static void rows_above_a_chain_do_not_trust_sp(void **state)
 	recorded_put(&r, STACK + 0x198, JIT + 0xbad);
 	recorded_put(&r, STACK + 0x1c0, 0);
 	recorded_put(&r, STACK + 0x1c8, JIT + 0x90);
+	recorded_put32(&r, JIT + 0x80, MOV_FP_0);
 	assert_frames(SF_END_ROOT,
 		      { APP + 0x110, STACK + 0x100, LEAF },
 		      { JIT + 0x50, STACK + 0x120, ROWS },

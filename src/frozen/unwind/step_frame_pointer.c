@@ -59,13 +59,14 @@ static bool read_bare(const struct sf_cursor *cursor, unsigned pushed, struct ca
 }
 
 /*
- * The psABIs require 0 in a thread's first frame; musl's _start and clone rely on it. It says so
- * only where something led to it: in code without rules that keeps no frame pointer (musl itself,
- * GraalVM's native images) the register holds anything, now and then a 0.
+ * The psABIs require 0 in a thread's first frame; musl's _start and clone rely on it. A function that keeps no frame pointer
+ * has the 0 of its caller's, too. So the 0 is the end only in the function that sets it.
  */
-static bool is_fp_led_to(const struct sf_cursor *cursor)
+static bool is_first_frame(const struct sf_cursor *cursor)
 {
-	return !cursor->exact && cursor->via != SF_VIA_GUESS;
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+
+	return !cursor->exact && cursor->still->arch->clears_fp(&code, cursor->regs.pc);
 }
 
 /* The frame record that fp points at, if it can; whether it leads to code is not looked at. */
@@ -81,7 +82,7 @@ static enum sf_step read_record(const struct sf_cursor *cursor, struct caller *r
 		return SF_STEP_FAILED;
 	*why = SF_END_NO_RULE;
 	if (fp == 0)
-		return is_fp_led_to(cursor) ? SF_STEP_ROOT : SF_STEP_FAILED;
+		return is_first_frame(cursor) ? SF_STEP_ROOT : SF_STEP_FAILED;
 	if (fp % 8 != 0 || fp < cursor->regs.r[arch->sp] || fp > UINT64_MAX - sizeof(record))
 		return SF_STEP_FAILED;
 	*why = sf_why_unread(&cursor->still->memory, fp, sizeof(record));
@@ -175,12 +176,18 @@ static enum sf_step step_exact(struct sf_cursor *cursor, enum sf_end *why)
 	step = read_record(cursor, &record, why);
 	if (step == SF_STEP_TAKEN)
 		judge(cursor, &record);
+	/* That the register points to a stack is only a supposition here. */
+	if (*why == SF_END_OTHER_STACK)
+		*why = SF_END_NO_RULE;
 	if (record.is_behind_call)
 		return take_record(cursor, &record);
 	if (bare.is_behind_call)
 		return take_bare(cursor, &bare);
-	if (record.is_code)
-		return take_record(cursor, &record);
+	if (record.is_code) {
+		take_record(cursor, &record);
+		cursor->via = SF_VIA_GUESS;
+		return SF_STEP_TAKEN;
+	}
 	return step == SF_STEP_TAKEN ? SF_STEP_FAILED : step;
 }
 

@@ -125,14 +125,12 @@ static enum sf_step find_cfa(struct frame *frame, const struct sf_rules *rules, 
 	return SF_STEP_TAKEN;
 }
 
-/* The return address, without its signature. Undefined, or 0: there is no caller. */
+/* The return address, without its signature. 0: there is no caller. */
 static enum sf_step find_return(const struct frame *frame, const struct sf_rules *rules,
 				uint64_t *ret, enum sf_end *why)
 {
 	uint64_t address = 0;
 
-	if (rules->ra.how == SF_HOW_UNDEFINED)
-		return SF_STEP_ROOT;
 	switch (apply(frame, &rules->ra, frame->arch->lr, &address, why)) {
 	case UNKNOWN:
 		*why = SF_END_REGISTER;
@@ -196,8 +194,11 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 		.table = table,
 	};
 	uint64_t pc;
-	enum sf_step step = find_cfa(&frame, rules, why);
+	enum sf_step step;
 
+	if (rules->ra.how == SF_HOW_UNDEFINED)
+		return SF_STEP_ROOT;
+	step = find_cfa(&frame, rules, why);
 	if (step == SF_STEP_TAKEN)
 		step = find_return(&frame, rules, &pc, why);
 	if (step != SF_STEP_TAKEN)

@@ -26,6 +26,7 @@ static sf_step_fn *const steppers[] = {
 	sf_step_clone,
 	sf_step_sigreturn,
 	sf_step_first,
+	sf_step_code,
 	sf_step_frame_pointer,
 };
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * x86-64 instructions, as far as the walker asks: how long one is, and what it does to the stack pointer and the frame
+ * pointer. For code without unwind rules. An instruction that is not known is an end, not a guess.
+ */
+#ifndef SF_FROZEN_CODE_X86_64_H
+#define SF_FROZEN_CODE_X86_64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SF_X86_MAX_SIZE 15 /* bytes of an instruction */
+
+enum sf_x86_effect {
+	SF_X86_PLAIN,      /* leaves sp alone, goes on behind it */
+	SF_X86_PUSH,       /* takes `value` bytes from sp: push, sub, lea. Gives back if `value` is negative: pop, add */
+	SF_X86_PUSH_FP,    /* push %rbp */
+	SF_X86_POP_FP,     /* pop %rbp */
+	SF_X86_LOAD_FP,    /* mov value(%rsp), %rbp */
+	SF_X86_SET_FP,     /* mov %rsp, %rbp */
+	SF_X86_TO_FP,      /* sp becomes rbp + value: mov %rbp, %rsp and lea */
+	SF_X86_LEAVE,
+	SF_X86_RETURN,
+	SF_X86_CALL,
+	SF_X86_JUMP,       /* does not go on behind it */
+	SF_X86_OTHER_SP,   /* sets sp to something else */
+};
+
+struct sf_x86_instruction {
+	unsigned size;
+	enum sf_x86_effect effect;
+	int32_t value;
+};
+
+/* The instruction at `code`, of which `size` bytes are at hand. False: not known, or longer. Signal-safe. */
+bool sf_x86_decode(const uint8_t *code, size_t size, struct sf_x86_instruction *ret);
+
+#endif

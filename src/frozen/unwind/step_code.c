@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stepping by the instructions of the function, where no row covers it. Signal-safe. The code from pc to the next return
+ * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). What is
+ * found there counts only if a call stands before it.
+ *
+ * Frames to which a frame pointer led are left to the next stepper: their functions keep frame pointers, and reading the code
+ * of each of them would cost too much.
+ */
+#include "frozen/unwind/walk.h"
+
+#include "frozen/frozen.h"
+
+static bool is_return_address(const struct sf_cursor *cursor, uint64_t pc)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	uint64_t target;
+
+	return sf_frame_region(still, pc, false) && still->arch->is_behind_call(&code, pc, &target);
+}
+
+/* Where registers other than fp and sp were saved was not looked at. A function without a frame has saved none. */
+static enum sf_step take(struct sf_cursor *cursor, uint64_t pc, uint64_t sp, enum sf_via via)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const bool has_frame = sp != cursor->regs.r[arch->sp] + 8;
+	uint64_t kept = UINT64_C(1) << arch->fp;
+
+	for (unsigned i = 0; i < arch->n_saved && !has_frame; i++)
+		kept |= UINT64_C(1) << arch->saved[i];
+	cursor->regs.known &= kept;
+	cursor->regs.pc = pc;
+	sf_reg_set(&cursor->regs, arch->sp, sp);
+	cursor->via = (uint8_t)via;
+	cursor->exact = false;
+	return SF_STEP_TAKEN;
+}
+
+static enum sf_step step_by_sp(struct sf_cursor *cursor, const struct sf_exit *exit)
+{
+	const struct sf_reader *memory = &cursor->still->memory;
+	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t sp = cursor->regs.r[arch->sp], at = sp + (uint64_t)(uint32_t)exit->size;
+	uint64_t pc, fp = 0;
+
+	if (!sf_read_u64(memory, at, &pc) || !is_return_address(cursor, pc) ||
+	    (exit->saved_fp >= 0 && !sf_read_u64(memory, sp + (uint64_t)(uint32_t)exit->saved_fp, &fp)))
+		return SF_STEP_NOT_MINE;
+	if (exit->saved_fp >= 0)
+		sf_reg_set(&cursor->regs, arch->fp, fp);
+	return take(cursor, pc, at + 8, SF_VIA_CODE);
+}
+
+static enum sf_step step_by_fp(struct sf_cursor *cursor)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t fp = cursor->regs.r[arch->fp];
+	uint64_t record[2];
+
+	if (!sf_reg_known(&cursor->regs, arch->fp) || fp % 8 != 0 || fp < cursor->regs.r[arch->sp] ||
+	    !sf_read(&cursor->still->memory, record, fp, sizeof(record)) || !is_return_address(cursor, record[1]))
+		return SF_STEP_NOT_MINE;
+	sf_reg_set(&cursor->regs, arch->fp, record[0]);
+	return take(cursor, record[1], fp + sizeof(record), SF_VIA_FRAME_POINTER);
+}
+
+/* By a frame pointer that leads on. 0 may be that of a caller further up, where this function keeps none. */
+static bool is_led_to(const struct sf_cursor *cursor)
+{
+	const unsigned fp = cursor->still->arch->fp;
+
+	return !cursor->exact && cursor->via == SF_VIA_FRAME_POINTER && sf_reg_known(&cursor->regs, fp) &&
+	       cursor->regs.r[fp] != 0;
+}
+
+enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	struct sf_exit exit;
+
+	(void)why;
+	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
+	    is_led_to(cursor) || !still->arch->find_exit(&code, cursor->regs.pc, &exit))
+		return SF_STEP_NOT_MINE;
+	return exit.is_by_fp ? step_by_fp(cursor) : step_by_sp(cursor, &exit);
+}
