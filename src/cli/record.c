@@ -17,6 +17,7 @@
 
 #include "base/output.h"
 #include "capture/choice/engines.h"
+#include "cli/advice.h"
 #include "cli/commands.h"
 #include "cli/summary.h"
 #include "frozen/runtime_list.h"
@@ -70,7 +71,7 @@ static const struct sf_option first_options[] = {
 	{ .name = "threads", .kind = SF_OPTION_STRING, .offset = CAPTURE(threads), .argument = "REGEX",
 	  .help = "only threads whose name matches" },
 	{ .name = "children", .kind = SF_OPTION_FLAG, .offset = CAPTURE(children),
-	  .help = "the processes that it starts, too" },
+	  .help = "the processes that it starts, too, until the last of them ends" },
 	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = CAPTURE(max_depth), .argument = "N",
 	  .help = "frames to a stack; what is cut is marked (default 1024, at most 16384)",
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
@@ -226,14 +227,20 @@ static int status_of_failed_start(const struct sf_launched *launched)
 	return launched->exec_error == ENOENT ? 127 : 126;
 }
 
-/* The status to exit with: the launched command's own, as a shell would say it. */
-static int pass_on(const struct sf_launched *launched, int status)
+/* The status of the launched command as a shell would say it. */
+static int shell_status(int status)
 {
-	if (status < 0)
-		status = sf_launch_wait(launched);
 	if (status < 0)
 		return SF_EXIT_FAILED;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Waits for the launched command, which may run on. Its status is passed on; a recording that failed is not hidden by 0. */
+static int pass_on(const struct sf_launched *launched, int status, bool fine)
+{
+	const int passed = shell_status(status >= 0 ? status : sf_launch_wait(launched));
+
+	return passed ? passed : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
 }
 
 /* Chooses the engine. Where it is not the best engine, the user reads why. */
@@ -253,10 +260,12 @@ static bool choose_engine(struct given *given, struct sf_error *err)
 static int record(struct given *given, const char *name)
 {
 	struct sf_session_options *session = &given->session;
+	struct sf_children_cpu children;
 	struct sf_session_result result;
 	struct sf_error err = { 0 };
 	char output[64];
-	bool fine;
+	bool fine, began;
+	int status = -1;
 
 	if (!session->output) {
 		default_output(name, session->capture.pid, output, sizeof(output));
@@ -264,23 +273,27 @@ static int record(struct given *given, const char *name)
 	}
 	catch_signals();
 	sf_task_raise_limit();
+	sf_children_cpu_begin(&children, session);
 	fine = sf_session_record(session, &result, &err);
+	began = result.duration_ns > 0;
+	sf_children_cpu_end(&children, session, &result);
+	if (session->launched && began)
+		status = result.child_status >= 0 ? result.child_status : sf_launch_poll(session->launched);
 
 	/*
 	 * Nothing was seen at all; without a duration there is no recording yet, and the file is
 	 * somebody's.
 	 */
-	if (!fine && result.duration_ns && !result.totals.ticks)
+	sf_advise_children(&children, &result);
+	if (!fine && began && !result.totals.ticks)
 		unlink(session->output);
-	else if (!given->quiet && result.duration_ns)
+	else if (!given->quiet && began)
 		sf_print_summary(stderr, session, &result, name);
+	fine = fine && sf_check_sampled(session, &result, status >= 0, name, &err);
 	if (!fine)
 		sf_cli_fail(SF_EXIT_FAILED, &err);
-	if (session->launched && result.duration_ns) {
-		int status = pass_on(session->launched, result.child_status);
-
-		return status ? status : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
-	}
+	if (session->launched && began)
+		return pass_on(session->launched, status, fine);
 	return fine ? SF_EXIT_OK : status_of_failed_start(session->launched);
 }
 

@@ -168,6 +168,13 @@ void sf_launch_cancel(struct sf_launched *launched)
 	sf_launch_wait(launched);
 }
 
+int sf_launch_poll(const struct sf_launched *launched)
+{
+	int status;
+
+	return waitpid(launched->pid, &status, WNOHANG) == launched->pid ? status : -1;
+}
+
 int sf_launch_wait(const struct sf_launched *launched)
 {
 	int status;

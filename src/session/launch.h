@@ -34,6 +34,9 @@ bool sf_launch_go(struct sf_launched *launched, const char *name, const struct s
 /* Instead: it ends without having run anything. */
 void sf_launch_cancel(struct sf_launched *launched);
 
+/* Its status as waitpid gives it if it has ended; else -1. */
+int sf_launch_poll(const struct sf_launched *launched);
+
 /* Waits for its end; its status as waitpid gives it, -1 when unknown. */
 int sf_launch_wait(const struct sf_launched *launched);
 

@@ -45,8 +45,8 @@ def test_it_is_gone_at_once(stillframe, tmp_path):
     """A command that is over before anyone looks: its recording is whole, if empty, and says what it was."""
     for turn in range(20):
         done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/bin/true", timeout=30)
-        assert done.status == 0, done
         recording = Recording(tmp_path / "r.sfr")
+        assert done.status == (0 if recording.samples else 1), done
         assert recording.rows("SELECT command, complete FROM session") == [("/bin/true", 1)]
         assert recording.value("SELECT count(*) FROM processes") <= 1 and recording.cpu()[2] < 0.1
         # What is in it is accounted for, whether it was met or not.

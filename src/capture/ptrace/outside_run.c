@@ -54,7 +54,7 @@ bool sf_outside_over(const struct sf_capture *capture, uint64_t end_ns, uint64_t
 
 bool sf_outside_given_up(const struct sf_capture *capture)
 {
-	return capture->child_ended || sf_relay_failed(capture->relay);
+	return (capture->child_ended && !capture->options.children) || sf_relay_failed(capture->relay);
 }
 
 /* The sampling thread, from its first to its last sample. */

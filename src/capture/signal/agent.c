@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "capture/signal/signal_engine.h"
+#include "os/clock.h"
 #include "stream/check.h"
 
 #define MIN_RING (UINT64_C(1) << 12)
@@ -33,6 +34,8 @@ bool sf_signal_agent_add(struct sf_capture *capture, int channel, int32_t pid, u
 	agent->first = sf_capture_is_chosen(&capture->options, pid);
 	agent->called_ns = now_ns;
 	agent->spoke = true;
+	if (agent->first)
+		capture->left_alone = false;
 	if (!sf_vec_push(&capture->agents, agent)) {
 		sf_signal_agent_free(agent);
 		return sf_fail_memory(err);
@@ -189,6 +192,13 @@ static bool take_message(struct sf_capture *capture, struct sf_signal_agent *age
 	}
 }
 
+static bool note_away(struct sf_capture *capture, const struct sf_signal_agent *agent)
+{
+	const struct sf_signal_away away = { agent->pid, agent->first, sf_now_ns() };
+
+	return !agent->sampled || sf_vec_push(&capture->away, away);
+}
+
 bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *agent,
 			  struct sf_error *err)
 {
@@ -205,6 +215,8 @@ bool sf_signal_agent_hear(struct sf_capture *capture, struct sf_signal_agent *ag
 		return true;
 	if (got < 0)
 		return sf_signal_agent_end(capture, agent, wrong.text, err);
+	if (!note_away(capture, agent))
+		return sf_fail_memory(err);
 	return sf_signal_agent_end(capture, agent,
 				   agent->sampled ? NULL : "it went away before it began", err);
 }
@@ -279,6 +291,7 @@ bool sf_signal_agent_end(struct sf_capture *capture, struct sf_signal_agent *age
 		return false;
 	if (agent->sampled && !count_lost(capture, agent, err))
 		return false;
+	capture->any_ticks |= agent->feed.ticks > 0;
 	if ((why || wrong) && !note(capture, agent, why ? why : wrong, err))
 		return false;
 	return sf_feed_finish(&agent->feed, capture->sink, 0, err);

@@ -125,6 +125,38 @@ void sf_signal_forget_ended(struct sf_capture *capture)
 	capture->agents.n = kept;
 }
 
+static bool has_agent(const struct sf_capture *capture, int32_t pid)
+{
+	for (size_t i = 0; i < capture->agents.n; i++) {
+		if (capture->agents.items[i]->pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* A process that is about to end has no code any more: its memory goes before its descriptors, and so before our channel. */
+static bool is_still_away(struct sf_capture *capture, const struct sf_signal_away *away, uint64_t now_ns)
+{
+	struct sf_program now;
+
+	if (has_agent(capture, away->pid) || now_ns > away->since_ns + SF_SIGNAL_CALL_NS ||
+	    !sf_process_program(away->pid, &now))
+		return false;
+	capture->left_alone |= away->first && now.code;
+	return true;
+}
+
+void sf_signal_look_for_away(struct sf_capture *capture, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < capture->away.n; i++) {
+		if (is_still_away(capture, &capture->away.items[i], now_ns))
+			capture->away.items[kept++] = capture->away.items[i];
+	}
+	capture->away.n = kept;
+}
+
 bool sf_signal_first_is_there(const struct sf_capture *capture)
 {
 	for (size_t i = 0; i < capture->agents.n; i++) {

@@ -68,6 +68,15 @@ static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err
 	return sf_fail_hint(err, "From outside: --engine ptrace.");
 }
 
+/* It had an agent, which went before the first tick. */
+static bool why_alone(const char *name, int32_t pid, struct sf_error *err)
+{
+	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: %s (pid %d) ran on without an agent in it", name, pid);
+	sf_fail_hint(err, "It executed another program, perhaps: with another root folder, in which the agent's "
+			  "library is not, or with an environment that was cleared.");
+	return sf_fail_hint(err, "From outside: --engine ptrace, where that is allowed.");
+}
+
 bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 {
 	const char *name = capture->options.program ? capture->options.program : "the program";
@@ -75,9 +84,11 @@ bool sf_signal_why(const struct sf_capture *capture, struct sf_error *err)
 
 	if (capture->refusal[0])
 		return quote_refusal(capture, err);
-	if (!capture->options.child)
+	if (!capture->options.child && !capture->any_sampled)
 		return sf_fail(err, SF_E_GONE, "nothing was sampled: the agent in pid %d did not begin",
 			       pid);
+	if (capture->any_sampled)
+		return why_alone(name, pid, err);
 	if (capture->child_ended)
 		sf_fail(err, SF_E_GONE, "nothing was sampled: %s (pid %d) ended before an agent called from "
 			"it", name, pid);

@@ -21,6 +21,7 @@
 #define CROWDED_MS 5         /* ... and while outboxes fill faster */
 #define CROWDED 8            /* part of its ring that fills between two looks */
 #define IDLE_NS 100000000u
+#define LAST_CALLS_NS 200000000u /* after the child's end, for a process that it has just started */
 #define STOP_NS UINT64_C(5000000000)    /* for all to be done */
 #define QUIET_NS UINT64_C(900000000)    /* ... after Ctrl-C, while none of them writes anything */
 #define LAST_BYTES (UINT64_C(4) << 20)  /* that each may write then, besides a full ring; honest ones write some hundred kB */
@@ -77,6 +78,7 @@ static void close_capture(struct sf_capture *capture)
 		sf_signal_agent_free(capture->agents.items[i]);
 	sf_vec_deinit(&capture->agents);
 	sf_vec_deinit(&capture->polled);
+	sf_vec_deinit(&capture->away);
 	if (capture->listener >= 0) {
 		close(capture->listener);
 		sf_channel_remove(capture->path);
@@ -120,7 +122,6 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	capture->options = *options;
 	capture->listener = -1;
 	capture->knocked = true;
-	capture->child_status = -1;
 	capture->record = malloc(SF_STREAM_MAX_RECORD);
 	if (!open_parts(capture, err)) {
 		close_capture(capture);
@@ -142,7 +143,8 @@ static void stop(struct sf_capture *capture)
 
 static int child_status(const struct sf_capture *capture)
 {
-	return capture->child_status;
+	(void)capture;
+	return -1;
 }
 
 /* --- a look --- */
@@ -165,14 +167,15 @@ static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, stru
 			      "an exec of a program into which it cannot come, for example", err);
 }
 
-static void reap_child(struct sf_capture *capture)
+/* It is not waited for here: what the system knows of it stays. */
+static void look_at_child(struct sf_capture *capture)
 {
-	int status;
+	siginfo_t about = { 0 };
 
 	if (capture->options.child && !capture->child_ended &&
-	    waitpid(capture->options.child, &status, WNOHANG) == capture->options.child) {
+	    waitid(P_PID, (id_t)capture->options.child, &about, WEXITED | WNOHANG | WNOWAIT) == 0 && about.si_pid) {
 		capture->child_ended = true;
-		capture->child_status = status;
+		capture->child_ended_ns = sf_now_ns();
 	}
 }
 
@@ -207,7 +210,7 @@ static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *er
 	bool fine, more;
 
 	*more_ret = capture->crowded = false;
-	reap_child(capture);
+	look_at_child(capture);
 	fine = sf_signal_answer_all(capture, now_ns, err);
 	for (size_t i = 0; fine && i < capture->agents.n; i++) {
 		fine = look_at(capture, capture->agents.items[i], &more, err);
@@ -215,6 +218,7 @@ static bool look(struct sf_capture *capture, bool *more_ret, struct sf_error *er
 	}
 	fine = fine && sf_signal_end_gone(capture, now_ns, err);
 	sf_signal_forget_ended(capture);
+	sf_signal_look_for_away(capture, now_ns);
 	return fine && look_whether_alone(capture, now_ns, err) && idle(capture, now_ns, err);
 }
 
@@ -249,18 +253,26 @@ static void rest(struct sf_capture *capture, bool skip)
 
 /* --- from the beginning to the end --- */
 
+/* Those of a child that has ended: they run, or may have begun to. */
+static bool children_go_on(const struct sf_capture *capture, uint64_t now_ns)
+{
+	return capture->agents.n > 0 || capture->away.n > 0 || now_ns - capture->child_ended_ns < LAST_CALLS_NS;
+}
+
 static bool over(const struct sf_capture *capture)
 {
 	const struct sf_capture_options *options = &capture->options;
 	uint64_t now_ns = sf_now_ns();
 
-	if (atomic_load_explicit(&capture->stopped, memory_order_relaxed) || capture->child_ended)
+	if (atomic_load_explicit(&capture->stopped, memory_order_relaxed))
+		return true;
+	if (capture->child_ended && !(options->children && children_go_on(capture, now_ns)))
 		return true;
 	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns)
 		return true;
 	if (!options->child)
 		return capture->agents.n == 0;
-	return !capture->any_sampled && now_ns - capture->start_ns >= SF_SIGNAL_CALL_NS;
+	return !capture->any_sampled && !capture->child_ended && now_ns - capture->start_ns >= SF_SIGNAL_CALL_NS;
 }
 
 static bool sample_until_over(struct sf_capture *capture, struct sf_error *err)
@@ -395,7 +407,11 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 		return false;
 	if (!sample_until_over(capture, err) || !stop_all(capture, err))
 		return false;
-	return capture->any_sampled || sf_signal_why(capture, err);
+	if (!capture->any_sampled || (capture->left_alone && !capture->any_ticks))
+		return sf_signal_why(capture, err);
+	return !capture->left_alone || capture->told_alone || capture->options.n_more ||
+	       sf_signal_tell(capture, capture->options.pid, "the process ran on without an agent in it, and was sampled no "
+			      "longer: after an exec of a program into which it cannot come, for example", err);
 }
 
 const struct sf_engine sf_engine_signal = {

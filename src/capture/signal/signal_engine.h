@@ -47,6 +47,13 @@ struct sf_signal_agent {
 	struct sf_feed feed;
 };
 
+/* A process whose agent went without a word: it is about to end, or executes another program, from which an agent may call. */
+struct sf_signal_away {
+	int32_t pid;
+	bool first;
+	uint64_t since_ns;
+};
+
 struct sf_capture {
 	struct sf_capture_options options;
 	const struct sf_sink *sink;      /* while it runs */
@@ -61,14 +68,16 @@ struct sf_capture {
 	SF_VEC(struct pollfd) polled;
 	uint64_t start_ns, idle_ns, lives_ns; /* when it began; the last look of these kinds */
 	uint64_t alone_ns;               /* since when no process that was chosen has an agent; 0: one has */
-	bool any_sampled, told_alone, told_crowd;
+	bool any_sampled, any_ticks, told_alone, told_crowd;
+	bool left_alone;                 /* a process that was chosen ran on without an agent */
+	SF_VEC(struct sf_signal_away) away;
 	bool pause;                      /* no descriptor is left for a caller: do not wait for one */
 	bool knocked;                    /* somebody may be calling */
 	bool crowded;                    /* an outbox had little room left at the last look */
 	char refusal[256];               /* why the agent of a process that was chosen did not begin */
 	int32_t refused_pid;             /* ... and whose agent that is */
-	int child_status;
 	bool child_ended;
+	uint64_t child_ended_ns;
 	_Atomic bool stopped;
 };
 
@@ -82,6 +91,8 @@ bool sf_signal_answer_all(struct sf_capture *capture, uint64_t now_ns, struct sf
 /* Now and then: ends those whose process is not there any more, or that did not begin in time. */
 bool sf_signal_end_gone(struct sf_capture *capture, uint64_t now_ns, struct sf_error *err);
 void sf_signal_forget_ended(struct sf_capture *capture);
+/* Looks at the processes whose agents went, and forgets those that have ended or are not heard of for long. */
+void sf_signal_look_for_away(struct sf_capture *capture, uint64_t now_ns);
 /* Whether a process that was chosen has an agent. */
 bool sf_signal_first_is_there(const struct sf_capture *capture);
 /* A note for the user, about this process. */

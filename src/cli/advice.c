@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/output.h"
+#include "os/process.h"
+
+#define NOTABLE_NS 100000000 /* the kernel's clock for descendants ticks 100 times a second */
+
+static uint64_t sum_of_children(const struct sf_capture_options *capture)
+{
+	uint64_t sum_ns = 0;
+
+	for (size_t i = 0; i <= capture->n_more; i++)
+		sum_ns += sf_process_children_cpu(sf_capture_pid(capture, i));
+	return sum_ns;
+}
+
+void sf_children_cpu_begin(struct sf_children_cpu *cpu, const struct sf_session_options *options)
+{
+	*cpu = (struct sf_children_cpu){ .before_ns = options->launched ? 0 : sum_of_children(&options->capture) };
+}
+
+static uint64_t time_ns(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u;
+}
+
+/* Of a command that the engine has waited for: what it and its descendants used, without its own. */
+static uint64_t used_below(const struct sf_session_result *result)
+{
+	struct rusage usage;
+	uint64_t all_ns, own_ns = result->totals.cpu_counted_ns;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	all_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
+	return all_ns > own_ns ? all_ns - own_ns : 0;
+}
+
+void sf_children_cpu_end(struct sf_children_cpu *cpu, const struct sf_session_options *options,
+			 const struct sf_session_result *result)
+{
+	uint64_t now_ns;
+
+	if (options->capture.children)
+		return;
+	if (result->child_status >= 0) {
+		cpu->ns = used_below(result);
+		return;
+	}
+	now_ns = sum_of_children(&options->capture);
+	if (now_ns > cpu->before_ns)
+		cpu->ns = now_ns - cpu->before_ns;
+}
+
+void sf_advise_children(const struct sf_children_cpu *cpu, struct sf_session_result *result)
+{
+	const size_t used = strlen(result->notes);
+	char time[32];
+
+	if (cpu->ns < NOTABLE_NS || cpu->ns < result->totals.cpu_counted_ns)
+		return;
+	snprintf(result->notes + used, sizeof(result->notes) - used,
+		 "processes that it started used %s of CPU time, and are not in the recording: --children samples "
+		 "them, too\n", sf_format_time(time, cpu->ns));
+}
+
+/* The cause of most losses; -1: nothing was lost. */
+static int main_loss(const struct sf_recording_totals *totals)
+{
+	int most = -1;
+
+	for (int i = 0; i < SF_N_LOSSES; i++) {
+		if (totals->losses_by[i] > (most < 0 ? 0 : totals->losses_by[most]))
+			most = i;
+	}
+	return most;
+}
+
+static void hint(const struct sf_session_options *options, const struct sf_recording_totals *totals, bool ended,
+		 struct sf_error *err)
+{
+	const struct sf_capture_options *capture = &options->capture;
+	const int loss = main_loss(totals);
+
+	if (loss >= 0)
+		sf_fail_hint(err, "%llu tick%s lost: %s.", (unsigned long long)totals->losses,
+			     totals->losses == 1 ? " was" : "s were", sf_loss_text((unsigned)loss));
+	if (capture->threads)
+		sf_fail_hint(err, "Only threads whose names match --threads '%.60s' are sampled.", capture->threads);
+	else if (ended)
+		sf_fail_hint(err, "A program that it started in the background is recorded %sby its own pid: -p PID.",
+			     capture->children ? "" : "with --children, or ");
+	else if (!capture->blocked_rate_mhz)
+		sf_fail_hint(err, "With --clock cpu only running threads are sampled; --clock both shows where "
+			     "threads sleep.");
+}
+
+bool sf_check_sampled(const struct sf_session_options *options, const struct sf_session_result *result, bool ended,
+		      const char *name, struct sf_error *err)
+{
+	char time[32];
+
+	if (result->totals.ticks > result->totals.losses)
+		return true;
+	sf_fail(err, SF_E_GONE, ended ? "nothing was sampled: %s (pid %d) ended after %s"
+				      : "nothing was sampled of %s (pid %d) in %s",
+		name, options->capture.pid, sf_format_time(time, result->duration_ns));
+	hint(options, &result->totals, ended, err);
+	return false;
+}
