@@ -295,7 +295,7 @@ def test_status_of_the_command_is_passed_on(stillframe, tmp_path):
 
 def test_the_command_keeps_its_standard_streams(stillframe, tmp_path):
     process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c",
-                               "read line; echo got $line; echo err >&2", stdin=subprocess.PIPE)
+                               "read line; echo got $line; echo err >&2; sleep 0.3", stdin=subprocess.PIPE)
     process.stdin.write(b"hello\n")
     process.stdin.flush()
     done = stillframe.wait(process)
