@@ -15,6 +15,7 @@
 #include "base/foreign_file.h"
 #include "base/cleanup.h"
 #include "base/output_file.h"
+#include "base/whole_io.h"
 #include "stream/file.h"
 
 /* On the heap of the loader, made at a thread's first failure: never touched by a handler. */
@@ -124,13 +125,8 @@ static bool copy_bytes(int from, int to, const char *path, struct sf_error *err)
 			continue;
 		if (n < 0)
 			return sf_fail_os(err, "cannot read the stream file");
-		for (ssize_t done = 0, m; done < n; done += m) {
-			m = write(to, bytes + done, (size_t)(n - done));
-			if (m < 0 && errno == EINTR)
-				m = 0;
-			else if (m < 0)
-				return sf_fail_os(err, "cannot write %s", path);
-		}
+		if (!sf_write_all(to, bytes, (size_t)n))
+			return sf_fail_os(err, "cannot write %s", path);
 	}
 	return true;
 }

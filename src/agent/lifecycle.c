@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -329,6 +330,39 @@ static void finish(void)
 	errno = error;
 }
 
+/*
+ * Reading files of a program takes some of the stack. A program may have been started with less than that (RLIMIT_STACK), so
+ * then a thread with a stack of its own does it.
+ */
+#define ROOM (512u << 10)
+
+static void *obey_apart(void *text)
+{
+	obey(text);
+	return NULL;
+}
+
+static bool has_stack(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= ROOM;
+}
+
+static void obey_at_start(const char *text)
+{
+	struct sf_error err = { 0 };
+	pthread_t thread;
+	int32_t tid;
+
+	if (has_stack())
+		obey(text);
+	else if (sf_spawn(&thread, &tid, obey_apart, (void *)text, "sf-start", &err))
+		pthread_join(thread, NULL);
+	else
+		complain(&err, false);
+}
+
 __attribute__((constructor)) static void loaded(void)
 {
 	int error = errno;
@@ -345,7 +379,7 @@ __attribute__((constructor)) static void loaded(void)
 	at_quick_exit(finish);
 	text = secure_getenv("STILLFRAME");
 	if (text && *text)
-		obey(text);
+		obey_at_start(text);
 	errno = error;
 }
 

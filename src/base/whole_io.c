@@ -3,6 +3,7 @@
 #include "base/whole_io.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 bool sf_read_all(int fd, void *ret, size_t size)
@@ -22,10 +23,32 @@ bool sf_read_all(int fd, void *ret, size_t size)
 	return true;
 }
 
+bool sf_file_may_end_at(uint64_t end)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur)
+		return true;
+	errno = EFBIG;
+	return false;
+}
+
+/* What has no position has no size either. */
+static bool has_room(int fd, size_t size)
+{
+	const int error = errno;
+	off_t at = lseek(fd, 0, SEEK_CUR);
+
+	errno = error;
+	return at < 0 || sf_file_may_end_at((uint64_t)at + size);
+}
+
 bool sf_write_all(int fd, const void *bytes, size_t size)
 {
 	const char *at = bytes;
 
+	if (!has_room(fd, size))
+		return false;
 	while (size) {
 		ssize_t n = write(fd, at, size);
 

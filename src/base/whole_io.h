@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * From where the descriptor stands. False and errno on an error; false also at the end of a file that has fewer
@@ -12,5 +13,11 @@
  */
 bool sf_read_all(int fd, void *ret, size_t size);
 bool sf_write_all(int fd, const void *bytes, size_t size);
+
+/*
+ * Whether the process may make a file that ends there. False, with errno EFBIG: beyond its limit (RLIMIT_FSIZE), where the
+ * kernel does not only refuse, but sends SIGXFSZ, which ends most programs. sf_write_all checks that by itself. Signal-safe.
+ */
+bool sf_file_may_end_at(uint64_t end);
 
 #endif

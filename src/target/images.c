@@ -22,6 +22,7 @@
 #include "base/foreign_file.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "base/whole_io.h"
 #include "elf/facts.h"
 
 /*
@@ -112,14 +113,14 @@ static void copy_mapping(struct memory_copy *copy, const struct sf_mapping *mapp
 	struct sf_images *images = copy->images;
 
 	for (uint64_t at = mapping->start; buffer && at < mapping->end;) {
-		uint64_t left = mapping->end - at;
+		uint64_t left = mapping->end - at, to;
 		size_t n = left < piece ? (size_t)left : piece;
 
 		if (n > MAX_MEMORY_BYTES - images->memory_bytes || !sf_work_goes_on(&images->work))
 			break;
 		n = sf_process_read(copy->pid, buffer, at, n);
-		if (!n || pwrite(copy->fd, buffer, n,
-				 (off_t)(mapping->offset + (at - mapping->start))) < 0)
+		to = mapping->offset + (at - mapping->start);
+		if (!n || !sf_file_may_end_at(to + n) || pwrite(copy->fd, buffer, n, (off_t)to) < 0)
 			break;
 		images->memory_bytes += n;
 		at += n;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_io.h"
 #include "os/clock.h"
 #include "stream/record.h"
 
@@ -110,9 +111,14 @@ static bool map_outbox(int flags, int fd, struct sf_error *err)
 /* Its size is sealed: the other end must not trust a file that might shrink under its eyes. */
 static int make_file(struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd =
-		memfd_create("stillframe-outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	SF_CLEANUP(close) int fd = -1;
 
+	if (!sf_file_may_end_at(OUTBOX_SIZE)) {
+		sf_fail_os(err, "cannot make shared memory of %zu KiB under the program's limit for files (ulimit -f)",
+			   OUTBOX_SIZE >> 10);
+		return -1;
+	}
+	fd = memfd_create("stillframe-outbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || ftruncate(fd, (off_t)OUTBOX_SIZE) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
 		sf_fail_os(err, "cannot make shared memory");

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/whole_io.h"
+
 size_t sf_pages_from(const struct sf_pages *pages, uint32_t number)
 {
 	size_t low = 0, high = pages->list.n;
@@ -75,13 +77,15 @@ void sf_pages_drop(struct sf_pages *pages, uint32_t number)
 
 static int failed(void)
 {
-	return errno == ENOSPC || errno == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+	return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SQLITE_FULL : SQLITE_IOERR_WRITE;
 }
 
 int sf_write_at(int fd, const void *data, size_t size, uint64_t offset)
 {
 	const uint8_t *from = data;
 
+	if (!sf_file_may_end_at(offset + size))
+		return failed();
 	while (size) {
 		ssize_t n = pwrite(fd, from, size, (off_t)offset);
 
