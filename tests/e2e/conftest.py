@@ -7,6 +7,7 @@ STILLFRAME_PROGRAMS its test programs (default: tests/programs in the build of t
 STILLFRAME_AGENT    the library for the inside of a process (default: libstillframe-agent.so beside the program)
 STILLFRAME_LONG=1   the long version: a thousand deaths of stillframe, minutes instead of seconds
 """
+import itertools
 import json
 import os
 import re
@@ -60,6 +61,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "waits: of a file whose tests use little CPU time: it may run beside two others (tests/run)")
     config.addinivalue_line("markers", "alone: no other end-to-end test runs beside it (tests/run)")
     config.addinivalue_line("markers", "each_jdk: with every JDK in the short form, too; other tests take the newest there")
+    config.addinivalue_line("markers", "together(n): in the short form any n of its parameters have all their values together; "
+                                       "without it each value of each parameter occurs")
 
 
 def jdk_of(item):
@@ -75,14 +78,41 @@ def is_long(item, newest_jdk):
     return jdk_of(item) not in (None, newest_jdk) and not item.get_closest_marker("each_jdk")
 
 
+def settings_of(item):
+    """What must occur: all choices of so many of its parameters, each with its value."""
+    mark = item.get_closest_marker("together")
+    parameters = sorted((name, repr(value)) for name, value in item.callspec.params.items())
+    return set(itertools.combinations(parameters, min(mark.args[0] if mark else 1, len(parameters))))
+
+
+def covering(items):
+    """Of the parameter sets of one test so few that each setting occurs: one after the other the set that adds most."""
+    missing, kept = set().union(*map(settings_of, items)), []
+    while missing:
+        kept.append(max(items, key=lambda item: len(settings_of(item) & missing)))
+        missing -= settings_of(kept[-1])
+    return kept
+
+
+def short_form(items):
+    """Without what is marked `long`, and of each test with parameters a few sets."""
+    newest_jdk = max((jdk_of(item) or 0 for item in items), default=0)
+    kept, tests = set(), {}
+    for item in items:
+        if not is_long(item, newest_jdk):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in tests.values():
+        kept.update(covering(same) if hasattr(same[0], "callspec") else same)
+    return kept
+
+
 def pytest_collection_modifyitems(config, items):
-    """The short form leaves out what is marked, but for tests that were named on the command line."""
+    """The short form takes these, and tests that were named on the command line."""
     if LONG or any("::" in argument for argument in config.args):
         return
-    newest_jdk = max((jdk_of(item) or 0 for item in items), default=0)
-    left = [item for item in items if is_long(item, newest_jdk)]
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in left]
+    kept = short_form(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 # --- targets -------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ def seen_share(report):
     return (seen + report.too_busy) / counted
 
 
-@pytest.mark.long("timer-sampler", "perf-handler", "tick-handler")   # each clock stays once (timer, itimer: by the handler), each walk twice
 @by_walk
 @by_clock
 def test_more_busy_threads_than_cpus(inside, walk, clock):

@@ -124,7 +124,7 @@ def test_record(stillframe, work, tmp_path, environment):
     """Work on many threads, with faults, exceptions, collections and calls through stubs: stacks are whole."""
     target = work("busy", **environment)
     path = tmp_path / "r.sfr"
-    done, recording = stillframe.record(path, "-p", target.pid, "-d", "6s", "-F", "199")
+    done, recording = stillframe.record(path, "-p", target.pid, "-d", "1.5s", "-F", "797")
     done.ok()
     report = json.loads(stillframe("report", "--json", path).ok().out)
     ends = collections.Counter()
@@ -143,7 +143,7 @@ def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     """Null references by the thousand: the runtime's handler of SIGSEGV keeps frames on the alternate stack, and our handler never
     overwrites them. A thread that has left that handler blocks our signal, and is counted as deaf."""
     done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--walk", walk, "-F", "999", "--", "dotnet", program,
-                                        "busy", "4", timeout=120)
+                                        "busy", "2", timeout=120)
     done.ok()
     assert done.out == "ready\n", done
     assert recording.losses().get("deaf", 0) > 0, recording.losses()

@@ -281,7 +281,7 @@ def clients(name, n):
 
 def test_a_busy_listener(stillframe, target, jdk, tmp_path):
     """It serves somebody who does not go on; then so many that no more are let in. Nothing is loaded later by itself."""
-    t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java([], "Demo", "nap"), env=PLAIN)   # who is waited for need not use a CPU meanwhile
     name = attach_socket(jdk, t)
     others = clients(name, 1)
     done = gives_up(stillframe, t.pid, tmp_path / "r.sfr")
@@ -379,6 +379,7 @@ def held_at_safepoint(t):
     raise AssertionError("no moment was the right one: %s" % collections.Counter(seen))
 
 
+@pytest.mark.long   # one that is stopped, and one that does not answer, are in the short form, too
 @pytest.mark.skipif(not ROOT, reason="needs root, to hold a thread of another process")
 def test_a_safepoint_that_does_not_end(stillframe, target, jdk, tmp_path):
     """It cannot be attached to, which is told; an agent that is in it already samples all the same."""

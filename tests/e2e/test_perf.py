@@ -33,7 +33,7 @@ def due_of(recording, rate):
 @pytest.mark.parametrize("rate", [99, 999, 4000])
 def test_known_split(stillframe, tmp_path, rate):
     """The split is the program's own, and each sample that is due comes."""
-    seconds = 20 if LONG else 5
+    seconds = 20 if LONG else 3
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", rate, "--clock", "cpu", "--", path_of("busy_split"), seconds,
                              timeout=300)
     assert done.status == 0, done
@@ -60,7 +60,7 @@ def test_threads_are_seen_equally(stillframe, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
-        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "4s", timeout=120)
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "2s", timeout=120)
     finally:
         process.kill()
         process.wait()
@@ -114,7 +114,7 @@ def test_nappers(stillframe, tmp_path):
 def test_deep_stacks_get_longer_copies(stillframe, target, tmp_path, depth):
     """The first copies are too short for a program without frame pointers that is 512 calls deep."""
     process = target("deep", depth, "spin")
-    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "3s", timeout=120)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "1.5s", timeout=120)
     assert done.status == 0, done
     rows = dict(recording.rows("SELECT e.word, count(*) FROM samples JOIN ends e ON e.id = end WHERE state = 0 GROUP BY 1"))
     assert rows["root"] >= 0.98 * sum(rows.values()), rows
@@ -183,7 +183,7 @@ def test_java(stillframe, tmp_path):
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../java/Demo.java")
     subprocess.run(["javac", "-d", tmp_path, source], check=True, capture_output=True)
     # The machine outlives the recording: the copies of its last moments are walked after it has ended (docs/engines.md).
-    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "4s", "--", "java", "-Dend=6000", "-cp", tmp_path,
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "2.5s", "--", "java", "-Dend=4000", "-cp", tmp_path,
                              "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
                              "-XX:CompileCommand=exclude,Demo::interp*", "Demo", "chain", "interp", "fib", timeout=120)
     assert done.status == 0, done
@@ -198,7 +198,7 @@ def test_java(stillframe, tmp_path):
 
 def test_kernel_frames(stillframe, tmp_path):
     """A program that spends its time in one system call: the kernel's functions are on top of its own, with their names."""
-    script = ("import os, time\nend = time.monotonic() + 2\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
+    script = ("import os, time\nend = time.monotonic() + 1\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
               "while time.monotonic() < end: os.pread(fd, 1 << 20, 0)\nprint('cpu_seconds %f' % time.process_time())\n")
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", script)
     assert done.status == 0, done
@@ -217,7 +217,7 @@ def test_an_ordinary_user(tmp_path, everybodys):
         pytest.skip("perf events are for privileged users only here")
     output = everybodys.path("r.sfr")
     done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "-F", "999", "-o", output, "--",
-                           everybodys.program("busy_split"), "3"], capture_output=True, text=True, timeout=120,
+                           everybodys.program("busy_split"), "1.5"], capture_output=True, text=True, timeout=120,
                           env=everybodys.environment)
     assert done.returncode == 0, done
     recording = Recording(output)
@@ -232,7 +232,7 @@ def test_kernel_time_of_an_ordinary_user(everybodys):
     """Without the right to sample the kernel, time there is a loss with its cause, and not given to samples of user mode."""
     if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2")
-    script = ("import os, time\nend = time.monotonic() + 3\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
+    script = ("import os, time\nend = time.monotonic() + 1.5\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
               "while time.monotonic() < end: os.pread(fd, 1 << 22, 0)\ntimes = os.times()\n"
               "print('cpu_seconds %f' % time.process_time()); print('system', times.system)\n")
     output = everybodys.path("r.sfr")

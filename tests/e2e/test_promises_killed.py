@@ -46,7 +46,7 @@ def die(stillframe, target, output, how, begun, seconds):
                                         (signal.SIGHUP, 0.1)])
 def test_killed_at_random_moments(stillframe, target, tmp_path, how, share):
     rng = random.Random(int(how))
-    t = target("many_threads", 20, 600, 3)
+    t = target("many_threads", 20, 600, 1)
     for turn in range(int(DEATHS * share)):
         output = tmp_path / ("r%d.sfr" % turn)
         # Every third one while it starts, however long that takes here; the others while it records.
@@ -184,7 +184,7 @@ def test_disk_full_at_random_moments(stillframe, target, small_disk):
 
 def test_dump_killed(stillframe, target):
     """A dump that dies in the middle leaves nobody held."""
-    t = target("many_threads", 300, 600, 3)
+    t = target("many_threads", 300, 600, 1)
     rng = random.Random(7)
     for _ in range(200 if LONG else 15):
         process = stillframe.start("dump", "-p", t.pid, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

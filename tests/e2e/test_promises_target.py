@@ -84,7 +84,7 @@ def test_it_execs(stillframe, tmp_path, children):
 def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):
     """A thread that ends or is swept away by an exec while it is asked for must not be kept as a zombie: its process
     could never be waited for, and stillframe would wait for it for ever."""
-    for turn in range(100 if LONG else 12):
+    for turn in range(100 if LONG else 6):
         done = stillframe("record", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 10,
                           timeout=120)
         assert done.status == 0, (turn, done)

@@ -185,7 +185,6 @@ def hammered(port, name, requests, *options):
     assert re.search(r"^Failed requests: +0$", said, re.M) and "Non-2xx" not in said, said
 
 
-@pytest.mark.long("attached-handler", "launched-sampler")   # each way and each walk stays once
 @by_both_walks
 @by_both_ways
 def test_nginx(watched, room, way, walk):
@@ -208,9 +207,9 @@ def test_nginx(watched, room, way, walk):
     old = until(lambda: len(children_of(master)) == 2 and children_of(master), "it has workers")
     os.kill(master, signal.SIGHUP)
     until(lambda: len(children_of(master)) == 2 and not set(children_of(master)) & set(old), "it has new workers")
-    fetching = InBackground(fetch_again_and_again, port, files, 100)
-    hammered(port, "small.txt", 60000, "-k")
-    hammered(port, "large.txt", 1000, "-H", "Accept-Encoding: gzip")
+    fetching = InBackground(fetch_again_and_again, port, files, 30)
+    hammered(port, "small.txt", 20000, "-k")
+    hammered(port, "large.txt", 300, "-H", "Accept-Encoding: gzip")
     fetching.done()
     status, said, recording = server.ends(signal.SIGQUIT if way == "launched" else signal.SIGTERM)
     assert status == 0, said
@@ -271,7 +270,6 @@ def count_and_wait(port, times):
     redis.close()
 
 
-@pytest.mark.long("attached-handler", "launched-sampler")   # each way and each walk stays once
 @by_both_walks
 @by_both_ways
 def test_redis(watched, room, way, walk):
@@ -281,7 +279,7 @@ def test_redis(watched, room, way, walk):
     server = watched(["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--dir", room, "--save", "",
                       "--daemonize", "no"], port, way, walk)
     counting = [InBackground(count_and_wait, port, 300) for _ in range(3)]
-    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "40000", "-c", "20", "-q", "-t", "set,get,lrange_100"],
+    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "15000", "-c", "20", "-q", "-t", "set,get,lrange_100"],
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "rror" not in done.stdout + done.stderr, done
     redis = Redis(port)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes that a test must notice: (file in src/, the text there, the text with the mistake, the test).
 
-The text occurs once in its file: `run` says which entries no longer hold. A test is a unit test, or a file and name in tests/e2e.
+The text occurs once in its file: `run` says which entries no longer hold. Each test is a unit test of the suites, which both forms of the
+check run: what is listed here is caught by the short form already.
 To add one: an entry here, and a line in tests/README.md if its promise is not there yet.
 """
 FAULTS = [

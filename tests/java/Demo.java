@@ -110,6 +110,9 @@ public class Demo {
         while (!stop) { all.invoke(own); Thread.sleep(3); }
     }
 
+    // Runs a little now and then.
+    static void nap() throws Exception { while (!stop) { sink = fib(22); Thread.sleep(10); } }
+
     // Longer than the 15 bytes that the system keeps.
     static void sleep() throws Exception { while (!stop) Thread.sleep(600000); }
     static void park() { while (!stop) LockSupport.park(); }
@@ -136,6 +139,7 @@ public class Demo {
     static Body body(String kind) {
         switch (kind) {
         case "chain": return Demo::chain;
+        case "nap": return Demo::nap;
         case "interp": return Demo::interp;
         case "turns": return Demo::turns;
         case "fib": return Demo::fib;
