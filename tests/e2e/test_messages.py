@@ -297,7 +297,7 @@ def test_the_newest_recording(stillframe, tmp_path):
     done = stillframe("report").fails(1)
     assert "no recording" in done.err, done
     for name in ("old.sfr", "new.sfr"):
-        stillframe("record", "-o", name, "--", "true").ok()
+        stillframe("record", "-o", name, "--", "/bin/sleep", "0.3").ok()
     os.utime(tmp_path / "old.sfr", (1000, 1000))
     os.symlink("/dev/null", tmp_path / "link.sfr")
     done = stillframe("report").ok()
@@ -322,6 +322,21 @@ def test_an_installed_copy_finds_its_agent(tmp_path):
     subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", tmp_path / "root"], check=True)
     (tmp_path / "stillframe").symlink_to(next((tmp_path / "root").rglob("bin/stillframe")))
     environment = {key: value for key, value in os.environ.items() if key != "STILLFRAME_AGENT"}
-    done = subprocess.run([tmp_path / "stillframe", "record", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "true"],
-                          capture_output=True, text=True, timeout=60, env=environment)
+
+    def record():
+        return subprocess.run([tmp_path / "stillframe", "record", "-e", "signal", "-o", tmp_path / "r.sfr", "--",
+                               os.path.join(PROGRAMS, "busy_split"), "0.2"], capture_output=True, text=True, timeout=60, env=environment)
+    done = record()
     assert done.returncode == 0 and "by signal" in done.stderr, done
+    # The whole prefix moved, and two links on the way.
+    prefix = next((tmp_path / "root").rglob("bin/stillframe")).parent.parent
+    prefix.rename(tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere/bin/stillframe")
+    (tmp_path / "stillframe").unlink()
+    (tmp_path / "stillframe").symlink_to(tmp_path / "link")
+    done = record()
+    assert done.returncode == 0 and "by signal" in done.stderr, done
+    # Without the library it says so.
+    next((tmp_path / "elsewhere").rglob("libstillframe-agent.so")).unlink()
+    done = record()
+    assert done.returncode == 1 and "libstillframe-agent.so, is not beside stillframe" in done.stderr, done
