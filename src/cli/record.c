@@ -288,7 +288,7 @@ static int record(struct given *given, const char *name)
 	if (!fine && began && !result.totals.ticks)
 		unlink(session->output);
 	else if (!given->quiet && began)
-		sf_print_summary(stderr, session, &result, name);
+		sf_print_summary(stderr, session, &result, name, fine);
 	fine = fine && sf_check_sampled(session, &result, status >= 0, name, &err);
 	if (!fine)
 		sf_cli_fail(SF_EXIT_FAILED, &err);

@@ -123,8 +123,16 @@ static void print_notes(FILE *out, const char *notes)
 	}
 }
 
+static void print_cut(FILE *out, const struct sf_recording_totals *totals)
+{
+	char saved[32], all[32];
+
+	fprintf(out, "  cut short: %s of %s samples are in the file\n",
+		sf_format_count(saved, totals->samples - totals->unsaved), sf_format_count(all, totals->samples));
+}
+
 void sf_print_summary(FILE *out, const struct sf_session_options *options,
-		      const struct sf_session_result *result, const char *name)
+		      const struct sf_session_result *result, const char *name, bool whole)
 {
 	print_head(out, options, result, name);
 	print_ticks(out, &result->totals);
@@ -133,7 +141,9 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_holds(out, result);
 	print_approximate(out, &result->totals);
 	print_notes(out, result->notes);
-	fputs("  wrote ", out);
+	if (!whole)
+		print_cut(out, &result->totals);
+	fputs(whole ? "  wrote " : "  kept  ", out);
 	sf_print_clean(out, options->output);
 	fputs("   look: stillframe report ", out);
 	sf_print_clean(out, options->output);

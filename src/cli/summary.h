@@ -7,7 +7,8 @@
 
 #include "session/session.h"
 
+/* `whole`: it ended in order, and all samples are in the file. */
 void sf_print_summary(FILE *out, const struct sf_session_options *options,
-		      const struct sf_session_result *result, const char *name);
+		      const struct sf_session_result *result, const char *name, bool whole);
 
 #endif

@@ -155,9 +155,12 @@ struct sf_recording_totals {
 	uint64_t approximate_ns;         /* ... and of these, of those that may lack inlined calls there */
 	uint64_t holds, hold_p50_ns, hold_p99_ns, hold_max_ns;
 	uint32_t n_threads, n_processes;
+	uint64_t unsaved;                /* of the samples: not in the file so far */
 };
 void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret);
 
+/* It does not end in order: sf_recording_finish() leaves it marked as cut short. */
+void sf_recording_cut_short(struct sf_recording *recording);
 /*
  * Marks the recording complete and closes it; the struct is gone in any case. `end_ns` 0: it
  * lasted until the last thing that was recorded.

@@ -85,6 +85,7 @@ void sf_recording_totals(const struct sf_recording *recording, struct sf_recordi
 {
 	*ret = recording->totals;
 	sf_recording_total_managed(recording, ret);
+	ret->unsaved = recording->samples.n;
 	ret->holds = recording->holds.n;
 	ret->hold_p50_ns = sf_histogram_percentile(&recording->holds, 0.50);
 	ret->hold_p99_ns = sf_histogram_percentile(&recording->holds, 0.99);

@@ -223,7 +223,7 @@ static bool save_holds(struct sf_recording *recording, struct sf_error *err)
 static bool save_session(struct sf_recording *recording, struct sf_error *err)
 {
 	return WRITE(recording, SF_SAVE_SESSION, err, SF_NUMBER(recording->last_ns),
-		     SF_NUMBER(recording->complete));
+		     SF_NUMBER(recording->complete && !recording->cut_short));
 }
 
 static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {

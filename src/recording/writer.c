@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -84,10 +85,21 @@ static bool write_about(struct sf_recording *recording, const struct sf_recordin
 				 SF_NUMBER(about->blocked_rate_mhz));
 }
 
+/* A file that was created for nothing: the disk is full, perhaps. */
+static void remove_empty(const char *path)
+{
+	struct stat now;
+
+	if (lstat(path, &now) == 0 && S_ISREG(now.st_mode) && now.st_size == 0)
+		unlink(path);
+}
+
 bool sf_recording_create(const char *path, const struct sf_recording_about *about,
 			 struct sf_recording **ret, struct sf_error *err)
 {
 	struct sf_recording *recording = make(path, err);
+	struct stat before;
+	const bool created = lstat(path, &before) != 0;
 
 	if (!recording)
 		return false;
@@ -100,6 +112,8 @@ bool sf_recording_create(const char *path, const struct sf_recording_about *abou
 		return true;
 	}
 	destroy(recording);
+	if (created)
+		remove_empty(path);
 	return false;
 }
 
@@ -127,6 +141,11 @@ static bool reach_disk(struct sf_recording *recording, struct sf_error *err)
 	if (fsync(sf_one_file_fd(recording->db)) != 0)
 		return sf_fail_os(err, "cannot write %s to its disk", recording->path);
 	return true;
+}
+
+void sf_recording_cut_short(struct sf_recording *recording)
+{
+	recording->cut_short = true;
 }
 
 bool sf_recording_finish(struct sf_recording *recording, uint64_t end_ns, struct sf_error *err)

@@ -140,6 +140,7 @@ struct sf_recording {
 	uint64_t committed_ns;       /* CLOCK_MONOTONIC, when the last burst was written or tried */
 	size_t save_at;              /* so many samples are written before their second is over */
 	bool complete;
+	bool cut_short;           /* it is written to its end, and is not whole */
 
 #define X(name) struct sf_intern *name;
 	SF_RECORDING_INTERNS(X)

@@ -101,19 +101,25 @@ static void measure_self(struct sf_session_result *result)
 	result->own_memory = (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Names the samples and finishes the recording, even if it was cut short. */
-static bool finish(struct sf_recorder *recorder, struct sf_recording *recording,
+/* Names the samples and finishes the recording, even if it was cut short: `whole` false. */
+static bool finish(struct sf_recorder *recorder, struct sf_recording *recording, bool whole,
 		   struct sf_session_result *result, struct sf_error *err)
 {
 	uint64_t end_ns = sf_now_ns();
 
+	if (!whole)
+		sf_recording_cut_short(recording);
+	sf_recording_totals(recording, &result->totals);
 	atomic_store(&stop_wanted, false); /* from now on it means the names */
 	if (!sf_session_name_all(recording, recorder->walker.images, &stop_wanted, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}
 	sf_recording_totals(recording, &result->totals);
-	return sf_recording_finish(recording, end_ns, err);
+	if (!sf_recording_finish(recording, end_ns, err))
+		return false;
+	result->totals.unsaved = 0;
+	return true;
 }
 
 bool sf_session_record(const struct sf_session_options *options, struct sf_session_result *result,
@@ -154,7 +160,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	_Static_assert(sizeof(result->notes) == sizeof(recorder.notes),
 		       "one is copied into the other");
 	memcpy(result->notes, recorder.notes, sizeof(result->notes));
-	if (!finish(&recorder, recording, result, fine ? err : NULL))
+	if (!finish(&recorder, recording, fine, result, fine ? err : NULL))
 		fine = false;
 	sf_recorder_deinit(&recorder);
 	return fine;

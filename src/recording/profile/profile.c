@@ -68,5 +68,5 @@ const char *sf_profile_cut(const struct sf_profile *profile)
 		return NULL;
 	return profile->being_written
 		       ? "not finished: it is still being recorded, and gets its names at the end"
-		       : "cut short: stillframe was killed while it recorded; up to a second is missing";
+		       : "cut short: stillframe was killed, or could not write on; what was not written by then is missing";
 }
