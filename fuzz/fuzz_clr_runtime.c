@@ -11,6 +11,7 @@
 #include "frozen/unwind/walk.h"
 #include "runtime/coreclr/debug_info.h"
 #include "runtime/coreclr/description.h"
+#include "runtime/coreclr/inlined.h"
 #include "runtime/coreclr/json.h"
 
 #define BASE 0x10000
@@ -86,12 +87,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct memory bytes = { data, size };
 	const struct sf_reader memory = { .read = read_memory, .arg = &bytes };
 	static struct sf_clr_description description;
+	struct sf_clr_inlined inlined[SF_CLR_MAX_INLINED];
 	uint32_t il;
 
 	sf_clr_json_read((const char *)data, size, ignore, NULL);
 	sf_clr_describe(&memory, BASE, &description, NULL);
 	sf_clr_find_il(&description, data, size, true, 100, &il);
 	sf_clr_find_il(&description, data, size, false, 100, &il);
+	sf_clr_find_inlined(data, size, 100, inlined);
 	for (uint64_t pc = 0; pc < size && pc < 256; pc += 61)
 		walk(&memory, size, BASE + pc);
 	return 0;

@@ -138,6 +138,22 @@ def test_record(stillframe, work, tmp_path, environment):
     assert not any("unknown .NET" in name for name in names), names
 
 
+def test_inlined_methods(stillframe, work, tmp_path):
+    """Where the runtime records them, a method that the JIT inlined is a frame of its own, with its line, inside the method whose
+    code it is in. The chain of callers is the same."""
+    target = work("busy", DOTNET_RichDebugInfo="1", DOTNET_TieredCompilation="0")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "3s", "-F", "199")
+    done.ok()
+    stacks = stacks_of(stillframe, tmp_path / "r.sfr")
+    check_chain(stacks)
+    of_mix = [stack for stack, _ in stacks if "Demo.Work.Mix(int, int)" in stack]
+    assert of_mix
+    assert {stack[stack.index("Demo.Work.Mix(int, int)") - 1] for stack in of_mix} == {"Demo.Work.Leaf(int)"}
+    lines = recording.rows("SELECT DISTINCT inlined, line FROM frame_functions JOIN functions ON functions.id = function "
+                           "WHERE name = 'Demo.Work.Mix(int, int)'")
+    assert lines == [(1, line_of("Mix"))], lines
+
+
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     """Null references by the thousand: the runtime's handler of SIGSEGV keeps frames on the alternate stack, and our handler never

@@ -308,13 +308,13 @@ static bool is_exit(const struct code *code)
 }
 
 /* Whether pc is in an epilogue: then its instructions are followed, and rsp is where the return address is. */
-static bool follow_epilogue(struct unwinding *step, const struct sf_clr_body *body)
+static bool follow_epilogue(struct unwinding *step, const struct sf_reader *outside, const struct sf_clr_body *body)
 {
 	struct code code = { .pc = step->regs.pc, .start = body->start, .end = body->end };
 	struct unwinding tried = *step;
 
 	code.n = body->end - code.pc < MAX_EPILOGUE ? body->end - code.pc : MAX_EPILOGUE;
-	if (!sf_read(step->memory, code.bytes, code.pc, code.n) || !follow_frame(&tried, &code))
+	if (!sf_read(outside, code.bytes, code.pc, code.n) || !follow_frame(&tried, &code))
 		return false;
 	if (starts(&code, "\xc5\xf8\x77", 3))
 		code.at += 3;
@@ -332,7 +332,7 @@ bool sf_clr_unwind(const struct sf_reader *memory, const struct sf_clr_body *bod
 	struct info info;
 	uint64_t caller;
 
-	if (!(exact && follow_epilogue(&step, body))) {
+	if (!(exact && follow_epilogue(&step, &outside, body))) {
 		if (!read_info(&outside, body->unwind, &info) ||
 		    !undo_prologue(&step, &info, regs->pc - body->start)) {
 			*why = step.why;

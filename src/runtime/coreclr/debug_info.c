@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "frozen/memory/bytes.h"
+#include "runtime/coreclr/nibbles.h"
 
 #define FEW 2048u                /* bytes that are enough for nearly all methods */
 #define MANY 65536u
@@ -18,39 +19,6 @@
 #define DEBUG_SECTION 105u       /* READYTORUN_SECTION_DEBUG_INFO */
 #define MAX_SECTIONS 64u
 #define INDEX_BITS 4u            /* of an index, that choose in a block of a NativeArray */
-
-/* Numbers of three bits in each nibble, the highest first; bit 3 says that more follow. The low nibble of a byte is first. */
-struct nibbles {
-	struct sf_bytes bytes;
-	uint8_t byte;
-	bool has_half;
-};
-
-static unsigned take_nibble(struct nibbles *nibbles)
-{
-	if (nibbles->has_half) {
-		nibbles->has_half = false;
-		return nibbles->byte >> 4;
-	}
-	nibbles->byte = sf_bytes_u8(&nibbles->bytes);
-	nibbles->has_half = true;
-	return nibbles->byte & 15;
-}
-
-static uint32_t take_number(struct nibbles *nibbles)
-{
-	uint32_t number = 0;
-
-	for (unsigned i = 0; i < 11; i++) {
-		const unsigned nibble = take_nibble(nibbles);
-
-		number = number << 3 | (nibble & 7);
-		if (!(nibble & 8))
-			return number;
-	}
-	nibbles->bytes.bad = true;
-	return 0;
-}
 
 /* Up to 32 bits, the lowest first. */
 static uint32_t take_bits(struct sf_bytes *bytes, uint64_t *at, unsigned n)
@@ -68,12 +36,14 @@ static uint32_t take_bits(struct sf_bytes *bytes, uint64_t *at, unsigned n)
 	return number;
 }
 
-static bool skip_extras(const struct sf_clr_description *description, struct sf_bytes *bytes)
+/* Takes the parts in front of the map of jitted code; `rich_ret`: the bytes of the one about inlined calls, if it is there. */
+static bool take_extras(const struct sf_clr_description *description, struct sf_bytes *bytes, uint32_t *rich_ret)
 {
 	const uint8_t flags = sf_bytes_u8(bytes);
 	struct sf_bytes part;
 	uint32_t n;
 
+	*rich_ret = 0;
 	if (flags & ~(HAS_PATCHPOINTS | HAS_RICH))
 		return false;
 	if (flags & HAS_PATCHPOINTS) {
@@ -83,16 +53,16 @@ static bool skip_extras(const struct sf_clr_description *description, struct sf_
 		sf_bytes_take(bytes, description->patchpoint_size + UINT64_C(4) * n);
 	}
 	if (flags & HAS_RICH)
-		sf_bytes_take(bytes, sf_bytes_number(bytes, 4));
+		*rich_ret = (uint32_t)sf_bytes_number(bytes, 4);
 	return !bytes->bad;
 }
 
 /* The map itself. Its native offsets ascend, or it is none. */
 static bool search(struct sf_bytes *bytes, uint32_t native, uint32_t *ret)
 {
-	struct nibbles nibbles = { .bytes = *bytes };
-	const uint32_t n = take_number(&nibbles);
-	const unsigned native_bits = take_number(&nibbles) + 1, il_bits = take_number(&nibbles) + 1;
+	struct sf_clr_nibbles nibbles = { .bytes = *bytes };
+	const uint32_t n = sf_clr_nibbles_number(&nibbles);
+	const unsigned native_bits = sf_clr_nibbles_number(&nibbles) + 1, il_bits = sf_clr_nibbles_number(&nibbles) + 1;
 	uint64_t at = 0, offset = 0;
 
 	*ret = 0;
@@ -118,18 +88,19 @@ bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t 
 		    uint32_t native, uint32_t *ret)
 {
 	struct sf_bytes bytes = sf_bytes_of(blob, size), bounds;
-	struct nibbles sizes;
-	uint32_t n;
+	struct sf_clr_nibbles sizes;
+	uint32_t n, rich = 0;
 
-	if (is_jitted && !skip_extras(description, &bytes))
+	if (is_jitted && !take_extras(description, &bytes, &rich))
 		return false;
-	sizes = (struct nibbles){ .bytes = bytes };
-	n = take_number(&sizes);
+	sf_bytes_take(&bytes, rich);
+	sizes = (struct sf_clr_nibbles){ .bytes = bytes };
+	n = sf_clr_nibbles_number(&sizes);
 	if (n == EXTENDED) {
-		n = take_number(&sizes);
-		take_number(&sizes);
+		n = sf_clr_nibbles_number(&sizes);
+		sf_clr_nibbles_number(&sizes);
 	}
-	take_number(&sizes);
+	sf_clr_nibbles_number(&sizes);
 	bounds = sizes.bytes;
 	if (bounds.bad || !n || n > sf_bytes_left(&bounds))
 		return false;
@@ -166,6 +137,22 @@ bool sf_clr_jitted_il(const struct sf_clr_description *description, const struct
 
 	/* RealCodeHeader: phdrDebugInfo is the first word. */
 	return sf_read_u64(memory, header, &blob) && blob && find_in_blob(description, memory, blob, true, native, ret);
+}
+
+bool sf_clr_rich_info(const struct sf_clr_description *description, const struct sf_reader *memory, uint64_t header,
+		      uint64_t *at_ret, uint32_t *size_ret)
+{
+	struct sf_bytes bytes;
+	uint8_t few[FEW];
+	uint64_t blob;
+
+	if (!sf_read_u64(memory, header, &blob) || !blob)
+		return false;
+	bytes = sf_bytes_of(few, read_some(memory, blob, few, sizeof(few)));
+	if (!take_extras(description, &bytes, size_ret) || !*size_ret)
+		return false;
+	*at_ret = blob + (uint64_t)(bytes.at - few);
+	return true;
 }
 
 /* The NativeArray of ReadyToRun images (src/coreclr/vm/nativeformatreader.h). */

@@ -19,6 +19,10 @@ bool sf_clr_precompiled_il(const struct sf_clr_description *description, const s
 			   const struct sf_clr_range *range, uint32_t function, uint32_t native,
 			   uint32_t *ret);
 
+/* Where the process has the rich debug information of jitted code (inlined.h); false: there is none. */
+bool sf_clr_rich_info(const struct sf_clr_description *description, const struct sf_reader *memory, uint64_t header,
+		      uint64_t *at_ret, uint32_t *size_ret);
+
 /* From the bytes of a blob. `is_jitted`: it has flags, which may announce more. */
 bool sf_clr_find_il(const struct sf_clr_description *description, const uint8_t *blob, size_t size, bool is_jitted,
 		    uint32_t native, uint32_t *ret);

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "frozen/coreclr/body.h"
 #include "runtime/coreclr/debug_info.h"
+#include "runtime/coreclr/inlined.h"
 #include "runtime/coreclr/types.h"
 
 struct place_key {            /* no padding */
@@ -21,9 +22,13 @@ struct place_key {            /* no padding */
 	uint16_t kind, exact;
 };
 
-struct place {
+struct function {
 	uint32_t function, linkage, file;  /* texts by number; 0: "" */
 	uint32_t line;
+};
+
+struct place {
+	uint32_t first, n;                 /* of `functions`, innermost first */
 	uint8_t kind;                      /* enum sf_frame_kind */
 };
 
@@ -34,8 +39,9 @@ struct sf_clr_places {
 	int32_t pid;
 	struct sf_clr_modules modules;
 	struct sf_intern *texts, *keys;
+	SF_VEC(struct function) functions;
 	SF_VEC(struct place) places;
-	struct sf_location location;
+	struct sf_location locations[SF_CLR_MAX_INLINED];
 };
 
 /* The facts about a frame's code. */
@@ -78,6 +84,7 @@ void sf_clr_places_destroy(struct sf_clr_places *places)
 	sf_clr_modules_deinit(&places->modules);
 	sf_intern_destroy(places->texts);
 	sf_intern_destroy(places->keys);
+	sf_vec_deinit(&places->functions);
 	sf_vec_deinit(&places->places);
 	free(places);
 }
@@ -111,7 +118,7 @@ static bool find_code(const struct sf_clr_places *places, const struct sf_frame 
 	return true;
 }
 
-static void describe_stub(struct sf_clr_places *places, const struct sf_frame *frame, struct place *place)
+static void describe_stub(struct sf_clr_places *places, const struct sf_frame *frame, struct function *ret)
 {
 	const char *name = frame->id < sizeof(stub_names) / sizeof(stub_names[0]) ? stub_names[frame->id] : NULL;
 	char text[64];
@@ -123,34 +130,34 @@ static void describe_stub(struct sf_clr_places *places, const struct sf_frame *f
 	else
 		snprintf(text, sizeof(text), frame->id == SF_CLR_STUB_UNKNOWN ? "[unknown .NET code]" :
 								      "[.NET stub]");
-	place->function = place->linkage = sf_intern_string(places->texts, text);
+	ret->function = ret->linkage = sf_intern_string(places->texts, text);
 }
 
-static void describe_unnamed(struct sf_clr_places *places, const struct code *code, struct place *place)
+static void describe_unnamed(struct sf_clr_places *places, const struct sf_clr_method *method, struct function *ret)
 {
-	const struct sf_clr_module *module = code->has_method ?
-		sf_clr_modules_find(&places->modules, places->description, places->memory,
-				    code->method.module) : NULL;
+	const struct sf_clr_module *module = method ?
+		sf_clr_modules_find(&places->modules, places->description, places->memory, method->module) : NULL;
 	char name[128] = "?", text[256];
 
 	if (module)
 		sf_clr_module_name(module, name, sizeof(name));
-	snprintf(text, sizeof(text), code->has_method ? "[method 0x%08x of %s]" : "[unknown .NET method]",
-		 0x06000000u | code->method.row, name);
-	place->function = place->linkage = sf_intern_string(places->texts, text);
+	snprintf(text, sizeof(text), method ? "[method 0x%08x of %s]" : "[unknown .NET method]",
+		 0x06000000u | (method ? method->row : 0), name);
+	ret->function = ret->linkage = sf_intern_string(places->texts, text);
 }
 
-static void describe_method(struct sf_clr_places *places, const struct code *code, struct place *place)
+/* `method`: NULL if it is not known. */
+static void describe_method(struct sf_clr_places *places, const struct sf_clr_method *method, struct function *ret)
 {
 	const struct sf_clr_naming naming = { places->description, places->memory, &places->modules };
 	struct sf_clr_method_name name;
 
-	if (!code->has_method || !sf_clr_name_method(&naming, &code->method, &name)) {
-		describe_unnamed(places, code, place);
+	if (!method || !sf_clr_name_method(&naming, method, &name)) {
+		describe_unnamed(places, method, ret);
 		return;
 	}
-	place->function = sf_intern_string(places->texts, name.written);
-	place->linkage = sf_intern_string(places->texts, name.raw);
+	ret->function = sf_intern_string(places->texts, name.written);
+	ret->linkage = sf_intern_string(places->texts, name.raw);
 }
 
 /* The offset of the statement in the method's IL. Where the map says nothing, it is the method's start. */
@@ -165,26 +172,70 @@ static uint32_t il_offset(const struct sf_clr_places *places, const struct code 
 	return found ? il : 0;
 }
 
-static void describe_line(struct sf_clr_places *places, const struct sf_frame *frame, const struct code *code,
-			  struct place *place)
+/* The offset of a frame's pc, or of the call in front of it, in its method's code. */
+static uint64_t native_offset(const struct sf_frame *frame, const struct code *code)
 {
-	struct sf_clr_module *module = code->method.row ?
-		sf_clr_modules_find(&places->modules, places->description, places->memory,
-				    code->method.module) : NULL;
 	const uint64_t start = code->range->code == SF_CLR_CODE_PRECOMPILED ?
 		code->range->base + code->range->functions->items[code->body.function].begin :
 		code->body.method_start;
-	const uint64_t native = frame->pc - !(frame->flags & SF_FRAME_EXACT) - start;
+
+	return frame->pc - !(frame->flags & SF_FRAME_EXACT) - start;
+}
+
+static void describe_line(struct sf_clr_places *places, const struct sf_clr_method *method, uint32_t il, struct function *ret)
+{
+	struct sf_clr_module *module = method->row ?
+		sf_clr_modules_find(&places->modules, places->description, places->memory, method->module) : NULL;
 	struct sf_clr_line line;
 	char file[SF_CLR_PATH];
 
-	if (!module || native > UINT32_MAX ||
-	    !sf_clr_module_open_pdb(&places->modules, module, places->pid) ||
-	    !sf_clr_pdb_line(&module->pdb, code->method.row, il_offset(places, code, (uint32_t)native), &line))
+	if (!module || !sf_clr_module_open_pdb(&places->modules, module, places->pid) ||
+	    !sf_clr_pdb_line(&module->pdb, method->row, il, &line))
 		return;
 	sf_clr_pdb_document(&module->pdb, line.document, file, sizeof(file));
-	place->file = *file ? sf_intern_string(places->texts, file) : 0;
-	place->line = line.line;
+	ret->file = *file ? sf_intern_string(places->texts, file) : 0;
+	ret->line = line.line;
+}
+
+/* The methods that were inlined at a frame's pc, without the one whose code it is. False: no memory. */
+static bool describe_inlined(struct sf_clr_places *places, const struct sf_clr_inlined *inlined, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct function function = { 0 };
+		struct sf_clr_method method;
+		const bool found = sf_clr_read_method(places->description, places->memory, inlined[i].method, &method);
+
+		describe_method(places, found ? &method : NULL, &function);
+		if (found && inlined[i].il != SF_CLR_NO_IL)
+			describe_line(places, &method, inlined[i].il, &function);
+		if (!sf_vec_push(&places->functions, function))
+			return false;
+	}
+	return true;
+}
+
+/* The methods at a pc in known code. False: no memory. */
+static bool describe_code(struct sf_clr_places *places, const struct sf_frame *frame, const struct code *code)
+{
+	const uint64_t native = native_offset(frame, code);
+	struct sf_clr_inlined inlined[SF_CLR_MAX_INLINED];
+	struct function function = { 0 };
+	uint32_t il = SF_CLR_NO_IL;
+	size_t n = 0;
+
+	if (code->range->code != SF_CLR_CODE_PRECOMPILED && native <= UINT32_MAX)
+		n = sf_clr_inlined_at(places->description, places->memory, code->body.header, (uint32_t)native, inlined);
+	if (n && inlined[n - 1].method != code->method.desc)
+		n = 0;
+	if (n)
+		il = inlined[n - 1].il;
+	if (!describe_inlined(places, inlined, n ? n - 1 : 0))
+		return false;
+	describe_method(places, &code->method, &function);
+	if (il == SF_CLR_NO_IL && native <= UINT32_MAX)
+		il = il_offset(places, code, (uint32_t)native);
+	describe_line(places, &code->method, il, &function);
+	return sf_vec_push(&places->functions, function);
 }
 
 /* Kinds of frames by tier. */
@@ -200,27 +251,37 @@ static const uint8_t tier_kinds[] = {
 
 static void describe_kind(const struct sf_clr_places *places, const struct code *code, struct place *place)
 {
-	if (place->kind == SF_KIND_JITTED && code->has_method)
+	if (place->kind == SF_KIND_JITTED)
 		place->kind = tier_kinds[sf_clr_tier_of(places->description, places->memory, &code->method,
 							code->body.method_start)];
 }
 
-static struct place describe(struct sf_clr_places *places, const struct sf_frame *frame)
+static bool describe_without_code(struct sf_clr_places *places, const struct sf_frame *frame)
 {
-	struct place place = { .kind = frame->kind };
+	struct function function = { 0 };
+
+	if (frame->kind == SF_KIND_STUB)
+		describe_stub(places, frame, &function);
+	else
+		describe_unnamed(places, NULL, &function);
+	return sf_vec_push(&places->functions, function);
+}
+
+/* False: no memory. */
+static bool describe(struct sf_clr_places *places, const struct sf_frame *frame)
+{
+	struct place place = { .first = (uint32_t)places->functions.n, .kind = frame->kind };
 	struct code code;
+	bool done;
 
-	if (frame->kind == SF_KIND_STUB) {
-		describe_stub(places, frame, &place);
-	} else {
-		const bool found = find_code(places, frame, &code);
-
-		describe_method(places, &code, &place);
+	if (frame->kind != SF_KIND_STUB && find_code(places, frame, &code) && code.has_method) {
+		done = describe_code(places, frame, &code);
 		describe_kind(places, &code, &place);
-		if (found && code.has_method)
-			describe_line(places, frame, &code, &place);
+	} else {
+		done = describe_without_code(places, frame);
 	}
-	return place;
+	place.n = (uint32_t)places->functions.n - place.first;
+	return done && sf_vec_push(&places->places, place);
 }
 
 uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_frame *frame)
@@ -234,7 +295,7 @@ uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_fram
 	};
 	const uint32_t number = sf_intern_add(places->keys, &key, sizeof(key), NULL);
 
-	if (number > places->places.n && !sf_vec_push(&places->places, describe(places, frame)))
+	if (number > places->places.n && !describe(places, frame))
 		return 0;
 	return number;
 }
@@ -256,10 +317,14 @@ size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, co
 	if (!number || number > places->places.n)
 		return 0;
 	place = &places->places.items[number - 1];
-	places->location = (struct sf_location){
-		.function = text_of(places, place->function), .linkage = text_of(places, place->linkage),
-		.file = text_of(places, place->file), .line = place->line,
-	};
-	*ret = &places->location;
-	return 1;
+	for (uint32_t i = 0; i < place->n; i++) {
+		const struct function *function = &places->functions.items[place->first + i];
+
+		places->locations[i] = (struct sf_location){
+			.function = text_of(places, function->function), .linkage = text_of(places, function->linkage),
+			.file = text_of(places, function->file), .line = function->line, .inlined = i + 1 < place->n,
+		};
+	}
+	*ret = places->locations;
+	return place->n;
 }

@@ -38,8 +38,15 @@ namespace Demo
         {
             int sum = 0;
             for (int i = 0; i < n; i++)
-                sum += i * 3 ^ sum; // in Leaf
+                sum = Mix(i, sum); // in Leaf
             return sum;
+        }
+
+        [MethodImpl(MethodImplOptions.AggressiveInlining)]
+        static int Mix(int i, int sum)
+        {
+            sink = i; sink = sum / 3; sink = i / (sum | 1); // in Mix
+            return sum + (i * 3 ^ sum);
         }
 
         [MethodImpl(MethodImplOptions.NoInlining)] static int C(int n) { return Leaf(n) + 1; } // in C
