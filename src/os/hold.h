@@ -70,7 +70,9 @@ void sf_cpu_move(int cpu);
  */
 void sf_cpu_prefer(void);
 
-/* Whether a process's threads could be asked for, without asking: SF_HOLD_REQUESTED when they could. */
+#define SF_HOLD_OTHERS_NS UINT64_C(50000000) /* a thread that another stillframe holds is free again sooner, also on a busy machine */
+
+/* Whether a process's threads could be asked for, without asking; waits out the holds of another stillframe: SF_HOLD_REQUESTED when they could. */
 enum sf_hold sf_hold_allowed(int32_t pid);
 
 /* kernel.yama.ptrace_scope: above 0, users other than root hold only their own descendants. 0 where there is no Yama. */

@@ -14,6 +14,7 @@
 #include "os/syscalls.h"
 
 #define PATIENCE_NS 200000000   /* for a runnable thread on a busy machine */
+#define BUSY_PAUSE_NS 100000         /* between two requests for a thread that another tracer has */
 #define TRIES 4                 /* for a thread that moves while it is read */
 
 struct dumping {
@@ -32,6 +33,7 @@ struct dumping {
 	bool any;                   /* there is something to show */
 	int32_t first_tid;          /* of the first thread ... */
 	int first_loss;             /* ... and why it has no stack */
+	uint64_t busy_ns;    /* for so long threads that another tracer had were waited for */
 };
 
 /* A debugger that has the process is no obstacle: threads that sleep or are stopped can be read. */
@@ -79,6 +81,28 @@ static bool wait_for(struct dumping *dumping, int32_t tid, struct sf_held *held)
 	return false;
 }
 
+/* One that another stillframe holds for a moment is asked for again; *start_ns_ret: when it was asked for at last. */
+static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *start_ns_ret)
+{
+	enum sf_hold result;
+	struct sf_held held;
+
+	for (;;) {
+		*start_ns_ret = sf_now_ns();
+		sf_alarm_set(*start_ns_ret + PATIENCE_NS);
+		result = sf_hold_request(tid);
+		if (result != SF_HOLD_BUSY || dumping->busy_ns >= SF_HOLD_OTHERS_NS)
+			return result;
+		while (dumping->n_asked > 0 && sf_hold_wait(&held, false)) {
+			dumping->n_asked--;
+			if (held.stopped)
+				sf_hold_release(&held);
+		}
+		sf_sleep_until(*start_ns_ret + BUSY_PAUSE_NS);
+		dumping->busy_ns += sf_now_ns() - *start_ns_ret;
+	}
+}
+
 static enum sf_loss loss_of(enum sf_hold result)
 {
 	return result == SF_HOLD_GONE	? SF_LOSS_GONE
@@ -91,13 +115,11 @@ static enum sf_loss loss_of(enum sf_hold result)
 static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32_t want)
 {
 	const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
-	const uint64_t start_ns = sf_now_ns();
-	enum sf_hold result;
+	uint64_t start_ns;
+	const enum sf_hold result = request(dumping, seen->tid, &start_ns);
 	struct sf_held held;
 	bool complete;
 
-	sf_alarm_set(start_ns + PATIENCE_NS);
-	result = sf_hold_request(seen->tid);
 	if (result != SF_HOLD_REQUESTED) {
 		seen->loss = loss_of(result);
 		return false;

@@ -146,6 +146,7 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 	result = sf_hold_request(thread->task.tid);
 	if (result == SF_HOLD_REQUESTED) {
 		thread->asked = true;
+		thread->was_busy = false;
 		thread->tick_ns = now_ns;
 		thread->asked_ns = sf_now_ns();
 		capture->n_asked++;
@@ -153,6 +154,10 @@ static void ask(struct sf_capture *capture, struct sf_thread *thread, uint64_t n
 	}
 	if (result == SF_HOLD_BARRED)
 		return; /* the same */
+	if (result == SF_HOLD_BUSY && !thread->was_busy) {
+		thread->was_busy = true; /* the same: another stillframe holds it for a moment, perhaps */
+		return;
+	}
 	capture->refusal = result;
 	capture->refused_pid = thread->task.pid;
 	capture->refused_tid = thread->task.tid;

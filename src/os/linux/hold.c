@@ -30,6 +30,9 @@ struct call {
 	_Atomic int32_t tid;
 };
 
+#define OTHERS_PAUSE_US 100
+#define MAX_REFUSALS 4
+
 static void *make_call(void *arg)
 {
 	struct call *call = arg;
@@ -99,9 +102,16 @@ static enum sf_hold why_refused(int32_t tid, int error)
 enum sf_hold sf_hold_request(int32_t tid)
 {
 	struct seize call = { .tid = tid };
+	enum sf_hold why;
 
-	if (sf_alarm_bound(seize, &call) && call.result != 0)
-		return why_refused(tid, call.error);
+	/* One that another tracer lets go between the call and the look at the reason is asked for again. */
+	for (int i = 0; i < MAX_REFUSALS; i++) {
+		if (!sf_alarm_bound(seize, &call) || call.result == 0)
+			break;
+		why = why_refused(tid, call.error);
+		if (why != SF_HOLD_DENIED || i + 1 == MAX_REFUSALS)
+			return why;
+	}
 	/*
 	 * Fails when the thread ended meanwhile, and the wait will say so; or when it was not
 	 * seized.
@@ -225,6 +235,19 @@ static bool is_filtered(int32_t pid)
 	return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0 && errno != ESRCH;
 }
 
+/* Whether it is traced for longer than another stillframe, or gdb's `gcore`, may hold a thread at a time. */
+static bool is_traced_for_long(int32_t pid)
+{
+	const uint64_t end_ns = sf_now_ns() + SF_HOLD_OTHERS_NS;
+
+	while (sf_task_tracer(pid, pid)) {
+		if (sf_now_ns() >= end_ns)
+			return true;
+		usleep(OTHERS_PAUSE_US);
+	}
+	return false;
+}
+
 /* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
 enum sf_hold sf_hold_allowed(int32_t pid)
 {
@@ -233,7 +256,7 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 	if (fd < 0)
 		return errno == ENOENT || errno == ESRCH ? SF_HOLD_GONE : SF_HOLD_DENIED;
 	close(fd);
-	if (sf_task_tracer(pid, pid))
+	if (is_traced_for_long(pid))
 		return SF_HOLD_BUSY;
 	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_REQUESTED;
 }
@@ -246,6 +269,22 @@ int sf_hold_scope(void)
 	return scope;
 }
 
+static void explain_busy(int32_t pid, int32_t tid, const char *name, struct sf_error *err)
+{
+	const int32_t tracer = sf_task_tracer(pid, tid);
+	char tracer_name[64];
+
+	if (!tracer) { /* not any more */
+		sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): another process traced it", tid, pid, name);
+		sf_fail_hint(err, "A thread has one tracer. Try again.");
+		return;
+	}
+	sf_process_name(tracer, tracer_name, sizeof(tracer_name));
+	sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): pid %d (%s) traces it already", tid, pid, name,
+		tracer, tracer_name);
+	sf_fail_hint(err, "A thread has one tracer: a debugger, for example, or strace. End that one first.");
+}
+
 bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_error *err)
 {
 	char name[64] = "";
@@ -256,11 +295,8 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 		return sf_fail(err, SF_E_GONE, "cannot stop thread %d of pid %d (%s): it has ended",
 			       tid, pid, name);
 	if (result == SF_HOLD_BUSY) {
-		sf_fail(err, SF_E_DENIED,
-			"cannot stop thread %d of pid %d (%s): pid %d traces it already", tid, pid,
-			name, sf_task_tracer(pid, tid));
-		return sf_fail_hint(err, "A debugger or strace holds it; a thread has one tracer. "
-					 "End that one first.");
+		explain_busy(pid, tid, name, err);
+		return false;
 	}
 	sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): Operation not permitted",
 		tid, pid, name);
