@@ -63,7 +63,7 @@ static const struct sf_option options[] = {
 static bool ran(const struct sf_profile *profile)
 {
 	for (size_t i = 0; i < profile->n_samples; i++) {
-		if (profile->samples[i].cpu_ns)
+		if (profile->samples[i].cpu_ns && !profile->samples[i].unseen)
 			return true;
 	}
 	return false;

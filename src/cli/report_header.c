@@ -84,6 +84,19 @@ static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *o
 			sf_colour(output, SF_PLAIN));
 }
 
+static void print_unseen(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char text[400];
+
+	if (!sf_unseen_is_notable(sums->lost.cpu_ns, sums->cpu_counted_ns))
+		return;
+	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT, sf_report_percent(sums->lost.cpu_ns, sums->cpu_counted_ns));
+	print_label(output, "warning");
+	fputs(sf_colour(output, SF_YELLOW), output->file);
+	sf_print_wrapped(output->file, text, strlen(text), 12, 12);
+	fputs(sf_colour(output, SF_PLAIN), output->file);
+}
+
 static void print_holds(const struct sf_aggregate *sums, const struct sf_output *output)
 {
 	char count[32], half[32], most[32], longest[32];
@@ -111,6 +124,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	print_how(profile, output);
 	print_ticks(sums, output);
 	print_cpu(sums, output);
+	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");
 	fprintf(output->file, "%.1f %% whole\n",

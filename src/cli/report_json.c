@@ -230,6 +230,7 @@ static void put_sums(struct writer *writer)
 		sums->total_ns);
 	if (sums->managed_ns)
 		fprintf(writer->out, ",\"managed_ns\":%" PRIu64, sums->managed_ns);
+	fprintf(writer->out, ",\"unseen_ns\":%" PRIu64, sums->unseen_ns);
 	if (sums->approximate_ns)
 		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

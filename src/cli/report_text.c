@@ -106,13 +106,13 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 		fprintf(output->file, "  %9s  %9s  %9s  ", sf_format_time(time, row->ns),
 			sf_format_time(seen, row->cpu_ns),
 			sf_format_time(counted, thread->cpu_counted_ns));
-		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
+		snprintf(id, sizeof(id), thread->tid ? "tid %" PRId32 : "", thread->tid);
 		print_name(output, sf_profile_string(report->profile, thread->name), "", id, 43);
 	}
 	print_more(output, sums->threads.n, n);
-	if (sums->threads.n < report->profile->n_threads)
+	if (sums->n_unsampled)
 		fprintf(output->file, "  %s without a sample\n",
-			sf_format_count(time, report->profile->n_threads - sums->threads.n));
+			sf_format_count(time, sums->n_unsampled));
 }
 
 static void print_share(const struct sf_output *output, uint64_t ns, uint64_t whole_ns, uint64_t n_samples,

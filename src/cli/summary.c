@@ -7,6 +7,7 @@
 
 #include "base/output.h"
 #include "frozen/runtime_list.h"
+#include "recording/profile/profile.h"
 
 /* " (7 late, 5 gone)": the counts that are not zero. */
 static void print_counts(FILE *out, const uint64_t *counts, unsigned n, unsigned from,
@@ -95,6 +96,17 @@ static void print_approximate(FILE *out, const struct sf_recording_totals *total
 	sf_print_wrapped(out, text, strlen(text), 8, 8);
 }
 
+static void print_unseen(FILE *out, const struct sf_recording_totals *totals)
+{
+	char text[400];
+
+	if (!sf_unseen_is_notable(totals->cpu_lost_ns, totals->cpu_counted_ns))
+		return;
+	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT, 100.0 * (double)totals->cpu_lost_ns / (double)totals->cpu_counted_ns);
+	fputs("  warning  ", out);
+	sf_print_wrapped(out, text, strlen(text), 11, 8);
+}
+
 static void print_holds(FILE *out, const struct sf_session_result *result)
 {
 	const struct sf_recording_totals *totals = &result->totals;
@@ -138,6 +150,7 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_ticks(out, &result->totals);
 	print_stacks(out, &result->totals);
 	print_cpu(out, &result->totals);
+	print_unseen(out, &result->totals);
 	print_holds(out, result);
 	print_approximate(out, &result->totals);
 	print_notes(out, result->notes);

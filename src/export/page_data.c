@@ -201,17 +201,27 @@ static struct json_object *losses_array(const struct sf_profile *profile)
 
 static void add_sums(struct json_object *object, const struct page *page)
 {
-	uint64_t seen_ns = 0, counted_ns = 0, ticks = 0;
+	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, ticks = 0;
 
 	for (uint32_t i = 0; i < page->profile->n_threads; i++) {
 		seen_ns += page->profile->threads[i].cpu_seen_ns;
 		counted_ns += page->profile->threads[i].cpu_counted_ns;
+	}
+	for (size_t i = 0; i < page->profile->n_losses; i++) {
+		const struct sf_profile_loss *loss = &page->profile->losses[i];
+
+		lost_ns += loss->cpu_ns;
+		counted_ns += loss->thread == UINT32_MAX ? loss->cpu_ns : 0; /* the others are counted with their threads */
 	}
 	for (size_t i = 0; i < page->tally->n_rows; i++)
 		ticks += page->tally->rows[i].ticks;
 	sf_json_number(object, "ticks", ticks);
 	sf_json_number(object, "cpu_seen_ns", seen_ns);
 	sf_json_number(object, "cpu_counted_ns", counted_ns);
+	if (!sf_unseen_is_notable(lost_ns, counted_ns))
+		return;
+	sf_json_number(object, "cpu_lost_ns", lost_ns);
+	sf_json_text(object, "unseen_hint", SF_UNSEEN_HINT);
 }
 
 static bool print_about(struct page *page, const struct sf_filter *filter)

@@ -140,12 +140,15 @@ function showAbout() {
 			`${timeText(about.cpu_counted_ns / 1000)} counted`,
 			"Seen: by samples. Counted: by the kernel."],
 	];
+	if (about.cpu_lost_ns)
+		facts.push(["Warning", `${shareText(about.cpu_lost_ns, about.cpu_counted_ns)} of the CPU time not seen`,
+			`${shareText(about.cpu_lost_ns, about.cpu_counted_ns)} ${about.unseen_hint}`, "warning"]);
 	if (about.filter)
 		facts.push(["Threads", `matching ${about.filter}`]);
 	if (!about.complete)
 		facts.push(["Note", "incomplete", "stillframe was ended before the recording was"]);
-	for (const [label, text, title] of facts) {
-		const group = element("div");
+	for (const [label, text, title, look] of facts) {
+		const group = element("div", look || "");
 		group.append(element("dt", "", label), element("dd", "", text));
 		if (title)
 			group.title = title;

@@ -217,10 +217,12 @@ class Report:
         return worth_of([weight for profile in told["profiles"] for weight in profile["weights"]])
 
     def shares(self, which):
+        """Of what was seen."""
         sums = {}
         for row in self.json["functions"]:
             sums[row["name"]] = sums.get(row["name"], 0) + row[which]
-        return {name: ns / (self.json["total_ns"] or 1) for name, ns in sums.items()}
+        sums.pop("[not seen]", None)
+        return {name: ns / (self.json["total_ns"] - self.json["unseen_ns"] or 1) for name, ns in sums.items()}
 
     def cpu(self):
         """(seen, lost, counted) in seconds."""

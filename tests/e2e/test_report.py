@@ -48,7 +48,8 @@ def test_functions(stillframe, recording, clock, weight):
     """Self and total times are those of SQL over the file, by every clock."""
     out = report(stillframe, recording, "--clock", clock, "--top", 100000)
     total = recording.value("SELECT sum(%s) FROM samples" % weight)
-    assert abs(out["total_ns"] - total) <= total * 0.001 + 1000
+    assert abs(out["total_ns"] - out["unseen_ns"] - total) <= total * 0.001 + 1000
+    assert out["unseen_ns"] == (0 if clock == "offcpu" else out["cpu_lost_ns"])
     # What stands on top of each stack, and what is anywhere on it.
     selves, totals = {}, {}
     weights = dict(recording.rows("SELECT stack, sum(%s) FROM samples GROUP BY stack" % weight))

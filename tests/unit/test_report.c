@@ -77,6 +77,7 @@ static char *report(int expected, const char *const *arguments)
 #define REPORT(expected, ...) report((expected), (const char *const[]){ __VA_ARGS__, NULL })
 
 static char sample_path[160];
+static unsigned unseen_ms; /* CPU time of the loss */
 
 static int make_recording(void **state)
 {
@@ -102,13 +103,23 @@ static int make_recording(void **state)
 		     SF_STATE_RUNNING, 5, 5);
 	small_sample(recording, 5, two, SMALL_STACK(recording, SF_END_ROOT, "[futex]", 1, 9),
 		     SF_STATE_BLOCKED, 0, 3000);
-	assert_true(sf_recording_loss(recording, one, SF_LOSS_LATE, 2, MS, MS, &err));
+	assert_true(sf_recording_loss(recording, one, SF_LOSS_LATE, 2, unseen_ms * (uint64_t)MS, MS, &err));
 	assert_true(sf_recording_thread_end(recording, one, SMALL_START_NS + 1500 * (uint64_t)MS,
 					    1010 * (uint64_t)MS, &err));
 	sf_recording_hold(recording, 5000);
 	small_names(recording);
 	small_finish(recording);
 	return 0;
+}
+
+static int make_unseen(void **state)
+{
+	int result;
+
+	unseen_ms = 1000;
+	result = make_recording(state);
+	unseen_ms = 0;
+	return result;
 }
 
 static int remove_folder(void **state)
@@ -226,6 +237,34 @@ static void clocks_and_threads_are_chosen(void **state)
 	free(text);
 }
 
+/* Shares are of all CPU time, and what no sample stands for is a row. Below a few percent there is no warning. */
+static void what_was_not_seen_is_a_row(void **state)
+{
+	char *text = REPORT(SF_EXIT_OK, sample_path);
+	(void)state;
+
+	assert_has(text, "  warning   99.0 % of the CPU time is in no sample");
+	assert_has(text, "Times are CPU time: 2.000 s.");
+	assert_has(text, "    50.0     50.0    1.000 s  [not seen]\n");
+	assert_has(text, "    30.0     30.0   600.0 ms  fn4  libwork.so\n");
+	assert_has(text, "     50.0     50.0  [not seen]\n");
+	assert_has(text, "   100.0    2.000 s    1.000 s    1.010 s  one  tid 101\n");
+	assert_has(text, "7 = 5 in 5 samples + 2 lost\n");
+	assert_has(text, "1.000 s seen");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--json", sample_path);
+	assert_has(text, "\"total_ns\":2000000000,\"unseen_ns\":1000000000");
+	assert_has(text, "\"name\":\"[not seen]\",\"module\":\"\",\"file\":\"\",\"kind\":\"cut\",\"self_ns\":1000000000,"
+			 "\"total_ns\":1000000000,\"samples\":0");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--clock", "offcpu", sample_path);
+	assert_has_not(text, "[not seen]\n");
+	free(text);
+	text = REPORT(SF_EXIT_OK, "--label", "trace=4bf9", sample_path);
+	assert_has_not(text, "[not seen]");
+	free(text);
+}
+
 static int columns_of_line(const char *line)
 {
 	int columns = 0;
@@ -319,6 +358,7 @@ int main(void)
 		TEST(lines_fit_and_carry_no_control),
 		TEST(json_says_the_same),
 		TEST(mistakes_are_explained),
+		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static void sort_shares(struct sf_shares *shares)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < shares->n; i++) {
-		if (shares->items[i].samples)
+		if (shares->items[i].samples || shares->items[i].ns)
 			shares->items[kept++] = shares->items[i];
 	}
 	shares->n = kept;
@@ -119,11 +119,36 @@ static void add_managed(struct sf_aggregate *aggregate, const struct sf_profile 
 		aggregate->approximate_ns += weight;
 }
 
+/* Whose time it is is known, and nothing else: it belongs to no state, and to no label. */
+static void add_unseen(struct sf_aggregate *aggregate, const struct sf_profile_sample *sample)
+{
+	const uint64_t ns = sf_profile_weight(sample, aggregate->clock);
+
+	aggregate->total_ns += ns;
+	aggregate->unseen_ns += ns;
+	aggregate->threads.items[sample->thread].key = sample->thread;
+	aggregate->threads.items[sample->thread].ns += ns;
+}
+
+/* The thread of losses of no known thread has no id, and is none of them. */
+static uint32_t count_unsampled(const struct sf_profile *profile, const struct sf_shares *threads)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < profile->n_threads; i++)
+		n += !threads->items[i].samples && profile->threads[i].tid != 0;
+	return n;
+}
+
 static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *profile,
 		       const struct sf_profile_sample *sample)
 {
 	uint32_t wait = wait_of(profile, sample);
 
+	if (sample->unseen) {
+		add_unseen(aggregate, sample);
+		return;
+	}
 	aggregate->total_ns += sf_profile_weight(sample, aggregate->clock);
 	add_managed(aggregate, profile, sample);
 	aggregate->cpu_ns += sample->cpu_ns;
@@ -151,6 +176,7 @@ static bool add_samples(struct sf_aggregate *aggregate, const struct sf_profile 
 		return sf_fail_memory(err);
 	for (size_t i = 0; i < profile->n_samples; i++)
 		add_sample(aggregate, profile, &profile->samples[i]);
+	aggregate->n_unsampled = count_unsampled(profile, &aggregate->threads);
 	sort_shares(&aggregate->threads);
 	sort_shares(&aggregate->states);
 	sort_shares(&aggregate->waits);

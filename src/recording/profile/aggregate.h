@@ -46,13 +46,13 @@ void sf_call_tree_deinit(struct sf_call_tree *tree);
  */
 struct sf_share {
 	uint32_t key;
-	uint64_t ns;          /* by the clock */
-	uint64_t cpu_ns, wall_ns;
+	uint64_t ns;          /* by the clock, with what was not seen */
+	uint64_t cpu_ns, wall_ns; /* of samples */
 	uint64_t samples, ticks;
 };
 
 struct sf_shares {
-	struct sf_share *items; /* longest first; those without samples are left out */
+	struct sf_share *items; /* longest first; those without time and samples are left out */
 	size_t n;
 };
 
@@ -62,7 +62,8 @@ struct sf_lost_total {
 
 struct sf_aggregate {
 	enum sf_clock clock;
-	uint64_t total_ns;    /* by the clock */
+	uint64_t total_ns;    /* by the clock, with unseen_ns */
+	uint64_t unseen_ns;   /* of it: CPU time of losses */
 	uint64_t managed_ns;     /* of it: the innermost frame is managed code, ... */
 	uint64_t approximate_ns; /* ... and may lack inlined calls */
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
@@ -75,6 +76,7 @@ struct sf_aggregate {
 	size_t n_functions;
 	struct sf_call_tree tree;
 	struct sf_shares threads, states, waits, labels;
+	uint32_t n_unsampled; /* threads without a sample */
 
 	uint64_t holds;
 	uint64_t hold_p50_ns, hold_p99_ns, hold_max_ns; /* bucket ends: at most this */

@@ -37,7 +37,7 @@ static struct weight *weigh_nodes(const struct sf_profile *profile, enum sf_cloc
 
 		weight->self_ns += ns;
 		weight->total_ns += ns;
-		weight->samples += ns != 0;
+		weight->samples += ns != 0 && !profile->samples[i].unseen;
 	}
 	for (uint32_t node = profile->n_nodes; node-- > 1;)
 		weights[profile->nodes[node].parent].total_ns += weights[node].total_ns;

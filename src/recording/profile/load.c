@@ -146,7 +146,7 @@ static bool load(sqlite3 *db, const char *path, const struct sf_load_options *op
 	loader.functions = sf_intern_create();
 	if (loader.strings && loader.functions &&
 	    sf_vec_push(&loader.nodes, (struct sf_profile_node){ 0 }))
-		done = sf_loader_read_tables(&loader, err) && hand_over(&loader, err);
+		done = sf_loader_read_tables(&loader, err) && sf_loader_add_unseen(&loader, err) && hand_over(&loader, err);
 	else
 		done = sf_fail_memory(err);
 	free_loader(&loader);

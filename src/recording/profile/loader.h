@@ -78,4 +78,7 @@ bool sf_loader_expand_frames(struct sf_loader *loader, struct sf_error *err);
 /* Adds the nodes of one raw frame on top of `parent`; 0 when memory or numbers ran out. */
 uint32_t sf_loader_expand_stack(struct sf_loader *loader, uint32_t parent, uint32_t raw_frame);
 
+/* Behind the file's samples: a sample for each loss of CPU time (sf_profile_sample.unseen). False: no memory. */
+bool sf_loader_add_unseen(struct sf_loader *loader, struct sf_error *err);
+
 #endif

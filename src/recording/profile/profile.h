@@ -8,7 +8,8 @@
  *
  * A sample has a time, a thread, a stack, a state and a weight. The weight is the CPU time (cpu_ns), the
  * elapsed time (wall_ns) and the number of ticks for which the sample stands. Except for rounding,
- * cpu_ns <= wall_ns. See docs/recording.md.
+ * cpu_ns <= wall_ns. See docs/recording.md. The CPU time of each loss is a sample, too, which says so (`unseen`): weights add
+ * up to the CPU time that the kernel counted.
  */
 #ifndef SF_RECORDING_PROFILE_PROFILE_H
 #define SF_RECORDING_PROFILE_PROFILE_H
@@ -87,7 +88,22 @@ struct sf_profile_sample {
 	uint8_t  end;       /* enum sf_end */
 	uint8_t  unheld;    /* 1: the thread was never interrupted for it */
 	int16_t  syscall;   /* or SF_SYSCALL_... */
+	bool     unseen;    /* no sample was taken: it is CPU time of a loss, and has no ticks */
 };
+
+/* The one frame of samples that are `unseen`; and the name of the thread of those of no known thread. */
+#define SF_UNSEEN_NAME "[not seen]"
+
+/* Where so much of the CPU time was not seen that shares are in doubt, this is said behind a percentage. */
+#define SF_UNSEEN_HINT                                                                             \
+	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions. "  \
+	"A higher --rate or --max-cost, or another engine, sees more."
+#define SF_UNSEEN_PERCENT 3
+#define SF_UNSEEN_NS 20000000
+static inline bool sf_unseen_is_notable(uint64_t unseen_ns, uint64_t counted_ns)
+{
+	return unseen_ns >= SF_UNSEEN_NS && unseen_ns * 100 >= counted_ns * SF_UNSEEN_PERCENT;
+}
 
 struct sf_profile_loss {
 	uint32_t thread;    /* index, or UINT32_MAX: of no known thread */
