@@ -19,6 +19,7 @@ static struct sf_thread_entry entries[N_SEATS];
 static unsigned n_set[N_SEATS];
 static uint64_t spared_ns[N_SEATS];
 static uint64_t now_ns = 1000 * MS, cpu_ns, cost_ns;
+static bool rings; /* between two looks */
 
 void __wrap_sf_rearm(const struct sf_handler_config *config, struct sf_thread_entry *entry,
 		     uint64_t period_ns);
@@ -41,7 +42,7 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 static int set_up(void **state)
 {
 	(void)state;
-	sf_handler.config.remote_clocks = sf_handler.config.jitter = true;
+	sf_handler.config.remote_clocks = sf_handler.config.jitter = rings = true;
 	for (unsigned i = 0; i < N_SEATS; i++) {
 		entries[i] = (struct sf_thread_entry){ 0 };
 		atomic_store(&entries[i].flags, SF_ENTRY_PERF);
@@ -60,7 +61,7 @@ static void look(unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		now_ns += 100 * MS;
 		for (unsigned k = 0; k < N_SEATS; k++)
-			sf_agent_clock_tune(&entries[k], now_ns, &spared_ns[k]);
+			sf_agent_clock_tune(&entries[k], now_ns, rings, &spared_ns[k]);
 	}
 }
 
@@ -99,6 +100,23 @@ static void a_longer_period_is_set_at_once(void **state)
 	assert_int_equal(atomic_load(&entries[1].set_period_ns), PERIOD_NS / 2);
 }
 
+/* Setting it would begin its period anew: then it would never ring for a thread that uses less than a period between two looks. */
+static void one_that_has_not_rung_is_left_alone(void **state)
+{
+	(void)state;
+	rings = false;
+	cost_ns = 10 * US;
+	look(10);
+	for (unsigned i = 0; i < N_SEATS; i++)
+		assert_int_equal(n_set[i], 0);
+	atomic_store(&entries[2].period_ns, 2 * PERIOD_NS);
+	look(10);
+	assert_int_equal(n_set[2], 1);
+	rings = true;
+	look(1);
+	assert_int_equal(n_set[0], 1);
+}
+
 static void without_jitter_only_that(void **state)
 {
 	(void)state;
@@ -117,6 +135,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup(fn, set_up)
 	const struct CMUnitTest tests[] = {
 		TEST(cheap_ones_are_set_at_each_look),
+		TEST(one_that_has_not_rung_is_left_alone),
 		TEST(dear_ones_have_their_share),
 		TEST(a_longer_period_is_set_at_once),
 		TEST(without_jitter_only_that),

@@ -109,14 +109,14 @@ bool sf_agent_clock_lives(struct sf_thread_entry *entry)
 	return false;
 }
 
-void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, uint64_t *spared_ns)
+void sf_agent_clock_tune(struct sf_thread_entry *entry, uint64_t now_ns, bool rang, uint64_t *spared_ns)
 {
 	const uint64_t period_ns = atomic_load(&entry->period_ns);
 	const uint64_t set_ns = atomic_load(&entry->set_period_ns);
 	uint64_t before_ns;
 
 	if (!sf_rearm_is_remote(&sf_handler.config, entry) || atomic_load(&entry->clock) < 0 ||
-	    (period_ns == set_ns && !sf_handler.config.jitter) || (period_ns <= set_ns && now_ns < *spared_ns))
+	    (period_ns == set_ns && !(sf_handler.config.jitter && rang)) || (period_ns <= set_ns && now_ns < *spared_ns))
 		return;
 	before_ns = sf_raw_thread_cpu_ns();
 	sf_rearm(&sf_handler.config, entry, period_ns);

@@ -120,7 +120,7 @@ static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *threa
 		sf_agent_threads_hurry();
 }
 
-static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns)
+static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const bool silent = is_silent(thread);
 
@@ -130,6 +130,7 @@ static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread
 		look_at_silent(agent, thread, cpu_ns);
 	else if (!silent)
 		hear(thread);
+	sf_agent_clock_tune(thread->entry, now_ns, !silent, &thread->clock_spared_ns);
 }
 
 /* Polls a thread that ran since the last poll. */
@@ -142,8 +143,7 @@ static void look_at_awake(struct sf_agent *agent, struct sf_agent_thread *thread
 	}
 	thread->sampled_asleep = false;
 	thread->cpu_ns = cpu_ns;
-	look_at_clock(agent, thread, cpu_ns);
-	sf_agent_clock_tune(thread->entry, now_ns, &thread->clock_spared_ns);
+	look_at_clock(agent, thread, cpu_ns, now_ns);
 	if (wants_wall(agent))
 		sf_blocked_sample_take(agent, thread, now_ns);
 }
