@@ -228,9 +228,9 @@ static void put_sums(struct writer *writer)
 
 	fprintf(writer->out, ",\n\"clock\":\"%s\",\"total_ns\":%" PRIu64, sf_clock_word(sums->clock),
 		sums->total_ns);
+	fprintf(writer->out, ",\"unseen_ns\":%" PRIu64, sums->unseen_ns);
 	if (sums->managed_ns)
 		fprintf(writer->out, ",\"managed_ns\":%" PRIu64, sums->managed_ns);
-	fprintf(writer->out, ",\"unseen_ns\":%" PRIu64, sums->unseen_ns);
 	if (sums->approximate_ns)
 		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

@@ -46,7 +46,9 @@ struct sf_held {
 	int     signal;      /* a signal that it was about to take; it gets it on release */
 	bool    ours;        /* it stands because of us, not because of a signal */
 	bool    read;        /* sf_hold_registers was called, and ... */
-	bool    to_mend;     /* ... found a system call that our stop made fail */
+	bool    to_mend;     /* ... found a system call that our stop made fail, */
+	bool    at_sleep;    /* or one that it was about to sleep in, and */
+	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
 };
 
 /*

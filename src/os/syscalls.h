@@ -19,6 +19,9 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size);
  */
 bool sf_syscall_restarts(int32_t pid, int32_t number, const uint64_t args[6]);
 
+/* Whether a call is there to wait or to give the CPU away, and takes hardly any CPU time of its own. */
+bool sf_syscall_only_waits(int32_t number);
+
 /*
  * Describes the object for which a blocked thread waits, for display: "futex 0x7f.. (a lock or
  * condition)", "fd 5 (pipe:[123])".

@@ -19,6 +19,8 @@ void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct 
 {
 	thread->last = *sample;
 	thread->has_last = true;
+	if (sample->state == SF_STATE_RUNNING)
+		thread->ran = *sample;
 	wait_for_nothing(thread);
 }
 

@@ -19,6 +19,7 @@ struct sf_recorded_thread {
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
 					     * written */
 	bool has_last;
+	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
 	int32_t pid, tid;
 	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */

@@ -390,6 +390,19 @@ static bool on_describe(void *arg, int32_t pid, const struct sf_described_frame 
 				     frame->functions, frame->n, err);
 }
 
+/* A rest of CPU time stands where the thread was last on a CPU, wherever it slept since. */
+static bool add_rest(struct sf_recorder *recorder, const struct sf_recorded_thread *thread, uint64_t time_ns,
+		     const struct sf_weight *weight, struct sf_error *err)
+{
+	struct sf_recording_sample rest = thread->ran;
+
+	rest.time_ns = time_ns;
+	rest.ticks = weight->ticks;
+	rest.cpu_ns = weight->cpu_ns;
+	rest.wall_ns = weight->wall_ns > weight->cpu_ns ? weight->wall_ns : weight->cpu_ns;
+	return sf_recording_sample(recorder->recording, &rest, err);
+}
+
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
 		     struct sf_error *err)
 {
@@ -399,6 +412,8 @@ static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct 
 	if (!thread || !thread->number || !thread->has_last)
 		return sf_recording_loss(recorder->recording, 0, SF_LOSS_MOVED, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
+	if (weight->cpu_ns && thread->ran.thread)
+		return add_rest(recorder, thread, time_ns, weight, err);
 	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))
 		return sf_fail_memory(err);
 	sf_recorded_thread_wait(thread, time_ns, weight);

@@ -303,7 +303,51 @@ static bool settled(int64_t looked_ns, uint64_t waited_ns)
 	thread->tick_ns = 2000 * MS;
 	thread->looked_ns = thread->tick_ns + (uint64_t)looked_ns;
 	run.wait_ns += waited_ns;
-	return sf_thread_settle(thread, thread->tick_ns + MS);
+	return sf_thread_settle(thread, thread->tick_ns + MS, false);
+}
+
+/* Looked at and asked for at 2 s, it stands there so much later, after a wait of so many nanoseconds. */
+static bool stands(bool in_wait, uint64_t later_ns, uint64_t waited_ns)
+{
+	thread->tick_ns = thread->looked_ns = thread->asked_ns = 2000 * MS;
+	run.wait_ns += waited_ns;
+	return sf_thread_settle(thread, thread->asked_ns + later_ns, in_wait);
+}
+
+/* It was in the call already, or it came there since: it woke up in it, gave its CPU away in it, or ran until there. */
+static void in_a_wait_only_a_prompt_stop_counts(void **state)
+{
+	(void)state;
+	assert_true(stands(true, 5000, 0));
+	assert_false(stands(true, 5000, 1));
+	assert_true(stands(false, 5000, 1));
+	assert_true(stands(true, SF_PROMPT_NS, 0));
+	assert_false(stands(true, SF_PROMPT_NS + 1, 0));
+	assert_true(stands(false, SF_PROMPT_NS + 1, 0));
+}
+
+/* The short look counts no CPU time, and leaves it to the next look; only a thread that slept at both looks needs no more. */
+static void a_napper_is_looked_at_shortly(void **state)
+{
+	(void)state;
+	look_after(10, 1, SF_STATE_BLOCKED);
+	run.cpu_ns += MS;
+	run.switches++;
+	assert_true(sf_thread_sleeps_again(thread, now_ns += 10 * MS));
+	assert_int_equal(thread->asleep_ns, 20 * MS);
+	assert_int_equal(thread->cpu_ns, MS);
+	look.state = SF_STATE_RUNNING;
+	assert_false(sf_thread_sleeps_again(thread, now_ns += 10 * MS));
+	assert_int_equal(thread->asleep_ns, 20 * MS);
+	look_after(0, 1, SF_STATE_RUNNING);
+	assert_int_equal(thread->cpu_ns, 3 * MS);
+	look.state = SF_STATE_BLOCKED;
+	assert_false(sf_thread_sleeps_again(thread, now_ns));
+	look_after(10, 1, SF_STATE_BLOCKED);
+	look_after(10, 0, SF_STATE_BLOCKED); /* it sleeps on: what stands for it is cheaper to tell by its counts */
+	assert_false(sf_thread_sleeps_again(thread, now_ns));
+	is_unseen = true;
+	assert_false(sf_thread_sleeps_again(thread, now_ns));
 }
 
 static void a_wait_since_before_the_tick_is_no_cpu(void **state)
@@ -442,6 +486,8 @@ int main(void)
 		TEST(a_wait_since_before_the_tick_is_no_cpu),
 		TEST(a_wait_since_before_the_look_is_no_cpu),
 		TEST(settling_counts),
+		TEST(in_a_wait_only_a_prompt_stop_counts),
+		TEST(a_napper_is_looked_at_shortly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,36 @@ static void what_is_asked_for_holds_whatever_is_idle(void **state)
 	assert_float_equal(share_beside(0.9), 0.1, 0.004);
 }
 
+/* Threads of which each sleep is to be read at 20 Hz, each for so long, beside ticks that are cheap. What the reads took, of all CPUs. */
+static double reads_beside_ticks(unsigned n, uint64_t read_ns)
+{
+	uint64_t due_ns[300] = { 0 }, n_reads = 0;
+	const uint64_t start_ns = clocks.now_ns;
+
+	while (clocks.now_ns < start_ns + 20 * SECOND) {
+		for (unsigned i = 0; i < n; i++) {
+			if (due_ns[i] > clocks.now_ns)
+				continue;
+			sf_overhead_limit_read(&limit, read_ns);
+			due_ns[i] = clocks.now_ns + 50 * MS + sf_overhead_limit_put_off(&limit);
+			n_reads++;
+		}
+		go_on(5 * MS, MS / 20, 0, 5 * MS);
+	}
+	return 2 * (double)(n_reads * read_ns) / (double)(clocks.now_ns - start_ns) / limit.n_cpus;
+}
+
+/* A quarter of the share is for threads that sleep. A few are read as often as they are due. */
+static void sleeping_threads_leave_most_to_running_ones(void **state)
+{
+	(void)state;
+	begin(2);
+	assert_float_equal(reads_beside_ticks(300, 100000), 0.05 / 4, 0.002); /* a debt of one turn of all is left */
+	begin(2);
+	assert_float_equal(reads_beside_ticks(3, 100000), 2 * 3 * 20 * 100e-6 / 2, 0.0006);
+	assert_int_equal(sf_overhead_limit_put_off(&limit), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_burst_is_let_through),
 		cmocka_unit_test(what_is_saved_up_is_bounded),
 		cmocka_unit_test(a_busy_machine_is_spared),
+		cmocka_unit_test(sleeping_threads_leave_most_to_running_ones),
 		cmocka_unit_test(what_is_asked_for_holds_whatever_is_idle),
 	};
 

@@ -211,7 +211,7 @@ static void test_in_order_with_all_time_shared_out(void **state)
 	assert_int_equal(sent[2].cpu_ns, 3 * MS);
 	assert_int_equal(sent[3].cpu_ns, 3 * MS);
 	assert_int_equal(sent[4].cpu_ns, MS);
-	assert_true(threads[0].ran_last);
+	assert_true(threads[0].ran);
 	for (unsigned i = 0; i < N_CPUS; i++)
 		assert_int_equal(pages[i]->data_tail, pages[i]->data_head);
 	assert_int_equal(sf_perf_batch(&perf, MS), 0);

@@ -858,7 +858,7 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	open_watch();
 	for (int32_t tid = 41; tid < 43; tid++) {
 		add_thread(40, tid, "b", 0);
-		sf_watch_meet_thread(&watch, 40, tid, now_ns)->ran_last = true;
+		sf_watch_meet_thread(&watch, 40, tid, now_ns)->ran = true;
 		run(tid, tid == 41 ? 4 * MS : 90 * MS);
 		look_at(tid);
 		end_thread(tid);
@@ -868,6 +868,29 @@ static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 	expect("gone 3: cpu 90000 us, wall 0 us, 9 ticks\nend 3: 90000 us\nagain 2: cpu 4000 us, 1 ticks\nend 2: 4000 us\n");
 }
 
+/* A longer rest is its samples', too, if they stand for as much already: here of 60 ms. */
+static void a_rest_is_not_longer_than_what_was_seen(void **state)
+{
+	(void)state;
+	open_watch();
+	for (int32_t tid = 41; tid < 43; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_meet_thread(&watch, 40, tid, now_ns);
+		thread->ran = true;
+		run(tid, 60 * MS);
+		look_at(tid);
+		sf_thread_take_awake(thread, true, 0);
+		run(tid, tid == 41 ? 60 * MS : 61 * MS);
+		look_at(tid);
+		end_thread(tid);
+	}
+	expect("thread 2: 41 b\nthread 3: 42 b\n");
+	scan_after(100);
+	expect("gone 3: cpu 61000 us, wall 0 us, 6 ticks\nend 3: 121000 us\nagain 2: cpu 60000 us, 6 ticks\nend 2: 120000 us\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -875,6 +898,7 @@ int main(void)
 		TEST(an_ended_thread_is_met),
 		TEST(an_ended_process_is_met),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
+		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),
 		TEST(a_chosen_child_is_not_unseen),

@@ -194,7 +194,7 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 	copy = sf_relay_reserve_waiting(perf->base.relay, size + 8 + (uint32_t)(record->n_chain * sizeof(*record->chain)));
 	fill_copy(perf, record, size, copy);
 	sf_relay_send(perf->base.relay, thread, &weight, 0);
-	thread->ran_last = true;
+	thread->ran = true;
 	thread->sampled = false;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/ptrace/ptrace.h"
+#include "os/clock.h"
 #include "os/syscalls.h"
 
 /* In a job control stop (and not in a debugger's). */
@@ -57,12 +58,12 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	copy->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);
 	thread->sampled = true;
-	thread->ran_last = false;
 }
 
 void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	bool again = atomic_load_explicit(&thread->again, memory_order_relaxed);
+	const uint64_t start_ns = sf_now_ns();
 
 	if (must_hold_asleep(capture, thread)) {
 		hold_asleep(capture, thread, now_ns);
@@ -70,7 +71,9 @@ void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *threa
 		struct sf_weight weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
 
 		sf_relay_again(capture->relay, thread, now_ns, &weight);
+		return;
 	} else {
 		read_asleep(capture, thread, now_ns);
 	}
+	sf_overhead_limit_read(&capture->limit, sf_now_ns() - start_ns);
 }

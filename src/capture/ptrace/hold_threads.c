@@ -6,10 +6,10 @@
 
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
+#include "os/syscalls.h"
 
 #define MAX_ASKED 64                /* holds under way at a time */
 #define PATIENCE_NS 1000000         /* how long one thread is waited for before the next */
-#define ELSEWHERE_NS 25000          /* a hold on the same CPU takes 10 us from the request on */
 
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
 {
@@ -28,23 +28,24 @@ uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
 }
 
 /* Sends what was taken of a held thread, which runs again. */
-static void send_held(struct sf_capture *capture, struct sf_thread *thread, struct sf_stack_copy *copy,
-		      uint64_t hold_ns)
+static void send_held(struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held,
+		      struct sf_stack_copy *copy, uint64_t hold_ns)
 {
 	bool awake = sf_thread_awake(thread);
-	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns);
+	bool in_wait = held->at_sleep || sf_syscall_only_waits(held->syscall);
+	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait);
 	struct sf_weight weight;
 
 	if (awake) {
 		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
 		copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
+		thread->ran = thread->ran || on_cpu;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
 		copy->state = sf_ptrace_state_asleep(thread);
 		copy->syscall = thread->look.syscall;
 		memcpy(copy->args, thread->look.args, sizeof(copy->args));
 		thread->sampled = true;
-		thread->ran_last = false;
 	}
 	copy->time_ns = thread->asked_ns;
 	sf_relay_send(capture->relay, thread, &weight, hold_ns);
@@ -63,7 +64,7 @@ static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 	sf_hold_release(held);
 	hold_ns = sf_hold_time_released(&capture->hold_time, thread->asked_ns);
 	if (complete) {
-		send_held(capture, thread, copy, hold_ns);
+		send_held(capture, thread, held, copy, hold_ns);
 		return;
 	}
 	if (copy)
@@ -204,7 +205,7 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	ask(capture, thread, now_ns);
 	wait_for_answers(capture, n_pending);
-	if (thread->asked || sf_now_ns() - thread->asked_ns > ELSEWHERE_NS)
+	if (thread->asked || sf_now_ns() - thread->asked_ns > SF_ELSEWHERE_NS)
 		thread->cpu = -1;
 }
 

@@ -4,6 +4,7 @@
 
 #define BURST_NS 50000000 /* of CPU time, that may be saved up */
 #define IDLE_PERCENT 12   /* of all CPUs: from here on some are idle */
+#define ASLEEP_PART 4     /* of the share: what reading sleeping threads may take */
 #define LOOK_NS_MAX 2000000 /* of CPU time, that is counted for one thread at one tick */
 
 void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, unsigned percent,
@@ -16,6 +17,7 @@ void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, u
 		.start = *clocks,
 		.before_ns = clocks->now_ns,
 		.debt_ns = -(int64_t)BURST_NS,
+		.asleep_debt_ns = -(int64_t)BURST_NS / ASLEEP_PART,
 	};
 }
 
@@ -39,17 +41,37 @@ static uint64_t taken(const struct sf_overhead_limit *limit, const struct sf_ove
 	return all_ns < 2 * holding_ns ? all_ns : 2 * holding_ns;
 }
 
+static void pay(int64_t *debt_ns, uint64_t paid_ns, int64_t saved_ns)
+{
+	*debt_ns -= (int64_t)paid_ns;
+	if (*debt_ns < -saved_ns)
+		*debt_ns = -saved_ns;
+}
+
+/* Twice: the walk of the copy takes about as long. */
+void sf_overhead_limit_read(struct sf_overhead_limit *limit, uint64_t cost_ns)
+{
+	limit->asleep_debt_ns += 2 * (int64_t)(cost_ns < LOOK_NS_MAX ? cost_ns : LOOK_NS_MAX);
+}
+
+uint64_t sf_overhead_limit_put_off(const struct sf_overhead_limit *limit)
+{
+	if (limit->asleep_debt_ns <= 0)
+		return 0;
+	return (uint64_t)limit->asleep_debt_ns * 100 * ASLEEP_PART / (limit->n_cpus * limit->share);
+}
+
 static void account(struct sf_overhead_limit *limit, const struct sf_overhead_limit_clocks *clocks, unsigned n_looked)
 {
 	const uint64_t taken_ns = taken(limit, clocks);
 	const uint64_t passed_ns = clocks->now_ns - limit->before_ns;
 	const uint64_t most_ns = (1 + (uint64_t)n_looked) * LOOK_NS_MAX;
 	const uint64_t cost_ns = taken_ns - limit->taken_ns;
+	const uint64_t allowed_ns = passed_ns * limit->n_cpus * limit->share / 100;
 
 	limit->debt_ns += (int64_t)(cost_ns < most_ns ? cost_ns : most_ns);
-	limit->debt_ns -= (int64_t)(passed_ns * limit->n_cpus * limit->share / 100);
-	if (limit->debt_ns < -(int64_t)BURST_NS)
-		limit->debt_ns = -(int64_t)BURST_NS;
+	pay(&limit->debt_ns, allowed_ns, BURST_NS);
+	pay(&limit->asleep_debt_ns, allowed_ns / ASLEEP_PART, BURST_NS / ASLEEP_PART);
 	limit->before_ns = clocks->now_ns;
 	limit->taken_ns = taken_ns;
 }

@@ -13,6 +13,9 @@
  * milliseconds for each thread that was looked at, and two more: holding cannot cost as much. Higher costs occur where
  * the host of a virtual machine has to find memory.
  *
+ * Of the share, reading the stacks of sleeping threads may take a quarter. Threads that work for a moment and sleep again have a new
+ * stack at each of these samples: without this limit a few hundred of them leave nothing for the samples of what runs.
+ *
  * One per holding thread.
  */
 #ifndef SF_CAPTURE_PTRACE_OVERHEAD_LIMIT_H
@@ -33,6 +36,7 @@ struct sf_overhead_limit {
 	uint64_t before_ns, taken_ns;  /* at the last tick: the time, and what had been taken */
 	uint64_t looked_ns, idle_ns;   /* at the last look at the machine: the time, and how long CPUs had been idle */
 	int64_t  debt_ns;        /* of CPU time; below 0: saved up */
+	int64_t  asleep_debt_ns; /* the same, of what reading sleeping threads may take */
 	uint64_t n_ticks;
 	uint64_t late_ns;        /* by how much ticks were put off, all together ... */
 	unsigned late_share;     /* ... and the share that the last one of these waited for */
@@ -45,6 +49,12 @@ struct sf_overhead_limit {
 /* `percent` 0: the two above. */
 void sf_overhead_limit_begin(struct sf_overhead_limit *limit, unsigned n_cpus, unsigned percent,
 		   const struct sf_overhead_limit_clocks *clocks);
+
+/* The stack of a sleeping thread was read, and that took so long. */
+void sf_overhead_limit_read(struct sf_overhead_limit *limit, uint64_t cost_ns);
+
+/* By how much the next such sample of a thread comes later than at its rate: until the debt is paid. */
+uint64_t sf_overhead_limit_put_off(const struct sf_overhead_limit *limit);
 
 /* Every SF_OVERHEAD_LOOK_NS: how long all CPUs together have been idle, ever (sf_idle_ns). */
 void sf_overhead_limit_look(struct sf_overhead_limit *limit, uint64_t now_ns, uint64_t idle_ns);

@@ -123,6 +123,8 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 	if (thread->asked || !thread->watched)
 		return true;
 	capture->n_looked++;
+	if (!due_asleep(capture, thread, now_ns) && sf_thread_sleeps_again(thread, now_ns))
+		return true;
 	if (!sf_thread_look(thread, now_ns))
 		return false;
 	if (sf_thread_awake(thread)) {
@@ -130,8 +132,9 @@ static bool tick_thread(struct sf_capture *capture, struct sf_thread *thread, ui
 		if (capture->period_ns)
 			sf_ptrace_hold(capture, thread, now_ns);
 	} else if (due_asleep(capture, thread, now_ns)) {
-		thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
+		thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns +
+									    sf_overhead_limit_put_off(&capture->limit));
 	}
 	return true;
 }
@@ -261,11 +264,11 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
 		return true;
 	if (limit->late_ns > capture->sampled_ns / 10)
-		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (the "
-			 "times are right all the same; --max-cost allows more, --engine signal costs less)",
+		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (each "
+			 "sample stands for more time; --max-cost allows more, --engine signal costs less)",
 			 limit->late_share);
 	else if (held * (double)capture->period_ns < 0.5e9)
-		snprintf(why, sizeof(why), "the CPUs were too busy for more (the times are right all the same)");
+		snprintf(why, sizeof(why), "the CPUs were too busy for more (each sample stands for more time)");
 	else
 		return true;
 	snprintf(text, sizeof(text), "each busy thread was held %.0f times a second, not %.0f: %s", held,

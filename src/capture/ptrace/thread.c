@@ -111,6 +111,16 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	return true;
 }
 
+bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns)
+{
+	struct sf_task_look look;
+
+	if (sf_thread_awake(thread) || thread->n_same || !sf_task_look(&thread->task, &look) || look.state == SF_STATE_RUNNING)
+		return false;
+	sf_thread_pass(thread, now_ns);
+	return true;
+}
+
 /*
  * A wait that began with the tick is of our making, or after the thread was looked at: then we came to its CPU. Any other was
  * under way when it was looked at, also of one that woke, or gave its CPU away, since the tick.
@@ -123,8 +133,18 @@ static bool was_on_cpu(const struct sf_thread *thread, uint64_t stood_ns, uint64
 	       (began_ns + WAKE_NS >= thread->tick_ns && began_ns <= thread->tick_ns + WAKE_NS);
 }
 
+/*
+ * A thread in a wait that waited for a CPU since it was looked at has woken up, or gave its CPU away, and has computed
+ * nothing since. That holds also where the interrupt that began the tick woke it: the kernel serves many timers in one interrupt.
+ * Without such a wait, a prompt stop finds it where it was.
+ */
+static bool is_evidence(const struct sf_thread *thread, bool in_wait, uint64_t stood_ns, uint64_t waited_ns)
+{
+	return !in_wait || (!waited_ns && stood_ns <= thread->asked_ns + SF_PROMPT_NS);
+}
+
 /* The kernel adds a wait for a CPU to wait_ns when it is over, and for a thread that stands it is. */
-bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait)
 {
 	struct sf_task_run run;
 	uint64_t waited_ns;
@@ -133,7 +153,7 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns)
 		return true;
 	waited_ns = run.wait_ns - thread->run.wait_ns;
 	count_run(thread, &run);
-	return was_on_cpu(thread, stood_ns, waited_ns);
+	return is_evidence(thread, in_wait, stood_ns, waited_ns) && was_on_cpu(thread, stood_ns, waited_ns);
 }
 
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */

@@ -50,7 +50,7 @@ struct sf_thread {
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches */
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
-	bool ran_last;             /* its last sample was of such a batch: what it runs on is added to it */
+	bool ran;                /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	struct sf_stack_leads leads; /* shared: to its other stacks */
@@ -69,18 +69,29 @@ void sf_thread_destroy(struct sf_thread *thread);
 /* Looks at the thread and keeps the accounts. False when it is gone. */
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
 
+/*
+ * The short form of a look, for a thread that has been running and sleeping in turns: whether it sleeps, as at its last look. Then
+ * its time is counted, and what it ran in between is by its next look. False: it is to be looked at.
+ */
+bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
+
 /* It still sleeps in the sleep in which it was interrupted. */
 bool sf_thread_was_held(const struct sf_thread *thread);
 
 /* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
 void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
 
+/* A hold on the same CPU takes 10 us from the request on. One that takes longer than the second had to cross CPUs, or to wait. */
+#define SF_PROMPT_NS 10000
+#define SF_ELSEWHERE_NS 25000
+
 /*
- * Reads the thread's run counts again, after it was held and stood at `stood_ns`. Returns whether the thread was on a
- * CPU at the tick. False: the thread had been waiting for a CPU since before the tick. Then it stands where it was
- * preempted, which is no evidence of where it spends CPU time.
+ * Reads the thread's run counts again, after it was held and stood at `stood_ns`. Returns whether the place is evidence of
+ * where the thread spends CPU time. It is not where the thread had been waiting for a CPU since before the tick: then it
+ * stands where it was preempted. `in_wait`: it stands in a system call that it sleeps in, or at the end of one that only waits.
+ * There it has mostly come since it was asked for, or has not run since it woke up: what it computed is elsewhere.
  */
-bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns);
+bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait);
 
 /*
  * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran or waited

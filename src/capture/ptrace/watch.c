@@ -15,7 +15,7 @@
 #define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
 #define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
-#define REST_TICKS 4                /* after a thread's last sample, which that sample may stand for, too */
+#define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
@@ -114,12 +114,25 @@ static uint32_t ticks_of(const struct sf_watch *watch, uint64_t cpu_ns)
 	return (uint32_t)((cpu_ns / 1000 * rate_mhz + 500000000) / 1000000000);
 }
 
+/*
+ * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own, so what a
+ * thread did before a sample tells as much of what it did after it. Not of more than what its samples stand for already.
+ */
+static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight *rest)
+{
+	const uint64_t counted_ns = thread->run.cpu_ns - thread->first_cpu_ns;
+
+	if (!thread->ran)
+		return false;
+	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = find_process(watch, thread->task.pid);
 
-	sf_thread_settle(thread, now_ns);
+	sf_thread_settle(thread, now_ns, false);
 	thread->cpu_ns += thread->beyond_ns;
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
@@ -131,9 +144,9 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 			.ticks = ticks_of(watch, thread->cpu_ns),
 		};
 
-		if ((thread->asked || thread->ran_last) && !weight.ticks)
+		if ((thread->asked || thread->ran) && !weight.ticks)
 			weight.ticks = 1;
-		if (thread->ran_last && weight.ticks <= REST_TICKS)
+		if (is_short_rest(thread, &weight))
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
 		else
 			sf_relay_loss(watch->relay, thread, thread->beyond_ns ? SF_LOSS_KERNEL : SF_LOSS_GONE, &weight);

@@ -171,6 +171,7 @@ bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret)
 		return false;
 	sf_user_regs_load(&regs, ret);
 	held->read = true;
+	held->syscall = sf_user_regs_syscall(&regs, &held->at_sleep);
 	held->to_mend = held->ours && sf_user_regs_mend(&regs);
 	return true;
 }

@@ -34,23 +34,24 @@ struct call {
 	int number;
 	enum how how;
 	enum about about; /* what its first argument tells a reader */
+	bool only_waits;  /* it takes hardly any CPU time */
 };
 
 static const struct call calls[] = {
-	{ SYS_futex, RESTARTS, FUTEX },
-	{ SYS_nanosleep, RESTARTS, NOTHING },
-	{ SYS_clock_nanosleep, RESTARTS, NOTHING },
-	{ SYS_ppoll, RESTARTS, POLLFDS },
-	{ SYS_pselect6, RESTARTS, FDS },
-	{ SYS_wait4, RESTARTS, CHILD },
-	{ SYS_waitid, RESTARTS, CHILD },
-	{ SYS_restart_syscall, RESTARTS, NOTHING },
-	{ SYS_rt_sigsuspend, RESTARTS, NOTHING },
+	{ SYS_futex, RESTARTS, FUTEX, true },
+	{ SYS_nanosleep, RESTARTS, NOTHING, true },
+	{ SYS_clock_nanosleep, RESTARTS, NOTHING, true },
+	{ SYS_ppoll, RESTARTS, POLLFDS, true },
+	{ SYS_pselect6, RESTARTS, FDS, true },
+	{ SYS_wait4, RESTARTS, CHILD, true },
+	{ SYS_waitid, RESTARTS, CHILD, true },
+	{ SYS_restart_syscall, RESTARTS, NOTHING, true },
+	{ SYS_rt_sigsuspend, RESTARTS, NOTHING, true },
 	{ SYS_msgrcv, RESTARTS, NOTHING },
-	{ SYS_flock, RESTARTS, FD },
+	{ SYS_flock, RESTARTS, FD, true },
 	{ SYS_read, BY_FILE, FD },
 	{ SYS_readv, BY_FILE, FD },
-	{ SYS_epoll_pwait, FAILS, FD },
+	{ SYS_epoll_pwait, FAILS, FD, true },
 	{ SYS_recvfrom, FAILS, FD },
 	{ SYS_recvmsg, FAILS, FD },
 	{ SYS_recvmmsg, FAILS, FD },
@@ -59,16 +60,16 @@ static const struct call calls[] = {
 	{ SYS_connect, FAILS, FD },
 	{ SYS_sendto, FAILS, FD },
 	{ SYS_sendmsg, FAILS, FD },
-	{ SYS_rt_sigtimedwait, FAILS, NOTHING },
-	{ SYS_semop, FAILS, NOTHING },
-	{ SYS_semtimedop, FAILS, NOTHING },
-	{ SYS_io_getevents, FAILS, NOTHING },
-	{ 441 /* epoll_pwait2: the same number on every architecture */, FAILS, FD },
+	{ SYS_rt_sigtimedwait, FAILS, NOTHING, true },
+	{ SYS_semop, FAILS, NOTHING, true },
+	{ SYS_semtimedop, FAILS, NOTHING, true },
+	{ SYS_io_getevents, FAILS, NOTHING, true },
+	{ 441 /* epoll_pwait2: the same number on every architecture */, FAILS, FD, true },
 #ifdef SYS_poll /* the older calls, which aarch64 never had */
-	{ SYS_poll, RESTARTS, POLLFDS },
-	{ SYS_select, RESTARTS, FDS },
-	{ SYS_pause, RESTARTS, NOTHING },
-	{ SYS_epoll_wait, FAILS, FD },
+	{ SYS_poll, RESTARTS, POLLFDS, true },
+	{ SYS_select, RESTARTS, FDS, true },
+	{ SYS_pause, RESTARTS, NOTHING, true },
+	{ SYS_epoll_wait, FAILS, FD, true },
 #endif
 };
 
@@ -96,6 +97,13 @@ const char *sf_syscall_name(int32_t number, char *ret, size_t size)
 		snprintf(ret, size, "syscall %d", number);
 	free(name);
 	return ret;
+}
+
+bool sf_syscall_only_waits(int32_t number)
+{
+	const struct call *call = find_call(number);
+
+	return number == SYS_sched_yield || (call && call->only_waits);
 }
 
 /* The text behind /proc/PID/fd/N: "pipe:[123]", "socket:[123]", a path. */

@@ -11,6 +11,12 @@
 
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret);
 
+/*
+ * The system call at whose end a stopped thread stands, or SF_SYSCALL_NONE. *interrupted_ret: the stop broke the call off, so the
+ * thread slept in it or was about to.
+ */
+int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrupted_ret);
+
 /* Turns an EINTR that only our stop caused into a restart; false when there is nothing to do. */
 bool sf_user_regs_mend(struct user_regs_struct *regs);
 

@@ -13,6 +13,14 @@ void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 	sf_reg_set(ret, 31, regs->sp);
 }
 
+/* Nothing in these registers tells a thread in a system call from another one. */
+int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrupted_ret)
+{
+	(void)regs;
+	*interrupted_ret = false;
+	return SF_SYSCALL_NONE;
+}
+
 /*
  * Not possible here: do_signal in arch/arm64/kernel/signal.c decides on the restart before it
  * comes to the trap, and the first argument is already overwritten by the result.

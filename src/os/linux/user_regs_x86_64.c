@@ -36,6 +36,17 @@ static int32_t syscall_of(const struct user_regs_struct *regs)
  * about to run (include/linux/errno.h).
  */
 #define ERESTARTNOHAND 514
+#define ERESTARTSYS 512           /* the first of such results ... */
+#define ERESTART_RESTARTBLOCK 516 /* ... and the last */
+
+int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrupted_ret)
+{
+	const int64_t result = (int64_t)regs->rax;
+	const int32_t number = syscall_of(regs);
+
+	*interrupted_ret = number >= 0 && (result == -EINTR || (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK));
+	return number;
+}
 
 bool sf_user_regs_mend(struct user_regs_struct *regs)
 {

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of CPU time: of threads that work for a moment and sleep, and of what no sample stands for."""
+import json
+import os
+import re
+import shutil
+import sqlite3
+
+import pytest
+
+from conftest import PROGRAMS
+from recordings import Recording, cpu_told, worth_of
+from test_export import export
+
+
+def path_of(name):
+    return os.path.join(PROGRAMS, name)
+
+
+def truth_of(said):
+    """What tests/programs/nappers.c says that it used, by its threads' own clocks."""
+    return {name: float(seconds) for name, seconds in re.findall(r"^(busy|nappers|first_half|second_half) ([\d.]+)$", said, re.M)}
+
+
+def shares_of(recording):
+    """{"nappers", "busy": share of the CPU time that the kernel counted}, by the names of the threads."""
+    _, _, counted = recording.cpu()
+    rows = recording.rows("SELECT CASE t.name WHEN 'napper' THEN 'nappers' ELSE 'busy' END, sum(s.cpu_ns) / 1e9 "
+                          "FROM samples s JOIN threads t ON t.id = s.thread GROUP BY 1")
+    return {name: seconds / counted for name, seconds in rows}
+
+
+def record_nappers(stillframe, path, *options, cpu_seconds=2, threads=30, burst=200, nap=10000):
+    done, recording = stillframe.record(path, *options, "--", path_of("nappers"), cpu_seconds, threads, burst, nap, timeout=300)
+    assert done.status == 0, done
+    recording.assert_accounts()
+    return done, recording, truth_of(done.out)
+
+
+def test_nappers_have_their_share(stillframe, tmp_path):
+    """A sample that finds a napper where it wakes up or goes to sleep says nothing of what it computed. That place had an eighth
+    of the nappers' time, and more on a busy machine; it uses a hundredth or two."""
+    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "499", "--engine", "ptrace", "--max-cost", "50")
+    recording.assert_accounts(used=cpu_told(done.out))
+    seen, lost, counted = recording.cpu()
+    found = shares_of(recording)
+    for name in ("busy", "nappers"):
+        share = true[name] / counted
+        # What was not seen may be anybody's, and is told; beside that the kernel's own counts are kept.
+        assert share - lost / counted - 0.03 <= found[name] <= share + 0.03, (name, found, share, lost)
+    at_sleep = recording.total_shares().get("sleep_ns", 0) * seen / (found["nappers"] * counted)
+    worth = worth_of([weight for weight, in recording.rows(
+        "SELECT s.cpu_ns FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper' AND s.cpu_ns > 0")])
+    assert at_sleep < 0.03 + 3 * (0.03 * 0.97 / worth) ** 0.5, (at_sleep, worth)
+
+
+def test_a_perf_clock_rings_for_nappers(stillframe, tmp_path):
+    """Threads that use less than a period between two looks of the sampler. It set their clocks at each look, and so anew, and none
+    ever rang."""
+    if not re.search(r"^ +ok +perf events ring for CPU time", stillframe("doctor").out, re.M):
+        pytest.skip("perf events may not be used here")
+    done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "50", "--engine", "signal", "--cpu-clock", "perf",
+                                           threads=10, nap=20000, cpu_seconds=2.5)
+    samples = recording.value("SELECT count(*) FROM samples s JOIN threads t ON t.id = s.thread WHERE t.name = 'napper' AND state = 0")
+    assert samples > true["nappers"] * 50 / 4, (samples, true)
+
+
+@pytest.fixture
+def doubtful(stillframe, tmp_path):
+    """A recording of which a third was not seen, of a thread and of none."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--max-cost", "50", "--", path_of("busy_split"), 0.5)
+    assert done.status == 0, done
+    seen, _, _ = recording.cpu()
+    path = tmp_path / "doubtful.sfr"
+    shutil.copy(recording.path, path)
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM losses")
+        db.execute("INSERT INTO losses(thread, cause, ticks, cpu_ns, wall_ns) VALUES (0, 6, 0, ?, 0), (1, 0, 1, ?, 0)",
+                   (int(seen / 4 * 1e9), int(seen / 4 * 1e9)))
+        db.execute("UPDATE threads SET cpu_counted_ns = ? WHERE id = 1", (int(seen * 1.25e9),))
+    db.close()
+    return Recording(path), seen
+
+
+def test_what_was_not_seen_is_a_row(stillframe, doubtful, tmp_path):
+    """In the report, with a warning, and percentages of all of it."""
+    recording, seen = doubtful
+    told = json.loads(stillframe("report", "--json", "--clock", "cpu", recording.path).ok().out)
+    assert abs(told["total_ns"] / 1e9 - 1.5 * seen) < 0.01 * seen, told["total_ns"]
+    row, = [row for row in told["functions"] if row["name"] == "[not seen]"]
+    assert abs(row["self_ns"] / told["total_ns"] - 1 / 3) < 0.01 and row["samples"] == 0, row
+    text = stillframe("report", recording.path).ok().out
+    assert re.search(r"^  warning +33\.[23] % of the CPU time is in no sample", text, re.M), text
+    assert re.search(r"^ +33\.\d +33\.\d .*\[not seen\]$", text, re.M), text
+
+
+def test_what_was_not_seen_is_in_exports(stillframe, doubtful, tmp_path):
+    recording, seen = doubtful
+    third = pytest.approx(seen / 2, rel=0.01)
+    lines = export(stillframe, recording, tmp_path, "collapsed", "--clock", "cpu").decode().splitlines()
+    assert sum(int(line.split()[-1]) for line in lines if ";[not seen] " in line) / 1e6 == third
+    scope = json.loads(export(stillframe, recording, tmp_path, "speedscope", "--clock", "cpu"))
+    frame = [frame["name"] for frame in scope["shared"]["frames"]].index("[not seen]")
+    assert sum(weight for profile in scope["profiles"] for stack, weight in zip(profile["samples"], profile["weights"])
+               if stack == [frame]) / 1e9 == third
+    page = export(stillframe, recording, tmp_path, "html").decode()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    assert "[not seen]" in data["strings"]
+    assert data["about"]["cpu_lost_ns"] / 1e9 == third
+    assert data["about"]["cpu_counted_ns"] / 1e9 == pytest.approx(1.5 * seen, rel=0.01)
+
+
+def test_little_is_no_warning(stillframe, tmp_path):
+    """A percent is no reason to doubt: the row is enough."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--", path_of("busy_split"), 0.3)
+    with sqlite3.connect(recording.path) as db:
+        db.execute("DELETE FROM losses")
+    db.close()
+    assert "warning" not in stillframe("report", recording.path).ok().out
