@@ -274,7 +274,7 @@ void sf_control_return(void)
 void sf_control_after_fork_in_child(void)
 {
 	if (at_turn != HAS_TURN) /* another thread's, which is not here */
-		pthread_mutex_init(&turn, NULL);
+		turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	if (listener.running)
 		sf_own_fd_close(&listener.own);
 	listener.running = false;

@@ -139,6 +139,14 @@ def test_it_is_sampled_after_vforks(inside):
 
 
 @by_both_walks
+def test_what_forks_copy(inside, walk):
+    """Each fork copies the page tables of what the agent has touched, and the child copies pages that it writes."""
+    alone = numbers(inside("in_forks", options=None).ok().said)["anonymous"]
+    ran = numbers(inside("in_forks", options="walk=" + walk).ok().said)["anonymous"]
+    assert ran - alone < {"sampler": 1500, "handler": 2500}[walk], (alone, ran)
+
+
+@by_both_walks
 def test_setuid(inside, tmp_path, walk):
     """It drops its rights: all threads do, and it is sampled before and after."""
     need_root()

@@ -91,6 +91,8 @@ void sf_agent_empty_slots(void)
 		struct sf_slot *slot = &sf_handler.link.slots[i];
 		struct sf_workspace *workspace = slot->workspace;
 
+		if (is_free(slot))
+			continue; /* a page that is not written needs no copy */
 		sf_slot_init(slot, i);
 		slot->workspace = workspace;
 	}

@@ -53,7 +53,7 @@ void sf_fork_unlock_all(void)
 void sf_fork_renew_all(void)
 {
 	for (unsigned i = 0; i < SF_N_FORK_LOCKS; i++) {
-		pthread_mutex_init(&sf_fork_mutexes[i], NULL);
+		sf_fork_mutexes[i] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 		held[i] = 0;
 	}
 }

@@ -56,7 +56,7 @@ static void add(struct sf_agent_threads *threads, int32_t tid, uint64_t now_ns)
 {
 	struct sf_agent_thread *thread;
 	bool new_entry;
-	struct sf_thread_entry *entry = sf_thread_table_claim(threads->entries, tid, &new_entry);
+	struct sf_thread_entry *entry = sf_agent_claim_entry(threads->entries, tid, &new_entry);
 
 	if (!entry || threads->n == SF_THREAD_TABLE_SIZE) {
 		threads->n_without_entry++;

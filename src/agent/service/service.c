@@ -329,9 +329,10 @@ void sf_service_forget(void)
 	struct sf_service *service = &the_service;
 
 	/* Maps, images and buffers may be half changed: they are left where they are, in this copy. */
-	if (service->file)
+	if (service->file && !service->apart)
 		sf_stream_file_abandon(service->file);
-	sf_own_fd_close(&service->channel);
+	if (!service->apart)
+		sf_own_fd_close(&service->channel);
 	if (service->record)
 		munmap(service->record, SF_STREAM_MAX_RECORD);
 	reset(service);

@@ -62,13 +62,57 @@ struct sf_thread_entry *sf_agent_thread_table(void)
 	return map_once((void *_Atomic *)&all_entries, SF_THREAD_TABLE_SIZE * sizeof(struct sf_thread_entry));
 }
 
+/* --- the used part --- */
+
+/*
+ * The table has 3 MB. What is used of it is known by blocks, so that no other is read: a page that was read once costs each
+ * fork() of the program its copy.
+ */
+#define BLOCK 64
+#define N_BLOCKS (SF_THREAD_TABLE_SIZE / BLOCK)
+
+static _Atomic bool used[N_BLOCKS];
+
+_Static_assert(BLOCK >= SF_THREAD_WINDOW, "an entry is in its thread's block, or in the next one");
+
+struct sf_thread_entry *sf_agent_claim_entry(struct sf_thread_entry *entries, int32_t tid, bool *new_ret)
+{
+	const uint32_t block = ((uint32_t)tid & (SF_THREAD_TABLE_SIZE - 1)) / BLOCK;
+
+	atomic_store(&used[block], true);
+	atomic_store(&used[(block + 1) % N_BLOCKS], true);
+	return sf_thread_table_claim(entries, tid, new_ret);
+}
+
+/* Calls fn for the entries of threads. */
+static void each(struct sf_thread_entry *entries, void (*fn)(struct sf_thread_entry *entry, int32_t tid))
+{
+	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
+		int32_t tid;
+
+		if (i % BLOCK == 0 && !atomic_load(&used[i / BLOCK])) {
+			i += BLOCK - 1;
+			continue;
+		}
+		tid = atomic_load(&entries[i].tid);
+		if (tid > 0)
+			fn(&entries[i], tid);
+	}
+}
+
+/* --- a new profile --- */
+
 static bool lives(int32_t tid)
 {
 	return sf_raw3(SYS_tgkill, sf_raw0(SYS_getpid), tid, 0) == 0;
 }
 
-static void renew(struct sf_thread_entry *entry)
+static void renew(struct sf_thread_entry *entry, int32_t tid)
 {
+	if (!lives(tid)) {
+		sf_thread_table_leave(entry);
+		return;
+	}
 	atomic_store(&entry->flags,
 		     (atomic_load(&entry->flags) & OWN_FLAGS) | SF_ENTRY_UNWATCHED);
 	atomic_store(&entry->serial, 0);
@@ -86,27 +130,15 @@ void sf_agent_thread_table_renew(void)
 {
 	struct sf_thread_entry *entries = sf_agent_thread_table();
 
-	for (uint32_t i = 0; entries && i < SF_THREAD_TABLE_SIZE; i++) {
-		int32_t tid = atomic_load(&entries[i].tid);
-
-		if (tid <= 0)
-			continue;
-		if (lives(tid))
-			renew(&entries[i]);
-		else
-			sf_thread_table_leave(&entries[i]);
-	}
+	if (entries)
+		each(entries, renew);
 }
 
 /* Entries of threads that claimed one and ended before the sampler, if there is one, took note. */
-static void sweep(struct sf_thread_entry *entries)
+static void sweep(struct sf_thread_entry *entry, int32_t tid)
 {
-	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
-		int32_t tid = atomic_load(&entries[i].tid);
-
-		if (tid > 0 && atomic_load(&entries[i].serial) == 0 && !lives(tid))
-			sf_thread_table_leave(&entries[i]);
-	}
+	if (atomic_load(&entry->serial) == 0 && !lives(tid))
+		sf_thread_table_leave(entry);
 }
 
 struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)
@@ -115,12 +147,12 @@ struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)
 	bool is_new = false;
 
 	if (entries)
-		entry = sf_thread_table_claim(entries, own_tid(), &is_new);
+		entry = sf_agent_claim_entry(entries, own_tid(), &is_new);
 	if (is_new) /* no samples before the sampler has given it its number */
 		atomic_fetch_or(&entry->flags, SF_ENTRY_UNWATCHED);
 	if (is_new && atomic_fetch_add(&n_claimed, 1) >= SWEEP_AFTER) {
 		atomic_store(&n_claimed, 0);
-		sweep(entries);
+		each(entries, sweep);
 	}
 	if (!entry)
 		sf_fail(err, SF_E_UNSUPPORTED, "there is no room for more threads (%d)", SF_THREAD_TABLE_SIZE);
@@ -211,13 +243,20 @@ void sf_agent_thread_table_before_fork(void)
 static void move_in(struct sf_thread_entry *entries, const struct sf_thread_entry *before, const char *name)
 {
 	bool is_new;
-	struct sf_thread_entry *entry = sf_thread_table_claim(entries, own_tid(), &is_new);
+	struct sf_thread_entry *entry = sf_agent_claim_entry(entries, own_tid(), &is_new);
 
 	if (!entry)
 		return;
 	atomic_store(&entry->flags, atomic_load(&before->flags) & OWN_FLAGS);
 	atomic_store(&entry->label, atomic_load(&before->label));
-	sf_agent_entry_set_name(entry, name);
+	if (atomic_load(&entry->flags) & SF_ENTRY_NAMED)
+		sf_agent_entry_set_name(entry, name);
+}
+
+static void disarm(struct sf_thread_entry *entry, int32_t tid)
+{
+	(void)tid;
+	sf_agent_clock_disarm(entry);
 }
 
 void sf_agent_thread_table_forked(void)
@@ -231,15 +270,15 @@ void sf_agent_thread_table_forked(void)
 		return;
 	own = sf_thread_table_find(entries, atomic_load(&forking_tid));
 	if (own) {
-		sf_agent_entry_name(own, name);
+		if (atomic_load(&own->flags) & SF_ENTRY_NAMED)
+			sf_agent_entry_name(own, name);
 		atomic_store(&before.flags, atomic_load(&own->flags));
 		atomic_store(&before.label, atomic_load(&own->label));
 	}
-	for (uint32_t i = 0; i < SF_THREAD_TABLE_SIZE; i++) {
-		if (atomic_load(&entries[i].tid) > 0)
-			sf_agent_clock_disarm(&entries[i]);
-	}
+	each(entries, disarm);
 	madvise(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), MADV_DONTNEED);
+	for (uint32_t i = 0; i < N_BLOCKS; i++)
+		atomic_store(&used[i], false);
 	if (own)
 		move_in(entries, &before, name);
 }

@@ -26,6 +26,9 @@ struct sf_thread_entry *sf_agent_thread_table(void);
  */
 void sf_agent_thread_table_renew(void);
 
+/* As sf_thread_table_claim, for a thread of this process. */
+struct sf_thread_entry *sf_agent_claim_entry(struct sf_thread_entry *entries, int32_t tid, bool *new_ret);
+
 /* The calling thread's: claimed if it has none, and watched by nobody yet. NULL: no room. */
 struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err);
 /* The calling thread's, if it has one. */

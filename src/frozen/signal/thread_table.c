@@ -24,8 +24,6 @@
 
 #include "frozen/frozen.h"
 
-#define WINDOW 64        /* ids of one process are close together: the first place is nearly always
-			  * it */
 #define MAX_TRIES 64     /* for two that strike each other out again and again */
 #define MAX_DOUBLED 6    /* times that the looks of who gives way are doubled */
 #define UNUSED 0
@@ -38,7 +36,7 @@ static struct sf_thread_entry *entry_at(struct sf_thread_entry *entries, int32_t
 
 struct sf_thread_entry *sf_thread_table_find(struct sf_thread_entry *entries, int32_t tid)
 {
-	for (unsigned i = 0; tid > 0 && i < WINDOW; i++) {
+	for (unsigned i = 0; tid > 0 && i < SF_THREAD_WINDOW; i++) {
 		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		const int32_t sits = atomic_load(&entry->tid);
 
@@ -56,7 +54,7 @@ struct sf_thread_entry *sf_thread_table_find(struct sf_thread_entry *entries, in
  */
 static struct sf_thread_entry *bid(struct sf_thread_entry *entries, int32_t tid)
 {
-	for (unsigned i = 0; i < WINDOW; i++) {
+	for (unsigned i = 0; i < SF_THREAD_WINDOW; i++) {
 		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		int32_t sits = atomic_load(&entry->tid);
 
@@ -70,7 +68,7 @@ static struct sf_thread_entry *bid(struct sf_thread_entry *entries, int32_t tid)
 /* Strikes out other bids for the thread. The entry that it has already, or NULL. */
 static struct sf_thread_entry *search(struct sf_thread_entry *entries, int32_t tid, const struct sf_thread_entry *own)
 {
-	for (unsigned i = 0; i < WINDOW; i++) {
+	for (unsigned i = 0; i < SF_THREAD_WINDOW; i++) {
 		struct sf_thread_entry *entry = entry_at(entries, tid, i);
 		int32_t sits = atomic_load(&entry->tid);
 
