@@ -41,8 +41,7 @@ static void check_rights(const struct sf_output *output)
 {
 	char text[160];
 
-	snprintf(text, sizeof(text), "user id %d%s", (int)geteuid(),
-		 geteuid() == 0 ? ": every process of this container" : ": your own processes");
+	sf_process_rights(text, sizeof(text));
 	print_finding(output, true, text, "");
 }
 
@@ -54,22 +53,21 @@ static void check_proc(const struct sf_output *output)
 
 	if (!sf_task_open(getpid(), getpid(), &task)) {
 		print_finding(output, false, "/proc tells how long threads ran",
-			      "This kernel lacks CONFIG_SCHED_INFO; CPU time cannot be counted.");
+			      "/proc/PID/task/TID/schedstat cannot be opened, for which the kernel needs CONFIG_SCHED_INFO.");
 		return;
 	}
 	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
 	print_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
 		      "/proc tells where threads sleep",
-		      "This kernel lacks CONFIG_HAVE_ARCH_TRACEHOOK: blocked threads have no stack.");
+		      "/proc/PID/task/TID/syscall cannot be read, for which the kernel needs CONFIG_HAVE_ARCH_TRACEHOOK: blocked "
+		      "threads have no stack.");
 	sf_task_close(&task);
 }
 
 static void check_map_files(const struct sf_output *output)
 {
-	bool fine = access("/proc/self/map_files", R_OK | X_OK) == 0 && geteuid() == 0;
-
-	print_finding(output, fine, "files that were deleted or replaced can still be read",
-		      "Needs root or CAP_CHECKPOINT_RESTORE; else such code is read from the "
+	print_finding(output, sf_process_opens_map_files(), "files that were deleted or replaced can still be read",
+		      "They cannot be opened in /proc/PID/map_files, for which root or CAP_CHECKPOINT_RESTORE is needed; such code is read from the "
 		      "process's memory, without names from its symbol table.");
 }
 
@@ -89,6 +87,13 @@ static void check_cache(const struct sf_output *output)
 		"It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
 }
 
+/* A message and its hints, as sentences. */
+static void one_line(struct sf_error *err)
+{
+	for (char *end = err->text; (end = strchr(end, '\n'));)
+		*end = '.';
+}
+
 static void check_engines(const struct sf_output *output, int32_t pid)
 {
 	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
@@ -96,8 +101,7 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 		bool fine = (*engine)->check(pid, &err);
 		char text[128];
 
-		for (char *end = err.text; (end = strchr(end, '\n'));)
-			*end = '.'; /* a line each, as sentences */
+		one_line(&err);
 		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
 		print_finding(output, fine, text, err.text);
 	}
@@ -150,11 +154,16 @@ static int run(int argc, char **argv)
 		sf_fail(&err, SF_E_INPUT, "'%.40s' is not expected here", argv[rest]);
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	}
-	if (given.pid && !sf_process_check(given.pid, &err))
+	if (given.pid && sf_process_check_system(NULL) && !sf_process_check(given.pid, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	uname(&host);
 	sf_print_in(&output, SF_BOLD, "stillframe %s", SF_VERSION);
 	printf(" on %s %s %s\n", host.sysname, host.release, host.machine);
+	if (!sf_process_check_system(&err) || !sf_task_check_limit(&err)) {
+		one_line(&err);
+		print_finding(&output, false, "stillframe can look at processes", err.text);
+		return SF_EXIT_FAILED;
+	}
 	check_rights(&output);
 	check_proc(&output);
 	check_map_files(&output);

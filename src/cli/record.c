@@ -387,6 +387,8 @@ static int run(int argc, char **argv)
 	}
 	if (!check(&given, argc, rest, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	apply_clock(&given);
 	return rest < argc ? record_command(&given, argv + rest) : record_processes(&given);
 }

@@ -77,6 +77,9 @@ void sf_cpu_prefer(void);
 /* Whether a process's threads could be asked for, without asking; waits out the holds of another stillframe: SF_HOLD_REQUESTED when they could. */
 enum sf_hold sf_hold_allowed(int32_t pid);
 
+/* Whether a system-call filter answers ptrace in the kernel's place. */
+bool sf_hold_is_filtered(void);
+
 /* kernel.yama.ptrace_scope: above 0, users other than root hold only their own descendants. 0 where there is no Yama. */
 int sf_hold_scope(void);
 

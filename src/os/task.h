@@ -41,6 +41,8 @@ struct sf_task_look {
 
 /* Raises this process's limit of open files as far as it may: each task takes two or three. */
 void sf_task_raise_limit(void);
+/* Whether the limit that it can be raised to suffices for a few threads; says what is needed. */
+bool sf_task_check_limit(struct sf_error *err);
 
 /* False when the thread is gone. */
 bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);

@@ -41,6 +41,8 @@ static bool check(int32_t pid, struct sf_error *err)
 {
 	enum sf_hold result = pid ? sf_hold_allowed(pid) : SF_HOLD_REQUESTED;
 
+	if (!pid && sf_hold_is_filtered())
+		return sf_fail(err, SF_E_DENIED, "a system-call filter (seccomp; a container's, perhaps) refuses ptrace");
 	return result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, result, err);
 }
 

@@ -231,9 +231,9 @@ void sf_cpu_prefer(void)
  * A container's filter answers in the kernel's place, which would say that this is no tracee of
  * ours.
  */
-static bool is_filtered(int32_t pid)
+bool sf_hold_is_filtered(void)
 {
-	return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0 && errno != ESRCH;
+	return ptrace(PTRACE_DETACH, getpid(), NULL, NULL) != 0 && errno != ESRCH;
 }
 
 /* Whether it is traced for longer than another stillframe, or gdb's `gcore`, may hold a thread at a time. */
@@ -259,7 +259,7 @@ enum sf_hold sf_hold_allowed(int32_t pid)
 	close(fd);
 	if (is_traced_for_long(pid))
 		return SF_HOLD_BUSY;
-	return is_filtered(pid) ? SF_HOLD_DENIED : SF_HOLD_REQUESTED;
+	return sf_hold_is_filtered() ? SF_HOLD_DENIED : SF_HOLD_REQUESTED;
 }
 
 int sf_hold_scope(void)
@@ -301,9 +301,14 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 	}
 	sf_fail(err, SF_E_DENIED, "cannot stop thread %d of pid %d (%s): Operation not permitted",
 		tid, pid, name);
-	if (geteuid() == 0)
+	if (sf_hold_is_filtered())
+		return sf_fail_hint(err, "A system-call filter (seccomp; a container's, perhaps) refuses ptrace to stillframe.");
+	if (geteuid() == 0 && !sf_process_may_trace_all())
 		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a "
 					 "container?): add that capability.");
+	if (geteuid() == 0)
+		return sf_fail_hint(err, "stillframe runs as root and has CAP_SYS_PTRACE. The process may be of another "
+					 "user namespace, or a security module refuses.");
 	if (sf_hold_scope() > 0)
 		return sf_fail_hint(err,
 				    "kernel.yama.ptrace_scope is above 0: start the program with "

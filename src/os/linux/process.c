@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,12 +138,55 @@ bool sf_process_descendants(struct sf_ids *parents)
 	return fine;
 }
 
+bool sf_process_check_system(struct sf_error *err)
+{
+	if (access("/proc/self/stat", R_OK) == 0)
+		return true;
+	sf_fail_os(err, "cannot read /proc/self/stat");
+	return sf_fail_hint(err, "stillframe finds processes in /proc: mount -t proc proc /proc");
+}
+
+bool sf_process_may_trace_all(void)
+{
+	char text[32] = "";
+
+	sf_proc_status(getpid(), 0, "CapEff:", text, sizeof(text));
+	return strtoull(text, NULL, 16) >> CAP_SYS_PTRACE & 1;
+}
+
+void sf_process_rights(char *ret, size_t size)
+{
+	const bool all = sf_process_may_trace_all();
+
+	snprintf(ret, size, "user id %d, %s CAP_SYS_PTRACE: %s", (int)geteuid(), all ? "with" : "without",
+		 all ? "every process of this container" : "your own processes");
+}
+
+bool sf_process_opens_map_files(void)
+{
+	DIR *folder = opendir("/proc/self/map_files");
+	const struct dirent *entry;
+	int fd = -1;
+
+	while (fd < 0 && folder && (entry = readdir(folder))) {
+		if (entry->d_name[0] != '.')
+			fd = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC);
+	}
+	if (folder)
+		closedir(folder);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 bool sf_process_check(int32_t pid, struct sf_error *err)
 {
 	char letter = sf_task_letter(pid, pid);
 	struct sf_program program;
 	char size[32];
 
+	if (!letter && !sf_process_check_system(err))
+		return false;
 	if (!letter) {
 		sf_fail(err, SF_E_GONE, "cannot look at pid %d: there is no such process", pid);
 		return sf_fail_hint(err, "`ps -e` lists the processes that run now.");

@@ -16,6 +16,8 @@
 #include "os/linux/proc.h"
 #include "os/process.h"
 
+#define MIN_FILES 32 /* of a recording of one thread, with its own file and libraries: 16 */
+
 void sf_task_raise_limit(void)
 {
 	struct rlimit limit;
@@ -24,6 +26,17 @@ void sf_task_raise_limit(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool sf_task_check_limit(struct sf_error *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= MIN_FILES)
+		return true;
+	sf_fail(err, SF_E_SYSTEM, "stillframe may open %llu files at once, and needs %d or more",
+		(unsigned long long)limit.rlim_max, MIN_FILES);
+	return sf_fail_hint(err, "ulimit -n sets that limit; this shell's hard limit is too low.");
 }
 
 bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
