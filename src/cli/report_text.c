@@ -106,7 +106,7 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 		fprintf(output->file, "  %9s  %9s  %9s  ", sf_format_time(time, row->ns),
 			sf_format_time(seen, row->cpu_ns),
 			sf_format_time(counted, thread->cpu_counted_ns));
-		snprintf(id, sizeof(id), thread->tid ? "tid %" PRId32 : "", thread->tid);
+		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
 		print_name(output, sf_profile_string(report->profile, thread->name), "", id, 43);
 	}
 	print_more(output, sums->threads.n, n);

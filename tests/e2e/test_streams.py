@@ -61,7 +61,7 @@ def test_exports(stillframe, stream, tmp_path):
     def export(form, *arguments):
         stillframe("export", stream, "--format", form, "-o", tmp_path / form, *arguments).ok()
         return (tmp_path / form).read_bytes()
-    assert export("collapsed", "--clock", "cpu").decode() == "busy;main;spin 1980000\n"
+    assert export("collapsed", "--clock", "cpu").decode() == "busy;[not seen] 20000\nbusy;main;spin 1980000\n"
     assert export("collapsed", "--clock", "cpu", "--label", "trace=00000001").decode() == "busy;main;spin 500000\n"
     message = gzip.decompress(export("pprof"))
     assert b"trace" in message and b"4bf92f35" in message and b"00000001" in message

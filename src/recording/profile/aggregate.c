@@ -119,18 +119,23 @@ static void add_managed(struct sf_aggregate *aggregate, const struct sf_profile 
 		aggregate->approximate_ns += weight;
 }
 
-/* Whose time it is is known, and nothing else: it belongs to no state, and to no label. */
-static void add_unseen(struct sf_aggregate *aggregate, const struct sf_profile_sample *sample)
+/*
+ * Whose time it is is known, and nothing else: it belongs to no state, and to no label. The thread of losses of no known thread has
+ * no id, and is no row of the threads.
+ */
+static void add_unseen(struct sf_aggregate *aggregate, const struct sf_profile *profile,
+		       const struct sf_profile_sample *sample)
 {
 	const uint64_t ns = sf_profile_weight(sample, aggregate->clock);
 
 	aggregate->total_ns += ns;
 	aggregate->unseen_ns += ns;
+	if (!profile->threads[sample->thread].tid)
+		return;
 	aggregate->threads.items[sample->thread].key = sample->thread;
 	aggregate->threads.items[sample->thread].ns += ns;
 }
 
-/* The thread of losses of no known thread has no id, and is none of them. */
 static uint32_t count_unsampled(const struct sf_profile *profile, const struct sf_shares *threads)
 {
 	uint32_t n = 0;
@@ -146,7 +151,7 @@ static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *
 	uint32_t wait = wait_of(profile, sample);
 
 	if (sample->unseen) {
-		add_unseen(aggregate, sample);
+		add_unseen(aggregate, profile, sample);
 		return;
 	}
 	aggregate->total_ns += sf_profile_weight(sample, aggregate->clock);
