@@ -125,6 +125,13 @@ struct sf_arch {
 	bool (*find_exit)(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret);
 
 	/*
+	 * Whether the code before pc sets sp to another stack, and then calls. `exact`: whether the thread stands at pc, near
+	 * that call; else pc is behind it. *gives_up_ret: the call does not return, but for an error. NULL: no code is read for
+	 * that.
+	 */
+	bool (*switches_stack)(const struct sf_reader *reader, uint64_t pc, bool exact, bool *gives_up_ret);
+
+	/*
 	 * Whether the code before the call behind which pc is sets the frame pointer to 0, as that of a thread's first function
 	 * does.
 	 */

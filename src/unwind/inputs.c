@@ -25,6 +25,8 @@ static void add_debug_file(struct sf_inputs *inputs)
 
 bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err)
 {
+	struct sf_section go;
+
 	*ret = (struct sf_inputs){ .debug_file = { .fd = -1 } };
 	if (!sf_elf_open(fd, &ret->elf, err))
 		return false;
@@ -36,6 +38,7 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 		ret->packed = (struct sf_section){ 0 };
 	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
 		ret->n_plt += sf_elf_section(&ret->elf, plt_names[i], &ret->plt[ret->n_plt]);
+	ret->has_go = sf_elf_section(&ret->elf, ".go.buildinfo", &go);
 	if (ret->elf.limited || ret->debug_file.limited)
 		sf_work_fail(work, err);
 	else if (ret->elf.no_memory || ret->debug_file.no_memory)
@@ -69,7 +72,7 @@ void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE
 
 	sf_digest_begin(&digest);
 	add_part(&digest, PART_CODE,
-		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end }, NULL, 0);
+		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end, inputs->has_go }, NULL, 0);
 	for (size_t i = 0; i < inputs->n_cfi; i++) {
 		const struct sf_cfi *cfi = &inputs->cfi[i];
 

@@ -25,6 +25,7 @@ struct sf_inputs {
 	struct sf_section packed;             /* .gnu_debugdata, as it lies in the file; size 0: there is none */
 	struct sf_section plt[SF_PLT_SECTIONS];
 	size_t n_plt;
+	bool has_go;                          /* made by Go's linker */
 };
 
 /* Reads the inputs of the file `fd`. The caller owns `fd`, and keeps it open until sf_inputs_close. The bytes that are

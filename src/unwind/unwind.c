@@ -56,7 +56,10 @@ static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SI
 {
 	SF_CLEANUP(sf_rows_destroy) struct sf_rows *rows = NULL;
 	const struct sf_elf *elf = &inputs->elf;
-	struct sf_table_header header = { .elf_machine = elf->arch->elf_machine };
+	struct sf_table_header header = {
+		.elf_machine = elf->arch->elf_machine,
+		.flags = inputs->has_go ? SF_TABLE_GO : 0,
+	};
 
 	if (elf->code_end - elf->code_start > UINT32_MAX)
 		return sf_fail(err, SF_E_UNSUPPORTED, "code that spans more than 4 GiB (%#llx to "

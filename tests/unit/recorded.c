@@ -138,6 +138,7 @@ const struct sf_table *table_finish(struct table_builder *b)
 		.magic = SF_TABLE_MAGIC,
 		.version = SF_TABLE_VERSION,
 		.elf_machine = b->elf_machine,
+		.flags = b->flags,
 		.n_rows = b->n_rows,
 		.n_rules = b->n_rules,
 		.blob_size = b->blob_size,

@@ -61,7 +61,7 @@ enum sf_end recorded_walk(struct recorded *r);
 
 /* A table under construction; everything in it is also reachable for spoiling it. */
 struct table_builder {
-	uint16_t elf_machine;
+	uint16_t elf_machine, flags;
 	unsigned n_rows, n_rules, blob_size;
 	struct sf_row rows[32];
 	struct sf_rules rules[32];

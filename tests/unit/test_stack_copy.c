@@ -61,7 +61,7 @@ size_t __wrap_sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, vo
 	memset(ret, 0x5a, size < readable ? size : readable);
 	/* Each stack has words that point to the other one. */
 	for (size_t i = 0; points_to_others && i + 8 <= size; i += 8)
-		memcpy((uint8_t *)ret + i, &(uint64_t){ addr < OTHER_SP - 4096 ? OTHER_SP : SP }, 8);
+		memcpy((uint8_t *)ret + i, &(uint64_t){ addr < SP + 4096 ? OTHER_SP : SP }, 8);
 	return size < readable ? size : readable;
 }
 
@@ -93,7 +93,7 @@ static struct sf_stack_wish wish;
 static const struct sf_task task = { .pid = 40, .tid = 41 };
 static union {
 	struct sf_stack_copy copy;
-	uint8_t room[sizeof(struct sf_stack_copy) + 16 * KIB];
+	uint8_t room[sizeof(struct sf_stack_copy) + 32 * KIB];
 } buffer;
 static struct sf_stack_copy *const copy = &buffer.copy;
 
@@ -278,12 +278,12 @@ static void another_stack_is_copied_too(void **state)
 	assert_non_null(memory);
 	points_to_others = true;
 	wish = (struct sf_stack_wish){ .size = 4 * KIB, .n_leads = 3, .leads = { 0x1000, SP + 64, SP + 72 } };
-	assert_int_equal(sf_stack_wish_room(&wish), 16 * KIB);
+	assert_int_equal(sf_stack_wish_room(&wish), 16 * KIB + 3 * 4352);
 	assert_true(sf_copy_held(&held, 40, &wish, &no_pages, copy));
 	assert_int_equal(reads.n, 2);
 	assert_int_equal(copy->n_others, 1);
-	assert_int_equal(copy->others[0].start, OTHER_SP - 256);
-	assert_int_equal(copy->others[0].size, 4 * KIB);
+	assert_int_equal(copy->others[0].start, OTHER_SP - 4352);
+	assert_int_equal(copy->others[0].size, 4 * KIB + 4352);
 	sf_stack_copy_still(copy, sf_arch_host(), memory, &copied);
 	assert_true(sf_read_u64(&copied.still.memory, OTHER_SP, &word));
 	assert_int_equal(word, SP);
@@ -324,19 +324,29 @@ static void no_other_stack_is_read_later(void **state)
 static void a_lead_is_the_word_that_points_there(void **state)
 {
 	uint64_t words[64] = { [3] = OTHER_SP + 8, [5] = OTHER_SP, [40] = OTHER_SP, [41] = OTHER_SP + 24, [50] = OTHER_SP - 8192 };
-	const struct sf_reader windows = {
-		.window = (const uint8_t *)words, .window_start = SP, .window_size = sizeof(words), .copied = true,
+	struct sf_still still = {
+		.memory = { .window = (const uint8_t *)words, .window_start = SP, .window_size = sizeof(words), .copied = true },
 	};
 	struct sf_stack_leads leads = { 0 };
 	(void)state;
 
-	assert_false(sf_stack_leads_find(&leads, &windows, PC));
-	assert_true(sf_stack_leads_find(&leads, &windows, OTHER_SP + 40));
-	assert_false(sf_stack_leads_find(&leads, &windows, OTHER_SP + 48));
+	assert_false(sf_stack_leads_find(&leads, &still, PC));
+	assert_true(sf_stack_leads_find(&leads, &still, OTHER_SP + 40));
+	assert_false(sf_stack_leads_find(&leads, &still, OTHER_SP + 48));
 	wish = sf_stack_leads_wish(&leads, 9);
 	assert_int_equal(wish.size, 9);
 	assert_int_equal(wish.n_leads, 1);
 	assert_int_equal(wish.leads[0], SP + 40 * 8);
+	/* A pointer to exactly there is a frame pointer: the word of it that is known is no news, and another one is. */
+	assert_true(sf_stack_leads_find(&leads, &still, OTHER_SP + 24));
+	wish = sf_stack_leads_wish(&leads, 9);
+	assert_int_equal(wish.leads[1], SP + 41 * 8);
+	/* A function without a frame has the frame pointer of the other stack in its register. */
+	assert_false(sf_stack_leads_find(&leads, &still, 2 * OTHER_SP + 8));
+	sf_reg_set(&still.regs, sf_arch_host()->fp, 2 * OTHER_SP);
+	assert_true(sf_stack_leads_find(&leads, &still, 2 * OTHER_SP + 8));
+	wish = sf_stack_leads_wish(&leads, 9);
+	assert_int_equal(wish.leads[2], SF_LEAD_FP);
 }
 
 /* A quarter more than was needed, and 2 KiB; whole KiB. */

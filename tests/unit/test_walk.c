@@ -969,6 +969,96 @@ static void a_signal_frame_of_ones_own(void **state)
 		      { APP + 0x300, STACK + 0x80, SF_VIA_SIGNAL, SF_FRAME_EXACT });
 }
 
+#define GOEXIT (LIBC + 0x301)
+#define SWITCH (LIBC + 0x200)
+#define BEHIND_SWITCH (SWITCH + 8)
+#define GOROUTINE (ALTSTACK + 0x800)
+
+/*
+ * A Go program: 0x000 a function with 32 bytes, 0x100 another one with 16 bytes, 0x200 systemstack, 0x300 goexit. The thread is in the
+ * second one, on g0, whose top is at STACK + 0x110. The first one called systemstack, on a stack below. Its frame record is at
+ * GOROUTINE.
+ */
+static void be_on_system_stack(void)
+{
+	static const uint8_t code[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3f, 0xff, 0xd7, 0x48, 0x8b, 0x60, 0x38, 0xc3 };
+	struct sf_rules caller = simple_rules(RSP, 40, -8), callee = simple_rules(RSP, 16, -8), bare = simple_rules(RSP, 8, -8);
+
+	table_start(&libc, &sf_arch_x86_64);
+	libc.flags = SF_TABLE_GO;
+	table_row(&libc, 0, &caller);
+	table_row(&libc, 0x100, &callee);
+	table_row(&libc, 0x200, &bare);
+	table_row(&libc, 0x300, &bare);
+	table_finish(&libc);
+	recorded_bytes(&r, SWITCH, code, sizeof(code));
+	put_direct_call(LIBC + 0x50, SWITCH);
+	put_call(APP + 0x50);
+	r.still.regs.pc = LIBC + 0x120;
+	recorded_reg(&r, RBP, STACK + 0x100);
+	recorded_put(&r, STACK + 0x100, GOROUTINE);
+	recorded_put(&r, STACK + 0x108, BEHIND_SWITCH);
+	recorded_put(&r, STACK + 0x110, APP + 0x50); /* of a call long ago */
+	recorded_put(&r, GOROUTINE - 32, LIBC + 0x50);
+	recorded_put(&r, GOROUTINE, 0);
+	recorded_put(&r, GOROUTINE + 8, GOEXIT);
+	recorded_put(&r, GOROUTINE + 16, APP + 0x50);
+}
+
+static void a_goroutine_under_the_system_stack(void **state)
+{
+	(void)state;
+	be_on_system_stack();
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x120, STACK + 0x100, LEAF },
+		      { BEHIND_SWITCH, STACK + 0x110, ROWS },
+		      { LIBC + 0x50, GOROUTINE - 24, CHAIN },
+		      { GOEXIT, GOROUTINE + 16, ROWS });
+}
+
+/* Where the thread stands between setting sp and the call, and where it has come back. */
+static void the_switch_itself(void **state)
+{
+	(void)state;
+	be_on_system_stack();
+	recorded_reg(&r, RSP, STACK + 0x110);
+	recorded_reg(&r, RBP, GOROUTINE);
+	for (uint64_t pc = SWITCH + 3; pc <= BEHIND_SWITCH; pc += pc == SWITCH + 3 ? 3 : 2) {
+		r.still.regs.pc = pc;
+		assert_frames(SF_END_ROOT,
+			      { pc, STACK + 0x110, LEAF },
+			      { LIBC + 0x50, GOROUTINE - 24, CHAIN },
+			      { GOEXIT, GOROUTINE + 16, ROWS });
+	}
+	r.still.regs.pc = BEHIND_SWITCH + 4; /* ret */
+	recorded_reg(&r, RSP, GOROUTINE - 32);
+	assert_frames(SF_END_ROOT,
+		      { BEHIND_SWITCH + 4, GOROUTINE - 32, LEAF },
+		      { LIBC + 0x50, GOROUTINE - 24, ROWS },
+		      { GOEXIT, GOROUTINE + 16, ROWS });
+}
+
+/* What lies at the top of g0 is no caller: without a proof the walk ends, and where nobody comes back to it is the first frame. */
+static void no_caller_is_made_up_for_a_switch(void **state)
+{
+	static const uint8_t pop_and_jump[] = { 0x58, 0xe9, 0, 0, 0, 0 };
+	(void)state;
+
+	be_on_system_stack();
+	put_direct_call(LIBC + 0x50, SWITCH - 0x40); /* another function is called there */
+	assert_frames(SF_END_NO_RULE,
+		      { LIBC + 0x120, STACK + 0x100, LEAF },
+		      { BEHIND_SWITCH, STACK + 0x110, ROWS });
+	recorded_reg(&r, RBP, 0);
+	assert_frames(SF_END_NO_RULE,
+		      { LIBC + 0x120, STACK + 0x100, LEAF },
+		      { BEHIND_SWITCH, STACK + 0x110, ROWS });
+	recorded_bytes(&r, BEHIND_SWITCH, pop_and_jump, sizeof(pop_and_jump));
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x120, STACK + 0x100, LEAF },
+		      { BEHIND_SWITCH, STACK + 0x110, ROWS });
+}
+
 static void guessed_rules_are_marked(void **state)
 {
 	struct sf_rules plt = simple_rules(RSP, 8, -8);
@@ -1061,6 +1151,9 @@ int main(void)
 		TEST(an_interrupted_jump_to_nowhere),
 		TEST(a_signal_frame_beyond_the_copy),
 		TEST(a_signal_frame_of_ones_own),
+		TEST(a_goroutine_under_the_system_stack),
+		TEST(the_switch_itself),
+		TEST(no_caller_is_made_up_for_a_switch),
 		TEST(guessed_rules_are_marked),
 		TEST(damaged_rules_are_ends),
 	};

@@ -59,7 +59,7 @@ static enum sf_end walk_taken(struct dumping *dumping, struct sf_dump_seen *seen
 	seen->loss = -1;
 	is_cut = verdict.end == SF_END_COPY && *want < SF_COPY_MAX;
 	has_lead = verdict.end == SF_END_OTHER_STACK && dumping->leads.n_found < SF_MAX_OTHER_STACKS &&
-		   sf_stack_leads_find(&dumping->leads, &copied.still.memory, copied.unread);
+		   sf_stack_leads_find(&dumping->leads, &copied.still, copied.unread);
 	*want = is_cut ? sf_copy_more(*want, *want) : has_lead ? *want : 0;
 	return verdict.end;
 }

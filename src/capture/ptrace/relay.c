@@ -144,7 +144,7 @@ static void end_carried(struct sf_thread *thread)
 static bool finds_lead(const struct record_still *record, const struct sf_copied_still *copied, enum sf_end end)
 {
 	return end == SF_END_OTHER_STACK && record->copy.follows_leads &&
-	       sf_stack_leads_find(&record->thread->leads, &copied->still.memory, copied->unread);
+	       sf_stack_leads_find(&record->thread->leads, &copied->still, copied->unread);
 }
 
 static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)

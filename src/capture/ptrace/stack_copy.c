@@ -9,7 +9,7 @@
 /* Where stacks end is not known, only that the copy was cut. What no copy could reach is taken for another stack. */
 #define STACK_BOUND ((uint64_t)SF_COPY_MAX + (64u << 10))
 #define MAX_OTHER (SF_COPY_MAX / 4)  /* bytes of another stack */
-#define BELOW 256u                   /* of where a lead points to, registers may be saved */
+#define BELOW 4352u                  /* of where a lead points to, there is more of its frame (frozen/unwind/step_switch.c) */
 #define SLACK 2048
 /* Behind the end of a stack that was copied whole, or of what was there of it: so far a walk may look. */
 #define BEHIND ((uint64_t)64 << 10)
@@ -21,7 +21,7 @@ static uint32_t aligned(uint32_t size)
 
 static uint32_t other_size(const struct sf_stack_wish *wish)
 {
-	return aligned(wish->size < MAX_OTHER ? wish->size : MAX_OTHER);
+	return aligned(wish->size < MAX_OTHER ? wish->size : MAX_OTHER) + BELOW;
 }
 
 uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish)
@@ -79,7 +79,17 @@ static void look_into(const struct sf_stack_copy *copy, struct sf_window others[
 	}
 }
 
-/* The stack that the word at `lead` points to, if the copy has that word. */
+/* Where a lead points to, if the copy has that word. */
+static bool read_lead(const struct sf_stack_copy *copy, const struct sf_reader *windows, uint64_t lead, uint64_t *ret)
+{
+	const unsigned fp = sf_arch_host()->fp;
+
+	if (lead != SF_LEAD_FP)
+		return sf_read_u64(windows, lead, ret);
+	*ret = copy->regs.r[fp];
+	return sf_reg_known(&copy->regs, fp);
+}
+
 static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct sf_stack_copy *ret)
 {
 	struct sf_window others[SF_MAX_OTHER_STACKS];
@@ -88,7 +98,7 @@ static void follow(struct sf_pages *pages, uint64_t lead, uint32_t want, struct 
 	uint64_t pointer;
 
 	look_into(ret, others, &windows);
-	if (!sf_read_u64(&windows, lead, &pointer) || sf_in_window(&windows, pointer) || pointer < BELOW)
+	if (!read_lead(ret, &windows, lead, &pointer) || sf_in_window(&windows, pointer) || pointer < BELOW)
 		return;
 	piece.start = (pointer - BELOW) & ~UINT64_C(7);
 	piece.size = (uint32_t)sf_pages_read(pages, ret->pid, ret->tid, ret->stack + stacks_end(ret), piece.start, want);

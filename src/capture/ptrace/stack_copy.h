@@ -53,7 +53,7 @@ struct sf_stack_copy {
 
 #define SF_COPY_FIRST (64u << 10)   /* bytes of stack to copy from a thread not seen before */
 #define SF_COPY_MAX (4u << 20)
-#define SF_COPY_MAX_ROOM (SF_COPY_MAX / 4 * (4 + SF_MAX_OTHER_STACKS)) /* of SF_COPY_MAX bytes, and a quarter of that of each other stack */
+#define SF_COPY_MAX_ROOM (SF_COPY_MAX * 2) /* of SF_COPY_MAX bytes, and a quarter of that and a little of each other stack */
 
 /* The room for the bytes that are wanted, in a buffer behind the struct. Signal-safe. */
 uint32_t sf_stack_wish_room(const struct sf_stack_wish *wish);

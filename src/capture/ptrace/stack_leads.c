@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "frozen/reader.h"
+#include "frozen/still.h"
 
 #define MAX_FRAME 4096u                  /* from a frame's lowest address to what a walk reads of it first */
 #define MAX_SEARCHED ((uint64_t)1 << 20) /* bytes of a window */
@@ -22,10 +22,23 @@ struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t 
 	return wish;
 }
 
-/* The best word so far: of the lowest pointer, the highest word. Whoever left a stack kept where it ended. */
+/*
+ * The best word so far: of the pointer to exactly there, or of the lowest one, the highest word. Whoever left a stack kept where
+ * it ended, at the top of the new one.
+ */
 struct best {
 	uint64_t at, pointer;
 };
+
+static bool is_better(uint64_t pointer, const struct best *best, uint64_t unread)
+{
+	return !best->at || pointer == unread || (best->pointer != unread && pointer <= best->pointer);
+}
+
+static bool is_near(uint64_t pointer, uint64_t unread)
+{
+	return pointer <= unread && unread - pointer < MAX_FRAME;
+}
 
 static void search(const uint8_t *bytes, uint64_t start, uint64_t size, uint64_t unread, struct best *best)
 {
@@ -35,7 +48,7 @@ static void search(const uint8_t *bytes, uint64_t start, uint64_t size, uint64_t
 		size = MAX_SEARCHED;
 	for (uint64_t i = (0 - start) % 8; i + 8 <= size; i += 8) {
 		memcpy(&pointer, bytes + i, sizeof(pointer));
-		if (pointer <= unread && unread - pointer < MAX_FRAME && (!best->at || pointer <= best->pointer))
+		if (is_near(pointer, unread) && is_better(pointer, best, unread))
 			*best = (struct best){ start + i, pointer };
 	}
 }
@@ -49,13 +62,17 @@ static bool is_known(struct sf_stack_leads *leads, uint64_t at)
 	return false;
 }
 
-bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_reader *windows, uint64_t unread)
+bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_still *still, uint64_t unread)
 {
+	const struct sf_reader *windows = &still->memory;
+	const unsigned fp = sf_arch_host()->fp;
 	struct best best = { 0 };
 
 	search(windows->window, windows->window_start, windows->window_size, unread, &best);
 	for (uint32_t i = 0; i < windows->n_others; i++)
 		search(windows->others[i].bytes, windows->others[i].start, windows->others[i].size, unread, &best);
+	if (!best.at && sf_reg_known(&still->regs, fp) && is_near(still->regs.r[fp], unread))
+		best.at = SF_LEAD_FP;
 	if (!best.at || is_known(leads, best.at))
 		return false;
 	atomic_store_explicit(&leads->at[leads->n_found++ % SF_MAX_OTHER_STACKS], best.at, memory_order_relaxed);

@@ -4,6 +4,8 @@
  * Then a word of the stack that it is on points to the stack that it left. That word is at the same address each time: at the
  * top of the alternate stack, of Go's g0, of the like. A lead is the address of such a word.
  *
+ * The frame pointer may point there, too: then that register is the lead.
+ *
  * A walk that ends because the other stack was not copied finds the lead. From then on, copies follow it while the thread
  * stands. The walking thread finds leads, and the holding thread follows them.
  */
@@ -16,7 +18,9 @@
 
 #define SF_MAX_OTHER_STACKS 3
 
-struct sf_reader;
+#define SF_LEAD_FP 1 /* instead of an address: the frame pointer */
+
+struct sf_still;
 
 /* Zeroed memory has no leads. */
 struct sf_stack_leads {
@@ -37,9 +41,9 @@ struct sf_stack_wish {
 struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t size);
 
 /*
- * A walk could not read `unread`, which is in none of the windows: finds the word in them that points there, or a little below.
- * False: there is none, or it is known.
+ * A walk could not read `unread`, which is in none of the still's windows: finds the word in them that points there, or a little
+ * below. False: there is none, or it is known.
  */
-bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_reader *windows, uint64_t unread);
+bool sf_stack_leads_find(struct sf_stack_leads *leads, const struct sf_still *still, uint64_t unread);
 
 #endif

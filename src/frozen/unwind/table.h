@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 3
+#define SF_TABLE_VERSION 4
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
@@ -63,9 +63,13 @@ struct sf_row {
 	uint32_t rules;  /* index */
 };
 
+enum sf_table_flags {
+	SF_TABLE_GO = 1,       /* Go's code: some functions call on another stack (step_switch.c) */
+};
+
 struct sf_table_header {
 	uint32_t magic, version;
-	uint16_t elf_machine, reserved;
+	uint16_t elf_machine, flags; /* enum sf_table_flags */
 	uint32_t n_rows, n_rules, blob_size;
 	uint64_t base;          /* lowest address covered, as in the file (unrelocated) */
 	uint64_t size;          /* of the whole block, in bytes */

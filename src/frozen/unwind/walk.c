@@ -22,6 +22,7 @@ static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_regio
 /* In the order in which they are tried. */
 static sf_step_fn *const steppers[] = {
 	step_runtime,
+	sf_step_switch,
 	sf_step_rows,
 	sf_step_clone,
 	sf_step_sigreturn,

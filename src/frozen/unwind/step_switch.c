@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stepper for functions that call on another stack: Go's systemstack and morestack, which run a function on the system
+ * thread's stack (g0), and asmcgocall. Signal-safe. Their rules count from sp, and would take what lies at the top of g0 for a
+ * return address: 0, or that of a call long ago.
+ *
+ * The stack that was left is found by the frame pointer. These functions keep it, and every Go function with a frame saves it. So
+ * the chain of frame records leads from g0 to the record of the goroutine's innermost function that has one. Below that record
+ * is the return address to the function that called. It is proven by the call before it, which is one of this function, and by the
+ * rules: one or two steps from it end at the record.
+ *
+ * mcall gives the goroutine up. What it calls is the scheduler, whose first frame it is. The first frame of a goroutine is
+ * goexit: its return address was stored there by hand, one byte behind its start.
+ */
+#include "frozen/unwind/walk.h"
+
+#include "frozen/frozen.h"
+
+#define WORD 8
+#define MAX_CHAIN 512               /* frame records on one stack */
+#define MAX_STACK ((uint64_t)1 << 20)
+#define MAX_SEARCHED 4096           /* bytes below the record */
+
+/* The lowest sp of the frames on the stack that ends at `top`. */
+static uint64_t lowest_sp(const struct sf_trace *trace, uint64_t top)
+{
+	uint64_t lowest = top;
+
+	for (uint32_t i = trace->n_frames; i-- > 0 && trace->frames[i].sp <= lowest && top - trace->frames[i].sp < MAX_STACK;)
+		lowest = trace->frames[i].sp;
+	return lowest;
+}
+
+/* Follows the records up to the first one that is not on the stack from `lowest` to `top`. False: a record cannot be read. */
+static bool leave_stack(const struct sf_reader *memory, uint64_t lowest, uint64_t top, uint64_t *fp)
+{
+	for (unsigned i = 0; i < MAX_CHAIN && *fp >= lowest && *fp < top; i++) {
+		lowest = *fp + 1;
+		if (*fp % WORD != 0 || !sf_read_u64(memory, *fp, fp))
+			return false;
+	}
+	return *fp != 0 && *fp % WORD == 0;
+}
+
+static bool step_once(struct sf_cursor *cursor)
+{
+	const struct sf_region *region = sf_frame_region(cursor->still, cursor->regs.pc, false);
+	const struct sf_rules *rules = region && region->table ?
+		sf_table_find(region->table, cursor->regs.pc - region->bias - 1) : NULL;
+	enum sf_end why;
+
+	return rules && sf_step_by_rules(cursor, region->table, rules, &why) == SF_STEP_TAKEN;
+}
+
+/* Whether that is this function, or one that only jumps here. */
+static bool calls_here(const struct sf_cursor *cursor, uint64_t target)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	const struct sf_region *region = sf_frame_region(still, cursor->regs.pc, cursor->exact);
+	struct sf_row_range row;
+
+	if (!target || !region || !sf_table_range(region->table, cursor->regs.pc - region->bias - !cursor->exact, &row))
+		return false;
+	return target == row.start + region->bias ||
+	       still->arch->jumps_to(&code, target, row.start + region->bias);
+}
+
+/* Whether the word at `at` is the return address of a call of this function, from which the rules lead to the record at `fp` in one step or two. */
+static bool leads_to_record(const struct sf_cursor *cursor, uint64_t at, uint64_t fp, struct sf_cursor *ret)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	const unsigned sp = still->arch->sp;
+	struct sf_cursor above;
+	uint64_t target;
+
+	*ret = *cursor;
+	ret->exact = false;
+	ret->regs.known = 0;
+	sf_reg_set(&ret->regs, sp, at + WORD);
+	sf_reg_set(&ret->regs, still->arch->fp, fp);
+	if (!sf_read_u64(&still->memory, at, &ret->regs.pc) || !sf_frame_region(still, ret->regs.pc, false) ||
+	    !still->arch->is_behind_call(&code, ret->regs.pc, &target) || !calls_here(cursor, target))
+		return false;
+	above = *ret;
+	return step_once(&above) &&
+	       (above.regs.r[sp] == fp + 2 * WORD || (step_once(&above) && above.regs.r[sp] == fp + 2 * WORD));
+}
+
+/* The nearest word below the record. */
+static bool find_caller(const struct sf_cursor *cursor, uint64_t fp, struct sf_cursor *ret)
+{
+	for (uint64_t below = WORD; below <= MAX_SEARCHED; below += WORD) {
+		if (leads_to_record(cursor, fp - below, fp, ret))
+			return true;
+	}
+	return false;
+}
+
+static bool is_switch(const struct sf_cursor *cursor, bool *gives_up_ret)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+
+	return arch->switches_stack && arch->switches_stack(&code, cursor->regs.pc, cursor->exact, gives_up_ret);
+}
+
+/* No call is one byte long. */
+static bool is_goexit(const struct sf_cursor *cursor, const struct sf_region *region)
+{
+	struct sf_row_range row;
+	const uint64_t address = cursor->regs.pc - region->bias - 1;
+
+	return sf_table_range(region->table, address, &row) && row.start == address &&
+	       cursor->still->arch->lr == SF_NO_REG && row.rules->cfa.value == 8;
+}
+
+/* Where the thread stands; and functions that call with no frame, or with one pushed word. */
+static bool may_switch(const struct sf_cursor *cursor, const struct sf_region *region)
+{
+	const struct sf_rules *rules = cursor->exact ? NULL :
+		sf_table_find(region->table, cursor->regs.pc - region->bias - 1);
+
+	return cursor->exact || (rules && rules->cfa.reg == cursor->still->arch->sp && rules->cfa.value <= 16);
+}
+
+/* To the function that called, where the stack that it is on can be read. */
+static enum sf_step cross(struct sf_cursor *cursor, enum sf_end *why)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const struct sf_reader *memory = &cursor->still->memory;
+	const uint64_t top = cursor->regs.r[arch->sp];
+	uint64_t fp = cursor->regs.r[arch->fp], word;
+	struct sf_cursor caller;
+
+	if (!leave_stack(memory, lowest_sp(cursor->trace, top), top, &fp))
+		return SF_STEP_FAILED;
+	if (!sf_read_u64(memory, fp, &word)) {
+		*why = sf_why_unread(memory, fp, sizeof(word));
+		return SF_STEP_FAILED;
+	}
+	if (!find_caller(cursor, fp, &caller))
+		return SF_STEP_FAILED;
+	*cursor = caller;
+	cursor->via = SF_VIA_FRAME_POINTER;
+	return SF_STEP_TAKEN;
+}
+
+enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint8_t byte;
+	bool gives_up;
+
+	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_GO) || !may_switch(cursor, region))
+		return SF_STEP_NOT_MINE;
+	*why = SF_END_MEMORY;
+	if (!cursor->exact && !sf_read(&code, &byte, cursor->regs.pc - 1, 1))
+		return SF_STEP_FAILED;
+	if (!cursor->exact && is_goexit(cursor, region))
+		return SF_STEP_ROOT;
+	if (!is_switch(cursor, &gives_up))
+		return SF_STEP_NOT_MINE;
+	if (gives_up)
+		return SF_STEP_ROOT;
+	*why = SF_END_REGISTER;
+	if (!sf_reg_known(&cursor->regs, cursor->still->arch->fp))
+		return SF_STEP_FAILED;
+	*why = SF_END_NO_RULE;
+	return cross(cursor, why);
+}
