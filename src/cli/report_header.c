@@ -127,8 +127,11 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");
-	fprintf(output->file, "%.1f %% whole\n",
-		sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
+	if (sums->sample_ticks)
+		fprintf(output->file, "%.1f %% whole\n",
+			sf_report_percent(sums->ends[SF_END_ROOT], sums->sample_ticks));
+	else
+		fprintf(output->file, "none: nothing was sampled\n");
 	if (!profile->complete)
 		sf_print_in(output, SF_YELLOW, "  %s\n", sf_profile_cut(profile));
 }

@@ -365,7 +365,7 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	uint32_t label = 0;
 
 	if (!thread || !thread->number)
-		return sf_recording_loss(recorder->recording, 0, SF_LOSS_GONE, weight->ticks,
+		return sf_recording_loss(recorder->recording, 0, SF_LOSS_RING_FULL, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
 	if (seen->hold_ns)
 		sf_recording_hold(recorder->recording, seen->hold_ns);

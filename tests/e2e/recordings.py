@@ -198,7 +198,7 @@ class Report:
     @property
     def too_busy(self):
         """Seconds of CPU time that were lost because the machine was too busy for an answer, or for a look, in time."""
-        return sum(loss["cpu_ns"] for loss in self.json["losses"] if loss["cause"] in ("late", "gone", "unseen")) / 1e9
+        return sum(loss["cpu_ns"] for loss in self.json["losses"] if loss["cause"] in ("late", "gone", "unseen", "rest")) / 1e9
 
     @property
     def ended(self):

@@ -38,7 +38,7 @@ FAULTS = [
     # The ptrace engine.
     ("capture/ptrace/thread.c", "thread->asleep_ns -= from_ns;\n\tthread->awake_ns += from_ns;", "(void)thread;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),
-    ("capture/ptrace/watch.c", "sf_relay_loss(watch->relay, thread, thread->beyond_ns ? SF_LOSS_KERNEL : SF_LOSS_GONE, &weight)", "(void)weight", "test_watch"),
+    ("capture/ptrace/watch.c", "sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight)", "(void)weight", "test_watch"),
     ("capture/ptrace/watch.c", "process->last_cpu_ns - process->cpu_ns;", "process->last_cpu_ns;", "test_watch"),
     ("capture/ptrace/watch.c", "thread->run.cpu_ns - thread->first_cpu_ns;", "thread->run.cpu_ns;", "test_watch"),
     ("capture/ptrace/watch.c", "program.started != process->program.started)\n\t\treturn false;", "false)\n\t\treturn false;", "test_watch"),

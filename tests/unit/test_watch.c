@@ -275,10 +275,10 @@ void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread
 			  const struct sf_weight *weight)
 {
 	(void)relay;
-	tell("%s %u: cpu %llu us, wall %llu us, %u ticks\n", cause == SF_LOSS_GONE ? "gone" : "unseen",
+	tell("%s %u: cpu %llu us, wall %llu us, %u ticks\n", sf_loss_word(cause),
 	     thread ? thread->serial : 0, (unsigned long long)weight->cpu_ns / 1000,
 	     (unsigned long long)weight->wall_ns / 1000, weight->ticks);
-	assert_true(cause == SF_LOSS_GONE || cause == SF_LOSS_UNSEEN);
+	assert_true(cause == SF_LOSS_GONE || cause == SF_LOSS_UNSEEN || cause == SF_LOSS_REST);
 }
 
 static void expect(const char *expected)
@@ -458,7 +458,7 @@ static void the_last_counts_are_read(void **state)
 	open_watch();
 	run(40, 8 * MS);
 	sf_watch_end(&watch, now_ns);
-	expect("gone 1: cpu 8000 us, wall 0 us, 1 ticks\nend 1: 8000 us\n");
+	expect("rest 1: cpu 8000 us, wall 0 us, 1 ticks\nend 1: 8000 us\n");
 }
 
 static void less_than_a_tick_is_lost_too(void **state)
@@ -469,7 +469,7 @@ static void less_than_a_tick_is_lost_too(void **state)
 	look_at(40);
 	sf_watch_find(&watch, 40)->awake_ns = -5;
 	sf_watch_end(&watch, now_ns);
-	expect("gone 1: cpu 4000 us, wall 0 us, 0 ticks\nend 1: 4000 us\n");
+	expect("rest 1: cpu 4000 us, wall 0 us, 0 ticks\nend 1: 4000 us\n");
 }
 
 /* A thread that was about to be held has a tick in any case. */
@@ -480,14 +480,14 @@ static void a_tick_under_way_is_lost(void **state)
 	run(40, 4 * MS);
 	sf_watch_find(&watch, 40)->asked = true;
 	sf_watch_end(&watch, now_ns);
-	expect("gone 1: cpu 4000 us, wall 0 us, 1 ticks\nend 1: 4000 us\n");
+	expect("rest 1: cpu 4000 us, wall 0 us, 1 ticks\nend 1: 4000 us\n");
 	sf_watch_close(&watch);
 	memset(&watch, 0, sizeof(watch));
 	open_watch();
 	run(40, 25 * MS);
 	sf_watch_find(&watch, 40)->asked = true;
 	sf_watch_end(&watch, now_ns);
-	expect("gone 1: cpu 25000 us, wall 0 us, 3 ticks\nend 1: 25000 us\n");
+	expect("rest 1: cpu 25000 us, wall 0 us, 3 ticks\nend 1: 25000 us\n");
 }
 
 /* CPU time before the start is none of the recording's, neither a thread's nor a process's. */
@@ -567,7 +567,7 @@ static void only_threads_with_the_name_are_watched(void **state)
 	run(41, 30 * MS);
 	process_of(40)->cpu_ns += 500 * MS; /* no name of those is there */
 	sf_watch_end(&watch, now_ns);
-	expect("gone 2: cpu 30000 us, wall 0 us, 3 ticks\nend 2: 30000 us\nend 1: 20000 us\n");
+	expect("rest 2: cpu 30000 us, wall 0 us, 3 ticks\nend 2: 30000 us\nend 1: 20000 us\n");
 }
 
 static void another_name_is_seen(void **state)

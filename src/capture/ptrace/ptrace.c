@@ -263,7 +263,7 @@ static bool tell_pace(const struct sf_capture *capture, const struct sf_sink *si
 	const double seconds = (double)capture->sampled_ns / 1e9, held = (double)limit->n_ticks / seconds;
 	char text[300], why[160];
 
-	if (!sink->note || !capture->period_ns || seconds < TELLING_S)
+	if (!sink->note || !capture->period_ns || !capture->held_any || seconds < TELLING_S)
 		return true;
 	if (limit->late_ns > capture->sampled_ns / 10)
 		snprintf(why, sizeof(why), "more often would take over %u %% of this machine's CPUs (each "

@@ -127,6 +127,14 @@ static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight
 	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
 
+/* Why the thread's time since its last sample has none. */
+static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	if (thread->beyond_ns)
+		return SF_LOSS_KERNEL;
+	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
@@ -149,7 +157,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		if (is_short_rest(thread, &weight))
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
 		else
-			sf_relay_loss(watch->relay, thread, thread->beyond_ns ? SF_LOSS_KERNEL : SF_LOSS_GONE, &weight);
+			sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight);
 	}
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
@@ -517,6 +525,7 @@ void sf_watch_looked_at_all(struct sf_watch *watch)
 
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns)
 {
+	watch->over = true;
 	while (watch->processes.n)
 		end_process(watch, watch->processes.n - 1, now_ns);
 	while (watch->threads.n)

@@ -33,6 +33,7 @@ struct sf_watch {
 	SF_VEC(struct sf_watched_process) processes;
 	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
 	struct sf_ids ids;       /* scratch */
+	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
 	uint32_t last_serial, n_scans;

@@ -17,10 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/output.h"
+#include "os/process.h"
 
 enum how {
 	RESTARTS,       /* goes on by itself */
@@ -155,6 +157,26 @@ static void describe_fd(int32_t pid, const uint64_t args[6], char *ret, size_t s
 	}
 }
 
+/*
+ * Of select: its first argument is the highest descriptor and one. The sets are on the caller's stack mostly; the kernel
+ * writes to them when the call ends, not before.
+ */
+static void describe_fds(int32_t pid, const uint64_t args[6], char *ret, size_t size)
+{
+	uint64_t sets[3][FD_SETSIZE / 64] = { 0 };
+	const uint64_t n = args[0] < FD_SETSIZE ? args[0] : FD_SETSIZE;
+	const size_t bytes = (n + 63) / 64 * 8;
+	int count = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (args[i + 1] && sf_process_read(pid, sets[i], args[i + 1], bytes) != bytes)
+			return;
+	}
+	for (uint64_t fd = 0; fd < n; fd++)
+		count += (sets[0][fd / 64] | sets[1][fd / 64] | sets[2][fd / 64]) >> fd % 64 & 1;
+	snprintf(ret, size, "%d descriptor%s", count, count == 1 ? "" : "s");
+}
+
 void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], char *ret,
 			 size_t size)
 {
@@ -171,10 +193,10 @@ void sf_syscall_describe(int32_t pid, int32_t number, const uint64_t args[6], ch
 		describe_fd(pid, args, ret, size);
 		break;
 	case FDS:
-		snprintf(ret, size, "%d descriptors", (int)args[0]);
+		describe_fds(pid, args, ret, size);
 		break;
 	case POLLFDS:
-		snprintf(ret, size, "%d descriptors", (int)args[1]);
+		snprintf(ret, size, "%d descriptor%s", (int)args[1], (int)args[1] == 1 ? "" : "s");
 		break;
 	case CHILD:
 		snprintf(ret, size, "child %d", (int)args[0]);
