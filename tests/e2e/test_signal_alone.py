@@ -41,6 +41,7 @@ def launched(stillframe, tmp_path):
     return run
 
 
+@pytest.mark.together(2)
 @pytest.mark.parametrize("way, walk", WAYS)
 def test_calls_of_a_process_of_one_thread(request, way, walk):
     """Users, capabilities and namespaces: the same results, the same free descriptor, all threads alike, and samples to the end."""
