@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangles C++ and Rust names, without parameters and return types, because flame graphs have little
+ * Demangles C++, Rust and OCaml names, without parameters and return types, because flame graphs have little
  * room for names. The linkage name still contains the omitted parts.
  *
  * A mangled name may refer back to its own parts, so that fifty characters describe a name of
@@ -59,10 +59,45 @@ static bool print_readable(const char *name, struct text *text)
 	       (text->n = 0, cplus_demangle_v3_callback(name, DMGL_ANSI, append, text));
 }
 
+/* OCaml's are camlModule__function_123. */
+static bool is_ocaml(const char *name)
+{
+	return strncmp(name, "caml", 4) == 0 && name[4] >= 'A' && name[4] <= 'Z';
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* As perf does: two underscores are a point, and $xx is the character with that code. In place. */
+static char *demangle_ocaml(char *name)
+{
+	const char *from = name + 4;
+	char *to = name;
+
+	while (*from) {
+		if (from[0] == '_' && from[1] == '_') {
+			*to++ = '.';
+			from += 2;
+		} else if (from[0] == '$' && hex_digit(from[1]) >= 2 && hex_digit(from[2]) >= 0) {
+			*to++ = (char)(hex_digit(from[1]) * 16 + hex_digit(from[2]));
+			from += 3;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = 0;
+	return name;
+}
+
 char *sf_demangle(const char *name)
 {
 	struct text text = { 0 };
+	char *copy;
 
+	if (is_ocaml(name))
+		return (copy = strdup(name)) ? demangle_ocaml(copy) : NULL;
 	if (!is_mangled(name))
 		return strdup(name);
 	text.bytes = malloc(MAX_READABLE);

@@ -53,6 +53,11 @@ static const struct {
 	{ "_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_", "cc::spawn::{closure#0}::{closure#0}" },
 	{ "_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate",
 	  "<std::path::PathBuf>::new" },
+	/* OCaml */
+	{ "camlStdlib__List__map_154", "Stdlib.List.map_154" },
+	{ "camlMain__$3e$3e$3d_12", "Main.>>=_12" },
+	{ "camlMain$", "Main$" },
+	{ "caml_alloc_small", "caml_alloc_small" },
 };
 
 static void known_names(void **state)
