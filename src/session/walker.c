@@ -118,16 +118,6 @@ bool sf_walker_prepare(struct sf_walker *walker, int32_t pid, struct sf_error *e
 	return true;
 }
 
-/* Ends that another look at the maps may change. */
-static bool may_be_stale(const struct sf_trace *trace)
-{
-	const struct sf_frame *last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
-
-	return trace->end == SF_END_NO_CODE || trace->end == SF_END_NO_RULE ||
-	       trace->end == SF_END_STUCK ||
-	       (last && last->image == 0 && !sf_kind_is_managed(last->kind));
-}
-
 /*
  * Whether a runtime's data about the thread fits the stack. The data is read now, and the stack was copied
  * earlier: the two fit only if the thread has slept in between.
@@ -221,8 +211,8 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 	still->arch = process->arch;
 	still->map = process->map;
 	memset(still->handles, 0, sizeof(still->handles));
-	if (sf_walk(still, &walker->trace) != SF_END_ROOT && may_be_stale(&walker->trace) &&
-	    find_new_code(walker, walked)) {
+	sf_walk(still, &walker->trace);
+	if (sf_trace_may_be_stale(&walker->trace) && find_new_code(walker, walked)) {
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}

@@ -70,7 +70,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* As perf does: two underscores are a point, and $xx is the character with that code. In place. */
+/* Two underscores are a point, and $xx is the character with that code. In place. */
 static char *demangle_ocaml(char *name)
 {
 	const char *from = name + 4;

@@ -35,22 +35,6 @@ static const struct sf_code_map *pin_map(const struct sf_handler_code *code, str
 	return NULL;
 }
 
-static bool is_map_stale(const struct sf_trace *trace)
-{
-	const struct sf_frame *last;
-
-	switch (trace->end) {
-	case SF_END_NO_CODE:
-	case SF_END_NO_RULE:
-	case SF_END_STUCK:
-		return true;
-	default:
-		break;
-	}
-	last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
-	return last && last->image == 0 && !sf_kind_is_managed(last->kind);
-}
-
 static struct sf_stream_frame packed(const struct sf_frame *frame, const struct sf_frame_keys *keys)
 {
 	struct sf_stream_frame packed = {
@@ -101,7 +85,7 @@ bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 
 	sample->n_frames = trace->n_frames;
 	sample->end = (uint8_t)trace->end;
-	if (is_map_stale(trace))
+	if (sf_trace_may_be_stale(trace))
 		note_stale_map(handler);
 	pack_frames(&handler->code, workspace);
 	return sf_output_put_record(&handler->output, SF_STREAM_SAMPLE, sample, sizeof(*sample), workspace->packed,

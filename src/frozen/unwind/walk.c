@@ -157,3 +157,18 @@ enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
 	}
 	return trace->end;
 }
+
+bool sf_trace_may_be_stale(const struct sf_trace *trace)
+{
+	const struct sf_frame *last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
+
+	if (trace->end == SF_END_NO_CODE || trace->end == SF_END_NO_RULE || trace->end == SF_END_STUCK)
+		return true;
+	if (last && last->image == 0 && !sf_kind_is_managed(last->kind))
+		return true;
+	for (uint32_t i = 0; i < trace->n_frames; i++) {
+		if (trace->frames[i].via == SF_VIA_CODE)
+			return true;
+	}
+	return false;
+}

@@ -57,4 +57,10 @@ sf_step_fn sf_step_inferred;
  */
 enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace);
 
+/*
+ * Whether a newer code map may change this trace: its end says so, or it has code of no file, or the walk went on by the
+ * instructions of code without rules, which a runtime may own that is not attached to yet. Signal-safe.
+ */
+bool sf_trace_may_be_stale(const struct sf_trace *trace);
+
 #endif
