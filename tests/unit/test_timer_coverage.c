@@ -29,12 +29,19 @@ static unsigned judge(const unsigned *samples, unsigned n)
 	return said;
 }
 
+/* Half of the CPU time is enough, also behind a time in which it was met. */
 static void test_never_met(void **state)
 {
+	struct sf_timer_coverage coverage;
+
 	(void)state;
-	assert_int_equal(judge((unsigned[]){ 0 }, 1), 0);
-	assert_int_equal(judge((unsigned[]){ 0, 0 }, 2), 1);
-	assert_int_equal(judge((unsigned[]){ 0, 0, 0 }, 3), 2);
+	sf_timer_coverage_begin(&coverage, began, 7);
+	assert_false(sf_timer_misses(&coverage, began + JUDGED / 2 - 1, 7, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + JUDGED / 2, 7, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + JUDGED, 8, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 3 * JUDGED / 2, 38, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 2 * JUDGED - 1, 38, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + 2 * JUDGED, 38, PERIOD));
 }
 
 static void test_half_is_enough(void **state)
@@ -49,7 +56,7 @@ static void test_half_is_enough(void **state)
 static void test_by_chance(void **state)
 {
 	(void)state;
-	assert_int_equal(judge((unsigned[]){ 15, 16, 15, 32, 0, 31, 15 }, 7), 0);
+	assert_int_equal(judge((unsigned[]){ 15, 16, 15, 32, 1, 31, 15 }, 7), 0);
 	assert_int_equal(judge((unsigned[]){ 15, 16, 15, 14 }, 4), 1);
 }
 
@@ -61,11 +68,11 @@ static void test_late(void **state)
 	(void)state;
 	sf_timer_coverage_begin(&coverage, began, 0);
 	assert_false(sf_timer_misses(&coverage, began + 5 * JUDGED, 79, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + 6 * JUDGED - 1, 79, PERIOD));
-	assert_true(sf_timer_misses(&coverage, began + 6 * JUDGED, 79, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + 11 * JUDGED, 79 + 80, PERIOD));
-	assert_false(sf_timer_misses(&coverage, began + 12 * JUDGED, 79 + 80, PERIOD));
-	assert_true(sf_timer_misses(&coverage, began + 13 * JUDGED, 79 + 80, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 6 * JUDGED - 1, 80, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + 6 * JUDGED, 80, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 11 * JUDGED, 80 + 80, PERIOD));
+	assert_false(sf_timer_misses(&coverage, began + 12 * JUDGED, 161, PERIOD));
+	assert_true(sf_timer_misses(&coverage, began + 13 * JUDGED, 162, PERIOD));
 }
 
 int main(void)

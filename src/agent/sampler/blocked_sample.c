@@ -100,12 +100,18 @@ static uint64_t all_handles(const struct sf_thread_entry *entry)
 	return all;
 }
 
-/* Its walk is cut, and a handle by which it may go on will be there in a moment. */
+/* Whether the walk may be another one with a newer code map or with handles. */
+static bool may_change(const struct sf_trace *trace)
+{
+	return trace->end != SF_END_ROOT || sf_trace_may_be_stale(trace);
+}
+
+/* Its walk may change, and a handle that it lacks will be there in a moment. */
 static bool is_to_be_put_off(const struct sf_agent *agent, struct sf_agent_thread *thread)
 {
 	const struct sf_workspace *workspace = agent->workspace;
 
-	if (workspace->trace.end == SF_END_ROOT || !workspace->still.map ||
+	if (!may_change(&workspace->trace) || !workspace->still.map ||
 	    !waits_for_handles(workspace->still.map, thread->entry))
 		return false;
 	return ++thread->n_put_off <= MAX_PUT_OFF;
@@ -144,7 +150,7 @@ bool sf_blocked_sample_take(struct sf_agent *agent, struct sf_agent_thread *thre
 	if (thread->asleep_ns > 0)
 		thread->asleep_ns = 0;
 	thread->sampled_asleep = true;
-	thread->cut_asleep = agent->workspace->trace.end != SF_END_ROOT;
+	thread->may_change_asleep = may_change(&agent->workspace->trace);
 	thread->asleep_map = agent->workspace->still.map;
 	thread->sleeps_since_ns = now_ns;
 	return true;
@@ -179,7 +185,7 @@ void sf_blocked_sample_again(const struct sf_agent_options *options, struct sf_a
 
 bool sf_blocked_sample_is_out_of_date(const struct sf_agent_thread *thread)
 {
-	return thread->cut_asleep &&
+	return thread->may_change_asleep &&
 	       (thread->asleep_map != atomic_load(&sf_handler.code.map) ||
 		thread->asleep_handles != all_handles(thread->entry));
 }

@@ -35,9 +35,9 @@ struct sf_agent_thread {
 	bool     watched;            /* and written to the outbox */
 	bool     told;               /* its THREAD record found room */
 	bool     sampled_asleep;     /* its present sleep has a sample, which an AGAIN record can extend */
-	bool     cut_asleep;         /* ... whose walk did not reach the root, with ... */
+	bool     may_change_asleep;  /* ... whose walk may be another one than with ... */
 	const void *asleep_map;      /* ... this code map and ... */
-	uint64_t asleep_handles;     /* ... these handles: with others it may */
+	uint64_t asleep_handles;     /* ... these handles */
 	uint32_t n_put_off;          /* samples that wait until its handles are there */
 	bool     matches;            /* its name matches threads= */
 	bool     replaced;           /* another thread has its id now */

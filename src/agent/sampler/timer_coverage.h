@@ -22,7 +22,8 @@ void sf_timer_coverage_begin(struct sf_timer_coverage *coverage, uint64_t cpu_ns
 
 /*
  * Compares the thread's CPU clock with its number of samples, of which one is due for each period_ns
- * of CPU time. True: the thread gets too few samples, and chance does not explain it.
+ * of CPU time. True: the thread gets too few samples, and chance does not explain it. All CPU time that was missed is
+ * put down to the thread's next sample. So a thread without any sample is found after half the time.
  */
 bool sf_timer_misses(struct sf_timer_coverage *coverage, uint64_t cpu_ns, uint64_t n_samples, uint64_t period_ns);
 
