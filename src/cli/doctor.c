@@ -171,6 +171,11 @@ static int run(int argc, char **argv)
 	examine_machine(&output);
 	if (given.pid)
 		printf("for pid %d:\n", given.pid);
+	if (given.pid && !sf_process_check_width(given.pid, &err)) {
+		one_line(&err);
+		print_finding(&output, false, "it runs a 64-bit program", err.text);
+		return SF_EXIT_OK;
+	}
 	check_engines(&output, given.pid);
 	if (given.pid)
 		check_runtimes(&output, given.pid);

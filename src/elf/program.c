@@ -86,18 +86,26 @@ static void look_at_libraries(Elf *elf, Elf_Scn *section, const GElf_Shdr *heade
 	}
 }
 
+/* Also of files that are not for this machine, which libelf is not given. */
+static void look_at_kind(int fd, struct sf_program_file *ret)
+{
+	Elf32_Ehdr header; /* begins as one of 64 bits does */
+
+	ret->elf = pread(fd, &header, sizeof(header), 0) == sizeof(header) && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+	if (!ret->elf)
+		return;
+	ret->is_64_bit = header.e_ident[EI_CLASS] == ELFCLASS64;
+	ret->machine = header.e_machine;
+}
+
 static void look_at_elf(Elf *elf, struct sf_program_file *ret)
 {
-	GElf_Ehdr header;
 	GElf_Phdr segment;
 	GElf_Shdr section_header;
 	size_t n = 0;
 
-	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header))
+	if (!elf || elf_kind(elf) != ELF_K_ELF)
 		return;
-	ret->elf = true;
-	ret->is_64_bit = header.e_ident[EI_CLASS] == ELFCLASS64;
-	ret->machine = header.e_machine;
 	if (elf_getphdrnum(elf, &n) != 0 || n > MAX_SEGMENTS)
 		n = 0;
 	for (size_t i = 0; i < n; i++)
@@ -123,6 +131,7 @@ static bool look_at_file(int fd, struct sf_program_file *ret, struct sf_error *e
 			    (about.st_mode & S_ISGID && about.st_gid != getegid()) ||
 			    fgetxattr(fd, "security.capability", NULL, 0) > 0;
 	look_at_script(fd, ret);
+	look_at_kind(fd, ret);
 	elf_version(EV_CURRENT);
 	elf = sf_elf_may_begin(fd, NULL) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
 	look_at_elf(elf, ret);

@@ -45,6 +45,7 @@ struct sf_held {
 	int     status;      /* as waitpid gives it */
 	int     signal;      /* a signal that it was about to take; it gets it on release */
 	bool    ours;        /* it stands because of us, not because of a signal */
+	bool    is_32_bit;   /* sf_hold_registers found it in 32-bit code: there is nothing to read */
 	bool    read;        /* sf_hold_registers was called, and ... */
 	bool    to_mend;     /* ... found a system call that our stop made fail, */
 	bool    at_sleep;    /* or one that it was about to sleep in, and */
@@ -57,7 +58,7 @@ struct sf_held {
  */
 bool sf_hold_wait(struct sf_held *ret, bool wait);
 
-/* The registers of a held thread; false when it was killed meanwhile. Signal-safe. */
+/* The registers of a held thread; false when it was killed meanwhile, or runs 32-bit code. Signal-safe. */
 bool sf_hold_registers(struct sf_held *held, struct sf_regs *ret);
 
 /* Lets it go. Signal-safe. */

@@ -104,6 +104,13 @@ int32_t sf_process_parent(int32_t pid);
  */
 const struct sf_arch *sf_process_arch(int32_t pid);
 
+/* Whether it runs a 32-bit program, whose registers, stacks and system calls are others. False when that is unknown. */
+bool sf_process_is_32_bit(int32_t pid);
+
+/* Fails for a process that does, or for a program that is one; says what can read it. `pid` 0: it does not run yet. */
+bool sf_process_check_width(int32_t pid, struct sf_error *err);
+bool sf_fail_32_bit(const char *name, int32_t pid, struct sf_error *err);
+
 /* A line of the process's memory map. `path` is valid during the callback. */
 struct sf_mapping {
 	uint64_t start, end, offset, inode, device;

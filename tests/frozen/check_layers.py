@@ -36,7 +36,7 @@ ROOMS = {
     "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
     "capture/perf": "frozen frozen/signal/ticks.h base os capture capture/ptrace",
     "capture/signal": "frozen/output base elf os unwind runtime stream capture",
-    "capture/choice": "base capture",
+    "capture/choice": "base elf os capture",
     "recording/store": "frozen base",
     "recording": "frozen frozen/unwind base recording/store",
     "recording/profile": "frozen frozen/unwind base recording/store",

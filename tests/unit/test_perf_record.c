@@ -52,8 +52,10 @@ static void test_samples_with_less(void **state)
 	assert_null(record.regs);
 	assert_null(record.chain);
 	assert_int_equal(record.stack_room, 0);
+	assert_false(record.is_32_bit);
 	made_sample(&made, 1, 1, 1, chain, 1, PERF_SAMPLE_REGS_ABI_32, 16, 16);
 	assert_true(parse(&made, &record));
+	assert_true(record.is_32_bit);
 	assert_null(record.regs);
 	assert_int_equal(record.n_chain, 0);
 	made_sample(&made, 1, 1, 1, chain, 1, PERF_SAMPLE_REGS_ABI_64, 16, 0);

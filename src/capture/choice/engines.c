@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elf/program.h"
+#include "os/process.h"
+
 const struct sf_engine *const sf_engines[] = {
 #define X(name) &sf_engine_##name,
 	SF_ENGINES(X)
@@ -45,6 +48,23 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 	return true;
 }
 
+/* Of a child its program is known. With its descendants, a 32-bit program is a loss among others. */
+static bool check_width(const struct sf_capture_options *options, struct sf_error *err)
+{
+	struct sf_program_file file;
+
+	if (options->children)
+		return true;
+	if (options->child)
+		return !sf_program_look_named(options->program, &file) || !file.elf || file.is_64_bit ||
+		       sf_fail_32_bit(options->program, 0, err);
+	for (size_t i = 0; i <= options->n_more; i++) {
+		if (!sf_process_check_width(sf_capture_pid(options, i), err))
+			return false;
+	}
+	return true;
+}
+
 /* Nothing is tried on the child of the user's choice: if that engine does not work there, run() says so. */
 static const struct sf_engine *choose_named(const struct sf_engine *named, const struct sf_capture_options *options,
 					    struct sf_error *err)
@@ -58,6 +78,8 @@ const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const st
 					 bool *second_ret, struct sf_error *err)
 {
 	*second_ret = false;
+	if (!check_width(options, err))
+		return NULL;
 	if (named)
 		return choose_named(named, options, err);
 	for (size_t i = 0; sf_engines[i]; i++) {
@@ -74,6 +96,8 @@ const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *err)
 {
 	bool failed = false;
 
+	if (!sf_process_check_width(pid, err))
+		return NULL;
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error later = { 0 };
 

@@ -186,8 +186,7 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 	weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
 	perf->n_samples++;
 	if (!record->regs) {
-		perf->n_foreign++;
-		sf_relay_loss(perf->base.relay, thread, SF_LOSS_DENIED, &weight);
+		sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, &weight);
 		return;
 	}
 	size = bytes_to_copy(thread, record);

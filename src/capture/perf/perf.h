@@ -19,7 +19,6 @@ struct sf_perf {
 	uint64_t n_samples;           /* in all batches */
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
-	uint64_t n_foreign;           /* samples of threads without a 64-bit user mode */
 	uint64_t next_scan_ns;        /* when all processes are looked at again, at the latest */
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 };

@@ -91,6 +91,7 @@ static bool take_registers(struct rest *rest, struct sf_perf_record *ret)
 	ret->regs = take(rest, sf_perf_n_regs * sizeof(*ret->regs));
 	if (!ret->regs)
 		return false;
+	ret->is_32_bit = abi == PERF_SAMPLE_REGS_ABI_32;
 	if (abi != PERF_SAMPLE_REGS_ABI_64)
 		ret->regs = NULL;
 	return true;

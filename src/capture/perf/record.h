@@ -28,7 +28,8 @@ struct sf_perf_record {
 	/* PERF_RECORD_SAMPLE */
 	const uint64_t *chain;        /* of the kernel's frames, innermost first, without marks; NULL if n_chain is 0 */
 	size_t n_chain;
-	const uint64_t *regs;         /* NULL: a thread that has none, or is no 64-bit one */
+	const uint64_t *regs;         /* NULL: a thread that has none, or is in 32-bit code: */
+	bool is_32_bit;
 	const uint8_t *stack;         /* from the stack pointer on */
 	uint32_t stack_size;          /* what could be copied ... */
 	uint32_t stack_room;          /* ... of so much: equal where the copy was cut */

@@ -65,6 +65,10 @@ void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *threa
 	bool again = atomic_load_explicit(&thread->again, memory_order_relaxed);
 	const uint64_t start_ns = sf_now_ns();
 
+	if (thread->is_32_bit) {
+		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
+		return;
+	}
 	if (must_hold_asleep(capture, thread)) {
 		hold_asleep(capture, thread, now_ns);
 	} else if (thread->sampled && !again) {

@@ -134,7 +134,7 @@ static bool hold_once(struct dumping *dumping, struct sf_dump_seen *seen, uint32
 	seen->held_ns = sf_hold_time_released(&dumping->hold_time, start_ns);
 	if (seen->held_ns > dumping->cost->longest_hold_ns)
 		dumping->cost->longest_hold_ns = seen->held_ns;
-	seen->loss = complete ? -1 : SF_LOSS_GONE;
+	seen->loss = complete ? -1 : held.is_32_bit ? SF_LOSS_NARROW : SF_LOSS_GONE;
 	return complete;
 }
 
@@ -226,10 +226,10 @@ static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 	sf_task_close(&task);
 }
 
-/* A thread that answers late or moves all the time is there: it is worth showing. */
+/* A thread that answers late, moves all the time, or runs 32-bit code is there: it is worth showing. */
 static bool is_shown(const struct sf_dump_seen *seen)
 {
-	return seen->loss < 0 || seen->loss == SF_LOSS_LATE || seen->loss == SF_LOSS_MOVED;
+	return seen->loss < 0 || seen->loss == SF_LOSS_LATE || seen->loss == SF_LOSS_MOVED || seen->loss == SF_LOSS_NARROW;
 }
 
 static void dump_thread(struct dumping *dumping, int32_t tid)

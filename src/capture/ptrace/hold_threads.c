@@ -69,7 +69,7 @@ static void take_held(struct sf_capture *capture, struct sf_thread *thread,
 	}
 	if (copy)
 		sf_relay_drop(capture->relay);
-	sf_ptrace_lose(capture, thread, copy ? SF_LOSS_GONE : SF_LOSS_RING_FULL);
+	sf_ptrace_lose(capture, thread, !copy ? SF_LOSS_RING_FULL : held->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_GONE);
 }
 
 /* A thread or child has ended while it was asked for. */
@@ -201,6 +201,10 @@ void sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64
 {
 	int n_pending = capture->n_asked;
 
+	if (thread->is_32_bit) {
+		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
+		return;
+	}
 	move_to(capture, thread);
 	sf_alarm_set(sf_now_ns() + PATIENCE_NS);
 	ask(capture, thread, now_ns);

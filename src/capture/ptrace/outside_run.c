@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the engines that sample from outside: the thread that samples, and how a run begins and ends. */
+#include <stdio.h>
+
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
 
@@ -80,6 +82,21 @@ static void sample_until_over(void *arg)
 	sf_alarm_close();
 }
 
+/* Processes whose programs, or some of them, were 32-bit. */
+static bool tell_32_bit(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	const struct sf_watch *watch = &capture->watch;
+	char what[60] = "ran a 32-bit program", text[200];
+
+	if (!sink->note || !watch->n_32_bit)
+		return true;
+	if (watch->n_32_bit > 1)
+		snprintf(what, sizeof(what), "and %u more ran 32-bit programs", watch->n_32_bit - 1);
+	snprintf(text, sizeof(text), "pid %d (%s) %s, whose stacks are not read: that time is among the losses",
+		 watch->first_32_bit, watch->name_32_bit, what);
+	return sink->note(sink->arg, watch->first_32_bit, text, err);
+}
+
 bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void (*sample)(struct sf_capture *capture),
 		    struct sf_error *err)
 {
@@ -91,5 +108,6 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 	capture->watch.relay = capture->relay;
 	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
 	fine = sf_hold_run(sample_until_over, &sampling, err) && sampling.fine;
-	return sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
+	return fine && tell_32_bit(capture, sink, err);
 }

@@ -30,6 +30,7 @@ struct sf_thread {
 	bool     listed;         /* seen in the present scan */
 	bool     asked;          /* a hold is under way */
 	bool     was_busy;       /* another tracer had it at the last tick */
+	bool     is_32_bit;      /* its program is: the thread is neither held nor read */
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be asked */
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */

@@ -106,6 +106,34 @@ static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t p
 	return NULL;
 }
 
+static bool is_32_bit(struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process *process = find_process(watch, pid);
+
+	return process && process->is_32_bit;
+}
+
+static void count_32_bit(struct sf_watch *watch, int32_t pid)
+{
+	if (watch->n_32_bit++)
+		return;
+	watch->first_32_bit = pid;
+	sf_process_name(pid, watch->name_32_bit, sizeof(watch->name_32_bit));
+}
+
+/* Takes note of the program in it, which is new. Its threads are those of the program. */
+static void set_program(struct sf_watch *watch, struct sf_watched_process *process, const struct sf_program *program)
+{
+	process->program = *program;
+	process->is_32_bit = sf_process_is_32_bit(process->pid);
+	if (process->is_32_bit)
+		count_32_bit(watch, process->pid);
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		if (watch->threads.items[i]->task.pid == process->pid)
+			watch->threads.items[i]->is_32_bit = process->is_32_bit;
+	}
+}
+
 /* The ticks that were due in so much CPU time. */
 static uint32_t ticks_of(const struct sf_watch *watch, uint64_t cpu_ns)
 {
@@ -122,7 +150,7 @@ static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight
 {
 	const uint64_t counted_ns = thread->run.cpu_ns - thread->first_cpu_ns;
 
-	if (!thread->ran)
+	if (!thread->ran || thread->is_32_bit)
 		return false;
 	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
@@ -130,6 +158,8 @@ static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight
 /* Why the thread's time since its last sample has none. */
 static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_thread *thread)
 {
+	if (thread->is_32_bit)
+		return SF_LOSS_NARROW;
 	if (thread->beyond_ns)
 		return SF_LOSS_KERNEL;
 	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
@@ -182,6 +212,7 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	}
 	watch->last_serial++;
 	thread->listed = true;
+	thread->is_32_bit = is_32_bit(watch, pid);
 	name_thread(watch, thread);
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
@@ -321,9 +352,10 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		if (!process->program.started)
 			process->cpu_ns = process->last_cpu_ns;
 		watch->next_list_ns = 0;
+		set_program(watch, process, &program);
 		sf_relay_process(watch->relay, process->pid, process->parent);
 	}
-	process->program = program;
+	process->program.n_threads = program.n_threads;
 	return true;
 }
 
@@ -343,12 +375,13 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
 {
 	struct sf_watched_process *process;
+	struct sf_program program;
 
 	(void)now_ns;
 	if (find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
 		return;
-	if (!sf_process_program(pid, &process->program) || !sf_process_cpu(pid, &process->last_cpu_ns))
-		process->program = (struct sf_program){ 0 };
+	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
+		set_program(watch, process, &program);
 	sf_relay_process(watch->relay, pid, parent);
 	watch->next_list_ns = 0;
 }
@@ -376,7 +409,7 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 	sf_sanitize(process->name);
 	sf_relay_process(watch->relay, pid, process->parent);
 	if (sf_process_program(pid, &program))
-		process->program = program;
+		set_program(watch, process, &program);
 	/* The process may end before its name is read. */
 	sf_relay_process_name(watch->relay, pid, process->parent, process->name);
 }
@@ -427,6 +460,7 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 	}
 	watch->last_serial++;
 	thread->listed = true;
+	thread->is_32_bit = process && process->is_32_bit;
 	name_thread(watch, thread);
 	sf_relay_thread(watch->relay, thread, now_ns);
 	return thread;

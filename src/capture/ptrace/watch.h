@@ -21,6 +21,7 @@ struct sf_watched_process {
 	struct sf_program program;
 	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
+	bool     is_32_bit;     /* its program is */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
@@ -36,6 +37,9 @@ struct sf_watch {
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
+	uint32_t n_32_bit;       /* programs that were, by processes; the first of them: */
+	int32_t  first_32_bit;
+	char     name_32_bit[SF_TASK_NAME];
 	uint32_t last_serial, n_scans;
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */

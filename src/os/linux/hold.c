@@ -141,11 +141,14 @@ bool sf_hold_wait(struct sf_held *ret, bool wait)
 	return true;
 }
 
-static bool get_registers(const struct sf_held *held, struct user_regs_struct *regs)
+/* Of a thread in 32-bit code the kernel gives other registers, which are fewer bytes (task_user_regset_view()). */
+static bool get_registers(struct sf_held *held, struct user_regs_struct *regs)
 {
 	struct iovec iov = { .iov_base = regs, .iov_len = sizeof(*regs) };
+	const bool read = ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) == 0;
 
-	return ptrace(PTRACE_GETREGSET, held->tid, (void *)NT_PRSTATUS, &iov) == 0;
+	held->is_32_bit = read && iov.iov_len != sizeof(*regs);
+	return read && !held->is_32_bit;
 }
 
 /*
@@ -154,7 +157,7 @@ static bool get_registers(const struct sf_held *held, struct user_regs_struct *r
  * so nobody may see that EINTR: the release puts back the kernel's own "restart unless a handler
  * runs".
  */
-static void mend_system_call(const struct sf_held *held)
+static void mend_system_call(struct sf_held *held)
 {
 	struct user_regs_struct regs;
 	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };

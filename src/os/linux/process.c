@@ -298,18 +298,51 @@ int32_t sf_process_parent(int32_t pid)
 	return (int32_t)stat_field(pid, 4);
 }
 
-const struct sf_arch *sf_process_arch(int32_t pid)
+/* The header of its executable; false when there is none, or it cannot be read. */
+static bool read_header(int32_t pid, Elf64_Ehdr *ret)
 {
 	int fd = sf_proc_open(pid, 0, "exe");
-	Elf64_Ehdr header;
-	ssize_t n = fd >= 0 ? read(fd, &header, sizeof(header)) : -1;
+	ssize_t n = fd >= 0 ? read(fd, ret, sizeof(*ret)) : -1;
 
 	if (fd >= 0)
 		close(fd);
-	if (n != sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64)
+	return n == sizeof(*ret) && memcmp(ret->e_ident, ELFMAG, SELFMAG) == 0;
+}
+
+const struct sf_arch *sf_process_arch(int32_t pid)
+{
+	Elf64_Ehdr header;
+
+	if (!read_header(pid, &header) || header.e_ident[EI_CLASS] != ELFCLASS64)
 		return NULL;
 	return sf_arch_by_machine(header.e_machine);
+}
+
+/* The header of a 32-bit file is shorter, but the file is not. */
+bool sf_process_is_32_bit(int32_t pid)
+{
+	Elf64_Ehdr header;
+
+	return read_header(pid, &header) && header.e_ident[EI_CLASS] == ELFCLASS32;
+}
+
+bool sf_fail_32_bit(const char *name, int32_t pid, struct sf_error *err)
+{
+	if (pid)
+		sf_fail(err, SF_E_UNSUPPORTED, "cannot sample pid %d (%s): it runs a 32-bit program", pid, name);
+	else
+		sf_fail(err, SF_E_UNSUPPORTED, "cannot sample %s: it is a 32-bit program", name);
+	return sf_fail_hint(err, "stillframe reads the stacks of 64-bit programs only; gdb and perf read those of 32-bit ones.");
+}
+
+bool sf_process_check_width(int32_t pid, struct sf_error *err)
+{
+	char name[64];
+
+	if (!sf_process_is_32_bit(pid))
+		return true;
+	sf_process_name(pid, name, sizeof(name));
+	return sf_fail_32_bit(name, pid, err);
 }
 
 size_t sf_process_read(int32_t pid, void *ret, uint64_t addr, size_t size)
