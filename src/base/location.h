@@ -18,4 +18,9 @@ struct sf_location {
 	bool        approximate; /* which calls are inlined here is not known exactly */
 };
 
+#define SF_UNKNOWN_SIZE 280
+
+/* The function of code that nothing names: "[unknown in libfoo.so]". `path`: of its file; "": it is in none. */
+void sf_location_unknown(const char *path, char ret[SF_UNKNOWN_SIZE]);
+
 #endif

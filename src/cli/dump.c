@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/location.h"
 #include "base/output.h"
 #include "capture/choice/engines.h"
 #include "cli/commands.h"
@@ -79,6 +80,15 @@ static const char *remark(const struct sf_dump_frame *frame)
 	}
 }
 
+/* With its address: here a frame is one place. */
+static void print_unknown(const struct sf_output *output, const struct sf_dump *dump, const struct sf_dump_frame *frame)
+{
+	char name[SF_UNKNOWN_SIZE];
+
+	sf_location_unknown(sf_dump_path(dump, frame->image), name);
+	fprintf(output->file, "%s  0x%" PRIx64, name, frame->image ? frame->address : frame->pc);
+}
+
 static void print_frame(const struct sf_output *output, const struct sf_dump *dump, size_t number,
 			const struct sf_dump_frame *frame, bool kinds)
 {
@@ -88,7 +98,7 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 	if (*function)
 		fputs(function, output->file);
 	else
-		fprintf(output->file, "0x%" PRIx64, frame->image ? frame->address : frame->pc);
+		print_unknown(output, dump, frame);
 	if (frame->inlined)
 		sf_print_in(output, SF_CYAN, "  inlined");
 	if (kinds && sf_kind_is_managed(frame->kind))

@@ -150,11 +150,22 @@ static bool name_by_start(struct sf_location_names *texts, uint64_t start, struc
 	return ret->function != NULL;
 }
 
+static bool find_start(struct sf_address_names *names, const struct sf_elf *image, uint64_t address, uint64_t *ret)
+{
+	const struct sf_known_code known = {
+		.symbols = &names->symbols, .functions = &names->functions,
+		.asked = names->asked, .n_asked = names->n_asked,
+	};
+
+	return sf_code_starts_find(&names->starts, image, &known, address, ret);
+}
+
 bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *sources,
 			   struct sf_location_names *texts, uint64_t address,
 			   struct sf_location *ret)
 {
 	const struct sf_range *symbol, *stub, *function;
+	uint64_t start = 0;
 
 	if (!need_symbols(names, sources))
 		return false;
@@ -167,8 +178,12 @@ bool sf_address_names_find(struct sf_address_names *names, struct sf_sources *so
 	if (stub && stub->name)
 		return name_stub(texts, stub->name, ret);
 	function = sf_ranges_find(&names->functions, address);
-	if (function && (!symbol || function->start > symbol->start))
-		return name_by_start(texts, function->start, ret);
+	if (function)
+		start = function->start;
+	else if (!find_start(names, &sources->image, address, &start))
+		return false;
+	if (start && (!symbol || start > symbol->start))
+		return name_by_start(texts, start, ret);
 	return !symbol || name_by_symbol(texts, symbol->name, ret);
 }
 
@@ -177,5 +192,6 @@ void sf_address_names_deinit(struct sf_address_names *names)
 	sf_vec_deinit(&names->symbols);
 	sf_vec_deinit(&names->stubs);
 	sf_vec_deinit(&names->functions);
+	sf_code_starts_deinit(&names->starts);
 	sf_elf_close(&names->packed);
 }

@@ -11,7 +11,7 @@
 #define SF_SYMBOLS_ADDRESS_NAMES_H
 
 #include "base/intern.h"
-#include "symbols/ranges.h"
+#include "symbols/code_starts.h"
 #include "symbols/sources.h"
 #include "symbols/symbols.h"
 
@@ -36,6 +36,9 @@ bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage
 struct sf_address_names {
 	struct sf_elf packed;                /* .gnu_debugdata, or not open */
 	struct sf_ranges symbols, stubs, functions;
+	struct sf_code_starts starts;
+	const uint64_t *asked;               /* all addresses that will be looked up */
+	size_t n_asked;
 	bool has_symbols, has_functions;
 };
 

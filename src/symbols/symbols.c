@@ -299,6 +299,8 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 	symbols->budget = budget_for(symbols);
 	symbols->fn = fn;
 	symbols->arg = arg;
+	symbols->address_names.asked = addresses;
+	symbols->address_names.n_asked = n;
 	if (sources->dwarf)
 		sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget);
 	qsort(queries, n, sizeof(*queries), by_unit);

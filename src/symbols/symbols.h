@@ -10,8 +10,8 @@
  *   3. ELF .symtab, the one in .gnu_debugdata, .dynsym
  *
  * A stub that calls another module is named after the called function (memcpy@plt). If no symbol names a
- * function, its call frame information still contains its start. Its name is then this address in the
- * image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
+ * function, its call frame information still contains its start, or calls and jumps show it (symbols/code_starts.h). Its name is
+ * then this address in the image, "0x5fcff0 in python3.11", the same for all its addresses. All sources are hostile input.
  *
  * These functions have no useful limit of work and memory. Files are mapped, so that a file that is
  * truncated ends the process. symbols/lookup.h does the same in a separate process.

@@ -65,8 +65,7 @@ def test_functions(stillframe, recording, clock, weight):
     for row in out["functions"]:
         told_self[row["name"]] = told_self.get(row["name"], 0) + row["self_ns"]
         told_total[row["name"]] = told_total.get(row["name"], 0) + row["total_ns"]
-    # start_thread, where the debug symbols of libc are installed; functions of no name have one for each address.
-    common = max((name for name in totals if not name.startswith("0x")), key=totals.get)
+    common = max(totals, key=totals.get) # start_thread, where the debug symbols of libc are installed
     for name in ("spinner", "sleep_in_futex", "[futex]", "[poll]", common):
         if clock == "cpu" and name.startswith(("[", "sleep")):
             continue

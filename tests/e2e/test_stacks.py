@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS
+from conftest import PROGRAMS, need
 
 WHOLE = [("a3", "a2", "a1"), ("b3", "b2", "b1")]
 CUT_OFF = "other-stack"
@@ -65,6 +65,45 @@ def test_no_rules(stillframe, tmp_path, target, engine):
     assert sum(ticks for _, ticks in stacks) > 20, stacks
     assert {tuple(names[:5]) for names, _ in stacks} == {("leaf", "middle", "framed", "outer", "main")}, stacks
     assert {names[-1] for names, _ in stacks} == {"_start"}, stacks
+
+
+def names_of_views(stillframe, path, expected):
+    """All names in an export. What is called so in the recording is so in the report and the export."""
+    folded = stillframe("export", "--format", "collapsed", "-o", "-", path).ok().out
+    report = stillframe("report", path).ok().out
+    for name in expected:
+        assert name in report and name in folded, (name, report, folded)
+    return {name for line in folded.splitlines() for name in line.rpartition(" ")[0].split(";")}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")
+def test_starts_without_symbols(stillframe, tmp_path, target):
+    """Without symbols and unwind rules a function is called after its start, which calls on the stacks show."""
+    need("objcopy", "nm")
+    program, full = str(tmp_path / "bare"), os.path.join(PROGRAMS, "no_rules")
+    subprocess.run(["objcopy", "-S", "-R", ".eh_frame", "-R", ".eh_frame_hdr", full, program], check=True)
+    symbols = {line.split()[2]: int(line.split()[0], 16) for line in
+               subprocess.run(["nm", full], check=True, capture_output=True, text=True).stdout.splitlines() if len(line.split()) == 3}
+    expected = tuple(f"{symbols[name]:#x} in bare" for name in ("leaf", "middle", "framed", "outer", "main"))
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-d", 0.5, "-F", "499", "--clock", "cpu", *often("ptrace"), "-p",
+                                        target(program).pid)
+    assert done.status == 0, done
+    assert {tuple(names[:5]) for names, _ in recording.stacks_of(expected[0])} == {expected}
+    names = names_of_views(stillframe, tmp_path / "r.sfr", expected)
+    assert {name for name in names if name.endswith(" in bare")} - set(expected) <= {f"{symbols['_start']:#x} in bare"}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")
+def test_unknown_in_no_file(stillframe, tmp_path, target):
+    """Code in anonymous memory that nothing names is one function, not one for each place in it."""
+    unknown = "[unknown, in no file]"
+    started = target("no_rules", 120, "copied")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-d", 0.5, "-F", "499", "--clock", "cpu", *often("ptrace"), "-p", started.pid)
+    assert done.status == 0, done
+    stacks = recording.stacks_of(unknown)
+    assert {tuple(names[:5]) for names, _ in stacks} == {(unknown,) * 4 + ("main",)}, stacks
+    assert not {name for name in names_of_views(stillframe, tmp_path / "r.sfr", [unknown]) if name.startswith("0x")}
+    assert f"  #0  {unknown}  0x" in stillframe("dump", "-p", started.pid).out
 
 
 GO = """

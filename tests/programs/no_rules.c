@@ -3,8 +3,12 @@
  * Functions without unwind rules, as FreePascal and JIT compilers make them: outer calls framed, which calls middle, which
  * calls leaf, until a signal ends it after SECONDS. Only framed keeps a frame pointer, and outer has set that register to 0.
  *
- * no_rules SECONDS
+ * no_rules SECONDS [copied]
+ *
+ * copied: from a copy in anonymous memory, as code of a JIT compiler is.
  */
+#include <sys/mman.h>
+
 #include "program.h"
 
 __asm__(".text\n"
@@ -55,15 +59,31 @@ __asm__(".text\n"
 	"	xor %eax, %eax\n"
 	"	pop %rbx\n"
 	"	ret\n"
-	".size leaf, . - leaf\n");
+	".size leaf, . - leaf\n"
+	".globl end_of_leaf\n"
+	"end_of_leaf:\n");
 
 void outer(void);
+extern const char end_of_leaf[];
+
+static void (*copy_of_outer(void))(void)
+{
+	const size_t size = (size_t)(end_of_leaf - (const char *)outer);
+	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(copy, (const void *)outer, size);
+	mprotect(copy, size, PROT_READ | PROT_EXEC);
+	return (void (*)(void))copy;
+}
 
 int main(int argc, char **argv)
 {
 	bounded((unsigned)argument(argc, argv, 1, 120));
 	ready();
-	outer();
+	if (argc > 2)
+		copy_of_outer()();
+	else
+		outer();
 	NO_TAIL_CALL();
 	return 0;
 }

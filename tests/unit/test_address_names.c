@@ -172,6 +172,59 @@ static void symbols_without_a_size_end_at_the_next_function(void **state)
 
 #ifdef __x86_64__
 
+/* Code without symbols and call frame information, once it is stripped. */
+static const char bare_source[] =
+	".macro begin name\n.p2align 4\n.globl \\name\n.size \\name, 1\n\\name:\n.endm\n.text\n"
+	"begin _start\n lea main(%rip), %rdi\n call *%rax\n hlt\n"
+	"begin main\n call called\n test %eax, %eax\n jne moved\n call ended\n ret\n"
+	"begin called\n nop\n jmp tail\n"
+	"begin moved\n ret\n"
+	"begin tail\n mov $1, %eax\n ret\n"
+	"begin ended\n call called\n"
+	"begin behind\n mov $2, %eax\n ret\n"
+	"begin caller\n call alone\n ret\n"
+	"begin alone\n mov $3, %eax\n ret\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static uint64_t bare_symbol(const char *name)
+{
+	uint64_t start, size;
+
+	find_symbol("full", name, &start, &size);
+	return start;
+}
+
+/* The function at `name` is called after its start, or after nothing. `other`: an address that is asked for, too. */
+static void assert_bare(const char *name, bool is_found, uint64_t other)
+{
+	const uint64_t start = bare_symbol(name), addresses[] = { start, start + 1, other };
+	SF_CLEANUP(free) struct name *names = NULL;
+	char path[128], expected[64] = "";
+
+	snprintf(path, sizeof(path), "%s/bare", folder);
+	if (is_found)
+		snprintf(expected, sizeof(expected), "0x%" PRIx64 " in bare", start);
+	names = names_at(path, addresses, 3);
+	assert_string_equal(names[0].function, expected);
+	if (strcmp(name, "moved") != 0) /* one byte */
+		assert_string_equal(names[1].function, expected);
+}
+
+/* By calls, by jumps into other functions, and by a frame that called. Code that nothing leads to has no name. */
+static void starts_that_code_shows(void **state)
+{
+	static const char *const found[] = { "_start", "main", "called", "moved", "tail", "ended" };
+	(void)state;
+
+	write_file("bare.s", bare_source);
+	run("gcc -nostdlib -static bare.s -o full && cp full bare && strip bare");
+	for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++)
+		assert_bare(found[i], true, 0);
+	assert_bare("behind", false, 0);
+	assert_bare("alone", false, 0);
+	assert_bare("alone", true, bare_symbol("caller") + 4);
+}
+
 struct label {
 	uint64_t address;
 	char name[512];
@@ -311,6 +364,7 @@ int main(void)
 		cmocka_unit_test(stripped_functions),
 		cmocka_unit_test(symbols_without_a_size_end_at_the_next_function),
 #ifdef __x86_64__
+		cmocka_unit_test(starts_that_code_shows),
 		cmocka_unit_test(stubs),
 		cmocka_unit_test(stubs_of_cxx),
 #endif

@@ -6,10 +6,7 @@
  * two inlined calls becomes three frames, which follow each other, innermost first, and a
  * stack through it gets three nodes.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "base/location.h"
 #include "recording/profile/loader.h"
 
 /*
@@ -20,23 +17,20 @@
 #define MAX_INLINED_NODES 1000000u
 #define MAX_NODES (1u << 26)
 
-/* "0x1234 in libfoo.so", or the label of a wait or a cut. */
+/* "[unknown in libfoo.so]", or the label of a wait or a cut. */
 static uint32_t unnamed_function(struct sf_loader *loader, const struct sf_raw_frame *raw)
 {
 	struct sf_profile_function form = { .name = raw->label, .module = raw->module,
 					 .kind = raw->kind };
-	const char *path, *slash;
-	char name[320];
+	char name[SF_UNKNOWN_SIZE];
+	const char *path = "";
 
 	if (raw->kind == SF_KIND_WAIT || raw->kind == SF_KIND_CUT)
 		return sf_loader_function(loader, &form);
-	path = "";
 	if (raw->module && loader->modules.items[raw->module - 1].path)
 		path = sf_intern_get(loader->strings,
 				     loader->modules.items[raw->module - 1].path, NULL);
-	slash = strrchr(path, '/');
-	snprintf(name, sizeof(name), "0x%" PRIx64 "%s%.250s", raw->address, *path ? " in " : "",
-		 slash ? slash + 1 : path);
+	sf_location_unknown(path, name);
 	form.name = sf_loader_string(loader, name);
 	return form.name == UINT32_MAX ? 0 : sf_loader_function(loader, &form);
 }

@@ -25,7 +25,7 @@
 #include "frozen/trace.h"
 
 struct sf_profile_function {
-	uint32_t name;     /* string: demangled; "0x1234 in libfoo.so" style when nothing is
+	uint32_t name;     /* string: demangled; "[unknown in libfoo.so]" style when nothing is
 			    * known */
 	uint32_t linkage;  /* string */
 	uint32_t file;     /* string: source file, or 0 */

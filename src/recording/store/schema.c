@@ -131,7 +131,7 @@ static const struct item views[] = {
 	  "SELECT t.id AS thread, p.pid, t.tid, t.name, p.name AS process\n"
 	  "FROM threads t JOIN processes p ON p.id = t.process" },
 
-	/* A row per function of a frame. A frame without a name has its address as its name. */
+	/* A row per function of a frame. All frames of a module that nothing names have one name, as in a profile. */
 	{ "frame_names", "CREATE VIEW frame_names AS\n"
 	  "SELECT f.id AS frame, ff.seq, fn.id AS function, fn.name, fn.file, ff.line, ff.inlined,\n"
 	  "       m.path AS module, ff.approximate\n"
@@ -139,8 +139,9 @@ static const struct item views[] = {
 	  "JOIN functions fn ON fn.id = ff.function LEFT JOIN modules m ON m.id = f.module\n"
 	  "UNION ALL\n"
 	  "SELECT f.id, 0, -f.id, CASE WHEN f.label <> '' THEN f.label\n"
-	  "       WHEN m.path IS NULL THEN printf('0x%x', f.address)\n"
-	  "       ELSE printf('0x%x in %s', f.address, m.path) END, '', 0, 0, m.path, 0\n"
+	  "       WHEN coalesce(m.path, '') = '' THEN '[unknown, in no file]'\n"
+	  "       ELSE '[unknown in ' || trim(replace(m.path, rtrim(m.path, replace(m.path, '/', '')), ''), '[]')\n"
+	  "            || ']' END, '', 0, 0, m.path, 0\n"
 	  "FROM frames f LEFT JOIN modules m ON m.id = f.module\n"
 	  "WHERE NOT EXISTS (SELECT 1 FROM frame_functions ff WHERE ff.frame = f.id)" },
 

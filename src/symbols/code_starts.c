@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows code from known starts of functions (code_starts.h).
+ *
+ * A jump from one function to the inside of another one is a tail call, or goes to a part that the compiler has moved away: what
+ * it leads to is a start of its own. So no function is entered but at its start, and all code between a start and the next
+ * one that is reached at all is reached from that start.
+ */
+#include "symbols/code_starts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "frozen/code_x86_64.h"
+
+#define MAX_CODE ((uint64_t)64 << 20) /* bytes of a segment; half a second's work */
+#define MAX_ROUNDS 16                 /* until jumps lead to starts only */
+#define ALIGNMENT 16                  /* of functions, where the linker fills up with nops */
+#define ENTRY_SIZE 64                 /* bytes of _start */
+
+struct edge {
+	uint64_t from, to;
+};
+
+struct search {
+	struct sf_code_starts *of;
+	SF_VEC(uint64_t) open;      /* where code goes on, not yet followed */
+	SF_VEC(struct edge) jumps;
+};
+
+static bool is_inside(const struct sf_code_starts *starts, uint64_t address)
+{
+	return address - starts->base < starts->size;
+}
+
+static bool is_reached(const struct sf_code_starts *starts, uint64_t address)
+{
+	const uint64_t at = address - starts->base;
+
+	return starts->reached[at / 8] >> at % 8 & 1;
+}
+
+static void mark(struct sf_code_starts *starts, uint64_t address, unsigned size)
+{
+	for (uint64_t at = address - starts->base; size--; at++)
+		starts->reached[at / 8] |= (uint8_t)(1u << at % 8);
+}
+
+static bool decode(const struct sf_code_starts *starts, uint64_t address, struct sf_x86_instruction *ret)
+{
+	const uint64_t at = address - starts->base;
+
+	return is_inside(starts, address) && sf_x86_decode(starts->code + at, starts->size - at, ret);
+}
+
+static bool add_start(struct search *search, uint64_t address)
+{
+	return !is_inside(search->of, address) ||
+	       (sf_vec_push(&search->of->starts, address) && sf_vec_push(&search->open, address));
+}
+
+/* Where a jump, conditional or not, or a call goes; false: that is not in the instruction. */
+static bool read_target(const uint8_t *code, unsigned size, uint64_t next, uint64_t *ret)
+{
+	int32_t distance;
+
+	for (; size > 2 && (*code == 0xf2 || *code == 0x2e || *code == 0x3e); size--)
+		code++;
+	if (size == 2 && (*code == 0xeb || (*code & 0xf0) == 0x70 || (*code & 0xfc) == 0xe0))
+		distance = (int8_t)code[1];
+	else if ((size == 5 && (*code == 0xe8 || *code == 0xe9)) ||
+		 (size == 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80))
+		memcpy(&distance, code + size - 4, sizeof(distance));
+	else
+		return false;
+	*ret = next + (uint64_t)(int64_t)distance;
+	return true;
+}
+
+static bool is_nop(const uint8_t *code, unsigned size)
+{
+	while (size > 1 && (*code == 0x66 || *code == 0x2e)) {
+		code++;
+		size--;
+	}
+	return *code == 0x90 || (size >= 3 && code[0] == 0x0f && code[1] == 0x1f);
+}
+
+/* Behind a call: nops up to a multiple of ALIGNMENT, as behind a function whose last call does not come back. */
+static bool is_filled_up(const struct sf_code_starts *starts, uint64_t address)
+{
+	const uint64_t first = address;
+	struct sf_x86_instruction next;
+
+	while (address % ALIGNMENT && decode(starts, address, &next) &&
+	       is_nop(starts->code + (address - starts->base), next.size))
+		address += next.size;
+	return address != first && address % ALIGNMENT == 0;
+}
+
+/* What the instruction leads to, beside the next one; *goes_on_ret: whether that follows. */
+static bool lead_on(struct search *search, uint64_t address, const struct sf_x86_instruction *now, bool *goes_on_ret)
+{
+	const struct sf_code_starts *starts = search->of;
+	const uint64_t next = address + now->size;
+	uint64_t target;
+	const bool has_target = read_target(starts->code + (address - starts->base), now->size, next, &target);
+
+	*goes_on_ret = now->effect != SF_X86_RETURN && now->effect != SF_X86_JUMP &&
+		       !(now->effect == SF_X86_CALL && is_filled_up(starts, next));
+	if (!has_target || !is_inside(starts, target))
+		return true;
+	if (now->effect == SF_X86_CALL)
+		return add_start(search, target);
+	return sf_vec_push(&search->jumps, (struct edge){ address, target }) && sf_vec_push(&search->open, target);
+}
+
+static bool follow(struct search *search)
+{
+	struct sf_code_starts *starts = search->of;
+	struct sf_x86_instruction now;
+
+	while (search->open.n) {
+		uint64_t address = search->open.items[--search->open.n];
+		bool goes_on = true;
+
+		while (goes_on && decode(starts, address, &now) && !is_reached(starts, address)) {
+			mark(starts, address, now.size);
+			if (!lead_on(search, address, &now, &goes_on))
+				return false;
+			address += now.size;
+		}
+	}
+	return true;
+}
+
+/* crt1's _start hands main's address to the C library, calls that, and halts. */
+static bool add_main(struct search *search, uint64_t entry)
+{
+	const struct sf_code_starts *starts = search->of;
+	struct sf_x86_instruction now;
+	uint64_t found = 0;
+	int32_t value;
+
+	for (uint64_t at = entry; at - entry < ENTRY_SIZE && decode(starts, at, &now); at += now.size) {
+		const uint8_t *code = starts->code + (at - starts->base);
+
+		if (now.effect == SF_X86_CALL && found)
+			return code[now.size] != 0xf4 || add_start(search, found);
+		if (now.size != 7)
+			continue;
+		memcpy(&value, code + 3, sizeof(value));
+		if (!memcmp(code, "\x48\x8d\x3d", 3)) /* lea value(%rip), %rdi */
+			found = at + now.size + (uint64_t)(int64_t)value;
+		else if (!memcmp(code, "\x48\xc7\xc7", 3)) /* mov $value, %rdi */
+			found = (uint64_t)(int64_t)value;
+	}
+	return true;
+}
+
+/* The caller's frame is named by the last byte of its call. */
+static bool add_called(struct search *search, uint64_t address)
+{
+	const struct sf_code_starts *starts = search->of;
+	const uint64_t call = address - 4;
+	struct sf_x86_instruction now;
+	uint64_t target;
+
+	if (!is_inside(starts, address) || !decode(starts, call, &now) || now.size != 5 || now.effect != SF_X86_CALL ||
+	    !read_target(starts->code + (call - starts->base), 5, call + 5, &target))
+		return true;
+	return add_start(search, target);
+}
+
+static bool add_ranges(struct search *search, const struct sf_ranges *ranges)
+{
+	for (size_t i = 0; i < ranges->n; i++) {
+		if (!add_start(search, ranges->items[i].start))
+			return false;
+	}
+	return true;
+}
+
+static bool add_known(struct search *search, const struct sf_elf *elf, const struct sf_known_code *known)
+{
+	GElf_Ehdr header;
+
+	if (gelf_getehdr(elf->elf, &header) && header.e_entry &&
+	    (!add_start(search, header.e_entry) || !add_main(search, header.e_entry)))
+		return false;
+	for (size_t i = 0; i < known->n_asked; i++) {
+		if (!add_called(search, known->asked[i]))
+			return false;
+	}
+	return add_ranges(search, known->symbols) && add_ranges(search, known->functions);
+}
+
+static int compare(const void *a_arg, const void *b_arg)
+{
+	const uint64_t *a = a_arg, *b = b_arg;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static void sort(struct sf_code_starts *starts)
+{
+	size_t n = 0;
+
+	if (starts->starts.n)
+		qsort(starts->starts.items, starts->starts.n, sizeof(uint64_t), compare);
+	for (size_t i = 0; i < starts->starts.n; i++) {
+		if (!n || starts->starts.items[i] != starts->starts.items[n - 1])
+			starts->starts.items[n++] = starts->starts.items[i];
+	}
+	starts->starts.n = n;
+}
+
+/* How many starts are at or before `address`. */
+static size_t count_before(const struct sf_code_starts *starts, size_t n, uint64_t address)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (starts->starts.items[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* One round over all jumps: those that lead into another function make a start. *n_ret: how many. */
+static bool split(struct search *search, size_t *n_ret)
+{
+	struct sf_code_starts *starts = search->of;
+	const size_t n = starts->starts.n;
+
+	for (size_t i = 0; i < search->jumps.n; i++) {
+		const struct edge *jump = &search->jumps.items[i];
+		const size_t to = count_before(starts, n, jump->to);
+
+		if (to == count_before(starts, n, jump->from) || (to && starts->starts.items[to - 1] == jump->to))
+			continue;
+		if (!sf_vec_push(&starts->starts, jump->to))
+			return false;
+	}
+	*n_ret = starts->starts.n - n;
+	sort(starts);
+	return true;
+}
+
+static bool run(struct search *search)
+{
+	size_t n = 1;
+
+	if (!follow(search))
+		return false;
+	sort(search->of);
+	for (unsigned round = 0; n && round < MAX_ROUNDS; round++) {
+		if (!split(search, &n))
+			return false;
+	}
+	if (n) /* not told apart */
+		search->of->starts.n = 0;
+	return true;
+}
+
+/* The code of the segment that holds `address`; none where there is none, or too much. */
+static void read_segment(struct sf_code_starts *starts, const struct sf_elf *elf, uint64_t address)
+{
+	GElf_Phdr header;
+	Elf_Data *data;
+
+	if (elf->arch != &sf_arch_x86_64 || !sf_elf_find_loaded(elf, address, PF_X, &header) || header.p_filesz > MAX_CODE)
+		return;
+	data = elf_getdata_rawchunk(elf->elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
+	if (!data)
+		return;
+	starts->base = header.p_vaddr;
+	starts->code = data->d_buf;
+	starts->size = data->d_size;
+}
+
+static bool analyse(struct sf_code_starts *starts, const struct sf_elf *elf, const struct sf_known_code *known,
+		    uint64_t address)
+{
+	struct search search = { .of = starts };
+	bool done;
+
+	sf_code_starts_deinit(starts);
+	starts->is_known = true;
+	read_segment(starts, elf, address);
+	if (!starts->size)
+		return true;
+	starts->reached = calloc(starts->size / 8 + SF_X86_MAX_SIZE, 1);
+	done = starts->reached && add_known(&search, elf, known) && run(&search);
+	sf_vec_deinit(&search.open);
+	sf_vec_deinit(&search.jumps);
+	return done;
+}
+
+bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf, const struct sf_known_code *known,
+			 uint64_t address, uint64_t *ret)
+{
+	size_t n;
+
+	if (!(starts->is_known && is_inside(starts, address)) && !analyse(starts, elf, known, address))
+		return false;
+	n = count_before(starts, starts->starts.n, address);
+	if (n && is_inside(starts, address) && is_reached(starts, address))
+		*ret = starts->starts.items[n - 1];
+	return true;
+}
+
+void sf_code_starts_deinit(struct sf_code_starts *starts)
+{
+	free(starts->reached);
+	sf_vec_deinit(&starts->starts);
+	*starts = (struct sf_code_starts){ 0 };
+}

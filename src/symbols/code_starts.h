@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts of functions that neither a symbol nor call frame information names, from the code itself. For src/symbols only.
+ *
+ * The code is followed from where functions are known to begin: the file's entry, and targets of direct calls. A function is
+ * what is reached from its start without passing another start. Code that is not reached has no start: it may be data. x86-64
+ * only.
+ */
+#ifndef SF_SYMBOLS_CODE_STARTS_H
+#define SF_SYMBOLS_CODE_STARTS_H
+
+#include "symbols/ranges.h"
+
+/* Zero it to begin. One executable segment. */
+struct sf_code_starts {
+	uint64_t base, size;     /* of its bytes in the file */
+	const uint8_t *code;
+	uint8_t *reached;        /* a bit for each byte */
+	SF_VEC(uint64_t) starts; /* sorted, each once */
+	bool is_known;           /* the segment was gone through */
+};
+
+/*
+ * What shows starts: functions with symbols, those with call frame information, and all addresses that are asked for. Such
+ * an address may be of a frame that called: then the call that ends there shows a start.
+ */
+struct sf_known_code {
+	const struct sf_ranges *symbols, *functions;
+	const uint64_t *asked;
+	size_t n_asked;
+};
+
+/* Finds the start of the function at `address`. *ret stays as it is where there is none. False when memory ran out. */
+bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf, const struct sf_known_code *known,
+			 uint64_t address, uint64_t *ret);
+
+void sf_code_starts_deinit(struct sf_code_starts *starts);
+
+#endif
