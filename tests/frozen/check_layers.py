@@ -30,7 +30,7 @@ ROOMS = {
     "runtime/hotspot": "frozen frozen/unwind frozen/hotspot base elf os target runtime",
     "runtime/coreclr": "frozen frozen/memory frozen/unwind frozen/coreclr base elf os target runtime",
     "runtime/toy": "frozen frozen/toy base elf os runtime",
-    "symbols": "frozen/memory base elf os",
+    "symbols": "frozen/code_x86_64.h frozen/memory base elf os",
     "stream": "frozen frozen/output frozen/unwind frozen/signal base os",
     "capture": "frozen frozen/unwind base os",
     "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
