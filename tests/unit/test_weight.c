@@ -101,12 +101,15 @@ static void a_waiting_sample_leaves_the_cpu_time(void **state)
 	assert_int_equal(sf_weigh(&entry, 30 * MS, PERIOD_NS).cpu_ns, 20 * MS);
 }
 
+#define WOKE_NS (3 * MS) /* before the request, woke the sampler */
+
 /* How the sampler weighs a thread that answered `after_ns` after it was requested. */
 static struct sf_slot requested(struct sf_thread_entry *entry, uint64_t after_ns)
 {
 	struct sf_slot slot = { .tid = NOBODY, .cpu_clock_ns = 30 * MS };
 
 	atomic_store(&entry->requested_ns, 1000 * MS);
+	atomic_store(&entry->requester_woke_ns, 1000 * MS - WOKE_NS);
 	atomic_store(&entry->requested_run_delay_ns, 40 * MS);
 	slot.entered_ns = 1000 * MS + after_ns;
 	sf_weigh_requested(&slot, entry, PERIOD_NS);
@@ -138,27 +141,31 @@ static void a_late_answer_is_a_waiting_sample(void **state)
 	assert_int_equal(entry.accounted_ns, 10 * MS);
 }
 
-/*
- * By the kernel's count: a wait that is longer than the time since the request, and than the sampler may have displaced
- * the thread before it, began earlier.
- */
-static void a_counted_wait_since_before_is_a_waiting_sample(void **state)
+/* The thread answers 5 ms after the request. By the kernel's count its wait for a CPU lasted for wait_ns until then. */
+static bool is_cpu_sample(uint64_t wait_ns)
 {
 	struct sf_thread_entry entry = an_entry();
 	struct sf_slot slot;
-	(void)state;
 
+	counted_ns = 40 * MS + wait_ns;
+	slot = requested(&entry, 5 * MS);
+	assert_int_equal(slot.cpu_ns, slot.ticks == 10 ? 20 * MS : 0);
+	assert_int_equal(slot.wall_ns, slot.cpu_ns + 7 * MS);
+	return slot.ticks == 10;
+}
+
+/* A wait that began before the request counts, unless it began as the sampler woke, in at most 20 us before. */
+static void a_counted_wait_since_before_is_a_waiting_sample(void **state)
+{
+	(void)state;
 	is_counted = true;
-	counted_ns = 40 * MS + 5 * MS + 20000;
-	slot = requested(&entry, 5 * MS);
-	assert_int_equal(slot.cpu_ns, 20 * MS);
-	assert_int_equal(slot.ticks, 10);
-	entry = an_entry();
-	counted_ns++;
-	slot = requested(&entry, 5 * MS);
-	assert_int_equal(slot.cpu_ns, 0);
-	assert_int_equal(slot.wall_ns, 7 * MS);
-	assert_int_equal(slot.ticks, 1);
+	assert_true(is_cpu_sample(0));
+	assert_true(is_cpu_sample(5 * MS));
+	assert_false(is_cpu_sample(5 * MS + 1));
+	assert_false(is_cpu_sample(5 * MS + WOKE_NS - 1));
+	assert_true(is_cpu_sample(5 * MS + WOKE_NS));
+	assert_true(is_cpu_sample(5 * MS + WOKE_NS + 20000));
+	assert_false(is_cpu_sample(5 * MS + WOKE_NS + 20001));
 }
 
 static enum sf_weight_decision decided(uint64_t after_ns)

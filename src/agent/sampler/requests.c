@@ -108,7 +108,8 @@ static void store_run_delay(struct sf_thread_entry *entry, int32_t tid, uint64_t
 
 	sf_raw_wait_ns(tid, &wait_ns);
 	atomic_store(&entry->requested_run_delay_ns, wait_ns);
-	atomic_store(&entry->requested_ns, woke_ns);
+	atomic_store(&entry->requester_woke_ns, woke_ns);
+	atomic_store(&entry->requested_ns, sf_raw_now_ns());
 }
 
 static void signal_thread(struct sf_requests *requests, struct sf_request *request, struct sf_slot *slot)

@@ -158,6 +158,7 @@ void sf_thread_table_leave(struct sf_thread_entry *entry)
 	atomic_store_explicit(&entry->accounted_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->run_delay_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->requested_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->requester_woke_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->requested_run_delay_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->answered_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->clock_id, 0, memory_order_relaxed);

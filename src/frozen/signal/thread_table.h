@@ -46,8 +46,9 @@ struct sf_thread_entry {
 
 	/* The sampler's request (agent/sampler/requests.h), and the weight of the answer (weight.h). */
 	_Atomic uint32_t request;      /* number of the requested slot, plus one; 0: none */
-	_Atomic uint64_t requested_ns; /* CLOCK_MONOTONIC at which the requesting sampler woke */
-	_Atomic uint64_t requested_run_delay_ns; /* the thread's total run-queue delay at that time */
+	_Atomic uint64_t requested_ns; /* CLOCK_MONOTONIC of the request */
+	_Atomic uint64_t requester_woke_ns; /* when the sampler woke that made it */
+	_Atomic uint64_t requested_run_delay_ns; /* the thread's total run-queue delay just before the request */
 	_Atomic uint64_t answered_ns;  /* since when the thread waits for a decision; 0: it does not */
 	_Atomic uint32_t weight_decision; /* enum sf_weight_decision, the sampler's */
 

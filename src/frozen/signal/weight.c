@@ -36,20 +36,22 @@ struct sf_weight_taken sf_weigh_waiting(struct sf_thread_entry *entry)
 	return (struct sf_weight_taken){ .wall_ns = take_run_delay(entry), .ticks = 1 };
 }
 
-/*
- * Whether the thread, which answered at entered_ns, has waited for a CPU since before the sampler
- * woke and requested it.
- */
+static bool was_displaced_by_sampler(const struct sf_thread_entry *entry, uint64_t began_ns)
+{
+	return atomic_load_explicit(&entry->requester_woke_ns, memory_order_relaxed) - began_ns <= WAKE_NS;
+}
+
+/* Whether the thread, which answered at entered_ns, waited for a CPU when it was requested, and not because of the sampler. */
 static bool has_waited(const struct sf_thread_entry *entry, int32_t tid, uint64_t entered_ns)
 {
-	const uint64_t since_ns =
-		entered_ns - atomic_load_explicit(&entry->requested_ns, memory_order_relaxed);
-	uint64_t wait_ns;
+	const uint64_t requested_ns = atomic_load_explicit(&entry->requested_ns, memory_order_relaxed);
+	uint64_t wait_ns, began_ns;
 
 	if (!sf_raw_wait_ns(tid, &wait_ns))
-		return since_ns > ON_CPU_NS;
-	return wait_ns - atomic_load_explicit(&entry->requested_run_delay_ns, memory_order_relaxed) >
-	       since_ns + WAKE_NS;
+		return entered_ns - requested_ns > ON_CPU_NS;
+	wait_ns -= atomic_load_explicit(&entry->requested_run_delay_ns, memory_order_relaxed);
+	began_ns = entered_ns - wait_ns;
+	return wait_ns && (int64_t)(requested_ns - began_ns) > 0 && !was_displaced_by_sampler(entry, began_ns);
 }
 
 void sf_weigh_requested(struct sf_slot *slot, struct sf_thread_entry *entry, uint64_t period_ns)

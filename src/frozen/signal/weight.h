@@ -10,8 +10,9 @@
  * Only a file of the kernel (schedstat) shows the run-queue delay. If the thread itself opened that
  * file, it would take the lowest free descriptor number from the program. The sampler has its own
  * descriptor table. So the sampler weighs a requested thread while it holds the thread, or answers
- * the thread that waits. It ignores run-queue delay that began when the sampler woke, because the
- * sampler caused that delay.
+ * the thread that waits. It ignores run-queue delay that began as the sampler woke, because the
+ * sampler caused that delay, and delay that began after the request. Between these two, a thread that
+ * gave its CPU away stands behind a system call, too.
  */
 #ifndef SF_FROZEN_SIGNAL_WEIGHT_H
 #define SF_FROZEN_SIGNAL_WEIGHT_H
