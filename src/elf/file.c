@@ -52,6 +52,7 @@ static bool check_header(struct sf_elf *elf, struct sf_error *err)
 	if (!elf->arch)
 		return sf_fail(err, SF_E_UNSUPPORTED, "an ELF file for a machine (%u) that "
 						      "stillframe does not know", header.e_machine);
+	elf->entry = header.e_entry;
 	if (elf_getphdrnum(elf->elf, &elf->n_segments) != 0)
 		elf->n_segments = 0;
 	if (elf->n_segments > MAX_SEGMENTS)

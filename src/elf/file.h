@@ -34,6 +34,7 @@ struct sf_elf {
 	uint64_t size;             /* bytes in the file */
 	const struct sf_arch *arch;
 	size_t n_segments;
+	uint64_t entry;            /* the program's first instruction; a library's means nothing */
 	uint64_t code_start, code_end; /* what executable segments span; equal: there are none */
 	uint8_t build_id[SF_ELF_MAX_BUILD_ID]; /* zero-padded */
 	size_t build_id_size;

@@ -12,6 +12,7 @@
 #define MAX_REGIONS 1000000
 #define REFRESH_SHARE 20
 #define REFRESH_MIN_NS 10000000
+#define REPLACED_MIN_NS 1000000
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
 #define MAX_TOLD 8192          /* mappings of one process */
@@ -244,15 +245,32 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	return true;
 }
 
+/* Another program is in the process by now: what was the map's first code is no longer there. */
+static bool is_replaced(const struct sf_process *process)
+{
+	char byte;
+
+	return process->map && process->map->n_regions && !process->map_is_told &&
+	       !sf_process_read(sf_process_live_id(process->pid), &byte, process->map->regions[0].start, 1);
+}
+
+static uint64_t refresh_pause_ns(const struct sf_process *process, uint64_t now_ns)
+{
+	const bool young = now_ns - process->since_ns < YOUNG_NS;
+	const uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) + process->load_cost_ns;
+
+	return young || pause_ns > REFRESH_MIN_NS ? pause_ns : REFRESH_MIN_NS;
+}
+
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images)
 {
-	bool young = sf_now_ns() - process->since_ns < YOUNG_NS;
-	uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) +
-			    process->load_cost_ns;
+	const uint64_t now_ns = sf_now_ns();
+	const uint64_t age_ns = now_ns - process->refreshed_ns;
 
-	if (!young && pause_ns < REFRESH_MIN_NS)
-		pause_ns = REFRESH_MIN_NS;
-	if (process->map && sf_now_ns() - process->refreshed_ns < pause_ns)
-		return false;
+	if (process->map && age_ns < refresh_pause_ns(process, now_ns)) {
+		if (age_ns < REPLACED_MIN_NS || !is_replaced(process))
+			return false;
+		process->since_ns = now_ns;
+	}
 	return sf_process_refresh(process, images, NULL);
 }

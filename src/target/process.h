@@ -62,8 +62,8 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 /*
  * The same, for a pc that is in no region. The number of calls is limited so that they take less than a
  * twentieth of the time. In a process's first second, when the loader maps its libraries, the limit is a
- * third. While images are loaded, the limit is half, as each image is loaded once. True when the map was
- * renewed.
+ * third. While images are loaded, the limit is half, as each image is loaded once. A process that executes
+ * another program begins anew: its map is renewed at once. True when the map was renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

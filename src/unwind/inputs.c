@@ -9,6 +9,7 @@ enum part {
 	PART_CFI,
 	PART_PACKED,
 	PART_PLT,
+	PART_ENTRY,
 };
 
 static const char *const plt_names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
@@ -73,6 +74,7 @@ void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE
 	sf_digest_begin(&digest);
 	add_part(&digest, PART_CODE,
 		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end, inputs->has_go }, NULL, 0);
+	add_part(&digest, PART_ENTRY, (const uint64_t[4]){ elf->entry }, NULL, 0);
 	for (size_t i = 0; i < inputs->n_cfi; i++) {
 		const struct sf_cfi *cfi = &inputs->cfi[i];
 

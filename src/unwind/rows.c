@@ -148,6 +148,11 @@ bool sf_rows_end(struct sf_rows *rows, bool keep)
 	return sf_vec_push(&rows->fresh, rows->current);
 }
 
+bool sf_rows_any(const struct sf_rows *rows)
+{
+	return rows->n_functions > 0;
+}
+
 static bool store_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size)
 {
 	if (!sf_vec_push(&rows->offsets, (int32_t)rows->blob.n) ||

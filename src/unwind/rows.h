@@ -38,6 +38,9 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 /* Ends the function: takes its rows, or forgets them. False when memory ran out. */
 bool sf_rows_end(struct sf_rows *rows, bool keep);
 
+/* Whether any function has rows. */
+bool sf_rows_any(const struct sf_rows *rows);
+
 /* Stores an expression for a rule, and returns its offset in the blob. False when memory ran out. */
 bool sf_rows_expression(struct sf_rows *rows, const uint8_t *bytes, size_t size,
 			int32_t *ret);

@@ -42,6 +42,29 @@ static bool add_packed(struct sf_inputs *inputs, struct sf_rows *rows, struct sf
 	return ok;
 }
 
+/*
+ * The kernel enters a program, or its dynamic linker, here: no caller is above this code. glibc's linker describes all of its
+ * code but this (sysdeps/x86_64/dl-machine.h, RTLD_START). A file that describes nothing says nothing about where the code at its
+ * entry point ends. Only where no other source covers the entry point.
+ */
+#define ENTRY_SIZE 64
+
+static bool add_entry(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
+{
+	const struct sf_arch *arch = inputs->elf.arch;
+	const uint64_t entry = inputs->elf.entry;
+	const struct sf_rules rules = {
+		.cfa = { .how = SF_HOW_REGISTER_PLUS, .reg = arch->sp },
+		.ra.how = SF_HOW_UNDEFINED,
+		.flags = SF_RULES_GUESS,
+	};
+
+	if (!sf_rows_any(rows) || entry > UINT64_MAX - ENTRY_SIZE || !sf_rows_begin(rows, entry, entry + 1) ||
+	    !sf_rows_begin(rows, entry, entry + ENTRY_SIZE))
+		return true;
+	return (sf_rows_add(rows, entry, &rules) && sf_rows_end(rows, true) && sf_rows_settle(rows)) || sf_fail_memory(err);
+}
+
 /* False only when memory ran out: a file that makes no sense gives fewer rows. */
 typedef bool source_fn(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err);
 
@@ -49,6 +72,7 @@ static source_fn *const sources[] = {
 	add_cfi,
 	add_packed,
 	sf_plt_read,
+	add_entry,
 };
 
 static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SIZE], void **ret,

@@ -64,7 +64,7 @@ static void lay_out(struct layout *layout, const struct elf_description *descrip
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			     EV_CURRENT },
 		.e_type = ET_DYN, .e_machine = description->machine, .e_version = EV_CURRENT,
-		.e_ehsize = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr),
+		.e_entry = description->entry, .e_ehsize = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr),
 		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 1,
 	};
 	layout->names_size = 1;

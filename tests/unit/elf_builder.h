@@ -24,6 +24,7 @@ struct elf_part {
 
 struct elf_description {
 	uint16_t machine;
+	uint64_t entry;
 	bool without_sections;  /* no section headers at all */
 	const struct elf_part *parts;
 	size_t n_parts;

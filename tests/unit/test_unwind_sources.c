@@ -482,6 +482,46 @@ static void rows_win_over_the_plt_guess(void **state)
 	sf_unwind_close(made.block, made.table.header->size);
 }
 
+static struct made build_entered(const struct elf_part *parts, size_t n, uint64_t entry)
+{
+	const struct elf_description description = { .machine = EM_X86_64, .parts = parts, .n_parts = n, .entry = entry };
+	int fd = elf_build_fd(&description);
+	struct made made = build_fd(fd);
+
+	close(fd);
+	return made;
+}
+
+static bool is_first(const struct made *made, uint64_t address)
+{
+	const struct sf_rules *rules = sf_table_find(&made->table, address);
+
+	return rules && rules->ra.how == SF_HOW_UNDEFINED;
+}
+
+/* Up to the next function, as nothing else covers it; in a file that describes nothing, nowhere. */
+static void the_entry_point_has_no_caller(void **state)
+{
+	struct frames eh = make_frames(true, TEXT + 0x30, 33);
+	const struct elf_part parts[] = { text, section(".eh_frame", EH_FRAME, eh.bytes, eh.size) };
+	struct made made = build_entered(parts, 2, TEXT + 0x20);
+	(void)state;
+
+	assert_false(is_first(&made, TEXT + 0x1f));
+	assert_true(is_first(&made, TEXT + 0x20));
+	assert_true(is_first(&made, TEXT + 0x2f));
+	assert_int_equal(cfa_at(&made, TEXT + 0x30), 33);
+	assert_false(is_first(&made, TEXT + 0x30));
+	sf_unwind_close(made.block, made.table.header->size);
+	made = build_entered(parts, 2, TEXT + 0x38);
+	assert_int_equal(cfa_at(&made, TEXT + 0x38), 33);
+	assert_int_equal(cfa_at(&made, TEXT + 0x40), -1);
+	sf_unwind_close(made.block, made.table.header->size);
+	made = build_entered(parts, 1, TEXT + 0x20);
+	assert_false(is_first(&made, TEXT + 0x20));
+	sf_unwind_close(made.block, made.table.header->size);
+}
+
 static struct sf_cache_key key_of(const struct elf_part *parts, size_t n)
 {
 	const struct elf_description description = { .machine = EM_X86_64, .parts = parts, .n_parts = n };
@@ -593,6 +633,7 @@ int main(void)
 		cmocka_unit_test(x86_64_plt),
 		cmocka_unit_test(aarch64_plt),
 		cmocka_unit_test(rows_win_over_the_plt_guess),
+		cmocka_unit_test(the_entry_point_has_no_caller),
 		cmocka_unit_test(files_that_are_refused),
 	};
 
