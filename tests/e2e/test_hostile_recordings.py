@@ -2,6 +2,7 @@
 """Recordings of others, and folders in which others can write: reading one changes nothing and opens nothing but the one file;
 recording makes one file and leaves alone what others put beside it."""
 import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -248,14 +249,55 @@ def test_a_recording_of_somebody_else(reader, good):
     reader.folder.chmod(0o777)
 
 
-def test_half_a_recording(reader, good):
+def samples_on(path, n_pages):
+    """In the samples' leaves among so many pages: rows are appended, so these are the first ones."""
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        leaves = db.execute("SELECT pageno, ncell FROM dbstat WHERE name = 'samples' AND pagetype = 'leaf' ORDER BY path").fetchall()
+        n = sum(ncell for number, ncell in leaves if number <= n_pages)
+        cpu = db.execute("SELECT coalesce(sum(cpu_ns), 0) FROM (SELECT cpu_ns FROM samples ORDER BY id LIMIT ?)", (n,)).fetchone()[0]
+    return n, cpu
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory):
+    """With samples on several pages."""
+    path = tmp_path_factory.mktemp("longer") / "r.sfr"
+    subprocess.run([os.path.join(PROGRAMS, "make_recording"), path, "20", "5000"], check=True)
+    return path
+
+
+@pytest.mark.parametrize("how", ["report", "collapsed"])
+def test_half_a_recording(reader, longer, how):
+    """What is left is shown, all of it and nothing else, with the words that it was cut short. The file stays as it is."""
+    path = mine(reader, shutil.copy(longer, reader.folder / "half.sfr"))
+    size = os.path.getsize(path)
+    seen = set()
+    for there in [size - 1, size * 7 // 8, size * 3 // 4, size // 2 + 100]:
+        os.truncate(path, there)
+        n, cpu = samples_on(longer, there // PAGE)
+        seen.add(n)
+        before = contents(reader.folder)
+        if how == "report":
+            report = json.loads(reader("report", "--json", path).ok().out)
+            assert report["recording"]["complete"] is False
+            assert report["samples"] == n and report["cpu_seen_ns"] == cpu, (there, n, report)
+            text = " ".join(reader("report", path).ok().out.split())
+            assert "cut short: the end of the file is missing" in text and "of the file's %d bytes only %d are there" % (size, there) in text
+        else:
+            done = reader("export", "--format", "collapsed", "-o", "-", path).ok()
+            assert "cut short: the end of the file is missing" in done.err, done
+        assert contents(reader.folder) == before
+    assert len(seen) > 2 and 0 not in seen, seen
+
+
+def test_too_little_of_a_recording(reader, good):
     """It says that it was cut short, and how much is left."""
     path = mine(reader, shutil.copy(good, reader.folder / "half.sfr"))
     size = os.path.getsize(path)
-    os.truncate(path, size // 2)
+    os.truncate(path, 40000)
     for how in READERS:
         done = reader(*how, path).fails(1)
-        assert "cut short" in done.err and str(size) in done.err and str(size // 2) in done.err, done
+        assert "cut short" in done.err and str(size) in done.err and "40000" in done.err, done
 
 
 def test_a_recording_whose_writer_was_killed_in_a_burst(reader, good):

@@ -124,9 +124,11 @@ static void count_32_bit(struct sf_watch *watch, int32_t pid)
 /* Takes note of the program in it, which is new. Its threads are those of the program. */
 static void set_program(struct sf_watch *watch, struct sf_watched_process *process, const struct sf_program *program)
 {
+	const bool was = process->is_32_bit;
+
 	process->program = *program;
 	process->is_32_bit = sf_process_is_32_bit(process->pid);
-	if (process->is_32_bit)
+	if (process->is_32_bit && !was)
 		count_32_bit(watch, process->pid);
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (watch->threads.items[i]->task.pid == process->pid)

@@ -37,7 +37,7 @@ struct sf_watch {
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
-	uint32_t n_32_bit;       /* programs that were, by processes; the first of them: */
+	uint32_t n_32_bit;       /* processes whose programs are; the first of them: */
 	int32_t  first_32_bit;
 	char     name_32_bit[SF_TASK_NAME];
 	uint32_t last_serial, n_scans;

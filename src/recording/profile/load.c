@@ -6,6 +6,7 @@
  * trusted, short limits), and the file's schema must be ours to the letter.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
@@ -132,6 +133,22 @@ static void free_loader(struct sf_loader *loader)
 	sf_vec_deinit(&loader->holds);
 }
 
+/* Says so where the file is cut short. */
+static bool note_missing(struct sf_loader *loader)
+{
+	struct sf_profile_note note = { 0 };
+	uint64_t there, promised;
+	char text[160];
+
+	if (!sf_one_file_is_cut(loader->db, &there, &promised))
+		return true;
+	loader->profile->bytes_missing = true;
+	snprintf(text, sizeof(text), "of the file's %llu bytes only %llu are there: samples, names and losses that were in the "
+		 "rest are missing", (unsigned long long)promised, (unsigned long long)there);
+	note.text = sf_loader_string(loader, text);
+	return note.text != UINT32_MAX && sf_vec_push(&loader->extra_notes, note);
+}
+
 static bool load(sqlite3 *db, const char *path, const struct sf_load_options *options,
 		 struct sf_profile *profile, struct sf_error *err)
 {
@@ -144,8 +161,8 @@ static bool load(sqlite3 *db, const char *path, const struct sf_load_options *op
 		loader.options = *options;
 	loader.strings = sf_intern_create();
 	loader.functions = sf_intern_create();
-	if (loader.strings && loader.functions &&
-	    sf_vec_push(&loader.nodes, (struct sf_profile_node){ 0 }))
+	if (loader.strings && loader.functions && sf_vec_push(&loader.nodes, (struct sf_profile_node){ 0 }) &&
+	    note_missing(&loader))
 		done = sf_loader_read_tables(&loader, err) && sf_loader_add_unseen(&loader, err) && hand_over(&loader, err);
 	else
 		done = sf_fail_memory(err);

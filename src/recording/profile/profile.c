@@ -66,6 +66,8 @@ const char *sf_profile_cut(const struct sf_profile *profile)
 {
 	if (profile->complete)
 		return NULL;
+	if (profile->bytes_missing)
+		return "cut short: the end of the file is missing; this is what is left";
 	return profile->being_written
 		       ? "not finished: it is still being recorded, and gets its names at the end"
 		       : "cut short: stillframe was killed, or could not write on; what was not written by then is missing";

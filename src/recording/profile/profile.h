@@ -128,6 +128,7 @@ struct sf_profile {
 	bool     complete;        /* false: stillframe was killed, or still records; frames may
 				   * have no names */
 	bool     being_written;   /* not complete, and its stillframe lives */
+	bool     bytes_missing;   /* the file is cut short, and a note says so: these are the rows that it still has */
 
 	char   **strings;         uint32_t n_strings;
 	struct sf_profile_function *functions; uint32_t n_functions;

@@ -100,26 +100,42 @@ static bool prepare(sqlite3 *db, const struct sf_table_form *form, sqlite3_stmt 
 	return sf_database_prepare(db, sql, ret, err);
 }
 
-bool sf_rows_read(sqlite3 *db, const char *path, const struct sf_table_form *form, void *arg,
+static bool take_row(sqlite3_stmt *statement, struct sf_rows *rows)
+{
+	struct sf_value values[SF_MAX_COLUMNS] = { 0 };
+	const int n = n_columns(rows->form);
+
+	rows->number++;
+	for (int i = 0; i < n; i++) {
+		if (!read_value(statement, i, &values[i], rows))
+			return false;
+	}
+	return rows->form->add(values, rows);
+}
+
+static bool read_all(sqlite3 *db, sqlite3_stmt *statement, struct sf_rows *rows)
+{
+	int code;
+
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		if (!take_row(statement, rows))
+			return false;
+	}
+	return code == SQLITE_DONE || sf_database_fail(db, rows->err);
+}
+
+bool sf_rows_read(sqlite3 *db, const char *path, bool cut, const struct sf_table_form *form, void *arg,
 		  struct sf_error *err)
 {
 	SF_CLEANUP(sqlite3_finalize) sqlite3_stmt *statement = NULL;
-	struct sf_rows rows = { .form = form, .path = path, .arg = arg, .err = err };
-	const int n = n_columns(form);
-	int code;
+	struct sf_error wrong = { 0 };
+	struct sf_rows rows = { .form = form, .path = path, .cut = cut, .arg = arg, .err = &wrong };
 
 	if (!prepare(db, form, &statement, err))
 		return false;
-	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-		struct sf_value values[SF_MAX_COLUMNS] = { 0 };
-
-		rows.number++;
-		for (int i = 0; i < n; i++) {
-			if (!read_value(statement, i, &values[i], &rows))
-				return false;
-		}
-		if (!form->add(values, &rows))
-			return false;
-	}
-	return code == SQLITE_DONE || sf_database_fail(db, err);
+	if (read_all(db, statement, &rows) || (cut && wrong.code == SF_E_INPUT))
+		return true;
+	if (err)
+		*err = wrong;
+	return false;
 }

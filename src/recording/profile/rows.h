@@ -44,11 +44,12 @@ struct sf_rows {
 	const struct sf_table_form *form;
 	const char *path;         /* of the file, for messages */
 	uint64_t number;          /* of the row, from 1 */
+	bool cut;                 /* the file is cut short: the first row that is not right ends the table */
 	void *arg;
 	struct sf_error *err;
 };
 
-bool sf_rows_read(sqlite3 *db, const char *path, const struct sf_table_form *form, void *arg,
+bool sf_rows_read(sqlite3 *db, const char *path, bool cut, const struct sf_table_form *form, void *arg,
 		  struct sf_error *err);
 
 /* Returns false after putting "FILE is damaged: TABLE, row N: ..." into the rows' error. */

@@ -52,7 +52,7 @@ static bool add_session(const struct sf_value *v, struct sf_rows *rows)
 	profile->duration_ns = (uint64_t)v[6].number;
 	profile->rate_mhz = (uint64_t)v[7].number;
 	profile->blocked_rate_mhz = (uint64_t)v[8].number;
-	profile->complete = v[9].number != 0;
+	profile->complete = v[9].number != 0 && !profile->bytes_missing;
 	profile->being_written = profile->being_written && !profile->complete;
 	return copy_text(rows, v[1].text, &profile->command) &&
 	       copy_text(rows, v[2].text, &profile->engine) &&
@@ -252,6 +252,12 @@ static bool add_times(struct sf_rows *rows, int64_t cpu_ns, int64_t wall_ns)
 	return true;
 }
 
+/* A row that a sample refers to, and that was in the missing part of a file. */
+static bool is_lost(struct sf_rows *rows, int64_t number, size_t n)
+{
+	return rows->cut && number > (int64_t)n;
+}
+
 /* Where a sample has no label, that column reads as 0. */
 static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 {
@@ -268,15 +274,19 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 		.syscall = (int16_t)v[10].number,
 	};
 
+	const int64_t stack = is_lost(rows, v[3].number, loader->node_of.n) ? 0 : v[3].number;
+
+	if (is_lost(rows, v[11].number, loader->labels.n))
+		sample.label = 0;
 	if (!sf_rows_check(rows, "id", v[0].number, loader->last_sample + 1, INT64_MAX - 1) ||
 	    !sf_rows_check(rows, "thread", v[2].number, 1, (int64_t)loader->threads.n) ||
-	    !sf_rows_check(rows, "stack", v[3].number, 0, (int64_t)loader->node_of.n) ||
-	    !sf_rows_check(rows, "label", v[11].number, 0, (int64_t)loader->labels.n) ||
+	    !sf_rows_check(rows, "stack", stack, 0, (int64_t)loader->node_of.n) ||
+	    !sf_rows_check(rows, "label", sample.label, 0, (int64_t)loader->labels.n) ||
 	    !add_times(rows, v[4].number, v[5].number))
 		return false;
 	loader->last_sample = v[0].number;
 	sample.thread = (uint32_t)v[2].number - 1;
-	sample.node = v[3].number ? loader->node_of.items[v[3].number - 1] : 0;
+	sample.node = stack ? loader->node_of.items[stack - 1] : 0;
 	loader->threads.items[sample.thread].cpu_seen_ns += sample.cpu_ns;
 	return sf_vec_push(&loader->samples, sample) || sf_fail_memory(rows->err);
 }
@@ -382,7 +392,7 @@ bool sf_loader_read_tables(struct sf_loader *loader, struct sf_error *err)
 		if (forms[i].add == add_stack && !finish_frames(loader, err))
 			return false;
 		loader->last_key = 0;
-		if (!sf_rows_read(loader->db, loader->path, &forms[i], loader, err))
+		if (!sf_rows_read(loader->db, loader->path, loader->profile->bytes_missing, &forms[i], loader, err))
 			return false;
 	}
 	if (!loader->profile->command)

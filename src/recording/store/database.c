@@ -146,9 +146,9 @@ static bool explain(sqlite3 *db, const char *path, struct sf_error *err)
 	}
 	if ((uint64_t)status.st_size >= promised_size(header))
 		return false;
-	return sf_fail(err, SF_E_INPUT, "%s is cut short: of its %llu bytes, only %llu are there",
-		       path, (unsigned long long)promised_size(header),
-		       (unsigned long long)status.st_size);
+	sf_fail(err, SF_E_INPUT, "%s is cut short: of its %llu bytes, only %llu are there", path,
+		(unsigned long long)promised_size(header), (unsigned long long)status.st_size);
+	return sf_fail_hint(err, "They do not hold the list of its tables, without which nothing can be read.");
 }
 
 bool sf_database_open_hostile(const char *path, sqlite3 **ret, struct sf_error *err)

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "recording/store/commit.h"
+#include "recording/store/missing_pages.h"
 #include "recording/store/redo.h"
 
 #define VFS_NAME "stillframe-one-file"
@@ -24,6 +25,7 @@ struct one_file {
 	sqlite3_file base;
 	bool writer, locked;
 	struct sf_commit commit; /* of a reader: fd, and the pages and the size that a killed writer left */
+	struct sf_missing_pages missing; /* of a reader */
 	_Alignas(8) unsigned char below[]; /* the "unix" file system's struct for the same file */
 };
 
@@ -66,26 +68,38 @@ static int do_close(sqlite3_file *base)
 		sf_commit_deinit(&file->commit);
 	else
 		sf_pages_drop(&file->commit.pages, 0);
+	sf_missing_pages_deinit(&file->missing);
 	below(base)->pMethods->xClose(below(base));
 	close(file->commit.fd);
 	return SQLITE_OK;
 }
 
+/* The page as the redo record has it, or one that is made for its place; NULL: as it is in the file. */
+static const uint8_t *find_page(const struct one_file *file, uint32_t number, uint8_t made[SF_PAGE_SIZE])
+{
+	const struct sf_page *page = sf_pages_get(&file->commit.pages, number);
+
+	if (page)
+		return page->data;
+	return sf_missing_pages_make(&file->missing, number, made) ? made : NULL;
+}
+
 /* SQLite reads pages or parts of one. A hostile file may have larger pages than its redo record. */
 static int do_read(sqlite3_file *base, void *to, int size, sqlite3_int64 offset)
 {
-	const struct sf_pages *pages = &of(base)->commit.pages;
+	const struct one_file *file = of(base);
 	const uint64_t index = (uint64_t)offset / SF_PAGE_SIZE, within = (uint64_t)offset % SF_PAGE_SIZE;
-	const struct sf_page *page;
+	uint8_t made[SF_PAGE_SIZE];
+	const uint8_t *page;
 
-	if (!pages->list.n)
+	if (!file->commit.pages.list.n && !file->missing.promised)
 		return result(below(base)->pMethods->xRead(below(base), to, size, offset));
 	if (within + (uint64_t)size > SF_PAGE_SIZE || index >= UINT32_MAX)
 		return SQLITE_CORRUPT;
-	page = sf_pages_get(pages, (uint32_t)index + 1);
+	page = find_page(file, (uint32_t)index + 1, made);
 	if (!page)
 		return result(below(base)->pMethods->xRead(below(base), to, size, offset));
-	memcpy(to, page->data + within, (size_t)size);
+	memcpy(to, page + within, (size_t)size);
 	return SQLITE_OK;
 }
 
@@ -121,10 +135,25 @@ static int do_size(sqlite3_file *base, sqlite3_int64 *ret)
 {
 	struct one_file *file = of(base);
 
+	if (!file->writer && !file->commit.pages.list.n && file->missing.promised) {
+		*ret = (sqlite3_int64)file->missing.promised;
+		return SQLITE_OK;
+	}
 	if (!file->writer && !file->commit.pages.list.n)
 		return result(below(base)->pMethods->xFileSize(below(base), ret));
 	*ret = (sqlite3_int64)file->commit.new_size;
 	return SQLITE_OK;
+}
+
+/* What a killed writer left to be done, or what is missing: a file with a redo record is whole. */
+static int read_reader_state(struct one_file *file)
+{
+	int code = sf_redo_find(file->commit.fd, &file->commit.pages, &file->commit.new_size);
+
+	sf_missing_pages_deinit(&file->missing);
+	if (code == SQLITE_OK && !file->commit.pages.list.n)
+		code = sf_missing_pages_find(file->commit.fd, &file->missing);
+	return code;
 }
 
 /* Another program may have written since the last lock. From here on no program writes. */
@@ -133,7 +162,7 @@ static int read_state(struct one_file *file)
 	struct stat status;
 
 	if (!file->writer)
-		return sf_redo_find(file->commit.fd, &file->commit.pages, &file->commit.new_size);
+		return read_reader_state(file);
 	if (file->commit.logged || file->commit.longer)
 		return SQLITE_OK;
 	if (fstat(file->commit.fd, &status) != 0)
@@ -325,12 +354,30 @@ int sf_one_file_open(int fd, bool writer, const char *path, sqlite3 **ret)
 	return code;
 }
 
-int sf_one_file_fd(sqlite3 *db)
+static const struct one_file *file_of(sqlite3 *db)
 {
 	sqlite3_file *base = NULL;
 
 	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &base) != SQLITE_OK ||
 	    !base || base->pMethods != &methods)
-		return -1;
-	return of(base)->commit.fd;
+		return NULL;
+	return of(base);
+}
+
+int sf_one_file_fd(sqlite3 *db)
+{
+	const struct one_file *file = file_of(db);
+
+	return file ? file->commit.fd : -1;
+}
+
+bool sf_one_file_is_cut(sqlite3 *db, uint64_t *there_ret, uint64_t *promised_ret)
+{
+	const struct one_file *file = file_of(db);
+
+	if (!file || !file->missing.promised)
+		return false;
+	*there_ret = file->missing.there;
+	*promised_ret = file->missing.promised;
+	return true;
 }
