@@ -87,6 +87,8 @@ static const struct sf_option last_options[] = {
 	{ .name = SF_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(complete), .help = SF_COMPLETE_HELP },
 	{ .name = SF_NOT_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(not_complete),
 	  .help = SF_NOT_COMPLETE_HELP },
+	{ .name = SF_LAUNCH_INLINED, .kind = SF_OPTION_FLAG, .offset = AT(session.inlined),
+	  .help = SF_LAUNCH_INLINED_HELP },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
 	  .help = "no summary" },
 };
@@ -147,6 +149,9 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 			       "pid %d is stillframe itself, which never holds itself", getpid());
 	if (capture->complete && capture->not_complete)
 		return sf_fail(err, SF_E_INPUT, "either --" SF_COMPLETE " or --" SF_NOT_COMPLETE ", not both");
+	if (capture->pid && given->session.inlined)
+		return sf_fail(err, SF_E_INPUT, "--" SF_LAUNCH_INLINED " sets " SF_LAUNCH_INLINED_VARIABLE
+			       " for a command that is started: a process that runs cannot be given it");
 	if (output && strcmp(output, "-") == 0) {
 		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
 		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "

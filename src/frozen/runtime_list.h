@@ -67,6 +67,11 @@ enum sf_runtime_slot {
 #define SF_NOT_COMPLETE_HELP SF_HOTSPOT_NOT_COMPLETE_HELP
 #define SF_NOT_COMPLETE_AGENT_HELP SF_HOTSPOT_NOT_COMPLETE_AGENT_HELP
 
+/* The option for a variable in the environment of the command, by which a runtime records inlined calls. */
+#define SF_LAUNCH_INLINED SF_CORECLR_INLINED_OPTION
+#define SF_LAUNCH_INLINED_VARIABLE SF_CORECLR_INLINED_VARIABLE
+#define SF_LAUNCH_INLINED_HELP SF_CORECLR_INLINED_HELP
+
 /* Of an agent that a runtime loads: which signal it takes, and what the user is told. */
 #define SF_LOADED_SIGNAL_HELP SF_HOTSPOT_SIGNAL_HELP
 #define SF_LOADED_NOTE SF_HOTSPOT_LOADED_NOTE

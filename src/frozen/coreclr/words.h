@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of .NET's runtime for users, as other folders print them: the kinds of its frames. Other files get them by the list of
+ * The words of .NET's runtime for users, as other folders print them: the kinds of its frames, and an option. Other files get them by the list of
  * runtimes (frozen/runtime_list.h).
  */
 #ifndef SF_FROZEN_CORECLR_WORDS_H
@@ -17,5 +17,12 @@
 	X(OPTIMIZED, "optimized", "managed code, optimised at once")                               \
 	X(PRECOMPILED, "precompiled", "managed code, compiled before the program ran")             \
 	X(LATER_MANAGED, "dotnet", "managed code: a function, whose frames may be of several kinds")
+
+/* DOTNET_RichDebugInfo: src/coreclr/inc/clrconfigvalues.h in the runtime's sources. */
+#define SF_CORECLR_INLINED_OPTION "dotnet-inlined"
+#define SF_CORECLR_INLINED_VARIABLE "DOTNET_RichDebugInfo=1"
+#define SF_CORECLR_INLINED_HELP                                                                    \
+	"of a .NET program in the command: have the runtime record which methods it inlines, so that they are frames of " \
+	"their own"
 
 #endif
