@@ -64,7 +64,8 @@ SF_API int sf_thread_name(const char *name);
 /*
  * A label that the calling thread's samples carry from now on, such as sf_label_set("trace",
  * "4bf92f35"). One at a time: another key replaces it; NULL as the value takes it off. Copied; at
- * most 255 bytes each. ENOSPC: more than 65,535 different labels.
+ * most 255 bytes each. ENOSPC: there are 65,535 different labels already. EAGAIN: too many new ones at
+ * once. After a failure its samples carry none.
  */
 SF_API int sf_label_set(const char *key, const char *value);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's life inside a program, with no stillframe around: when it starts, what it leaves alone, what it leaves behind."""
+import json
 import os
 import re
 import subprocess
@@ -238,6 +239,42 @@ def test_a_program_that_profiles_itself(stillframe, tmp_path):
     assert "main" not in second.total_shares() and "second_thread" in second.total_shares()
     assert abs(second.cpu()[0] - 1) < 0.25, second.cpu()
     assert "the second" in str(second.json), second.json.keys()
+
+
+@pytest.mark.parametrize("walk", ["sampler", "handler"])
+def test_two_profiles_of_one_program(stillframe, tmp_path, walk):
+    """Each has the work of its own time, of all threads, with their names and labels; nothing of the other, or from between."""
+    done = subprocess.run([os.path.join(PROGRAMS, "agent_again"), tmp_path, walk], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    for name, other in (("first", "second"), ("second", "first")):
+        report = Report(stillframe, tmp_path / (name + ".sfs"))
+        shares = report.total_shares()
+        assert shares["work_" + name] > 0.9 and not {"work_" + other, "work_between"} & set(shares), (name, shares)
+        report.assert_accounts(0.05, 0.02)
+        threads = {thread["name"]: thread for thread in report.json["threads"]}
+        assert set(threads) == {"agent_again", "the worker", "the sleeper"}, threads
+        for busy in ("agent_again", "the worker"):
+            assert abs(threads[busy]["cpu_counted_ns"] / 1e9 - 0.2) < 0.03, (name, threads)
+        assert [label["value"] for label in report.json["labels"] if label["key"]] == [name], report.json["labels"]
+        walls = json.loads(stillframe("report", "--json", "--clock", "wall", tmp_path / (name + ".sfs")).ok().out)
+        assert "wait_for_ever" in {function["name"] for function in walls["functions"]}, walls["functions"]
+
+
+def test_one_label_more_than_there_may_be(stillframe, tmp_path):
+    """Its samples carry no label, and not the last one's; a note says so. Labels that there are already can be set on."""
+    done = subprocess.run([os.path.join(PROGRAMS, "agent_again"), tmp_path, "labels"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    first, second = (Report(stillframe, tmp_path / (name + ".sfs")).json for name in ("first", "second"))
+    assert_labelled(first, {"number 1": 0.2, "number 65535": 0.2, "": 0.2})
+    assert_labelled(second, {"number 65535": 0.2, "number 2": 0.2})
+    assert any("more than 65,535 different labels" in note["text"] for note in first["notes"]), first["notes"]
+    assert not second["notes"] and os.path.getsize(tmp_path / "second.sfs") < 200000, second["notes"]
+
+
+def assert_labelled(report, seconds):
+    told = {" ".join(label["value"].split()[:2]): label["cpu_ns"] / 1e9 for label in report["labels"]}
+    for value, cpu in seconds.items():
+        assert abs(told.get(value, 0) - cpu) < 0.05, (value, told)
 
 
 def test_a_program_in_cxx(stillframe, tmp_path):

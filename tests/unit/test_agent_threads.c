@@ -541,11 +541,17 @@ static void names_and_labels_are_told(void **state)
 	assert_true(sampling_by_tid(&sampling, person.tid)->label > 0);
 	assert_false(sf_agent_thread_rename("", &err));
 	assert_false(sf_agent_thread_label(NULL, "x", &err));
-	/* Another stream is told of it again. */
+	/* Another stream is told of it again, if a thread has it. */
+	sampling_free(&sampling);
+	begin(&options, &sf_agent_clock_timer);
+	end();
+	assert_string_equal(sampling.last_label, "");
+	assert_true(sf_agent_thread_label("trace", "4bf92f35", &err));
 	sampling_free(&sampling);
 	begin(&options, &sf_agent_clock_timer);
 	end();
 	assert_string_equal(sampling.last_label, "trace4bf92f35");
+	assert_true(sf_agent_thread_label("trace", NULL, &err));
 }
 
 static void *wait_at(void *barrier)

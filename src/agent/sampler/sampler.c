@@ -318,7 +318,7 @@ bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err)
 		agent->threads->between = sf_agent_clock_between_ticks(agent->options.cpu_clock);
 	agent->threads->tick_ns = sf_agent_clock_tick_ns();
 	set_periods(sampler);
-	sf_agent_labels_tell();
+	sf_agent_labels_begin();
 	sem_init(&sampler->ready, 0, 0);
 	if (sf_requests_init(&sampler->requests, err) && start(sampler, err)) {
 		agent->sampler = sampler;

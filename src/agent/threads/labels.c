@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/libc/fork_lock.h"
+#include "agent/threads/thread_entries.h"
 #include "base/intern.h"
 #include "frozen/signal/handler.h"
 #include "stream/record.h"
@@ -20,14 +21,19 @@
 
 static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_LABELS];
 static struct sf_intern *labels;   /* "key\0value" */
+static uint64_t told[MAX_LABELS / 64 + 1]; /* bits, by number: the stream has it */
+static bool told_too_many;
 
-static void tell_label(uint32_t number)
+/* Only what is told may be in a sample. False: no room in the outbox. */
+static bool tell_label(uint32_t number)
 {
 	size_t size, key_size;
 	const char *text = sf_intern_get(labels, number, &size);
 	struct sf_stream_label record = { .number = number };
 	struct sf_outbox_piece pieces[3];
 
+	if (told[number / 64] >> number % 64 & 1)
+		return true;
 	key_size = strlen(text);
 	record.key_size = (uint16_t)key_size;
 	record.value_size = (uint16_t)(size - key_size - 1);
@@ -36,43 +42,70 @@ static void tell_label(uint32_t number)
 		offsetof(struct sf_stream_label, text) - sizeof(record.header) };
 	pieces[1] = (struct sf_outbox_piece){ text, key_size };
 	pieces[2] = (struct sf_outbox_piece){ text + key_size + 1, record.value_size };
-	sf_output_put(&sf_handler.output, SF_STREAM_LABEL, pieces, 3);
+	if (!sf_output_put(&sf_handler.output, SF_STREAM_LABEL, pieces, 3))
+		return false;
+	told[number / 64] |= UINT64_C(1) << number % 64;
+	return true;
 }
 
-void sf_agent_labels_tell(void)
+static void tell_of_entry(struct sf_thread_entry *entry, int32_t tid)
+{
+	const uint32_t number = atomic_load(&entry->label);
+
+	(void)tid;
+	if (number && !tell_label(number))
+		atomic_store(&entry->label, 0);
+}
+
+void sf_agent_labels_begin(void)
 {
 	sigset_t before;
 
 	sf_lock_from_handlers(mutex, &before);
-	for (uint32_t i = 1; labels && i <= sf_intern_count(labels); i++)
-		tell_label(i);
+	memset(told, 0, sizeof(told));
+	told_too_many = false;
+	sf_agent_each_entry(tell_of_entry);
 	sf_unlock_to_handlers(mutex, &before);
 }
 
-/* 0: no memory, or too many. */
+/* Once in each stream. */
+static void note_too_many(void)
+{
+	static const char text[] = "more than 65,535 different labels were set: samples under later ones carry none";
+	const struct sf_stream_note note = { .size = sizeof(text) - 1 };
+
+	if (!told_too_many)
+		told_too_many = sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
+}
+
+static uint32_t refuse(int os_errno, struct sf_error *err, const char *text)
+{
+	sf_fail(err, SF_E_SYSTEM, "%s", text);
+	if (err)
+		err->os_errno = os_errno;
+	return 0;
+}
+
+/* 0: no memory, or no room for it. */
 static uint32_t number_label(const char *text, size_t size, struct sf_error *err)
 {
-	uint32_t number = 0;
-	bool is_new = false;
+	uint32_t number;
 
 	if (!labels)
 		labels = sf_intern_create();
-	if (!labels) {
+	number = labels ? sf_intern_find(labels, text, size) : 0;
+	if (labels && !number && sf_intern_count(labels) >= MAX_LABELS) {
+		note_too_many();
+		return refuse(ENOSPC, err, "there are 65535 different labels, and there can be no more");
+	}
+	if (labels && !number)
+		number = sf_intern_add(labels, text, size, NULL);
+	if (!number) {
 		sf_fail_memory(err);
 		return 0;
 	}
-	/* The table keeps one label above the limit, which is never used. */
-	if (sf_intern_count(labels) <= MAX_LABELS)
-		number = sf_intern_add(labels, text, size, &is_new);
-	if (!number || number > MAX_LABELS) {
-		sf_fail(err, SF_E_SYSTEM, "there are more than %d different labels", MAX_LABELS);
-		if (err)
-			err->os_errno = ENOSPC;
-		return 0;
-	}
-	if (is_new)
-		tell_label(number);
-	return number;
+	return tell_label(number) ? number
+				  : refuse(EAGAIN, err, "so many labels were set that the buffer for them is full at the moment");
 }
 
 bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const char *value,
@@ -84,6 +117,7 @@ bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const ch
 	sigset_t before;
 	uint32_t number;
 
+	atomic_store(&entry->label, 0); /* what comes now is not the last label's, also where this one is refused */
 	if (!key_size || key_size > MAX_LABEL_TEXT || value_size > MAX_LABEL_TEXT)
 		return sf_fail(err, SF_E_INPUT,
 			       "a label's key has 1 to %d bytes, its value up to %d", MAX_LABEL_TEXT, MAX_LABEL_TEXT);
@@ -92,8 +126,7 @@ bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const ch
 	memcpy(text + key_size + 1, value, value_size);
 	sf_lock_from_handlers(mutex, &before); /* one that forks would wait for itself */
 	number = number_label(text, key_size + 1 + value_size, err);
+	atomic_store(&entry->label, number);
 	sf_unlock_to_handlers(mutex, &before);
-	if (number)
-		atomic_store(&entry->label, number);
 	return number != 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels: each different pair of key and value has a number, told to the outbox once. Not for the
+ * Labels: each different pair of key and value has a number, told to the outbox once, before a sample carries it. Not for the
  * sampler, which must not wait for their lock.
  */
 #ifndef SF_AGENT_THREADS_LABELS_H
@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "frozen/signal/thread_table.h"
 
-/* Tells the outbox all labels that there are: at the start of a stream. */
-void sf_agent_labels_tell(void);
+/* A stream begins, in which no label has been told: tells those that threads have now. */
+void sf_agent_labels_begin(void);
 
-/* Samples of this entry's thread carry it from now on. False: too long, or too many of them. */
+/* Samples of this entry's thread carry it from now on. False: too long, or too many of them; then they carry none. */
 bool sf_agent_label_set(struct sf_thread_entry *entry, const char *key, const char *value,
 			struct sf_error *err);
 

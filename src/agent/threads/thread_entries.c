@@ -126,6 +126,14 @@ static void renew(struct sf_thread_entry *entry, int32_t tid)
 	atomic_store(&entry->api_ns, 0);
 }
 
+void sf_agent_each_entry(void (*fn)(struct sf_thread_entry *entry, int32_t tid))
+{
+	struct sf_thread_entry *entries = atomic_load(&all_entries);
+
+	if (entries)
+		each(entries, fn);
+}
+
 void sf_agent_thread_table_renew(void)
 {
 	struct sf_thread_entry *entries = sf_agent_thread_table();

@@ -26,6 +26,9 @@ struct sf_thread_entry *sf_agent_thread_table(void);
  */
 void sf_agent_thread_table_renew(void);
 
+/* Calls fn for every entry that is in use. */
+void sf_agent_each_entry(void (*fn)(struct sf_thread_entry *entry, int32_t tid));
+
 /* As sf_thread_table_claim, for a thread of this process. */
 struct sf_thread_entry *sf_agent_claim_entry(struct sf_thread_entry *entries, int32_t tid, bool *new_ret);
 

@@ -46,14 +46,11 @@ bool sf_agent_thread_rename(const char *name, struct sf_error *err)
 
 bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *err)
 {
-	struct sf_thread_entry *entry;
+	struct sf_thread_entry *entry = key && value ? sf_agent_own_entry(err) : sf_agent_find_own_entry();
 
-	if (!key)
-		return sf_fail(err, SF_E_INPUT, "a label needs a key");
-	entry = value ? sf_agent_own_entry(err) : sf_agent_find_own_entry();
-	if (value)
+	if (key && value)
 		return entry && sf_agent_label_set(entry, key, value, err);
 	if (entry)
 		atomic_store(&entry->label, 0);
-	return true;
+	return key || sf_fail(err, SF_E_INPUT, "a label needs a key");
 }
