@@ -173,7 +173,10 @@ enum sf_step sf_hotspot_step(const struct sf_runtime *runtime, struct sf_cursor 
  */
 bool sf_hotspot_resume(const struct sf_runtime *runtime, struct sf_cursor *cursor);
 
-/* By the best evidence that the stack gives, for routines without a known frame. */
+/* The caller of a routine, by following its code to its return (step_return.c). False: no way leads there. */
+bool sf_hotspot_follow_to_return(const struct sf_hotspot_step *step, struct sf_hotspot_caller *ret);
+
+/* By its code, else by the best evidence that the stack gives, for routines without a known frame. */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why);
 
 #endif

@@ -149,15 +149,14 @@ static unsigned pop_length(const uint8_t *code)
 /*
  * C1 pushes two words for the routine that tests whether a class extends another, and pops them
  * behind the call (HotSpot: c1_LIRAssembler_x86.cpp, slow_subtype_check_id). The word two words
- * below the return address may by chance be an older return address. That routine has no frame of
- * known size, so its caller was found by a search of the stack.
+ * below the return address may by chance be an older return address.
  */
 static unsigned pushed_words(const struct sf_hotspot_step *step)
 {
 	uint8_t code[4];
 	unsigned first;
 
-	if (step->cursor->exact || step->cursor->via != SF_VIA_GUESS ||
+	if (step->cursor->exact || step->cursor->trace->n_frames < 2 || step->frame[-1].kind != SF_KIND_STUB ||
 	    step->blob.class != SF_BLOB_COMPILED || step->blob.level >= 4 ||
 	    !sf_read(&step->outside, code, step->pc, sizeof(code)))
 		return 0;

@@ -132,13 +132,15 @@ static bool at_edge(const struct sf_hotspot_step *step, struct sf_hotspot_caller
 }
 
 /*
- * The order matters: with compiled code as the caller, rbp may by chance be the one of a frame
- * further up.
+ * What the code does not prove is a guess. The order of guesses matters: with compiled code as the caller, rbp may by chance be
+ * the one of a frame further up.
  */
 enum sf_step sf_hotspot_step_routine(struct sf_hotspot_step *step, enum sf_end *why)
 {
 	struct sf_hotspot_caller caller;
 
+	if (sf_hotspot_follow_to_return(step, &caller))
+		return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	if (step->cursor->exact && at_edge(step, &caller))
 		return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
 	*why = SF_END_COPY;
@@ -245,7 +247,9 @@ enum sf_step sf_hotspot_step_runtime(struct sf_hotspot_step *step, enum sf_end *
 			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 		if (in_finder(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_GUESS, why);
-		if (sf_hotspot_top_compiled(step, &caller) || by_own_frame_pointer(step, &caller))
+		/* Behind "leave" the frame pointer is the caller's, and may lie in what this frame was. */
+		if (sf_hotspot_top_compiled(step, &caller) || sf_hotspot_follow_to_return(step, &caller) ||
+		    by_own_frame_pointer(step, &caller))
 			return sf_hotspot_take(step, &caller, SF_VIA_RUNTIME, why);
 	}
 	if (is_whole(step)) {

@@ -202,13 +202,9 @@ static void add_compiled(struct sf_jvm *jvm, const struct sf_frame *frame, bool 
 		return;
 	}
 	sf_java_scopes_find(&jvm->hotspot, &jvm->memory, &blob, frame->pc, exact, &scopes);
-	/*
-	 * Below an interrupted frame's innermost known call others may be missing; the rest is
-	 * sure.
-	 */
+	/* Below the innermost known call others may be missing; the rest is sure. */
 	for (unsigned i = 0; i < scopes.n; i++)
-		add_scope(jvm, &scopes.items[i], i + 1 < scopes.n,
-			  scopes.approximate && (i == 0 || !exact));
+		add_scope(jvm, &scopes.items[i], i + 1 < scopes.n, scopes.approximate && i == 0);
 	if (!scopes.n)
 		add_named(jvm, "[unknown Java method]");
 }

@@ -213,10 +213,8 @@ static void find_chain(const struct arrays *arrays, const struct sf_blob *blob, 
 	/* Where all instructions are described, a record speaks for what is before it. */
 	if (exact && is_described(arrays, blob->address))
 		return;
+	/* As little as an instruction between safepoints has a call of a leaf routine a record of its own. */
 	ret->approximate = true;
-	/* A call of a leaf routine has no record: the next one is the nearest. */
-	if (!exact)
-		return;
 	below.n = 0;
 	if (i > 0)
 		read_chain(arrays, i - 1, &below);

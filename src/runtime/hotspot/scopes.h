@@ -24,9 +24,9 @@ struct sf_java_scopes {
 };
 
 /*
- * The methods at `pc`. A return address has its record; where a thread was interrupted usually
- * has none, unless the JVM runs with DebugNonSafepoints: then what the records around it have in
- * common is given. At least the method itself, unless the blob has none (n is 0).
+ * The methods at `pc`. A return address has its record, unless the call is one of a leaf routine; where a thread was
+ * interrupted usually has none, unless the JVM runs with DebugNonSafepoints. Without a record, what the records around it
+ * have in common is given. At least the method itself, unless the blob has none (n is 0).
  */
 void sf_java_scopes_find(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 const struct sf_blob *blob, uint64_t pc, bool exact,

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The callers of HotSpot's hand-written routines (mathematics, copies, ciphers, ...). A thread is stepped through them, one
+instruction after the other (tests/programs/step_routines.c), and at each one our walk must say who called the routine.
+
+STILLFRAME_LONG=1 takes all kinds of routines; the short form a few of them.
+"""
+import os
+import re
+import sys
+
+import pytest
+
+import hanging
+from conftest import AGENT, LONG, PROGRAMS
+from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
+
+STEPPER = os.path.join(PROGRAMS, "step_routines")
+SHORT = ["mathematics", "copies", "checksums"]
+ALL = SHORT + ["fills", "ciphers", "digests", "big-integers", "base64", "strings"]
+
+
+needs_agent = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+
+
+def busiest(pid):
+    """The thread of a process that has used most CPU time, of those that are called as Java's first thread is."""
+    def used(tid):
+        fields = open("/proc/%d/task/%s/stat" % (pid, tid)).read()
+        return int(fields.rsplit(")", 1)[1].split()[11]) if re.search(r"\((java|main)\)", fields) else -1
+    return max(os.listdir("/proc/%d/task" % pid), key=used)
+
+
+def routines(jdk, *kinds):
+    """A command that does nothing but call these routines."""
+    if not os.path.exists(os.path.join(jdk.classes, "Intrinsics.class")):
+        jdk.compile(jdk.classes, "Intrinsics.java")
+    return jdk.java([], "Intrinsics", *kinds)
+
+
+@pytest.mark.skipif(not os.path.exists(STEPPER), reason="step_routines is not built here")
+@pytest.mark.each_jdk
+def test_every_instruction_of_a_routine_has_its_caller(target, jdk):
+    t = target(routines(jdk, *(ALL if LONG else SHORT)))
+    done = hanging.run([STEPPER, t.pid, busiest(t.pid), 1000000 if LONG else 30000], seconds=500)
+    told = done.stdout.splitlines()
+    print("jdk%d: %s" % (jdk.version, told[-1]), file=sys.stderr)
+    proved, guessed, wrong, missing = map(int, re.match(
+        r"proved (\d+), guessed (\d+), wrong (\d+), without a caller (\d+)", told[-1]).groups())
+    assert not wrong and not missing and not guessed, told[:20]
+    assert proved > (1000 if LONG else 300), told[-1]
+
+
+@pytest.mark.each_jdk
+@pytest.mark.parametrize("how", [
+    pytest.param(["ptrace"], id="ptrace"), pytest.param(["signal", "--walk", "sampler"], id="sampler", marks=needs_agent),
+    pytest.param(["signal", "--walk", "handler"], id="handler", marks=needs_agent)])
+def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, jdk, how, tmp_path):
+    if not os.path.exists(os.path.join(jdk.classes, "Sine.class")):
+        jdk.compile(jdk.classes, "Sine.java")
+    path = str(tmp_path / "sine.sfr")
+    stillframe("record", "-e", *how, "-F", "500hz", "-o", path, "--",
+               *jdk.java([], "Sine", "200" if LONG else "12"), timeout=120).ok()
+    stacks = Stacks(path)
+    stacks.all = [(name, stack, *rest) for name, stack, *rest in stacks.all
+                  if stack and stack[0].kind == "stub" and stack[0].name.startswith("StubRoutines")]
+    right = stacks.ticks(lambda name, stack, end: end == "root" and stack[1].name == "Sine.work" and stack[1].via != "guess")
+    assert right > 20 and stacks.ticks() == right, [(stack[:3], end) for _, stack, end, _ in stacks.all[:5]]
