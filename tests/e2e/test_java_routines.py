@@ -6,12 +6,15 @@ STILLFRAME_LONG=1 takes all kinds of routines; the short form a few of them.
 """
 import os
 import re
+import signal
 import sys
+import time
 
 import pytest
 
 import hanging
 from conftest import AGENT, LONG, PROGRAMS
+from processes import status_of, until
 from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
 
 STEPPER = os.path.join(PROGRAMS, "step_routines")
@@ -65,3 +68,23 @@ def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, jdk, how, tmp_pa
                   if stack and stack[0].kind == "stub" and stack[0].name.startswith("StubRoutines")]
     right = stacks.ticks(lambda name, stack, end: end == "root" and stack[1].name == "Sine.work" and stack[1].via != "guess")
     assert right > 20 and stacks.ticks() == right, [(stack[:3], end) for _, stack, end, _ in stacks.all[:5]]
+
+
+def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk):
+    """Where a thread is stopped amid Java code or a routine, /proc shows two of its registers; the caller may depend on others."""
+    t = target(routines(jdk, "copies", "mathematics"))
+    t.may_be_stopped = True
+    tid, amid, guessed = int(busiest(t.pid)), 0, []
+    for i in range(100 if LONG else 12):
+        os.kill(t.pid, signal.SIGSTOP)
+        until(lambda: status_of(t.pid)["State"].startswith("T"), "it stops")
+        thread = next(each for each in stillframe.dump(t.pid)["threads"] if each["tid"] == tid)
+        os.kill(t.pid, signal.SIGCONT)
+        time.sleep(0.003 * (i % 5))
+        assert thread["state"] == "stopped" and thread["end"] == "root", thread
+        assert any(frame["function"].startswith("Intrinsics.main(") for frame in thread["frames"]), thread
+        if thread["frames"][0]["kind"] == "stub":
+            amid += 1
+            assert not thread["unheld"]
+            guessed += [frame for frame in thread["frames"] if frame["via"] == "guess"]
+    assert amid and not guessed, (amid, guessed)

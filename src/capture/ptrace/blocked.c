@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples threads that sleep. As long as a thread sleeps on, its last sample stands for it. Else its stack is read
- * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for
- * each sleep, and never in a system call that would not continue afterwards.
+ * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is
+ * stopped amid its own code: once for each sleep, and never in a system call that would not continue afterwards.
  */
 #include <string.h>
 
@@ -18,8 +18,12 @@ static bool is_stopped(const struct sf_thread *thread)
 
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	if (capture->options.no_interrupt || !thread->look.placed || sf_thread_was_held(thread) ||
-	    atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
+	if (capture->options.no_interrupt || !thread->look.placed || sf_thread_was_held(thread))
+		return false;
+	/* Any register may say where its caller is, and /proc shows two. */
+	if (thread->look.syscall == SF_SYSCALL_FAULT && is_stopped(thread))
+		return true;
+	if (atomic_load_explicit(&thread->needs_hold, memory_order_relaxed) != thread->look.sp)
 		return false;
 	return sf_syscall_restarts(thread->task.pid, thread->look.syscall, thread->look.args) ||
 	       is_stopped(thread);

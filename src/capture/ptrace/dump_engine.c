@@ -187,13 +187,26 @@ static bool may_be_held(const struct dumping *dumping, const struct sf_dump_seen
 	return sf_syscall_restarts(dumping->pid, seen->syscall, seen->args);
 }
 
+/* In a job control stop amid its own code: any register may say where its caller is, and /proc shows two. */
+static bool is_stopped_in_code(const struct sf_dump_seen *seen)
+{
+	return seen->state == SF_STATE_STOPPED && seen->syscall == SF_SYSCALL_FAULT;
+}
+
 /* True when there is nothing left to do for this thread: it was read, or it has ended. */
 static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
 			const struct sf_task *task, const struct sf_task_look *look)
 {
+	enum sf_copy_result result;
 	enum sf_end end;
-	const enum sf_copy_result result = take_asleep(dumping, seen, task, look, &end);
 
+	describe_sleep(dumping, seen, look);
+	if (is_stopped_in_code(seen) && may_be_held(dumping, seen)) {
+		dump_held(dumping, seen);
+		if (seen->loss < 0)
+			return true;
+	}
+	result = take_asleep(dumping, seen, task, look, &end);
 	if (result == SF_COPY_MOVED)
 		return false;
 	describe_sleep(dumping, seen, look);

@@ -7,8 +7,8 @@
  * when the thread stands. If the thread does not stand at once, the hold stays pending and the sample comes late.
  *
  * A thread that sleeps is due less often, and is read without a hold. As long as it sleeps on, its last sample stands for
- * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show: once for each sleep,
- * and never in a system call that would not continue afterwards.
+ * it. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is stopped amid
+ * its own code: once for each sleep, and never in a system call that would not continue afterwards.
  */
 #include <stdio.h>
 #include <stdlib.h>
