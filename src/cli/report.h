@@ -52,6 +52,9 @@ static inline const char *sf_report_mark(uint64_t approximate_ns)
 	return approximate_ns ? SF_REPORT_MARK : "";
 }
 
+/* The mark behind the name of a caller: in some of the stacks that it is in, it is a guess that it is the caller. */
+#define SF_REPORT_GUESS "?"
+
 void sf_report_text(const struct sf_report *report, const struct sf_output *output);
 
 /* Prints the header above the sections, in report_header.c. */

@@ -65,6 +65,8 @@ static void put_tree(struct writer *writer)
 		sf_json_number(row, "self_ns", node->self_ns);
 		sf_json_number(row, "total_ns", node->total_ns);
 		add_approximate(row, node->approximate_ns);
+		if (node->guessed_ns)
+			sf_json_number(row, "guessed_ns", node->guessed_ns);
 		put_row(writer, row);
 	}
 }
@@ -233,6 +235,8 @@ static void put_sums(struct writer *writer)
 		fprintf(writer->out, ",\"managed_ns\":%" PRIu64, sums->managed_ns);
 	if (sums->approximate_ns)
 		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
+	if (sums->tree.guessed_ns)
+		fprintf(writer->out, ",\"guessed_ns\":%" PRIu64, sums->tree.guessed_ns);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		fprintf(writer->out, ",\"%s\":%" PRIu64, numbers[i].key, numbers[i].value);
 }

@@ -265,6 +265,20 @@ static void print_approximate(const struct sf_aggregate *sums, const struct sf_o
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
 }
 
+static void print_guessed(const struct sf_aggregate *sums, const struct sf_output *output)
+{
+	char text[300], time[32];
+
+	if (!sums->tree.guessed_ns)
+		return;
+	snprintf(text, sizeof(text),
+		 "in %.1f %% of the time (%s) a caller is a guess, since the code that it called says nothing of its frame. "
+		 "It may be wrong, and so may all above it.",
+		 sf_report_percent(sums->tree.guessed_ns, sums->total_ns), sf_format_time(time, sums->tree.guessed_ns));
+	fprintf(output->file, "\n" SF_REPORT_GUESS "     ");
+	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
+}
+
 void sf_report_text(const struct sf_report *report, const struct sf_output *output)
 {
 	struct sf_output bounded = *output;
@@ -279,5 +293,7 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS ||
 	    report->only == SF_SECTION_TREE)
 		print_approximate(report->aggregate, &bounded);
+	if (report->only < 0 || report->only == SF_SECTION_TREE)
+		print_guessed(report->aggregate, &bounded);
 	print_notes(report->profile, &bounded);
 }

@@ -95,12 +95,12 @@ static uint32_t print_node(const struct printer *printer, uint32_t number, uint3
 	FILE *file = printer->output->file;
 	uint32_t repeats, innermost;
 	uint64_t self_ns;
-	char times[24] = "";
-	const char *mark;
+	char times[24] = "", mark[3];
 	int used;
 
 	innermost = skip_repeats(printer, number, &repeats, &self_ns);
-	mark = sf_report_mark(node_at(printer, innermost)->approximate_ns);
+	snprintf(mark, sizeof(mark), "%s%s", sf_report_mark(node_at(printer, innermost)->approximate_ns),
+		 node_at(printer, innermost)->guessed_ns ? SF_REPORT_GUESS : "");
 	if (repeats > 1)
 		snprintf(times, sizeof(times), " ×%" PRIu32, repeats);
 	print_figure(printer, node->total_ns);

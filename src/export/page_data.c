@@ -71,14 +71,24 @@ static bool print_functions(struct page *page)
 	return true;
 }
 
-/* Numbers of nodes: there are few, and none at all without a runtime. */
-static void print_approximate(const struct page *page)
+static bool is_approximate(const struct sf_tree_node *node)
+{
+	return node->approximate;
+}
+
+static bool is_guessed(const struct sf_tree_node *node)
+{
+	return node->guessed_ns != 0;
+}
+
+/* Numbers of nodes: there are few of either, and in many recordings none. */
+static void print_doubtful(const struct page *page, const char *key, bool (*is_so)(const struct sf_tree_node *node))
 {
 	const char *between = "";
 
-	fputs("],\n\"approximate\":[", page->out);
+	fprintf(page->out, "],\n\"%s\":[", key);
 	for (uint32_t i = 1; i < page->tree.n; i++) {
-		if (!page->tree.nodes[i].approximate)
+		if (!is_so(&page->tree.nodes[i]))
 			continue;
 		fprintf(page->out, "%s%" PRIu32, between, i);
 		between = ",";
@@ -100,7 +110,8 @@ static void print_nodes(struct page *page)
 	fputs("],\n\"line\":[0", page->out);
 	for (uint32_t i = 1; i < page->tree.n; i++)
 		fprintf(page->out, ",%" PRIu32, nodes[i].line);
-	print_approximate(page);
+	print_doubtful(page, "approximate", is_approximate);
+	print_doubtful(page, "guessed", is_guessed);
 	fputs("]},\n", page->out);
 }
 

@@ -20,16 +20,21 @@ const functions = {
 	kind: Uint8Array.from(data.functions.kind),
 };
 
+const INLINED_MISSING = 1; // calls inlined there may be missing
+const GUESSED = 2;         // that this is the caller is a guess
+
 // Stacks as they were seen, outermost first. Node 0 is the root; parents come before children.
 const stacks = {
 	n: data.nodes.parent.length,
 	parent: Int32Array.from(data.nodes.parent, (distance, i) => i - distance),
 	fn: Int32Array.from(data.nodes.function),
 	line: Int32Array.from(data.nodes.line),
-	approximate: new Uint8Array(data.nodes.parent.length), // calls inlined there may be missing
+	doubt: new Uint8Array(data.nodes.parent.length), // of the two above
 };
 for (const node of data.nodes.approximate)
-	stacks.approximate[node] = 1;
+	stacks.doubt[node] = INLINED_MISSING;
+for (const node of data.nodes.guessed)
+	stacks.doubt[node] |= GUESSED;
 stacks.fn[0] = -1;
 
 const rows = {

@@ -4,8 +4,14 @@ const tooltip = byId("tooltip");
 const details = byId("details");
 const status = byId("status");
 
-// Of a runtime's compiled code only: sf_runtime_function.approximate.
-const UNCERTAIN = "~ calls inlined here may be missing; " + about.exact_hint;
+// By the bits of a tree's doubt: INLINED_MISSING, of a runtime's compiled code only, and GUESSED.
+const DOUBTS = ["~ calls inlined here may be missing; " + about.exact_hint,
+	"? a guess, since the code that this called says nothing of its frame: it may be wrong, and so may its callers"];
+const DOUBTS_IN_SHORT = [", inlined calls uncertain", ", a guess"];
+
+function doubtsOf(node, words) {
+	return words.filter((_, bit) => graph.tree.doubt[node] >> bit & 1);
+}
 
 function describeFrame(node) {
 	const tree = graph.tree;
@@ -17,7 +23,7 @@ function describeFrame(node) {
 		place: "",
 		total: tree.total[node], self: tree.self[node],
 		share: shareText(tree.total[node], whole),
-		doubt: tree.approximate[node] ? UNCERTAIN : "",
+		doubt: doubtsOf(node, DOUBTS).join("; "),
 		ofView: shareText(tree.total[node], tree.total[graph.zoomed]),
 	};
 	if (node && functions.file[fn])
@@ -94,7 +100,7 @@ function sayFocus() {
 				place = siblings;
 		}
 	}
-	say(`${frame.name}${frame.doubt ? ", inlined calls uncertain" : ""}` +
+	say(`${frame.name}${doubtsOf(node, DOUBTS_IN_SHORT).join("")}` +
 		`${frame.module ? ", " + frame.module : ""}, ${frame.share}, ` +
 		`${timeText(frame.total)}, ${selfWord()} ${timeText(frame.self)}, ` +
 		`level ${depthOf(tree, node)}${node ? `, ${place} of ${siblings}` : ""}`);

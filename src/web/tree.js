@@ -1,6 +1,6 @@
 // Trees of weighted frames: top-down as seen, or bottom-up merged from the innermost frame.
 //
-// A tree is columns: parent, fn, line, approximate; total and self (microseconds); byState, four shares of
+// A tree is columns: parent, fn, line, doubt; total and self (microseconds); byState, four shares of
 // total; and a layout: first child and next sibling, heaviest first, and x, where a node starts.
 // Heaviest first is what makes drawing cheap: behind the first sibling that is too narrow to see
 // there is nothing to see.
@@ -11,7 +11,7 @@ function makeTree(n, parent, fn, line) {
 		total: new Float64Array(n),
 		self: new Float64Array(n),
 		byState: STATES.map(() => new Float32Array(n)),
-		approximate: new Uint8Array(n),
+		doubt: new Uint8Array(n),
 		first: new Int32Array(n),
 		next: new Int32Array(n),
 		x: new Float64Array(n),
@@ -22,7 +22,7 @@ function topDown(clock, chosen) {
 	const tree = makeTree(stacks.n, stacks.parent, stacks.fn, stacks.line);
 	const weight = rows[clock];
 
-	tree.approximate = stacks.approximate;
+	tree.doubt = stacks.doubt;
 	for (let i = 0; i < rows.n; i++) {
 		if (!chosen[rows.thread[i]])
 			continue;
@@ -120,14 +120,14 @@ function bottomUp(down) {
 			continue;
 		let node = 0;
 		for (let i = leaf; i; i = stacks.parent[i])
-			marks[node = pairs.add(node, stacks.fn[i], stacks.line[i])] |= stacks.approximate[i];
+			marks[node = pairs.add(node, stacks.fn[i], stacks.line[i])] |= stacks.doubt[i];
 		ends[leaf] = node;
 	}
 
 	const n = pairs.n;
 	const tree = makeTree(n, pairs.parent.slice(0, n), pairs.fn.slice(0, n), pairs.line.slice(0, n));
 	tree.fn[0] = -1;
-	tree.approximate = marks.slice(0, n);
+	tree.doubt = marks.slice(0, n);
 	const states = selfByState(down);
 	for (let leaf = 1; leaf < down.n; leaf++) {
 		tree.self[ends[leaf]] += down.self[leaf];

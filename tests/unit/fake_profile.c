@@ -49,7 +49,7 @@ static struct sf_profile_frame frames[] = {
 	{ .function = 3, .line = 30, .address = 0x1100, .inlined = true,
 	  .approximate = true },
 	{ .function = 4 },
-	{ .function = 5, .address = 0x1000 },   /* at the start of a page */
+	{ .function = 5, .address = 0x1000, .via = SF_VIA_GUESS }, /* at the start of a page */
 	{ .function = 6, .address = 0x500 },
 	{ .function = 1, .line = 11, .address = 0x1020 },
 };

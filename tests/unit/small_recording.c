@@ -74,6 +74,8 @@ uint32_t small_thread(struct sf_recording *recording, int tid, const char *name)
 	return thread;
 }
 
+unsigned small_guess;
+
 uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char *wait,
 		     const unsigned *functions)
 {
@@ -88,7 +90,7 @@ uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char
 		frames[i] = (struct sf_frame){
 			.address = 0x1000 * (uint64_t)functions[n - 1 - i] + (i ? 0x12 : 0x11),
 			.image = 1,
-			.via = i ? SF_VIA_ROWS : SF_VIA_LEAF,
+			.via = !i ? SF_VIA_LEAF : functions[n - 1 - i] == small_guess ? SF_VIA_GUESS : SF_VIA_ROWS,
 			.flags = i ? 0 : SF_FRAME_EXACT,
 		};
 	trace.n_frames = n;

@@ -20,6 +20,9 @@ const char *small_path(const char *name);
 struct sf_recording *small_start(const char *path);
 uint32_t small_thread(struct sf_recording *recording, int tid, const char *name);
 
+/* The function that is a guess wherever it is a caller; 0: none. */
+extern unsigned small_guess;
+
 /* Functions from the outermost to the innermost, 0 ends them. */
 uint32_t small_stack(struct sf_recording *recording, enum sf_end end, const char *wait,
 		     const unsigned *functions);

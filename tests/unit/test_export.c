@@ -464,6 +464,9 @@ static void html_merges_lines_of_a_function(void **state)
 	list = get(get(data, "nodes"), "approximate");
 	assert_int_equal(json_object_array_length(list), 1);
 	assert_int_equal(json_object_get_int(json_object_array_get_idx(list, 0)), 3);
+	list = get(get(data, "nodes"), "guessed");
+	assert_int_equal(json_object_array_length(list), 1);
+	assert_int_equal(json_object_get_int(json_object_array_get_idx(list, 0)), 5);
 	json_object_put(data);
 }
 

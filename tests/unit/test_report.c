@@ -122,6 +122,16 @@ static int make_unseen(void **state)
 	return result;
 }
 
+static int make_guessed(void **state)
+{
+	int result;
+
+	small_guess = 2;
+	result = make_recording(state);
+	small_guess = 0;
+	return result;
+}
+
 static int remove_folder(void **state)
 {
 	(void)state;
@@ -216,6 +226,36 @@ static void the_tree_branches_and_folds(void **state)
 	text = REPORT(SF_EXIT_OK, "--by", "tree", "--depth", "2", sample_path);
 	assert_has(text, "     90.0           ├─ fn2\n                    │  … deeper: --depth\n");
 	assert_has_not(text, "fn5");
+	free(text);
+}
+
+static void a_guessed_caller_is_marked(void **state)
+{
+	char *text = REPORT(SF_EXIT_OK, sample_path);
+	struct json_object *all, *list, *row, *name;
+	unsigned n_guessed = 0;
+	(void)state;
+
+	assert_has(text, "     90.0           ├─ fn2?\n     60.0     60.0  │  ├─ fn4 ×4\n");
+	assert_has(text, "\n?     in 90.0 % of the time (900.0 ms) a caller is a guess,");
+	assert_has_not(text, "fn1?");
+	free(text);
+
+	text = REPORT(SF_EXIT_OK, "--json", sample_path);
+	all = json_tokener_parse(text);
+	assert_true(json_object_object_get_ex(all, "guessed_ns", &row));
+	assert_int_equal(json_object_get_int64(row), 900 * (int64_t)MS);
+	assert_true(json_object_object_get_ex(all, "tree", &list));
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		if (!json_object_object_get_ex(json_object_array_get_idx(list, i), "guessed_ns", &row))
+			continue;
+		n_guessed++;
+		assert_int_equal(json_object_get_int64(row), 900 * (int64_t)MS);
+		assert_true(json_object_object_get_ex(json_object_array_get_idx(list, i), "name", &name));
+		assert_string_equal(json_object_get_string(name), "fn2");
+	}
+	assert_int_equal(n_guessed, 1);
+	json_object_put(all);
 	free(text);
 }
 
@@ -358,6 +398,7 @@ int main(void)
 		TEST(lines_fit_and_carry_no_control),
 		TEST(json_says_the_same),
 		TEST(mistakes_are_explained),
+		cmocka_unit_test_setup_teardown(a_guessed_caller_is_marked, make_guessed, remove_folder),
 		cmocka_unit_test_setup_teardown(what_was_not_seen_is_a_row, make_unseen, remove_folder),
 	};
 

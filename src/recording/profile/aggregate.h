@@ -24,6 +24,7 @@ struct sf_tree_node {
 	bool approximate;     /* calls inlined in it may be missing from some of its stacks */
 	uint64_t self_ns, total_ns;
 	uint64_t approximate_ns; /* of self_ns */
+	uint64_t guessed_ns;  /* of total_ns: that this is the caller is a guess (SF_VIA_GUESS) */
 	uint64_t samples;     /* in which it is the innermost node */
 	uint32_t first_child; /* 0: none. Siblings come by total time, longest first */
 	uint32_t next;
@@ -33,6 +34,7 @@ struct sf_tree_node {
 struct sf_call_tree {
 	struct sf_tree_node *nodes; /* nodes[0] is the root */
 	uint32_t n;
+	uint64_t guessed_ns;  /* of stacks with a guess in them */
 	uint32_t *of;         /* by node of the profile; of[0]: of the samples without a stack */
 };
 

@@ -16,6 +16,7 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 struct weight {
 	uint64_t self_ns, total_ns; /* total: with all nodes below */
 	uint64_t samples;
+	bool guessed;               /* it, or a node above it */
 };
 
 struct merge {
@@ -71,6 +72,8 @@ static void merge_node(struct merge *merge, uint32_t number, const struct sf_pro
 		node->approximate = true;
 		node->approximate_ns += weight->self_ns;
 	}
+	if (frame->via == SF_VIA_GUESS)
+		node->guessed_ns += weight->total_ns;
 	if (weight->total_ns > merge->line_ns[number]) {
 		merge->line_ns[number] = weight->total_ns;
 		node->line = frame->line;
@@ -105,6 +108,20 @@ static bool merge_unknown(struct merge *merge, const struct weight *root, uint32
 	merge->tree.items[path[0]].self_ns = merge->tree.items[path[0]].total_ns = root->self_ns;
 	merge->tree.items[path[0]].samples = root->samples;
 	return true;
+}
+
+/* The time of stacks in which a caller is a guess. */
+static uint64_t weigh_guesses(const struct sf_profile *profile, struct weight *weights)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t node = 1; node < profile->n_nodes; node++) {
+		const struct sf_profile_node *of = &profile->nodes[node];
+
+		weights[node].guessed = weights[of->parent].guessed || profile->frames[of->frame].via == SF_VIA_GUESS;
+		ns += weights[node].guessed ? weights[node].self_ns : 0;
+	}
+	return ns;
 }
 
 /* Longest last, so that linking each in front of its siblings leaves the longest first. */
@@ -150,6 +167,7 @@ bool sf_call_tree_init(const struct sf_profile *profile, enum sf_clock clock, st
 	       merge_nodes(&merge, profile, weights, ret->of) &&
 	       merge_unknown(&merge, &weights[0], ret->of) &&
 	       link_siblings(merge.tree.items, (uint32_t)merge.tree.n);
+	ret->guessed_ns = done ? weigh_guesses(profile, weights) : 0;
 	ret->nodes = merge.tree.items;
 	ret->n = (uint32_t)merge.tree.n;
 	return done;
