@@ -67,7 +67,8 @@ static void print_ticks(const struct sf_aggregate *sums, const struct sf_output 
 		sums->lost.ticks ? sf_colour(output, SF_PLAIN) : "");
 }
 
-static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *output)
+/* The kernel's count of a thread is there at its end: where stillframe was killed, or still records, not of all. */
+static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const struct sf_output *output)
 {
 	double percent = sf_report_percent(sums->cpu_ns, sums->cpu_counted_ns);
 	bool whole = percent >= WHOLE_CPU_PERCENT || !sums->cpu_counted_ns;
@@ -75,8 +76,8 @@ static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *o
 
 	print_label(output, "cpu");
 	fprintf(output->file, "%s seen, ", sf_format_time(seen, sums->cpu_ns));
-	if (!sums->cpu_counted_ns)
-		fprintf(output->file, "not counted by the kernel\n");
+	if (!sums->cpu_counted_ns || !is_counted)
+		fprintf(output->file, "not counted by the kernel%s\n", sums->cpu_counted_ns ? " for all threads" : "");
 	else
 		fprintf(output->file, "%s counted by the kernel (%s%.1f %%%s)\n",
 			sf_format_time(counted, sums->cpu_counted_ns),
@@ -86,11 +87,14 @@ static void print_cpu(const struct sf_aggregate *sums, const struct sf_output *o
 
 static void print_unseen(const struct sf_aggregate *sums, const struct sf_output *output)
 {
+	const uint64_t whole_ns = sf_cpu_whole(sums->cpu_ns, sums->lost.cpu_ns, sums->cpu_counted_ns);
+	const bool narrow = 2 * sums->lost_by[SF_LOSS_NARROW].cpu_ns > sums->lost.cpu_ns;
 	char text[400];
 
-	if (!sf_unseen_is_notable(sums->lost.cpu_ns, sums->cpu_counted_ns))
+	if (!sf_unseen_is_notable(sums->lost.cpu_ns, whole_ns))
 		return;
-	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT, sf_report_percent(sums->lost.cpu_ns, sums->cpu_counted_ns));
+	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", sf_report_percent(sums->lost.cpu_ns, whole_ns),
+		 narrow ? "" : SF_UNSEEN_ADVICE);
 	print_label(output, "warning");
 	fputs(sf_colour(output, SF_YELLOW), output->file);
 	sf_print_wrapped(output->file, text, strlen(text), 12, 12);
@@ -123,7 +127,7 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	print_when(profile, output);
 	print_how(profile, output);
 	print_ticks(sums, output);
-	print_cpu(sums, output);
+	print_cpu(sums, profile->complete || sums->cpu_counted_ns >= sums->cpu_ns, output);
 	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");

@@ -229,10 +229,10 @@ static void add_sums(struct json_object *object, const struct page *page)
 	sf_json_number(object, "ticks", ticks);
 	sf_json_number(object, "cpu_seen_ns", seen_ns);
 	sf_json_number(object, "cpu_counted_ns", counted_ns);
-	if (!sf_unseen_is_notable(lost_ns, counted_ns))
+	if (!sf_unseen_is_notable(lost_ns, sf_cpu_whole(seen_ns, lost_ns, counted_ns)))
 		return;
 	sf_json_number(object, "cpu_lost_ns", lost_ns);
-	sf_json_text(object, "unseen_hint", SF_UNSEEN_HINT);
+	sf_json_text(object, "unseen_hint", SF_UNSEEN_HINT SF_UNSEEN_ADVICE);
 }
 
 static bool print_about(struct page *page, const struct sf_filter *filter)

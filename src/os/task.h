@@ -41,10 +41,12 @@ struct sf_task_look {
 
 /* Raises this process's limit of open files as far as it may: each task takes two or three. */
 void sf_task_raise_limit(void);
+/* How many files this process may open. */
+uint64_t sf_task_limit(void);
 /* Whether the limit that it can be raised to suffices for a few threads; says what is needed. */
 bool sf_task_check_limit(struct sf_error *err);
 
-/* False when the thread is gone. */
+/* False when the thread is gone, or this process has as many files open as it may (errno EMFILE). */
 bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret);
 void sf_task_close(struct sf_task *task);
 

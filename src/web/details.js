@@ -146,9 +146,12 @@ function showAbout() {
 			`${timeText(about.cpu_counted_ns / 1000)} counted`,
 			"Seen: by samples. Counted: by the kernel."],
 	];
-	if (about.cpu_lost_ns)
-		facts.push(["Warning", `${shareText(about.cpu_lost_ns, about.cpu_counted_ns)} of the CPU time not seen`,
-			`${shareText(about.cpu_lost_ns, about.cpu_counted_ns)} ${about.unseen_hint}`, "warning"]);
+	if (about.cpu_lost_ns) {
+		/* The kernel's count is not there yet for threads that live. */
+		const lost = shareText(about.cpu_lost_ns, Math.max(about.cpu_counted_ns, about.cpu_seen_ns + about.cpu_lost_ns));
+
+		facts.push(["Warning", `${lost} of the CPU time not seen`, `${lost} ${about.unseen_hint}`, "warning"]);
+	}
 	if (about.filter)
 		facts.push(["Threads", `matching ${about.filter}`]);
 	if (!about.complete)

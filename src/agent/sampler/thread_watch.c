@@ -130,6 +130,7 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 		  uint64_t now_ns)
 {
 	uint64_t spoken_ns, cpu_ns, lost_ns = 0;
+	enum sf_loss cause = SF_LOSS_GONE;
 	uint32_t ticks;
 
 	if (!thread->watched)
@@ -137,11 +138,13 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 	sf_agent_clock_disarm(thread->entry);
 	atomic_fetch_or(&thread->entry->flags, SF_ENTRY_UNWATCHED);
 	sf_blocked_sample_again(threads->options, thread, now_ns);
-	if (!thread->replaced && sf_agent_thread_cpu(thread->tid, &cpu_ns))
+	if (!thread->replaced && sf_agent_thread_cpu(thread->tid, &cpu_ns)) {
 		thread->cpu_ns = cpu_ns;
+		cause = SF_LOSS_REST; /* it is the watch that ends */
+	}
 	lost_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks);
 	if (lost_ns)
-		sf_output_lose(&sf_handler.output, thread->serial, SF_LOSS_GONE, lost_ns, lost_ns,
+		sf_output_lose(&sf_handler.output, thread->serial, cause, lost_ns, lost_ns,
 			       sf_ticks_due(lost_ns, sf_period_ns(threads->options->rate_mhz)));
 	spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	cpu_ns = spoken_ns > thread->first_cpu_ns ? spoken_ns - thread->first_cpu_ns : 0;

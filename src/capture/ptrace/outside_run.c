@@ -97,6 +97,18 @@ static bool tell_32_bit(const struct sf_capture *capture, const struct sf_sink *
 	return sink->note(sink->arg, watch->first_32_bit, text, err);
 }
 
+static bool tell_without_files(const struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+{
+	const unsigned n = capture->watch.most_without_files;
+	char text[240];
+
+	if (!sink->note || !n)
+		return true;
+	snprintf(text, sizeof(text), "%u thread%s not sampled: stillframe may open only %llu files (ulimit -n), and needs two for each "
+		 "thread; CPU time of those is the loss `unseen`", n, n == 1 ? " was" : "s were", (unsigned long long)sf_task_limit());
+	return sink->note(sink->arg, capture->options.pid, text, err);
+}
+
 bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void (*sample)(struct sf_capture *capture),
 		    struct sf_error *err)
 {
@@ -109,5 +121,5 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 	sf_relay_on_wait(capture->relay, sf_ptrace_let_go_while_waiting, capture);
 	fine = sf_hold_run(sample_until_over, &sampling, err) && sampling.fine;
 	fine = sf_relay_close(capture->relay, fine ? err : NULL) && fine;
-	return fine && tell_32_bit(capture, sink, err);
+	return fine && tell_32_bit(capture, sink, err) && tell_without_files(capture, sink, err);
 }

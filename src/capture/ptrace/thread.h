@@ -61,7 +61,7 @@ struct sf_thread {
 	uint32_t n_carried;          /* the walker's */
 };
 
-/* NULL when it is gone already or memory ran out. */
+/* NULL when it is gone already, or memory ran out, or files (errno EMFILE). */
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns);
 /* One that has ended already, as far as an engine has seen it: nothing in /proc is open. NULL: no memory. */
 struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t now_ns);

@@ -2,6 +2,7 @@
 /* Finds the processes and threads of a target by scans, and accounts for CPU time that no thread's account holds. */
 #include "capture/ptrace/watch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,8 +205,11 @@ static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
 
 static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
-	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	struct sf_thread *thread;
 
+	errno = 0;
+	thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	watch->n_without_files += !thread && errno == EMFILE;
 	if (!thread)
 		return;
 	if (!sf_vec_push(&watch->threads, thread)) {
@@ -490,6 +494,7 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_known = watch->threads.n;
 
+	watch->n_without_files = 0;
 	for (size_t i = 0; i < n_known; i++)
 		watch->threads.items[i]->listed = false;
 	for (size_t i = 0; i < watch->processes.n; i++)
@@ -497,6 +502,8 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
 	end_unlisted(watch, now_ns);
+	if (watch->n_without_files > watch->most_without_files)
+		watch->most_without_files = watch->n_without_files;
 	watch->next_list_ns = now_ns + LIST_NS;
 }
 

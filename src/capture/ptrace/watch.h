@@ -37,6 +37,8 @@ struct sf_watch {
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
+	uint32_t n_without_files; /* threads that are not watched, as of the last list, for want of open files; and the most of them */
+	uint32_t most_without_files;
 	uint32_t n_32_bit;       /* processes whose programs are; the first of them: */
 	int32_t  first_32_bit;
 	char     name_32_bit[SF_TASK_NAME];

@@ -28,6 +28,13 @@ void sf_task_raise_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+uint64_t sf_task_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : UINT64_MAX;
+}
+
 bool sf_task_check_limit(struct sf_error *err)
 {
 	struct rlimit limit;
@@ -52,7 +59,11 @@ bool sf_task_open(int32_t pid, int32_t tid, struct sf_task *ret)
 		.look_fd = sf_proc_open(pid, tid, "syscall"),
 		.stat_fd = -1,
 	};
-	return true;
+	if (ret->look_fd >= 0 || errno != EMFILE)
+		return true;
+	close(run_fd);
+	errno = EMFILE;
+	return false;
 }
 
 void sf_task_close(struct sf_task *task)

@@ -96,13 +96,18 @@ struct sf_profile_sample {
 
 /* Where so much of the CPU time was not seen that shares are in doubt, this is said behind a percentage. */
 #define SF_UNSEEN_HINT                                                                             \
-	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions. "  \
-	"A higher --rate or --max-cost, or another engine, sees more."
+	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
+#define SF_UNSEEN_ADVICE " A higher --rate or --max-cost, or another engine, sees more."
 #define SF_UNSEEN_PERCENT 3
 #define SF_UNSEEN_NS 20000000
-static inline bool sf_unseen_is_notable(uint64_t unseen_ns, uint64_t counted_ns)
+/* What shares are of: the kernel's count, unless that is not there yet for all threads. */
+static inline uint64_t sf_cpu_whole(uint64_t seen_ns, uint64_t unseen_ns, uint64_t counted_ns)
 {
-	return unseen_ns >= SF_UNSEEN_NS && unseen_ns * 100 >= counted_ns * SF_UNSEEN_PERCENT;
+	return counted_ns > seen_ns + unseen_ns ? counted_ns : seen_ns + unseen_ns;
+}
+static inline bool sf_unseen_is_notable(uint64_t unseen_ns, uint64_t whole_ns)
+{
+	return unseen_ns >= SF_UNSEEN_NS && unseen_ns * 100 >= whole_ns * SF_UNSEEN_PERCENT;
 }
 
 struct sf_profile_loss {
