@@ -29,18 +29,6 @@ static const char two_byte[] =
 	"4444444444444444" "mmmmmmmmmmmmmmmm" "   mbmxx   mbmmm" "mmmmmmmmmmbmmmmm"
 	"mmbmbbbm        " "mmmmmmmmmmmmmmmm" "mmmmmmmmmmmmmmmm" "mmmmmmmmmmmmmmmm";
 
-/* An instruction, while it is taken apart. */
-struct parts {
-	const uint8_t *code;
-	size_t n, at;            /* bytes at hand; those that are done with */
-	uint8_t rex;
-	bool is_short;           /* the prefix 66 */
-	unsigned map;            /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a */
-	uint8_t opcode;
-	const uint8_t *operand;  /* the ModRM byte; NULL: none */
-	const uint8_t *number;   /* behind it */
-};
-
 static bool is_prefix(uint8_t byte)
 {
 	return byte == 0x66 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3 || byte == 0x2e || byte == 0x36 ||
@@ -48,7 +36,7 @@ static bool is_prefix(uint8_t byte)
 }
 
 /* VEX and EVEX: the opcode's map is in the prefix. */
-static bool take_vector_prefix(struct parts *p)
+static bool take_vector_prefix(struct sf_x86_parts *p)
 {
 	const uint8_t *code = p->code + p->at;
 	const size_t size = code[0] == 0xc5 ? 2 : code[0] == 0xc4 ? 3 : 4;
@@ -56,12 +44,13 @@ static bool take_vector_prefix(struct parts *p)
 	if (p->at + size >= p->n)
 		return false;
 	p->map = size == 2 ? 1 : code[1] & 7;
+	p->is_vector = true;
 	p->opcode = code[size];
 	p->at += size + 1;
 	return p->map >= 1 && p->map <= 3;
 }
 
-static bool take_opcode(struct parts *p)
+static bool take_opcode(struct sf_x86_parts *p)
 {
 	while (p->at < p->n && is_prefix(p->code[p->at]))
 		p->is_short |= p->code[p->at++] == 0x66;
@@ -81,7 +70,7 @@ static bool take_opcode(struct parts *p)
 	return true;
 }
 
-static bool take_operand(struct parts *p)
+static bool take_operand(struct sf_x86_parts *p)
 {
 	static const uint8_t displacement[] = { 0, 1, 4, 0 };
 	unsigned mode, base;
@@ -100,7 +89,7 @@ static bool take_operand(struct parts *p)
 	return p->at <= p->n;
 }
 
-static char what_follows(const struct parts *p)
+static char what_follows(const struct sf_x86_parts *p)
 {
 	return p->map == 3 ? 'b' : p->map == 2 ? 'm' : p->map == 1 ? two_byte[p->opcode] : one_byte[p->opcode];
 }
@@ -110,7 +99,7 @@ static bool has_operand(char what)
 	return what == 'm' || what == 'b' || what == 'Z' || what == 'g' || what == 'G';
 }
 
-static unsigned number_size(const struct parts *p, char what)
+static unsigned number_size(const struct sf_x86_parts *p, char what)
 {
 	const unsigned z = p->is_short ? 2 : 4;
 	const bool has_number = p->operand && (*p->operand >> 3 & 7) < 2;
@@ -129,33 +118,35 @@ static unsigned number_size(const struct parts *p, char what)
 	}
 }
 
-static bool take_apart(struct parts *p)
+bool sf_x86_take_apart(const uint8_t *code, size_t size, struct sf_x86_parts *ret)
 {
 	char what;
 
-	if (!take_opcode(p))
+	*ret = (struct sf_x86_parts){ .code = code, .n = size };
+	if (!take_opcode(ret))
 		return false;
-	what = what_follows(p);
-	if (what == 'x' || (has_operand(what) && !take_operand(p)))
+	what = what_follows(ret);
+	if (what == 'x' || (has_operand(what) && !take_operand(ret)))
 		return false;
-	p->number = p->code + p->at;
-	p->at += number_size(p, what);
-	return p->at <= p->n && p->at <= SF_X86_MAX_SIZE;
+	ret->number = code + ret->at;
+	ret->number_size = number_size(ret, what);
+	ret->at += ret->number_size;
+	return ret->at <= size && ret->at <= SF_X86_MAX_SIZE;
 }
 
 /* The registers that an operand names, with their REX bits; memory is none. */
-static unsigned operand_register(const struct parts *p)
+static unsigned operand_register(const struct sf_x86_parts *p)
 {
 	return *p->operand >> 6 == 3 ? (*p->operand & 7u) | (p->rex & 1u) << 3 : 16;
 }
 
-static unsigned other_register(const struct parts *p)
+static unsigned other_register(const struct sf_x86_parts *p)
 {
 	return (*p->operand >> 3 & 7u) | (p->rex & 4u) << 1;
 }
 
 /* The displacement of an operand in memory at `base`, alone; false: it is another operand. */
-static bool displacement_from(const struct parts *p, unsigned base, int32_t *ret)
+static bool displacement_from(const struct sf_x86_parts *p, unsigned base, int32_t *ret)
 {
 	const uint8_t *at = p->operand + 1;
 	const unsigned mode = *p->operand >> 6;
@@ -179,7 +170,7 @@ static void push(struct sf_x86_instruction *ret, int64_t value)
 }
 
 /* add and sub of a number to sp; and anything else with 80 to 83 that changes it. */
-static void judge_number(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_number(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	const unsigned group = *p->operand >> 3 & 7;
 	int32_t value = p->opcode == 0x83 ? (int8_t)*p->number : 0;
@@ -193,7 +184,7 @@ static void judge_number(const struct parts *p, struct sf_x86_instruction *ret)
 		push(ret, group == 0 ? -(int64_t)value : value);
 }
 
-static void judge_lea(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_lea(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	int32_t value;
 
@@ -210,7 +201,7 @@ static void judge_lea(const struct parts *p, struct sf_x86_instruction *ret)
 	}
 }
 
-static void judge_mov(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_mov(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	const bool is_store = p->opcode == 0x89;
 	const unsigned to = is_store ? operand_register(p) : other_register(p);
@@ -224,7 +215,7 @@ static void judge_mov(const struct parts *p, struct sf_x86_instruction *ret)
 		ret->effect = SF_X86_LOAD_FP;
 }
 
-static void judge_group5(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_group5(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	static const enum sf_x86_effect effects[] = {
 		SF_X86_PLAIN, SF_X86_PLAIN, SF_X86_CALL, SF_X86_CALL, SF_X86_JUMP, SF_X86_JUMP, SF_X86_PUSH, SF_X86_PLAIN,
@@ -235,7 +226,7 @@ static void judge_group5(const struct parts *p, struct sf_x86_instruction *ret)
 }
 
 /* Whether one of the plain operations has sp as its target: those of 00 to 3f, and others that are met. */
-static bool writes_sp(const struct parts *p)
+static bool writes_sp(const struct sf_x86_parts *p)
 {
 	if (!p->operand)
 		return false;
@@ -246,7 +237,7 @@ static bool writes_sp(const struct parts *p)
 	return (p->opcode == 0xc7 || p->opcode == 0x87) && operand_register(p) == RSP;
 }
 
-static void judge_one_byte(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_one_byte(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	const unsigned reg = (p->opcode & 7u) | (p->rex & 1u) << 3;
 
@@ -276,9 +267,9 @@ static void judge_one_byte(const struct parts *p, struct sf_x86_instruction *ret
 
 bool sf_x86_decode(const uint8_t *code, size_t size, struct sf_x86_instruction *ret)
 {
-	struct parts p = { .code = code, .n = size };
+	struct sf_x86_parts p;
 
-	if (!take_apart(&p))
+	if (!sf_x86_take_apart(code, size, &p))
 		return false;
 	*ret = (struct sf_x86_instruction){ .size = (unsigned)p.at };
 	if (p.map == 0)

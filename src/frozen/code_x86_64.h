@@ -33,6 +33,23 @@ struct sf_x86_instruction {
 	int32_t value;
 };
 
+/* Its parts, in their order. The pointers are into its bytes. */
+struct sf_x86_parts {
+	const uint8_t *code;
+	size_t n, at;            /* bytes at hand; those of the instruction */
+	bool is_short;           /* the prefix 66 */
+	bool is_vector;          /* VEX or EVEX */
+	uint8_t rex;             /* not of a vector instruction */
+	unsigned map;            /* 0: one byte, 1: 0f, 2: 0f 38, 3: 0f 3a */
+	uint8_t opcode;
+	const uint8_t *operand;  /* the ModRM byte; NULL: none */
+	const uint8_t *number;   /* at the end ... */
+	unsigned number_size;    /* ... of so many bytes */
+};
+
+/* False: not known, or longer than `size` bytes. Signal-safe. */
+bool sf_x86_take_apart(const uint8_t *code, size_t size, struct sf_x86_parts *ret);
+
 /* The instruction at `code`, of which `size` bytes are at hand. False: not known, or longer. Signal-safe. */
 bool sf_x86_decode(const uint8_t *code, size_t size, struct sf_x86_instruction *ret);
 

@@ -96,6 +96,16 @@ describe("a small profile", () => {
 		assert.ok(await page.locator("#reset").isDisabled());
 	});
 
+	test("what is doubtful of a frame is said", async () => {
+		await page.focus("#graph");
+		await pressed(page, "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight");
+		assert.match(await status(page), /^evil;name\nx, a guess, /);
+		assert.match(await page.locator("#details").textContent(), /\? a guess, since/);
+		await pressed(page, "ArrowLeft", "ArrowDown");
+		assert.match(await status(page), /^inner, inlined calls uncertain, /);
+		await pressed(page, "Escape");
+	});
+
 	test("everything by keyboard", async () => {
 		await page.focus("#graph");
 		assert.match(await status(page), /^all threads, 100\.0 %/);

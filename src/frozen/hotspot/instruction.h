@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An instruction of x86-64, taken apart as far as following the stack pointer needs it (Intel SDM, volume 2, chapter 2). Signal-safe. */
+/* The operands of an instruction of x86-64, as far as following the stack pointer needs them (Intel SDM, volume 2, 2.1). Signal-safe. */
 #ifndef SF_FROZEN_HOTSPOT_INSTRUCTION_H
 #define SF_FROZEN_HOTSPOT_INSTRUCTION_H
 
@@ -7,18 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SF_INSTRUCTION_SIZE 15 /* bytes at most */
-
-enum sf_opcode_map { SF_MAP_ONE = 0, SF_MAP_0F, SF_MAP_0F38, SF_MAP_0F3A };
+enum sf_opcode_map { SF_MAP_ONE = 0, SF_MAP_0F };
 
 struct sf_instruction {
 	uint8_t size;
-	uint8_t map;             /* enum sf_opcode_map */
+	uint8_t map;             /* enum sf_opcode_map, or another */
 	uint8_t opcode;
-	bool    is_vector;       /* VEX or EVEX: it changes no stack pointer */
+	bool    is_vector;       /* VEX or EVEX: it changes no stack pointer, and its operands are not told */
 	bool    is_wide;         /* 64 bits: REX.W */
-	bool    has_modrm;
-	uint8_t mod, reg, rm;    /* of ModRM; reg and rm with their bits of REX */
+	uint8_t mod, reg, rm;    /* of ModRM; reg and rm with their bits of REX. Without ModRM rm is of the opcode */
 	uint8_t base;            /* of the memory operand; 16: none, or relative to the next instruction */
 	bool    has_index;
 	int32_t displacement;

@@ -6,6 +6,7 @@
  * gives the place of the return address. A loop is left where its condition falls through, or by another way. Where a way goes on
  * in a register or cannot be read, another one is tried. What was found counts if it is a return address. Signal-safe.
  */
+#include "frozen/code_x86_64.h"
 #include "frozen/hotspot/instruction.h"
 #include "frozen/hotspot/step.h"
 
@@ -57,7 +58,7 @@ static bool read_code(struct following *following, struct sf_instruction *ret)
 
 	if (pc < blob->code_start || pc >= blob->code_end)
 		return false;
-	if (at > following->piece_size || following->piece_size - at < SF_INSTRUCTION_SIZE) {
+	if (at > following->piece_size || following->piece_size - at < SF_X86_MAX_SIZE) {
 		following->piece_start = pc;
 		following->piece_size = blob->code_end - pc < PIECE ? blob->code_end - pc : PIECE;
 		at = 0;
