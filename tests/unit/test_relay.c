@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,7 +25,7 @@ static struct sf_thread *thread;
 static sem_t may_walk, reached;
 static uint64_t needed;              /* bytes of stack, by the walks */
 static unsigned n_whole, n_kept_cut; /* samples */
-static uint32_t ticks_kept;
+static uint32_t ticks_kept, ticks_lost[SF_N_LOSSES];
 
 static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still,
 			      const struct sf_weight *weight, uint64_t hold_ns, bool last,
@@ -44,8 +45,15 @@ static struct sf_verdict walk(void *arg, uint32_t serial, struct sf_still *still
 static bool note_reached(void *arg, uint32_t serial, enum sf_loss cause,
 			 const struct sf_weight *weight, struct sf_error *err)
 {
-	(void)arg, (void)serial, (void)cause, (void)weight, (void)err;
+	(void)arg, (void)serial, (void)err;
+	ticks_lost[cause] += weight->ticks;
 	sem_post(&reached);
+	return true;
+}
+
+static bool thread_end(void *arg, uint32_t serial, uint64_t time_ns, uint64_t cpu_ns, struct sf_error *err)
+{
+	(void)arg, (void)serial, (void)time_ns, (void)cpu_ns, (void)err;
 	return true;
 }
 
@@ -57,10 +65,12 @@ static bool idle(void *arg, uint64_t now_ns, struct sf_error *err)
 
 static int open_relay(void **state)
 {
-	const struct sf_sink sink = { .sample = walk, .loss = note_reached, .idle = idle };
+	const struct sf_sink sink = { .sample = walk, .loss = note_reached, .thread_end = thread_end,
+					.idle = idle };
 	(void)state;
 
 	n_whole = n_kept_cut = ticks_kept = 0;
+	memset(ticks_lost, 0, sizeof(ticks_lost));
 	sem_init(&may_walk, 0, 0);
 	sem_init(&reached, 0, 0);
 	thread = sf_thread_create(1, getpid(), getpid(), sf_now_ns());
@@ -73,8 +83,9 @@ static int open_relay(void **state)
 static int close_relay(void **state)
 {
 	(void)state;
-	assert_true(sf_relay_close(relay, NULL));
-	sf_thread_destroy(thread);
+	assert_true(!relay || sf_relay_close(relay, NULL));
+	if (thread)
+		sf_thread_destroy(thread);
 	return 0;
 }
 
@@ -130,6 +141,23 @@ static void what_is_never_enough_is_kept_in_the_end(void **state)
 	assert_true(sent <= 6);
 }
 
+/* A thread that lives on at the end of the recording is not gone; and what was carried is a loss, however it came about. */
+static void what_is_carried_at_the_end_is_a_loss(void **state)
+{
+	(void)state;
+	needed = 3 * SHORT;
+	send_still();
+	atomic_store(&thread->want, 2 * SHORT); /* outdated by now */
+	let_walk(1);
+	sf_relay_thread_end(relay, thread, sf_now_ns(), SF_LOSS_REST);
+	thread = NULL;
+	assert_true(sf_relay_close(relay, NULL));
+	relay = NULL;
+	assert_int_equal(n_whole + n_kept_cut, 0);
+	assert_int_equal(ticks_lost[SF_LOSS_REST], 1);
+	assert_int_equal(ticks_lost[SF_LOSS_GONE], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +165,7 @@ int main(void)
 						close_relay),
 		cmocka_unit_test_setup_teardown(what_is_never_enough_is_kept_in_the_end, open_relay,
 						close_relay),
+		cmocka_unit_test_setup_teardown(what_is_carried_at_the_end_is_a_loss, open_relay, close_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

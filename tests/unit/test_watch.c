@@ -224,7 +224,7 @@ void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t p
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 			   const struct sf_weight *weight);
 void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
-void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
+void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 			  const struct sf_weight *weight);
 
@@ -263,9 +263,9 @@ void __wrap_sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thre
 	tell("thread %u: %d %s\n", thread->serial, thread->task.tid, thread->name);
 }
 
-void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
+void __wrap_sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause)
 {
-	(void)relay, (void)time_ns;
+	(void)relay, (void)time_ns, (void)cause;
 	tell("end %u: %llu us\n", thread->serial,
 	     (unsigned long long)(thread->run.cpu_ns - thread->first_cpu_ns) / 1000);
 	sf_thread_destroy(thread);

@@ -76,15 +76,15 @@ struct record_still {
 
 /* The walker's side. */
 
-static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread)
+static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
 {
 	struct sf_weight weight = thread->carried;
 
-	if (!thread->n_carried)
+	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns)
 		return true;
 	thread->n_carried = 0;
 	thread->carried = (struct sf_weight){ 0 };
-	return relay->sink.loss(relay->sink.arg, thread->serial, SF_LOSS_GONE, &weight, &relay->error);
+	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
 }
 
 static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *event)
@@ -100,7 +100,7 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *
 	case RECORD_THREAD:
 		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
 	case RECORD_THREAD_END:
-		return give_up_carried(relay, event->thread) &&
+		return give_up_carried(relay, event->thread, event->cause) &&
 		       sink->thread_end(sink->arg, event->serial, event->time_ns, event->cpu_ns, err);
 	case RECORD_AGAIN:
 		return sink->again(sink->arg, event->serial, event->time_ns, &event->weight, err);
@@ -394,10 +394,10 @@ void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uin
 	send_event(relay, RECORD_THREAD, event);
 }
 
-void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns)
+void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause)
 {
 	send_event(relay, RECORD_THREAD_END,
-		   (struct event){ .serial = thread->serial, .thread = thread, .time_ns = time_ns,
+		   (struct event){ .serial = thread->serial, .thread = thread, .time_ns = time_ns, .cause = cause,
 				   .cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns });
 }
 

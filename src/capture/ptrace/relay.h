@@ -33,7 +33,8 @@ void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
 void sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name);
 void sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns);
-void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns);
+/* `cause`: why there is no further sample, for the time of one whose copy was cut. */
+void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause);
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 		    const struct sf_weight *weight);
 void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,

@@ -158,6 +158,12 @@ static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight
 	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
 }
 
+/* Why there is no further sample of a thread. */
+static enum sf_loss cause_of_end(const struct sf_watch *watch)
+{
+	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
+}
+
 /* Why the thread's time since its last sample has none. */
 static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_thread *thread)
 {
@@ -165,7 +171,7 @@ static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_
 		return SF_LOSS_NARROW;
 	if (thread->beyond_ns)
 		return SF_LOSS_KERNEL;
-	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
+	return cause_of_end(watch);
 }
 
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
@@ -194,7 +200,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	}
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
-	sf_relay_thread_end(watch->relay, thread, now_ns);
+	sf_relay_thread_end(watch->relay, thread, now_ns, cause_of_end(watch));
 }
 
 static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
