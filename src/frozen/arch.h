@@ -43,7 +43,10 @@ struct sf_prologue {
 /* How the function at a pc is left, from its code. */
 struct sf_exit {
 	bool is_by_fp;           /* the frame pointer leads to the frame record */
-	int32_t size;            /* else: bytes from sp to the return address */
+	bool is_ahead;           /* ... or to half of the record of the function that is called next: this one's frame pointer is there */
+	bool is_half;            /* else: the caller has made half of the record, with its frame pointer; the register leads there */
+	bool is_guess;           /* a jump to an unknown place is taken for a call of another function in place of a return */
+	int32_t size;            /* bytes from sp to the return address */
 	int32_t saved_fp;        /* ... and from sp to the caller's frame pointer; below 0: it is in the register */
 };
 

@@ -76,17 +76,17 @@ static bool is_system_call(const struct sf_reader *reader, uint64_t pc)
 	return matches(reader, pc, &syscall);
 }
 
-/* The bytes of an indirect call (ff /2) with this ModRM byte, or 0 if it is another instruction. */
-static unsigned indirect_call_size(uint8_t modrm)
+/* The bytes of an indirect call (ff /2) with these bytes behind its opcode, or 0 if it is another instruction. */
+static unsigned indirect_call_size(const uint8_t operand[2])
 {
 	static const uint8_t displacement[] = { 0, 1, 4, 0 };
-	const unsigned mode = modrm >> 6, base = modrm & 7;
-	const bool has_sib = mode != 3 && base == 4;
-	const bool is_rip_relative = mode == 0 && base == 5;
+	const unsigned mode = operand[0] >> 6;
+	const bool has_sib = mode != 3 && (operand[0] & 7) == 4;
+	const unsigned base = operand[has_sib] & 7;
 
-	if ((modrm >> 3 & 7) != 2)
+	if ((operand[0] >> 3 & 7) != 2)
 		return 0;
-	return 2 + has_sib + (is_rip_relative ? 4 : displacement[mode]);
+	return 2 + has_sib + (mode == 0 && base == 5 ? 4 : displacement[mode]);
 }
 
 /*
@@ -113,10 +113,10 @@ static uint64_t loaded_target(const struct sf_reader *reader, uint64_t pc)
 
 static bool is_behind_call(const struct sf_reader *reader, uint64_t pc, uint64_t *target_ret)
 {
-	uint8_t code[7];
+	uint8_t code[7 + 1] = { 0 }; /* a byte more than the longest call */
 	int32_t relative;
 
-	if (!sf_read(reader, code, pc - sizeof(code), sizeof(code)))
+	if (!sf_read(reader, code, pc - 7, 7))
 		return false;
 	*target_ret = 0;
 	if (code[2] == 0xe8) { /* call rel32 */
@@ -124,10 +124,10 @@ static bool is_behind_call(const struct sf_reader *reader, uint64_t pc, uint64_t
 		*target_ret = pc + (uint64_t)(int64_t)relative;
 		return true;
 	}
-	for (unsigned size = 2; size <= sizeof(code); size++) {
-		const uint8_t *call = code + sizeof(code) - size;
+	for (unsigned size = 2; size <= 7; size++) {
+		const uint8_t *call = code + 7 - size;
 
-		if (call[0] == 0xff && indirect_call_size(call[1]) == size) {
+		if (call[0] == 0xff && indirect_call_size(call + 1) == size) {
 			*target_ret = size == 2 ? loaded_target(reader, pc) : 0;
 			return true;
 		}

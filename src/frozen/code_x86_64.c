@@ -206,8 +206,11 @@ static void judge_mov(const struct sf_x86_parts *p, struct sf_x86_instruction *r
 	const bool is_store = p->opcode == 0x89;
 	const unsigned to = is_store ? operand_register(p) : other_register(p);
 	const unsigned from = is_store ? other_register(p) : operand_register(p);
+	int32_t place;
 
-	if (to == RSP)
+	if (is_store && from == RBP && displacement_from(p, RSP, &place) && place == 0)
+		ret->effect = SF_X86_STORE_FP;
+	else if (to == RSP)
 		ret->effect = from == RBP ? SF_X86_TO_FP : SF_X86_OTHER_SP;
 	else if (to == RBP && from == RSP)
 		ret->effect = SF_X86_SET_FP;
@@ -223,6 +226,31 @@ static void judge_group5(const struct sf_x86_parts *p, struct sf_x86_instruction
 
 	ret->effect = effects[*p->operand >> 3 & 7];
 	ret->value = 8;
+	if (ret->effect == SF_X86_PUSH && displacement_from(p, RSP, &ret->value))
+		ret->effect = SF_X86_PUSH_COPY;
+	if (*p->operand != 0x25) /* jmp *distance(%rip) */
+		return;
+	ret->is_slot = true;
+	memcpy(&ret->distance, p->operand + 1, sizeof(ret->distance));
+}
+
+static void judge_relative(const struct parts *p, struct sf_x86_instruction *ret, enum sf_x86_effect effect)
+{
+	ret->effect = effect;
+	ret->has_target = true;
+	ret->distance = (int8_t)*p->number;
+	if (p->code + p->at == p->number + sizeof(ret->distance))
+		memcpy(&ret->distance, p->number, sizeof(ret->distance));
+}
+
+/* pop to memory. */
+static void judge_pop(const struct parts *p, struct sf_x86_instruction *ret)
+{
+	int32_t place;
+
+	push(ret, -8);
+	if (displacement_from(p, RBP, &place) && place == 8)
+		ret->effect = SF_X86_POP_RETURN;
 }
 
 /* Whether one of the plain operations has sp as its target: those of 00 to 3f, and others that are met. */
@@ -251,15 +279,18 @@ static void judge_one_byte(const struct sf_x86_parts *p, struct sf_x86_instructi
 		ret->effect = reg == RBP ? SF_X86_POP_FP : reg == RSP ? SF_X86_OTHER_SP : SF_X86_PUSH;
 		break;
 	case 0x68: case 0x6a: case 0x9c: push(ret, 8); break;
-	case 0x8f: case 0x9d: push(ret, -8); break;
+	case 0x70 ... 0x7f: case 0xe0 ... 0xe3: judge_relative(p, ret, SF_X86_BRANCH); break;
+	case 0x8f: judge_pop(p, ret); break;
+	case 0x9d: push(ret, -8); break;
 	case 0x81: case 0x83: judge_number(p, ret); break;
 	case 0x89: case 0x8b: judge_mov(p, ret); break;
 	case 0x8d: judge_lea(p, ret); break;
 	case 0xc2: case 0xc3: ret->effect = SF_X86_RETURN; break;
 	case 0xc8: ret->effect = SF_X86_OTHER_SP; break;
 	case 0xc9: ret->effect = SF_X86_LEAVE; break;
-	case 0xcc: case 0xe9: case 0xeb: case 0xf4: ret->effect = SF_X86_JUMP; break;
-	case 0xe8: ret->effect = SF_X86_CALL; break;
+	case 0xcc: case 0xf4: ret->effect = SF_X86_JUMP; break;
+	case 0xe8: judge_relative(p, ret, SF_X86_CALL); break;
+	case 0xe9: case 0xeb: judge_relative(p, ret, SF_X86_JUMP); break;
 	case 0xff: judge_group5(p, ret); break;
 	default: ret->effect = writes_sp(p) ? SF_X86_OTHER_SP : SF_X86_PLAIN; break;
 	}
@@ -274,6 +305,8 @@ bool sf_x86_decode(const uint8_t *code, size_t size, struct sf_x86_instruction *
 	*ret = (struct sf_x86_instruction){ .size = (unsigned)p.at };
 	if (p.map == 0)
 		judge_one_byte(&p, ret);
+	else if (p.map == 1 && p.opcode >> 4 == 8)
+		judge_relative(&p, ret, SF_X86_BRANCH);
 	else if (p.map == 1 && p.opcode == 0x0b) /* ud2 */
 		ret->effect = SF_X86_JUMP;
 	else if (writes_sp(&p))

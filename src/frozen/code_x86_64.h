@@ -15,15 +15,19 @@
 enum sf_x86_effect {
 	SF_X86_PLAIN,      /* leaves sp alone, goes on behind it */
 	SF_X86_PUSH,       /* takes `value` bytes from sp: push, sub, lea. Gives back if `value` is negative: pop, add */
+	SF_X86_PUSH_COPY,  /* push value(%rsp) */
 	SF_X86_PUSH_FP,    /* push %rbp */
 	SF_X86_POP_FP,     /* pop %rbp */
 	SF_X86_LOAD_FP,    /* mov value(%rsp), %rbp */
 	SF_X86_SET_FP,     /* mov %rsp, %rbp */
+	SF_X86_STORE_FP,   /* mov %rbp, (%rsp) */
+	SF_X86_POP_RETURN, /* pop 8(%rbp): SBCL's functions put their return address where the caller has made room for it */
 	SF_X86_TO_FP,      /* sp becomes rbp + value: mov %rbp, %rsp and lea */
 	SF_X86_LEAVE,
 	SF_X86_RETURN,
 	SF_X86_CALL,
 	SF_X86_JUMP,       /* does not go on behind it */
+	SF_X86_BRANCH,     /* a conditional jump */
 	SF_X86_OTHER_SP,   /* sets sp to something else */
 };
 
@@ -31,6 +35,9 @@ struct sf_x86_instruction {
 	unsigned size;
 	enum sf_x86_effect effect;
 	int32_t value;
+	bool has_target;   /* of a call, jump or branch: it goes to `distance` from the next instruction, */
+	bool is_slot;      /* or (jmp *distance(%rip)) to where the word there points */
+	int32_t distance;
 };
 
 /* Its parts, in their order. The pointers are into its bytes. */

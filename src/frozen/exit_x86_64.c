@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a function is left, from its code behind pc: struct sf_exit. Signal-safe. The instructions are read one after another up
- * to the first return, and their effects on sp are added up. At a return, sp points to the return address. So the sum says
- * where that is now.
+ * How a function is left, from its code behind pc: struct sf_exit. Signal-safe. The instructions are followed from pc on, one way
+ * after another: where there is a choice, first on behind it, and later to where it jumps. Their effects on sp are added up.
+ * At a return, sp points to the return address; so it does where a function begins, by a jump, too. So the sum says where that is
+ * now. The first way that shows this counts.
  */
+#include <limits.h>
+#include <string.h>
+
 #include "frozen/arch.h"
 #include "frozen/code_x86_64.h"
 #include "frozen/exit_x86_64.h"
@@ -11,73 +15,175 @@
 
 #include "frozen/frozen.h"
 
-#define MAX_CODE 2048 /* bytes behind pc */
+#define MAX_INSTRUCTIONS 768 /* on all ways */
+#define MAX_WAYS 24
 #define CHUNK 256
 
-struct sweep {
-	int64_t taken;       /* from sp since pc */
-	int64_t saved_fp;    /* bytes above sp at pc; below 0: not saved */
+/* One way through the code, and what its instructions did since pc. */
+struct way {
+	uint64_t pc;
+	int64_t taken;       /* from sp */
+	int64_t saved_fp;    /* bytes above sp at the start; below 0: not saved */
+	int64_t pushed_fp;   /* what was taken when fp had been pushed */
+	int64_t copied, copy; /* what was taken when a word was pushed that had lain so many bytes above sp at the start */
 	bool has_pushed_fp;
-	bool is_straight;    /* no call and no jump so far: this is the code of one function for sure */
+	bool has_copied;
+	bool has_stored_fp;  /* at sp, as a record's first half */
+	bool has_called;     /* a call may not come back: what follows may be another function */
+	bool has_jumped;
 	bool has_lost_sp;    /* it was set to something unknown, as alloca does */
 };
 
-/* `push %rbp; mov %rsp, %rbp` lies ahead, all of it or the second half: the function has just begun. */
-static bool begins_at_pc(const struct sweep *sweep, struct sf_exit *ret)
-{
-	const bool is_ahead = sweep->has_pushed_fp && sweep->taken == 8;
-	const bool is_between = !sweep->has_pushed_fp && sweep->taken == 0;
+struct search {
+	const struct sf_reader *reader;
+	uint8_t code[CHUNK];
+	uint64_t code_start;
+	size_t code_size;
+	struct way open[MAX_WAYS];
+	uint64_t begun[MAX_WAYS]; /* where ways that began at a jump's target did */
+	unsigned n_open, n_begun;
+	bool has_guess;
+	struct sf_exit guess;
+};
 
-	*ret = (struct sf_exit){ .size = is_ahead ? 0 : 8, .saved_fp = is_ahead ? -1 : 0 };
-	return sweep->is_straight && (is_ahead || is_between);
+enum progress { GOES_ON, FOUND, ENDS };
+
+static struct sf_exit exit_by_sp(const struct way *way, int64_t size)
+{
+	const bool is_saved = way->saved_fp >= 0 && way->saved_fp < size;
+
+	return (struct sf_exit){ .size = (int32_t)size, .saved_fp = is_saved ? (int32_t)way->saved_fp : -1 };
 }
 
-static bool returns(const struct sweep *sweep, struct sf_exit *ret)
+/* sp points to the return address here. */
+static enum progress returns(const struct way *way, struct sf_exit *ret)
 {
-	const bool is_saved = sweep->saved_fp >= 0 && sweep->saved_fp < -sweep->taken;
-
-	*ret = (struct sf_exit){ .size = (int32_t)-sweep->taken, .saved_fp = is_saved ? (int32_t)sweep->saved_fp : -1 };
-	return !sweep->has_lost_sp && sweep->taken <= 0;
+	*ret = exit_by_sp(way, -way->taken);
+	return !way->has_lost_sp && way->taken <= 0 ? FOUND : ENDS;
 }
 
-enum progress { GOES_ON, FOUND, UNKNOWN };
-
-static enum progress follow(struct sweep *sweep, const struct sf_x86_instruction *next, struct sf_exit *ret)
+/* A frame is made: the function begins, perhaps another one, to which this one jumps, behind a copy of the return address. */
+static enum progress begins(const struct way *way, struct sf_exit *ret)
 {
-	switch (next->effect) {
+	const int64_t before = way->taken - 8;
+
+	if (way->has_stored_fp) /* a record for the next function: this one has its own */
+		return *ret = (struct sf_exit){ .is_by_fp = true }, FOUND;
+	if (way->has_called || way->has_lost_sp)
+		return ENDS;
+	if (!way->has_pushed_fp && way->taken == 0 && !way->has_jumped) /* behind push %rbp */
+		return *ret = (struct sf_exit){ .size = 8, .saved_fp = 0 }, FOUND;
+	if (!way->has_pushed_fp || way->pushed_fp != way->taken)
+		return ENDS;
+	if (way->has_copied && way->copied == before) {
+		*ret = exit_by_sp(way, way->copy);
+		return way->copy >= 0 ? FOUND : ENDS;
+	}
+	*ret = exit_by_sp(way, -before);
+	return before <= 0 ? FOUND : ENDS;
+}
+
+/* SBCL: the caller has stored its frame pointer where fp points, and the function puts its return address behind it. */
+static enum progress completes(const struct way *way, struct sf_exit *ret)
+{
+	*ret = (struct sf_exit){ .is_half = true, .size = (int32_t)-way->taken, .saved_fp = -1 };
+	return !way->has_called && !way->has_lost_sp && way->taken <= 0 ? FOUND : ENDS;
+}
+
+/* Where a way begins that was not gone so far. */
+static bool is_new(struct search *search, uint64_t pc)
+{
+	for (unsigned i = 0; i < search->n_begun; i++) {
+		if (search->begun[i] == pc)
+			return false;
+	}
+	if (search->n_begun == MAX_WAYS)
+		return false;
+	search->begun[search->n_begun++] = pc;
+	return true;
+}
+
+static void branch(struct search *search, const struct way *way, uint64_t target)
+{
+	if (search->n_open < MAX_WAYS && is_new(search, target)) {
+		search->open[search->n_open] = *way;
+		search->open[search->n_open].has_jumped = true;
+		search->open[search->n_open++].pc = target;
+	}
+}
+
+/* A jump to an unknown place goes to another function, or to one of the cases of a switch. */
+static enum progress jump(struct search *search, struct way *way, const struct sf_x86_instruction *now, uint64_t next)
+{
+	uint64_t target = next + (uint64_t)(int64_t)now->distance;
+
+	if (now->is_slot && !sf_read_u64(search->reader, target, &target))
+		return ENDS;
+	if (now->has_target || now->is_slot) {
+		way->pc = target;
+		way->has_jumped = true;
+		return is_new(search, target) ? GOES_ON : ENDS;
+	}
+	if (now->value && !search->has_guess && returns(way, &search->guess) == FOUND)
+		search->has_guess = search->guess.is_guess = true;
+	return ENDS;
+}
+
+static enum progress follow(struct search *search, struct way *way, const struct sf_x86_instruction *now, struct sf_exit *ret)
+{
+	const uint64_t next = way->pc + now->size;
+
+	switch (now->effect) {
 	case SF_X86_PLAIN:
-		return GOES_ON;
+		break;
+	case SF_X86_STORE_FP:
+		way->has_stored_fp = true;
+		break;
 	case SF_X86_PUSH_FP:
-		sweep->has_pushed_fp = true;
-		sweep->taken += 8;
-		return GOES_ON;
+		way->taken += 8;
+		way->has_pushed_fp = true;
+		way->pushed_fp = way->taken;
+		break;
+	case SF_X86_PUSH_COPY:
+		way->copy = now->value - way->taken;
+		way->taken += 8;
+		way->has_copied = true;
+		way->copied = way->taken;
+		break;
 	case SF_X86_PUSH:
-		sweep->taken += next->value;
-		return GOES_ON;
+		way->taken += now->value;
+		break;
 	case SF_X86_POP_FP:
-		sweep->saved_fp = -sweep->taken;
-		sweep->taken -= 8;
-		return GOES_ON;
+		way->saved_fp = -way->taken;
+		way->taken -= 8;
+		break;
 	case SF_X86_LOAD_FP:
-		sweep->saved_fp = next->value - sweep->taken;
-		return GOES_ON;
+		way->saved_fp = now->value - way->taken;
+		break;
 	case SF_X86_SET_FP:
-		return begins_at_pc(sweep, ret) ? FOUND : UNKNOWN;
+		return begins(way, ret);
 	case SF_X86_TO_FP:
 	case SF_X86_LEAVE:
 		*ret = (struct sf_exit){ .is_by_fp = true };
 		return FOUND;
+	case SF_X86_POP_RETURN:
+		return completes(way, ret);
 	case SF_X86_RETURN:
-		return returns(sweep, ret) ? FOUND : UNKNOWN;
+		return returns(way, ret);
 	case SF_X86_CALL:
+		way->has_called = true;
+		break;
+	case SF_X86_BRANCH:
+		branch(search, way, next + (uint64_t)(int64_t)now->distance);
+		break;
 	case SF_X86_JUMP:
-		sweep->is_straight = false;
-		return GOES_ON;
+		return jump(search, way, now, next);
 	case SF_X86_OTHER_SP:
-		sweep->has_lost_sp = true;
-		return GOES_ON;
+		way->has_lost_sp = true;
+		break;
 	}
-	return UNKNOWN;
+	way->pc = next;
+	return GOES_ON;
 }
 
 /* As much as can be read of the next bytes: code ends somewhere. */
@@ -92,25 +198,88 @@ static size_t read_code(const struct sf_reader *reader, uint64_t pc, uint8_t cod
 	return n;
 }
 
+/* The instruction at pc, of which CHUNK bytes are at hand. */
+static bool decode(struct search *search, uint64_t pc, struct sf_x86_instruction *ret)
+{
+	const uint64_t at = pc - search->code_start;
+
+	if (at < search->code_size && search->code_size - at >= SF_X86_MAX_SIZE)
+		return sf_x86_decode(search->code + at, search->code_size - at, ret);
+	search->code_start = pc;
+	search->code_size = read_code(search->reader, pc, search->code);
+	return sf_x86_decode(search->code, search->code_size, ret);
+}
+
+/* Code that makes a record for the function that it calls next, without the return address, as SBCL's does. */
+static const uint8_t makes_record[] = { 0x48, 0x89, 0x2c, 0x24, 0x48, 0x8b, 0xec }; /* mov %rbp, (%rsp); mov %rsp, %rbp */
+#define RECORD_HALF 4 /* bytes of the first instruction */
+#define TO_CALL 32    /* bytes from there to the call */
+
+/* Whether the instructions from `code` on end at `end`, and none of them leaves this code. */
+static bool is_straight(const uint8_t *code, const uint8_t *end)
+{
+	struct sf_x86_instruction next = { 0 };
+
+	while (code < end && next.effect != SF_X86_CALL && next.effect != SF_X86_JUMP && next.effect != SF_X86_RETURN &&
+	       sf_x86_decode(code, (size_t)(end - code), &next))
+		code += next.size;
+	return code == end && next.effect != SF_X86_CALL;
+}
+
+/* Whether pc is behind both instructions, and before the call; or between them. */
+static bool is_in_record(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret)
+{
+	uint8_t code[TO_CALL + RECORD_HALF];
+	const uint8_t *end = code + TO_CALL;
+
+	if (!sf_read(reader, code, pc - TO_CALL, sizeof(code)))
+		return false;
+	*ret = (struct sf_exit){ .is_by_fp = true };
+	if (memcmp(end - RECORD_HALF, makes_record, sizeof(makes_record)) == 0)
+		return true;
+	ret->is_ahead = true;
+	for (const uint8_t *at = code; at + sizeof(makes_record) <= end; at++) {
+		if (memcmp(at, makes_record, sizeof(makes_record)) == 0 && is_straight(at, end))
+			return true;
+	}
+	return false;
+}
+
+/* At a call of a function that completes its record: that has been made. */
+static bool is_at_such_a_call(struct search *search, uint64_t pc, struct sf_exit *ret)
+{
+	static const uint8_t completes_record[] = { 0x8f, 0x45, 0x08 }; /* pop 8(%rbp) */
+	uint8_t code[sizeof(completes_record)];
+	struct sf_x86_instruction now;
+
+	*ret = (struct sf_exit){ .is_by_fp = true, .is_ahead = true };
+	return decode(search, pc, &now) && now.effect == SF_X86_CALL && now.has_target &&
+	       sf_read(search->reader, code, pc + now.size + (uint64_t)(int64_t)now.distance, sizeof(code)) &&
+	       memcmp(code, completes_record, sizeof(code)) == 0;
+}
+
 bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exit *ret)
 {
-	struct sweep sweep = { .saved_fp = -1, .is_straight = true };
-	enum progress progress = GOES_ON;
-	struct sf_x86_instruction next;
-	uint8_t code[CHUNK];
-	size_t n = 0, at = 0;
+	struct search search = { .reader = reader, .n_open = 1 };
+	unsigned left = MAX_INSTRUCTIONS;
+	struct sf_x86_instruction now;
 
-	for (uint64_t done = 0; progress == GOES_ON && done < MAX_CODE; done += next.size) {
-		if (n - at < SF_X86_MAX_SIZE) {
-			n = read_code(reader, pc + done, code);
-			at = 0;
-		}
-		if (!sf_x86_decode(code + at, n - at, &next))
-			return false;
-		at += next.size;
-		progress = follow(&sweep, &next, ret);
+	if (is_in_record(reader, pc, ret) || is_at_such_a_call(&search, pc, ret))
+		return true;
+	search.open[0] = (struct way){ .pc = pc, .saved_fp = -1 };
+	while (search.n_open) {
+		struct way way = search.open[--search.n_open];
+		enum progress progress = GOES_ON;
+
+		while (progress == GOES_ON && left-- && decode(&search, way.pc, &now))
+			progress = follow(&search, &way, &now, ret);
+		if (progress == FOUND)
+			return true;
+		if (left == UINT_MAX)
+			break;
 	}
-	return progress == FOUND;
+	*ret = search.guess;
+	return search.has_guess;
 }
 
 #define BEFORE_CALL 64 /* bytes in which sp is set */

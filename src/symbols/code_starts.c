@@ -60,24 +60,6 @@ static bool add_start(struct search *search, uint64_t address)
 	       (sf_vec_push(&search->of->starts, address) && sf_vec_push(&search->open, address));
 }
 
-/* Where a jump, conditional or not, or a call goes; false: that is not in the instruction. */
-static bool read_target(const uint8_t *code, unsigned size, uint64_t next, uint64_t *ret)
-{
-	int32_t distance;
-
-	for (; size > 2 && (*code == 0xf2 || *code == 0x2e || *code == 0x3e); size--)
-		code++;
-	if (size == 2 && (*code == 0xeb || (*code & 0xf0) == 0x70 || (*code & 0xfc) == 0xe0))
-		distance = (int8_t)code[1];
-	else if ((size == 5 && (*code == 0xe8 || *code == 0xe9)) ||
-		 (size == 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80))
-		memcpy(&distance, code + size - 4, sizeof(distance));
-	else
-		return false;
-	*ret = next + (uint64_t)(int64_t)distance;
-	return true;
-}
-
 static bool is_nop(const uint8_t *code, unsigned size)
 {
 	while (size > 1 && (*code == 0x66 || *code == 0x2e)) {
@@ -103,13 +85,11 @@ static bool is_filled_up(const struct sf_code_starts *starts, uint64_t address)
 static bool lead_on(struct search *search, uint64_t address, const struct sf_x86_instruction *now, bool *goes_on_ret)
 {
 	const struct sf_code_starts *starts = search->of;
-	const uint64_t next = address + now->size;
-	uint64_t target;
-	const bool has_target = read_target(starts->code + (address - starts->base), now->size, next, &target);
+	const uint64_t next = address + now->size, target = next + (uint64_t)(int64_t)now->distance;
 
 	*goes_on_ret = now->effect != SF_X86_RETURN && now->effect != SF_X86_JUMP &&
 		       !(now->effect == SF_X86_CALL && is_filled_up(starts, next));
-	if (!has_target || !is_inside(starts, target))
+	if (!now->has_target || !is_inside(starts, target))
 		return true;
 	if (now->effect == SF_X86_CALL)
 		return add_start(search, target);
@@ -165,12 +145,11 @@ static bool add_called(struct search *search, uint64_t address)
 	const struct sf_code_starts *starts = search->of;
 	const uint64_t call = address - 4;
 	struct sf_x86_instruction now;
-	uint64_t target;
 
 	if (!is_inside(starts, address) || !decode(starts, call, &now) || now.size != 5 || now.effect != SF_X86_CALL ||
-	    !read_target(starts->code + (call - starts->base), 5, call + 5, &target))
+	    !now.has_target)
 		return true;
-	return add_start(search, target);
+	return add_start(search, call + now.size + (uint64_t)(int64_t)now.distance);
 }
 
 static bool add_ranges(struct search *search, const struct sf_ranges *ranges)

@@ -114,7 +114,14 @@ static void effects_on_sp_and_fp(void **state)
 		{ { 0xff, 0xe0 }, SF_X86_JUMP, 8 },
 		{ { 0xeb, 0x05 }, SF_X86_JUMP, 0 },
 		{ { 0x0f, 0x0b }, SF_X86_JUMP, 0 },                     /* ud2 */
-		{ { 0x74, 0x05 }, SF_X86_PLAIN, 0 },
+		{ { 0x74, 0x05 }, SF_X86_BRANCH, 0 },
+		{ { 0x0f, 0x85, 1, 0, 0, 0 }, SF_X86_BRANCH, 0 },
+		{ { 0xe3, 0x05 }, SF_X86_BRANCH, 0 },                   /* jrcxz */
+		{ { 0xff, 0x74, 0x24, 0x18 }, SF_X86_PUSH_COPY, 24 },   /* push 24(%rsp) */
+		{ { 0x48, 0x89, 0x2c, 0x24 }, SF_X86_STORE_FP, 0 },     /* mov %rbp, (%rsp) */
+		{ { 0x48, 0x89, 0x6c, 0x24, 0x08 }, SF_X86_PLAIN, 0 },  /* mov %rbp, 8(%rsp) */
+		{ { 0x8f, 0x45, 0x08 }, SF_X86_POP_RETURN, -8 },        /* pop 8(%rbp) */
+		{ { 0x8f, 0x45, 0x10 }, SF_X86_PUSH, -8 },              /* pop 16(%rbp) */
 	};
 	struct sf_x86_instruction next;
 	(void)state;
@@ -123,6 +130,35 @@ static void effects_on_sp_and_fp(void **state)
 		assert_true(sf_x86_decode(effects[i].code, sizeof(effects[i].code), &next));
 		if (next.effect != effects[i].effect || next.value != effects[i].value)
 			fail_msg("effect %u: %d (%d)", i, (int)next.effect, next.value);
+	}
+}
+
+/* Where calls, jumps and branches go. */
+static void targets(void **state)
+{
+	static const struct {
+		uint8_t code[SF_X86_MAX_SIZE];
+		bool has_target, is_slot;
+		int32_t distance;
+	} targets[] = {
+		{ { 0xeb, 0xfe }, true, false, -2 },
+		{ { 0x75, 0x10 }, true, false, 16 },
+		{ { 0xe9, 0x00, 0xff, 0xff, 0xff }, true, false, -256 },
+		{ { 0xe8, 0x00, 0x01, 0, 0 }, true, false, 256 },
+		{ { 0x0f, 0x84, 0x00, 0x01, 0, 0 }, true, false, 256 },
+		{ { 0xff, 0x25, 0x10, 0, 0, 0 }, false, true, 16 },     /* jmp *16(%rip) */
+		{ { 0xff, 0x15, 0x10, 0, 0, 0 }, false, false, 0 },     /* call *16(%rip) */
+		{ { 0xff, 0xe1 }, false, false, 0 },
+		{ { 0xff, 0x24, 0x25, 0x10, 0, 0, 0 }, false, false, 0 },
+	};
+	struct sf_x86_instruction next;
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		assert_true(sf_x86_decode(targets[i].code, sizeof(targets[i].code), &next));
+		if (next.has_target != targets[i].has_target || next.is_slot != targets[i].is_slot ||
+		    next.distance != targets[i].distance)
+			fail_msg("target %u: %d", i, next.distance);
 	}
 }
 
@@ -170,6 +206,72 @@ static void a_function_that_has_just_begun(void **state)
 	assert_true(!exit.is_by_fp && exit.size == 8 && exit.saved_fp == 0);
 }
 
+/* Assembled at AT; what is looked for is at `at` bytes from there. */
+static bool find_exit_at(const uint8_t *code, size_t size, size_t at, struct sf_exit *ret)
+{
+	const struct sf_reader reader = { .window = code, .window_start = AT, .window_size = size };
+
+	return sf_x86_find_exit(&reader, AT + at, ret);
+}
+
+/* The instructions are followed where they lead, not one after another as they lie there. */
+static void jumps_are_followed(void **state)
+{
+	/* jne over; add $8, %rsp; ret; over: ud2 */
+	static const uint8_t first_way[] = { 0x75, 0x05, 0x48, 0x83, 0xc4, 0x08, 0xc3, 0x0f, 0x0b };
+	/* jne over; ud2; over: pop %rbx; ret */
+	static const uint8_t second_way[] = { 0x75, 0x02, 0x0f, 0x0b, 0x5b, 0xc3 };
+	/* jmp over; pop %rbx; ret; over: ret */
+	static const uint8_t over[] = { 0xeb, 0x02, 0x5b, 0xc3, 0xc3 };
+	/* pop %rbx; jmp other; ud2; other: push %rbp; mov %rsp, %rbp */
+	static const uint8_t other[] = { 0x5b, 0xeb, 0x02, 0x0f, 0x0b, 0x55, 0x48, 0x89, 0xe5 };
+	/* push %rcx; push 8(%rsp), which is the return address; jmp other */
+	static const uint8_t copy[] = { 0x51, 0xff, 0x74, 0x24, 0x08, 0xeb, 0x00, 0x55, 0x48, 0x89, 0xe5 };
+	/* jmp *0(%rip), to the ret behind the word */
+	static const uint8_t slot[] = { 0xff, 0x25, 0, 0, 0, 0, 0x0e, 0, 1, 0, 0, 0, 0, 0, 0xc3 };
+	struct sf_exit exit;
+	(void)state;
+
+	assert_true(find_exit(first_way, sizeof(first_way), &exit) && !exit.is_guess && exit.size == 8);
+	assert_true(find_exit(second_way, sizeof(second_way), &exit) && exit.size == 8);
+	assert_true(find_exit(over, sizeof(over), &exit) && exit.size == 0);
+	assert_true(find_exit(other, sizeof(other), &exit) && exit.size == 8);
+	assert_true(find_exit(copy, sizeof(copy), &exit) && exit.size == 0);
+	assert_true(find_exit_at(copy, sizeof(copy), 1, &exit) && exit.size == 8);
+	assert_true(find_exit_at(copy, sizeof(copy), 5, &exit) && exit.size == 0);
+	assert_true(find_exit(slot, sizeof(slot), &exit) && !exit.is_guess && exit.size == 0);
+	/* pop %rbx; jmp *%rcx: to a function, or within this one? */
+	assert_true(FIND(&exit, 0x5b, 0xff, 0xe1) && exit.is_guess && exit.size == 8);
+}
+
+/*
+ * SBCL. The caller makes half of a record: sub $16, %rsp; mov %rbp, (%rsp); mov %rsp, %rbp; mov $4, %ecx; call. The function
+ * puts its return address behind: pop 8(%rbp).
+ */
+static void records_that_a_caller_begins(void **state)
+{
+	static const uint8_t code[80] = {
+		[36] = 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x2c, 0x24, 0x48, 0x8b, 0xec, 0xb9, 4, 0, 0, 0,
+		0xe8, 0, 0, 0, 0, 0x8f, 0x45, 0x08, 0x48, 0x8b, 0xe5, 0xf8, 0x5d, 0xc3,
+	};
+	static const struct {
+		size_t at;
+		bool is_ahead, is_half;
+	} places[] = { { 36, false, false }, { 40, false, false }, { 44, false, false }, { 47, true, false }, { 52, true, false },
+		       { 57, false, true }, { 60, false, false } };
+	struct sf_exit exit;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (!find_exit_at(code, sizeof(code), places[i].at, &exit) || exit.is_ahead != places[i].is_ahead ||
+		    exit.is_half != places[i].is_half || exit.is_by_fp != !places[i].is_half)
+			fail_msg("at %zu: %d %d %d", places[i].at, exit.is_by_fp, exit.is_ahead, exit.is_half);
+	}
+	/* A local call: the record was made in another way. */
+	assert_true(FIND(&exit, 0xe8, 1, 0, 0, 0, 0x90, 0x8f, 0x45, 0x08));
+	assert_true(exit.is_by_fp && exit.is_ahead);
+}
+
 static void what_its_code_does_not_show(void **state)
 {
 	uint8_t endless[4096];
@@ -178,7 +280,9 @@ static void what_its_code_does_not_show(void **state)
 
 	assert_false(FIND(&exit, 0x48, 0x29, 0xc4, 0xc3));                        /* sub %rax, %rsp; ret */
 	assert_false(FIND(&exit, 0x53, 0xc3));                                    /* push %rbx; ret: none of this function */
-	assert_false(FIND(&exit, 0xe9, 0, 0, 0, 0, 0x55, 0x48, 0x89, 0xe5));      /* jmp, and the next function */
+	assert_false(FIND(&exit, 0xe8, 0, 0, 0, 0, 0x55, 0x48, 0x89, 0xe5));      /* call, and perhaps the next function */
+	assert_false(FIND(&exit, 0x0f, 0x0b, 0xc3));                              /* ud2, and other code */
+	assert_false(FIND(&exit, 0xeb, 0xfe, 0xc3));                              /* for ever */
 	assert_false(FIND(&exit, 0x06, 0xc3));                                    /* no instruction */
 	assert_false(FIND(&exit, 0x90));
 	memset(endless, 0x90, sizeof(endless));
@@ -195,6 +299,9 @@ static void lengths_are_as_the_assembler_says(void **state)
 #define what_is_cut_is_not_known lengths_are_as_the_assembler_says
 #define effects_on_sp_and_fp lengths_are_as_the_assembler_says
 #define a_function_is_left_by_its_epilogue lengths_are_as_the_assembler_says
+#define targets lengths_are_as_the_assembler_says
+#define jumps_are_followed lengths_are_as_the_assembler_says
+#define records_that_a_caller_begins lengths_are_as_the_assembler_says
 #define a_function_that_has_just_begun lengths_are_as_the_assembler_says
 #define what_its_code_does_not_show lengths_are_as_the_assembler_says
 
@@ -206,6 +313,9 @@ int main(void)
 		cmocka_unit_test(lengths_are_as_the_assembler_says),
 		cmocka_unit_test(what_is_cut_is_not_known),
 		cmocka_unit_test(effects_on_sp_and_fp),
+		cmocka_unit_test(targets),
+		cmocka_unit_test(jumps_are_followed),
+		cmocka_unit_test(records_that_a_caller_begins),
 		cmocka_unit_test(a_function_is_left_by_its_epilogue),
 		cmocka_unit_test(a_function_that_has_just_begun),
 		cmocka_unit_test(what_its_code_does_not_show),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stepping by the instructions of the function, where no row covers it. Signal-safe. The code from pc to the next return
+ * Stepping by the instructions of the function, where no row covers it. Signal-safe. The code from pc to a return
  * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). What is
  * found there counts only if a call stands before it.
  *
@@ -42,23 +42,27 @@ static enum sf_step step_by_sp(struct sf_cursor *cursor, const struct sf_exit *e
 	const struct sf_reader *memory = &cursor->still->memory;
 	const struct sf_arch *arch = cursor->still->arch;
 	const uint64_t sp = cursor->regs.r[arch->sp], at = sp + (uint64_t)(uint32_t)exit->size;
-	uint64_t pc, fp = 0;
+	const bool is_saved = exit->saved_fp >= 0 || exit->is_half;
+	uint64_t pc, fp = 0, saved = sp + (uint64_t)(uint32_t)exit->saved_fp;
 
+	if (exit->is_half)
+		saved = cursor->regs.r[arch->fp];
 	if (!sf_read_u64(memory, at, &pc) || !is_return_address(cursor, pc) ||
-	    (exit->saved_fp >= 0 && !sf_read_u64(memory, sp + (uint64_t)(uint32_t)exit->saved_fp, &fp)))
+	    (exit->is_half && !sf_reg_known(&cursor->regs, arch->fp)) || (is_saved && !sf_read_u64(memory, saved, &fp)))
 		return SF_STEP_NOT_MINE;
-	if (exit->saved_fp >= 0)
+	if (is_saved)
 		sf_reg_set(&cursor->regs, arch->fp, fp);
-	return take(cursor, pc, at + 8, SF_VIA_CODE);
+	return take(cursor, pc, exit->is_half ? saved + 16 : at + 8, exit->is_guess ? SF_VIA_GUESS : SF_VIA_CODE);
 }
 
-static enum sf_step step_by_fp(struct sf_cursor *cursor)
+static enum sf_step step_by_fp(struct sf_cursor *cursor, const struct sf_exit *exit)
 {
 	const struct sf_arch *arch = cursor->still->arch;
-	const uint64_t fp = cursor->regs.r[arch->fp];
+	uint64_t fp = cursor->regs.r[arch->fp];
 	uint64_t record[2];
 
-	if (!sf_reg_known(&cursor->regs, arch->fp) || fp % 8 != 0 || fp < cursor->regs.r[arch->sp] ||
+	if (!sf_reg_known(&cursor->regs, arch->fp) ||
+	    (exit->is_ahead && !sf_read_u64(&cursor->still->memory, fp, &fp)) || fp % 8 != 0 || fp < cursor->regs.r[arch->sp] ||
 	    !sf_read(&cursor->still->memory, record, fp, sizeof(record)) || !is_return_address(cursor, record[1]))
 		return SF_STEP_NOT_MINE;
 	sf_reg_set(&cursor->regs, arch->fp, record[0]);
@@ -84,5 +88,5 @@ enum sf_step sf_step_code(struct sf_cursor *cursor, const struct sf_region *regi
 	if (!region || !still->arch->find_exit || !sf_reg_known(&cursor->regs, still->arch->sp) ||
 	    is_led_to(cursor) || !still->arch->find_exit(&code, cursor->regs.pc, &exit))
 		return SF_STEP_NOT_MINE;
-	return exit.is_by_fp ? step_by_fp(cursor) : step_by_sp(cursor, &exit);
+	return exit.is_by_fp ? step_by_fp(cursor, &exit) : step_by_sp(cursor, &exit);
 }
