@@ -117,6 +117,7 @@ def check_chain(stacks):
         assert stack[at - 4:at + 1] == chain, stack
 
 
+@pytest.mark.long("no tiers", "no W^X")   # code of one tier is among that of all; which mapping code was written by shows in no stack
 @pytest.mark.parametrize("environment", [{}, {"DOTNET_TieredCompilation": "0"}, {"DOTNET_ReadyToRun": "0"},
                                          {"DOTNET_EnableWriteXorExecute": "0"}],
                          ids=["usual", "no tiers", "no precompiled code", "no W^X"])

@@ -80,25 +80,32 @@ DEPTH = 4000
 MANY = 1500 if LONG else 450   # samples of so many frames: 450 go beyond each limit
 ONE = native([0x1000, 0x2000])
 
+
+
+def times(long, short):
+    """How many: the short form goes beyond each limit by a tenth at least, the long one by far."""
+    return long if LONG else short
+
+
 # What it is made of, after a process and a thread, and the words in which the reader is told.
 HOSTILE = {
     "processes": (lambda: (process(i) + thread(1) + sample(ONE) for i in range(2, 400000)), "more than 262,144 programs"),
-    "threads": (lambda: (thread(i) + sample(ONE, i) for i in range(2, 600000)), "more than 262,144 threads"),
-    "names": (lambda: (thread(1, b"%0100d" % i) for i in range(1000000)), "names have more than 64 MB"),
+    "threads": (lambda: (thread(i) + sample(ONE, i) for i in range(2, times(600000, 300000))), "more than 262,144 threads"),
+    "names": (lambda: (thread(1, b"%0100d" % i) for i in range(times(1000000, 740000))), "names have more than 64 MB"),
     "long names": (lambda: (thread(1, b"%065530d" % i) for i in range(3000)), "names have more than 64 MB"),
-    "images": (lambda: (image(i, b"/nonexistent/%d" % i) for i in range(1, 500000)), "more than 8,192 different files"),
+    "images": (lambda: (image(i, b"/nonexistent/%d" % i) for i in range(1, times(500000, 100000))), "more than 8,192 different files"),
     "long paths": (lambda: (image(i, b"/%04090d" % i) for i in range(1, 30000)), "more than 8,192 different files"),
-    "labels": (lambda: (label(i, b"k", b"%d" % i) + sample(ONE, label=i) for i in range(1, 300000)), "more than 65,536 labels"),
+    "labels": (lambda: (label(i, b"k", b"%d" % i) + sample(ONE, label=i) for i in range(1, times(300000, 80000))), "more than 65,536 labels"),
     "long labels": (lambda: (label(i, b"k" * 60000, b"%060000d" % i) for i in range(1, 1500)), "labels have more than 16 MB"),
-    "notes": (lambda: (note(b"%d" % i) for i in range(1000000)), "more than 1,000 notes"),
+    "notes": (lambda: (note(b"%d" % i) for i in range(times(1000000, 100000))), "more than 1,000 notes"),
     "long notes": (lambda: (note(b"%0100000d" % i) for i in range(1500)), "more than 1,000 notes"),
-    "places": (lambda: (place(i, b"m%d" % i) + sample(managed([i])) for i in range(1, 500000)), "131,072"),
-    "long places": (lambda: (place(i, *(b"%d/%d" % (i, j) for j in range(128))) for i in range(1, 20000)), "524,288 functions"),
+    "places": (lambda: (place(i, b"m%d" % i) + sample(managed([i])) for i in range(1, times(500000, 150000))), "131,072"),
+    "long places": (lambda: (place(i, *(b"%d/%d" % (i, j) for j in range(128))) for i in range(1, times(20000, 5000))), "524,288 functions"),
     "places that are never told": (lambda: (sample(managed(range(i * DEPTH + 1, i * DEPTH + DEPTH))) for i in range(MANY)), "131,072"),
     "addresses": (lambda: (sample(native(range(i * DEPTH, i * DEPTH + DEPTH))) for i in range(MANY)), "524,288 different addresses"),
     "addresses that were chosen": (lambda: (sample(native(chosen(range(i * DEPTH, i * DEPTH + DEPTH)), flags=1)) for i in range(130)), ""),
     "stacks": (lambda: (sample(native(range(i * 7, i * 7 + DEPTH))) for i in range(MANY)), "1,500,000 different stacks"),
-    "mappings": (lambda: (image(i, b"/nonexistent") for i in range(1, 1500000)), "more than 1,000,000 times a file"),
+    "mappings": (lambda: (image(i, b"/nonexistent") for i in range(1, times(1500000, 1100000))), "more than 1,000,000 times a file"),
     "inlined calls": (lambda: (place(i, *(b"f%d.%d" % (i, j) for j in range(128))) if i <= 1000 else
                                sample(managed((i * j) % 997 + 1 for j in range(500))) for i in range(1, 2000)),
                       "without inlined calls"),

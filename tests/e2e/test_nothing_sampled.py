@@ -48,10 +48,9 @@ def test_a_script_that_goes_into_the_background(stillframe, engine, background, 
         assert "with --children, or by its own pid: -p PID" in done.err, done
 
 
+@pytest.mark.parametrize("engine", ["ptrace", "perf"], indirect=True)
 def test_nothing_of_a_clock_or_of_threads(stillframe, engine, target, tmp_path):
-    """The option that left nothing to sample is named."""
-    if engine == "signal":
-        pytest.skip("no agent listens in the program")
+    """The option that left nothing to sample is named. (The signal engine attaches only where an agent listens.)"""
     t = target("deep", 5, "spin")
     done = stillframe("record", "-q", "-e", engine, "-o", tmp_path / "r.sfr", "--threads", "^nobody$", "-d", "200ms", "-p", t.pid).fails(1)
     assert "nothing was sampled of deep (pid %d) in 2" % t.pid in done.err and "--threads '^nobody$'" in done.err, done

@@ -413,6 +413,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.long("perl", "sqlite3")   # they are interpreters, as python3 is
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_real_programs_beside_ptrace(inside, stillframe, tmp_path, name):
     """Both walks and the ptrace engine agree on where a real program spends its time."""

@@ -165,7 +165,7 @@ static void test_random_memory(void **state)
 {
 	(void)state;
 	srand(5);
-	for (unsigned round = 0; round < 20000; round++) {
+	for (unsigned round = 0; round < 5000; round++) {
 		for (unsigned i = 0; i < RING; i++)
 			box->bytes[i] = rand() % 4 ? 0 : (uint8_t)rand();
 		box->size = (uint64_t)rand() << 20;
