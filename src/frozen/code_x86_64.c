@@ -234,7 +234,7 @@ static void judge_group5(const struct sf_x86_parts *p, struct sf_x86_instruction
 	memcpy(&ret->distance, p->operand + 1, sizeof(ret->distance));
 }
 
-static void judge_relative(const struct parts *p, struct sf_x86_instruction *ret, enum sf_x86_effect effect)
+static void judge_relative(const struct sf_x86_parts *p, struct sf_x86_instruction *ret, enum sf_x86_effect effect)
 {
 	ret->effect = effect;
 	ret->has_target = true;
@@ -244,7 +244,7 @@ static void judge_relative(const struct parts *p, struct sf_x86_instruction *ret
 }
 
 /* pop to memory. */
-static void judge_pop(const struct parts *p, struct sf_x86_instruction *ret)
+static void judge_pop(const struct sf_x86_parts *p, struct sf_x86_instruction *ret)
 {
 	int32_t place;
 
