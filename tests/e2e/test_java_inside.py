@@ -73,7 +73,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     until(t.uses(2), "the threads have been running, and the compilers", 60)
     for walk in WALKS:
         path = str(tmp_path / walk)
-        stacks = record(stillframe, t.pid, walk, path, 3000)
+        stacks = record(stillframe, t.pid, walk, path, 1800)
         assert judge(stacks, jdk, "%s %s" % (load, walk)) > 500
         names = {name for name, in sqlite3.connect(path).execute("SELECT name FROM threads")}
         assert {NAME + kind for kind in BUSY} <= names, "a thread's full name is missing"
