@@ -162,3 +162,46 @@ def test_goroutine_under_system_stack(stillframe, tmp_path):
         whole = sum(ticks for names, ticks in stacks if names and names[-1] == "runtime.goexit")
         assert whole > 5, stacks               # a thread's first samples have no goroutine
         assert not [names for names, _ in stacks if not names or (names[-1] != "runtime.goexit" and names[0][0] != "[")], stacks
+
+
+CGO = """
+package main
+
+// #include <stdint.h>
+// extern uint64_t goBack(uint64_t);
+// static __attribute__((noinline)) uint64_t spin(uint64_t n) { uint64_t x = n; for (uint64_t i = 0; i < n; i++) x = x * 31 + i; return x; }
+// static __attribute__((noinline)) uint64_t viaC(uint64_t n) { return goBack(n) + 1; }
+import "C"
+import "time"
+
+//export goBack
+func goBack(n C.uint64_t) C.uint64_t {
+	x := n
+	for i := C.uint64_t(0); i < n; i++ {
+		x = x*31 + i
+	}
+	return x
+}
+
+func main() {
+	for end := time.Now().Add(700 * time.Millisecond); time.Now().Before(end); {
+		C.spin(20000)
+		C.viaC(20000)
+	}
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("go") or not shutil.which("gcc"), reason="needs Go and gcc")
+def test_go_and_c(stillframe, tmp_path):
+    """C that Go called, and Go that this C called: main called both, or the stack is cut, as a first copy has one stack only."""
+    (tmp_path / "main.go").write_text(CGO)
+    subprocess.run(["go", "build", "-o", "main", "main.go"], cwd=tmp_path, check=True, timeout=100,
+                   env={**os.environ, "GO111MODULE": "off"})
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--",
+                                        tmp_path / "main")
+    assert done.status == 0, done
+    for function in ("spin", "main.goBack"):
+        stacks = recording.stacks_of(function)
+        assert sum(ticks for names, ticks in stacks if "main.main" in names) > 5, stacks
+        assert not [names for names, _ in stacks if "main.main" not in names and not names[-1].startswith("[cut: ")], stacks

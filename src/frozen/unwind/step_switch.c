@@ -20,6 +20,7 @@
 #define MAX_CHAIN 512               /* frame records on one stack */
 #define MAX_STACK ((uint64_t)1 << 20)
 #define MAX_SEARCHED 4096           /* bytes below the record */
+#define ALIGNMENT 16                /* of Go's functions */
 
 /* The lowest sp of the frames on the stack that ends at `top`. */
 static uint64_t lowest_sp(const struct sf_trace *trace, uint64_t top)
@@ -116,6 +117,28 @@ static bool is_goexit(const struct sf_cursor *cursor, const struct sf_region *re
 	       cursor->still->arch->lr == SF_NO_REG && row.rules->cfa.value == 8;
 }
 
+/*
+ * Go's asmcgocall notes the start of systemstack_switch as the place where the goroutine goes on. A function of Go's that C calls is shown
+ * this as its return address. A return address lies behind a call; this one is the function's first byte, with no frame yet.
+ */
+static bool is_noted_start(const struct sf_cursor *cursor, const struct sf_region *region, struct sf_row_range *ret)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	const uint64_t address = cursor->regs.pc - region->bias;
+	uint64_t target;
+
+	return address % ALIGNMENT == 0 && sf_table_range(region->table, address, ret) && ret->start == address && ret->rules->cfa.value == 8 &&
+	       ret->rules->cfa.reg == cursor->still->arch->sp && cursor->still->arch->lr == SF_NO_REG &&
+	       !cursor->still->arch->is_behind_call(&code, cursor->regs.pc, &target);
+}
+
+static enum sf_step step_from_start(struct sf_cursor *cursor, const struct sf_region *region, const struct sf_rules *rules,
+				    enum sf_end *why)
+{
+	cursor->trace->frames[cursor->trace->n_frames - 1].flags |= SF_FRAME_EXACT;
+	return sf_step_by_rules(cursor, region->table, rules, why);
+}
+
 /* Where the thread stands; and functions that call with no frame, or with one pushed word. */
 static bool may_switch(const struct sf_cursor *cursor, const struct sf_region *region)
 {
@@ -150,10 +173,15 @@ static enum sf_step cross(struct sf_cursor *cursor, enum sf_end *why)
 enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	struct sf_row_range start;
 	uint8_t byte;
 	bool gives_up;
 
-	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_GO) || !may_switch(cursor, region))
+	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_GO))
+		return SF_STEP_NOT_MINE;
+	if (!cursor->exact && is_noted_start(cursor, region, &start))
+		return step_from_start(cursor, region, start.rules, why);
+	if (!may_switch(cursor, region))
 		return SF_STEP_NOT_MINE;
 	*why = SF_END_MEMORY;
 	if (!cursor->exact && !sf_read(&code, &byte, cursor->regs.pc - 1, 1))
