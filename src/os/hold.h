@@ -52,6 +52,12 @@ struct sf_held {
 	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
 };
 
+/* It stood in a job control stop, into which its release lets it go. */
+static inline bool sf_held_in_job_stop(const struct sf_held *held)
+{
+	return held->stopped && !held->ours && !held->signal;
+}
+
 /*
  * The next thread that stands or has ended. False when `wait` is false and there is none now, when
  * the caller's alarm (clock.h) rang, or when nothing is asked for.

@@ -27,6 +27,12 @@ uint8_t sf_ptrace_state_asleep(const struct sf_thread *thread)
 	return letter == 'T' || letter == 't' ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 }
 
+/* Of a thread that was held while it slept. One that is let go into a job control stop is not in it again at once. */
+static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf_held *held)
+{
+	return sf_held_in_job_stop(held) ? SF_STATE_STOPPED : sf_ptrace_state_asleep(thread);
+}
+
 /* Sends what was taken of a held thread, which runs again. */
 static void send_held(struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held,
 		      struct sf_stack_copy *copy, uint64_t hold_ns)
@@ -42,7 +48,7 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 		thread->ran = thread->ran || on_cpu;
 	} else {
 		weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
-		copy->state = sf_ptrace_state_asleep(thread);
+		copy->state = state_held_asleep(thread, held);
 		copy->syscall = thread->look.syscall;
 		memcpy(copy->args, thread->look.args, sizeof(copy->args));
 		thread->sampled = true;
