@@ -538,6 +538,10 @@ static void test_following_routines(void **state)
 		{ "jmp to itself", 2, 0, false, false, { 0xeb, 0xfe } },
 		{ "jmp rax", 2, 0, false, false, { 0xff, 0xe0 } },
 		{ "mov rsp, rax; ret", 4, 0, false, false, { 0x48, 0x89, 0xc4, 0xc3 } },
+		{ "add rsp, rax; pop rbx; ret", 5, 1, false, false, { 0x48, 0x01, 0xc4, 0x5b, 0xc3 } },
+		{ "cmp rsp, rax; test rbp, rbp; leave; ret", 8, 3, true, true, { 0x48, 0x39, 0xc4, 0x48, 0x85, 0xed, 0xc9, 0xc3 } },
+		{ "mov ebp, 1; leave; ret", 7, 3, true, false, { 0xbd, 1, 0, 0, 0, 0xc9, 0xc3 } },
+		{ "xor rbp, rbp; leave; ret", 5, 3, true, false, { 0x48, 0x31, 0xed, 0xc9, 0xc3 } },
 		{ "leave, but rbp is a number; ret", 7, 0, false, false, { 0xbd, 1, 0, 0, 0, 0xc9, 0xc3 } },
 		{ "no instruction", 1, 0, false, false, { 0x06 } },
 	};

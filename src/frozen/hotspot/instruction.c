@@ -49,6 +49,7 @@ bool sf_instruction_decode(const uint8_t *code, size_t size, struct sf_instructi
 	};
 	if (!parts.operand)
 		return true;
+	ret->has_modrm = true;
 	ret->mod = *parts.operand >> 6;
 	ret->reg = (uint8_t)((*parts.operand >> 3 & 7) | (parts.rex & 4) << 1);
 	ret->rm = (uint8_t)((*parts.operand & 7) | (parts.rex & 1) << 3);

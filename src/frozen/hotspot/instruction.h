@@ -15,6 +15,7 @@ struct sf_instruction {
 	uint8_t opcode;
 	bool    is_vector;       /* VEX or EVEX: it changes no stack pointer, and its operands are not told */
 	bool    is_wide;         /* 64 bits: REX.W */
+	bool    has_modrm;
 	uint8_t mod, reg, rm;    /* of ModRM; reg and rm with their bits of REX. Without ModRM rm is of the opcode */
 	uint8_t base;            /* of the memory operand; 16: none, or relative to the next instruction */
 	bool    has_index;

@@ -259,6 +259,32 @@ static enum outcome follow_group(struct following *following, const struct sf_in
 	}
 }
 
+/* Opcodes with a register in ModRM and none in its middle: that extends the opcode. */
+static bool is_group(uint8_t opcode)
+{
+	return (opcode & 0xfc) == 0x80 || (opcode & 0xfe) == 0xc0 || (opcode & 0xfe) == 0xc6 || (opcode & 0xfc) == 0xd0 ||
+	       (opcode & 0xf6) == 0xf6;
+}
+
+static bool names(const struct sf_instruction *in, unsigned reg)
+{
+	if (!in->has_modrm)
+		return (in->opcode & 0xf8) == 0xb8 && in->rm == reg;
+	return (in->mod == 3 && in->rm == reg) || (!is_group(in->opcode) && in->reg == reg);
+}
+
+/* Arithmetic of 64 bits and the like: what names a register may write it. Comparisons (38 to 3d, 84, 85) do not. */
+static enum outcome follow_other(struct way *way, const struct sf_instruction *in)
+{
+	const bool is_load = !in->has_modrm; /* of a number, of any size */
+
+	if ((!in->is_wide && !is_load) || (in->opcode >= 0x38 && in->opcode <= 0x3d) || (in->opcode & 0xfe) == 0x84)
+		return GOES_ON;
+	if (names(in, RBP))
+		way->fp_known = false;
+	return names(in, RSP_IN_CODE) ? LOST : GOES_ON;
+}
+
 static enum outcome follow_one_byte(struct following *following, const struct sf_instruction *in)
 {
 	struct way *way = &following->way;
@@ -307,7 +333,7 @@ static enum outcome follow_one_byte(struct following *following, const struct sf
 	case 0xff:
 		return follow_group(following, in);
 	default:
-		return GOES_ON;
+		return follow_other(way, in);
 	}
 }
 
