@@ -53,7 +53,7 @@ def test_nothing_of_a_clock_or_of_threads(stillframe, engine, target, tmp_path):
     """The option that left nothing to sample is named. (The signal engine attaches only where an agent listens.)"""
     t = target("deep", 5, "spin")
     done = stillframe("record", "-q", "-e", engine, "-o", tmp_path / "r.sfr", "--threads", "^nobody$", "-d", "200ms", "-p", t.pid).fails(1)
-    assert "nothing was sampled of deep (pid %d) in 2" % t.pid in done.err and "--threads '^nobody$'" in done.err, done
+    assert "nothing was sampled of deep (pid %d) in " % t.pid in done.err and "--threads '^nobody$'" in done.err, done
     asleep = target(["/bin/sleep", 60], wait_ready=False).falls_asleep()
     done = stillframe("record", "-q", "-e", engine, "-o", tmp_path / "r.sfr", "--clock", "cpu", "-d", "200ms", "-p", asleep.pid).fails(1)
     assert "nothing was sampled" in done.err and "--clock both" in done.err, done
