@@ -44,10 +44,26 @@ static bool add_packed(struct sf_inputs *inputs, struct sf_rows *rows, struct sf
 
 /*
  * The kernel enters a program, or its dynamic linker, here: no caller is above this code. glibc's linker describes all of its
- * code but this (sysdeps/x86_64/dl-machine.h, RTLD_START). A file that describes nothing says nothing about where the code at its
- * entry point ends. Only where no other source covers the entry point.
+ * code but this (sysdeps/x86_64/dl-machine.h, RTLD_START). Only where no other source covers the entry point, but one covers
+ * what is soon behind it: that is where the code ends. musl describes little, and C functions follow.
  */
-#define ENTRY_SIZE 64
+#define ENTRY_SIZE 128
+#define ENTRY_ALIGNMENT 16 /* of the function that follows */
+
+static bool is_covered(struct sf_rows *rows, uint64_t address)
+{
+	return !sf_rows_begin(rows, address, address + 1);
+}
+
+/* 0: it does not end soon. */
+static uint64_t entry_end(struct sf_rows *rows, uint64_t entry)
+{
+	for (uint64_t size = ENTRY_ALIGNMENT; size <= ENTRY_SIZE; size += ENTRY_ALIGNMENT) {
+		if (is_covered(rows, entry + size))
+			return entry + size;
+	}
+	return 0;
+}
 
 static bool add_entry(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_error *err)
 {
@@ -59,8 +75,8 @@ static bool add_entry(struct sf_inputs *inputs, struct sf_rows *rows, struct sf_
 		.flags = SF_RULES_GUESS,
 	};
 
-	if (!sf_rows_any(rows) || entry > UINT64_MAX - ENTRY_SIZE || !sf_rows_begin(rows, entry, entry + 1) ||
-	    !sf_rows_begin(rows, entry, entry + ENTRY_SIZE))
+	if (!sf_rows_any(rows) || entry >= UINT64_MAX - ENTRY_SIZE || is_covered(rows, entry) ||
+	    !sf_rows_begin(rows, entry, entry_end(rows, entry)))
 		return true;
 	return (sf_rows_add(rows, entry, &rules) && sf_rows_end(rows, true) && sf_rows_settle(rows)) || sf_fail_memory(err);
 }

@@ -110,6 +110,7 @@ def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     stillframe("export", stream, "--format", "html", "-o", path).ok()
 
 
+@pytest.mark.alone   # beside others a virtual machine starts slowly, and until its code is known more ticks go by
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_jvm_is_launched(stillframe, jdk, walk, tmp_path):
     """From its first moment on: Java frames as soon as the JVM has started, and the summary's accounts."""

@@ -23,7 +23,7 @@ static struct sf_outbox_header *box;
 static int begin(void **state)
 {
 	(void)state;
-	box = aligned_alloc(4096, sizeof(*box) + RING);
+	box = aligned_alloc(4096, (sizeof(*box) + RING + 4095) / 4096 * 4096);
 	memset(box, 0, sizeof(*box) + RING);
 	atomic_store(&sf_handler.output.outbox, sf_outbox_init(box, RING, SF_STREAM_VERSION));
 	sf_agent_labels_begin();

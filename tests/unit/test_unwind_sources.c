@@ -499,7 +499,7 @@ static bool is_first(const struct made *made, uint64_t address)
 	return rules && rules->ra.how == SF_HOW_UNDEFINED;
 }
 
-/* Up to the next function, as nothing else covers it; in a file that describes nothing, nowhere. */
+/* Up to the next function, as nothing else covers it, if that is near; in a file that describes nothing, nowhere. */
 static void the_entry_point_has_no_caller(void **state)
 {
 	struct frames eh = make_frames(true, TEXT + 0x30, 33);
@@ -516,6 +516,9 @@ static void the_entry_point_has_no_caller(void **state)
 	made = build_entered(parts, 2, TEXT + 0x38);
 	assert_int_equal(cfa_at(&made, TEXT + 0x38), 33);
 	assert_int_equal(cfa_at(&made, TEXT + 0x40), -1);
+	sf_unwind_close(made.block, made.table.header->size);
+	made = build_entered(parts, 2, TEXT + 0x48);
+	assert_false(is_first(&made, TEXT + 0x48));
 	sf_unwind_close(made.block, made.table.header->size);
 	made = build_entered(parts, 1, TEXT + 0x20);
 	assert_false(is_first(&made, TEXT + 0x20));

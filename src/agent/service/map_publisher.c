@@ -23,7 +23,7 @@
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
 #define STALE_MIN_NS 10000000u        /* ... but not sooner than so long after the last time; */
 #define STALE_MAX_NS 200000000u       /* where that code stays unknown, so long */
-#define COST_SHARE 20                 /* renewing takes at most so many parts of the time ... */
+#define COST_SHARE 20                 /* reading it takes a part in so many of the time (loading images, each once, takes half) ... */
 #define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
 #define YOUNG_SHARE 3                 /* so many */
 #define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
@@ -283,8 +283,8 @@ static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
 static uint64_t due_ns(const struct sf_service *service, uint64_t now_ns)
 {
 	const bool young = now_ns - service->process.since_ns < YOUNG_NS;
-	uint64_t pause_ns = (service->process.refresh_cost_ns + service->process.load_cost_ns) *
-			    (young ? YOUNG_SHARE : COST_SHARE);
+	uint64_t pause_ns = service->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE) +
+			    service->process.load_cost_ns;
 
 	if (service->urgent)
 		return now_ns;

@@ -21,11 +21,11 @@ struct sf_tree_node {
 	uint32_t parent;      /* smaller than its own number; the root is 0 and its own parent */
 	uint32_t function;    /* 0: the samples of which no frame is known */
 	uint32_t line;        /* the one with the largest weight; 0: unknown */
-	bool approximate;     /* calls inlined in it may be missing from some of its stacks */
+	uint32_t samples : 31; /* in which it is the innermost node */
+	uint32_t approximate : 1; /* calls inlined in it may be missing from some of its stacks */
 	uint64_t self_ns, total_ns;
 	uint64_t approximate_ns; /* of self_ns */
 	uint64_t guessed_ns;  /* of total_ns: that this is the caller is a guess (SF_VIA_GUESS) */
-	uint64_t samples;     /* in which it is the innermost node */
 	uint32_t first_child; /* 0: none. Siblings come by total time, longest first */
 	uint32_t next;
 };

@@ -15,7 +15,7 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
 struct weight {
 	uint64_t self_ns, total_ns; /* total: with all nodes below */
-	uint64_t samples;
+	uint32_t samples;           /* which are in memory: there are fewer */
 	bool guessed;               /* it, or a node above it */
 };
 
