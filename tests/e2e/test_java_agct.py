@@ -213,6 +213,7 @@ def test_from_the_start(jdk, target, tmp_path):
     assert report["recording"]["complete"], report["recording"]
 
 
+@pytest.mark.alone   # the recording ends after 500 ticks, and beside others the machine may need as long to introduce itself
 def test_a_preloaded_agent_finds_the_machine(stillframe, target, jdk, tmp_path):  # noqa: F811
     """Nothing has introduced the machine to it; as soon as that has started it is asked for, and its events are off again later."""
     t = target(jdk.java(QUIET, "Demo", "chain", "fib"), env={**PLAIN, "LD_PRELOAD": AGENT, "STILLFRAME": "listen"})
