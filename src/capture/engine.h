@@ -89,7 +89,6 @@ enum sf_reach {
 struct sf_child_needs {
 	const char *library;       /* the path of a library that the child's program is to load first */
 	const char *variable;      /* "NAME=value", for the child's environment */
-	const char *runtime_variable; /* the same, for a runtime; not an engine's */
 };
 
 /* A finding about this machine: whether something that an engine needs is there, and what to do otherwise ("": nothing). */

@@ -35,7 +35,7 @@ struct given {
 	struct sf_pids pids;
 	int clock, engine;                               /* indexes of clocks and engine_names */
 	struct sf_setting settings[SF_MAX_SETTINGS + 1]; /* of engines */
-	bool quiet;
+	bool quiet, inlined;
 };
 
 enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
@@ -87,7 +87,7 @@ static const struct sf_option last_options[] = {
 	{ .name = SF_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(complete), .help = SF_COMPLETE_HELP },
 	{ .name = SF_NOT_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(not_complete),
 	  .help = SF_NOT_COMPLETE_HELP },
-	{ .name = SF_LAUNCH_INLINED, .kind = SF_OPTION_FLAG, .offset = AT(session.inlined),
+	{ .name = SF_LAUNCH_INLINED, .kind = SF_OPTION_FLAG, .offset = AT(inlined),
 	  .help = SF_LAUNCH_INLINED_HELP },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
 	  .help = "no summary" },
@@ -149,7 +149,7 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 			       "pid %d is stillframe itself, which never holds itself", getpid());
 	if (capture->complete && capture->not_complete)
 		return sf_fail(err, SF_E_INPUT, "either --" SF_COMPLETE " or --" SF_NOT_COMPLETE ", not both");
-	if (capture->pid && given->session.inlined)
+	if (capture->pid && given->inlined)
 		return sf_fail(err, SF_E_INPUT, "--" SF_LAUNCH_INLINED " sets " SF_LAUNCH_INLINED_VARIABLE
 			       " for a command that is started: a process that runs cannot be given it");
 	if (output && strcmp(output, "-") == 0) {
@@ -323,6 +323,8 @@ static int record_command(struct given *given, char **words)
 	sf_sanitize(name);
 	if (!sf_launch(words, &launched, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	if (given->inlined)
+		launched.variable = SF_LAUNCH_INLINED_VARIABLE;
 	session->launched = &launched;
 	session->capture.pid = session->capture.child = launched.pid;
 	session->capture.program = words[0];

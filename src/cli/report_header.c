@@ -88,13 +88,12 @@ static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const st
 static void print_unseen(const struct sf_aggregate *sums, const struct sf_output *output)
 {
 	const uint64_t whole_ns = sf_cpu_whole(sums->cpu_ns, sums->lost.cpu_ns, sums->cpu_counted_ns);
-	const bool narrow = 2 * sums->lost_by[SF_LOSS_NARROW].cpu_ns > sums->lost.cpu_ns;
 	char text[400];
 
 	if (!sf_unseen_is_notable(sums->lost.cpu_ns, whole_ns))
 		return;
 	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", sf_report_percent(sums->lost.cpu_ns, whole_ns),
-		 narrow ? "" : SF_UNSEEN_ADVICE);
+		 sf_unseen_advice(sums->lost_by[SF_LOSS_NARROW].cpu_ns, sums->lost.cpu_ns));
 	print_label(output, "warning");
 	fputs(sf_colour(output, SF_YELLOW), output->file);
 	sf_print_wrapped(output->file, text, strlen(text), 12, 12);

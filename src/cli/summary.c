@@ -99,13 +99,12 @@ static void print_approximate(FILE *out, const struct sf_recording_totals *total
 static void print_unseen(FILE *out, const struct sf_recording_totals *totals)
 {
 	const uint64_t whole_ns = sf_cpu_whole(totals->cpu_seen_ns, totals->cpu_lost_ns, totals->cpu_counted_ns);
-	const bool narrow = 2 * totals->losses_by[SF_LOSS_NARROW] > totals->losses;
 	char text[400];
 
 	if (!sf_unseen_is_notable(totals->cpu_lost_ns, whole_ns))
 		return;
 	snprintf(text, sizeof(text), "%.1f %% " SF_UNSEEN_HINT "%s", 100.0 * (double)totals->cpu_lost_ns / (double)whole_ns,
-		 narrow ? "" : SF_UNSEEN_ADVICE);
+		 sf_unseen_advice(totals->losses_by[SF_LOSS_NARROW], totals->losses));
 	fputs("  warning  ", out);
 	sf_print_wrapped(out, text, strlen(text), 11, 8);
 }

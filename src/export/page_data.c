@@ -212,7 +212,8 @@ static struct json_object *losses_array(const struct sf_profile *profile)
 
 static void add_sums(struct json_object *object, const struct page *page)
 {
-	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, ticks = 0;
+	uint64_t seen_ns = 0, counted_ns = 0, lost_ns = 0, narrow_ns = 0, ticks = 0;
+	char hint[400];
 
 	for (uint32_t i = 0; i < page->profile->n_threads; i++) {
 		seen_ns += page->profile->threads[i].cpu_seen_ns;
@@ -222,6 +223,7 @@ static void add_sums(struct json_object *object, const struct page *page)
 		const struct sf_profile_loss *loss = &page->profile->losses[i];
 
 		lost_ns += loss->cpu_ns;
+		narrow_ns += loss->cause == SF_LOSS_NARROW ? loss->cpu_ns : 0;
 		counted_ns += loss->thread == UINT32_MAX ? loss->cpu_ns : 0; /* the others are counted with their threads */
 	}
 	for (size_t i = 0; i < page->tally->n_rows; i++)
@@ -232,7 +234,8 @@ static void add_sums(struct json_object *object, const struct page *page)
 	if (!sf_unseen_is_notable(lost_ns, sf_cpu_whole(seen_ns, lost_ns, counted_ns)))
 		return;
 	sf_json_number(object, "cpu_lost_ns", lost_ns);
-	sf_json_text(object, "unseen_hint", SF_UNSEEN_HINT SF_UNSEEN_ADVICE);
+	snprintf(hint, sizeof(hint), SF_UNSEEN_HINT "%s", sf_unseen_advice(narrow_ns, lost_ns));
+	sf_json_text(object, "unseen_hint", hint);
 }
 
 static bool print_about(struct page *page, const struct sf_filter *filter)

@@ -5,7 +5,6 @@
  * At a return, sp points to the return address; so it does where a function begins, by a jump, too. So the sum says where that is
  * now. The first way that shows this counts.
  */
-#include <limits.h>
 #include <string.h>
 
 #include "frozen/arch.h"
@@ -48,6 +47,12 @@ struct search {
 
 enum progress { GOES_ON, FOUND, ENDS };
 
+static enum progress found(struct sf_exit *ret, struct sf_exit exit)
+{
+	*ret = exit;
+	return FOUND;
+}
+
 static struct sf_exit exit_by_sp(const struct way *way, int64_t size)
 {
 	const bool is_saved = way->saved_fp >= 0 && way->saved_fp < size;
@@ -68,11 +73,11 @@ static enum progress begins(const struct way *way, struct sf_exit *ret)
 	const int64_t before = way->taken - 8;
 
 	if (way->has_stored_fp) /* a record for the next function: this one has its own */
-		return *ret = (struct sf_exit){ .is_by_fp = true }, FOUND;
+		return found(ret, (struct sf_exit){ .is_by_fp = true });
 	if (way->has_called || way->has_lost_sp)
 		return ENDS;
 	if (!way->has_pushed_fp && way->taken == 0 && !way->has_jumped) /* behind push %rbp */
-		return *ret = (struct sf_exit){ .size = 8, .saved_fp = 0 }, FOUND;
+		return found(ret, (struct sf_exit){ .size = 8, .saved_fp = 0 });
 	if (!way->has_pushed_fp || way->pushed_fp != way->taken)
 		return ENDS;
 	if (way->has_copied && way->copied == before) {
@@ -164,8 +169,7 @@ static enum progress follow(struct search *search, struct way *way, const struct
 		return begins(way, ret);
 	case SF_X86_TO_FP:
 	case SF_X86_LEAVE:
-		*ret = (struct sf_exit){ .is_by_fp = true };
-		return FOUND;
+		return found(ret, (struct sf_exit){ .is_by_fp = true });
 	case SF_X86_POP_RETURN:
 		return completes(way, ret);
 	case SF_X86_RETURN:
@@ -267,16 +271,14 @@ bool sf_x86_find_exit(const struct sf_reader *reader, uint64_t pc, struct sf_exi
 	if (is_in_record(reader, pc, ret) || is_at_such_a_call(&search, pc, ret))
 		return true;
 	search.open[0] = (struct way){ .pc = pc, .saved_fp = -1 };
-	while (search.n_open) {
+	while (search.n_open && left) {
 		struct way way = search.open[--search.n_open];
 		enum progress progress = GOES_ON;
 
-		while (progress == GOES_ON && left-- && decode(&search, way.pc, &now))
+		for (; left && progress == GOES_ON && decode(&search, way.pc, &now); left--)
 			progress = follow(&search, &way, &now, ret);
 		if (progress == FOUND)
 			return true;
-		if (left == UINT_MAX)
-			break;
 	}
 	*ret = search.guess;
 	return search.has_guess;

@@ -119,7 +119,7 @@ static bool give_word(const struct sf_launched *launched, const struct sf_child_
 	size_t size;
 
 	if ((needs->library && !preload) || !add_text(&message, preload) ||
-	    !add_text(&message, needs->variable) || !add_text(&message, needs->runtime_variable))
+	    !add_text(&message, needs->variable) || !add_text(&message, launched->variable))
 		return false;
 	size = offsetof(struct message, texts) + message.size;
 	return write(launched->go_fd, &message, size) == (ssize_t)size;

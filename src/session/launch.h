@@ -15,6 +15,7 @@
 struct sf_launched {
 	int32_t pid;
 	const char *program; /* argv[0] of sf_launch */
+	const char *variable; /* "NAME=value", the caller's, for its environment, as an engine's; NULL: none */
 	int go_fd;       /* written to when it may exec */
 	int error_fd;    /* gives errno if that failed */
 	int exec_error;  /* that errno, once sf_launch_go has failed by it; else 0 */

@@ -9,7 +9,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "frozen/runtime_list.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "session/recorder.h"
@@ -47,8 +46,6 @@ static bool start(const struct sf_session_options *options, struct sf_capture **
 	}
 	if (engine->child_needs)
 		needs = engine->child_needs(*ret);
-	if (options->inlined)
-		needs.runtime_variable = SF_LAUNCH_INLINED_VARIABLE;
 	if (!options->launched ||
 	    sf_launch_go(options->launched, options->command, &needs, err))
 		return true;

@@ -20,7 +20,6 @@ struct sf_session_options {
 	const char *output;       /* the recording's path */
 	const char *command;      /* what is watched, for people */
 	struct sf_launched *launched; /* a command that is to start now; NULL: none */
-	bool inlined;             /* its environment has SF_LAUNCH_INLINED_VARIABLE (frozen/runtime_list.h) */
 };
 
 /* The results of a session, for the summary. */

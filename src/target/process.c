@@ -254,7 +254,7 @@ static bool is_replaced(const struct sf_process *process)
 	       !sf_process_read(sf_process_live_id(process->pid), &byte, process->map->regions[0].start, 1);
 }
 
-static uint64_t refresh_pause_ns(const struct sf_process *process, uint64_t now_ns)
+uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns)
 {
 	const bool young = now_ns - process->since_ns < YOUNG_NS;
 	const uint64_t pause_ns = process->refresh_cost_ns * (young ? YOUNG_SHARE : REFRESH_SHARE) + process->load_cost_ns;
@@ -267,7 +267,7 @@ bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *imag
 	const uint64_t now_ns = sf_now_ns();
 	const uint64_t age_ns = now_ns - process->refreshed_ns;
 
-	if (process->map && age_ns < refresh_pause_ns(process, now_ns)) {
+	if (process->map && age_ns < sf_process_refresh_pause_ns(process, now_ns)) {
 		if (age_ns < REPLACED_MIN_NS || !is_replaced(process))
 			return false;
 		process->since_ns = now_ns;

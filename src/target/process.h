@@ -60,10 +60,15 @@ bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mappin
 bool sf_process_fork(struct sf_process *process, const struct sf_process *parent);
 
 /*
- * The same, for a pc that is in no region. The number of calls is limited so that they take less than a
- * twentieth of the time. In a process's first second, when the loader maps its libraries, the limit is a
- * third. While images are loaded, the limit is half, as each image is loaded once. A process that executes
- * another program begins anew: its map is renewed at once. True when the map was renewed.
+ * How long a map is kept after it was read, though a walk met code that is not in it. Reading it takes less than a twentieth of the
+ * time then. In a process's first second, when the loader maps its libraries, it takes less than a third. While images are
+ * loaded, it takes half, as each image is loaded once.
+ */
+uint64_t sf_process_refresh_pause_ns(const struct sf_process *process, uint64_t now_ns);
+
+/*
+ * sf_process_refresh, for a pc that is in no region, unless the map was read too recently. A process that executes another
+ * program begins anew: its map is renewed at once. True when the map was renewed.
  */
 bool sf_process_refresh_stale(struct sf_process *process, struct sf_images *images);
 

@@ -81,7 +81,6 @@ MANY = 1500 if LONG else 450   # samples of so many frames: 450 go beyond each l
 ONE = native([0x1000, 0x2000])
 
 
-
 def times(long, short):
     """How many: the short form goes beyond each limit by a tenth at least, the long one by far."""
     return long if LONG else short

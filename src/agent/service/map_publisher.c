@@ -21,11 +21,9 @@
 
 #define RENEW_NS 1000000000u          /* the map, unless a walk met unknown code; */
 #define RENEW_MAX_NS 4000000000u      /* where it stays the same, so long */
-#define STALE_MIN_NS 10000000u        /* ... but not sooner than so long after the last time; */
-#define STALE_MAX_NS 200000000u       /* where that code stays unknown, so long */
-#define COST_SHARE 20                 /* reading it takes a part in so many of the time (loading images, each once, takes half) ... */
-#define YOUNG_NS 1000000000u          /* ... and in the first second, when libraries are mapped, */
-#define YOUNG_SHARE 3                 /* so many */
+#define STALE_MIN_NS 10000000u        /* ... where that code stays unknown, so long, and each time longer, */
+#define STALE_MAX_NS 200000000u       /* ... at most so long; */
+#define YOUNG_NS 1000000000u          /* not in the first second, when libraries are mapped */
 #define FIRST_BUILD_NS 1000000000u    /* the start of the program waits at most so long for
 				       * tables */
 #define RETRY_NS 100000000u
@@ -283,15 +281,11 @@ static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
 static uint64_t due_ns(const struct sf_service *service, uint64_t now_ns)
 {
 	const bool young = now_ns - service->process.since_ns < YOUNG_NS;
-	uint64_t pause_ns = service->process.refresh_cost_ns * (young ? YOUNG_SHARE : COST_SHARE) +
-			    service->process.load_cost_ns;
+	const uint64_t pause_ns = sf_process_refresh_pause_ns(&service->process, now_ns);
 
 	if (service->urgent)
 		return now_ns;
-	if (!young)
-		pause_ns = longer(pause_ns, STALE_MIN_NS);
-	pause_ns = longer(pause_ns, wanted_pause_ns(service, young));
-	return service->process.refreshed_ns + pause_ns;
+	return service->process.refreshed_ns + longer(pause_ns, wanted_pause_ns(service, young));
 }
 
 static void say_whether_complete(struct sf_service *service)

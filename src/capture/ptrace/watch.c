@@ -209,6 +209,16 @@ static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
 			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
 }
 
+/* The thread is in the list of threads: it is known from now on. */
+static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	watch->last_serial++;
+	thread->listed = true;
+	thread->is_32_bit = is_32_bit(watch, thread->task.pid);
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
 static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	struct sf_thread *thread;
@@ -222,11 +232,7 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 		sf_thread_destroy(thread);
 		return;
 	}
-	watch->last_serial++;
-	thread->listed = true;
-	thread->is_32_bit = is_32_bit(watch, pid);
-	name_thread(watch, thread);
-	sf_relay_thread(watch->relay, thread, now_ns);
+	begin_thread(watch, thread, now_ns);
 }
 
 /* Names change rarely, so each is read again only now and then. */
@@ -470,11 +476,7 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 		sf_thread_destroy(thread);
 		return NULL;
 	}
-	watch->last_serial++;
-	thread->listed = true;
-	thread->is_32_bit = process && process->is_32_bit;
-	name_thread(watch, thread);
-	sf_relay_thread(watch->relay, thread, now_ns);
+	begin_thread(watch, thread, now_ns);
 	return thread;
 }
 

@@ -97,7 +97,12 @@ struct sf_profile_sample {
 /* Where so much of the CPU time was not seen that shares are in doubt, this is said behind a percentage. */
 #define SF_UNSEEN_HINT                                                                             \
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
-#define SF_UNSEEN_ADVICE " A higher --rate or --max-cost, or another engine, sees more."
+
+/* What helps, behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show no more of that code. */
+static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t lost)
+{
+	return 2 * narrow > lost ? "" : " A higher --rate or --max-cost, or another engine, sees more.";
+}
 #define SF_UNSEEN_PERCENT 3
 #define SF_UNSEEN_NS 20000000
 /* What shares are of: the kernel's count, unless that is not there yet for all threads. */
