@@ -133,10 +133,19 @@ func grow(n int) int {
 	return grow(n-1) + room[(n+1)%64]
 }
 
+//go:noinline
+func clock(n int) (sum int64) {
+	for i := 0; i < n; i++ {
+		sum += time.Now().UnixNano()
+	}
+	return sum
+}
+
 func main() {
 	runtime.GOMAXPROCS(1)
 	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
 		alloc(1000)
+		clock(10000)
 		for i := 0; i < 200; i++ {
 			done := make(chan int)
 			go func() { done <- grow(300) }()
@@ -149,15 +158,15 @@ func main() {
 
 @pytest.mark.skipif(not shutil.which("go"), reason="needs Go")
 def test_goroutine_under_system_stack(stillframe, tmp_path):
-    """What Go's runtime does on a thread's system stack is done for a goroutine: that is the caller. What lies at the top of the
-    system stack is none, such as the call of newproc by which the program began."""
+    """What Go's runtime does on a thread's system stack is done for a goroutine: that is the caller. So is what the vDSO's clock does
+    there. What lies at the top of the system stack is none, such as the call of newproc by which the program began."""
     (tmp_path / "main.go").write_text(GO)
     subprocess.run(["go", "build", "-o", "main", "main.go"], cwd=tmp_path, check=True, timeout=100,
                    env={**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"})
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--",
                                         tmp_path / "main")
     assert done.status == 0, done
-    for switch in ("runtime.systemstack", "runtime.morestack"):
+    for switch in ("runtime.systemstack", "runtime.morestack", "time.now"):
         stacks = [(names[names.index(switch) + 1:], ticks) for names, ticks in recording.stacks_of(switch)]
         whole = sum(ticks for names, ticks in stacks if names and names[-1] == "runtime.goexit")
         assert whole > 5, stacks               # a thread's first samples have no goroutine
@@ -193,15 +202,20 @@ func main() {
 
 
 @pytest.mark.skipif(not shutil.which("go") or not shutil.which("gcc"), reason="needs Go and gcc")
-def test_go_and_c(stillframe, tmp_path):
+@pytest.mark.parametrize("how", [["ptrace", "--max-cost", "50"], ["signal", "--walk", "sampler"], ["signal", "--walk", "handler"]],
+                         ids=lambda how: how[-1])
+def test_go_and_c(stillframe, tmp_path, how):
     """C that Go called, and Go that this C called: main called both, or the stack is cut, as a first copy has one stack only."""
     (tmp_path / "main.go").write_text(CGO)
     subprocess.run(["go", "build", "-o", "main", "main.go"], cwd=tmp_path, check=True, timeout=100,
                    env={**os.environ, "GO111MODULE": "off"})
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "ptrace", "-F", "499", "--clock", "cpu", "--max-cost", "50", "--",
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", *how, "-F", "499", "--clock", "cpu", "--",
                                         tmp_path / "main")
     assert done.status == 0, done
     for function in ("spin", "main.goBack"):
         stacks = recording.stacks_of(function)
         assert sum(ticks for names, ticks in stacks if "main.main" in names) > 5, stacks
         assert not [names for names, _ in stacks if "main.main" not in names and not names[-1].startswith("[cut: ")], stacks
+    if how[0] == "signal":   # the stack that was left is read while the thread stands
+        ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.end GROUP BY 1"))
+        assert ends["root"] > 0.97 * sum(ends.values()), ends

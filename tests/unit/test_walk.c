@@ -973,9 +973,12 @@ static void a_signal_frame_of_ones_own(void **state)
 #define SWITCH (LIBC + 0x200)
 #define BEHIND_SWITCH (SWITCH + 8)
 #define GOROUTINE (ALTSTACK + 0x800)
+#define CLOCK (LIBC + 0x440)
+#define BEHIND_CLOCK (CLOCK + 14)
 
 /*
- * A Go program: 0x000 a function with 32 bytes, 0x100 another one with 16 bytes, 0x200 systemstack, 0x300 goexit. The thread is in the
+ * A Go program: 0x000 a function with 32 bytes, 0x100 another one with 16 bytes, 0x200 systemstack, 0x300 goexit,
+ * 0x400 a clock with 32 bytes. The thread is in the
  * second one, on g0, whose top is at STACK + 0x110. The first one called systemstack, on a stack below. Its frame record is at
  * GOROUTINE.
  */
@@ -983,6 +986,7 @@ static void be_on_system_stack(void)
 {
 	static const uint8_t code[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3f, 0xff, 0xd7, 0x48, 0x8b, 0x60, 0x38, 0xc3 };
 	struct sf_rules caller = simple_rules(RSP, 40, -8), callee = simple_rules(RSP, 16, -8), bare = simple_rules(RSP, 8, -8);
+	struct sf_rules clock = simple_rules(RSP, 32, -8);
 
 	table_start(&libc, &sf_arch_x86_64);
 	libc.flags = SF_TABLE_GO;
@@ -990,6 +994,7 @@ static void be_on_system_stack(void)
 	table_row(&libc, 0x100, &callee);
 	table_row(&libc, 0x200, &bare);
 	table_row(&libc, 0x300, &bare);
+	table_row(&libc, 0x400, &clock);
 	table_finish(&libc);
 	recorded_bytes(&r, SWITCH, code, sizeof(code));
 	put_direct_call(LIBC + 0x50, SWITCH);
@@ -1057,6 +1062,53 @@ static void no_caller_is_made_up_for_a_switch(void **state)
 	assert_frames(SF_END_ROOT,
 		      { LIBC + 0x120, STACK + 0x100, LEAF },
 		      { BEHIND_SWITCH, STACK + 0x110, ROWS });
+}
+
+/*
+ * A Go function with a frame that goes to g0 itself, to call the vDSO's clock, called by the function at 0. Its own
+ * record, on the goroutine's stack, is where the frame pointer leads. What its rules find on g0 is of a call long ago.
+ */
+static void be_in_a_clock(void)
+{
+	static const uint8_t code[] = { 0x48, 0x8b, 0x62, 0x38, 0x48, 0x83, 0xec, 0x10, 0x48, 0x83, 0xe4, 0xf0, 0xff, 0xd0,
+					0x4c, 0x89, 0xe4, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
+
+	be_on_system_stack();
+	recorded_bytes(&r, CLOCK, code, sizeof(code));
+	put_direct_call(LIBC + 0x50, LIBC + 0x400);
+	r.still.regs.pc = APP + 0x10; /* the vDSO */
+	recorded_put(&r, STACK + 0x100, BEHIND_CLOCK);
+	recorded_put(&r, STACK + 0x120, APP + 0x50);
+	recorded_reg(&r, RBP, GOROUTINE - 40);
+	recorded_put(&r, GOROUTINE - 40, GOROUTINE);
+}
+
+static void a_goroutine_under_a_clock(void **state)
+{
+	(void)state;
+	be_in_a_clock();
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { BEHIND_CLOCK, STACK + 0x108, ROWS },
+		      { LIBC + 0x50, GOROUTINE - 24, CHAIN },
+		      { GOEXIT, GOROUTINE + 16, ROWS });
+	recorded_reg(&r, RSP, STACK + 0x108);
+	r.still.regs.pc = CLOCK + 12; /* at the call */
+	assert_frames(SF_END_ROOT,
+		      { CLOCK + 12, STACK + 0x108, LEAF },
+		      { LIBC + 0x50, GOROUTINE - 24, CHAIN },
+		      { GOEXIT, GOROUTINE + 16, ROWS });
+}
+
+/* A record is believed only with a return address of a call. */
+static void no_caller_is_made_up_for_a_clock(void **state)
+{
+	(void)state;
+	be_in_a_clock();
+	recorded_put(&r, GOROUTINE - 32, LIBC + 0x58);
+	assert_frames(SF_END_NO_RULE,
+		      { APP + 0x10, STACK + 0x100, LEAF },
+		      { BEHIND_CLOCK, STACK + 0x108, ROWS });
 }
 
 static void guessed_rules_are_marked(void **state)
@@ -1154,6 +1206,8 @@ int main(void)
 		TEST(a_goroutine_under_the_system_stack),
 		TEST(the_switch_itself),
 		TEST(no_caller_is_made_up_for_a_switch),
+		TEST(a_goroutine_under_a_clock),
+		TEST(no_caller_is_made_up_for_a_clock),
 		TEST(guessed_rules_are_marked),
 		TEST(damaged_rules_are_ends),
 	};

@@ -11,12 +11,16 @@
  *
  * mcall gives the goroutine up. What it calls is the scheduler, whose first frame it is. The first frame of a goroutine is
  * goexit: its return address was stored there by hand, one byte behind its start.
+ *
+ * A function with a frame of its own may go to g0, too: the clock calls the vDSO there. Its frame record lies on the stack that it left,
+ * below its return address, and the frame pointer leads to it.
  */
 #include "frozen/unwind/walk.h"
 
 #include "frozen/frozen.h"
 
 #define WORD 8
+#define BARE 16                     /* bytes from sp to behind the return address in a function with one pushed word */
 #define MAX_CHAIN 512               /* frame records on one stack */
 #define MAX_STACK ((uint64_t)1 << 20)
 #define MAX_SEARCHED 4096           /* bytes below the record */
@@ -139,13 +143,61 @@ static enum sf_step step_from_start(struct sf_cursor *cursor, const struct sf_re
 	return sf_step_by_rules(cursor, region->table, rules, why);
 }
 
-/* Where the thread stands; and functions that call with no frame, or with one pushed word. */
-static bool may_switch(const struct sf_cursor *cursor, const struct sf_region *region)
+/* From sp to behind the return address, as the rules have it; 0: they do not count from sp. */
+static uint64_t frame_size(const struct sf_cursor *cursor, const struct sf_region *region)
 {
-	const struct sf_rules *rules = cursor->exact ? NULL :
-		sf_table_find(region->table, cursor->regs.pc - region->bias - 1);
+	const struct sf_rules *rules = sf_table_find(region->table, cursor->regs.pc - region->bias - !cursor->exact);
 
-	return cursor->exact || (rules && rules->cfa.reg == cursor->still->arch->sp && rules->cfa.value <= 16);
+	return rules && rules->cfa.reg == cursor->still->arch->sp && rules->cfa.value > 0 ? (uint64_t)rules->cfa.value : 0;
+}
+
+/* Rules of Go's functions say nothing of the frame pointer. Those of another file's do. */
+static bool called_another_file(const struct sf_trace *trace)
+{
+	return trace->n_frames > 1 &&
+	       trace->frames[trace->n_frames - 2].image != trace->frames[trace->n_frames - 1].image;
+}
+
+/* A function with a frame whose record is not where its rules have it. */
+static bool has_left_its_record(const struct sf_cursor *cursor, uint64_t size)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+
+	return size > BARE && (cursor->exact || called_another_file(cursor->trace)) &&
+	       sf_reg_known(&cursor->regs, arch->fp) &&
+	       cursor->regs.r[arch->fp] + 2 * WORD != cursor->regs.r[arch->sp] + size;
+}
+
+/* Where the thread stands; functions that call with no frame, or with one pushed word; and those whose record is elsewhere. */
+static bool may_switch(const struct sf_cursor *cursor, uint64_t size)
+{
+	return cursor->exact || (size && size <= BARE) || has_left_its_record(cursor, size);
+}
+
+/* To the function that called one with a frame of its own. */
+static enum sf_step follow_record(struct sf_cursor *cursor, enum sf_end *why)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	const uint64_t record = cursor->regs.r[still->arch->fp];
+	uint64_t words[2], target;
+
+	*why = SF_END_NO_RULE;
+	if (record % WORD != 0)
+		return SF_STEP_FAILED;
+	if (!sf_read(&still->memory, words, record, sizeof(words))) {
+		*why = sf_why_unread(&still->memory, record, sizeof(words));
+		return SF_STEP_FAILED;
+	}
+	if (!sf_frame_region(still, words[1], false) || !still->arch->is_behind_call(&code, words[1], &target))
+		return SF_STEP_FAILED;
+	cursor->regs.known = 0;
+	cursor->regs.pc = words[1];
+	sf_reg_set(&cursor->regs, still->arch->fp, words[0]);
+	sf_reg_set(&cursor->regs, still->arch->sp, record + 2 * WORD);
+	cursor->exact = false;
+	cursor->via = SF_VIA_FRAME_POINTER;
+	return SF_STEP_TAKEN;
 }
 
 /* To the function that called, where the stack that it is on can be read. */
@@ -174,6 +226,7 @@ enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *re
 {
 	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
 	struct sf_row_range start;
+	uint64_t size;
 	uint8_t byte;
 	bool gives_up;
 
@@ -181,7 +234,8 @@ enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *re
 		return SF_STEP_NOT_MINE;
 	if (!cursor->exact && is_noted_start(cursor, region, &start))
 		return step_from_start(cursor, region, start.rules, why);
-	if (!may_switch(cursor, region))
+	size = frame_size(cursor, region);
+	if (!may_switch(cursor, size))
 		return SF_STEP_NOT_MINE;
 	*why = SF_END_MEMORY;
 	if (!cursor->exact && !sf_read(&code, &byte, cursor->regs.pc - 1, 1))
@@ -195,6 +249,8 @@ enum sf_step sf_step_switch(struct sf_cursor *cursor, const struct sf_region *re
 	*why = SF_END_REGISTER;
 	if (!sf_reg_known(&cursor->regs, cursor->still->arch->fp))
 		return SF_STEP_FAILED;
+	if (has_left_its_record(cursor, size))
+		return follow_record(cursor, why);
 	*why = SF_END_NO_RULE;
 	return cross(cursor, why);
 }
