@@ -53,21 +53,29 @@ def test_every_instruction_of_a_routine_has_its_caller(target, jdk):
     assert proved > (1000 if LONG else 300), told[-1]
 
 
-@pytest.mark.each_jdk
-@pytest.mark.parametrize("how", [
-    pytest.param(["ptrace"], id="ptrace"), pytest.param(["signal", "--walk", "sampler"], id="sampler", marks=needs_agent),
-    pytest.param(["signal", "--walk", "handler"], id="handler", marks=needs_agent)])
-def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, jdk, how, tmp_path):
-    if not os.path.exists(os.path.join(jdk.classes, "Sine.class")):
-        jdk.compile(jdk.classes, "Sine.java")
-    path = str(tmp_path / "sine.sfr")
-    stillframe("record", "-e", *how, "-F", "500hz", "-o", path, "--",
-               *jdk.java([], "Sine", "200" if LONG else "12"), timeout=120).ok()
+def sines_have_their_caller(path):
     stacks = Stacks(path)
     stacks.all = [(name, stack, *rest) for name, stack, *rest in stacks.all
                   if stack and stack[0].kind == "stub" and stack[0].name.startswith("StubRoutines")]
     right = stacks.ticks(lambda name, stack, end: end == "root" and stack[1].name == "Sine.work" and stack[1].via != "guess")
-    assert right > 20 and stacks.ticks() == right, [(stack[:3], end) for _, stack, end, _ in stacks.all[:5]]
+    assert right > 5 and stacks.ticks() == right, [(stack[:3], end) for _, stack, end, _ in stacks.all[:5]]
+
+
+@pytest.mark.each_jdk
+@pytest.mark.parametrize("how", [
+    pytest.param(["ptrace"], id="ptrace"), pytest.param(["signal", "--walk", "sampler"], id="sampler", marks=needs_agent),
+    pytest.param(["signal", "--walk", "handler"], id="handler", marks=needs_agent)])
+def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, target, jdk, how, tmp_path):
+    """Of one that is attached to, in the short form; the long form launches one, too."""
+    if not os.path.exists(os.path.join(jdk.classes, "Sine.class")):
+        jdk.compile(jdk.classes, "Sine.java")
+    path, attached = str(tmp_path / "sine.sfr"), str(tmp_path / "attached.sfr")
+    if LONG:
+        stillframe("record", "-e", *how, "-F", "500hz", "-o", path, "--", *jdk.java([], "Sine", "200"), timeout=120).ok()
+        sines_have_their_caller(path)
+    t = target(jdk.java([], "Sine", "1000"))
+    stillframe("record", "-e", *how, "-F", "500hz", "-o", attached, "-d", "10s" if LONG else "2s", "-p", t.pid, timeout=120).ok()
+    sines_have_their_caller(attached)
 
 
 def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk):

@@ -9,6 +9,7 @@ public class Sine {
     }
 
     public static void main(String[] arguments) {
+        System.out.println("ready");
         System.out.println(work(Integer.parseInt(arguments[0]) * 1000000));
     }
 }
