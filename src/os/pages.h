@@ -12,6 +12,7 @@
 #ifndef SF_OS_PAGES_H
 #define SF_OS_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,13 @@ void sf_pages_close(struct sf_pages *pages);
  * stack page that was never touched. Pages that were swapped out are fetched.
  */
 size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret, uint64_t addr, size_t size);
+
+/*
+ * For who has the kernel copy a stack: such a copy ends at the first page that was never touched, as amid a large array of which a
+ * function has used little. Puts pages of zeros there, as a read by the program itself would, from `addr` up to `end`. Only where the
+ * mapping is private memory without a file whose pages nobody but the kernel fills: so this waits for nobody. False: it is not, or
+ * nothing is mapped. Reads /proc/PID/smaps, which takes some milliseconds of a large process.
+ */
+bool sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
 
 #endif

@@ -123,6 +123,15 @@ def test_deep_stacks_get_longer_copies(stillframe, target, tmp_path, depth):
     assert deepest >= depth, deepest
 
 
+def test_pages_that_were_never_touched(stillframe, tmp_path):
+    """The kernel's copy of a stack ends there: amid a large array of which a function has used nothing."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", path_of("stack_hole"), 0.5)
+    assert done.status == 0, done
+    rows = dict(recording.rows("SELECT e.word, count(*) FROM samples JOIN ends e ON e.id = end WHERE state = 0 GROUP BY 1"))
+    assert rows["root"] >= 0.98 * sum(rows.values()), rows
+    assert recording.total_shares().get("outer", 0) > 0.9, recording.total_shares()
+
+
 def test_children(stillframe, tmp_path):
     """Processes that a shell starts one after the other, each with its program."""
     script = "for i in 1 2 3; do %s -c 'sum(i * i for i in range(3000000))'; done" % sys.executable

@@ -21,8 +21,8 @@ static struct perf_event_mmap_page *pages[N_CPUS];
 static struct sf_perf perf;
 static struct sf_thread threads[3];
 static struct sf_task_run runs[3];
-static bool is_gone, is_found;
-static unsigned n_met;
+static bool is_gone, is_found, has_hole;
+static unsigned n_met, n_filled;
 static char told[512];
 
 /* The records that were sent. */
@@ -47,6 +47,7 @@ void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *nam
 void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
+bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
@@ -108,6 +109,15 @@ bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 	return !is_gone;
 }
 
+bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end)
+{
+	assert_int_equal(pid, 10);
+	assert_int_equal(tid, 10);
+	assert_true(addr < end);
+	n_filled++;
+	return has_hole;
+}
+
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
 	(void)task, (void)ret;
@@ -144,6 +154,8 @@ void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread
 static int set_up(void **state)
 {
 	(void)state;
+	has_hole = false;
+	n_filled = 0;
 	perf = (struct sf_perf){ .events = { .children = true, .kernel = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
 	for (unsigned i = 0; i < N_CPUS; i++) {
 		pages[i] = made_ring(SIZE);
@@ -392,8 +404,44 @@ static void test_copies_that_are_cut(void **state)
 	assert_int_equal(sent[0].stack_more, 0);
 	assert_int_equal(sent[1].stack_size, 256);
 	assert_int_equal(sent[1].stack_more, 1);
-	assert_int_equal(perf.stack_wanted, 4096);
+	assert_int_equal(perf.stack_wanted, 2 * 1024);
+	assert_int_equal(n_filled, 1);
 	assert_true(sent[0].sp >= 0x1000 && sent[0].sp < 0x1000 + sf_perf_n_regs);
+}
+
+/* The kernel's copy ends at a page that was never touched: the stack goes on, and a copy that ends there is no reason for longer ones. */
+static void test_a_hole(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	has_hole = true;
+	made_sample(&made, 10, 10, 6, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
+	append(0, &made);
+	atomic_store(&threads[0].again, true);
+	perf.events.stack_bytes = SF_PERF_MAX_STACK;
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_filled, 1);
+	assert_int_equal(sent[0].stack_size, 128);
+	assert_int_equal(sent[0].stack_more, 1);
+	assert_false(buffer.copy.longest);
+	assert_int_equal(perf.stack_wanted, 0);
+}
+
+/* The end of a stack is looked at once. */
+static void test_the_end_of_a_stack(void **state)
+{
+	struct made_record made;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		made_sample(&made, 10, 10, 6 + i, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 128);
+		append(0, &made);
+	}
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_filled, 1);
+	assert_int_equal(n_sent, 3);
+	assert_int_equal(sent[2].stack_more, 0);
 }
 
 /* A record that is none, between good ones: what follows it in that ring is lost, the other ring is not. */
@@ -427,6 +475,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 	};
 

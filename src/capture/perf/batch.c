@@ -10,11 +10,14 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
+#include "frozen/raw.h"
 #include "frozen/signal/ticks.h"
+#include "os/pages.h"
 #include "os/process.h"
 
 #define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
 #define WAITS_PERIODS 4        /* ... and so many periods */
+#define FILL_SHARE 100         /* a look for holes is followed by this many times its CPU time without one */
 #define COPY_MIN 2048u   /* bytes of a stack that are handed on at least, if there are so many */
 
 static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
@@ -151,23 +154,47 @@ static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_pe
 	return record->stack_size < most ? record->stack_size : most;
 }
 
-static void fill_copy(const struct sf_perf *perf, const struct sf_perf_record *record, uint32_t size,
+/*
+ * The kernel's copy ends before its room is full: at the end of the stack, or at a page that was never touched, as amid a large
+ * array. Such pages are filled, so that later copies go on. Returns false at the end of the stack. Looking takes 1 % of a CPU
+ * at most; until the next look the stack is taken to go on.
+ */
+static bool fill_hole(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint64_t sp)
+{
+	const uint64_t end = sp + record->stack_size, start_ns = sf_raw_thread_cpu_ns();
+	bool filled;
+
+	if (!record->stack_size || thread->copies_end == end)
+		return false;
+	if (record->time_ns < perf->next_fill_ns)
+		return true;
+	filled = sf_pages_fill(record->pid, record->tid, end, sp + SF_PERF_MAX_STACK);
+	if (!filled)
+		thread->copies_end = end;
+	perf->next_fill_ns = record->time_ns + (sf_raw_thread_cpu_ns() - start_ns) * FILL_SHARE;
+	return filled;
+}
+
+static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size,
 		      struct sf_stack_copy *ret)
 {
+	bool hole;
+
 	*ret = (struct sf_stack_copy){
 		.pid = record->pid,
 		.tid = record->tid,
 		.syscall = SF_SYSCALL_NONE,
 		.state = SF_STATE_RUNNING,
 		.flags = SF_STILL_COPY,
-		.longest = perf->events.stack_bytes >= SF_PERF_MAX_STACK,
 		.time_ns = record->time_ns,
 		.stack_size = size,
-		.stack_more = size < record->stack_size || record->stack_size == record->stack_room,
 		.n_kernel = (uint32_t)record->n_chain,
 	};
 	sf_perf_load_regs(record->regs, &ret->regs);
 	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
+	hole = record->stack_size < record->stack_room && fill_hole(perf, thread, record, ret->stack_start);
+	ret->stack_more = hole || size < record->stack_size || record->stack_size == record->stack_room;
+	ret->longest = !hole && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
 	if (size)
 		memcpy(ret->stack, record->stack, size);
 	if (record->n_chain)
@@ -191,7 +218,8 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 	}
 	size = bytes_to_copy(thread, record);
 	copy = sf_relay_reserve_waiting(perf->base.relay, size + 8 + (uint32_t)(record->n_chain * sizeof(*record->chain)));
-	fill_copy(perf, record, size, copy);
+	fill_copy(perf, thread, record, size, copy);
+	thread->copy_was_full = record->stack_size == record->stack_room;
 	sf_relay_send(perf->base.relay, thread, &weight, 0);
 	thread->ran = true;
 	thread->sampled = false;
@@ -270,14 +298,14 @@ static struct sf_perf_ring *oldest(struct sf_perf_events *events)
 	return found;
 }
 
+/* Copies that were cut at their full size ask for larger ones. */
 static void learn_sizes(struct sf_perf *perf)
 {
 	for (size_t i = 0; i < perf->due.n; i++) {
-		const uint32_t want = atomic_load_explicit(&perf->due.items[i]->want, memory_order_relaxed);
-		const bool cut = atomic_load_explicit(&perf->due.items[i]->again, memory_order_relaxed);
+		struct sf_thread *thread = perf->due.items[i];
 
-		if (cut && want > perf->stack_wanted)
-			perf->stack_wanted = want;
+		if (thread->copy_was_full && atomic_load_explicit(&thread->again, memory_order_relaxed))
+			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
 }
 

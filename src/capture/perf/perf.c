@@ -13,8 +13,8 @@
 
 #include "os/clock.h"
 
-#define BATCH_NS 40000000           /* between two batches, unless a ring is half full */
-#define BATCH_IDLE_NS 60000000      /* the same after a batch without a sample */
+#define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
+#define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 

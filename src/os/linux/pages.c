@@ -6,6 +6,7 @@
 #include "os/pages.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -129,4 +130,66 @@ size_t sf_pages_read(struct sf_pages *pages, int32_t pid, int32_t tid, void *ret
 	if (!told)
 		return sf_process_read(tid, ret, addr, size);
 	return read_runs(tid, ret, addr, runs, find_runs(entries, told, addr % page, page, size, runs));
+}
+
+/* A search for the mapping that holds an address, in the lines of /proc/PID/smaps. */
+struct search {
+	uint64_t addr;
+	uint64_t end;        /* of that mapping; 0: not found yet */
+	bool     plain;
+};
+
+/* "START-END rw-p OFFSET DEVICE INODE PATH": no path, or that of the first thread's stack. */
+static bool is_private_memory(const char *line, int path_at)
+{
+	const char *path = line + path_at;
+
+	return line[path_at] == 0 || strcmp(path, "[stack]") == 0;
+}
+
+/* VmFlags, proc_pid_smaps(5): um, uw and ui are those of a userfaultfd. */
+static bool is_filled_by_program(const char *flags)
+{
+	return strstr(flags, " um") || strstr(flags, " uw") || strstr(flags, " ui");
+}
+
+static bool search_line(const char *line, void *arg)
+{
+	struct search *search = arg;
+	unsigned long start, end;
+	char shared;
+	int path_at = 0;
+
+	if (sscanf(line, "%lx-%lx %*c%*c%*c%c %*s %*s %*s %n", &start, &end, &shared, &path_at) >= 3) {
+		if (start > search->addr)
+			return false;
+		if (search->addr < end) {
+			search->end = end;
+			search->plain = shared == 'p' && path_at && is_private_memory(line, path_at);
+		}
+		return true;
+	}
+	if (!search->end || strncmp(line, "VmFlags:", 8) != 0)
+		return true;
+	search->plain = search->plain && !is_filled_by_program(line);
+	return false;
+}
+
+bool sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct search search = { .addr = addr };
+	char path[64], byte;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	sf_proc_lines(path, search_line, &search);
+	if (!search.end || !search.plain)
+		return false;
+	if (end > search.end)
+		end = search.end;
+	for (; addr < end; addr = (addr / page + 1) * page) {
+		if (sf_process_read(tid, &byte, addr, 1) != 1)
+			return false;
+	}
+	return true;
 }
