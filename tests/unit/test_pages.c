@@ -172,6 +172,48 @@ static void a_process_that_has_ended_gives_nothing(void **state)
 	child = 0;
 }
 
+/* --- pages that are filled --- */
+
+static bool fill(size_t first, size_t n)
+{
+	const uint64_t addr = (uintptr_t)region + first * page;
+
+	return sf_pages_fill(child, child, addr + 8, addr + n * page);
+}
+
+static void pages_that_were_never_touched_are_filled(void **state)
+{
+	(void)state;
+	touch(0);
+	start_child();
+	assert_int_equal(read_from(0, 6 * page), page);
+	assert_true(fill(1, 3));
+	assert_int_equal(read_from(0, 6 * page), 4 * page);
+	assert_page(0, 1);
+	assert_page(1, 0);
+	assert_page(3, 0);
+}
+
+static void only_private_memory_is_filled(void **state)
+{
+	void *shared = mmap(region, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *of_a_file = mmap(region + 2 * page, page, PROT_READ, MAP_PRIVATE | MAP_FIXED, file, 0);
+	(void)state;
+
+	close(file);
+	assert_true(shared != MAP_FAILED && of_a_file != MAP_FAILED);
+	munmap(region + 4 * page, page);
+	start_child();
+	assert_false(fill(0, 1));
+	assert_true(fill(1, 1));
+	assert_false(fill(2, 1));
+	assert_false(fill(4, 1));
+	/* Not beyond its mapping. */
+	assert_true(fill(3, 3));
+	assert_int_equal(read_from(3 * page, page), page);
+}
+
 /* --- a page that never comes --- */
 
 static int make_missing(void)
@@ -184,6 +226,32 @@ static int make_missing(void)
 	};
 
 	return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &missing) == 0;
+}
+
+/* In a process of its own, which a page that never comes would end by SIGALRM. */
+static void fill_missing(void)
+{
+	alarm(5);
+	if (!make_missing())
+		_exit(77);
+	child = getpid();
+	_exit(fill(0, 1));
+}
+
+static void a_page_that_a_program_fills_is_left_to_it(void **state)
+{
+	int status;
+	(void)state;
+
+	child = fork();
+	if (child == 0)
+		fill_missing();
+	assert_int_equal(waitpid(child, &status, 0), child);
+	child = 0;
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static _Atomic int32_t reader;
@@ -269,6 +337,9 @@ int main(void)
 		TEST(the_number_of_runs_is_bounded),
 		TEST(another_program_has_other_pages),
 		TEST(a_process_that_has_ended_gives_nothing),
+		TEST(pages_that_were_never_touched_are_filled),
+		TEST(only_private_memory_is_filled),
+		TEST(a_page_that_a_program_fills_is_left_to_it),
 		TEST(a_thread_that_never_goes_on_ends_the_process),
 		TEST(a_thread_that_merely_sleeps_is_waited_for),
 	};
