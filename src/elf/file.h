@@ -78,6 +78,9 @@ bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_
 
 void sf_elf_close(struct sf_elf *elf); /* of a zeroed one too */
 
+/* `size` bytes, not 0, at `offset` of the file, valid until it is closed; NULL if they cannot be had. */
+const uint8_t *sf_elf_read(struct sf_elf *elf, uint64_t offset, size_t size);
+
 /* The first segment of this type; and the segment that is loaded with `address`: in its code (PF_X), or its bytes of the file (0). */
 bool sf_elf_find_segment(const struct sf_elf *elf, uint32_t type, GElf_Phdr *ret);
 bool sf_elf_find_loaded(const struct sf_elf *elf, uint64_t address, uint32_t flags, GElf_Phdr *ret);
