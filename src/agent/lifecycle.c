@@ -32,6 +32,7 @@
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 static pid_t loaded_pid;
+static bool not_meant;     /* the options were another process's, and what comes from here is not meant either */
 static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
 static void complain(const struct sf_error *err, bool always)
@@ -134,6 +135,7 @@ static void obey(const char *text)
 		return;
 	}
 	if (!is_for_us(&asked)) {
+		not_meant = !asked.listen;
 		asked = (struct sf_agent_options){ 0 };
 		return;
 	}
@@ -211,6 +213,16 @@ static bool before_exec(void)
 	return true;
 }
 
+/* Where the options name one process, the agent does nothing in its children, nor in what these execute. */
+static bool is_useless_in(bool child)
+{
+	if (not_meant)
+		return true;
+	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
+		return false;
+	return child || !is_for_us(&asked);
+}
+
 /* --- calls that demand something of all threads --- */
 
 #define LINKS_OF_TWO 4 /* sf_own_thread_count of a process with the calling thread and one of ours; two links are the folder's */
@@ -241,6 +253,7 @@ static const struct sf_interpose_hooks hooks = {
 	.thread_made = thread_made,
 	.before_exec = before_exec,
 	.after_exec = sf_agent_thread_after_exec,
+	.is_useless_in = is_useless_in,
 	.is_sent = sf_agent_thread_is_sent,
 	.before_filter = before_filter,
 	.step_aside = step_aside,

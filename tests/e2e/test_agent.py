@@ -164,6 +164,31 @@ def test_exec_in_a_child(stillframe, tmp_path):
     assert "dash" not in modules, modules
 
 
+WAYS_TO_EXEC = {
+    "sh": ["sh", "-c", "env; true"],
+    "fork": [PYTHON, "-c", "import os\nif os.fork() == 0: os.execvp('env', ['env'])\nos.wait()"],
+    "vfork": [PYTHON, "-c", "import subprocess; subprocess.run(['env'], check=True)"],
+    "posix_spawn": [PYTHON, "-c", "import os; os.waitpid(os.posix_spawn('/usr/bin/env', ['env'], os.environ), 0)"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_EXEC)
+def test_a_child_that_is_not_sampled_is_as_without_us(stillframe, tmp_path, way):
+    """It loads no agent in vain: its environment is the one that it would have, with a library that the user preloads."""
+    env = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+    env["LD_PRELOAD"] = "libm.so.6"
+    alone = subprocess.run(WAYS_TO_EXEC[way], env=env, cwd=stillframe.cwd, capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 0 and "LD_PRELOAD=libm.so.6" in alone.stdout, alone
+
+    def recorded(*more):
+        done = stillframe("record", "-e", "signal", "-o", tmp_path / "r.sfr", *more, "--", *WAYS_TO_EXEC[way], env=env)
+        return sorted(done.out.splitlines())
+
+    assert recorded() == sorted(alone.stdout.splitlines())
+    sampled = [line for line in recorded("--children") if line.startswith(("STILLFRAME=", "LD_PRELOAD="))]
+    assert len(sampled) == 2 and os.path.basename(AGENT) in sampled[0] and sampled[0].endswith("libm.so.6"), sampled
+
+
 FORKING = """
 import os
 {spin}
@@ -338,6 +363,7 @@ def test_why_a_filter_ended_it_is_told(stillframe, tmp_path):
 INTERPOSED = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigignore", "siginterrupt",
               "sigset", "sigwait", "sigwaitinfo", "sigtimedwait", "signalfd",
               "sigaltstack", "pthread_create", "syscall", "prctl", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve",
+              "posix_spawn", "posix_spawnp",
               "setuid", "setgid", "seteuid", "setegid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "initgroups",
               "unshare", "setns"}
 # What a Java virtual machine calls in an agent (src/agent/java/jvm.c).

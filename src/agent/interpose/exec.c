@@ -2,30 +2,41 @@
 /*
  * Interposers for the exec functions. The new program starts with default signal actions. So before the
  * exec the calling thread's clock is removed, its pending signals of ours are taken, and the stream's
- * file gets all samples so far. posix_spawn() and system() need no interposer: their children have no
- * clock, and libc makes their exec itself.
+ * file gets all samples so far. A child that is not sampled executes its program without the agent (environment.h);
+ * posix_spawn() is here for that, too. system() and popen() make their exec within libc.
  *
  * A child of vfork() runs in its parent's memory: it must not touch anything of ours (exec_preparation.h).
  * Signal-safe but for execvp and execvpe, as the functions they stand for.
  */
 #include <errno.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "agent/interpose/environment.h"
 #include "agent/interpose/interpose.h"
 #include "frozen/raw.h"
 
 typedef int execve_fn(const char *, char *const *, char *const *);
 typedef int execvpe_fn(const char *, char *const *, char *const *);
 typedef int fexecve_fn(int, char *const *, char *const *);
+typedef int spawn_fn(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
+		     char *const *);
 
 static bool before(void)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 
 	return hooks && hooks->before_exec();
+}
+
+static bool is_useless(bool in_child)
+{
+	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
+
+	return hooks && hooks->is_useless_in(in_child);
 }
 
 /* After a failed exec; keeps its errno. */
@@ -45,6 +56,7 @@ SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[
 	bool prepared = before();
 	long error;
 
+	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
 	if (next)
 		return after(prepared, next(path, argv, envp));
 	error = sf_raw3(SYS_execve, path, argv, envp);
@@ -66,6 +78,7 @@ SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp
 		errno = ENOSYS;
 		return -1;
 	}
+	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
 	prepared = before();
 	return after(prepared, next(file, argv, envp));
 }
@@ -84,6 +97,7 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 		errno = ENOSYS;
 		return -1;
 	}
+	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
 	prepared = before();
 	return after(prepared, next(fd, argv, envp));
 }
@@ -142,3 +156,20 @@ SF_INTERPOSED int execle(const char *path, const char *first, ...)
 	va_end(args);
 	return execve(path, argv, envp);
 }
+
+/* --- children that libc makes --- */
+
+#define INTERPOSE_SPAWN(name)                                                                      \
+	SF_INTERPOSED int name(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions, \
+			       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) \
+	{                                                                                          \
+		spawn_fn *next = (spawn_fn *)sf_interpose_find(SF_NEXT_##name);                    \
+                                                                                                   \
+		if (!next)                                                                         \
+			return ENOSYS;                                                             \
+		SF_ENVIRONMENT_WITHOUT(envp, is_useless(true));                                    \
+		return next(pid, file, actions, attributes, argv, envp);                           \
+	}
+
+INTERPOSE_SPAWN(posix_spawn)
+INTERPOSE_SPAWN(posix_spawnp)

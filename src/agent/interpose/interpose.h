@@ -19,7 +19,7 @@
 #define SF_INTERPOSED_FUNCTIONS(X) \
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
-	X(setgroups) X(initgroups) X(unshare) X(setns)
+	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -55,6 +55,7 @@ struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
 	bool (*before_exec)(void);                                     /* true: after_exec is due if the exec fails */
 	void (*after_exec)(void);
+	bool (*is_useless_in)(bool child);                             /* the agent does nothing in what this process, or a child, executes */
 	bool (*is_sent)(const siginfo_t *info);                        /* this signal is one of the agent's own */
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
 	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */

@@ -196,10 +196,11 @@ static void name_thread(struct sf_service *service, struct sf_kept_runtime_threa
 {
 	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
 					   .time_ns = now_ns, .is_full = 1 };
-	char name[SF_KEPT_RUNTIME_NAME];
+	char name[SF_RUNTIME_NAME], first[SF_RUNTIME_NAME];
 
-	if (!sf_runtimes_thread_name(&service->runtimes.all, tid, name, sizeof(name)) ||
-	    strcmp(name, thread->name) == 0)
+	if (sf_runtimes_thread_name(&service->runtimes.all, tid, first, sizeof(first)) != SF_NAMED ||
+	    sf_runtimes_thread_name(&service->runtimes.all, tid, name, sizeof(name)) != SF_NAMED ||
+	    strcmp(name, first) != 0 || strcmp(name, thread->name) == 0)
 		return;
 	record.name_size = (uint32_t)strlen(name);
 	if (sf_stream_writer_put_record(service, SF_STREAM_THREAD, &record, sizeof(record), name,

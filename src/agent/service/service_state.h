@@ -36,14 +36,13 @@ struct sf_kept_miss {
 	struct sf_cache_key key;
 };
 
-#define SF_KEPT_RUNTIME_NAME 256
 
 /* The facts about a thread that are in the stream already, by its entry. */
 struct sf_kept_runtime_thread {
 	uint32_t serial;          /* of whom the rest is told */
 	uint32_t n_looks;         /* at it, the last one at looked_ns */
 	uint64_t looked_ns;
-	char name[SF_KEPT_RUNTIME_NAME];
+	char name[SF_RUNTIME_NAME];
 };
 
 struct telling;                   /* runtime_publisher.c's: a record under way */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The environment that a program gets which is not sampled: nothing of ours is left in it, and all the rest is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/interpose/environment.h"
+
+#define OURS "/usr/lib/x86_64-linux-gnu/libstillframe-agent.so"
+
+/* LD_PRELOAD of what `before` becomes; NULL: it is not there any more. */
+static const char *preload_of(char *before)
+{
+	static char text[256];
+	static char *words[8];
+	char *const envp[] = { (char *)"A=1", (char *)"STILLFRAME=out=x", before, (char *)"STILLFRAMES=2", NULL };
+	struct sf_environment_size size;
+	size_t n = 0;
+
+	assert_true(sf_environment_measure(envp, &size));
+	assert_int_equal(size.n, 5);
+	assert_int_equal(size.n_bytes, strlen(before) + 1);
+	memset(text, 'x', sizeof(text));
+	sf_environment_copy(envp, words, text);
+	for (size_t i = size.n_bytes; i < sizeof(text); i++)
+		assert_int_equal(text[i], 'x');
+	while (words[n])
+		n++;
+	assert_ptr_equal(words[0], envp[0]);
+	assert_ptr_equal(words[n - 1], envp[3]);
+	return n == 3 ? words[1] : NULL;
+}
+
+static void test_only_ours_goes(void **state)
+{
+	(void)state;
+	assert_null(preload_of((char *)"LD_PRELOAD=" OURS));
+	assert_null(preload_of((char *)"LD_PRELOAD=libstillframe-agent.so"));
+	assert_null(preload_of((char *)"LD_PRELOAD=: " OURS " :" OURS));
+	assert_string_equal(preload_of((char *)"LD_PRELOAD=" OURS ":/lib/b.so"), "LD_PRELOAD=/lib/b.so");
+	assert_string_equal(preload_of((char *)"LD_PRELOAD=/lib/a.so " OURS ":b.so"), "LD_PRELOAD=/lib/a.so:b.so");
+	assert_string_equal(preload_of((char *)"LD_PRELOAD=/lib/a.so:" OURS), "LD_PRELOAD=/lib/a.so");
+}
+
+static void test_other_libraries_stay(void **state)
+{
+	(void)state;
+	assert_string_equal(preload_of((char *)"LD_PRELOAD=/lib/otherlibstillframe-agent.so"),
+			    "LD_PRELOAD=/lib/otherlibstillframe-agent.so");
+	assert_string_equal(preload_of((char *)"LD_PRELOAD=" OURS ".1:" OURS), "LD_PRELOAD=" OURS ".1");
+}
+
+static void test_nothing_to_do(void **state)
+{
+	char *const envp[] = { (char *)"LD_PRELOAD=/lib/b.so", (char *)"STILLFRAME=out=x", NULL };
+	struct sf_environment_size size;
+
+	(void)state;
+	assert_false(sf_environment_measure(envp, &size));
+	assert_false(sf_environment_measure(NULL, &size));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_only_ours_goes),
+		cmocka_unit_test(test_other_libraries_stay),
+		cmocka_unit_test(test_nothing_to_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
