@@ -26,6 +26,15 @@ struct sf_runtime_findings {
 	const void *arg;
 };
 
+#define SF_RUNTIME_NAME 256    /* room for a thread's name, with what a runtime adds */
+
+/* What a runtime says of a thread's name. */
+enum sf_naming {
+	SF_UNNAMED,           /* it has none */
+	SF_NAMED,
+	SF_NAMED_LATER,       /* it cannot be read while a collector moves it */
+};
+
 struct sf_runtime_driver {
 	const struct sf_runtime_ops *ops;
 
@@ -99,11 +108,12 @@ struct sf_runtime_driver {
 		       const struct sf_frame *const *frames, size_t n);
 
 	/*
-	 * The handle of a thread, as its own pid namespace numbers it, and the runtime's name for it, UTF-8; 0 and false:
-	 * the runtime has none. May be NULL.
+	 * The handle of a thread, as its own pid namespace numbers it, and the runtime's name for it, UTF-8, with its role where
+	 * the name does not say it. 0: the runtime has none. A name can be wrong while a collector moves the objects that it is read
+	 * from: it counts if a second reading has the same. May be NULL.
 	 */
 	uint64_t (*thread)(void *state, int32_t tid);
-	bool (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
+	enum sf_naming (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
 
 	/* Reports what can be shown of the runtime in this process, after an attempt to attach. May be NULL. */
 	void (*examine)(void *state, struct sf_images *images,

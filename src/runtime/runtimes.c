@@ -225,11 +225,11 @@ uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t
 		drivers[slot]->thread(runtimes->states[slot], tid) : 0;
 }
 
-bool sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size)
+enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size)
 {
-	bool named = false;
+	enum sf_naming named = SF_UNNAMED;
 
-	for (uint32_t i = 0; i < SF_N_RUNTIMES && !named; i++) {
+	for (uint32_t i = 0; i < SF_N_RUNTIMES && named == SF_UNNAMED; i++) {
 		if (runtimes->attached[i] && drivers[i]->thread_name)
 			named = drivers[i]->thread_name(runtimes->states[i], tid, ret, size);
 	}

@@ -63,7 +63,7 @@ size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame
 void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,
 			const struct sf_frame *const *frames, size_t n);
 uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t tid);
-bool sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size);
+enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size);
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 			 const struct sf_runtime_findings *findings);
 

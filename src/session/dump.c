@@ -11,9 +11,13 @@
 
 #include "base/cleanup.h"
 #include "base/output.h"
+#include "os/clock.h"
 #include "os/process.h"
 #include "os/syscalls.h"
 #include "symbols/lookup.h"
+
+#define PAUSE_NS 1000000u     /* between two attempts at a name that a collector moves */
+#define MAX_PAUSES 500u       /* of all threads */
 
 /* The verdict asks for all registers where native frames are missing without them. */
 static struct sf_verdict on_still(void *arg, struct sf_still *still, struct sf_error *err)
@@ -101,6 +105,7 @@ struct naming {
 	SF_VEC(struct sf_dump_frame) functions;
 	struct place *of_image;     /* the first place of the image that is being resolved */
 	struct sf_lookup lookup;
+	unsigned n_pauses;          /* for names that could not be read at once */
 	bool no_memory;
 };
 
@@ -264,13 +269,19 @@ static bool expand(const struct naming *naming, struct sf_dump_thread *thread)
 }
 
 /* The system keeps 15 bytes of a thread's name; a runtime has all of it. */
-static void name_thread(const struct naming *naming, struct sf_dump_thread *thread)
+static void name_thread(struct naming *naming, struct sf_dump_thread *thread)
 {
-	char name[SF_DUMP_NAME];
+	char name[SF_RUNTIME_NAME];
+	enum sf_naming named = SF_NAMED_LATER;
 
-	if (sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name,
-				     sizeof(name)))
-		memcpy(thread->name, name, sizeof(name));
+	for (; named == SF_NAMED_LATER && naming->n_pauses < MAX_PAUSES; naming->n_pauses++) {
+		named = sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name, sizeof(name));
+		if (named == SF_NAMED)
+			memcpy(thread->name, name, sizeof(name));
+		if (named != SF_NAMED_LATER)
+			return;
+		sf_sleep_until(sf_now_ns() + PAUSE_NS);
+	}
 }
 
 /* Images are opened by their paths as they are; these are copies to be shown. */
@@ -292,15 +303,14 @@ static bool find_names(struct sf_dump *dump, struct sf_error *err)
 				 .lookup = sf_lookup_begin(NULL) };
 	bool fine = take_paths(dump) && collect(&naming);
 
-	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
-		name_thread(&naming, &dump->threads.items[i]);
-
 	if (fine)
 		resolve(&naming);
 	if (!dump->note)
 		dump->note = sf_lookup_note(&naming.lookup);
 	for (size_t i = 0; fine && !naming.no_memory && i < dump->threads.n; i++)
 		fine = expand(&naming, &dump->threads.items[i]);
+	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
+		name_thread(&naming, &dump->threads.items[i]);
 	sf_vec_deinit(&naming.places);
 	sf_vec_deinit(&naming.functions);
 	return fine && !naming.no_memory ? true : sf_fail_memory(err);

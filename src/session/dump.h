@@ -27,11 +27,9 @@ struct sf_dump_frame {
 	bool     approximate;   /* what is inlined here is not known exactly */
 };
 
-#define SF_DUMP_NAME 256
-
 struct sf_dump_thread {
 	struct sf_dump_seen seen;
-	char     name[SF_DUMP_NAME];  /* a runtime's, or the system's */
+	char     name[SF_RUNTIME_NAME];  /* a runtime's, or the system's */
 	uint8_t  end;           /* enum sf_end */
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */

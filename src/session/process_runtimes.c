@@ -5,6 +5,8 @@
  */
 #include "session/process_runtimes.h"
 
+#include <string.h>
+
 #include "base/output.h"
 #include "os/clock.h"
 #include "os/task.h"
@@ -92,13 +94,23 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 	return any;
 }
 
-bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
-			      char *ret, size_t size)
+/* A name counts if a second reading of the process has the same (runtime.h). */
+enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, char *ret, size_t size)
 {
-	if (!sf_runtimes_thread_name(&runtimes->all, inner_id(runtimes, pid, tid), ret, size))
-		return false;
+	const int32_t inner = inner_id(runtimes, pid, tid);
+	char first[SF_RUNTIME_NAME];
+	enum sf_naming named;
+
+	sf_process_runtimes_renew(runtimes);
+	named = sf_runtimes_thread_name(&runtimes->all, inner, first, sizeof(first));
+	if (named != SF_NAMED)
+		return named;
+	sf_process_runtimes_renew(runtimes);
+	named = sf_runtimes_thread_name(&runtimes->all, inner, ret, size);
+	if (named != SF_NAMED || strncmp(first, ret, size - 1) != 0)
+		return SF_NAMED_LATER;
 	sf_sanitize(ret);
-	return true;
+	return SF_NAMED;
 }
 
 /* A place of a runtime's code as the recording numbers it: described when it is new. */

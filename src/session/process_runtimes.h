@@ -40,8 +40,8 @@ bool sf_process_runtimes_refresh(struct sf_process_runtimes *runtimes, struct sf
 /* The handles of a thread, for its still, and its name; by the ids that we see. False: there is none. */
 bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 				 uint64_t ret[SF_MAX_RUNTIMES]);
-bool sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
-			      char *ret, size_t size);
+enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+					char *ret, size_t size);
 
 /*
  * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on

@@ -3,6 +3,7 @@
 #include "session/recorded_thread.h"
 
 #define RENAME_NS 1000000000
+#define LATER_NS 20000000
 
 void sf_recorded_thread_deinit(struct sf_recorded_thread *thread)
 {
@@ -49,13 +50,18 @@ bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker
 			 struct sf_recording *recording, uint64_t now_ns, struct sf_error *err)
 {
 	struct sf_process_runtimes *runtimes;
-	char name[256];
+	char name[SF_RUNTIME_NAME];
+	enum sf_naming named;
 
 	if (thread->named_ns && now_ns - thread->named_ns < RENAME_NS)
 		return true;
 	thread->named_ns = now_ns;
 	runtimes = sf_walker_runtimes(walker, thread->pid);
-	if (!runtimes || !sf_process_runtimes_name(runtimes, thread->pid, thread->tid, name, sizeof(name)))
+	named = runtimes ? sf_process_runtimes_name(runtimes, thread->pid, thread->tid, name, sizeof(name)) : SF_UNNAMED;
+	thread->named_later = named == SF_NAMED_LATER;
+	if (thread->named_later)
+		thread->named_ns = now_ns - RENAME_NS + LATER_NS;
+	if (named != SF_NAMED)
 		return true;
 	thread->runtime_named = true;
 	return sf_recording_thread_name(recording, thread->number, name, err);

@@ -21,6 +21,7 @@ struct sf_recorded_thread {
 	bool has_last;
 	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
 	int32_t pid, tid;
+	bool named_later;                      /* it could not be read yet (runtime.h) */
 	bool runtime_named;                    /* a runtime's name for it is in the
 					     * recording */
 	uint64_t named_ns;                  /* when that was last asked for */

@@ -412,6 +412,9 @@ static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct 
 	if (!thread || !thread->number || !thread->has_last)
 		return sf_recording_loss(recorder->recording, 0, SF_LOSS_MOVED, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
+	/* Of a thread that goes on sleeping there is no other occasion. */
+	if (thread->named_later && !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording, time_ns, err))
+		return false;
 	if (weight->cpu_ns && thread->ran.thread)
 		return add_rest(recorder, thread, time_ns, weight, err);
 	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))

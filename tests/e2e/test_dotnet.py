@@ -29,18 +29,22 @@ def installed():
     return compilers[-1], os.path.join(runtimes[-1][1], runtimes[-1][0]), runtimes[-1][0]
 
 
-@pytest.fixture(scope="session")
-def program(tmp_path_factory):
+def compile_program(folder, name):
     compiler, framework, version = installed()
-    folder = tmp_path_factory.mktemp("dotnet")
-    output = folder / "Work.dll"
+    output = folder / (name + ".dll")
     references = ["-r:" + path for path in glob.glob(os.path.join(framework, "*.dll"))]
-    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize+", "-debug:portable", "-out:%s" % output, *references, SOURCE],
+    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize+", "-debug:portable", "-out:%s" % output, *references,
+                           os.path.join(os.path.dirname(SOURCE), name + ".cs")],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
-    (folder / "Work.runtimeconfig.json").write_text(json.dumps({"runtimeOptions": {
+    (folder / (name + ".runtimeconfig.json")).write_text(json.dumps({"runtimeOptions": {
         "tfm": "net10.0", "framework": {"name": "Microsoft.NETCore.App", "version": version}}}))
     return output
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    return compile_program(tmp_path_factory.mktemp("dotnet"), "Work")
 
 
 @pytest.fixture
@@ -174,6 +178,25 @@ def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     assert done.out == "ready\n", done
     assert recording.losses().get("deaf", 0) > 0, recording.losses()
     assert any("Demo.Work.A(int)" in stack for stack, _ in stacks_of(stillframe, tmp_path / "r.sfr"))
+
+
+NAMES = {"holds first, wants second", "holds second, wants first", "wants a monitor that is held", "sleeps, n\u00e4mlich \U0001f634",
+         "a worker with a name (pool worker)", ".NET SynchManager", ".NET Finalizer"}
+
+
+def test_names_of_threads(stillframe, tmp_path_factory, tmp_path):
+    """Threads have the names that the program gave them, whole, also while collections move the objects with the names."""
+    program = compile_program(tmp_path_factory.mktemp("waits"), "Waits")
+    target = Target(["dotnet", program, "collect"], env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        names = {thread["name"] for thread in stillframe.dump(target.pid)["threads"]}
+        assert NAMES <= names, names
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "1s")
+        done.ok()
+        recorded = {name for name, in recording.rows("SELECT name FROM thread_names")}
+        assert NAMES - {".NET SynchManager"} <= recorded, recorded
+    finally:
+        target.end()
 
 
 def test_doctor(stillframe, work):

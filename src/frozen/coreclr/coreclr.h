@@ -27,6 +27,8 @@
 #define SF_CLR_FIELDS(X)                                                                           \
 	X(THREAD_STATE, "Thread", "State")                                                         \
 	X(THREAD_FRAME, "Thread", "Frame")                                                         \
+	X(THREAD_ID, "Thread", "Id")                                                               \
+	X(THREAD_OBJECT, "Thread", "GCHandle")                                                     \
 	X(THREAD_LINK, "Thread", "LinkNext")                                                       \
 	X(THREAD_OS_ID, "Thread", "OSId")                                                          \
 	X(STORE_FIRST, "ThreadStore", "FirstThreadLink")                                           \
@@ -76,6 +78,8 @@
 	X(TABLE_MODULE, "MethodTable", "Module")                                                   \
 	X(TABLE_CANON, "MethodTable", "EEClassOrCanonMT")                                          \
 	X(TABLE_ARGUMENTS, "MethodTable", "PerInstInfo")                                           \
+	X(TABLE_PARENT, "MethodTable", "ParentMethodTable")                                        \
+	X(CLASS_FIELDS, "EEClass", "FieldDescList")                                                \
 	X(CLASS_RANK, "ArrayClass", "Rank")                                                        \
 	X(DICTIONARY_N, "GenericsDictInfo", "NumDicts")                                            \
 	X(DICTIONARY_N_ARGUMENTS, "GenericsDictInfo", "NumTypeArgs")                               \

@@ -8,6 +8,7 @@
 
 #include "base/intern.h"
 #include "os/clock.h"
+#include "os/task.h"
 #include "runtime/coreclr/places.h"
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"
@@ -31,6 +32,7 @@ struct sf_clr {
 	struct sf_images *files;
 	struct sf_clr_images images;
 	struct sf_clr_threads threads;
+	struct sf_clr_thread_fields thread_fields;
 	struct sf_clr_places *places;
 	char note[700];
 };
@@ -267,6 +269,35 @@ uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid)
 		return 0;
 	thread = sf_clr_threads_find(&clr->threads, tid);
 	return thread ? thread->thread : 0;
+}
+
+/* Threads of the runtime whose names the system has cut, and which have no other. To add one: add a line. */
+static const char *const own_threads[] = { ".NET SynchManager", ".NET Tiered Compilation Worker" };
+
+static bool name_own_thread(const struct sf_clr *clr, int32_t tid, char *ret, size_t size)
+{
+	char cut[SF_TASK_NAME];
+
+	if (!sf_task_name(clr->pid, tid, cut))
+		return false;
+	for (size_t i = 0; i < sizeof(own_threads) / sizeof(own_threads[0]); i++) {
+		if (strncmp(cut, own_threads[i], sizeof(cut) - 1) == 0) {
+			snprintf(ret, size, "%s", own_threads[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+enum sf_naming sf_clr_name_thread(struct sf_clr *clr, int32_t tid, char *ret, size_t size)
+{
+	const struct sf_clr_naming naming = sf_clr_places_naming(clr->places);
+	const uint64_t thread = sf_clr_thread(clr, tid);
+	enum sf_naming named;
+
+	*ret = 0;
+	named = thread ? sf_clr_thread_name(&naming, &clr->thread_fields, thread, ret, size) : SF_UNNAMED;
+	return named == SF_UNNAMED && name_own_thread(clr, tid, ret, size) ? SF_NAMED : named;
 }
 
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings)

@@ -43,6 +43,19 @@ static const char *const frame_names[SF_CLR_N_FRAMES] = {
 #undef X
 };
 
+/* The variables whose addresses are taken. To add one: add a line. */
+static const struct {
+	const char *name;
+	size_t offset;             /* in struct sf_clr_description */
+} variables[] = {
+	{ "ExecutionManagerCodeRangeMapAddress", offsetof(struct sf_clr_description, range_map) },
+	{ "ThreadStore", offsetof(struct sf_clr_description, thread_store) },
+	{ "FinalizerThread", offsetof(struct sf_clr_description, finalizer) },
+	{ "GCThread", offsetof(struct sf_clr_description, suspender) },
+	{ "AppDomain", offsetof(struct sf_clr_description, domain) },
+	{ "SyncTableEntries", offsetof(struct sf_clr_description, sync_table) },
+};
+
 /*
  * The fields that are needed. `lost`: the feature that is missing without this field; NULL: no frame can be walked. To add a need: add a line.
  */
@@ -82,6 +95,8 @@ static const struct need {
 	{ SF_CLR_THREAD_OS_ID, "the thread's own records" },
 	{ SF_CLR_THREAD_LINK, "the thread's own records" },
 	{ SF_CLR_STORE_FIRST, "the thread's own records" },
+	{ SF_CLR_THREAD_OBJECT, "names of threads" },
+	{ SF_CLR_CLASS_FIELDS, "names of threads" },
 	{ SF_CLR_THREAD_FRAME, "managed frames below native ones that cannot be walked" },
 	{ SF_CLR_FRAME_NEXT, "managed frames below native ones that cannot be walked" },
 };
@@ -143,11 +158,11 @@ static void read_global(struct reading *reading, const struct sf_clr_json_value 
 		if (sf_clr_json_text_is(name, frame_names[i]))
 			ret->layout.frames[i] = number;
 	}
-	if (sf_clr_json_text_is(name, "ExecutionManagerCodeRangeMapAddress"))
-		ret->range_map = number;
-	else if (sf_clr_json_text_is(name, "ThreadStore"))
-		ret->thread_store = number;
-	else if (sf_clr_json_text_is(name, "StubCodeBlockLast") && number < 4096)
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		if (sf_clr_json_text_is(name, variables[i].name))
+			memcpy((char *)ret + variables[i].offset, &number, sizeof(number));
+	}
+	if (sf_clr_json_text_is(name, "StubCodeBlockLast") && number < 4096)
 		ret->layout.last_stub_kind = (uint32_t)number;
 	else if (sf_clr_json_text_is(name, "MethodDescTokenRemainderBitCount") && number <= 16)
 		ret->token_bits = (unsigned)number;

@@ -72,6 +72,11 @@ static uint64_t thread(void *state, int32_t tid)
 	return sf_clr_thread(state, tid);
 }
 
+static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t size)
+{
+	return sf_clr_name_thread(state, tid, ret, size);
+}
+
 static void examine(void *state, struct sf_images *images, const struct sf_runtime_findings *findings)
 {
 	(void)images;
@@ -91,6 +96,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.kind = kind,
 	.functions = functions,
 	.thread = thread,
+	.thread_name = thread_name,
 	.examine = examine,
 	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
 	.undisturbed_signal = SIGSEGV,

@@ -365,22 +365,34 @@ void sf_clr_methods(const struct sf_clr_metadata *metadata, uint32_t type, uint3
 	*end_ret = end;
 }
 
-uint32_t sf_clr_owner(const struct sf_clr_metadata *metadata, uint32_t method)
+/* The TypeDef row whose list in this column has a row. */
+static uint32_t owner_of(const struct sf_clr_metadata *metadata, unsigned column, uint32_t row)
 {
 	uint32_t low = 1, high = sf_clr_n_rows(metadata, SF_CLR_TYPE_DEF) + 1;
 
-	/* The last type whose methods begin at or before this one; types without methods begin
+	/* The last type whose list begins at or before this row; types with empty lists begin
 	 * where the next one does. */
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
 
-		if (sf_clr_value(metadata, SF_CLR_TYPE_DEF, middle, SF_CLR_TYPE_DEF_METHODS) <=
-		    method)
+		if (sf_clr_value(metadata, SF_CLR_TYPE_DEF, middle, column) <= row)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return method && method <= sf_clr_n_rows(metadata, SF_CLR_METHOD_DEF) ? low - 1 : 0;
+	return low - 1;
+}
+
+uint32_t sf_clr_owner(const struct sf_clr_metadata *metadata, uint32_t method)
+{
+	return method && method <= sf_clr_n_rows(metadata, SF_CLR_METHOD_DEF) ?
+		owner_of(metadata, SF_CLR_TYPE_DEF_METHODS, method) : 0;
+}
+
+uint32_t sf_clr_field_owner(const struct sf_clr_metadata *metadata, uint32_t field)
+{
+	return field && field <= sf_clr_n_rows(metadata, SF_CLR_FIELD) ?
+		owner_of(metadata, SF_CLR_TYPE_DEF_FIELDS, field) : 0;
 }
 
 enum sf_clr_table sf_clr_type_def_or_ref(uint32_t coded, uint32_t *row_ret)

@@ -14,6 +14,7 @@
 enum sf_clr_table {
 	SF_CLR_TYPE_REF = 0x01,
 	SF_CLR_TYPE_DEF = 0x02,
+	SF_CLR_FIELD = 0x04,
 	SF_CLR_METHOD_DEF = 0x06,
 	SF_CLR_INTERFACE_IMPL = 0x09,
 	SF_CLR_CUSTOM_ATTRIBUTE = 0x0c,
@@ -36,6 +37,7 @@ enum {
 	SF_CLR_TYPE_DEF_FIELDS,
 	SF_CLR_TYPE_DEF_METHODS
 };
+enum { SF_CLR_FIELD_FLAGS, SF_CLR_FIELD_NAME };
 enum {
 	SF_CLR_METHOD_DEF_RVA,
 	SF_CLR_METHOD_DEF_IMPL_FLAGS,
@@ -109,6 +111,8 @@ uint32_t sf_clr_find(const struct sf_clr_metadata *metadata, enum sf_clr_table t
 
 /* The TypeDef row whose list of methods has this MethodDef row; 0: none. */
 uint32_t sf_clr_owner(const struct sf_clr_metadata *metadata, uint32_t method);
+/* The same for a row of Field. */
+uint32_t sf_clr_field_owner(const struct sf_clr_metadata *metadata, uint32_t field);
 /* The methods of a TypeDef row are those from `*first_ret` up to `*end_ret`, without the latter. */
 void sf_clr_methods(const struct sf_clr_metadata *metadata, uint32_t type, uint32_t *first_ret,
 		    uint32_t *end_ret);

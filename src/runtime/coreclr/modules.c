@@ -12,6 +12,7 @@
 
 #include "os/process.h"
 #include "runtime/coreclr/image.h"
+#include "runtime/coreclr/utf16.h"
 
 #define HEADERS 4096u
 #define MAX_BACK 16384u                     /* pages: 64 MB */
@@ -117,52 +118,6 @@ static bool open_emitted(struct sf_clr_modules *modules, struct sf_clr_module *m
 			     size);
 }
 
-/* One UTF-16 unit, or a pair, as UTF-8; returns the bytes. */
-static unsigned put_utf8(uint32_t c, char ret[4])
-{
-	if (c < 0x80) {
-		ret[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		ret[0] = (char)(0xc0 | c >> 6);
-		ret[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		ret[0] = (char)(0xe0 | c >> 12);
-		ret[1] = (char)(0x80 | (c >> 6 & 63));
-		ret[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	ret[0] = (char)(0xf0 | c >> 18);
-	ret[1] = (char)(0x80 | (c >> 12 & 63));
-	ret[2] = (char)(0x80 | (c >> 6 & 63));
-	ret[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
-static void read_utf16(const struct sf_reader *memory, uint64_t at, char *ret, size_t size)
-{
-	uint16_t unit, low;
-	size_t n = 0;
-
-	for (unsigned i = 0; i < MAX_PATH_UNITS && n + 5 < size; i++, at += 2) {
-		uint32_t c;
-
-		if (!sf_read(memory, &unit, at, sizeof(unit)) || !unit)
-			break;
-		c = unit;
-		if (unit >= 0xd800 && unit < 0xdc00 && sf_read(memory, &low, at + 2, sizeof(low)) &&
-		    low >= 0xdc00 && low < 0xe000) {
-			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-			at += 2;
-		}
-		n += put_utf8(c, ret + n);
-	}
-	ret[n] = 0;
-}
-
 static void read_path(struct sf_clr_module *module, const struct sf_clr_description *description,
 		      const struct sf_reader *memory)
 {
@@ -172,7 +127,7 @@ static void read_path(struct sf_clr_module *module, const struct sf_clr_descript
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && !*path; i++) {
 		if (sf_clr_get(&description->layout, memory, fields[i], module->address, &at) && at)
-			read_utf16(memory, at, path, sizeof(path));
+			sf_clr_read_utf16(memory, at, MAX_PATH_UNITS, path, sizeof(path));
 	}
 	module->path = strdup(path);
 }

@@ -94,6 +94,11 @@ void sf_clr_places_use(struct sf_clr_places *places, const struct sf_coreclr *ob
 	places->object = object;
 }
 
+struct sf_clr_naming sf_clr_places_naming(struct sf_clr_places *places)
+{
+	return (struct sf_clr_naming){ places->description, places->memory, &places->modules };
+}
+
 static uint64_t find_method(const struct sf_clr_places *places, const struct sf_frame *frame,
 			    struct code *code)
 {
@@ -149,7 +154,7 @@ static void describe_unnamed(struct sf_clr_places *places, const struct sf_clr_m
 /* `method`: NULL if it is not known. */
 static void describe_method(struct sf_clr_places *places, const struct sf_clr_method *method, struct function *ret)
 {
-	const struct sf_clr_naming naming = { places->description, places->memory, &places->modules };
+	const struct sf_clr_naming naming = sf_clr_places_naming(places);
 	struct sf_clr_method_name name;
 
 	if (!method || !sf_clr_name_method(&naming, method, &name)) {

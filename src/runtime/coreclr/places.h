@@ -5,7 +5,7 @@
 
 #include "base/location.h"
 #include "frozen/unwind/walk.h"
-#include "runtime/coreclr/description.h"
+#include "runtime/coreclr/types.h"
 
 struct sf_clr_places;
 
@@ -16,6 +16,9 @@ void sf_clr_places_destroy(struct sf_clr_places *places);   /* takes NULL */
 
 /* From now on frames are found in the ranges of this object. It must live until the next one is in use. */
 void sf_clr_places_use(struct sf_clr_places *places, const struct sf_coreclr *object);
+
+/* To name types and methods with what is read for places. */
+struct sf_clr_naming sf_clr_places_naming(struct sf_clr_places *places);
 
 /* As sf_runtime_driver.place and .functions. */
 uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_frame *frame);

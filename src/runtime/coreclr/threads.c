@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the list of Thread objects (src/coreclr/vm/threads.h in dotnet/runtime: ThreadStore). */
+/*
+ * Reads the list of Thread objects (src/coreclr/vm/threads.h in dotnet/runtime: ThreadStore), and the names of their threads from
+ * managed objects.
+ */
 #include "runtime/coreclr/threads.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define MAX_THREADS 262144
+#define IS_POOL_WORKER 0x01000000u    /* Thread.State: TS_TPWorkerThread */
+#define NAME_SIZE 256
 
 static bool add(const struct sf_clr_description *description, const struct sf_reader *memory,
 		uint64_t address, struct sf_clr_threads *threads)
@@ -49,4 +57,76 @@ const struct sf_clr_thread *sf_clr_threads_find(const struct sf_clr_threads *thr
 			return &threads->items.items[i];
 	}
 	return NULL;
+}
+
+static bool find_fields(const struct sf_clr_naming *naming, uint64_t table, struct sf_clr_thread_fields *fields)
+{
+	if (fields->table)
+		return fields->table == table;
+	if (!sf_clr_is_type(naming, table, "System.Threading", "Thread") ||
+	    !sf_clr_find_field(naming, table, "_name", &fields->name) ||
+	    !sf_clr_find_field(naming, table, "_DONT_USE_InternalThread", &fields->native))
+		return false;
+	fields->table = table;
+	return true;
+}
+
+/* The managed thread points back at its Thread: that proves it. */
+static enum sf_naming read_name(const struct sf_clr_naming *naming, struct sf_clr_thread_fields *fields, uint64_t thread,
+		      char *ret, size_t size)
+{
+	const struct sf_clr_layout *layout = &naming->description->layout;
+	uint64_t handle, object, native, string;
+
+	*ret = 0;
+	if (!naming->description->suspender ||
+	    !sf_clr_get(layout, naming->memory, SF_CLR_THREAD_OBJECT, thread, &handle) || !handle ||
+	    !sf_read_u64(naming->memory, handle, &object) || !object)
+		return SF_UNNAMED;
+	if (!sf_clr_is_still(naming) || !sf_read_u64(naming->memory, handle, &object) ||
+	    !find_fields(naming, sf_clr_table_of(naming, object), fields) ||
+	    !sf_read_u64(naming->memory, object + fields->native, &native) || native != thread ||
+	    !sf_read_u64(naming->memory, object + fields->name, &string))
+		return SF_NAMED_LATER;
+	if (!string)
+		return SF_UNNAMED;
+	return sf_clr_read_string(naming, string, ret, size) ? SF_NAMED : SF_NAMED_LATER;
+}
+
+/* NULL: none that its thread's own name does not say. */
+static const char *role_of(const struct sf_clr_naming *naming, uint64_t thread)
+{
+	uint32_t state;
+
+	return sf_clr_get_u32(&naming->description->layout, naming->memory, SF_CLR_THREAD_STATE, thread, &state) &&
+	       state & IS_POOL_WORKER ? "pool worker" : NULL;
+}
+
+static bool is_finalizer(const struct sf_clr_naming *naming, uint64_t thread)
+{
+	uint64_t finalizer;
+
+	return naming->description->finalizer &&
+	       sf_read_u64(naming->memory, naming->description->finalizer, &finalizer) && finalizer == thread;
+}
+
+/* The runtime's own threads have names such as ".NET TP Worker", which say their role. */
+enum sf_naming sf_clr_thread_name(const struct sf_clr_naming *naming, struct sf_clr_thread_fields *fields, uint64_t thread,
+			char *ret, size_t size)
+{
+	const char *role = role_of(naming, thread);
+	char name[NAME_SIZE];
+	const enum sf_naming named = read_name(naming, fields, thread, name, sizeof(name));
+
+	if (named == SF_NAMED_LATER)
+		return named;
+	if (!*name && is_finalizer(naming, thread))
+		snprintf(ret, size, ".NET Finalizer");
+	else if (!role || strncmp(name, ".NET ", 5) == 0)
+		snprintf(ret, size, "%s", name);
+	else if (*name)
+		snprintf(ret, size, "%s (%s)", name, role);
+	else
+		snprintf(ret, size, ".NET %s", role);
+	return *ret ? SF_NAMED : SF_UNNAMED;
 }

@@ -4,7 +4,8 @@
 #define SF_RUNTIME_CORECLR_THREADS_H
 
 #include "base/vec.h"
-#include "runtime/coreclr/description.h"
+#include "runtime/coreclr/objects.h"
+#include "runtime/runtime.h"
 
 struct sf_clr_thread {
 	int32_t tid;           /* in the process's own pid namespace */
@@ -22,5 +23,18 @@ void sf_clr_threads_deinit(struct sf_clr_threads *threads);
 
 /* NULL: the thread has no Thread object. */
 const struct sf_clr_thread *sf_clr_threads_find(const struct sf_clr_threads *threads, int32_t tid);
+
+/* The fields of managed threads that are read, once they are known. Zero it to begin with. */
+struct sf_clr_thread_fields {
+	uint64_t table;        /* of System.Threading.Thread; 0: not known yet */
+	uint32_t name, native;
+};
+
+/*
+ * The name that a Thread object's thread has in the program, and in parentheses its role, unless the name says it. A reading counts
+ * as objects.h says.
+ */
+enum sf_naming sf_clr_thread_name(const struct sf_clr_naming *naming, struct sf_clr_thread_fields *fields, uint64_t thread,
+			char *ret, size_t size);
 
 #endif

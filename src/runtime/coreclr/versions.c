@@ -47,15 +47,20 @@ static const struct offset common[] = {
 	{ SF_CLR_CHUNK_FLAGS, 18 },
 	{ SF_CLR_TABLE_MODULE, 24 },
 	{ SF_CLR_STORE_FIRST, 160 },
+	{ SF_CLR_TABLE_PARENT, 16 },
+	{ SF_CLR_TABLE_CANON, 40 },
+	{ SF_CLR_CLASS_FIELDS, 24 },
 };
 
 static const struct offset of_8[] = {
 	{ SF_CLR_MODULE_READY, 1152 },
 	{ SF_CLR_MODULE_NAME, 0x108 },
 	{ SF_CLR_DYNAMIC_NAME, 24 },
-	/* Counted from the link between the Threads. */
-	{ SF_CLR_THREAD_LINK, 0 },
-	{ SF_CLR_THREAD_OS_ID, 192 },
+	{ SF_CLR_THREAD_STATE, 8 },
+	{ SF_CLR_THREAD_ID, 32 },
+	{ SF_CLR_THREAD_LINK, 232 },
+	{ SF_CLR_THREAD_OS_ID, 424 },
+	{ SF_CLR_THREAD_OBJECT, 432 },
 };
 
 static const struct offset of_9[] = {
@@ -70,11 +75,13 @@ static const struct version {
 	unsigned major;
 	const struct offset *offsets;
 	size_t n;
-	unsigned range_map, thread_store;   /* their entries in g_dacTable */
+	struct entries {
+		unsigned range_map, thread_store, finalizer, suspender, domain, sync_table;
+	} entries;                          /* of variables in g_dacTable */
 	uint8_t token_bits, patchpoint_n, patchpoint_size;
 } versions[] = {
-	{ 8, OFFSETS(of_8), 0, 16, 12, 8, 32 },
-	{ 9, OFFSETS(of_9), 0, 16, 12, 8, 32 },
+	{ 8, OFFSETS(of_8), { 0, 16, 17, 18, 21, 80 }, 12, 8, 32 },
+	{ 9, OFFSETS(of_9), { 0, 16, 17, 18, 21, 82 }, 12, 8, 32 },
 };
 
 unsigned sf_clr_major(const char *version)
@@ -92,12 +99,22 @@ static void fill(struct sf_clr_layout *layout, const struct offset *offsets, siz
 	}
 }
 
-/* The address of a variable; 0: it cannot be read. */
-static uint64_t variable(const struct sf_reader *memory, uint64_t dac_table, unsigned entry)
+/* The address of a variable, if it is not known yet; 0: it cannot be read. */
+static void find(uint64_t *variable, const struct sf_reader *memory, uint64_t dac_table, unsigned entry)
 {
-	uint64_t address;
+	if (!*variable && dac_table && !sf_read_u64(memory, dac_table + 8 * entry, variable))
+		*variable = 0;
+}
 
-	return dac_table && sf_read_u64(memory, dac_table + 8 * entry, &address) ? address : 0;
+static void find_variables(const struct entries *entries, const struct sf_reader *memory, uint64_t dac_table,
+			   struct sf_clr_description *description)
+{
+	find(&description->range_map, memory, dac_table, entries->range_map);
+	find(&description->thread_store, memory, dac_table, entries->thread_store);
+	find(&description->finalizer, memory, dac_table, entries->finalizer);
+	find(&description->suspender, memory, dac_table, entries->suspender);
+	find(&description->domain, memory, dac_table, entries->domain);
+	find(&description->sync_table, memory, dac_table, entries->sync_table);
 }
 
 static void complete(const struct version *version, const struct sf_reader *memory, uint64_t dac_table,
@@ -115,10 +132,7 @@ static void complete(const struct version *version, const struct sf_reader *memo
 		description->token_bits = version->token_bits;
 	if (!description->execution)
 		description->execution = 1;
-	if (!description->range_map)
-		description->range_map = variable(memory, dac_table, version->range_map);
-	if (!description->thread_store)
-		description->thread_store = variable(memory, dac_table, version->thread_store);
+	find_variables(&version->entries, memory, dac_table, description);
 	description->patchpoint_n = version->patchpoint_n;
 	description->patchpoint_size = version->patchpoint_size;
 	description->is_completed = true;

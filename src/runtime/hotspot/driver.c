@@ -228,9 +228,9 @@ static uint64_t thread(void *state, int32_t tid)
 	return sf_jvm_thread(jvm_of(state), tid);
 }
 
-static bool thread_name(void *state, int32_t tid, char *ret, size_t size)
+static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t size)
 {
-	return sf_jvm_thread_name(jvm_of(state), tid, ret, size);
+	return sf_jvm_thread_name(jvm_of(state), tid, ret, size) ? SF_NAMED : SF_UNNAMED;
 }
 
 static void examine(void *state, struct sf_images *images,

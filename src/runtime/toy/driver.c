@@ -258,7 +258,7 @@ static uint64_t thread(void *arg, int32_t tid)
 	return 0;
 }
 
-static bool thread_name(void *arg, int32_t tid, char *ret, size_t size)
+static enum sf_naming thread_name(void *arg, int32_t tid, char *ret, size_t size)
 {
 	struct state *state = arg;
 	uint64_t handle = thread(arg, tid);
@@ -266,10 +266,10 @@ static bool thread_name(void *arg, int32_t tid, char *ret, size_t size)
 
 	if (!handle || size < sizeof(found.name) ||
 	    !sf_read(&state->memory, &found, handle, sizeof(found)))
-		return false;
+		return SF_UNNAMED;
 	found.name[sizeof(found.name) - 1] = 0;
 	memcpy(ret, found.name, sizeof(found.name));
-	return *ret;
+	return *ret ? SF_NAMED : SF_UNNAMED;
 }
 
 static void examine(void *arg, struct sf_images *images, const struct sf_runtime_findings *findings)

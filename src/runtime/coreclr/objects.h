@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Managed objects in the memory of a process: their types, their fields by name, and texts. The runtime's own descriptions of
+ * classes say where fields are, so no offset of a class is known here.
+ *
+ * Collections move objects, while the other threads are suspended. What is read in the meantime can be of another object. So
+ * a reading begins with sf_clr_is_still(), and it counts when a second one has the same result.
+ */
+#ifndef SF_RUNTIME_CORECLR_OBJECTS_H
+#define SF_RUNTIME_CORECLR_OBJECTS_H
+
+#include "runtime/coreclr/types.h"
+
+/* Whether objects stay where they are at the moment. False also if that cannot be known. */
+bool sf_clr_is_still(const struct sf_clr_naming *naming);
+
+/* The MethodTable of an object; 0: there is none, or it cannot be read. */
+uint64_t sf_clr_table_of(const struct sf_clr_naming *naming, uint64_t object);
+
+/* Whether this is the MethodTable of a type that has fields and this name. */
+bool sf_clr_is_type(const struct sf_clr_naming *naming, uint64_t table, const char *space, const char *name);
+
+/* Where an object of this type, or of one derived from it, has a field. False: there is none of this name. */
+bool sf_clr_find_field(const struct sf_clr_naming *naming, uint64_t table, const char *name, uint32_t *offset_ret);
+
+/* The type's own name, without those around it, in the metadata of its module; "": unknown. Valid as long as the naming's. */
+const char *sf_clr_type_name(const struct sf_clr_naming *naming, uint64_t table);
+
+/* The text of a String; false: it is none, or it is empty. */
+bool sf_clr_read_string(const struct sf_clr_naming *naming, uint64_t string, char *ret, size_t size);
+
+#endif

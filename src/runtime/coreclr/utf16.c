@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts of .NET, which are UTF-16. */
+#include "runtime/coreclr/utf16.h"
+
+/* One UTF-16 unit, or a pair, as UTF-8; returns the bytes. */
+static unsigned put_utf8(uint32_t c, char ret[4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 63));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 63));
+		ret[2] = (char)(0x80 | (c & 63));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | c >> 18);
+	ret[1] = (char)(0x80 | (c >> 12 & 63));
+	ret[2] = (char)(0x80 | (c >> 6 & 63));
+	ret[3] = (char)(0x80 | (c & 63));
+	return 4;
+}
+
+void sf_clr_read_utf16(const struct sf_reader *memory, uint64_t at, unsigned n_units, char *ret, size_t size)
+{
+	uint16_t unit, low;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < n_units && n + 5 < size; i++, at += 2) {
+		uint32_t c;
+
+		if (!sf_read(memory, &unit, at, sizeof(unit)) || !unit)
+			break;
+		c = unit;
+		if (unit >= 0xd800 && unit < 0xdc00 && sf_read(memory, &low, at + 2, sizeof(low)) &&
+		    low >= 0xdc00 && low < 0xe000) {
+			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+			at += 2;
+			i++;
+		}
+		n += put_utf8(c, ret + n);
+	}
+	ret[n] = 0;
+}
