@@ -32,7 +32,8 @@
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
 static pid_t loaded_pid;
-static bool not_meant;     /* the options were another process's, and what comes from here is not meant either */
+static const char *inherited; /* STILLFRAME=... as children inherit it; NULL: none. It lives as long as the process */
+static bool not_meant;     /* the options are for another process, and for none that this one starts */
 static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
 static void complain(const struct sf_error *err, bool always)
@@ -68,6 +69,13 @@ static void put_into_environment(char *variable)
 	}
 }
 
+static void remember_variable(const char *text)
+{
+	char *copy;
+
+	inherited = asprintf(&copy, VARIABLE "%s", text) >= 0 ? copy : NULL;
+}
+
 /*
  * Adds this process's id to STILLFRAME=. Child processes inherit the variable and see by the id that
  * the stream's file is in use. The agent owns the text, which lives as long as the process.
@@ -78,11 +86,15 @@ static void sign_environment(const char *text, struct sf_agent_options *options)
 
 	/* The text has this process's own id: this process added it before an exec. */
 	options->again = options->first == getpid();
-	if (options->first || options->connect || !options->start)
+	if (options->first || options->connect || !options->start) {
+		remember_variable(text);
 		return;
+	}
 	options->first = getpid();
-	if (asprintf(&signed_text, VARIABLE "%s,first=%d", text, (int)getpid()) >= 0)
-		put_into_environment(signed_text);
+	if (asprintf(&signed_text, VARIABLE "%s,first=%d", text, (int)getpid()) < 0)
+		return;
+	put_into_environment(signed_text);
+	inherited = signed_text;
 }
 
 /* Takes the strings: sf_agent_start() frees them with the profile, so it gets its own copy. */
@@ -135,6 +147,7 @@ static void obey(const char *text)
 		return;
 	}
 	if (!is_for_us(&asked)) {
+		remember_variable(text);
 		not_meant = !asked.listen;
 		asked = (struct sf_agent_options){ 0 };
 		return;
@@ -214,13 +227,13 @@ static bool before_exec(void)
 }
 
 /* Where the options name one process, the agent does nothing in its children, nor in what these execute. */
-static bool is_useless_in(bool child)
+static const char *useless_variable(bool child)
 {
 	if (not_meant)
-		return true;
+		return inherited;
 	if (!asked.start || asked.children || asked.listen || !(asked.pid || asked.first))
-		return false;
-	return child || !is_for_us(&asked);
+		return NULL;
+	return child || !is_for_us(&asked) ? inherited : NULL;
 }
 
 /* --- calls that demand something of all threads --- */
@@ -253,7 +266,7 @@ static const struct sf_interpose_hooks hooks = {
 	.thread_made = thread_made,
 	.before_exec = before_exec,
 	.after_exec = sf_agent_thread_after_exec,
-	.is_useless_in = is_useless_in,
+	.useless_variable = useless_variable,
 	.is_sent = sf_agent_thread_is_sent,
 	.before_filter = before_filter,
 	.step_aside = step_aside,

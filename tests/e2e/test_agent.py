@@ -189,6 +189,14 @@ def test_a_child_that_is_not_sampled_is_as_without_us(stillframe, tmp_path, way)
     assert len(sampled) == 2 and os.path.basename(AGENT) in sampled[0] and sampled[0].endswith("libm.so.6"), sampled
 
 
+def test_a_child_that_is_given_options_of_its_own_is_sampled(stillframe, tmp_path):
+    """A sampled program that starts another one with the agent has written these options itself: they stay."""
+    own = tmp_path / "own.sfs"
+    command = "STILLFRAME=out=%s LD_PRELOAD=%s %s -c '%s'; true" % (own, AGENT, PYTHON, SPIN)
+    stillframe("record", "-e", "signal", "-o", tmp_path / "r.sfr", "--", "sh", "-c", command).ok()
+    assert Report(stillframe, own).json["threads"]
+
+
 FORKING = """
 import os
 {spin}

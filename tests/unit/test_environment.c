@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment that a program gets which is not sampled: nothing of ours is left in it, and all the rest is. */
+/* The environment of a program that is not sampled: the agent's own words are missing, and all others are there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,21 +10,22 @@
 #include "agent/interpose/environment.h"
 
 #define OURS "/usr/lib/x86_64-linux-gnu/libstillframe-agent.so"
+#define VARIABLE "STILLFRAME=out=x,first=1"
 
 /* LD_PRELOAD of what `before` becomes; NULL: it is not there any more. */
 static const char *preload_of(char *before)
 {
 	static char text[256];
 	static char *words[8];
-	char *const envp[] = { (char *)"A=1", (char *)"STILLFRAME=out=x", before, (char *)"STILLFRAMES=2", NULL };
+	char *const envp[] = { (char *)"A=1", (char *)VARIABLE, before, (char *)"STILLFRAMES=2", NULL };
 	struct sf_environment_size size;
 	size_t n = 0;
 
-	assert_true(sf_environment_measure(envp, &size));
+	assert_true(sf_environment_measure(envp, VARIABLE, &size));
 	assert_int_equal(size.n, 5);
 	assert_int_equal(size.n_bytes, strlen(before) + 1);
 	memset(text, 'x', sizeof(text));
-	sf_environment_copy(envp, words, text);
+	sf_environment_copy(envp, VARIABLE, words, text);
 	for (size_t i = size.n_bytes; i < sizeof(text); i++)
 		assert_int_equal(text[i], 'x');
 	while (words[n])
@@ -55,12 +56,14 @@ static void test_other_libraries_stay(void **state)
 
 static void test_nothing_to_do(void **state)
 {
-	char *const envp[] = { (char *)"LD_PRELOAD=/lib/b.so", (char *)"STILLFRAME=out=x", NULL };
+	char *const no_library[] = { (char *)"LD_PRELOAD=/lib/b.so", (char *)VARIABLE, NULL };
+	char *const of_the_program[] = { (char *)"LD_PRELOAD=" OURS, (char *)"STILLFRAME=out=y", NULL };
 	struct sf_environment_size size;
 
 	(void)state;
-	assert_false(sf_environment_measure(envp, &size));
-	assert_false(sf_environment_measure(NULL, &size));
+	assert_false(sf_environment_measure(no_library, VARIABLE, &size));
+	assert_false(sf_environment_measure(of_the_program, VARIABLE, &size));
+	assert_false(sf_environment_measure(NULL, VARIABLE, &size));
 }
 
 int main(void)

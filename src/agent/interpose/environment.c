@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a program that the agent would be loaded into in vain. Signal-safe. */
+/* Makes the environment of a program into which the agent would be loaded for nothing. Signal-safe. */
 #include "agent/interpose/environment.h"
 
 #include <string.h>
 
-#define OPTIONS "STILLFRAME="
 #define PRELOAD "LD_PRELOAD="
 #define LIBRARY "libstillframe-agent.so"
 #define SEPARATORS " :" /* ld.so(8) */
-
-static bool starts_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
 
 /* Whether the path at `at` names the agent's library. */
 static bool is_library(const char *at, size_t size)
@@ -44,29 +38,33 @@ static bool copy_preload(const char *from, char *to)
 	return to[used - 1] != '=';
 }
 
-bool sf_environment_measure(char *const envp[], struct sf_environment_size *ret)
+static bool is_preload(const char *word)
 {
-	*ret = (struct sf_environment_size){ 1, 1 };
-	for (; envp && envp[ret->n - 1]; ret->n++) {
-		if (starts_with(envp[ret->n - 1], PRELOAD) && strstr(envp[ret->n - 1], LIBRARY))
-			ret->n_bytes = strlen(envp[ret->n - 1]) + 1;
-	}
-	return ret->n_bytes > 1;
+	return strncmp(word, PRELOAD, sizeof(PRELOAD) - 1) == 0 && strstr(word, LIBRARY);
 }
 
-void sf_environment_copy(char *const envp[], char **ret, char *text)
+bool sf_environment_measure(char *const envp[], const char *variable, struct sf_environment_size *ret)
+{
+	bool has_variable = false;
+
+	*ret = (struct sf_environment_size){ .n = 1 };
+	for (; envp && *envp; envp++, ret->n++) {
+		has_variable |= strcmp(*envp, variable) == 0;
+		if (is_preload(*envp) && strlen(*envp) >= ret->n_bytes)
+			ret->n_bytes = strlen(*envp) + 1;
+	}
+	return has_variable && ret->n_bytes;
+}
+
+void sf_environment_copy(char *const envp[], const char *variable, char **ret, char *text)
 {
 	for (; *envp; envp++) {
-		char *word = *envp;
-
-		if (starts_with(word, OPTIONS))
+		if (strcmp(*envp, variable) == 0)
 			continue;
-		if (starts_with(word, PRELOAD) && strstr(word, LIBRARY)) {
-			if (!copy_preload(word, text))
-				continue;
-			word = text;
-		}
-		*ret++ = word;
+		if (!is_preload(*envp))
+			*ret++ = *envp;
+		else if (copy_preload(*envp, text))
+			*ret++ = text;
 	}
 	*ret = NULL;
 }

@@ -2,8 +2,8 @@
 /*
  * Interposers for the exec functions. The new program starts with default signal actions. So before the
  * exec the calling thread's clock is removed, its pending signals of ours are taken, and the stream's
- * file gets all samples so far. A child that is not sampled executes its program without the agent (environment.h);
- * posix_spawn() is here for that, too. system() and popen() make their exec within libc.
+ * file gets all samples so far. A child that is not sampled executes its program without the agent (environment.h).
+ * That is also why posix_spawn() is interposed. system() and popen() execute within libc, where no interposer is called.
  *
  * A child of vfork() runs in its parent's memory: it must not touch anything of ours (exec_preparation.h).
  * Signal-safe but for execvp and execvpe, as the functions they stand for.
@@ -32,11 +32,11 @@ static bool before(void)
 	return hooks && hooks->before_exec();
 }
 
-static bool is_useless(bool in_child)
+static const char *useless_variable(bool in_child)
 {
 	const struct sf_interpose_hooks *hooks = atomic_load(&sf_interpose_hooks);
 
-	return hooks && hooks->is_useless_in(in_child);
+	return hooks ? hooks->useless_variable(in_child) : NULL;
 }
 
 /* After a failed exec; keeps its errno. */
@@ -56,7 +56,7 @@ SF_INTERPOSED int execve(const char *path, char *const argv[], char *const envp[
 	bool prepared = before();
 	long error;
 
-	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
 	if (next)
 		return after(prepared, next(path, argv, envp));
 	error = sf_raw3(SYS_execve, path, argv, envp);
@@ -78,7 +78,7 @@ SF_INTERPOSED int execvpe(const char *file, char *const argv[], char *const envp
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
 	prepared = before();
 	return after(prepared, next(file, argv, envp));
 }
@@ -97,7 +97,7 @@ SF_INTERPOSED int fexecve(int fd, char *const argv[], char *const envp[])
 		errno = ENOSYS;
 		return -1;
 	}
-	SF_ENVIRONMENT_WITHOUT(envp, is_useless(false));
+	SF_ENVIRONMENT_WITHOUT(envp, useless_variable(false));
 	prepared = before();
 	return after(prepared, next(fd, argv, envp));
 }
@@ -167,7 +167,7 @@ SF_INTERPOSED int execle(const char *path, const char *first, ...)
                                                                                                    \
 		if (!next)                                                                         \
 			return ENOSYS;                                                             \
-		SF_ENVIRONMENT_WITHOUT(envp, is_useless(true));                                    \
+		SF_ENVIRONMENT_WITHOUT(envp, useless_variable(true));                                    \
 		return next(pid, file, actions, attributes, argv, envp);                           \
 	}
 
