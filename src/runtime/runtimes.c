@@ -2,6 +2,8 @@
 /* The runtimes of one process: each function goes to the drivers in the list. Replaced objects wait here for the last walk. */
 #include "runtime/runtimes.h"
 
+#include <string.h>
+
 #include "frozen/raw.h"
 #include "os/clock.h"
 
@@ -225,7 +227,7 @@ uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t
 		drivers[slot]->thread(runtimes->states[slot], tid) : 0;
 }
 
-enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size)
+static enum sf_naming read_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size)
 {
 	enum sf_naming named = SF_UNNAMED;
 
@@ -234,6 +236,21 @@ enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid
 			named = drivers[i]->thread_name(runtimes->states[i], tid, ret, size);
 	}
 	return named;
+}
+
+enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, void (*renew)(void *arg), void *arg,
+				       char ret[SF_RUNTIME_NAME])
+{
+	char first[SF_RUNTIME_NAME];
+	enum sf_naming named;
+
+	renew(arg);
+	named = read_name(runtimes, tid, first, sizeof(first));
+	if (named != SF_NAMED)
+		return named;
+	renew(arg);
+	named = read_name(runtimes, tid, ret, SF_RUNTIME_NAME);
+	return named == SF_NAMED && strcmp(first, ret) == 0 ? SF_NAMED : SF_NAMED_LATER;
 }
 
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,

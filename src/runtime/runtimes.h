@@ -63,7 +63,13 @@ size_t sf_runtimes_functions(struct sf_runtimes *runtimes, const struct sf_frame
 void sf_runtimes_expect(struct sf_runtimes *runtimes, const struct sf_prefetch *ahead,
 			const struct sf_frame *const *frames, size_t n);
 uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t tid);
-enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, char *ret, size_t size);
+
+/*
+ * The name of a thread. A collector may move the name while it is read. So the name is read twice, and both readings must be the same.
+ * `renew` is called before each: it makes the caller's memory of the process forget what was read before.
+ */
+enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, void (*renew)(void *arg), void *arg,
+				       char ret[SF_RUNTIME_NAME]);
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 			 const struct sf_runtime_findings *findings);
 

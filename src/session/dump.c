@@ -275,7 +275,7 @@ static void name_thread(struct naming *naming, struct sf_dump_thread *thread)
 	enum sf_naming named = SF_NAMED_LATER;
 
 	for (; named == SF_NAMED_LATER && naming->n_pauses < MAX_PAUSES; naming->n_pauses++) {
-		named = sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name, sizeof(name));
+		named = sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name);
 		if (named == SF_NAMED)
 			memcpy(thread->name, name, sizeof(name));
 		if (named != SF_NAMED_LATER)

@@ -5,8 +5,6 @@
  */
 #include "session/process_runtimes.h"
 
-#include <string.h>
-
 #include "base/output.h"
 #include "os/clock.h"
 #include "os/task.h"
@@ -94,23 +92,19 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 	return any;
 }
 
-/* A name counts if a second reading of the process has the same (runtime.h). */
-enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, char *ret, size_t size)
+static void renew(void *arg)
 {
-	const int32_t inner = inner_id(runtimes, pid, tid);
-	char first[SF_RUNTIME_NAME];
-	enum sf_naming named;
+	sf_process_runtimes_renew(arg);
+}
 
-	sf_process_runtimes_renew(runtimes);
-	named = sf_runtimes_thread_name(&runtimes->all, inner, first, sizeof(first));
-	if (named != SF_NAMED)
-		return named;
-	sf_process_runtimes_renew(runtimes);
-	named = sf_runtimes_thread_name(&runtimes->all, inner, ret, size);
-	if (named != SF_NAMED || strncmp(first, ret, size - 1) != 0)
-		return SF_NAMED_LATER;
-	sf_sanitize(ret);
-	return SF_NAMED;
+enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+					char ret[SF_RUNTIME_NAME])
+{
+	enum sf_naming named = sf_runtimes_thread_name(&runtimes->all, inner_id(runtimes, pid, tid), renew, runtimes, ret);
+
+	if (named == SF_NAMED)
+		sf_sanitize(ret);
+	return named;
 }
 
 /* A place of a runtime's code as the recording numbers it: described when it is new. */

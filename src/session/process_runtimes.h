@@ -37,11 +37,11 @@ void sf_process_runtimes_renew(struct sf_process_runtimes *runtimes);
 bool sf_process_runtimes_refresh(struct sf_process_runtimes *runtimes, struct sf_process *process,
 				 bool unknown_code);
 
-/* The handles of a thread, for its still, and its name; by the ids that we see. False: there is none. */
+/* The handles of a thread, for its still, and its name; by the ids that we see. False: there is no handle. */
 bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 				 uint64_t ret[SF_MAX_RUNTIMES]);
 enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
-					char *ret, size_t size);
+					char ret[SF_RUNTIME_NAME]);
 
 /*
  * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on

@@ -57,7 +57,7 @@ bool sf_recorded_thread_name(struct sf_recorded_thread *thread, struct sf_walker
 		return true;
 	thread->named_ns = now_ns;
 	runtimes = sf_walker_runtimes(walker, thread->pid);
-	named = runtimes ? sf_process_runtimes_name(runtimes, thread->pid, thread->tid, name, sizeof(name)) : SF_UNNAMED;
+	named = runtimes ? sf_process_runtimes_name(runtimes, thread->pid, thread->tid, name) : SF_UNNAMED;
 	thread->named_later = named == SF_NAMED_LATER;
 	if (thread->named_later)
 		thread->named_ns = now_ns - RENAME_NS + LATER_NS;

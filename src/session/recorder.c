@@ -412,7 +412,7 @@ static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct 
 	if (!thread || !thread->number || !thread->has_last)
 		return sf_recording_loss(recorder->recording, 0, SF_LOSS_MOVED, weight->ticks,
 					 weight->cpu_ns, weight->wall_ns, err);
-	/* Of a thread that goes on sleeping there is no other occasion. */
+	/* A thread that goes on sleeping is not walked again, so its name is read here. */
 	if (thread->named_later && !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording, time_ns, err))
 		return false;
 	if (weight->cpu_ns && thread->ran.thread)

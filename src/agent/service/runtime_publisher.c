@@ -69,8 +69,10 @@ static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr
 }
 
 /* All that was read before is too old now. */
-static void forget(struct telling *telling)
+static void forget(void *arg)
 {
+	struct telling *telling = arg;
+
 	sf_batch_read_forget(&telling->batch);
 	sf_own_memory_lines_init(&telling->lines, &sf_handler.code.memory);
 }
@@ -196,11 +198,10 @@ static void name_thread(struct sf_service *service, struct sf_kept_runtime_threa
 {
 	struct sf_stream_thread record = { .serial = thread->serial, .tid = tid,
 					   .time_ns = now_ns, .is_full = 1 };
-	char name[SF_RUNTIME_NAME], first[SF_RUNTIME_NAME];
+	char name[SF_RUNTIME_NAME];
 
-	if (sf_runtimes_thread_name(&service->runtimes.all, tid, first, sizeof(first)) != SF_NAMED ||
-	    sf_runtimes_thread_name(&service->runtimes.all, tid, name, sizeof(name)) != SF_NAMED ||
-	    strcmp(name, first) != 0 || strcmp(name, thread->name) == 0)
+	if (sf_runtimes_thread_name(&service->runtimes.all, tid, forget, service->runtimes.telling, name) != SF_NAMED ||
+	    strcmp(name, thread->name) == 0)
 		return;
 	record.name_size = (uint32_t)strlen(name);
 	if (sf_stream_writer_put_record(service, SF_STREAM_THREAD, &record, sizeof(record), name,

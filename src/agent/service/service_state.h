@@ -36,7 +36,6 @@ struct sf_kept_miss {
 	struct sf_cache_key key;
 };
 
-
 /* The facts about a thread that are in the stream already, by its entry. */
 struct sf_kept_runtime_thread {
 	uint32_t serial;          /* of whom the rest is told */

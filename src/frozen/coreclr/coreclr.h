@@ -27,7 +27,6 @@
 #define SF_CLR_FIELDS(X)                                                                           \
 	X(THREAD_STATE, "Thread", "State")                                                         \
 	X(THREAD_FRAME, "Thread", "Frame")                                                         \
-	X(THREAD_ID, "Thread", "Id")                                                               \
 	X(THREAD_OBJECT, "Thread", "GCHandle")                                                     \
 	X(THREAD_LINK, "Thread", "LinkNext")                                                       \
 	X(THREAD_OS_ID, "Thread", "OSId")                                                          \

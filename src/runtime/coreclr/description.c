@@ -52,8 +52,6 @@ static const struct {
 	{ "ThreadStore", offsetof(struct sf_clr_description, thread_store) },
 	{ "FinalizerThread", offsetof(struct sf_clr_description, finalizer) },
 	{ "GCThread", offsetof(struct sf_clr_description, suspender) },
-	{ "AppDomain", offsetof(struct sf_clr_description, domain) },
-	{ "SyncTableEntries", offsetof(struct sf_clr_description, sync_table) },
 };
 
 /*

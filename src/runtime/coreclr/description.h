@@ -21,8 +21,6 @@ struct sf_clr_description {
 	uint64_t thread_store;
 	uint64_t finalizer;        /* the Thread that runs finalizers */
 	uint64_t suspender;        /* the Thread that has suspended the others; 0: they run */
-	uint64_t domain;           /* the AppDomain */
-	uint64_t sync_table;       /* the table of sync blocks */
 	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
 	unsigned alignment;        /* of MethodDescs in their chunk */
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */

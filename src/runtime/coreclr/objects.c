@@ -102,14 +102,6 @@ bool sf_clr_is_type(const struct sf_clr_naming *naming, uint64_t table, const ch
 	       strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAMESPACE), space) == 0;
 }
 
-const char *sf_clr_type_name(const struct sf_clr_naming *naming, uint64_t table)
-{
-	const struct sf_clr_metadata *metadata = metadata_of(naming, table);
-	const uint32_t row = metadata ? row_of(naming, table, metadata) : 0;
-
-	return row ? sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAME) : "";
-}
-
 /* A field of the type itself. */
 static bool find_own_field(const struct sf_clr_naming *naming, uint64_t table, const char *name, uint32_t *offset_ret)
 {

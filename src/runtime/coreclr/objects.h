@@ -23,9 +23,6 @@ bool sf_clr_is_type(const struct sf_clr_naming *naming, uint64_t table, const ch
 /* Where an object of this type, or of one derived from it, has a field. False: there is none of this name. */
 bool sf_clr_find_field(const struct sf_clr_naming *naming, uint64_t table, const char *name, uint32_t *offset_ret);
 
-/* The type's own name, without those around it, in the metadata of its module; "": unknown. Valid as long as the naming's. */
-const char *sf_clr_type_name(const struct sf_clr_naming *naming, uint64_t table);
-
 /* The text of a String; false: it is none, or it is empty. */
 bool sf_clr_read_string(const struct sf_clr_naming *naming, uint64_t string, char *ret, size_t size);
 

@@ -57,7 +57,6 @@ static const struct offset of_8[] = {
 	{ SF_CLR_MODULE_NAME, 0x108 },
 	{ SF_CLR_DYNAMIC_NAME, 24 },
 	{ SF_CLR_THREAD_STATE, 8 },
-	{ SF_CLR_THREAD_ID, 32 },
 	{ SF_CLR_THREAD_LINK, 232 },
 	{ SF_CLR_THREAD_OS_ID, 424 },
 	{ SF_CLR_THREAD_OBJECT, 432 },
@@ -76,12 +75,12 @@ static const struct version {
 	const struct offset *offsets;
 	size_t n;
 	struct entries {
-		unsigned range_map, thread_store, finalizer, suspender, domain, sync_table;
+		unsigned range_map, thread_store, finalizer, suspender;
 	} entries;                          /* of variables in g_dacTable */
 	uint8_t token_bits, patchpoint_n, patchpoint_size;
 } versions[] = {
-	{ 8, OFFSETS(of_8), { 0, 16, 17, 18, 21, 80 }, 12, 8, 32 },
-	{ 9, OFFSETS(of_9), { 0, 16, 17, 18, 21, 82 }, 12, 8, 32 },
+	{ 8, OFFSETS(of_8), { 0, 16, 17, 18 }, 12, 8, 32 },
+	{ 9, OFFSETS(of_9), { 0, 16, 17, 18 }, 12, 8, 32 },
 };
 
 unsigned sf_clr_major(const char *version)
@@ -113,8 +112,6 @@ static void find_variables(const struct entries *entries, const struct sf_reader
 	find(&description->thread_store, memory, dac_table, entries->thread_store);
 	find(&description->finalizer, memory, dac_table, entries->finalizer);
 	find(&description->suspender, memory, dac_table, entries->suspender);
-	find(&description->domain, memory, dac_table, entries->domain);
-	find(&description->sync_table, memory, dac_table, entries->sync_table);
 }
 
 static void complete(const struct version *version, const struct sf_reader *memory, uint64_t dac_table,
