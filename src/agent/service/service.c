@@ -78,12 +78,13 @@ static uint64_t turn(struct sf_service *service, uint64_t now_ns)
 	uint64_t want_ns;
 	bool busy;
 
+	/* First: the stream's file gets samples and the descriptions of their frames together, in case the program is killed next. */
+	busy = sf_runtime_publisher_turn(service, now_ns);
 	sf_stream_writer_drain(service);
 	if (atomic_exchange(&service->flushed, asked) != asked)
 		sf_raw_futex_wake(&service->flushed, INT_MAX);
 	want_ns = sf_map_publisher_turn(service, now_ns);
-	busy = sf_runtime_publisher_turn(service, now_ns) || service->urgent ||
-	       now_ns - service->started_ns < YOUNG_NS;
+	busy = busy || service->urgent || now_ns - service->started_ns < YOUNG_NS;
 	if (now_ns - service->signal_checked_ns >= SIGNAL_CHECK_NS) {
 		service->signal_checked_ns = now_ns;
 		sf_agent_signal_check();
