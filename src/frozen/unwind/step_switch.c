@@ -151,7 +151,7 @@ static uint64_t frame_size(const struct sf_cursor *cursor, const struct sf_regio
 	return rules && rules->cfa.reg == cursor->still->arch->sp && rules->cfa.value > 0 ? (uint64_t)rules->cfa.value : 0;
 }
 
-/* Rules of Go's functions say nothing of the frame pointer. Those of another file's do. */
+/* The rules of a Go function do not say where the frame pointer was saved. Those of another file's functions do. */
 static bool called_another_file(const struct sf_trace *trace)
 {
 	return trace->n_frames > 1 &&
