@@ -59,7 +59,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long(*ids): only in the long form (STILLFRAME_LONG=1); with ids: only the parameter sets whose id "
                                        "contains one of these")
     config.addinivalue_line("markers", "waits: of a file whose tests use little CPU time: it may run beside two others (tests/run)")
-    config.addinivalue_line("markers", "alone: no other end-to-end test runs beside it (tests/run)")
+    config.addinivalue_line("markers", "alone: nothing else runs beside it (tests/run)")
     config.addinivalue_line("markers", "each_jdk: with every JDK in the short form, too; other tests take the newest there")
     config.addinivalue_line("markers", "together(n): in the short form any n of its parameters have all their values together; "
                                        "without it each value of each parameter occurs")
