@@ -86,6 +86,27 @@ static void wait_for_end(int32_t tid)
 
 /* --- the profile --- */
 
+/* The kernel's numbers of the agent's threads; 0: there is none. */
+struct tids {
+	int32_t own[N_OWN], listener;
+};
+
+static struct tids tids_of(const struct sf_agent *agent)
+{
+	struct tids tids = { .listener = sf_control_listener_tid() };
+
+	for (unsigned i = 0; agent && i < N_OWN; i++)
+		tids.own[i] = agent->threads->own[i];
+	return tids;
+}
+
+static void wait_for_all(const struct tids *tids)
+{
+	for (unsigned i = 0; i < N_OWN; i++)
+		wait_for_end(tids->own[i]);
+	wait_for_end(tids->listener);
+}
+
 static void leave(struct sf_agent *agent)
 {
 	aside.left = sf_parcel_make(&aside.parcel);
@@ -117,9 +138,10 @@ static void come_back(struct sf_agent *agent)
 
 bool sf_aside_begin(void)
 {
-	int32_t own[N_OWN] = { 0 }, listener = sf_control_listener_tid();
+	const int32_t listener = sf_control_listener_tid();
 	struct sf_error err = { 0 };
 	struct sf_agent *agent;
+	struct tids tids;
 
 	if (!(sf_agent_running() || sf_control_listener_tid()))
 		return false;
@@ -134,13 +156,11 @@ bool sf_aside_begin(void)
 	}
 	aside.left = false;
 	agent = sf_agent_locked();
-	for (unsigned i = 0; agent && i < N_OWN; i++)
-		own[i] = agent->threads->own[i];
+	tids = tids_of(agent);
+	tids.listener = listener; /* lock() has ended it */
 	if (agent)
 		leave(agent);
-	for (unsigned i = 0; i < N_OWN; i++)
-		wait_for_end(own[i]);
-	wait_for_end(listener);
+	wait_for_all(&tids);
 	return true;
 }
 
@@ -155,10 +175,17 @@ void sf_aside_end(void)
 
 void sf_aside_for_good(const char *why)
 {
+	struct tids tids = { .listener = sf_control_listener_tid() };
+
 	if (!(sf_agent_running() || sf_control_listener_tid()))
 		return;
 	sf_api_guard_begin();
+	if (sf_fork_lock_in_time(SF_FORK_PROFILE)) {
+		tids = tids_of(sf_agent_locked());
+		pthread_mutex_unlock(mutex);
+	}
 	sf_control_unlisten();
 	sf_agent_stop(why, NULL);
+	wait_for_all(&tids);
 	sf_api_guard_end();
 }

@@ -50,9 +50,10 @@ def test_calls_of_a_process_of_one_thread(request, way, walk):
     differences, unsampled = {}, []
     for case in CASES if LONG else CASES[WAYS.index((way, walk))::len(WAYS)]:
         expected = alone(case)
-        got, report = run(case, walk)
-        if got != expected:
-            differences[case] = (expected, got)
+        for _ in range(8 if case in FOR_GOOD else 1):   # threads that end for good may be a moment late
+            got, report = run(case, walk)
+            if got != expected:
+                differences[case] = (expected, got)
         names = {"spin_before"} if case in FOR_GOOD else {"spin_before", "spin_after"}
         if not names <= set(report.total_shares()):
             unsampled.append((case, report.total_shares()))
