@@ -241,15 +241,22 @@ static void a_debt_is_no_sleep(void **state)
 	assert_int_equal(thread->asleep_ns, -(int64_t)MS);
 }
 
-/* A sample of a thread without a CPU takes the time awake, and leaves the CPU time. */
+/*
+ * A sample of a thread without a CPU takes the time awake that was not on a CPU. It leaves the CPU time, and as much of the time
+ * awake. So the elapsed times of all samples add up to the thread's life, however much CPU time a later sample stands for.
+ */
 static void a_waiting_sample_leaves_the_cpu_time(void **state)
 {
 	(void)state;
 	look_after(30, 5, SF_STATE_RUNNING);
-	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 30, 3);
+	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 25, 3);
 	assert_int_equal(thread->cpu_ns, 5 * MS);
+	assert_int_equal(thread->awake_ns, 5 * MS);
 	look_after(10, 5, SF_STATE_RUNNING);
-	expect(sf_thread_take_awake(thread, true, PERIOD), 10, 10, 1);
+	expect(sf_thread_take_awake(thread, false, PERIOD), 0, 5, 1);
+	look_after(20, 20, SF_STATE_RUNNING);
+	expect(sf_thread_take_awake(thread, true, PERIOD), 30, 30, 2);
+	assert_int_equal(thread->awake_ns, 0);
 }
 
 /* The remainder of rounding goes to the next sample of the same kind, each kind by itself. */

@@ -167,13 +167,25 @@ static void borrow(struct sf_thread *thread, int64_t more_ns)
 	thread->awake_ns += from_ns;
 }
 
+/* The time awake that was not on a CPU. The rest belongs to the samples that will take cpu_ns. */
+static uint64_t ns_without_cpu(const struct sf_thread *thread)
+{
+	const int64_t waited_ns = thread->awake_ns - (int64_t)thread->cpu_ns;
+
+	return waited_ns > 0 ? (uint64_t)waited_ns : 0;
+}
+
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
 {
 	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->cpu_ns : 0 };
 	int64_t cpu_ns = (int64_t)weight.cpu_ns;
 
-	borrow(thread, cpu_ns - thread->awake_ns);
-	weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
+	if (on_cpu) {
+		borrow(thread, cpu_ns - thread->awake_ns);
+		weight.wall_ns = (uint64_t)(thread->awake_ns > cpu_ns ? thread->awake_ns : cpu_ns);
+	} else {
+		weight.wall_ns = ns_without_cpu(thread);
+	}
 	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
 	thread->awake_ns -= (int64_t)weight.wall_ns;
 	thread->cpu_ns -= weight.cpu_ns;

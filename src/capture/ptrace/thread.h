@@ -7,8 +7,8 @@
  *   awake_ns + asleep_ns  elapsed time since its last samples, by its state at each look
  *   cpu_ns                CPU time by the kernel's count since its last sample
  *
- * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes awake_ns. A sample of a
- * sleeping thread takes asleep_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
+ * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes the part of awake_ns that was not
+ * CPU time. A sample of a sleeping thread takes asleep_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
  * longer than awake_ns, the rest is taken from asleep_ns, and from awake_ns to come (below zero).
  *
  * Owned by the holding thread. The walking thread answers by the fields marked "shared".
