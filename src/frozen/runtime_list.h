@@ -73,7 +73,7 @@ enum sf_runtime_slot {
 #define SF_LAUNCH_INLINED_HELP SF_CORECLR_INLINED_HELP
 
 /* Of an agent that a runtime loads: which signal it takes, and what the user is told. */
-#define SF_LOADED_SIGNAL_HELP SF_HOTSPOT_SIGNAL_HELP
-#define SF_LOADED_NOTE SF_HOTSPOT_LOADED_NOTE
+#define SF_LOADED_SIGNAL_HELP "loaded by a Java virtual machine or by .NET, a real-time one first"
+#define SF_LOADED_NOTE "the agent was loaded into the program by its runtime, and stays in it, quiet, until the program ends"
 
 #endif

@@ -6,12 +6,13 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
 
-from conftest import HERE, need
-from processes import Target
+from conftest import AGENT, HERE, need
+from processes import Target, read
 
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
 START = ["System.Threading.Thread.StartCallback()"]
@@ -178,6 +179,77 @@ def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     assert done.out == "ready\n", done
     assert recording.losses().get("deaf", 0) > 0, recording.losses()
     assert any("Demo.Work.A(int)" in stack for stack, _ in stacks_of(stillframe, tmp_path / "r.sfr"))
+
+
+# STILLFRAME names the program under test here, and would be the agent's options there.
+PLAIN = {name: value for name, value in os.environ.items() if name != "STILLFRAME"}
+
+
+def threads_of(pid):
+    """The agent's threads."""
+    names = [read("/proc/%d/task/%s/comm" % (pid, tid)).strip() for tid in os.listdir("/proc/%d/task" % pid)]
+    return [name for name in names if name.startswith("sf-")]
+
+
+def mapped_in(pid):
+    """The pieces of the agent's code."""
+    return [line for line in read("/proc/%d/maps" % pid).splitlines() if "libstillframe-agent" in line and " r-xp " in line]
+
+
+def record_inside(stillframe, pid, path):
+    """A recording of some samples, however busy the machine is."""
+    return stillframe.record_until(str(path), 40, "-p", pid, "-e", "signal")
+
+
+def check_whole(stillframe, path):
+    """Some samples of the threads that work, with all their frames."""
+    stacks = stacks_of(stillframe, path)
+    whole = sum(weight for stack, weight in stacks if not any(frame.startswith("[cut") for frame in stack))
+    assert whole >= 0.99 * sum(weight for _, weight in stacks)
+    check_chain(stacks)
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
+    """Twice: loaded once, and the second time called. One thread waits for a call then; the program runs on, and ends as ever."""
+    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)})
+    try:
+        said = [record_inside(stillframe, target.pid, tmp_path / name).err for name in ("1.sfr", "2.sfr")]
+        assert ["loaded into the program by its runtime" in " ".join(text.split()) for text in said] == [True, False], said
+        for name in ("1.sfr", "2.sfr"):
+            check_whole(stillframe, tmp_path / name)
+        assert threads_of(target.pid) == ["sf-listen"] and len(mapped_in(target.pid)) == 1
+        target.assert_moves()
+        target.process.terminate()
+        assert target.finish() == (-signal.SIGTERM, "ready\n")
+    finally:
+        target.end()
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path):
+    """By the variables for profilers."""
+    target = Target(["dotnet", program, "busy"], env={
+        **PLAIN, "CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": "{6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
+        "CORECLR_PROFILER_PATH": AGENT, "STILLFRAME": "listen", "TMPDIR": str(tmp_path)})
+    try:
+        assert threads_of(target.pid) == ["sf-listen"]
+        assert "loaded" not in record_inside(stillframe, target.pid, tmp_path / "r.sfr").err
+        check_whole(stillframe, tmp_path / "r.sfr")
+        target.assert_moves()
+    finally:
+        target.end()
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@pytest.mark.parametrize("variable", ["DOTNET_EnableDiagnostics", "DOTNET_EnableDiagnostics_IPC"])
+def test_a_program_that_takes_none_is_let_be(stillframe, work, tmp_path, variable):
+    """One clear message, and it runs on."""
+    target = work("busy", **{variable: "0"})
+    done = stillframe("record", "-p", target.pid, "-e", "signal", "-o", tmp_path / "r.sfr").fails()
+    assert "does not listen at" in " ".join(done.err.split()) and variable in done.err, done
+    assert not (tmp_path / "r.sfr").exists() and not mapped_in(target.pid)
+    target.assert_moves()
 
 
 NAMES = {"holds first, wants second", "holds second, wants first", "wants a monitor that is held", "sleeps, n\u00e4mlich \U0001f634",

@@ -65,7 +65,7 @@ def test_a_machine_takes_the_agent_in(stillframe, target, jdk, tmp_path):
     stale.close()
     first = recorded(stillframe, t.pid, tmp_path / "1.sfr")
     second = recorded(stillframe, t.pid, tmp_path / "2.sfr")
-    assert "loaded into the Java virtual machine" in " ".join(first.err.split()), first
+    assert "loaded into the program by its runtime" in " ".join(first.err.split()), first
     assert "loaded" not in second.err, second
     for name in ("1.sfr", "2.sfr"):
         recording = Recording(tmp_path / name)
@@ -129,7 +129,7 @@ def test_auto_loads_where_ptrace_is_refused(stillframe, target, jdk, tmp_path):
     t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
     done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-p", t.pid, prefix=(sys.executable, "-c", NO_PTRACE))
     assert re.search(r"so by signal, from inside", done.err), done
-    assert "loaded into the Java virtual machine" in " ".join(done.err.split()), done
+    assert "loaded into the program by its runtime" in " ".join(done.err.split()), done
     assert Recording(tmp_path / "r.sfr").samples > 20
     assert what_it_said(t, jdk)[0] == []
 

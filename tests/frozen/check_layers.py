@@ -27,8 +27,9 @@ ROOMS = {
     "target": "frozen frozen/memory frozen/unwind base elf os",
     "unwind": "frozen frozen/unwind base elf target",
     "runtime": "frozen frozen/unwind base os target",
-    "runtime/hotspot": "frozen frozen/unwind frozen/hotspot base elf os target runtime",
-    "runtime/coreclr": "frozen frozen/memory frozen/unwind frozen/coreclr base elf os target runtime",
+    "runtime/load": "base os",
+    "runtime/hotspot": "frozen frozen/unwind frozen/hotspot base elf os target runtime runtime/load",
+    "runtime/coreclr": "frozen frozen/memory frozen/unwind frozen/coreclr base elf os target runtime runtime/load",
     "runtime/toy": "frozen frozen/toy base elf os runtime",
     "symbols": "frozen/code_x86_64.h frozen/memory base elf os",
     "stream": "frozen frozen/output frozen/unwind frozen/signal base os",
@@ -54,6 +55,7 @@ ROOMS = {
                      "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
+    "agent/coreclr": "base runtime/coreclr/profiler_id.h agent/lifecycle.h",
     "agent": "frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
              "agent/host agent/sampler agent/service",
     "cli": "frozen base os capture capture/choice recording/profile export session",

@@ -10,7 +10,7 @@ import re
 import sys
 
 NAMES = re.compile(r"hotspot|java|jvm|coreclr|dotnet", re.IGNORECASE)
-ROOMS = ("frozen/hotspot/", "runtime/hotspot/", "agent/java/", "frozen/coreclr/", "runtime/coreclr/")
+ROOMS = ("frozen/hotspot/", "runtime/hotspot/", "agent/java/", "frozen/coreclr/", "runtime/coreclr/", "agent/coreclr/")
 # The one list of runtimes. The build files name the files of the rooms.
 LIST = ("frozen/runtime_list.h",)
 

@@ -10,7 +10,7 @@
 
 #include "runtime/hotspot/load_reply.h"
 
-static const char *const load[SF_LOAD_ARGUMENTS] = { "/a.so", "true", "listen" };
+static const char *const load[SF_JVM_LOAD_ARGUMENTS] = { "/a.so", "true", "listen" };
 
 static void test_requests(void **state)
 {
@@ -19,31 +19,31 @@ static void test_requests(void **state)
 	char bytes[64];
 
 	(void)state;
-	assert_int_equal(sf_load_request(1, "load", load, bytes, sizeof(bytes)), sizeof(v1));
+	assert_int_equal(sf_jvm_load_request(1, "load", load, bytes, sizeof(bytes)), sizeof(v1));
 	assert_memory_equal(bytes, v1, sizeof(v1));
-	assert_int_equal(sf_load_request(2, "load", load, bytes, sizeof(bytes)), sizeof(v2));
+	assert_int_equal(sf_jvm_load_request(2, "load", load, bytes, sizeof(bytes)), sizeof(v2));
 	assert_memory_equal(bytes, v2, sizeof(v2));
 	for (size_t room = 0; room < sizeof(v1); room++)
-		assert_int_equal(sf_load_request(1, "load", load, bytes, room), 0);
+		assert_int_equal(sf_jvm_load_request(1, "load", load, bytes, room), 0);
 }
 
 static void test_versions(void **state)
 {
-	char longest[SF_LOAD_MAX_V1 + 2];
-	const char *const arguments[SF_LOAD_ARGUMENTS] = { longest, "true", "" };
+	char longest[SF_JVM_LOAD_MAX_V1 + 2];
+	const char *const arguments[SF_JVM_LOAD_ARGUMENTS] = { longest, "true", "" };
 
 	(void)state;
 	memset(longest, 'x', sizeof(longest));
-	longest[SF_LOAD_MAX_V1] = 0;
-	assert_true(sf_load_fits_v1(arguments));
-	longest[SF_LOAD_MAX_V1] = 'x';
-	longest[SF_LOAD_MAX_V1 + 1] = 0;
-	assert_false(sf_load_fits_v1(arguments));
-	assert_true(sf_load_knows_v2("0\n2", 3));
-	assert_true(sf_load_knows_v2("0\n2 streaming", 13));
-	assert_false(sf_load_knows_v2("0\n1", 3));
-	assert_false(sf_load_knows_v2("0\n", 2));
-	assert_false(sf_load_knows_v2("-1\nOperation getversion not recognized!\n", 40));
+	longest[SF_JVM_LOAD_MAX_V1] = 0;
+	assert_true(sf_jvm_load_fits_v1(arguments));
+	longest[SF_JVM_LOAD_MAX_V1] = 'x';
+	longest[SF_JVM_LOAD_MAX_V1 + 1] = 0;
+	assert_false(sf_jvm_load_fits_v1(arguments));
+	assert_true(sf_jvm_load_knows_v2("0\n2", 3));
+	assert_true(sf_jvm_load_knows_v2("0\n2 streaming", 13));
+	assert_false(sf_jvm_load_knows_v2("0\n1", 3));
+	assert_false(sf_jvm_load_knows_v2("0\n", 2));
+	assert_false(sf_jvm_load_knows_v2("-1\nOperation getversion not recognized!\n", 40));
 }
 
 /* A machine's answer, whether it is a success, and its part in the message. To add one: a line. */
@@ -83,7 +83,7 @@ static void test_replies(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
 		struct sf_error err = { 0 };
-		bool ok = sf_load_judge(replies[i].reply, strlen(replies[i].reply), 42, &err);
+		bool ok = sf_jvm_load_judge(replies[i].reply, strlen(replies[i].reply), 42, &err);
 
 		if (ok != replies[i].ok || (!ok && !strstr(err.text, replies[i].says)))
 			fail_msg("'%s': %s", replies[i].reply, err.text);
@@ -106,9 +106,9 @@ static void test_garbage(void **state)
 		assert_non_null(bytes);
 		for (size_t j = 0; j < size; j++)
 			bytes[j] = parts[(size_t)rand_r(&seed) % (sizeof(parts) - 1)];
-		if (!sf_load_judge(bytes, size, 42, &err))
+		if (!sf_jvm_load_judge(bytes, size, 42, &err))
 			assert_clean(err.text);
-		sf_load_knows_v2(bytes, size);
+		sf_jvm_load_knows_v2(bytes, size);
 		free(bytes);
 	}
 }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/hotspot/load_library.h"
+#include "runtime/load/library.h"
 #include "runtime/hotspot/load_socket.h"
 #include "runtime/hotspot/load_target.h"
 
@@ -243,7 +243,7 @@ static bool survives(char *const *then, bool *quit_ret)
 	assert_true(sf_load_target_open(child.pid, &target, &err));
 	assert_int_equal(write(child.orders, "x", 1), 1);
 	assert_int_equal(read(child.news, &byte, 1), 1); /* the other one runs */
-	fd = sf_load_connect(&target, &err);
+	fd = sf_jvm_load_connect(&target, &err);
 	assert_int_equal(fd, -1);
 	assert_non_null(strstr(err.text, "another program"));
 	if (write(child.orders, "y\n", 2) != 2 || read(child.news, &byte, 1) != 1)

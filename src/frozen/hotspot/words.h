@@ -42,7 +42,6 @@
 #define SF_HOTSPOT_OWN_WALK_NEEDS "AsyncGetCallTrace only walks the thread that calls it"
 #define SF_HOTSPOT_OWN_WALK_AGENT_NEEDS                                                            \
 	"java-walk=agct needs walk=handler: AsyncGetCallTrace only walks the thread that calls it"
-#define SF_HOTSPOT_SIGNAL_HELP "loaded by a Java virtual machine, a real-time one first"
 
 #define SF_HOTSPOT_KINDS_OPTION "java-kinds"
 #define SF_HOTSPOT_KINDS_HELP "tell Java functions apart by how they ran: interpreted, c1, c2, inlined"
@@ -57,8 +56,6 @@
 #define SF_HOTSPOT_NOT_COMPLETE_AGENT_HELP                                                         \
 	"A Java virtual machine's compilers describe calls and safepoints only, as without the agent."
 
-#define SF_HOTSPOT_LOADED_NOTE                                                                     \
-	"the agent was loaded into the Java virtual machine, and stays in it, quiet, until it ends"
 #define SF_HOTSPOT_EXACT_FLAGS "-XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints"
 #define SF_HOTSPOT_MANAGED_TIME "Java's"
 #define SF_HOTSPOT_EXACT_HINT                                                                      \

@@ -48,3 +48,41 @@ void sf_clr_read_utf16(const struct sf_reader *memory, uint64_t at, unsigned n_u
 	}
 	ret[n] = 0;
 }
+
+/* One character of UTF-8, in the shortest form; returns its bytes, 0: it is none. */
+static unsigned get_utf8(const unsigned char *text, uint32_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned n = text[0] < 0x80 ? 1 : text[0] < 0xc0 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf8 ? 4 : 0;
+	uint32_t c = n > 1 ? text[0] & (0x7fu >> n) : text[0];
+
+	for (unsigned i = 1; i < n; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (text[i] & 63);
+	}
+	*ret = c;
+	return n && c >= least[n] && c < 0x110000 && (c < 0xd800 || c >= 0xe000) ? n : 0;
+}
+
+size_t sf_clr_write_utf16(const char *text, uint16_t *ret, size_t n_units)
+{
+	size_t n = 0;
+	unsigned bytes;
+	uint32_t c;
+
+	for (; *text; text += bytes) {
+		bytes = get_utf8((const unsigned char *)text, &c);
+		if (!bytes || n + 3 > n_units)
+			return 0;
+		if (c >= 0x10000) {
+			ret[n++] = (uint16_t)(0xd800 + ((c - 0x10000) >> 10));
+			c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+		}
+		ret[n++] = (uint16_t)c;
+	}
+	if (!n_units)
+		return 0;
+	ret[n++] = 0;
+	return n;
+}

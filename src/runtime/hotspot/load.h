@@ -8,12 +8,10 @@
  * sent by a pidfd, so that it never reaches a later process with the same id.
  *
  *   load_target.c    what must be known of the machine before anything is done to it
- *   load_socket.c    the trigger, the socket, one request and its reply
+ *   load_socket.c    the trigger, one request and its reply
  *   load_reply.c     the text of requests and replies (hostile)
- *   load_library.c   a library where the machine can see it
  *
- * All of it happens in a forked child that is the target's user, so nothing of ours changes and
- * nothing is done with rights that the target does not have. Ordinary code; at most half a minute.
+ * What is the same for all runtimes is in runtime/load.
  */
 #ifndef SF_RUNTIME_HOTSPOT_LOAD_H
 #define SF_RUNTIME_HOTSPOT_LOAD_H

@@ -20,17 +20,17 @@ static bool add(char *ret, size_t size, size_t *used, const char *text)
 	return true;
 }
 
-static size_t size_of(const char *command, const char *const arguments[SF_LOAD_ARGUMENTS])
+static size_t size_of(const char *command, const char *const arguments[SF_JVM_LOAD_ARGUMENTS])
 {
 	size_t size = strlen(command) + 1;
 
-	for (int i = 0; i < SF_LOAD_ARGUMENTS; i++)
+	for (int i = 0; i < SF_JVM_LOAD_ARGUMENTS; i++)
 		size += strlen(arguments[i]) + 1;
 	return size;
 }
 
-size_t sf_load_request(unsigned version, const char *command,
-		       const char *const arguments[SF_LOAD_ARGUMENTS], char *ret, size_t size)
+size_t sf_jvm_load_request(unsigned version, const char *command,
+		       const char *const arguments[SF_JVM_LOAD_ARGUMENTS], char *ret, size_t size)
 {
 	size_t used = 0;
 	char number[24];
@@ -41,15 +41,15 @@ size_t sf_load_request(unsigned version, const char *command,
 		fits = fits && add(ret, size, &used, number);
 	}
 	fits = fits && add(ret, size, &used, command);
-	for (int i = 0; i < SF_LOAD_ARGUMENTS; i++)
+	for (int i = 0; i < SF_JVM_LOAD_ARGUMENTS; i++)
 		fits = fits && add(ret, size, &used, arguments[i]);
 	return fits ? used : 0;
 }
 
-bool sf_load_fits_v1(const char *const arguments[SF_LOAD_ARGUMENTS])
+bool sf_jvm_load_fits_v1(const char *const arguments[SF_JVM_LOAD_ARGUMENTS])
 {
-	for (int i = 0; i < SF_LOAD_ARGUMENTS; i++) {
-		if (strlen(arguments[i]) > SF_LOAD_MAX_V1)
+	for (int i = 0; i < SF_JVM_LOAD_ARGUMENTS; i++) {
+		if (strlen(arguments[i]) > SF_JVM_LOAD_MAX_V1)
 			return false;
 	}
 	return true;
@@ -100,7 +100,7 @@ static void clean(const char *text, size_t size, char ret[WORDS_SIZE])
 	ret[used] = 0;
 }
 
-bool sf_load_knows_v2(const char *reply, size_t size)
+bool sf_jvm_load_knows_v2(const char *reply, size_t size)
 {
 	int code;
 	size_t left;
@@ -137,7 +137,7 @@ static bool refuse(const char *words, int pid, struct sf_error *err)
 /*
  * JDK 8 answers with the agent's own number alone. JDK 24 and later answer 0 to what failed, too.
  */
-bool sf_load_judge(const char *reply, size_t size, int pid, struct sf_error *err)
+bool sf_jvm_load_judge(const char *reply, size_t size, int pid, struct sf_error *err)
 {
 	char words[WORDS_SIZE];
 	int code;

@@ -14,24 +14,24 @@
 
 #include "base/error.h"
 
-#define SF_LOAD_ARGUMENTS 3
-#define SF_LOAD_MAX_V1 1024
-#define SF_LOAD_MAX_REQUEST 16384
+#define SF_JVM_LOAD_ARGUMENTS 3
+#define SF_JVM_LOAD_MAX_V1 1024
+#define SF_JVM_LOAD_MAX_REQUEST 16384
 
 /* The bytes of a request, 0 when there is no room; `arguments` are three, "" for none. */
-size_t sf_load_request(unsigned version, const char *command,
-		       const char *const arguments[SF_LOAD_ARGUMENTS], char *ret, size_t size);
+size_t sf_jvm_load_request(unsigned version, const char *command,
+		       const char *const arguments[SF_JVM_LOAD_ARGUMENTS], char *ret, size_t size);
 
 /* Whether version 1 has room for these. */
-bool sf_load_fits_v1(const char *const arguments[SF_LOAD_ARGUMENTS]);
+bool sf_jvm_load_fits_v1(const char *const arguments[SF_JVM_LOAD_ARGUMENTS]);
 
 /* Whether the reply to "getversion" says that version 2 is understood. */
-bool sf_load_knows_v2(const char *reply, size_t size);
+bool sf_jvm_load_knows_v2(const char *reply, size_t size);
 
 /*
  * Whether the reply to "load" says that the agent was loaded and accepted its options. If not, err
  * contains the reply as one line, cut to size, without characters that a terminal would interpret.
  */
-bool sf_load_judge(const char *reply, size_t size, int pid, struct sf_error *err);
+bool sf_jvm_load_judge(const char *reply, size_t size, int pid, struct sf_error *err);
 
 #endif

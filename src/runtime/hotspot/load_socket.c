@@ -4,18 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "runtime/load/socket.h"
 
 #define LISTEN_NS UINT64_C(10000000000)
 #define LOOK_NS 10000000
@@ -24,61 +22,13 @@
 #define BUSY "It takes one request at a time, also those of jcmd and its like, and none while all its threads stand " \
 	"still. What hangs is seen with stillframe dump, which needs no agent."
 
-/* --- the socket --- */
-
-/*
- * The file itself, not where a link may lead; -1 and errno, EPERM where it is somebody else's. The
- * machine makes it with mode 0600.
- */
-static int open_socket_file(const struct sf_load_target *target)
-{
-	char name[32];
-	struct stat about;
-	SF_CLEANUP(close) int fd = -1;
-
-	snprintf(name, sizeof(name), ".java_pid%d", target->inner_pid);
-	fd = openat(target->tmp, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &about) != 0)
-		return -1;
-	if (!S_ISSOCK(about.st_mode) || about.st_uid != target->uid) {
-		errno = EPERM;
-		return -1;
-	}
-	return sf_steal_fd(&fd);
-}
-
-/* The one who listens is the process that is meant. 0: of a namespace that is not below ours. */
-static bool is_target(int fd, const struct sf_load_target *target)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       (peer.pid == target->pid || peer.pid == 0) && peer.uid == target->uid;
-}
-
-/* -1 and errno: nobody listens there (yet). */
+/* -1 and errno: nobody listens there (yet). The machine makes the file with mode 0600. */
 static int try_connect(const struct sf_load_target *target)
 {
-	const struct timeval limit = { .tv_sec = 5 };
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	SF_CLEANUP(close) int file = open_socket_file(target);
-	SF_CLEANUP(close) int fd = -1;
+	char name[32];
 
-	if (file < 0)
-		return -1;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
-		return -1;
-	if (!is_target(fd, target)) {
-		errno = EPERM;
-		return -1;
-	}
-	return sf_steal_fd(&fd);
+	snprintf(name, sizeof(name), ".java_pid%d", target->inner_pid);
+	return sf_load_socket_connect(target, target->tmp, name);
 }
 
 /* --- the trigger --- */
@@ -136,7 +86,7 @@ static int wait_for_socket(const struct sf_load_target *target, struct sf_error 
  */
 static bool ask_to_listen(const struct sf_load_target *target, struct sf_error *err)
 {
-	return sf_load_target_catches(target, err) &&
+	return sf_jvm_load_catches(target, err) &&
 	       (sf_process_signal(target->process, target->pid, SIGQUIT) ||
 		sf_fail_os(err, "cannot send SIGQUIT to pid %d", target->pid));
 }
@@ -166,7 +116,7 @@ static int trigger(const struct sf_load_target *target, struct sf_error *err)
 	return fd;
 }
 
-int sf_load_connect(const struct sf_load_target *target, struct sf_error *err)
+int sf_jvm_load_connect(const struct sf_load_target *target, struct sf_error *err)
 {
 	int fd = try_connect(target);
 
@@ -200,39 +150,6 @@ int sf_load_connect(const struct sf_load_target *target, struct sf_error *err)
 
 /* --- one request --- */
 
-static bool send_all(int fd, const char *bytes, size_t size, struct sf_error *err)
-{
-	while (size) {
-		ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return sf_fail_os(err, "cannot talk to the Java virtual machine");
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
-/* Bytes; 0: the end; -1: an error, or no time is left. */
-static ssize_t receive(int fd, char *ret, size_t size, uint64_t until_ns)
-{
-	for (;;) {
-		uint64_t now_ns = sf_now_ns();
-		struct pollfd wanted = { .fd = fd, .events = POLLIN };
-		int n = now_ns < until_ns ?
-			poll(&wanted, 1, (int)((until_ns - now_ns) / 1000000 + 1)) : 0;
-
-		if (n == 0)
-			errno = ETIMEDOUT;
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return -1;
-		if (n > 0)
-			return recv(fd, ret, size, MSG_DONTWAIT);
-	}
-}
-
 static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 {
 	if (errno != ETIMEDOUT) {
@@ -247,15 +164,17 @@ static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 	return -1;
 }
 
-long sf_load_ask(const struct sf_load_target *target, int fd, const char *request,
+long sf_jvm_load_ask(const struct sf_load_target *target, int fd, const char *request,
 		 size_t request_size, char *ret, size_t size, struct sf_error *err)
 {
 	size_t used = 0;
-	ssize_t n;
+	long n;
 
-	if (!send_all(fd, request, request_size, err))
+	if (!sf_load_socket_send(fd, request, request_size)) {
+		sf_fail_os(err, "cannot talk to the Java virtual machine");
 		return -1;
-	while (used < size && (n = receive(fd, ret + used, size - used, target->until_ns)) != 0) {
+	}
+	while (used < size && (n = sf_load_socket_receive(fd, ret + used, size - used, target->until_ns)) != 0) {
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (n < 0)

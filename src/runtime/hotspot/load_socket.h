@@ -12,13 +12,13 @@
  * A connection to the machine itself (its pid is checked), which is asked to listen if it does not;
  * -1. The caller closes. At most 10 s, and 5 more where nobody takes it up.
  */
-int sf_load_connect(const struct sf_load_target *target, struct sf_error *err);
+int sf_jvm_load_connect(const struct sf_load_target *target, struct sf_error *err);
 
 /*
  * Sends a request on a connection and reads the reply up to its end: the number of bytes, -1 when
  * there is none in time (target->until_ns) or it does not fit.
  */
-long sf_load_ask(const struct sf_load_target *target, int fd, const char *request,
+long sf_jvm_load_ask(const struct sf_load_target *target, int fd, const char *request,
 		 size_t request_size, char *ret, size_t size, struct sf_error *err);
 
 #endif

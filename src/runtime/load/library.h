@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library where a virtual machine can open it. Called as the target's own user (load.c). */
-#ifndef SF_RUNTIME_HOTSPOT_LOAD_LIBRARY_H
-#define SF_RUNTIME_HOTSPOT_LOAD_LIBRARY_H
+/* A library where a process can open it. Called as the target's own user (load.c). */
+#ifndef SF_RUNTIME_LOAD_LIBRARY_H
+#define SF_RUNTIME_LOAD_LIBRARY_H
 
 #include <limits.h>
 
 #include "base/error.h"
-#include "runtime/hotspot/load_target.h"
+#include "runtime/load/target.h"
 
 struct sf_load_library {
 	char path[PATH_MAX];     /* as the target sees it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places a library where the JVM can open it, for load.c. */
-#include "runtime/hotspot/load_library.h"
+/* Places a library where a process can open it, for load.c. */
+#include "runtime/load/library.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Has a running .NET process load the agent: what there is, and the request. */
+#include "runtime/coreclr/load.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/foreign_file.h"
+#include "os/process.h"
+#include "runtime/coreclr/load_message.h"
+#include "runtime/coreclr/load_socket.h"
+#include "runtime/load/load.h"
+
+#define MAX_REPLY 1024
+
+/* A program of a single file has no library of the runtime, and listens. */
+static bool listens(int32_t pid)
+{
+	char folder[PATH_MAX], name[SF_CLR_SOCKET_NAME], path[PATH_MAX + SF_CLR_SOCKET_NAME + 1];
+	SF_CLEANUP(close) int root = sf_process_open_root(sf_process_live_id(pid));
+	SF_CLEANUP(close) int file = -1;
+	struct stat about;
+
+	if (root < 0 || !sf_clr_socket_name(pid, folder, name))
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = sf_foreign_find(root, path);
+	return file >= 0 && fstat(file, &about) == 0 && S_ISSOCK(about.st_mode);
+}
+
+bool sf_clr_is_in(int32_t pid)
+{
+	char path[PATH_MAX];
+	bool deleted;
+
+	sf_load_mapped(pid, "libcoreclr.so", path, sizeof(path), &deleted);
+	return *path || listens(pid);
+}
+
+bool sf_clr_loadable(int32_t pid, struct sf_error *err)
+{
+	struct sf_load_target target;
+	bool ok = sf_load_target_open(pid, &target, err) && sf_clr_socket_check(&target, err);
+
+	sf_load_target_close(&target);
+	return ok;
+}
+
+/* In the child, as the target's user. */
+static bool attach(const struct sf_load_target *target, const char *library, const char *options,
+		   struct sf_error *err)
+{
+	uint8_t request[SF_CLR_MAX_MESSAGE], reply[MAX_REPLY] = { 0 };
+	const size_t size = sf_clr_message_attach(library, options, request, sizeof(request));
+	long n;
+
+	if (!size)
+		return sf_fail(err, SF_E_INPUT, "the path of the agent is too long for .NET, or is not UTF-8");
+	n = sf_clr_socket_ask(target, request, size, reply, sizeof(reply), err);
+	return n >= 0 && sf_clr_message_judge(reply, (size_t)n, target->pid, err);
+}
+
+bool sf_clr_load(int32_t pid, const char *library, const char *options, struct sf_error *err)
+{
+	struct sf_load_target target;
+	bool ok = sf_load_target_open(pid, &target, err) && sf_load(&target, library, options, attach, err);
+
+	sf_load_target_close(&target);
+	return ok;
+}

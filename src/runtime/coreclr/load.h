@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Has a running .NET process load the agent, by the command AttachProfiler of the runtime's diagnostics socket (runtime:
+ * src/native/eventpipe/ds-*.c). The agent begins, and declines to be a
+ * profiler (agent/coreclr/profiler.c).
+ *
+ *   load_socket.c    finds the socket; one request and its reply
+ *   load_message.c   the bytes of requests and replies (hostile)
+ *
+ * What is the same for all runtimes is in runtime/load.
+ */
+#ifndef SF_RUNTIME_CORECLR_LOAD_H
+#define SF_RUNTIME_CORECLR_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Whether a .NET runtime is in this process: it listens, or it has the runtime's library. */
+bool sf_clr_is_in(int32_t pid);
+
+/* Whether an agent might be loaded; if not, why, and what to do. Nothing is done to the process. */
+bool sf_clr_loadable(int32_t pid, struct sf_error *err);
+
+/* Loads `library` (an absolute path of ours), which begins with `options`. */
+bool sf_clr_load(int32_t pid, const char *library, const char *options, struct sf_error *err);
+
+#endif
