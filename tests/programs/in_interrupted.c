@@ -3,17 +3,19 @@
  * A program that interrupts itself: a signal of its own, without SA_RESTART, ends a read and a nanosleep with
  * EINTR. It is sent only when the thread sleeps (its count of switches and its state say so), so that every
  * single one has its effect. With a profiler inside, one ambiguity is left (src/frozen/signal/context_x86_64.c): a sleep, which
- * SA_RESTART does not restart, may go on when a tick comes in the very moment in which the program's handler
- * returns: one in ten is allowed for. Reads, which our signal restarts by SA_RESTART, are told apart: of 1,300 at
+ * SA_RESTART does not restart, may go on when a tick comes in the very moment in which the program's
+ * handler returns: one in ten is allowed for. Reads, which our signal restarts by SA_RESTART, are told apart: of 1,300 at
  * 4 kHz one was lost, and one in a hundred is allowed for.
  *
- * in_interrupted [SECONDS [prof]]     prof: by SIGPROF, which may be the profiler's, too; whose handler breaks the reads
- *                                     off then, too, so that one in ten of them is allowed for as well
+ * in_interrupted [SECONDS [prof]]     prof: by SIGPROF, which may be the profiler's, too: its handler is called by the profiler's,
+ *                                     which then knows whose interruption it is, and none is allowed to be lost
  */
 #include <pthread.h>
 #include <sys/syscall.h>
 
 #include "in_program.h"
+
+#define LEAST_SENT 20u   /* also where the machine is so busy that this takes longer than SECONDS */
 
 static int64_t end_ns;
 static int ends[2];
@@ -98,9 +100,9 @@ int main(int argc, char **argv)
 	    pthread_create(&thread, NULL, sleeper, NULL) != 0)
 		return 2;
 	ready();
-	while (now_ns() < end_ns) {
+	while (now_ns() < end_ns || sent < LEAST_SENT) {
 		unsigned before = ended;
-		int64_t patience = now_ns() + NS_PER_S / 2;
+		int64_t patience = now_ns() + 2 * NS_PER_S;
 
 		if (!sleeper_tid || !sleeps())
 			continue;
@@ -113,6 +115,6 @@ int main(int argc, char **argv)
 	}
 	printf("sent %u handled %u lost reads %u sleeps %u short %u wrong %u\n", sent, handled, lost_reads,
 	       lost_sleeps, short_sleeps, wrong);
-	return sent < 20 || lost_reads > 1 + sent / (prof ? 10 : 100) || lost_sleeps > 1 + sent / 10 || handled != sent ||
-	       wrong || short_sleeps;
+	return lost_reads > (prof ? 0 : 1 + sent / 100) || lost_sleeps > (prof ? 0 : 1 + sent / 10) || handled != sent || wrong ||
+	       short_sleeps;
 }

@@ -926,6 +926,33 @@ static void test_short_code(void **state)
 	assert_true(sf_context_mend(&sf_handler.config, &context, code, sizeof(code)));
 }
 
+/* A handler of the program's has run: the EINTR is left to it where the context is behind a call (rcx), until the next call. */
+static void test_left_interrupted(void **state)
+{
+	static const struct { long rax, rcx; bool is_left; } cases[] = {
+		{ -EINTR, 1000, true },
+		{ -EINTR, 998, false },
+		{ -EAGAIN, 1000, false },
+	};
+	ucontext_t context = { 0 };
+	greg_t *gregs = context.uc_mcontext.gregs;
+	uint64_t pc;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		gregs[REG_RIP] = 1000;
+		gregs[REG_RAX] = cases[i].rax;
+		gregs[REG_RCX] = cases[i].rcx;
+		sf_context_leave_interrupted(&context);
+		assert_int_equal(gregs[REG_RAX], cases[i].rax);
+		assert_int_equal(gregs[REG_RCX] == cases[i].rcx, !cases[i].is_left);
+		assert_int_equal(sf_context_interrupted(&context, &pc), cases[i].rax == -EINTR && !cases[i].is_left);
+		gregs[REG_RAX] = -EINTR;
+		gregs[REG_RCX] = 1000; /* as `syscall` leaves it */
+		assert_true(sf_context_interrupted(&context, &pc));
+	}
+}
+
 /* The same call with the same arguments: all but its number and where it is made stays as it was. */
 static void test_the_same_call(void **state)
 {
@@ -1107,6 +1134,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_code, without_restart, with_restart),
 		cmocka_unit_test(test_what_is_for_the_program),
 		cmocka_unit_test(test_short_code),
+		cmocka_unit_test(test_left_interrupted),
 		cmocka_unit_test(test_the_same_call),
 		cmocka_unit_test(test_pending_and_blocked),
 		cmocka_unit_test(test_what_gives_way),

@@ -13,11 +13,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "asleep.h"
 #include "frozen/signal/chain.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
@@ -524,6 +526,50 @@ static void test_calls_are_mended(void **state)
 	}
 }
 
+/* The program's handler. A tick of ours that comes while it runs is delivered when it returns. */
+static volatile bool lets_tick;
+
+static void break_off(int signal)
+{
+	count_call(signal);
+	if (lets_tick)
+		tick();
+}
+
+/* errno of a sleep that one signal of the program's breaks off; 0: it was not broken off. */
+static int broken_sleep(void)
+{
+	const struct timespec time = { 5, 0 };
+	const pid_t parent = getpid(), child = fork();
+	int error;
+
+	if (child == 0) {
+		wait_until_asleep(parent);
+		kill(parent, SF_RIG_SIGNAL);
+		_exit(0);
+	}
+	error = nanosleep(&time, NULL) == 0 ? 0 : errno;
+	waitpid(child, NULL, 0);
+	return error;
+}
+
+/* The call that the program's handler has broken off is not made again, whether a tick comes right behind the handler or not. */
+static void test_what_the_program_breaks_off(void **state)
+{
+	(void)state;
+	signal(SF_RIG_SIGNAL, break_off);
+	assert_true(sf_chain_check());
+	sf_rig_enter(1, 0);
+	for (int i = 0; i < 2; i++) {
+		lets_tick = i;
+		assert_int_equal(broken_sleep(), EINTR);
+		assert_int_equal(n_foreign_calls, i + 1);
+	}
+	assert_int_equal(sf_handler.counts.mended, 0);
+	sf_rig_drain();
+	assert_int_equal(sf_rig_sums[1].n_samples, 1);
+}
+
 /* --- clocks --- */
 
 static void test_periods(void **state)
@@ -766,6 +812,7 @@ int main(void)
 		HANDLER(test_a_stale_map),
 		HANDLER(test_a_full_outbox_rings),
 		HANDLER(test_calls_are_mended),
+		HANDLER(test_what_the_program_breaks_off),
 		HANDLER(test_periods),
 		SAMPLER(test_costs),
 		HANDLER(test_jitter),

@@ -311,18 +311,19 @@ static void call(const struct sf_kernel_action *action, int signal, siginfo_t *i
 	set_mask(UINT64_MAX);
 }
 
-void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext)
+bool sf_chain_deliver(int signal, siginfo_t *info, void *ucontext)
 {
 	struct sf_kernel_action action;
 	const uint64_t ticket = read_present(&action);
 
 	if (action.handler == SF_CHAIN_IGNORE)
-		return;
+		return false;
 	if (action.handler == SF_CHAIN_DEFAULT) {
 		deliver_default(signal);
-		return;
+		return false;
 	}
 	if (action.flags & SA_RESETHAND)
 		reset(ticket);
 	call(&action, signal, info, ucontext);
+	return true;
 }

@@ -25,9 +25,10 @@ struct sf_kernel_action {
 #define SF_CHAIN_IGNORE ((sf_signal_fn *)(void *)SIG_IGN)
 
 /*
- * Delivers a signal that is not ours, as if the program's action were still installed. Signal-safe.
+ * Delivers a signal that is not ours, as if the program's action were still installed. True: a handler of the program's was
+ * called, and has returned. Signal-safe.
  */
-void sf_chain_deliver(int signal, siginfo_t *info, void *ucontext);
+bool sf_chain_deliver(int signal, siginfo_t *info, void *ucontext);
 
 /*
  * Reads and sets the program's action, as the program's sigaction() sees it. Signal-safe, any thread.

@@ -31,6 +31,11 @@ void sf_context_give_way(const struct sf_handler_config *config, void *ucontext)
 	(void)config, (void)ucontext;
 }
 
+void sf_context_leave_interrupted(void *ucontext)
+{
+	(void)ucontext;
+}
+
 bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, const uint8_t *code, size_t n_code)
 {
 	(void)config, (void)ucontext, (void)code, (void)n_code;

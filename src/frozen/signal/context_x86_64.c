@@ -13,9 +13,10 @@
  *
  * Calls that SA_RESTART restarts never fail because of our signal: their EINTR comes from the program.
  *
- * For the other calls one question stays open: our signal may have interrupted the call, or a handler
- * of the program may have interrupted it and returned just before. In the second case the restarted
- * call would wait for an event that has happened already. A program that waits for a signal and a
+ * For the other calls one question is left: our signal may have interrupted the call, or a handler of
+ * the program may have interrupted it and returned just before. In the second case the restarted call
+ * would wait for an event that has happened already. Where our handler called that handler, the context
+ * is marked. Otherwise the question stays open. A program that waits for a signal and a
  * file with poll() alone has the same race without us: it loses a signal that comes just before
  * poll(). Calls that wait for a signal, or unblock signals only while they wait, exist to avoid this
  * race. Such calls are restarted only in a program without a handler.
@@ -158,12 +159,32 @@ void sf_context_give_way(const struct sf_handler_config *config, void *ucontext)
 	gregs[REG_RIP] += 2;
 }
 
+/*
+ * No address. It stands in rcx, which every `syscall` overwrites, and which no program reads after a
+ * call.
+ */
+#define LEFT_INTERRUPTED INT64_C(0x5ac1a11d0e147e5e)
+
+/*
+ * A signal of ours that came while the program's handler ran is delivered as soon as the context is
+ * restored, so this is frequent where the thread waits for a CPU in the handler.
+ */
+void sf_context_leave_interrupted(void *ucontext)
+{
+	ucontext_t *context = ucontext;
+	greg_t *gregs = context->uc_mcontext.gregs;
+
+	if (gregs[REG_RAX] == -EINTR && gregs[REG_RCX] == gregs[REG_RIP])
+		gregs[REG_RCX] = LEFT_INTERRUPTED;
+}
+
 bool sf_context_interrupted(const void *ucontext, uint64_t *pc_ret)
 {
 	const ucontext_t *context = ucontext;
 
 	*pc_ret = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-	return context->uc_mcontext.gregs[REG_RAX] == -EINTR;
+	return context->uc_mcontext.gregs[REG_RAX] == -EINTR &&
+	       context->uc_mcontext.gregs[REG_RCX] != LEFT_INTERRUPTED;
 }
 
 bool sf_context_mend(const struct sf_handler_config *config, void *ucontext, const uint8_t *code, size_t n_code)

@@ -335,7 +335,8 @@ void sf_handler_enter(int signal, siginfo_t *info, void *ucontext)
 	tick.entry = handler->link.entries ? sf_thread_table_find(handler->link.entries, tick.tid) : NULL;
 	if (!is_ours(info, &tick)) {
 		count(&handler->counts.foreign);
-		sf_chain_deliver(signal, info, ucontext);
+		if (sf_chain_deliver(signal, info, ucontext))
+			sf_context_leave_interrupted(ucontext);
 		return;
 	}
 	if (tick.slot == SF_NO_SLOT)
