@@ -16,6 +16,7 @@
 
 #include "agent/libc/syscall_filter.h"
 #include "agent/libc/fork_lock.h"
+#include "agent/libc/own_proc.h"
 #include "agent/service/service.h"
 #include "agent/host/spawn.h"
 #include "os/channel.h"
@@ -123,6 +124,10 @@ static void *listen_on(void *arg)
 		if (poll(&wait, 1, LOOK_MS) < 0 && errno != EINTR)
 			break;
 		sf_spawned_follow();
+		if (sf_own_has_none(sf_spawned_count())) {
+			sf_channel_remove(listener.path);
+			break; /* the process ends with this thread */
+		}
 		if (!sf_own_fd_is_ours(&listener.own))
 			break;
 		if (atomic_load_explicit(&listener.quit, memory_order_acquire))

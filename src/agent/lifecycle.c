@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "agent/aside.h"
 #include "agent/control.h"
+#include "agent/first_thread.h"
 #include "agent/host/spawn.h"
 #include "agent/interpose/interpose.h"
 #include "agent/libc/fork_lock.h"
@@ -238,28 +239,25 @@ static const char *useless_variable(bool child)
 
 /* --- calls that demand something of all threads --- */
 
-#define LINKS_OF_TWO 4 /* sf_own_thread_count of a process with the calling thread and one of ours; two links are the folder's */
-
-/* The program's threads are more than the calling one: then the kernel refuses, as it would without us. */
-static bool has_more_threads(void)
-{
-	unsigned ours = (sf_agent_running() ? 2 : 0) + (sf_control_listener_tid() != 0);
-
-	return sf_own_thread_count() >= LINKS_OF_TWO + ours;
-}
-
 /* False also in the child of a vfork, which shares our memory and has none of our threads. */
 static bool step_aside(enum sf_demand demand)
 {
 	if (getpid() != loaded_pid || !(sf_agent_running() || sf_control_listener_tid()))
 		return false;
-	if (demand == SF_DEMAND_ALIKE ? sf_spawned_have_own_rights() : has_more_threads())
+	/* In a process of more threads the kernel refuses, as it would without us. */
+	if (demand == SF_DEMAND_ALIKE ? sf_spawned_have_own_rights() : sf_own_has_others(sf_spawned_count()))
 		return false;
 	if (demand != SF_DEMAND_ALONE_FOR_GOOD)
 		return sf_aside_begin();
 	gone_for_good = sf_agent_running();
 	sf_aside_for_good("the program has moved its children into another PID or time namespace; it can have no more threads");
 	return false;
+}
+
+static void thread_ends(void)
+{
+	if (getpid() == loaded_pid && gettid() == loaded_pid)
+		sf_first_thread_ends();
 }
 
 static const struct sf_interpose_hooks hooks = {
@@ -271,6 +269,7 @@ static const struct sf_interpose_hooks hooks = {
 	.before_filter = before_filter,
 	.step_aside = step_aside,
 	.come_back = sf_aside_end,
+	.thread_ends = thread_ends,
 };
 
 /* --- fork --- */

@@ -25,7 +25,7 @@ struct start {
 
 /* --- who there is --- */
 
-#define MAX_SPAWNED 4 /* sampler, service thread, listener; and one that comes before another one has ended */
+#define MAX_SPAWNED 5 /* sampler, service thread, listener, stand-in; and one that comes before another one has ended */
 
 static _Atomic int32_t spawned[MAX_SPAWNED]; /* 0: none */
 static _Atomic bool special;                 /* one of them was made by a thread with securebits */
@@ -53,6 +53,24 @@ bool sf_spawned_have_own_rights(void)
 			return false;
 	}
 	return true;
+}
+
+bool sf_spawned_includes(int32_t tid)
+{
+	for (unsigned i = 0; i < MAX_SPAWNED; i++) {
+		if (atomic_load(&spawned[i]) == tid)
+			return true;
+	}
+	return false;
+}
+
+unsigned sf_spawned_count(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MAX_SPAWNED; i++)
+		n += atomic_load(&spawned[i]) != 0;
+	return n;
 }
 
 void sf_spawned_follow(void)

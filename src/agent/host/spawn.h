@@ -22,6 +22,9 @@ bool sf_spawn(pthread_t *ret, int32_t *tid_ret, void *(*run)(void *arg), void *a
  * (libc/rights.h). Signal-safe.
  */
 bool sf_spawned_have_own_rights(void);
+/* Whether this is one of them; how many there are. Signal-safe. */
+bool sf_spawned_includes(int32_t tid);
+unsigned sf_spawned_count(void);
 /* By such a thread, now and then: it gives up the capabilities that the program's first thread has given up. */
 void sf_spawned_follow(void);
 /* In a forked child, which has none of them. */

@@ -19,7 +19,8 @@
 #define SF_INTERPOSED_FUNCTIONS(X) \
 	X(execve) X(execvpe) X(fexecve) X(pthread_create) X(sigaction) X(sigtimedwait) X(signalfd) \
 	X(setuid) X(setgid) X(seteuid) X(setegid) X(setreuid) X(setregid) X(setresuid) X(setresgid) \
-	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp)
+	X(setgroups) X(initgroups) X(unshare) X(setns) X(posix_spawn) X(posix_spawnp) \
+	X(pthread_exit) X(thrd_exit)
 
 enum sf_interposed {
 #define X(name) SF_NEXT_##name,
@@ -49,7 +50,7 @@ enum sf_demand {
 /*
  * The work of the agent around calls of the program. lifecycle.c has the table and sets it once, when the agent is loaded;
  * before that the pointer is NULL and the interposers only pass the calls on. Any thread may call any of the functions.
- * All but before_filter and come_back, and step_aside where it is true, are signal-safe.
+ * All but before_filter, come_back and thread_ends, and step_aside where it is true, are signal-safe.
  */
 struct sf_interpose_hooks {
 	void (*thread_made)(void);                                     /* by a pthread_create that succeeded */
@@ -60,6 +61,7 @@ struct sf_interpose_hooks {
 	void (*before_filter)(const struct sf_filter_call *call);      /* the call installs a system-call filter */
 	bool (*step_aside)(enum sf_demand demand);                     /* true: come_back is due after the call */
 	void (*come_back)(void);
+	void (*thread_ends)(void);                                     /* the calling thread is about to end, and no other */
 };
 
 extern const struct sf_interpose_hooks *_Atomic sf_interpose_hooks;
@@ -79,6 +81,9 @@ void sf_interpose_come_back(bool is_due);
 /* Of unshare(2) and setns(2). */
 enum sf_demand sf_unshare_demand(int flags);
 enum sf_demand sf_setns_demand(int fd, int type);
+
+/* Before the calling thread ends, by a function of libc's or by exit(2). */
+void sf_interpose_thread_ends(void);
 
 /* Before a system call that the program makes by syscall(2) or prctl(2). */
 void sf_interpose_before(const struct sf_filter_call *call);

@@ -74,6 +74,8 @@ SF_INTERPOSED long syscall(long number, ...)
 		call.args[i] = va_arg(list, long);
 	va_end(list);
 	sf_interpose_before(&call);
+	if (number == SYS_exit)
+		sf_interpose_thread_ends();
 	aside = sf_interpose_step_aside(demand_of(&call));
 	result = sf_interpose_result(sf_marked_syscall(number, args[0], args[1], args[2], args[3], args[4],
 						       args[5]));

@@ -83,6 +83,18 @@ uint64_t sf_own_thread_count(void)
 	return sf_raw4(SYS_newfstatat, AT_FDCWD, FOLDER, &status, 0) == 0 ? status.st_nlink : 0;
 }
 
+#define LINKS_OF_ONE 3 /* two links are the folder's */
+
+bool sf_own_has_others(unsigned n_own)
+{
+	return sf_own_thread_count() > LINKS_OF_ONE + n_own;
+}
+
+bool sf_own_has_none(unsigned n_own)
+{
+	return sf_own_thread_count() == LINKS_OF_ONE + n_own && sf_own_letter((int32_t)sf_raw0(SYS_getpid)) == 'Z';
+}
+
 static char *put_text(char *at, const char *text)
 {
 	size_t size = strlen(text);

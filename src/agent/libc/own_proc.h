@@ -20,6 +20,13 @@ bool sf_own_threads(sf_own_thread_fn *fn, void *arg);
 uint64_t sf_own_thread_count(void);
 
 /*
+ * Whether the program has threads beside the calling one; the agent has n_own. Whether it has none: its first thread is there
+ * after its end, without a place to run (Z), for as long as one of the agent's is.
+ */
+bool sf_own_has_others(unsigned n_own);
+bool sf_own_has_none(unsigned n_own);
+
+/*
  * The text of /proc/self/task/TID/NAME, cut to size - 1, with a zero behind; false when the thread
  * is gone.
  */

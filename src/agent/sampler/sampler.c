@@ -12,6 +12,7 @@
 
 #include "agent/sampler/select_threads.h"
 #include "agent/clocks/clocks.h"
+#include "agent/libc/own_proc.h"
 #include "agent/threads/labels.h"
 #include "agent/sampler/thread_poll.h"
 #include "agent/host/spawn.h"
@@ -112,6 +113,17 @@ static void pause_or_resume(struct sf_sampler *sampler, bool pause, uint64_t now
 		sf_agent_threads_resume(threads, now_ns);
 }
 
+/* The first thread has ended unnoticed by an exit(2) of its own, and it was the last: the process ends with the agent's threads. */
+static void look_at_last(const struct sf_sampler *sampler)
+{
+	struct sf_agent *agent = sampler->agent;
+
+	if (agent->threads->n > 1 || atomic_load(&agent->deserted) || !sf_own_has_none(sf_spawned_count()))
+		return;
+	atomic_store(&agent->deserted, true);
+	sf_wake_up_post(&sf_handler.output.wake_up);
+}
+
 /* A round of looks is not mixed with a scan, which moves threads about. */
 static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 {
@@ -126,6 +138,7 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 	}
 	if (!looking && now_ns >= sampler->next_look_ns) {
 		sf_spawned_follow();
+		look_at_last(sampler);
 		sampler->looked = 0;
 		sampler->next_look_ns = next_time(sampler, now_ns, sampler->look_period_ns);
 	} else if (!looking) {

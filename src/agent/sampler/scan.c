@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "agent/host/spawn.h"
 #include "agent/threads/exec_preparation.h"
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
@@ -41,7 +42,7 @@ static bool is_own(const struct sf_agent_threads *threads, int32_t tid)
 		if (threads->own[i] == tid)
 			return true;
 	}
-	return false;
+	return sf_spawned_includes(tid);
 }
 
 static struct sf_agent_thread *find(struct sf_agent_threads *threads, int32_t tid)

@@ -52,7 +52,7 @@ static bool is_over(struct sf_service *service, uint64_t now_ns)
 {
 	uint64_t duration_ns = service->agent->options.duration_ns;
 
-	if (duration_ns && now_ns - service->started_ns >= duration_ns)
+	if (atomic_load(&service->agent->deserted) || (duration_ns && now_ns - service->started_ns >= duration_ns))
 		return true;
 	return is_told_to_stop(service);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads memory of the own process through the kernel. Signal-safe, except for the probe. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/uio.h>
 
@@ -12,13 +13,24 @@
 #define CACHE_LINE 64u
 #define MAX_AHEAD 1024u  /* bytes of a piece that are fetched ahead: the processor prefetches the rest of a long one */
 
+/* A first thread that has ended has no memory, and the process id is its number: the calling thread's own does as well then. */
+static long transfer(const struct sf_own_memory *access, long number, const struct iovec *local, const struct iovec *remote, unsigned long n_local,
+		     unsigned long n_remote)
+{
+	long done = sf_raw6(number, access->pid, (long)local, (long)n_local, (long)remote, (long)n_remote, 0);
+
+	if (done != -ESRCH)
+		return done;
+	return sf_raw6(number, sf_raw0(SYS_gettid), (long)local, (long)n_local, (long)remote, (long)n_remote, 0);
+}
+
 /* By writing into our own memory, see sf_own_memory_gather: what is not in the processor's cache takes up to a third less. */
 static long write_here(const struct sf_own_memory *access, const struct iovec *pieces, unsigned n,
 		       void *ret, size_t size)
 {
 	struct iovec here = { ret, size };
 
-	return sf_raw6(SYS_process_vm_writev, access->pid, (long)pieces, n, (long)&here, 1, 0);
+	return transfer(access, SYS_process_vm_writev, pieces, &here, n, 1);
 }
 
 /* The number of bytes read, 0 when the first could not be. A syscall filter that was installed later may refuse the write. */
@@ -30,7 +42,7 @@ static size_t read_some(const struct sf_own_memory *access, void *ret, uint64_t 
 	if (n <= 0 && access->mem_fd >= 0)
 		n = sf_raw4(SYS_pread64, access->mem_fd, ret, size, addr);
 	else if (n <= 0)
-		n = sf_raw6(SYS_process_vm_readv, access->pid, (long)&here, 1, (long)&there, 1, 0);
+		n = transfer(access, SYS_process_vm_readv, &here, &there, 1, 1);
 	return n > 0 ? (size_t)n : 0;
 }
 

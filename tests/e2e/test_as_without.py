@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table: what a program does to itself, or what it is limited to, and each way in which the signal engine's agent gets into it.
+The program ends as it ends without the agent, with the same output, and is sampled."""
+import os
+import resource
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from conftest import LONG, PROGRAMS, need, need_root
+from recordings import Report
+
+KIB = 1024
+BOTH = frozenset({"spin_before", "spin_after"})
+BEFORE = frozenset({"spin_before"})   # after it the kernel lets the process make no thread, or none is left
+NOTHING = frozenset()                 # it cannot be sampled
+
+
+@dataclass(frozen=True)
+class Row:
+    program: str
+    case: str
+    limits: tuple = ()           # of resource.setrlimit
+    sampled: frozenset = BOTH    # functions that have samples
+    turns: int = 1               # threads that end for good may be a moment late
+
+    def __str__(self):
+        return " ".join([self.program, self.case, *("%s=%s" % limit for limit in self.limits)])
+
+    def command(self, seconds):
+        return [os.path.join(PROGRAMS, self.program), self.case, str(seconds)]
+
+    def limit(self):
+        for name, value in self.limits:
+            resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+
+
+def limited(name, value, sampled=BEFORE):
+    return Row("in_alone", "none", ((name, value),), sampled)
+
+
+ROWS = [
+    # Users and capabilities.
+    *(Row("in_alone", case) for case in ("plain", "keepcaps", "securebits", "capabilities", "no_capabilities", "bounding")),
+    # Namespaces.
+    *(Row("in_alone", case) for case in ("user", "user_and_mounts", "by_number", "mounts", "enter_user", "enter_mounts", "enter_process")),
+    Row("in_alone", "children", sampled=BEFORE, turns=8 if LONG else 2),
+    # The end of the program's last thread.
+    *(Row("in_last", case, sampled=BEFORE) for case in ("alone", "c11", "number")),
+    *(Row("in_last", case, sampled=BOTH | {"work"}) for case in ("others", "joined", "signal")),
+    # Limits.
+    limited("FSIZE", 0, NOTHING),
+    limited("FSIZE", 2 * KIB),
+    limited("FSIZE", 1000 * KIB),
+    limited("AS", 6000 * KIB, NOTHING),
+    limited("AS", 24000 * KIB),
+    limited("NOFILE", 8),
+    limited("NOFILE", 4, NOTHING),
+    limited("MEMLOCK", 0),
+    limited("STACK", 72 * KIB),
+    limited("CPU", 2),
+]
+# In the short form each row is in one of the four columns.
+COLUMNS = [("preloaded", "sampler"), ("launched", "handler"), ("preloaded", "handler"), ("launched", "sampler")]
+
+
+def alone(row):
+    done = subprocess.run(row.command(0.02), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=60, text=True, preexec_fn=row.limit)
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def preloaded(inside):
+    def run(row, walk):
+        ran = inside(row.command(0.06), options="rate=999hz,walk=" + walk, preexec_fn=row.limit)
+        return (ran.status, ran.said), names_in(inside.stillframe, ran.out), ""
+    return run
+
+
+@pytest.fixture
+def launched(stillframe, tmp_path):
+    """The limits are the command's: prlimit sets them for itself, with the agent inside, and executes it."""
+    def run(row, walk):
+        out = tmp_path / "launched.sfr"
+        limits = ["prlimit", *("--%s=%d" % (name.lower(), value) for name, value in row.limits)] if row.limits else []
+        done = stillframe("record", "--engine", "signal", "--walk", walk, "--rate", "999hz", "-o", out, "--", *limits, *row.command(0.06))
+        return (done.status, done.out), names_in(stillframe, out), done.err
+    return run
+
+
+def names_in(stillframe, out):
+    """The functions that have samples."""
+    if not os.path.exists(out) or not os.path.getsize(out):
+        return set()
+    return set(Report(stillframe, out).total_shares())
+
+
+def wrong_with(row, expected, got, names, told):
+    """What differs from a run without the agent; a program that is not sampled has a reason."""
+    if got[1] != expected[1]:
+        return "output", expected, got
+    if not names and row.limits and told:   # the status of a recording without samples
+        return None if "stillframe: " in told and got[0] in (1, expected[0]) else ("untold", told, got)
+    if got[0] != expected[0]:
+        return "status", expected, got
+    if row.sampled and not row.sampled <= names:
+        return "not sampled", row.sampled, names, told
+    return None
+
+
+@pytest.mark.parametrize("way, walk", COLUMNS)
+def test_as_without(request, way, walk):
+    need_root()
+    need("prlimit")
+    run = request.getfixturevalue(way)
+    wrong = {}
+    for row in ROWS if LONG else ROWS[COLUMNS.index((way, walk))::len(COLUMNS)]:
+        expected = alone(row)
+        for _ in range(row.turns):
+            found = wrong_with(row, expected, *run(row, walk))
+            if found:
+                wrong[str(row)] = found
+    assert not wrong
+
+
+def test_a_small_limit_for_files(stillframe, tmp_path):
+    """The ring is a file in memory, and would be too large: the program runs, and stillframe says why nothing was sampled."""
+    row = limited("FSIZE", 1000 * KIB)
+    done = stillframe("record", "--engine", "signal", "-o", tmp_path / "x.sfr", "--", *row.command(0.06), preexec_fn=row.limit)
+    assert done.out == alone(row)[1] and "limit for files (ulimit -f)" in done.err and done.status == 1, done
+
+
+def test_no_room_for_the_recording(stillframe, tmp_path):
+    """stillframe is not killed either when its own file reaches the limit."""
+    row = limited("FSIZE", 10 * KIB)
+    done = stillframe("record", "-o", tmp_path / "x.sfr", "--", *row.command(0.06), preexec_fn=row.limit)
+    assert done.status == 1 and "full" in done.err, done

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that ends with its last thread, and not by exit(): its first thread ends before the others, or is the only one. What it
+ * prints stands in a buffer until then, and its handlers for the end run.
+ *
+ * in_last alone|c11|number|others|joined|signal [SECONDS]
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <threads.h>
+
+#include "in_program.h"
+
+static int64_t half;
+static pthread_t first;
+
+static NOINLINE void spin_before(int64_t ns)
+{
+	burn_ns(ns);
+	NO_TAIL_CALL();
+}
+
+static NOINLINE void spin_after(int64_t ns)
+{
+	KEEP(1); /* else the compiler finds two functions with the same body, and keeps one */
+	burn_ns(ns);
+	NO_TAIL_CALL();
+}
+
+static void say_goodbye(void)
+{
+	printf("goodbye\n");
+}
+
+static void *work(void *arg)
+{
+	spin_after(half);
+	printf("worker\n");
+	return arg;
+}
+
+/* It waits for the first thread's end, which must not wait for this one's. */
+static void *join_first(void *arg)
+{
+	printf("joined %d\n", pthread_join(first, NULL));
+	return work(arg);
+}
+
+static void caught(int signal)
+{
+	static const char text[] = "caught\n";
+
+	(void)signal;
+	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(2);
+}
+
+/* A signal to the process finds a thread. */
+static void *be_signalled(void *arg)
+{
+	sleep_ns(50000000); /* the first thread has ended */
+	kill(getpid(), SIGUSR1);
+	return work(arg);
+}
+
+static void others(void *(*run)(void *))
+{
+	pthread_t thread;
+
+	for (int i = 0; i < (run == work ? 2 : 1); i++) {
+		if (pthread_create(&thread, NULL, run, NULL) != 0)
+			exit(2);
+	}
+	pthread_exit(NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "alone";
+
+	half = argument(argc, argv, 2, 0.1) * NS_PER_S / 2;
+	first = pthread_self();
+	bounded(20);
+	atexit(say_goodbye);
+	signal(SIGUSR1, caught);
+	spin_before(half);
+	printf("first\n");
+	if (strcmp(how, "c11") == 0)
+		thrd_exit(0);
+	if (strcmp(how, "number") == 0)
+		syscall(SYS_exit, 3);
+	if (strcmp(how, "others") == 0)
+		others(work);
+	if (strcmp(how, "joined") == 0)
+		others(join_first);
+	if (strcmp(how, "signal") == 0)
+		others(be_signalled);
+	pthread_exit(NULL);
+}
