@@ -154,10 +154,11 @@ struct sf_engine {
 	bool (*check_dump)(int32_t pid, struct sf_error *err);
 	bool (*dump)(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
 		     struct sf_error *err);
+	bool dumps_unheld;      /* no thread is held that does not run: for `dump`, before the others */
 };
 
 /* X(name): the engines, best first. */
-#define SF_ENGINES(X) X(ptrace) X(signal) X(perf)
+#define SF_ENGINES(X) X(ptrace) X(signal) X(perf) X(bpf)
 
 #define X(name) extern const struct sf_engine sf_engine_##name;
 SF_ENGINES(X)

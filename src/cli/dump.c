@@ -132,7 +132,8 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		sf_print_in(output, SF_RED, "  cut: %s\n", sf_end_text(thread->end));
 }
 
-static void print_dump(const struct sf_dump *dump, const struct dump_options *given, FILE *out)
+/* `passed`: why threads that do not run may have been held; "": they were not. */
+static void print_dump(const struct sf_dump *dump, const struct dump_options *given, const struct sf_error *passed, FILE *out)
 {
 	struct sf_output output = sf_output_for(out);
 	char time[32];
@@ -153,6 +154,7 @@ static void print_dump(const struct sf_dump *dump, const struct dump_options *gi
 		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->cost.longest_hold_ns));
 	else
 		fprintf(out, ", held none\n");
+	fprintf(out, "by %s%s%s\n", dump->engine->name, *passed->text ? ": " : "", passed->text);
 }
 
 static struct json_object *frame_json(const struct sf_dump *dump, const struct sf_dump_frame *frame)
@@ -260,9 +262,9 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 
 static int dump_process(const struct dump_options *given, int32_t pid)
 {
-	struct sf_error err = { 0 };
+	struct sf_error err = { 0 }, passed = { 0 };
 	struct sf_dump dump = { 0 };
-	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(pid, &err) : NULL;
+	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(pid, &passed, &err) : NULL;
 	int status = SF_EXIT_OK;
 
 	if (!engine || !sf_dump_take(&dump, engine, pid, given->max_depth, &err))
@@ -270,7 +272,7 @@ static int dump_process(const struct dump_options *given, int32_t pid)
 	else if (given->json)
 		print_json(&dump, stdout);
 	else
-		print_dump(&dump, given, stdout);
+		print_dump(&dump, given, &passed, stdout);
 	sf_dump_deinit(&dump);
 	return status;
 }

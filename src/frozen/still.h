@@ -36,8 +36,7 @@ const char *sf_state_word(unsigned state); /* "unknown" outside the list. Signal
 
 enum sf_still_flags {
 	SF_STILL_COPY = 1,      /* the stack is a copy; the thread runs again */
-	SF_STILL_UNHELD = 2,    /* a blocked thread that was not interrupted: its registers come from
-				 * /proc/PID/task/TID/syscall, and its switch count proves the sleep */
+	SF_STILL_UNHELD = 2,    /* a thread that was not held: its switch count proves that it did not run while it was read */
 	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
 };
 

@@ -261,13 +261,13 @@ static void test_dumps(void **state)
 static void test_no_dump_of_nothing(void **state)
 {
 	pid_t pid = fork();
-	struct sf_error err = { 0 };
+	struct sf_error passed, err = { 0 };
 
 	(void)state;
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, NULL, 0);
-	assert_null(sf_engine_for_dump(pid, &err));
+	assert_null(sf_engine_for_dump(pid, &passed, &err));
 	assert_true(*err.text);
 }
 

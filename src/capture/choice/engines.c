@@ -92,22 +92,29 @@ const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const st
 	return NULL;
 }
 
-const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *err)
+/* The first of those that dump with holds, or without; err is filled by the first that cannot, if it is empty. */
+static const struct sf_engine *find_for_dump(int32_t pid, bool unheld, struct sf_error *err)
 {
-	bool failed = false;
-
-	if (!sf_process_check_width(pid, err))
-		return NULL;
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error later = { 0 };
 
-		if (!sf_engines[i]->check_dump)
+		if (!sf_engines[i]->check_dump || sf_engines[i]->dumps_unheld != unheld)
 			continue;
-		if (sf_engines[i]->check_dump(pid, failed ? &later : err))
+		if (sf_engines[i]->check_dump(pid, *err->text ? &later : err))
 			return sf_engines[i];
-		failed = true;
 	}
 	return NULL;
+}
+
+const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *passed, struct sf_error *err)
+{
+	const struct sf_engine *engine = NULL;
+
+	*passed = (struct sf_error){ 0 };
+	if (!sf_process_check_width(pid, err))
+		return NULL;
+	engine = find_for_dump(pid, true, passed);
+	return engine ? engine : find_for_dump(pid, false, err);
 }
 
 /* --- options --- */

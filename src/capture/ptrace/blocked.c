@@ -42,12 +42,15 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	struct sf_stack_copy *copy = sf_relay_reserve(capture->relay, sf_stack_wish_room(&wish));
 	enum sf_copy_result result = SF_COPY_GONE;
 	struct sf_weight weight;
+	struct sf_saved saved;
 
 	if (!copy) {
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
+	result = sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
+			 sf_copy_saved(&saved, &wish, &capture->pages, copy) :
+			 sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */
 		sf_relay_drop(capture->relay);

@@ -19,6 +19,7 @@
 
 struct dumping {
 	int32_t pid;
+	const struct sf_saved_source *source; /* NULL: there is none */
 	const struct sf_dump_sink *sink;
 	struct sf_dump_cost *cost;
 	struct sf_error *err;
@@ -217,15 +218,51 @@ static bool dump_asleep(struct dumping *dumping, struct sf_dump_seen *seen,
 	return true;
 }
 
+static enum sf_copy_result take_saved(struct dumping *dumping, struct sf_dump_seen *seen, const struct sf_saved *saved)
+{
+	enum sf_copy_result result = SF_COPY_DONE;
+	uint32_t want = SF_COPY_FIRST;
+
+	while (want && result == SF_COPY_DONE) {
+		const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
+
+		result = sf_copy_saved(saved, &wish, &dumping->pages, dumping->copy);
+		if (result == SF_COPY_DONE)
+			walk_taken(dumping, seen, &want);
+	}
+	return result;
+}
+
+/* False: it is to be looked at in another way, as it was on a CPU, or moved each time that it was read. */
+static bool dump_saved(struct dumping *dumping, struct sf_dump_seen *seen)
+{
+	struct sf_saved saved;
+
+	for (int i = 0; i < TRIES; i++) {
+		if (!sf_saved_get(dumping->source, dumping->pid, seen->tid, i > 0, &saved))
+			return false;
+		if (take_saved(dumping, seen, &saved) != SF_COPY_DONE) {
+			seen->loss = SF_LOSS_MOVED;
+			continue;
+		}
+		seen->unheld = true;
+		seen->state = saved.look.state;
+		seen->syscall = saved.look.syscall;
+		memcpy(seen->args, saved.look.args, sizeof(seen->args));
+		return true;
+	}
+	return false;
+}
+
 static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 {
 	struct sf_task_look look;
 	struct sf_task task;
 
-	if (!sf_task_open(dumping->pid, seen->tid, &task))
-		return;
 	sf_task_name(dumping->pid, seen->tid, seen->name);
 	dumping->leads = (struct sf_stack_leads){ 0 };
+	if (dump_saved(dumping, seen) || !sf_task_open(dumping->pid, seen->tid, &task))
+		return;
 	for (int i = 0; i < TRIES && sf_task_look(&task, &look); i++) {
 		if (look.state == SF_STATE_RUNNING) {
 			seen->state = SF_STATE_RUNNING;
@@ -319,10 +356,10 @@ static bool explain_nothing(const struct dumping *dumping, struct sf_error *err)
 			       dumping->first_tid ? result : SF_HOLD_GONE, err);
 }
 
-bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
-		    struct sf_error *err)
+bool sf_ptrace_dump_saved(int32_t pid, const struct sf_saved_source *source, const struct sf_dump_sink *sink,
+			  struct sf_dump_cost *cost, struct sf_error *err)
 {
-	struct dumping dumping = { .pid = pid, .sink = sink, .cost = cost, .err = err };
+	struct dumping dumping = { .pid = pid, .source = source, .sink = sink, .cost = cost, .err = err };
 	bool fine;
 
 	*cost = (struct sf_dump_cost){ 0 };
@@ -332,4 +369,10 @@ bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump
 	fine = fine && sf_hold_run(look_at_threads, &dumping, err) && !dumping.failed;
 	sf_vec_deinit(&dumping.ids.ids);
 	return fine && (dumping.any || explain_nothing(&dumping, err));
+}
+
+bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
+		    struct sf_error *err)
+{
+	return sf_ptrace_dump_saved(pid, NULL, sink, cost, err);
 }

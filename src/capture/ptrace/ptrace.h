@@ -11,6 +11,7 @@
 #include "capture/engine.h"
 #include "capture/ptrace/hold_time.h"
 #include "capture/ptrace/overhead_limit.h"
+#include "capture/ptrace/saved.h"
 #include "capture/ptrace/watch.h"
 #include "os/hold.h"
 
@@ -21,6 +22,7 @@ struct sf_capture {
 	struct sf_hold_time hold_time;
 	struct sf_overhead_limit limit;
 	struct sf_pages pages;
+	const struct sf_saved_source *saved; /* not owned; NULL: there is none */
 	uint64_t sampled_ns;        /* how long, in all */
 	uint64_t period_ns, blocked_period_ns;
 	uint64_t random;
@@ -87,5 +89,9 @@ int sf_outside_child_status(const struct sf_capture *capture);
 bool sf_ptrace_check_dump(int32_t pid, struct sf_error *err);
 bool sf_ptrace_dump(int32_t pid, const struct sf_dump_sink *sink, struct sf_dump_cost *cost,
 		    struct sf_error *err);
+
+/* The same for an engine that has a source: only threads that are on a CPU are held. */
+bool sf_ptrace_dump_saved(int32_t pid, const struct sf_saved_source *source, const struct sf_dump_sink *sink,
+			  struct sf_dump_cost *cost, struct sf_error *err);
 
 #endif

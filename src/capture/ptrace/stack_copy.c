@@ -132,6 +132,32 @@ bool sf_copy_held(struct sf_held *held, int32_t pid, const struct sf_stack_wish 
 	return true;
 }
 
+/* All but the stack, of a thread that is not held. */
+static void begin_unheld(int32_t pid, int32_t tid, const struct sf_task_look *look, struct sf_stack_copy *ret)
+{
+	*ret = (struct sf_stack_copy){
+		.pid = pid,
+		.tid = tid,
+		.syscall = look->syscall,
+		.state = look->state,
+		.flags = SF_STILL_COPY | SF_STILL_UNHELD,
+	};
+	memcpy(ret->args, look->args, sizeof(ret->args));
+}
+
+enum sf_copy_result sf_copy_saved(const struct sf_saved *saved, const struct sf_stack_wish *wish, struct sf_pages *pages,
+			    struct sf_stack_copy *ret)
+{
+	uint64_t switches;
+
+	begin_unheld(saved->pid, saved->tid, &saved->look, ret);
+	ret->regs = saved->regs;
+	copy_stacks(pages, saved->look.sp, wish, ret);
+	switches = sf_task_switches(saved->pid, saved->tid);
+	ret->switches = switches;
+	return !switches ? SF_COPY_GONE : switches == saved->switches ? SF_COPY_DONE : SF_COPY_MOVED;
+}
+
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
 			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret)
 {
@@ -140,14 +166,7 @@ enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_
 
 	if (!look->placed)
 		return SF_COPY_NOT_PLACED;
-	*ret = (struct sf_stack_copy){
-		.pid = task->pid,
-		.tid = task->tid,
-		.syscall = look->syscall,
-		.state = look->state,
-		.flags = SF_STILL_COPY | SF_STILL_UNHELD,
-	};
-	memcpy(ret->args, look->args, sizeof(ret->args));
+	begin_unheld(task->pid, task->tid, look, ret);
 	sf_task_registers(look, &ret->regs);
 	/* Asleep here before and after, and not once on a CPU in between: it has not moved. */
 	if (!sf_task_run(task, &before) || !sf_task_look(task, &again))

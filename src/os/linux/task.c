@@ -14,6 +14,7 @@
 
 #include "base/output.h"
 #include "os/linux/proc.h"
+#include "os/linux/user_regs.h"
 #include "os/process.h"
 
 #define MIN_FILES 32 /* of a recording of one thread, with its own file and libraries: 16 */
@@ -220,6 +221,28 @@ void sf_task_registers(const struct sf_task_look *look, struct sf_regs *ret)
 	sf_reg_set(ret, arch->sp, look->sp);
 	for (unsigned i = 0; look->syscall >= 0 && i < 6; i++)
 		sf_reg_set(ret, arch->syscall_args[i], look->args[i]);
+}
+
+bool sf_task_saved(int32_t pid, const uint64_t saved[SF_TASK_SAVED], uint8_t state, struct sf_task_look *look_ret,
+		   struct sf_regs *ret)
+{
+	const struct sf_arch *arch = sf_arch_host();
+	int32_t number;
+
+	if (!sf_user_regs_saved(saved, ret, &number))
+		return false;
+	*look_ret = (struct sf_task_look){
+		.state = state,
+		.placed = true,
+		.syscall = number >= 0 ? number : state == SF_STATE_RUNNABLE ? SF_SYSCALL_NONE : SF_SYSCALL_FAULT,
+		.sp = ret->r[arch->sp],
+		.pc = ret->pc,
+	};
+	if (number == SYS_restart_syscall)
+		look_ret->syscall = loaded_syscall(pid, ret->pc);
+	for (unsigned i = 0; i < 6; i++)
+		look_ret->args[i] = ret->r[arch->syscall_args[i]];
+	return true;
 }
 
 char sf_task_letter(int32_t pid, int32_t tid)

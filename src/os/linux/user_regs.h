@@ -12,6 +12,12 @@
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret);
 
 /*
+ * The registers that the kernel saved when a thread left user mode (os/task.h), and the number of its system call; below 0: it is in none.
+ * False: it came from 32-bit code, or has never been in user mode.
+ */
+bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret);
+
+/*
  * The system call at whose end a stopped thread stands, or SF_SYSCALL_NONE. *interrupted_ret: the stop broke the call off, so the
  * thread slept in it or was about to.
  */

@@ -21,6 +21,14 @@ int32_t sf_user_regs_syscall(const struct user_regs_struct *regs, bool *interrup
 	return SF_SYSCALL_NONE;
 }
 
+bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret)
+{
+	(void)saved;
+	(void)ret;
+	(void)number_ret;
+	return false;
+}
+
 /*
  * Not possible here: do_signal in arch/arm64/kernel/signal.c decides on the restart before it
  * comes to the trap, and the first argument is already overwritten by the result.

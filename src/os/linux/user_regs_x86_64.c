@@ -4,10 +4,14 @@
 
 #include <asm/perf_regs.h>
 #include <errno.h>
+#include <string.h>
 
 #include "frozen/signal/interrupted_calls.h"
 #include "frozen/still.h"
 #include "os/perf_events.h"
+#include "os/task.h"
+
+#define CODE_64 0x33 /* the segment of 64-bit code: __USER_CS */
 
 /* DWARF numbers: System V psABI, AMD64 supplement, figure 3.36. */
 void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
@@ -27,6 +31,17 @@ void sf_user_regs_load(const struct user_regs_struct *regs, struct sf_regs *ret)
 static int32_t syscall_of(const struct user_regs_struct *regs)
 {
 	return (int64_t)regs->orig_rax >= 0 ? (int32_t)regs->orig_rax : SF_SYSCALL_NONE;
+}
+
+/* The kernel's struct pt_regs is the begin of struct user_regs_struct (arch/x86/include/asm/ptrace.h). FRED has flags above `cs`. */
+bool sf_user_regs_saved(const uint64_t *saved, struct sf_regs *ret, int32_t *number_ret)
+{
+	struct user_regs_struct regs = { 0 };
+
+	memcpy(&regs, saved, SF_TASK_SAVED * sizeof(*saved));
+	sf_user_regs_load(&regs, ret);
+	*number_ret = syscall_of(&regs);
+	return ret->pc && (regs.cs & 0xffff) == CODE_64;
 }
 
 /*

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads the BPF program by bpftool's light skeleton, and reads what it writes. The light skeleton is a list of system calls that the
+ * kernel executes itself: it takes some milliseconds and no library, where libbpf takes a tenth of a second to read the kernel's types
+ * (docs/decisions/light-skeleton.md).
+ */
+#include "capture/bpf/iterator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef SF_HAS_BPF
+#include "capture/bpf/threads.lskel.h"
+#endif
+
+#define BTF "/sys/kernel/btf/vmlinux"
+#define ROWS_AT_ONCE 256
+
+static bool explain(int error, struct sf_error *err)
+{
+	sf_fail(err, SF_E_DENIED, "the BPF program cannot be loaded: %s", sf_os_error(error));
+	if (access(BTF, R_OK) != 0)
+		return sf_fail_hint(err, "This kernel does not describe its types (" BTF "): it needs CONFIG_DEBUG_INFO_BTF.");
+	if (error == EPERM || error == EACCES)
+		return sf_fail_hint(err, "Be root, or have CAP_BPF and CAP_PERFMON; a container's filter or the kernel's lockdown may "
+				    "refuse it, too.");
+	return sf_fail_hint(err, "It needs Linux 5.18 or later.");
+}
+
+#ifdef SF_HAS_BPF
+
+bool sf_bpf_is_built(void)
+{
+	return true;
+}
+
+/* The skeleton goes: the program stays as long as its descriptor. */
+int sf_bpf_load(struct sf_error *err)
+{
+	struct threads_bpf *skeleton = threads_bpf__open();
+	int error = skeleton ? threads_bpf__load(skeleton) : -ENOMEM, fd;
+
+	if (error) {
+		threads_bpf__destroy(skeleton);
+		explain(-error, err);
+		return -1;
+	}
+	fd = dup(skeleton->progs.look.prog_fd);
+	threads_bpf__destroy(skeleton);
+	if (fd < 0)
+		sf_fail_os(err, "cannot keep the BPF program");
+	return fd;
+}
+
+static int link_walk(int program, const union bpf_iter_link_info *info, size_t size)
+{
+	union bpf_attr attr = { .link_create = { .prog_fd = (uint32_t)program, .attach_type = BPF_TRACE_ITER,
+						 .iter_info = (uint64_t)(uintptr_t)info, .iter_info_len = (uint32_t)size } };
+
+	return skel_sys_bpf(BPF_LINK_CREATE, &attr, sizeof(attr.link_create));
+}
+
+/* A walk over the threads of `pid`, or over one; before Linux 6.1 over all of the system. Its descriptor. */
+static int begin(int program, int32_t pid, int32_t tid)
+{
+	const union bpf_iter_link_info info = { .task = { .tid = pid ? 0 : (uint32_t)tid, .pid = (uint32_t)pid } };
+	union bpf_attr attr = { 0 };
+	int link = link_walk(program, &info, sizeof(info)), fd;
+
+	if (link < 0 && errno == E2BIG)
+		link = link_walk(program, NULL, 0);
+	if (link < 0)
+		return -1;
+	attr.iter_create.link_fd = (uint32_t)link;
+	fd = skel_sys_bpf(BPF_ITER_CREATE, &attr, sizeof(attr.iter_create));
+	close(link);
+	return fd;
+}
+
+#else
+
+bool sf_bpf_is_built(void)
+{
+	return false;
+}
+
+int sf_bpf_load(struct sf_error *err)
+{
+	sf_fail(err, SF_E_UNSUPPORTED, "this stillframe was built without its BPF program");
+	sf_fail_hint(err, "The build needs clang, bpftool and libbpf-dev, and x86-64.");
+	return -1;
+}
+
+static int begin(int program, int32_t pid, int32_t tid)
+{
+	(void)program;
+	(void)pid;
+	(void)tid;
+	return -1;
+}
+
+#endif
+
+/* --- rows --- */
+
+/* The kernel gives whole rows, and stops after a million of them (EAGAIN). */
+static bool read_all(int fd, struct sf_bpf_rows *ret)
+{
+	for (;;) {
+		const size_t room = ROWS_AT_ONCE * sizeof(*ret->all.items);
+		ssize_t n;
+
+		if (!sf_vec_reserve(&ret->all, ROWS_AT_ONCE))
+			return false;
+		n = read(fd, ret->all.items + ret->all.n, room);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0 || (size_t)n % sizeof(*ret->all.items))
+			return n == 0;
+		ret->all.n += (size_t)n / sizeof(*ret->all.items);
+	}
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct sf_bpf_row *left = a, *right = b;
+
+	return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+bool sf_bpf_read(int program, int32_t pid, int32_t tid, struct sf_bpf_rows *ret)
+{
+	const int fd = begin(program, pid, tid);
+	bool fine;
+
+	ret->all.n = 0;
+	if (fd < 0)
+		return false;
+	fine = read_all(fd, ret);
+	close(fd);
+	if (!fine)
+		ret->all.n = 0;
+	if (ret->all.n > 1)
+		qsort(ret->all.items, ret->all.n, sizeof(*ret->all.items), by_tid);
+	return fine;
+}
+
+const struct sf_bpf_row *sf_bpf_find(const struct sf_bpf_rows *rows, int32_t tid)
+{
+	const struct sf_bpf_row key = { .tid = tid };
+
+	return rows->all.n ? bsearch(&key, rows->all.items, rows->all.n, sizeof(key), by_tid) : NULL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the BPF program (threads.bpf.c) writes of one thread. The program and stillframe include this file. */
+#ifndef SF_CAPTURE_BPF_ROW_H
+#define SF_CAPTURE_BPF_ROW_H
+
+#define SF_BPF_REGS 21 /* words of struct pt_regs */
+
+/* Ids are those of the reader's pid namespace. */
+struct sf_bpf_row {
+	int pid, tid;
+	unsigned int state;            /* task_struct.__state */
+	unsigned int on_cpu;           /* 1: it runs, and its registers are not those below */
+	unsigned long long switches;   /* times that it was put on a CPU (struct sf_task_run) */
+	unsigned long long regs[SF_BPF_REGS];
+};
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A source of what the kernel has saved of threads that are on no CPU: all their registers, without a hold. The parts that read
+ * threads where they are ask it first, where an engine has one.
+ */
+#ifndef SF_CAPTURE_PTRACE_SAVED_H
+#define SF_CAPTURE_PTRACE_SAVED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "frozen/arch.h"
+#include "os/task.h"
+
+struct sf_saved {
+	int32_t pid, tid;
+	struct sf_task_look look;
+	struct sf_regs regs;
+	uint64_t switches;       /* as in struct sf_task_run: while it is the same, the thread has not run since */
+};
+
+struct sf_saved_source {
+	void *arg;
+
+	/*
+	 * What is saved of a thread; `anew`: read now, and not with its process's other threads before. False: it is on a CPU, has ended,
+	 * or nothing can be said of it.
+	 */
+	bool (*get)(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved *ret);
+};
+
+static inline bool sf_saved_get(const struct sf_saved_source *source, int32_t pid, int32_t tid, bool anew, struct sf_saved *ret)
+{
+	return source && source->get(source->arg, pid, tid, anew, ret);
+}
+
+#endif
