@@ -4,8 +4,10 @@
  * registers. Running threads are sampled by the perf engine. `dump` holds only threads that are on a CPU.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "capture/bpf/iterator.h"
 #include "capture/dump.h"
 #include "capture/engine.h"
@@ -50,6 +52,8 @@ static bool get(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved 
 	for (unsigned i = 0; i < SF_TASK_SAVED; i++)
 		regs[i] = row->regs[i];
 	*ret = (struct sf_saved){ .pid = pid, .tid = tid, .switches = row->switches };
+	memccpy(ret->name, row->name, 0, sizeof(ret->name) - 1);
+	sf_sanitize(ret->name);
 	return sf_task_saved(pid, regs, state_of(row), &ret->look, &ret->regs);
 }
 

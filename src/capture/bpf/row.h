@@ -12,6 +12,7 @@ struct sf_bpf_row {
 	unsigned int on_cpu;           /* 1: it runs, and its registers are not those below */
 	unsigned long long switches;   /* times that it was put on a CPU (struct sf_task_run) */
 	unsigned long long regs[SF_BPF_REGS];
+	char name[16];
 };
 
 #endif

@@ -39,6 +39,7 @@ struct task_struct {
 	struct sched_info sched_info;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	char comm[16];
 };
 
 struct seq_file;
@@ -87,6 +88,7 @@ static void fill(struct task_struct *task, struct sf_bpf_row *row)
 	barrier();
 	row->state = task->__state;
 	bpf_probe_read_kernel(row->regs, sizeof(row->regs), (const void *)bpf_task_pt_regs(task));
+	bpf_probe_read_kernel(row->name, sizeof(row->name), task->comm);
 }
 
 SEC("iter/task")

@@ -246,6 +246,7 @@ static bool dump_saved(struct dumping *dumping, struct sf_dump_seen *seen)
 			continue;
 		}
 		seen->unheld = true;
+		memcpy(seen->name, saved.name, sizeof(seen->name));
 		seen->state = saved.look.state;
 		seen->syscall = saved.look.syscall;
 		memcpy(seen->args, saved.look.args, sizeof(seen->args));
@@ -259,10 +260,9 @@ static void look_at_thread(struct dumping *dumping, struct sf_dump_seen *seen)
 	struct sf_task_look look;
 	struct sf_task task;
 
-	sf_task_name(dumping->pid, seen->tid, seen->name);
-	dumping->leads = (struct sf_stack_leads){ 0 };
-	if (dump_saved(dumping, seen) || !sf_task_open(dumping->pid, seen->tid, &task))
+	if (!sf_task_open(dumping->pid, seen->tid, &task))
 		return;
+	sf_task_name(dumping->pid, seen->tid, seen->name);
 	for (int i = 0; i < TRIES && sf_task_look(&task, &look); i++) {
 		if (look.state == SF_STATE_RUNNING) {
 			seen->state = SF_STATE_RUNNING;
@@ -290,9 +290,12 @@ static void dump_thread(struct dumping *dumping, int32_t tid)
 		.syscall = SF_SYSCALL_NONE,
 	};
 
-	if (sf_task_letter(dumping->pid, tid) == 'Z')
-		return; /* the first thread, which has ended before the others */
-	look_at_thread(dumping, &seen);
+	dumping->leads = (struct sf_stack_leads){ 0 };
+	if (!dump_saved(dumping, &seen)) {
+		if (sf_task_letter(dumping->pid, tid) == 'Z')
+			return; /* the first thread, which has ended before the others */
+		look_at_thread(dumping, &seen);
+	}
 	if (!dumping->first_tid) {
 		dumping->first_tid = tid;
 		dumping->first_loss = seen.loss;

@@ -14,6 +14,7 @@
 
 struct sf_saved {
 	int32_t pid, tid;
+	char name[SF_TASK_NAME];
 	struct sf_task_look look;
 	struct sf_regs regs;
 	uint64_t switches;       /* as in struct sf_task_run: while it is the same, the thread has not run since */
