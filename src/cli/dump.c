@@ -18,15 +18,22 @@
 struct dump_options {
 	struct sf_pids pids;
 	uint32_t max_depth;
+	int engine;           /* index of engine_names */
 	bool json;
 	bool times;           /* how long threads were held */
 	bool split_kinds;     /* how managed frames ran */
 };
 
+#define X(name) #name,
+static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
+#undef X
+
 #define AT(field) offsetof(struct dump_options, field)
 static const struct sf_option options[] = {
 	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PIDS, .offset = AT(pids), .argument = "PID",
 	  .help = "the process to look at; several: -p 1,2,3, or -p more than once" },
+	{ .name = "engine", .letter = 'e', .kind = SF_OPTION_CHOICE, .offset = AT(engine), .argument = "ENGINE",
+	  .help = "how to read the threads (default auto; docs/dump.md)", .choices = engine_names },
 	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
 	  .help = "for programs: described in docs/dump.md" },
 	{ .name = "max-depth", .kind = SF_OPTION_COUNT, .offset = AT(max_depth), .argument = "N",
@@ -262,9 +269,10 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 
 static int dump_process(const struct dump_options *given, int32_t pid)
 {
+	const struct sf_engine *named = given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
 	struct sf_error err = { 0 }, passed = { 0 };
 	struct sf_dump dump = { 0 };
-	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(pid, &passed, &err) : NULL;
+	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(named, pid, &passed, &err) : NULL;
 	int status = SF_EXIT_OK;
 
 	if (!engine || !sf_dump_take(&dump, engine, pid, given->max_depth, &err))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callers that are inferred, as the frame pointer of a sleeping thread is not known: never a wrong one. gdb, which
-stops the thread and so knows it, is the judge."""
+stops the thread and so knows it, is the judge. The engine is ptrace: by bpf all registers are known."""
 import os
 import re
 import subprocess
@@ -46,7 +46,7 @@ def seen(tmp_path_factory):
         for program in COMPILED:
             for shape in SHAPES:
                 targets[program, shape] = Target([os.path.join(PROGRAMS, program), shape])
-        dumps = {key: Stillframe(folder).dump(each.falls_asleep().pid) for key, each in targets.items()}
+        dumps = {key: Stillframe(folder).dump(each.falls_asleep().pid, "--engine", "ptrace") for key, each in targets.items()}
         judged = by_gdb([each.pid for each in targets.values()], folder)
     finally:
         held = {key: each.end() for key, each in targets.items()}

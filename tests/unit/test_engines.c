@@ -267,7 +267,7 @@ static void test_no_dump_of_nothing(void **state)
 	if (pid == 0)
 		_exit(0);
 	waitpid(pid, NULL, 0);
-	assert_null(sf_engine_for_dump(pid, &passed, &err));
+	assert_null(sf_engine_for_dump(NULL, pid, &passed, &err));
 	assert_true(*err.text);
 }
 

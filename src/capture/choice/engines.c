@@ -106,13 +106,25 @@ static const struct sf_engine *find_for_dump(int32_t pid, bool unheld, struct sf
 	return NULL;
 }
 
-const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *passed, struct sf_error *err)
+static const struct sf_engine *named_for_dump(const struct sf_engine *named, int32_t pid, struct sf_error *err)
+{
+	if (!named->check_dump) {
+		sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot show all threads at once", named->name);
+		return NULL;
+	}
+	return named->check_dump(pid, err) ? named : NULL;
+}
+
+const struct sf_engine *sf_engine_for_dump(const struct sf_engine *named, int32_t pid, struct sf_error *passed,
+					   struct sf_error *err)
 {
 	const struct sf_engine *engine = NULL;
 
 	*passed = (struct sf_error){ 0 };
 	if (!sf_process_check_width(pid, err))
 		return NULL;
+	if (named)
+		return named_for_dump(named, pid, err);
 	engine = find_for_dump(pid, true, passed);
 	return engine ? engine : find_for_dump(pid, false, err);
 }

@@ -22,10 +22,11 @@ const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const st
 					 bool *second_ret, struct sf_error *err);
 
 /*
- * The engine that dumps this process: one that holds no thread that does not run, where there is one; else *passed has the reason why there is
+ * The engine that dumps this process: `named`, or where that is NULL one that holds no thread that does not run, where there is one; else *passed has the reason why there is
  * none. NULL and err with the reason of the best of the others: none.
  */
-const struct sf_engine *sf_engine_for_dump(int32_t pid, struct sf_error *passed, struct sf_error *err);
+const struct sf_engine *sf_engine_for_dump(const struct sf_engine *named, int32_t pid, struct sf_error *passed,
+					   struct sf_error *err);
 
 /* The options of all engines, each name once: fills ret, returns how many. */
 size_t sf_engine_options(const struct sf_option *ret[SF_MAX_SETTINGS]);
