@@ -9,8 +9,8 @@ from common import *
 THREADS = sys.argv[1] if len(sys.argv) > 1 else "1000"
 
 
-def stillframe(pid):
-    seconds, text = run(STILLFRAME, "dump", "-p", pid, "--json")
+def stillframe(pid, engine):
+    seconds, text = run(STILLFRAME, "dump", "-p", pid, "--json", "--engine", engine)
     dump = json.loads(text)
     frames = [len(thread["frames"]) for thread in dump["threads"]]
     return (seconds, len(frames), sum(frames),
@@ -26,7 +26,8 @@ def other(*command):
 with Target(os.path.join(PROGRAMS, "many_threads"), THREADS, "300", "1", wait=1.5) as target:
     pid = str(target.pid)
     tools = {
-        "stillframe dump": lambda: stillframe(pid),
+        "stillframe dump": lambda: stillframe(pid, "auto"),
+        "stillframe dump --engine ptrace": lambda: stillframe(pid, "ptrace"),
         "eu-stack": lambda: other("eu-stack", "-p", pid),
         "gdb -batch thread apply all bt": lambda: other("gdb", "-p", pid, "-batch", "-ex", "thread apply all bt"),
     }
