@@ -25,7 +25,7 @@ static bool explain(int error, struct sf_error *err)
 	if (error == EPERM || error == EACCES)
 		return sf_fail_hint(err, "Be root, or have CAP_BPF and CAP_PERFMON; a container's filter or the kernel's lockdown may "
 				    "refuse it, too.");
-	return sf_fail_hint(err, "It needs Linux 5.18 or later.");
+	return sf_fail_hint(err, "It needs Linux 5.18 or later, with CONFIG_BPF_SYSCALL and CONFIG_SCHED_INFO.");
 }
 
 #ifdef SF_HAS_BPF

@@ -22,8 +22,8 @@ const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const st
 					 bool *second_ret, struct sf_error *err);
 
 /*
- * The engine that dumps this process: `named`, or where that is NULL one that holds no thread that does not run, where there is one; else *passed has the reason why there is
- * none. NULL and err with the reason of the best of the others: none.
+ * The engine that dumps this process: `named`; or, if that is NULL, the first one that holds no thread that does not run. Where none of
+ * these can, *passed has the reason, and the engine is the first that can. NULL: none can, and err has the reason of the best one.
  */
 const struct sf_engine *sf_engine_for_dump(const struct sf_engine *named, int32_t pid, struct sf_error *passed,
 					   struct sf_error *err);

@@ -294,6 +294,7 @@ static void dump_thread(struct dumping *dumping, int32_t tid)
 	if (!dump_saved(dumping, &seen)) {
 		if (sf_task_letter(dumping->pid, tid) == 'Z')
 			return; /* the first thread, which has ended before the others */
+		seen.loss = SF_LOSS_GONE;
 		look_at_thread(dumping, &seen);
 	}
 	if (!dumping->first_tid) {
