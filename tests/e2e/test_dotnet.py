@@ -6,12 +6,14 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
-from conftest import AGENT, HERE, need
+from conftest import AGENT, HERE, NOBODY, need
 from processes import Target, read
 
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
@@ -224,6 +226,30 @@ def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
         assert target.finish() == (-signal.SIGTERM, "ready\n")
     finally:
         target.end()
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a mount namespace and another user")
+def test_another_users_program_in_a_namespace(stillframe, program, tmp_path):
+    """The socket is in the program's own /tmp, and only the program's user may use it; the library is for a moment beside it."""
+    need("unshare", "setpriv")
+    with tempfile.TemporaryDirectory(prefix="stillframe-test-", dir="/dev/shm") as folder:
+        os.chmod(folder, 0o755)
+        for path in program.parent.iterdir():
+            if path.is_file():
+                shutil.copy(path, folder)
+        plain = {name: value for name, value in PLAIN.items() if name != "TMPDIR"}
+        target = Target(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /tmp && exec \"$@\"", "sh", *NOBODY, "dotnet",
+                         os.path.join(folder, program.name), "busy"], env={**plain, "DOTNET_CLI_HOME": "/tmp"})
+        try:
+            record_inside(stillframe, target.pid, tmp_path / "r.sfr")
+            check_whole(stillframe, tmp_path / "r.sfr")
+            names = os.listdir("/proc/%d/root/tmp" % target.pid)
+            assert [name for name in names if name.startswith("dotnet-diagnostic-")] and not \
+                [name for name in names if name.endswith(".so")], names
+            target.assert_moves()
+        finally:
+            target.end()
 
 
 @pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
