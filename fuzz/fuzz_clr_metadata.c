@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/block.h"
 #include "runtime/coreclr/names.h"
 #include "runtime/coreclr/pdb.h"
 
@@ -48,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pdb = sf_clr_image_embedded_pdb(&image, &pdb_size);
 		if (pdb)
 			use_metadata(pdb, pdb_size);
-		free(pdb);
+		sf_block_free(pdb);
 	}
 	use_metadata(data, size);
 	return 0;

@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 from conftest import AGENT, HERE, NOBODY, need
-from processes import Target, read
+from processes import Target, read, status_of
 
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
 START = ["System.Threading.Thread.StartCallback()"]
@@ -213,10 +213,15 @@ def check_whole(stillframe, path):
 
 @pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
-    """Twice: loaded once, and the second time called. One thread waits for a call then; the program runs on, and ends as ever."""
+    """Twice: loaded once, and the second time called. The second profile takes no more memory than the first. One thread waits for a
+    call then; the program runs on, and ends as ever."""
     target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)})
     try:
-        said = [record_inside(stillframe, target.pid, tmp_path / name).err for name in ("1.sfr", "2.sfr")]
+        said, resident = [], []
+        for name in ("1.sfr", "2.sfr"):
+            said.append(record_inside(stillframe, target.pid, tmp_path / name).err)
+            resident.append(int(status_of(target.pid)["VmRSS"].split()[0]))
+        assert resident[1] - resident[0] < 8000, resident   # KiB; the program allocates, too
         assert ["loaded into the program by its runtime" in " ".join(text.split()) for text in said] == [True, False], said
         for name in ("1.sfr", "2.sfr"):
             check_whole(stillframe, tmp_path / name)

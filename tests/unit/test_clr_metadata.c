@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/block.h"
 #include "base/cleanup.h"
 #include "runtime/coreclr/names.h"
 #include "runtime/coreclr/pdb.h"
@@ -195,7 +196,8 @@ static void arguments_that_are_known(void **state)
 static void a_pdb_inside(void **state)
 {
 	const struct file assembly = read_fixture("embedded.dll");
-	SF_CLEANUP(free) uint8_t *assembly_bytes = NULL, *pdb_bytes = NULL;
+	SF_CLEANUP(free) uint8_t *assembly_bytes = NULL;
+	uint8_t *pdb_bytes;
 	struct sf_clr_metadata metadata, pdb;
 	struct sf_clr_image image;
 	struct sf_clr_pdb_name pdb_name;
@@ -213,6 +215,48 @@ static void a_pdb_inside(void **state)
 	assert_true(
 		sf_clr_pdb_line(&pdb, find_method(&metadata, "Demo.Embedded.Twice", 0), 0, &line));
 	assert_in_range(line.line, 6, 7);
+	sf_block_free(pdb_bytes);
+}
+
+struct pieces {
+	const struct file *file;
+	uint8_t *bytes;
+	size_t n_read;
+};
+
+static bool read_piece(const void *arg, const uint8_t *piece, size_t size)
+{
+	struct pieces *pieces = (struct pieces *)(uintptr_t)arg;
+	const size_t at = (size_t)(piece - pieces->bytes);
+
+	assert_true(at <= pieces->file->size && size <= pieces->file->size - at);
+	memcpy(pieces->bytes + at, pieces->file->bytes + at, size);
+	pieces->n_read += size;
+	return true;
+}
+
+/* Of a large file only the headers, the debug directory and the PDB are read. */
+static void a_pdb_inside_by_pieces(void **state)
+{
+	const struct file assembly = read_fixture("embedded.dll");
+	SF_CLEANUP(free) uint8_t *bytes = calloc(1, assembly.size);
+	struct pieces pieces = { .file = &assembly, .bytes = bytes };
+	struct sf_clr_metadata pdb;
+	struct sf_clr_image image;
+	uint8_t *pdb_bytes;
+	size_t size;
+	(void)state;
+
+	read_piece(&pieces, bytes, 1024);
+	assert_true(sf_clr_image_open(&image, bytes, assembly.size, false));
+	image.fetch = read_piece;
+	image.fetch_arg = &pieces;
+	pdb_bytes = sf_clr_image_embedded_pdb(&image, &size);
+	assert_non_null(pdb_bytes);
+	assert_true(sf_clr_metadata_open(&pdb, pdb_bytes, size));
+	assert_true(pieces.n_read < assembly.size);
+	sf_block_free(pdb_bytes);
+	free(assembly.bytes);
 }
 
 /* Every method and every line of whatever the bytes are. */
@@ -317,6 +361,7 @@ int main(void)
 		cmocka_unit_test(lines_within_a_method),
 		cmocka_unit_test(arguments_that_are_known),
 		cmocka_unit_test(a_pdb_inside),
+		cmocka_unit_test(a_pdb_inside_by_pieces),
 		cmocka_unit_test(damaged_files),
 		cmocka_unit_test(compressed_numbers),
 	};

@@ -11,6 +11,7 @@
 #include "agent/service/batch_read.h"
 #include "agent/service/service_state.h"
 #include "agent/host/memory.h"
+#include "base/block.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -313,9 +314,9 @@ static void look_at_threads(struct sf_service *service, uint64_t now_ns)
 static bool make_memory(struct sf_runtime_publisher *runtimes)
 {
 	if (!runtimes->telling)
-		runtimes->telling = calloc(1, sizeof(*runtimes->telling));
+		runtimes->telling = sf_block_new(sizeof(*runtimes->telling));
 	if (!runtimes->threads)
-		runtimes->threads = calloc(SF_THREAD_TABLE_SIZE, sizeof(*runtimes->threads));
+		runtimes->threads = sf_block_new(SF_THREAD_TABLE_SIZE * sizeof(*runtimes->threads));
 	if (!runtimes->entries)
 		runtimes->entries = calloc(SF_THREAD_TABLE_SIZE, sizeof(*runtimes->entries));
 	return runtimes->telling && runtimes->threads && runtimes->entries;
@@ -412,8 +413,8 @@ void sf_runtime_publisher_deinit(struct sf_service *service)
 			forget_handles(i);
 	}
 	sf_runtimes_deinit(&service->runtimes.all);
-	free(service->runtimes.threads);
+	sf_block_free(service->runtimes.threads);
 	free(service->runtimes.entries);
-	free(service->runtimes.telling);
+	sf_block_free(service->runtimes.telling);
 	service->runtimes = (struct sf_runtime_publisher){ 0 };
 }

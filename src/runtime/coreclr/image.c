@@ -6,8 +6,9 @@
  */
 #include "runtime/coreclr/image.h"
 
-#include <stdlib.h>
 #include <zlib.h>
+
+#include "base/block.h"
 
 enum { DEBUG_DIRECTORY = 6, CLI_DIRECTORY = 14 };
 enum { CODEVIEW = 2, EMBEDDED_PDB = 17 }; /* types of debug entries */
@@ -94,7 +95,9 @@ struct sf_bytes sf_clr_image_at(const struct sf_clr_image *image, uint32_t rva, 
 	}
 	bytes = at_offset(image, offset);
 	start = sf_bytes_take(&bytes, size);
-	return start && size ? sf_bytes_of(start, size) : none;
+	if (!start || !size || (image->fetch && !image->fetch(image->fetch_arg, start, size)))
+		return none;
+	return sf_bytes_of(start, size);
 }
 
 /* The bytes to which an entry of the data directory refers. */
@@ -196,9 +199,9 @@ uint8_t *sf_clr_image_embedded_pdb(const struct sf_clr_image *image, size_t *siz
 	/* Deflate makes at most 1,032 bytes of one. */
 	if (!size || size > MAX_PDB || size / 1032 > sf_bytes_left(&data))
 		return NULL;
-	bytes = malloc(size);
+	bytes = sf_block_new(size);
 	if (!bytes || !inflate_all(data, bytes, size)) {
-		free(bytes);
+		sf_block_free(bytes);
 		return NULL;
 	}
 	*size_ret = size;

@@ -19,6 +19,9 @@ struct sf_clr_section {
 struct sf_clr_image {
 	struct sf_bytes bytes;
 	bool in_memory; /* else as in the file */
+	/* Where the bytes are not there yet: reads a piece of them before its first use. NULL: they are. */
+	bool (*fetch)(const void *arg, const uint8_t *piece, size_t size);
+	const void *fetch_arg;
 	uint32_t stamp; /* of the header; of no use as a time in a deterministic build */
 	struct sf_bytes directories;
 	uint32_t n_sections;
@@ -43,8 +46,8 @@ struct sf_clr_pdb_name {
 /* False: the assembly names no portable PDB. */
 bool sf_clr_image_pdb_name(const struct sf_clr_image *image, struct sf_clr_pdb_name *ret);
 
-/* The PDB inside the assembly, decompressed. The caller frees it. NULL: there is none, or no
- * memory. */
+/* The PDB inside the assembly, decompressed. A block (base/block.h), which the caller
+ * frees. NULL: there is none, or no memory. */
 uint8_t *sf_clr_image_embedded_pdb(const struct sf_clr_image *image, size_t *size_ret);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/block.h"
 #include "os/process.h"
 #include "runtime/coreclr/image.h"
 #include "runtime/coreclr/utf16.h"
@@ -27,8 +28,8 @@
 void sf_clr_modules_deinit(struct sf_clr_modules *modules)
 {
 	for (size_t i = 0; i < modules->items.n; i++) {
-		free(modules->items.items[i].bytes);
-		free(modules->items.items[i].pdb_bytes);
+		sf_block_free(modules->items.items[i].bytes);
+		sf_block_free(modules->items.items[i].pdb_bytes);
 		free(modules->items.items[i].path);
 	}
 	sf_vec_deinit(&modules->items);
@@ -77,7 +78,7 @@ static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *
 {
 	if (!size || size > MAX_METADATA || modules->n_bytes + size > MAX_BYTES)
 		return false;
-	module->bytes = malloc(size);
+	module->bytes = sf_block_new(size);
 	if (!module->bytes || !sf_read(memory, module->bytes, at, size))
 		return false;
 	modules->n_bytes += size;
@@ -191,9 +192,9 @@ static uint8_t *read_file(int32_t pid, const char *path, size_t *size_ret)
 		return NULL;
 	if (fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAX_FILE) {
 		*size_ret = (size_t)status.st_size;
-		bytes = malloc(*size_ret);
+		bytes = sf_block_new(*size_ret);
 		if (bytes && pread(fd, bytes, *size_ret, 0) != (ssize_t)*size_ret) {
-			free(bytes);
+			sf_block_free(bytes);
 			bytes = NULL;
 		}
 	}
@@ -211,7 +212,7 @@ static bool take_pdb(struct sf_clr_modules *modules, struct sf_clr_module *modul
 		modules->n_bytes += size;
 		return true;
 	}
-	free(bytes);
+	sf_block_free(bytes);
 	return false;
 }
 
@@ -234,20 +235,54 @@ static bool open_pdb_file(struct sf_clr_modules *modules, struct sf_clr_module *
 	return take_pdb(modules, module, bytes, size, name);
 }
 
+/* The file of an assembly, of which only the pieces that are needed are read. */
+struct assembly {
+	int fd;
+	uint8_t *bytes;     /* a block, with room for the whole file */
+};
+
+static bool fetch(const void *arg, const uint8_t *piece, size_t size)
+{
+	const struct assembly *assembly = arg;
+	const size_t at = (size_t)(piece - assembly->bytes);
+
+	return pread(assembly->fd, assembly->bytes + at, size, (off_t)at) == (ssize_t)size;
+}
+
 static bool find_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid,
-		     const uint8_t *bytes, size_t size)
+		     const struct assembly *assembly, size_t size)
 {
 	struct sf_clr_pdb_name name;
 	struct sf_clr_image image;
 	size_t pdb_size = 0;
 	uint8_t *pdb;
 
-	if (!sf_clr_image_open(&image, bytes, size, false))
+	if (!assembly->bytes || !fetch(assembly, assembly->bytes, size < HEADERS ? size : HEADERS) ||
+	    !sf_clr_image_open(&image, assembly->bytes, size, false))
 		return false;
+	image.fetch = fetch;
+	image.fetch_arg = assembly;
 	pdb = sf_clr_image_embedded_pdb(&image, &pdb_size);
 	if (take_pdb(modules, module, pdb, pdb_size, NULL))
 		return true;
 	return sf_clr_image_pdb_name(&image, &name) && open_pdb_file(modules, module, pid, &name);
+}
+
+static bool find_pdb_of_file(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
+{
+	struct assembly assembly = { .fd = sf_process_open_path(pid, module->path) };
+	struct stat status;
+	bool found = false;
+
+	if (assembly.fd < 0)
+		return false;
+	if (fstat(assembly.fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAX_FILE) {
+		assembly.bytes = sf_block_new((size_t)status.st_size);
+		found = find_pdb(modules, module, pid, &assembly, (size_t)status.st_size);
+		sf_block_free(assembly.bytes);
+	}
+	close(assembly.fd);
+	return found;
 }
 
 struct mapped {
@@ -279,17 +314,12 @@ static void find_path(struct sf_clr_module *module, int32_t pid)
 
 bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
 {
-	size_t size = 0;
-	uint8_t *bytes;
-
 	if (module->sought_pdb)
 		return module->has_pdb;
 	module->sought_pdb = true;
 	if (!module->path[0] && module->base)
 		find_path(module, pid);
-	bytes = module->path[0] == '/' ? read_file(pid, module->path, &size) : NULL;
-	module->has_pdb = bytes && find_pdb(modules, module, pid, bytes, size);
-	free(bytes);
+	module->has_pdb = module->path[0] == '/' && find_pdb_of_file(modules, module, pid);
 	return module->has_pdb;
 }
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/block.h"
+
 #define LEVELS 5
 #define FAN_OUT 256u
 #define MAX_NODES 65536u
@@ -42,7 +44,7 @@ struct reading {
 void sf_clr_images_deinit(struct sf_clr_images *images)
 {
 	for (size_t i = 0; i < images->items.n; i++)
-		free(images->items.items[i].copy);
+		sf_block_free(images->items.items[i].copy);
 	sf_vec_deinit(&images->items);
 }
 
@@ -66,13 +68,13 @@ static struct sf_clr_functions *copy_functions(const struct sf_reader *memory, u
 
 	if (!n || n > MAX_FUNCTIONS)
 		return NULL;
-	copy = malloc(sizeof(*copy) + n * sizeof(copy->items[0]));
+	copy = sf_block_new(sizeof(*copy) + n * sizeof(copy->items[0]));
 	if (!copy)
 		return NULL;
 	copy->n = n;
 	if (sf_read(memory, copy->items, at, n * sizeof(copy->items[0])) && ascend(copy))
 		return copy;
-	free(copy);
+	sf_block_free(copy);
 	return NULL;
 }
 
@@ -93,7 +95,7 @@ static const struct sf_clr_functions *find_functions(struct reading *reading, ui
 	}
 	found.copy = copy_functions(reading->memory, found.functions, n);
 	if (!sf_vec_push(&reading->images->items, found)) {
-		free(found.copy);
+		sf_block_free(found.copy);
 		reading->no_memory = true;
 		return NULL;
 	}
