@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-from conftest import AGENT, HERE, NOBODY, need
+from conftest import AGENT, HERE, NOBODY, PROGRAMS, need
 from processes import Target, read, status_of
 
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
@@ -268,6 +268,20 @@ def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path)
         assert "loaded" not in record_inside(stillframe, target.pid, tmp_path / "r.sfr").err
         check_whole(stillframe, tmp_path / "r.sfr")
         target.assert_moves()
+    finally:
+        target.end()
+
+
+@pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+def test_beside_a_profiler(stillframe, program, tmp_path):
+    """A profiler that is there already keeps its place, and is told of the program's end."""
+    target = Target(["dotnet", program, "busy", "6"], env={
+        **PLAIN, "CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": "{00000000-0000-0000-0000-000000000001}",
+        "CORECLR_PROFILER_PATH": PROGRAMS + "/dotnet_profiler.so", "TMPDIR": str(tmp_path)})
+    try:
+        assert "loaded" in record_inside(stillframe, target.pid, tmp_path / "r.sfr").err
+        check_whole(stillframe, tmp_path / "r.sfr")
+        assert target.finish() == (0, "ready\nthe profiler was there to the end\n")
     finally:
         target.end()
 
