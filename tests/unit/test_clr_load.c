@@ -117,7 +117,7 @@ static const struct {
 	REPLY("no libc", HEADER "\x18\0\xff\xff\0\0\x7e\0\x07\x80", "its loader did not take the agent"),
 	REPLY("longer", HEADER "\x1c\0\xff\xff\0\0\x85\x13\x13\x80zzzz", "NativeAOT"),
 	REPLY("an unknown error", HEADER "\x18\0\xff\xff\0\0\x34\x12\0\x80", "error 0x80001234"),
-	REPLY("nothing", "", "not as .NET's do"),
+	REPLY("nothing", "", "hung up"),
 	REPLY("half a header", HEADER "\x18", "not as .NET's do"),
 	REPLY("half a reply", HEADER "\x18\0\xff\xff\0\0\x75\x13", "not as .NET's do"),
 	REPLY("another magic", "DOTNET_IPC_V2\0\x18\0\xff\xff\0\0\x75\x13\x13\x80", "not as .NET's do"),

@@ -123,6 +123,11 @@ static size_t missing(const uint8_t *message, size_t used, size_t room)
 
 static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 {
+	if (errno == ECONNRESET || errno == EPIPE) {
+		sf_fail(err, SF_E_GONE, "no agent was loaded into pid %d: its .NET runtime hung up, as it does when it ends",
+			target->pid);
+		return -1;
+	}
 	if (errno != ETIMEDOUT) {
 		sf_fail_os(err, "the .NET runtime in pid %d does not answer", target->pid);
 		return -1;
@@ -152,5 +157,6 @@ long sf_clr_socket_ask(const struct sf_load_target *target, const uint8_t *reque
 			return no_answer(target, err);
 		used += (size_t)n;
 	}
-	return (long)used;
+	errno = ECONNRESET;
+	return used ? (long)used : no_answer(target, err);
 }
