@@ -45,8 +45,6 @@ void sf_first_thread_ends(void)
 	pthread_t thread;
 	int32_t tid;
 
-	if (!(sf_agent_running() || sf_control_listener_tid()))
-		return;
 	if (!sf_own_has_others(sf_spawned_count())) {
 		sf_aside_for_good(NULL);
 		return;

@@ -8,7 +8,7 @@
 #ifndef SF_AGENT_FIRST_THREAD_H
 #define SF_AGENT_FIRST_THREAD_H
 
-/* By the first thread, which ends next and is in no handler. Not in the child of a vfork. */
+/* By the first thread, which ends next and is in no handler, while a profile runs or the agent listens. Not in the child of a vfork. */
 void sf_first_thread_ends(void);
 
 #endif

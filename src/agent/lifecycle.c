@@ -256,6 +256,8 @@ static bool step_aside(enum sf_demand demand)
 
 static void thread_ends(void)
 {
+	if (!(sf_agent_running() || sf_control_listener_tid()))
+		return; /* a filter may leave the thread its end and no other call */
 	if (getpid() == loaded_pid && gettid() == loaded_pid)
 		sf_first_thread_ends();
 }

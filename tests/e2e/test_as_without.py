@@ -29,11 +29,17 @@ class Row:
         return " ".join([self.program, self.case, *("%s=%s" % limit for limit in self.limits)])
 
     def command(self, seconds):
-        return [os.path.join(PROGRAMS, self.program), self.case, str(seconds)]
+        return [os.path.join(PROGRAMS, self.program), self.case, str(seconds), *cgroup2()]
 
     def limit(self):
         for name, value in self.limits:
             resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
+
+
+def cgroup2():
+    """Where cgroups of version 2 are mounted, if they are."""
+    with open("/proc/mounts") as mounts:
+        return [words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"][:1]
 
 
 def limited(name, value, sampled=BEFORE):
@@ -46,6 +52,10 @@ ROWS = [
     # Namespaces.
     *(Row("in_alone", case) for case in ("user", "user_and_mounts", "by_number", "mounts", "enter_user", "enter_mounts", "enter_process")),
     Row("in_alone", "children", sampled=BEFORE, turns=8 if LONG else 2),
+    # What a thread changes for itself: filters, scheduling, CPUs, namespaces, a cgroup of threads.
+    *(Row("in_follows", case) for case in ("filter", "strange_filter", "fifo", "round_robin", "deadline", "real_time", "idle", "nice", "affinity",
+                                           "one_each", "time_of_children", "enter_own", "thread_cgroups")),
+    Row("in_follows", "strict", sampled=BEFORE),
     # The end of the program's last thread.
     *(Row("in_last", case, sampled=BEFORE) for case in ("alone", "c11", "number")),
     *(Row("in_last", case, sampled=BOTH | {"work"}) for case in ("others", "joined", "signal")),
@@ -110,6 +120,7 @@ def wrong_with(row, expected, got, names, told):
     return None
 
 
+@pytest.mark.together(2)
 @pytest.mark.parametrize("way, walk", COLUMNS)
 def test_as_without(request, way, walk):
     need_root()

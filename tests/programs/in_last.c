@@ -11,23 +11,10 @@
 #include <sys/syscall.h>
 #include <threads.h>
 
-#include "in_program.h"
+#include "in_spins.h"
 
 static int64_t half;
 static pthread_t first;
-
-static NOINLINE void spin_before(int64_t ns)
-{
-	burn_ns(ns);
-	NO_TAIL_CALL();
-}
-
-static NOINLINE void spin_after(int64_t ns)
-{
-	KEEP(1); /* else the compiler finds two functions with the same body, and keeps one */
-	burn_ns(ns);
-	NO_TAIL_CALL();
-}
 
 static void say_goodbye(void)
 {

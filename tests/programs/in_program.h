@@ -8,6 +8,7 @@
 #define SF_TESTS_IN_PROGRAM_H
 
 #include <dlfcn.h>
+#include <string.h>
 
 #include "program.h"
 
@@ -36,5 +37,13 @@ static inline __attribute__((always_inline)) void burn_ns(int64_t ns)
 			;
 	} while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end);
 }
+
+/* What a call came to, in words that are the same in each run. */
+static inline void say(const char *what, long result)
+{
+	printf("%s %ld %s\n", what, result, result < 0 ? strerrorname_np(errno) : "ok");
+}
+
+#define SAY(call) say(#call, call)
 
 #endif

@@ -52,6 +52,7 @@ static const struct {
 	{ "prctl", SYS_prctl, SF_FILTER_SAMPLING, PR_GET_DUMPABLE, 0, 0 },
 	{ "rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "sched_getaffinity", SYS_sched_getaffinity, SF_FILTER_SAMPLING, 0, 0, 0 },
+	{ "sched_getattr", SYS_sched_getattr, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "sched_setaffinity", SYS_sched_setaffinity, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "sched_setattr", SYS_sched_setattr, SF_FILTER_SAMPLING, 0, 0, 0 },
 	{ "setitimer", SYS_setitimer, SF_FILTER_SAMPLING, -1, 0, 0 },

@@ -6,7 +6,6 @@
 #include "agent/sampler/sampler.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 
@@ -17,6 +16,7 @@
 #include "agent/sampler/thread_poll.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/cpu_affinity.h"
+#include "agent/sampler/priority.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/threads.h"
 #include "frozen/random.h"
@@ -33,6 +33,7 @@ struct sf_sampler {
 	struct sf_agent *agent;
 	struct sf_requests requests;
 	struct sf_cpu_affinity affinity;
+	struct sf_priority priority;
 	pthread_t pthread;
 	sem_t    ready;
 	int32_t  tid;
@@ -96,8 +97,14 @@ static void look_on(struct sf_sampler *sampler, uint64_t now_ns)
 {
 	struct sf_agent_threads *threads = sampler->agent->threads;
 
-	for (unsigned i = 0; i < LOOKS_AT_ONCE && sampler->looked < threads->n; i++)
-		sf_thread_poll(sampler->agent, &threads->all[sampler->looked++], now_ns);
+	for (unsigned i = 0; i < LOOKS_AT_ONCE && sampler->looked < threads->n; i++) {
+		struct sf_agent_thread *thread = &threads->all[sampler->looked++];
+		const uint64_t before_ns = thread->cpu_ns;
+
+		sf_thread_poll(sampler->agent, thread, now_ns);
+		if (thread->cpu_ns != before_ns)
+			sf_priority_see(&sampler->priority, thread->tid);
+	}
 }
 
 static void pause_or_resume(struct sf_sampler *sampler, bool pause, uint64_t now_ns)
@@ -139,6 +146,7 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 	if (!looking && now_ns >= sampler->next_look_ns) {
 		sf_spawned_follow();
 		look_at_last(sampler);
+		sf_priority_settle(&sampler->priority);
 		sampler->looked = 0;
 		sampler->next_look_ns = next_time(sampler, now_ns, sampler->look_period_ns);
 	} else if (!looking) {
@@ -198,28 +206,6 @@ static void turn(struct sf_sampler *sampler)
 }
 
 /* --- the thread --- */
-
-/*
- * To be put on a CPU soon after it was woken, as a thread stands meanwhile. Two means: a nice
- * value below everyone else's (root or CAP_SYS_NICE), and a short slice, which gives an early
- * deadline and needs no right (since Linux 6.12; kernel: Documentation/scheduler/sched-eevdf.rst).
- * Of this thread only.
- */
-static void prefer(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { .size = sizeof(attr), .policy = SCHED_OTHER, .nice = -20, .runtime = 100000 };
-
-	if (sf_raw3(SYS_sched_setattr, 0, &attr, 0) == 0)
-		return;
-	attr.nice = 0;
-	sf_raw3(SYS_sched_setattr, 0, &attr, 0);
-}
 
 static bool all_free(void)
 {
@@ -289,7 +275,9 @@ static void *run(void *arg)
 	struct sf_sampler *sampler = arg;
 	struct sf_agent_threads *threads = sampler->agent->threads;
 
-	prefer();
+	sf_priority_init(&sampler->priority);
+	sf_priority_see(&sampler->priority, sf_handler.config.pid);
+	sf_priority_settle(&sampler->priority);
 	sf_handler.config.remote_clocks = sf_own_table(&sf_handler.code.memory.mem_fd, 1);
 	sampler->tid = (int32_t)sf_raw0(SYS_gettid);
 	threads->own[0] = sampler->tid;
