@@ -85,6 +85,18 @@ def test_sleepers(stillframe, target, tmp_path):
     assert blocked >= 1.8e9, rows
 
 
+def test_a_long_sleep_and_a_short_one(stillframe, tmp_path):
+    """In turns, with next to no CPU time between them: a sleep that is looked at no longer ends when another begins."""
+    script = ("import select, time\n"
+              "end = time.monotonic() + 3.5\n"
+              "while time.monotonic() < end: time.sleep(0.4); select.select([], [], [], 0.1)\n")
+    done, recording = record(stillframe, tmp_path / "r.sfr", "--", sys.executable, "-c", script)
+    assert done.status == 0, done
+    wall = sorted(wall for wall, in recording.rows("SELECT sum(wall_ns) / 1e9 FROM samples WHERE syscall >= 0 GROUP BY syscall"))[-2:]
+    # Each sleep begins up to a period of blocked threads earlier or later than it is seen to.
+    assert len(wall) == 2 and abs(wall[0] - sum(wall) / 5) < 0.3, wall
+
+
 def test_nappers(stillframe, tmp_path):
     """A thread that works for a millisecond and sleeps for four: its CPU time, its sleep and its waits for a CPU are as long as the
     program and the kernel say."""

@@ -774,21 +774,21 @@ static void a_thread_that_woke_unseen_is_noticed(void **state)
 	add_thread(40, 41, "b", 0);
 	open_watch();
 	sf_watch_looked_at_all(&watch);
-	assert_false(sf_watch_others_ran(&watch));
+	assert_false(sf_watch_others_ran(&watch, 500000));
 	run(41, 500000);
-	assert_false(sf_watch_others_ran(&watch));
+	assert_false(sf_watch_others_ran(&watch, 500000));
 	run(41, 1);
-	assert_true(sf_watch_others_ran(&watch));
+	assert_true(sf_watch_others_ran(&watch, 500000));
 	look_at(41);
-	assert_false(sf_watch_others_ran(&watch)); /* its look explains it */
+	assert_false(sf_watch_others_ran(&watch, 500000)); /* its look explains it */
 	run(40, MS);
-	assert_true(sf_watch_others_ran(&watch));
+	assert_true(sf_watch_others_ran(&watch, 500000));
 	sf_watch_looked_at_all(&watch);
-	assert_false(sf_watch_others_ran(&watch));
+	assert_false(sf_watch_others_ran(&watch, 500000));
 	look_at(40); /* what its look explains is nobody else's from then on */
-	assert_false(sf_watch_others_ran(&watch));
+	assert_false(sf_watch_others_ran(&watch, 500000));
 	run(41, 600000);
-	assert_true(sf_watch_others_ran(&watch));
+	assert_true(sf_watch_others_ran(&watch, 500000));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

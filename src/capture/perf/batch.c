@@ -136,6 +136,7 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	const uint64_t least_ns = thread->n_due * perf->events.period_ns;
 	bool ran;
 
+	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
 	if (sf_thread_measure(thread, now_ns, &ran))
 		return;
 	if (thread->ended_cpu_ns > thread->run.cpu_ns)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perf engine: the kernel samples running threads by perf events, with their registers and a copy of their stack. No thread
- * is held, stopped or woken for that. Threads that sleep are read where they sleep, by the means of the ptrace engine.
+ * is held, stopped or woken for that. Threads that sleep are read where they sleep, with the registers that BPF shows where it is allowed,
+ * else by the means of the ptrace engine.
  *
  * Samples are taken out of the rings in batches (batch.c). After each batch the processes and threads are looked for, and the
  * sleeping threads that are due are sampled.
@@ -11,12 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture/bpf/source.h"
 #include "os/clock.h"
 
 #define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
 #define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
+#define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
+#define PASSED_OVER_NS 500000000    /* ... and has a sample for each of these times */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
 {
@@ -59,6 +63,7 @@ static void close_capture(struct sf_capture *capture)
 		return;
 	sf_perf_events_close(&perf->events);
 	sf_vec_deinit(&perf->due);
+	sf_bpf_source_close(capture->saved);
 	sf_outside_close(capture);
 	free(perf);
 }
@@ -98,6 +103,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 {
 	struct sf_perf *perf = calloc(1, sizeof(*perf));
 	struct sf_capture *capture = perf ? &perf->base : NULL;
+	struct sf_error unsaved;
 
 	if (!perf)
 		return sf_fail_memory(err);
@@ -109,6 +115,8 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		if (sf_hold_allowed(sf_capture_pid(options, i)) != SF_HOLD_REQUESTED)
 			capture->options.no_interrupt = true;
 	}
+	if (capture->blocked_period_ns)
+		capture->saved = sf_bpf_source_open(&unsaved);
 	*ret = capture;
 	return true;
 }
@@ -119,6 +127,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
+	sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 	if (!sf_thread_see(thread, now_ns))
 		return false;
 	if (!sf_thread_awake(thread))
@@ -126,18 +135,63 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 	return true;
 }
 
-static void look_at_due(struct sf_capture *capture, uint64_t now_ns)
+/* One that has slept for long is looked at again when somebody has run who has no sample. */
+static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	if (!capture->blocked_period_ns)
-		return;
+	return thread->sampled && thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
+	       !atomic_load_explicit(&thread->again, memory_order_relaxed);
+}
+
+static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
+{
+	return thread->watched && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
+}
+
+/* Those that are due and may not be passed over, or those that may. How many may. */
+static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
+{
+	size_t n_passed_over = 0;
+
 	for (size_t i = capture->watch.threads.n; i-- > 0;) {
 		struct sf_thread *thread = capture->watch.threads.items[i];
+		const bool passes = may_be_passed_over(capture, thread);
 
-		if (!thread->watched || thread->asked || (!capture->last_tick && now_ns < thread->asleep_due_ns))
+		if (!is_due(capture, thread, now_ns))
 			continue;
-		if (!look(capture, thread, now_ns))
+		n_passed_over += passes;
+		if (passes == passed_over && !look(capture, thread, now_ns))
 			sf_watch_end_thread(&capture->watch, i, now_ns);
 	}
+	return n_passed_over;
+}
+
+/* Nobody has run: those that are passed over sleep on. */
+static void pass_over(struct sf_capture *capture, uint64_t now_ns)
+{
+	for (size_t i = 0; i < capture->watch.threads.n; i++) {
+		struct sf_thread *thread = capture->watch.threads.items[i];
+
+		if (!is_due(capture, thread, now_ns) || !may_be_passed_over(capture, thread))
+			continue;
+		sf_thread_pass(thread, now_ns);
+		if (thread->asleep_ns >= PASSED_OVER_NS)
+			sf_watch_extend_sleep(&capture->watch, thread, now_ns);
+	}
+}
+
+static void look_at_due(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_capture *capture = &perf->base;
+
+	if (!capture->blocked_period_ns || look_at(capture, false, now_ns) == 0 || now_ns < perf->next_others_ns)
+		return;
+	perf->next_others_ns = now_ns + capture->blocked_period_ns;
+	if (!sf_watch_others_ran(&capture->watch, 0)) {
+		pass_over(capture, now_ns);
+		return;
+	}
+	look_at(capture, true, now_ns);
+	sf_watch_looked_at_all(&capture->watch);
 }
 
 /* --- running threads --- */
@@ -200,7 +254,7 @@ static void sample_until_over(struct sf_capture *capture)
 		answer_all(capture);
 		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
-		look_at_due(capture, now_ns);
+		look_at_due(perf, now_ns);
 		if (capture->last_tick)
 			return;
 		grow(perf);

@@ -20,6 +20,7 @@ struct sf_perf {
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
 	uint64_t next_scan_ns;        /* when all processes are looked at again, at the latest */
+	uint64_t next_others_ns;      /* when it is asked next whether one ran that was passed over */
 	uint64_t next_fill_ns;        /* when a hole in a stack may be filled next */
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 };

@@ -2,7 +2,8 @@
 /*
  * Samples threads that sleep. As long as a thread sleeps on, its last sample stands for it. Else its stack is read
  * without a hold. A sleeping thread is interrupted only if its walk needs registers that /proc does not show, or if it is
- * stopped amid its own code: once for each sleep, and never in a system call that would not continue afterwards.
+ * stopped amid its own code: once for each sleep, and never in a system call that would not continue afterwards. Where the capture has a
+ * source of saved registers none is interrupted.
  */
 #include <string.h>
 
@@ -18,7 +19,7 @@ static bool is_stopped(const struct sf_thread *thread)
 
 static bool must_hold_asleep(const struct sf_capture *capture, const struct sf_thread *thread)
 {
-	if (capture->options.no_interrupt || !thread->look.placed || sf_thread_was_held(thread))
+	if (capture->saved || capture->options.no_interrupt || !thread->look.placed || sf_thread_was_held(thread))
 		return false;
 	/* Any register may say where its caller is, and /proc shows two. */
 	if (thread->look.syscall == SF_SYSCALL_FAULT && is_stopped(thread))
@@ -48,7 +49,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
+	result = thread->look.placed && sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
 			 sf_copy_saved(&saved, &wish, &capture->pages, copy) :
 			 sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {

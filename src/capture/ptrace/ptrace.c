@@ -20,6 +20,7 @@
 
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
+#define UNNOTICED_NS 500000         /* what a run of these may take in all */
 #define TELLING_S 0.5               /* sampled for less, how often that was is not told */
 
 static const struct sf_option engine_options[] = {
@@ -185,7 +186,7 @@ static void tick(struct sf_capture *capture, uint64_t now_ns)
 	capture->n_asked = count_asked(capture);
 	if (tick_threads(capture, false, now_ns) == 0)
 		return;
-	if (sf_watch_others_ran(&capture->watch)) {
+	if (sf_watch_others_ran(&capture->watch, UNNOTICED_NS)) {
 		tick_threads(capture, true, now_ns);
 		sf_watch_looked_at_all(&capture->watch);
 	}

@@ -13,7 +13,6 @@
 #define SCAN_SHARE 100              /* a scan is followed by this many times its CPU time of pause */
 #define SCAN_MIN_NS 10000000
 #define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
-#define OTHERS_RAN_NS 500000        /* what a thread's run may take unnoticed */
 #define CHILDREN_MIN_NS 2000000     /* short-lived ones are what `make` and shells are made of */
 #define SCANS_PER_NAME 32
 #define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
@@ -174,11 +173,23 @@ static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_
 	return cause_of_end(watch);
 }
 
+void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
+	struct sf_weight weight;
+
+	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->asleep_ns <= 0)
+		return;
+	weight = sf_thread_take_asleep(thread, UINT64_C(1000000000000) / rate_mhz);
+	sf_relay_again(watch->relay, thread, now_ns, &weight);
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = find_process(watch, thread->task.pid);
 
+	sf_watch_extend_sleep(watch, thread, now_ns);
 	sf_thread_settle(thread, now_ns, false);
 	thread->cpu_ns += thread->beyond_ns;
 	if (process)
@@ -560,13 +571,13 @@ static int64_t count_others(const struct sf_watch *watch)
 }
 
 /* A process's clock is read after its threads', so it only ever shows more. */
-bool sf_watch_others_ran(struct sf_watch *watch)
+bool sf_watch_others_ran(struct sf_watch *watch, uint64_t unnoticed_ns)
 {
 	const int64_t others_ns = count_others(watch);
 
 	if (others_ns < watch->others_ns)
 		watch->others_ns = others_ns;
-	return others_ns - watch->others_ns > OTHERS_RAN_NS;
+	return others_ns - watch->others_ns > (int64_t)unnoticed_ns;
 }
 
 void sf_watch_looked_at_all(struct sf_watch *watch)

@@ -58,11 +58,14 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * Whether threads that have not been looked at lately have run: the processes' own CPU clocks show more than the
- * looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
+ * Whether threads that have not been looked at lately have run, for longer than this: the processes' own CPU clocks show more than
+ * the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
  */
-bool sf_watch_others_ran(struct sf_watch *watch);
+bool sf_watch_others_ran(struct sf_watch *watch, uint64_t unnoticed_ns);
 void sf_watch_looked_at_all(struct sf_watch *watch);
+
+/* The time that is counted as asleep belongs to the sleep that the last sample shows: before a look that may find another one. */
+void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns);
 
 /* Ends one thread's accounts (the rest is a loss) and hands it to the relay. */
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
