@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/stack.h"
 
 static const struct sf_command *const commands[] = {
 #define X(name) &sf_command_##name,
@@ -99,5 +100,5 @@ int main(int argc, char **argv)
 		printf("stillframe %s\n", SF_VERSION);
 		return check_output(SF_EXIT_OK);
 	}
-	return check_output(run_command(argc - 1, argv + 1));
+	return check_output(sf_cli_with_stack(run_command, argc - 1, argv + 1));
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from conftest import LONG, PROGRAMS, need, need_root
+from conftest import AGENT, LONG, PROGRAMS, need, need_root
 from recordings import Report
 
 KIB = 1024
@@ -148,3 +148,62 @@ def test_no_room_for_the_recording(stillframe, tmp_path):
     row = limited("FSIZE", 10 * KIB)
     done = stillframe("record", "-o", tmp_path / "x.sfr", "--", *row.command(0.06), preexec_fn=row.limit)
     assert done.status == 1 and "full" in done.err, done
+
+
+# --- stillframe under the same limits, and disks without room ------------------------------------
+
+
+# Whether it then records; else one sentence says why not.
+OWN_LIMITS = [("STACK", 72 * KIB, True), ("NOFILE", 8, False), ("AS", 15000 * KIB, False), ("MEMLOCK", 0, True), ("CPU", 5, True)]
+ENGINES = ["signal", "ptrace"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stillframe_under_limits(stillframe, tmp_path, engine):
+    """In the short form each limit by one of the engines."""
+    wrong = {}
+    for name, value, records in OWN_LIMITS if LONG else OWN_LIMITS[ENGINES.index(engine)::len(ENGINES)]:
+        row = limited(name, value)
+        done = stillframe("record", "--engine", engine, "-o", tmp_path / "x.sfr", "--", *row.command(0.06), preexec_fn=row.limit)
+        said = done.err.startswith("stillframe: ") and done.out in ("", alone(row)[1])
+        if not said or (records and (done.status != 0 or "wrote" not in done.err)) or done.status not in (0, 1):
+            wrong[name] = done
+    assert not wrong
+
+
+def test_the_limit_of_processes(everybodys):
+    """The agent's two threads do not fit: the program runs to its end, and is not sampled."""
+    need("prlimit")
+    agent, program = everybodys.copy(AGENT), everybodys.program("busy_split")
+    out = everybodys.path("x.sfs")
+    environment = {**everybodys.environment, "LD_PRELOAD": agent, "STILLFRAME": "out=" + out, "STILLFRAME_VERBOSE": "1"}
+    user = ["prlimit", "--nproc=2", "setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]
+    done = subprocess.run([*user, "env", *("%s=%s" % (name, environment[name]) for name in ("LD_PRELOAD", "STILLFRAME", "STILLFRAME_VERBOSE")),
+                           program, "0.1", "1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "total_seconds" in done.stdout, done
+    assert done.stderr == "stillframe: cannot make a thread: Resource temporarily unavailable\n", done
+
+
+FULL = """
+set -e
+mount -t tmpfs -o size=16k full /dev/shm
+mount -t tmpfs -o size=16k full "$HOME"
+(head -c 20000 /dev/zero > /dev/shm/full; head -c 20000 /dev/zero > "$HOME/full") 2> /dev/null || true
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_room_in_memory_or_at_home(stillframe, tmp_path, engine):
+    """Neither /dev/shm nor the folder for unwind tables takes anything; a recording in such a folder fails in a sentence."""
+    need_root()
+    need("unshare", "mount")
+    home = tmp_path / "home"
+    home.mkdir()
+    row, out = Row("in_alone", "none"), tmp_path / "x.sfr"
+    env = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home), "TMPDIR": str(home)}
+    prefix = ["unshare", "-m", "sh", "-c", FULL, "sh"]
+    done = stillframe("record", "--engine", engine, "-o", out, "--", *row.command(0.06), prefix=prefix, env=env)
+    assert (done.status, done.out) == alone(row) and "wrote" in done.err, done
+    done = stillframe("record", "--engine", engine, "-o", home / "x.sfr", "--", *row.command(0.06), prefix=prefix, env=env)
+    assert done.status == 1 and "full" in done.err and len(done.err.splitlines()) <= 2, done
