@@ -199,7 +199,9 @@ def mapped_in(pid):
 
 
 def record_inside(stillframe, pid, path):
-    """A recording of some samples, however busy the machine is."""
+    """A recording of some samples, however busy the machine is. The dump before it puts unwind tables into the cache: until they are
+    there, stacks are cut."""
+    stillframe.dump(pid)
     return stillframe.record_until(str(path), 40, "-p", pid, "-e", "signal")
 
 
@@ -248,7 +250,7 @@ def test_another_users_program_in_a_namespace(stillframe, program, tmp_path):
                          os.path.join(folder, program.name), "busy"], env={**plain, "DOTNET_CLI_HOME": "/tmp"})
         try:
             record_inside(stillframe, target.pid, tmp_path / "r.sfr")
-            check_whole(stillframe, tmp_path / "r.sfr")
+            check_chain(stacks_of(stillframe, tmp_path / "r.sfr"))   # native code is whole once the program has made its own tables
             names = os.listdir("/proc/%d/root/tmp" % target.pid)
             assert [name for name in names if name.startswith("dotnet-diagnostic-")] and not \
                 [name for name in names if name.endswith(".so")], names
