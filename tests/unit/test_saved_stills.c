@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -27,6 +28,7 @@
 #define WORDS 256         /* in each frame */
 #define FRAMES 8
 #define RUN_NS UINT64_C(400000000)
+#define LONG_RUN_NS UINT64_C(10000000000) /* with STILLFRAME_LONG=1 */
 
 /* --- the child --- */
 
@@ -141,11 +143,18 @@ static bool on_thread(void *arg, const struct sf_dump_seen *thread, struct sf_er
 	return true;
 }
 
+static uint64_t run_ns(void)
+{
+	const char *form = getenv("STILLFRAME_LONG");
+
+	return form && strcmp(form, "1") == 0 ? LONG_RUN_NS : RUN_NS;
+}
+
 static void check(const char *name)
 {
 	const struct sf_engine *engine = sf_engine_by_name(name);
 	const struct sf_dump_sink sink = { .still = on_still, .thread = on_thread };
-	const uint64_t end_ns = sf_now_ns() + RUN_NS;
+	const uint64_t end_ns = sf_now_ns() + run_ns();
 	struct sf_error err = { 0 };
 	struct sf_dump_cost cost;
 
