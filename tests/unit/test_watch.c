@@ -891,6 +891,37 @@ static void a_rest_is_not_longer_than_what_was_seen(void **state)
 	expect("gone 3: cpu 61000 us, wall 0 us, 6 ticks\nend 3: 121000 us\nagain 2: cpu 60000 us, 6 ticks\nend 2: 120000 us\n");
 }
 
+/*
+ * A thread that slept at the last look: its last sample stands for the time until its end, but for CPU time since. Not if it ran,
+ * has no sample of this sleep, or if sleeping threads are not sampled.
+ */
+static void a_sleep_lasts_to_the_end(void **state)
+{
+	(void)state;
+	options.blocked_rate_mhz = 20000;
+	open_watch();
+	for (int32_t tid = 41; tid < 44; tid++) {
+		struct sf_thread *thread;
+
+		add_thread(40, tid, "b", 0);
+		thread = sf_watch_meet_thread(&watch, 40, tid, now_ns);
+		thread->look.state = tid == 42 ? SF_STATE_RUNNING : SF_STATE_BLOCKED;
+		thread->sampled = tid != 43;
+	}
+	run(41, 4 * MS);
+	told[0] = 0;
+	now_ns += 204 * MS;
+	for (int32_t tid = 41; tid < 44; tid++)
+		sf_watch_end_thread(&watch, 1, now_ns);
+	expect("again 2: cpu 0 us, 4 ticks\ngone 2: cpu 4000 us, wall 4000 us, 0 ticks\nend 2: 4000 us\nend 3: 0 us\nend 4: 0 us\n");
+	options.blocked_rate_mhz = 0;
+	sf_watch_find(&watch, 40)->look.state = SF_STATE_BLOCKED;
+	sf_watch_find(&watch, 40)->sampled = true;
+	now_ns += 100 * MS;
+	sf_watch_end_thread(&watch, 0, now_ns);
+	expect("end 1: 0 us\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -899,6 +930,7 @@ int main(void)
 		TEST(an_ended_process_is_met),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
+		TEST(a_sleep_lasts_to_the_end),
 		TEST(what_comes_and_goes_is_told),
 		TEST(several_processes_are_watched),
 		TEST(a_chosen_child_is_not_unseen),

@@ -205,6 +205,12 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 	return weight;
 }
 
+void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
+{
+	sf_thread_pass(thread, now_ns);
+	borrow(thread, (int64_t)thread->cpu_ns - thread->awake_ns);
+}
+
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)
 {
 	const struct sf_task_run before = thread->run;

@@ -112,6 +112,8 @@ struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
+/* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
+void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 
 /* What to copy of its stacks. */
 static inline struct sf_stack_wish sf_thread_wish(struct sf_thread *thread)

@@ -189,8 +189,14 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_thread *thread = watch->threads.items[index];
 	struct sf_watched_process *process = find_process(watch, thread->task.pid);
 
-	sf_watch_extend_sleep(watch, thread, now_ns);
 	sf_thread_settle(thread, now_ns, false);
+	/*
+	 * It slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
+	 * next look is put off, or waits for a CPU.
+	 */
+	if (thread->sampled && !sf_thread_awake(thread))
+		sf_thread_sleep_until(thread, now_ns);
+	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
