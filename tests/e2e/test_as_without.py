@@ -15,6 +15,10 @@ KIB = 1024
 BOTH = frozenset({"spin_before", "spin_after"})
 BEFORE = frozenset({"spin_before"})   # after it the kernel lets the process make no thread, or none is left
 NOTHING = frozenset()                 # it cannot be sampled
+# CPU time of a program before its calls, and after them, where samples are asserted. The sampler needs a CPU to look, and on a busy
+# machine it looks once in some turns of the program: beside 16 others on two CPUs none of its looks fell into 60 ms of CPU time in 2 of
+# 100 cases. Turns have some 3 ms and are independent, so that none falls into 200 ms in 0.02 ** (200 / 60) = 2 of a million.
+SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def alone(row):
 @pytest.fixture
 def preloaded(inside):
     def run(row, walk):
-        ran = inside(row.command(0.06), options="rate=999hz,walk=" + walk, preexec_fn=row.limit)
+        ran = inside(row.command(SECONDS), options="rate=999hz,walk=" + walk, preexec_fn=row.limit)
         return (ran.status, ran.said), names_in(inside.stillframe, ran.out), ""
     return run
 
@@ -95,7 +99,7 @@ def launched(stillframe, tmp_path):
     def run(row, walk):
         out = tmp_path / "launched.sfr"
         limits = ["prlimit", *("--%s=%d" % (name.lower(), value) for name, value in row.limits)] if row.limits else []
-        done = stillframe("record", "--engine", "signal", "--walk", walk, "--rate", "999hz", "-o", out, "--", *limits, *row.command(0.06))
+        done = stillframe("record", "--engine", "signal", "--walk", walk, "--rate", "999hz", "-o", out, "--", *limits, *row.command(SECONDS))
         return (done.status, done.out), names_in(stillframe, out), done.err
     return run
 

@@ -67,12 +67,12 @@ def test_threads_are_seen_equally(stillframe, tmp_path):
         process.wait()
     assert done.status == 0, done
     recording.assert_accounts()
-    rows = recording.rows("SELECT thread, count(*), sum(cpu_ns) FROM samples WHERE state = 0 GROUP BY thread HAVING sum(cpu_ns) > 1e8")
+    rows = recording.rows("SELECT t.id, count(s.id), total(s.cpu_ns), t.cpu_counted_ns FROM threads t "
+                          "LEFT JOIN samples s ON s.thread = t.id AND s.state = 0 WHERE t.tid != %d GROUP BY t.id" % process.pid)
     assert len(rows) == 4, rows
-    counted = dict(recording.rows("SELECT id, cpu_counted_ns FROM threads"))
-    for thread, n, cpu_ns in rows:
-        assert abs(cpu_ns - counted[thread]) <= 0.01 * counted[thread] + 5e6, (thread, cpu_ns, counted[thread])
-        assert n >= 0.95 * cpu_ns * 999 / 1e9, (n, cpu_ns)
+    for thread, n, cpu_ns, counted_ns in rows:
+        assert counted_ns > 0 and abs(cpu_ns - counted_ns) <= 0.01 * counted_ns + 5e6, rows
+        assert n >= 0.95 * cpu_ns * 999 / 1e9 - 2, rows   # the first and the last period may be in part outside
 
 
 def test_sleepers(stillframe, target, tmp_path):
@@ -214,7 +214,12 @@ def test_java(stillframe, tmp_path):
     assert len(rows) == 3, rows
     for name, n, whole in rows:
         assert n > 30 and whole >= 0.99 * n - 2, rows
-    shares = recording.total_shares()
+    # Of the workers' time: how much the machine's own start takes beside it depends on who else is busy.
+    workers = "samples s JOIN thread_names t USING (thread)%s WHERE t.name LIKE 'worker-%%' AND s.state = 0"
+    total = recording.value("SELECT sum(s.cpu_ns) FROM " + workers % "")
+    shares = {name: ns / total for name, ns in recording.rows(
+        "SELECT f.name, sum(s.cpu_ns) FROM " + workers %
+        " JOIN (SELECT DISTINCT stack, name FROM stack_frames JOIN frame_names USING (frame)) f USING (stack)" + " GROUP BY 1")}
     assert shares.get("Demo.fib(int)", 0) > 0.1 and shares.get("Demo.interp2(int)", 0) > 0.05, shares
 
 
