@@ -226,6 +226,18 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	return sf_watch_scan(watch, now_ns);
 }
 
+/*
+ * All processes have ended. The last of them may have started another one after the records were read, and before it was found to
+ * have ended: the record of that is in the rings. True: there is such a one.
+ */
+static bool go_on(struct sf_perf *perf, uint64_t now_ns)
+{
+	if (!perf->base.options.children)
+		return false;
+	sf_perf_batch(perf, now_ns);
+	return perf->base.watch.processes.n > 0;
+}
+
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
 	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
@@ -252,7 +264,7 @@ static void sample_until_over(struct sf_capture *capture)
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		n_samples = sf_perf_batch(perf, now_ns);
 		answer_all(capture);
-		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
+		if (sf_outside_given_up(capture) || (!scan(perf, now_ns) && !go_on(perf, now_ns)))
 			return;
 		look_at_due(perf, now_ns);
 		if (capture->last_tick)
