@@ -141,6 +141,12 @@ struct sf_arch {
 	bool (*clears_fp)(const struct sf_reader *reader, uint64_t pc);
 
 	/*
+	 * Whether the instructions before pc take words from the stack into registers, the n-th last one into `reg`. So `reg` holds
+	 * the word that is n words below sp. NULL: no code is read for that.
+	 */
+	bool (*has_popped)(const struct sf_reader *reader, uint64_t pc, unsigned reg, unsigned n);
+
+	/*
 	 * For frames that only a frame pointer leads out of, where it is not known
 	 * (step_inferred.c). NULL: there is no such step. `prologue`: whether the code before
 	 * `pushed` begins a function by pushing the frame pointer, and the code before `framed`

@@ -174,6 +174,37 @@ static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 	return false;
 }
 
+#define MAX_POPPED 6 /* as many registers as a function keeps */
+
+/* The register that the instruction which ends behind `n` bytes of code pops, and its size; N_REGS: it pops none. */
+static unsigned popped(const uint8_t *code, size_t n, unsigned *size_ret)
+{
+	static const uint8_t order[] = { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+	const bool is_pop = n && (code[n - 1] & 0xf8) == 0x58, is_far = n > 1 && code[n - 2] == 0x41; /* with REX.B */
+
+	*size_ret = is_pop && is_far ? 2 : 1;
+	if (n && code[n - 1] == 0xc9)
+		return RBP; /* leave */
+	return is_pop ? order[(code[n - 1] & 7) + (is_far ? 8 : 0)] : N_REGS;
+}
+
+static bool has_popped(const struct sf_reader *reader, uint64_t pc, unsigned reg, unsigned n)
+{
+	uint8_t code[2 * MAX_POPPED];
+	size_t at = 2 * (size_t)n;
+	unsigned found = N_REGS, size;
+
+	if (!n || n > MAX_POPPED || !sf_read(reader, code, pc - at, at))
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		found = popped(code, at, &size);
+		if (found == N_REGS)
+			return false;
+		at -= size;
+	}
+	return found == reg;
+}
+
 static const struct pattern endbr = { 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa } };
 
 #define PUSH_FP 0x55
@@ -442,6 +473,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.find_exit = sf_x86_find_exit,
 	.switches_stack = sf_x86_switches_stack,
 	.clears_fp = clears_fp,
+	.has_popped = has_popped,
 	.prologue = prologue,
 	.jump_slot = jump_slot,
 	.jumps_to = jumps_to,

@@ -302,6 +302,47 @@ static void lost_registers_are_unknown(void **state)
 		      { APP + 0x310, STACK + 0x160, ROWS });
 }
 
+/*
+ * A row says that rbp and r12 lie in their slots, also behind the instructions that took them from there. The stack is a copy that begins
+ * at sp. The registers have their values again only if the code before pc shows these instructions.
+ */
+static void what_was_popped_is_in_its_register(void **state)
+{
+	static const struct {
+		uint8_t code[4];
+		enum sf_end by_rbp, by_r12;
+	} cases[] = {
+		{ { 0x90, 0x41, 0x5c, 0x5d }, SF_END_ROOT, SF_END_ROOT },         /* pop %r12; pop %rbp */
+		{ { 0x90, 0x41, 0x5c, 0xc9 }, SF_END_ROOT, SF_END_ROOT },         /* pop %r12; leave */
+		{ { 0x90, 0x90, 0x5b, 0x5d }, SF_END_ROOT, SF_END_REGISTER },     /* pop %rbx; pop %rbp */
+		{ { 0x90, 0x41, 0x5c, 0x5b }, SF_END_REGISTER, SF_END_ROOT },     /* pop %r12; pop %rbx */
+		{ { 0x41, 0x5c, 0x5d, 0x90 }, SF_END_REGISTER, SF_END_REGISTER }, /* pop %r12; pop %rbp; nop */
+		{ { 0x41, 0x5d, 0x41, 0x5d }, SF_END_REGISTER, SF_END_REGISTER }, /* pop %r13; pop %r13 */
+	};
+	struct sf_rules popped = simple_rules(RSP, 8, -8), by_rbp = simple_rules(RBP, 16, -8), by_r12 = simple_rules(R12, 16, -8);
+	(void)state;
+
+	popped.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	popped.saved[2] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -24 };
+	table_row(&app, 0x600, &popped);
+	table_row(&app, 0x700, &by_rbp);
+	table_row(&app, 0x800, &by_r12);
+	table_finish(&app);
+	r.still.regs.pc = APP + 0x614;
+	recorded_reg(&r, RSP, STACK);
+	recorded_reg(&r, RBP, STACK + 0x200);
+	recorded_reg(&r, R12, STACK + 0x300);
+	recorded_put(&r, STACK + 0x208, APP + 0x310);
+	recorded_put(&r, STACK + 0x308, APP + 0x310);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		recorded_bytes(&r, APP + 0x610, cases[i].code, sizeof(cases[i].code));
+		recorded_put(&r, STACK, APP + 0x710);
+		assert_int_equal(recorded_walk(&r), cases[i].by_rbp);
+		recorded_put(&r, STACK, APP + 0x810);
+		assert_int_equal(recorded_walk(&r), cases[i].by_r12);
+	}
+}
+
 /* An expression may be the last bytes of the table's, and not one byte longer. */
 static void an_expression_ends_with_its_table(void **state)
 {
@@ -1166,6 +1207,7 @@ int main(void)
 		TEST(saved_registers_are_followed),
 		TEST(rules_of_a_row_do_not_see_each_other),
 		TEST(lost_registers_are_unknown),
+		TEST(what_was_popped_is_in_its_register),
 		TEST(an_expression_ends_with_its_table),
 		TEST(expressions_start_with_the_cfa),
 		TEST(expressions_know_the_pc),

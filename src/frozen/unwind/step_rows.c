@@ -145,20 +145,43 @@ static enum sf_step find_return(const struct frame *frame, const struct sf_rules
 }
 
 /*
+ * Rules keep saying that a register lies in its slot after the instruction that took it from there (gcc's do). Then the slot is below sp.
+ * A copy that begins at sp does not have it, and the register has it again.
+ */
+static bool is_taken_back(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rule *rule, unsigned reg)
+{
+	const struct sf_arch *arch = frame->arch;
+	const uint64_t slot = frame->cfa + (uint64_t)(int64_t)rule->value, below = cursor->regs.r[arch->sp] - slot;
+	const struct sf_reader code = sf_reader_outside(frame->memory);
+
+	return cursor->exact && rule->how == SF_HOW_AT_CFA && arch->has_popped && below <= arch->red_zone && below % 8 == 0 &&
+	       arch->has_popped(&code, cursor->regs.pc, reg, (unsigned)(below / 8));
+}
+
+static enum outcome find_saved(const struct sf_cursor *cursor, const struct frame *frame, const struct sf_rule *rule, unsigned reg,
+			       uint64_t *ret)
+{
+	enum sf_end why;
+	const enum outcome outcome = apply(frame, rule, reg, ret, &why);
+
+	return outcome == FAILED && is_taken_back(cursor, frame, rule, reg) ? get_register(frame, reg, ret) : outcome;
+}
+
+/*
  * The caller's callee-saved registers, in place. One that cannot be found becomes unknown, which
  * matters only if a rule further up needs it. All other registers are lost in a call.
  */
-static void restore_saved(struct sf_regs *regs, const struct frame *frame,
+static void restore_saved(struct sf_cursor *cursor, const struct frame *frame,
 			  const struct sf_rules *rules)
 {
 	uint64_t values[SF_MAX_SAVED], known = 0;
 	const struct sf_arch *arch = frame->arch;
-	enum sf_end why;
+	struct sf_regs *regs = &cursor->regs;
 
 	for (unsigned i = 0; i < arch->n_saved; i++) {
 		const unsigned reg = arch->saved[i];
 
-		if (apply(frame, &rules->saved[i], reg, &values[i], &why) == VALUE)
+		if (find_saved(cursor, frame, &rules->saved[i], reg, &values[i]) == VALUE)
 			known |= UINT64_C(1) << reg;
 	}
 	for (unsigned i = 0; i < arch->n_saved; i++) {
@@ -207,7 +230,7 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 		*why = SF_END_STUCK;
 		return SF_STEP_FAILED;
 	}
-	restore_saved(&cursor->regs, &frame, rules);
+	restore_saved(cursor, &frame, rules);
 	cursor->regs.pc = pc;
 	cursor->via = via_of(rules);
 	cursor->exact = rules->flags & SF_RULES_SIGNAL;
