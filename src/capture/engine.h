@@ -121,6 +121,12 @@ struct sf_engine {
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*
+	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works. Called where check() said
+	 * that it works. NULL in the place of the function: it never does.
+	 */
+	bool (*is_limited)(int32_t pid);
+
+	/*
 	 * Whether it works for a child of the caller, which waits before it runs its program: the engine may try it on
 	 * that child. NULL in the place of the function: check(0) says it.
 	 */
@@ -158,7 +164,7 @@ struct sf_engine {
 };
 
 /* X(name): the engines, best first. */
-#define SF_ENGINES(X) X(ptrace) X(signal) X(perf) X(bpf)
+#define SF_ENGINES(X) X(perf) X(bpf) X(ptrace) X(signal)
 
 #define X(name) extern const struct sf_engine sf_engine_##name;
 SF_ENGINES(X)

@@ -248,14 +248,14 @@ static int pass_on(const struct sf_launched *launched, int status, bool fine)
 	return passed ? passed : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
 }
 
-/* Chooses the engine. Where it is not the best engine, the user reads why. */
+/* Chooses the engine. Where no engine outside works, the user reads why. */
 static bool choose_engine(struct given *given, struct sf_error *err)
 {
 	struct sf_session_options *session = &given->session;
-	bool second;
+	bool inside;
 
-	session->engine = sf_engine_choose(named_engine(given), &session->capture, &second, err);
-	if (session->engine && second && !given->quiet)
+	session->engine = sf_engine_choose(named_engine(given), &session->capture, &inside, err);
+	if (session->engine && inside && !given->quiet)
 		fprintf(stderr, "stillframe: %.*s: so by %s, from %s\n", (int)strcspn(err->text, "\n"),
 			err->text, session->engine->name, session->engine->from);
 	return session->engine != NULL;

@@ -92,11 +92,16 @@ bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struc
 {
 	const uint32_t number = sf_intern_find(walker->pids, &parent, sizeof(parent));
 	struct sf_walked *walked = find_process(walker, pid);
+	struct sf_process *from;
 
 	if (!walked)
 		return sf_fail_memory(err);
-	return !number || number > walker->processes.n ||
-	       sf_process_fork(&walked->process, &walker->processes.items[number - 1].process) || sf_fail_memory(err);
+	if (!number || number > walker->processes.n)
+		return true;
+	from = &walker->processes.items[number - 1].process;
+	if (!from->map)
+		sf_process_refresh_stale(from, walker->images);
+	return sf_process_fork(&walked->process, from) || sf_fail_memory(err);
 }
 
 bool sf_walker_has_code(struct sf_walker *walker, int32_t pid)
@@ -222,9 +227,21 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 	return walker->trace.end;
 }
 
+/* The thread is in the kernel, and the program whose registers these are, if there are any, is gone: there are no other frames. */
+static bool has_left_user(const struct sf_still *still, const struct sf_trace *trace)
+{
+	const bool is_unknown = trace->end == SF_END_NO_CODE && trace->n_frames == 1;
+
+	return still->n_kernel && (!still->regs.pc || (still->flags & SF_STILL_IN_EXEC && is_unknown));
+}
+
 enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 {
 	walk_user(walker, still);
+	if (has_left_user(still, &walker->trace)) {
+		walker->trace.n_frames = 0;
+		walker->trace.end = SF_END_ROOT;
+	}
 	add_kernel_frames(walker, still);
 	return walker->trace.end;
 }

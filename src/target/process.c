@@ -144,10 +144,36 @@ static int by_start(const void *left, const void *right)
 	return (a->mapping.start > b->mapping.start) - (a->mapping.start < b->mapping.start);
 }
 
+static int by_region(const void *left, const void *right)
+{
+	const struct sf_region *a = left, *b = right;
+
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+static bool is_told(const struct sf_process *process, const struct sf_region *region)
+{
+	for (size_t i = 0; i < process->told.n; i++) {
+		if (region->start < process->told.items[i].mapping.end && process->told.items[i].mapping.start < region->end)
+			return true;
+	}
+	return false;
+}
+
+/* The regions of a map that was read from the system, without those that what was told has replaced. */
+static void keep_read(const struct sf_process *process, struct collecting *collecting)
+{
+	for (size_t i = 0; i < process->map->n_regions; i++) {
+		if (!is_told(process, &process->map->regions[i]) && !sf_vec_push(&collecting->regions, process->map->regions[i]))
+			collecting->no_memory = true;
+	}
+	qsort(collecting->regions.items, collecting->regions.n, sizeof(*collecting->regions.items), by_region);
+}
+
 /* Regions are in the order of their addresses. False: nothing is known. */
 static bool collect_told(struct sf_process *process, struct collecting *collecting)
 {
-	if (!process->told.n || collecting->no_memory || (process->map && process->map->n_regions && !process->map_is_told))
+	if (!process->told.n || collecting->no_memory)
 		return false;
 	collecting->told = true;
 	collecting->regions.n = 0;
@@ -157,6 +183,8 @@ static bool collect_told(struct sf_process *process, struct collecting *collecti
 		if (!collect(&process->told.items[i].mapping, collecting))
 			break;
 	}
+	if (process->map && !process->map_is_told)
+		keep_read(process, collecting);
 	return true;
 }
 
@@ -184,6 +212,8 @@ bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mappin
 
 	if (mapping->end <= mapping->start)
 		return true;
+	if (process->map_is_told)
+		process->refreshed_ns = 0; /* it has more now */
 	forget_replaced(process, mapping);
 	if (process->told.n >= MAX_TOLD)
 		return true;
@@ -208,6 +238,7 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 	free(process->map);
 	process->map = map;
 	process->map_is_told = true;     /* mappings that are told replace it */
+	process->refreshed_ns = sf_now_ns(); /* /proc may show the next program already, of which no mapping was told yet */
 	process->arch = parent->arch;
 	return true;
 }
@@ -239,9 +270,9 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		return sf_fail_memory(err);
 	if (!read)
 		return false;
+	process->map_is_told = collecting.told && (!process->map || process->map_is_told);
 	free(process->map);
 	process->map = map;
-	process->map_is_told = collecting.told;
 	return true;
 }
 

@@ -165,7 +165,7 @@ class Stillframe:
     """Runs it; each run has a time limit, and a run that does not end is a failure."""
 
     path = STILLFRAME
-    usual = ("--max-cost", "50")   # for record()
+    usual = ("--max-cost", "50")   # for record() by ptrace
 
     def __init__(self, cwd):
         self.cwd = cwd
@@ -187,19 +187,24 @@ class Stillframe:
         return Done(process.args[1:], process.returncode, (out or b"").decode(errors="replace"),
                     (err or b"").decode(errors="replace"))
 
+    @staticmethod
+    def engine(arguments):
+        return () if {"-e", "--engine"} & set(arguments) else ("-e", "ptrace")
+
     def record(self, output, *arguments, **how):
-        """Records, checks the recording, returns (Done, Recording). ptrace may take half of a busy machine, which these tests run
+        """Records, checks the recording, returns (Done, Recording). By ptrace, unless an engine is named: it is the engine that can do
+        harm, and that every user may have. It may take half of a busy machine, which these tests run
         on: with 2 % of it many would have too few samples. Those of what it may take, and of the promises, leave it at that."""
         own = list(arguments[:arguments.index("--")] if "--" in arguments else arguments)
         if not {"-e", "--engine", "--max-cost"} & set(own):
             arguments = (*self.usual, *arguments)
-        done = self("record", "-o", output, *arguments, **how)
+        done = self("record", "-o", output, *self.engine(own), *arguments, **how)
         return done, Recording(output)
 
     def record_until(self, output, ticks, *arguments, seconds=120, **how):
         """Records, and ends it by SIGINT when so many ticks are samples: as many on a busy machine as on an idle one. Or when what
         stands for them says so, a function of the recording's path."""
-        process = self.start("record", "-o", output, *arguments, **how)
+        process = self.start("record", "-o", output, *self.engine(arguments), *arguments, **how)
 
         def enough():
             return process.poll() is not None or (ticks(output) if callable(ticks) else ticks_so_far(output) >= ticks)

@@ -20,7 +20,7 @@ from conftest import AGENT, NOBODY, STILLFRAME, need
 from processes import read, status_of, tids_of, until
 from recordings import Recording
 from java_stacks import Stacks, jdk  # noqa: F401 (jdk is a fixture)
-from test_signal_engine import NO_PTRACE
+from test_signal_engine import PERF_EVENT_OPEN, PTRACE, refusing
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 WARNING = "WARNING: "
@@ -123,11 +123,11 @@ def test_a_machine_that_takes_none_is_let_be(stillframe, target, jdk, why, tmp_p
     assert [line for line in said if not line.startswith("Picked up")] == [] and not warned
 
 
-def test_auto_loads_where_ptrace_is_refused(stillframe, target, jdk, tmp_path):
+def test_auto_loads_where_all_outside_is_refused(stillframe, target, jdk, tmp_path):
     if os.uname().machine != "x86_64":
         pytest.skip("the filter has x86-64's number of ptrace")
     t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
-    done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-p", t.pid, prefix=(sys.executable, "-c", NO_PTRACE))
+    done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-e", "auto", "-p", t.pid, prefix=refusing(PTRACE, PERF_EVENT_OPEN))
     assert re.search(r"so by signal, from inside", done.err), done
     assert "loaded into the program by its runtime" in " ".join(done.err.split()), done
     assert Recording(tmp_path / "r.sfr").samples > 20

@@ -23,7 +23,7 @@ def perf_works(stillframe):
 
 
 def record(stillframe, output, *arguments, **how):
-    return stillframe.record(output, "--engine", "perf", *arguments, **how)
+    return stillframe.record(output, "--engine", "perf", "--max-cost", 100, *arguments, **how)
 
 
 def due_of(recording, rate):
@@ -272,3 +272,42 @@ def test_kernel_time_of_an_ordinary_user(everybodys):
     lost = dict(recording.rows("SELECT c.word, sum(cpu_ns) / 1e9 FROM losses JOIN causes c ON c.id = cause GROUP BY 1"))
     system = float(re.search(r"^system ([\d.]+)", done.stdout, re.M)[1])
     assert lost.get("kernel", 0) >= 0.6 * system, (lost, system)
+
+
+@pytest.mark.parametrize("program", [("deep", 10000, "spin"), ("altstack_signal", "spin")], ids=["deep", "other stack"])
+def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, target, tmp_path, program):
+    """It copies 64 KiB of one stack. Only the first samples of such a thread are cut."""
+    t = target(*program)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "1500ms", "-F", "499", "--max-depth",
+                                        16384, "--max-cost", 50)
+    assert done.status == 0, done
+    later = "FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE time_ns > (SELECT min(time_ns) FROM samples) + 500000000"
+    n, whole = recording.rows("SELECT count(*), sum(e.word = 'root') " + later)[0]
+    assert n > 10 and whole >= n * 0.98 - 1, (done, n, whole)
+    assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") > 5, done
+    recording.assert_accounts()
+
+
+def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
+    """A shell's children are forked, and run a program at once: the kernel takes the memory with the stack away meanwhile."""
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "perf", "--children", "-F", "9999", "--max-cost", 100, "--", "/bin/sh", "-c",
+                                        "i=0; while [ $i -lt 60 ]; do /bin/ls / >/dev/null; i=$((i+1)); done")
+    assert done.status == 0, done
+    n, whole = recording.rows("SELECT count(*), sum(e.word = 'root') FROM samples s JOIN ends e ON e.id = s.\"end\" WHERE s.stack IN "
+                              "(SELECT f.stack FROM stack_frames f JOIN frame_names n ON n.frame = f.frame "
+                              "WHERE n.name IN ('begin_new_exec', 'do_exit'))")[0]
+    assert n > 3, done
+    # The record of an exec comes after it, and may be in the next batch: then a stack is cut.
+    assert whole > n / 2, (n, whole, done)
+    assert not recording.losses().get("denied"), recording.losses()
+
+
+def test_its_cost_has_a_limit(stillframe, target, tmp_path):
+    """The kernel samples at the rate that was asked for; not all of it is walked, and each sample stands for more. No time is lost."""
+    t = target("deep", 300, "spin", os.cpu_count())
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-e", "perf", "-d", "2s", "-F", "20khz", "--clock", "cpu", "--max-cost", 1)
+    assert done.status == 0, done
+    used = re.search(r"(\d+) % of the samples were used: more would take over 1 %", " ".join(done.err.split()))
+    assert used and int(used[1]) < 60, done
+    seen, _, counted = recording.cpu()
+    assert seen > 0.95 * counted, (seen, counted)

@@ -29,7 +29,7 @@ def hears_hangups():
 
 def die(stillframe, target, output, how, begun, seconds):
     """One recording that ends badly, `seconds` after its start, or after its file has begun."""
-    process = stillframe.start("record", "-p", target.pid, "-F", "1khz", "--blocked-rate", "100", "-o", output,
+    process = stillframe.start("record", "-e", "ptrace", "-p", target.pid, "-F", "1khz", "--blocked-rate", "100", "-o", output,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=hears_hangups)
     if begun:
         until(lambda: process.poll() is not None or has_begun(output), "the recording begins", 30)
@@ -68,7 +68,7 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     """kill -9: what is older than a second is there; half a second more may be missing where the machine is busy."""
     t = target("deep", 20, "spin")
     output = tmp_path / "r.sfr"
-    process = stillframe.start("record", "-p", t.pid, "-F", "200", "-o", output)
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "200", "-o", output)
     until(lambda: has_begun(output), "the recording begins", 30)
     time.sleep(3.7)   # not long before a commit, were they two or four seconds apart
     died = time.monotonic_ns()
@@ -100,7 +100,7 @@ def test_terminal_closed(stillframe, target, tmp_path):
         child, terminal = pty.fork()
         if child == 0:
             hears_hangups()
-            os.execv(stillframe.path, [stillframe.path, "record", "-p", str(t.pid), "-o", str(output)])
+            os.execv(stillframe.path, [stillframe.path, "record", "-e", "ptrace", "-p", str(t.pid), "-o", str(output)])
         until(lambda: has_begun(output), "the recording begins", 30)
         time.sleep(random.Random(turn).uniform(0, 0.5))
         os.close(terminal)
@@ -120,7 +120,7 @@ def test_killed_launcher_leaves_the_command_alone(stillframe, tmp_path):
     """kill -9 of `record -- command`: the command runs to its end."""
     mark = tmp_path / "mark"
     script = "echo $$; i=0; while [ $i -lt 15 ]; do sleep 0.1; i=$((i+1)); done; echo done > %s" % mark
-    process = stillframe.start("record", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c", script)
+    process = stillframe.start("record", "-e", "ptrace", "-o", tmp_path / "r.sfr", "--", "/bin/sh", "-c", script)
     pid = int(process.stdout.readline())
     time.sleep(0.5)
     assert not mark.exists()
@@ -149,7 +149,7 @@ def test_disk_full(stillframe, target, small_disk):
     output = small_disk / "r.sfr"
     (small_disk / "other").write_bytes(b"x" * 300000)
     # As much as it can: where a hold costs much, a share of the CPUs gives too few stacks to fill what is left.
-    done = stillframe("record", "-p", t.pid, "-F", "10khz", "--max-cost", "100", "-d", "20s", "-o", output, timeout=60)
+    done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-F", "10khz", "--max-cost", "100", "-d", "20s", "-o", output, timeout=60)
     assert done.status == 1, done
     said = [line for line in done.err.splitlines() if re.match("stillframe: .*(space|full)", line)]
     assert len(said) == 1, done
@@ -164,7 +164,7 @@ def test_disk_full_at_random_moments(stillframe, target, small_disk):
     t = target("cpp_throw", "spin")
     for turn in range(40 if LONG else 4):
         output = small_disk / "r.sfr"
-        process = stillframe.start("record", "-p", t.pid, "-F", "2khz", "-d", "2s", "-o", output)
+        process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "2khz", "-d", "2s", "-o", output)
         time.sleep(random.Random(turn).uniform(0.1, 1))
         try:
             with open(small_disk / "other", "wb") as file:

@@ -18,7 +18,7 @@ def ends(path):
 
 
 def record(stillframe, pid, path, *more):
-    stillframe("record", "-p", pid, "-d", "1s", "--blocked-rate", "50hz", "-o", path, *more)
+    stillframe("record", "-e", "ptrace", "-p", pid, "-d", "1s", "--blocked-rate", "50hz", "-o", path, *more)
     return ends(path)
 
 

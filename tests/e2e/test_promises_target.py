@@ -33,7 +33,7 @@ def test_it_exits(stillframe, target, tmp_path):
     assert recording.ticks > 100
     assert t.finish()[0] == 0
     t = target("many_threads", 50, 60)
-    process = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "k.sfr")
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", tmp_path / "k.sfr")
     until(lambda: ticks_so_far(tmp_path / "k.sfr") > 50, "it is sampled", 60)
     t.process.kill()
     done = stillframe.wait(process, 20)
@@ -44,7 +44,7 @@ def test_it_exits(stillframe, target, tmp_path):
 def test_it_is_gone_at_once(stillframe, tmp_path):
     """A command that is over before anyone looks: its recording is whole, if empty, and says what it was."""
     for turn in range(20):
-        done = stillframe("record", "-o", tmp_path / "r.sfr", "--", "/bin/true", timeout=30)
+        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / "r.sfr", "--", "/bin/true", timeout=30)
         recording = Recording(tmp_path / "r.sfr")
         assert done.status == (0 if recording.samples else 1), done
         assert recording.rows("SELECT command, complete FROM session") == [("/bin/true", 1)]
@@ -56,7 +56,7 @@ def test_it_is_gone_at_once(stillframe, tmp_path):
 def test_one_that_is_gone_soon_is_not_empty(stillframe, tmp_path):
     """A command of a tenth of a second: what it used of CPU time is in samples and losses, but for what came after the last look."""
     for turn in range(5):
-        done = stillframe("record", "-o", tmp_path / "r.sfr", "--", program("busy_split"), 0.1, timeout=30)
+        done = stillframe("record", "-e", "ptrace", "-o", tmp_path / "r.sfr", "--", program("busy_split"), 0.1, timeout=30)
         assert done.status == 0, done
         recording = Recording(tmp_path / "r.sfr")
         seen, lost, counted = recording.cpu()
@@ -86,7 +86,7 @@ def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):
     """A thread that ends or is swept away by an exec while it is asked for must not be kept as a zombie: its process
     could never be waited for, and stillframe would wait for it for ever."""
     for turn in range(100 if LONG else 6):
-        done = stillframe("record", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 10,
+        done = stillframe("record", "-e", "ptrace", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 10,
                           timeout=120)
         assert done.status == 0, (turn, done)
 
@@ -140,7 +140,7 @@ def test_stopped_and_continued_from_outside(stillframe, target, tmp_path):
     """SIGSTOP and SIGCONT at random while it is recorded: it stops when told, stays so, and goes on when told."""
     t = target("deep", 10, "spin")
     t.may_be_stopped = True
-    process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "-o", tmp_path / "r.sfr")
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "1khz", "-o", tmp_path / "r.sfr")
     until(lambda: ticks_so_far(tmp_path / "r.sfr"), "it is sampled", 60)
     for turn in range(100 if LONG else 15):
         os.kill(t.pid, signal.SIGSTOP)
@@ -165,7 +165,7 @@ def test_job_control(stillframe, target, tmp_path):
     """A shell's view: each stop and each continue is reported to the parent, the child's handler runs once for each."""
     t = target("job_control", 10 if LONG else 4)
     child = int(t.line("child").split()[1])
-    process = stillframe.start("record", "-p", child, "-F", "1khz", "-o", tmp_path / "r.sfr")
+    process = stillframe.start("record", "-e", "ptrace", "-p", child, "-F", "1khz", "-o", tmp_path / "r.sfr")
     status, said = t.finish(60)
     assert status == 0 and re.search(r"turns [1-9]\d* bad 0", said), said
     done = stillframe.wait(process, 20)
@@ -202,9 +202,9 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
         until(lambda: status_of(t.pid)["TracerPid"].strip() == str(other.pid), "%s attaches" % tracer, 60)
         attached = cpu_of(t.pid)
         until(lambda: cpu_of(t.pid) > attached + 0.1, "%s lets it run" % tracer, 60)
-        # The perf engine needs no tracer: the choice of the engine falls back on it, and says why.
+        # The perf engine needs no tracer.
         done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "auto.sfr", timeout=20).ok()
-        assert str(other.pid) in done.err and "by perf" in done.err, done
+        assert "by perf" in done.err, done
         assert Recording(tmp_path / "auto.sfr").rows("SELECT count(*) FROM samples")[0][0] > 0, done
         done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-d", "500ms", "-o", tmp_path / "r.sfr", timeout=20)
         if done.status == 0:
@@ -272,7 +272,7 @@ def test_signals_arrive(stillframe, target, tmp_path):
     holds, turns = 0, 0
     while holds <= 500:   # fewer prove nothing; a busy machine takes some turns for them
         t = target("signals_count", 20 if LONG else 3)
-        process = stillframe.start("record", "-p", t.pid, "-F", "5khz", "--blocked-rate", "1khz", "-o", tmp_path / "r.sfr")
+        process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "5khz", "--blocked-rate", "1khz", "-o", tmp_path / "r.sfr")
         status, said = t.finish(120)
         done = stillframe.wait(process, 30)
         assert status == 0, said
@@ -315,7 +315,7 @@ def test_no_call_fails(stillframe, target, tmp_path):
     """Every blocking system call, watched at a high rate: no EINTR, no early return, no short count."""
     seconds = 20 if LONG else 4
     t = target("eintr_table", seconds, 400)
-    process = stillframe.start("record", "-p", t.pid, "-F", "1khz", "--blocked-rate", "100hz", "-o", tmp_path / "r.sfr")
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "1khz", "--blocked-rate", "100hz", "-o", tmp_path / "r.sfr")
     status, said = t.finish(60)
     done = stillframe.wait(process, 20)
     assert status == 0, told(said)
@@ -378,12 +378,12 @@ def test_unprivileged_on_its_own_process(stillframe, everybodys):
     how = {"prefix": NOBODY, "cwd": everybodys.folder, "env": everybodys.environment}
     t = Target([*NOBODY, everybodys.program("deep"), 10, "spin"])
     try:
-        done = stillframe("record", "-p", t.pid, "-d", "500ms", "-o", everybodys.path("a.sfr"), **how)
+        done = stillframe("record", "-e", "ptrace", "-p", t.pid, "-d", "500ms", "-o", everybodys.path("a.sfr"), **how)
         assert done.status == 0, done
         assert Recording(everybodys.path("a.sfr")).stacks_of("bottom")
     finally:
         assert not t.end()
-    done = stillframe("record", "-o", everybodys.path("b.sfr"), "--", everybodys.program("busy_split"), 0.5, **how)
+    done = stillframe("record", "-e", "ptrace", "-o", everybodys.path("b.sfr"), "--", everybodys.program("busy_split"), 0.5, **how)
     assert done.status == 0, done
     assert Recording(everybodys.path("b.sfr")).samples > 20
     t = Target([everybodys.path("deep"), 10, "spin"])   # root's
@@ -399,7 +399,7 @@ def test_unprivileged_on_its_own_process(stillframe, everybodys):
 def test_two_at_once(stillframe, target, tmp_path):
     """Two stillframes on one target get in each other's way by microseconds: losses are counted, both end in order."""
     t = target("many_threads", 10, 30, 2)
-    processes = [stillframe.start("record", "-p", t.pid, "-d", "2s", "-F", "499", "-o", tmp_path / ("r%d.sfr" % n))
+    processes = [stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-d", "2s", "-F", "499", "-o", tmp_path / ("r%d.sfr" % n))
                  for n in range(2)]
     for n, process in enumerate(processes):
         done = stillframe.wait(process, 30)
@@ -413,7 +413,7 @@ def test_two_at_once(stillframe, target, tmp_path):
 def test_itself(stillframe, target, tmp_path):
     """stillframe records a stillframe that records: neither hangs."""
     t = target("deep", 10, "spin")
-    first = stillframe.start("record", "-p", t.pid, "-o", tmp_path / "a.sfr")
+    first = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", tmp_path / "a.sfr")
     until(lambda: ticks_so_far(tmp_path / "a.sfr"), "it records", 60)
     done, recording = stillframe.record(tmp_path / "b.sfr", "-p", first.pid, "-d", "1s", timeout=30)
     assert done.status == 0, done

@@ -50,7 +50,7 @@ def test_holds_of_another(stillframe, target, holder, tmp_path):
     for turn in range(5):
         assert "bottom" in stillframe("dump", "-p", t.pid).ok().out
     for turn in range(2):
-        done = stillframe("record", "-q", "-F", "499", "-d", "500ms", "-o", tmp_path / ("%d.sfr" % turn), "-p", t.pid).ok()
+        done = stillframe("record", "-e", "ptrace", "-q", "-F", "499", "-d", "500ms", "-o", tmp_path / ("%d.sfr" % turn), "-p", t.pid).ok()
         assert Recording(tmp_path / ("%d.sfr" % turn)).samples > 0, done
 
 

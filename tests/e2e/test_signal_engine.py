@@ -222,28 +222,41 @@ def test_an_option_that_the_agent_refuses(stillframe):
     assert "KILL" in done.err, done
 
 
-# Runs a command with ptrace() refused, as a container's filter does.
-NO_PTRACE = r"""
+PTRACE, PERF_EVENT_OPEN = 101, 298   # of x86-64
+
+
+def refusing(*calls):
+    """In front of a command: these system calls fail, as a container's filter makes them."""
+    script = r"""
 import ctypes, os, struct, sys
+calls = %r
 filter_ = b"".join(struct.pack("HBBI", *line) for line in (
-    (0x20, 0, 0, 0), (0x15, 0, 1, 101), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)))
+    (0x20, 0, 0, 0), *((0x15, len(calls) - i, 0, number) for i, number in enumerate(calls)),
+    (0x06, 0, 0, 0x7fff0000), (0x06, 0, 0, 0x00050001)))
 buffer = ctypes.create_string_buffer(filter_)
-program = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
+program = struct.pack("HxxxxxxP", 3 + len(calls), ctypes.addressof(buffer))
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
 os.execv(sys.argv[1], sys.argv[1:])
 """
+    return sys.executable, "-c", script % (calls,)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter has x86-64's number of ptrace")
-def test_auto_goes_inside_where_ptrace_is_refused(stillframe, tmp_path):
+def test_auto_goes_inside_where_all_outside_is_refused(stillframe, tmp_path):
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.5,
-                      prefix=(sys.executable, "-c", NO_PTRACE)).ok()
+                      prefix=refusing(PTRACE, PERF_EVENT_OPEN)).ok()
     assert re.search(r"not permitted: so by signal", done.err), done
     assert "by signal (sampler walk)" in done.err, done
     assert Recording(tmp_path / "r.sfr").samples > 20
 
 
-def test_auto_is_ptrace_where_it_works(stillframe, tmp_path):
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the filter has x86-64's number of perf_event_open")
+def test_auto_is_ptrace_where_perf_is_refused(stillframe, tmp_path):
+    done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.2, prefix=refusing(PERF_EVENT_OPEN)).ok()
+    assert "by ptrace" in done.err and "signal" not in done.err and "refused" not in done.err, done
+
+
+def test_auto_is_perf_where_it_works(stillframe, tmp_path):
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.2).ok()
-    assert "by ptrace" in done.err and "signal" not in done.err, done
+    assert "by perf" in done.err and "signal" not in done.err, done

@@ -36,7 +36,7 @@ ROOMS = {
     "capture": "frozen frozen/unwind base os",
     "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
     "capture/bpf": "frozen base os capture capture/ptrace",
-    "capture/perf": "frozen frozen/signal/ticks.h base os capture capture/ptrace capture/bpf",
+    "capture/perf": "frozen frozen/memory/hash.h frozen/signal/ticks.h base os capture capture/ptrace capture/bpf",
     "capture/signal": "frozen/output base elf os unwind runtime stream capture",
     "capture/choice": "base elf os capture",
     "recording/store": "frozen base",

@@ -48,16 +48,16 @@ static void test_more_than_an_engine_reaches(void **state)
 	const int32_t more[] = { getpid() };
 	const struct sf_capture_options several = { .pid = getpid(), .more = more, .n_more = 1 };
 	const struct sf_capture_options all = { .all = true };
-	bool second;
+	bool inside;
 
 	(void)state;
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error err = { 0 };
 
 		if (sf_engines[i]->reach < SF_REACHES_SEVERAL)
-			assert_null(sf_engine_choose(sf_engines[i], &several, &second, &err));
+			assert_null(sf_engine_choose(sf_engines[i], &several, &inside, &err));
 		if (sf_engines[i]->reach < SF_REACHES_ALL) {
-			assert_null(sf_engine_choose(sf_engines[i], &all, &second, &err));
+			assert_null(sf_engine_choose(sf_engines[i], &all, &inside, &err));
 			assert_non_null(strstr(err.text, sf_engines[i]->name));
 		}
 	}

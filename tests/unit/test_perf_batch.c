@@ -30,7 +30,8 @@ static struct {
 	uint64_t time_ns, cpu_ns;
 	uint32_t stack_size, stack_more;
 	int32_t tid;
-	uint64_t sp;
+	uint64_t sp, pc;
+	bool in_exec;
 } sent[64];
 static size_t n_sent, n_losses;
 static union {
@@ -64,7 +65,10 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	(void)watch, (void)now_ns;
-	assert_int_equal(pid, 10);
+	if (pid != 10) { /* of a program that begins */
+		snprintf(told + strlen(told), sizeof(told) - strlen(told), "thread %d ", tid);
+		return NULL;
+	}
 	n_met++;
 	if (tid != 12)
 		return NULL;
@@ -141,6 +145,8 @@ void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, cons
 	sent[n_sent].stack_size = buffer.copy.stack_size;
 	sent[n_sent].stack_more = buffer.copy.stack_more;
 	sent[n_sent].sp = buffer.copy.stack_start;
+	sent[n_sent].pc = buffer.copy.regs.pc;
+	sent[n_sent].in_exec = (buffer.copy.flags & SF_STILL_IN_EXEC) != 0;
 	sent[n_sent++].tid = buffer.copy.tid;
 }
 
@@ -157,6 +163,8 @@ static int set_up(void **state)
 	has_hole = false;
 	n_filled = 0;
 	perf = (struct sf_perf){ .events = { .children = true, .kernel = true, .period_ns = MS, .n_cpus = N_CPUS, .stack_bytes = 1024 } };
+	perf.base.watch.options = &perf.base.options;
+	sf_perf_budget_begin(&perf.budget);
 	for (unsigned i = 0; i < N_CPUS; i++) {
 		pages[i] = made_ring(SIZE);
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
@@ -295,18 +303,25 @@ static void test_the_last_count(void **state)
 	assert_int_equal(sent[1].cpu_ns, 3 * MS);
 }
 
+static void exec(int32_t pid, int32_t tid, uint64_t time_ns)
+{
+	struct made_record made;
+
+	made_begin(&made, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
+	made_ids(&made, pid, tid);
+	made_text(&made, "ls");
+	made_identity(&made, pid, tid, time_ns, 0);
+	made_end(&made);
+	append(0, &made);
+}
+
 /* A short life of a process, in the order of time. */
 static void test_processes(void **state)
 {
 	struct made_record made;
 
 	(void)state;
-	made_begin(&made, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
-	made_ids(&made, 50, 50);
-	made_text(&made, "ls");
-	made_identity(&made, 50, 50, 20, 0);
-	made_end(&made);
-	append(0, &made);
+	exec(50, 50, 20);
 	made_begin(&made, PERF_RECORD_MMAP2, 0);
 	made_ids(&made, 50, 50);
 	made_u64(&made, 0x1000);
@@ -328,7 +343,44 @@ static void test_processes(void **state)
 	made_end(&made);
 	append(1, &made);
 	sf_perf_batch(&perf, MS);
-	assert_string_equal(told, "met 50 fork 50 exec 50 ls name 50 ls map 50 /bin/ls ");
+	assert_string_equal(told, "met 50 met 50 thread 50 fork 50 exec 50 ls name 50 ls map 50 /bin/ls ");
+}
+
+/* In the kernel, with so many bytes of user stack. */
+static void sample_in_kernel(uint64_t time_ns, uint64_t abi, uint32_t filled)
+{
+	const uint64_t chain[] = { PERF_CONTEXT_KERNEL, 0xffffffff81000000 };
+	struct made_record made;
+
+	made_sample(&made, 10, 10, time_ns, chain, 2, abi, 256, filled);
+	append(0, &made);
+}
+
+/*
+ * While a program is replaced, and while a thread ends, there is no user stack: the kernel's frames are all. A stack that cannot be read at any
+ * other time is none of these.
+ */
+static void test_no_user_stack_in_exec_and_at_the_end(void **state)
+{
+	(void)state;
+	sample_in_kernel(1, PERF_SAMPLE_REGS_ABI_64, 256);
+	sample_in_kernel(2, PERF_SAMPLE_REGS_ABI_64, 0);    /* the old program is taken down */
+	exec(10, 10, 3);
+	sample_in_kernel(4, PERF_SAMPLE_REGS_ABI_64, 0);
+	sample_in_kernel(5, PERF_SAMPLE_REGS_ABI_64, 256);  /* on the new stack, with the old registers */
+	sample(0, 10, 10, 6);
+	sample_in_kernel(7, PERF_SAMPLE_REGS_ABI_64, 0);
+	sample_in_kernel(8, PERF_SAMPLE_REGS_ABI_NONE, 0);  /* at the thread's end */
+	ran(0, 8);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 7);
+	assert_int_equal(n_losses, 0);
+	assert_true(sent[0].pc && !sent[0].in_exec);
+	assert_true(!sent[1].pc && !sent[2].pc);
+	assert_true(sent[3].pc && sent[3].in_exec);
+	assert_true(sent[4].pc && !sent[4].in_exec);
+	assert_true(sent[5].pc && !sent[5].in_exec);
+	assert_false(sent[6].pc);
 }
 
 /*
@@ -463,6 +515,34 @@ static void test_a_broken_ring(void **state)
 	assert_int_equal(n_sent, 3);
 }
 
+/* While the limit puts samples off by ever more, ever fewer are handed on. No CPU time is lost, and samples that are passed over count as seen. */
+static void test_what_is_over_budget(void **state)
+{
+	static const uint64_t late_ms[] = { 0, 100, 300, 900 };
+	(void)state;
+
+	perf.events.kernel = false;
+	for (unsigned i = 0; i < 4; i++) {
+		const uint64_t n_over = perf.budget.n_over;
+		uint64_t cpu_ns = 0;
+
+		sf_perf_budget_set(&perf.budget, late_ms[i] * MS);
+		n_sent = 0;
+		for (uint64_t n = 0; n < 60; n++)
+			sample(0, 10, 10, i * 1000 * MS + n * MS + n * n * 997);
+		ran(0, 60);
+		sf_perf_batch(&perf, MS);
+		for (size_t j = 0; j < n_sent; j++)
+			cpu_ns += sent[j].cpu_ns;
+		print_message("%llu ms late: %zu\n", (unsigned long long)late_ms[i], n_sent);
+		assert_int_equal(perf.budget.n_over - n_over, 60 - n_sent);
+		assert_in_range(n_sent, 60 / (1 + 2 * i * i), 60 / (1 + i * i * 9 / 16)); /* 60, 30, 15, 6 are expected */
+		assert_true(cpu_ns > 59 * MS && cpu_ns <= 60 * MS);
+		assert_int_equal(n_losses, 0);
+	}
+	assert_int_equal(perf.budget.n_samples, 240);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -472,12 +552,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,20 +102,32 @@ static void test_hostile_mappings(void **state)
 	assert_int_equal(process.told.n, 1);
 }
 
-/* A map that was read from the system stays: it has what a runtime made, too. */
-static void test_a_map_from_the_system_stays(void **state)
+/* A map that was read from the system stays, since it has what a runtime made, too. What was told later is added, and replaces what was there. */
+static void test_a_map_from_the_system_is_added_to(void **state)
 {
 	struct sf_process own;
-	const struct sf_code_map *map;
+	uint64_t first, end;
+	size_t n;
 
 	(void)state;
 	sf_process_init(&own, getpid());
 	assert_true(sf_process_refresh(&own, images, NULL));
-	map = own.map;
+	n = own.map->n_regions;
+	first = own.map->regions[0].start;
+	end = own.map->regions[0].end;
 	own.pid = process.pid;
-	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
 	assert_false(sf_process_refresh(&own, images, NULL));
-	assert_ptr_equal(own.map, map);
+	for (int i = 0; i < 2; i++) {
+		assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+		assert_true(sf_process_refresh(&own, images, NULL));
+		assert_int_equal(own.map->n_regions, n + 1);
+		assert_int_equal(own.map->regions[0].start, 0x1000);
+		assert_int_equal(own.map->regions[1].start, first);
+	}
+	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = first, .end = end, .executable = true, .path = "/new" }));
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->n_regions, n + 1);
+	assert_int_equal(own.map->regions[1].start, first);
 	/* A child that was forked and has ended had the same code. */
 	assert_true(sf_process_fork(&process, &own));
 	assert_int_equal(process.map->n_regions, own.map->n_regions);
@@ -170,7 +182,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_stays, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
 

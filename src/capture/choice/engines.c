@@ -74,22 +74,48 @@ static const struct sf_engine *choose_named(const struct sf_engine *named, const
 	return works(named, options, err) ? named : NULL;
 }
 
-const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
-					 bool *second_ret, struct sf_error *err)
+static bool is_limited(const struct sf_engine *engine, const struct sf_capture_options *options)
 {
-	*second_ret = false;
+	return engine->is_limited && engine->is_limited(options->child ? options->child : options->pid);
+}
+
+static bool is_outside(const struct sf_engine *engine)
+{
+	return strcmp(engine->from, "outside") == 0;
+}
+
+/* The reason is that of the last engine outside that does not work: it needs the least. NULL: none works. */
+static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *reason)
+{
+	const struct sf_engine *limited = NULL;
+
+	for (size_t i = 0; sf_engines[i]; i++) {
+		struct sf_error why = { 0 };
+		const bool fine = works(sf_engines[i], options, &why);
+
+		if (fine && !is_limited(sf_engines[i], options))
+			return sf_engines[i];
+		if (fine)
+			limited = limited ? limited : sf_engines[i];
+		else if (i == 0 || is_outside(sf_engines[i]))
+			*reason = why;
+	}
+	return limited;
+}
+
+const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
+					 bool *inside_ret, struct sf_error *err)
+{
+	const struct sf_engine *chosen;
+
+	*inside_ret = false;
 	if (!check_width(options, err))
 		return NULL;
 	if (named)
 		return choose_named(named, options, err);
-	for (size_t i = 0; sf_engines[i]; i++) {
-		struct sf_error later = { 0 };
-
-		*second_ret = i > 0;
-		if (works(sf_engines[i], options, i ? &later : err))
-			return sf_engines[i];
-	}
-	return NULL;
+	chosen = choose_best(options, err);
+	*inside_ret = chosen && !is_outside(chosen);
+	return chosen;
 }
 
 /* The first of those that dump with holds, or without; err is filled by the first that cannot, if it is empty. */

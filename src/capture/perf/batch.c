@@ -12,6 +12,7 @@
 
 #include "frozen/raw.h"
 #include "frozen/signal/ticks.h"
+#include "os/clock.h"
 #include "os/pages.h"
 #include "os/process.h"
 
@@ -43,21 +44,58 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	return sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
 }
 
+/* In place of its samples in this batch. */
+static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
+{
+	for (size_t i = 0; i < perf->to_hold.n; i++) {
+		if (perf->to_hold.items[i] == thread)
+			return;
+	}
+	sf_vec_push(&perf->to_hold, thread);
+}
+
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
 	if (!thread)
 		thread = meet(perf, record, now_ns);
-	if (thread && thread->watched && (thread->n_due || sf_vec_push(&perf->due, thread)))
+	if (!thread || !thread->watched)
+		return;
+	if (perf->may_hold && sf_thread_needs_longer_copies(thread)) {
+		want_hold(perf, thread);
+		return;
+	}
+	perf->budget.n_samples++;
+	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns)) {
+		perf->budget.n_over++;
+		thread->n_over++;
+	} else if (thread->n_due || sf_vec_push(&perf->due, thread)) {
 		thread->n_due++;
+	}
+}
+
+static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_thread *thread = thread_of(perf, record);
+
+	if (!thread)
+		thread = meet(perf, record, now_ns);
+	if (thread)
+		thread->exec_ns = record->time_ns;
 }
 
 static void count_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	if (record->type == PERF_RECORD_SAMPLE)
 		count_sample(perf, record, now_ns);
-	else if (perf->events.children && record->pid != record->parent_pid)
+	else if (record->is_exec)
+		note_exec(perf, record, now_ns);
+}
+
+static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (perf->events.children && record->pid != record->parent_pid)
 		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, now_ns);
 }
 
@@ -73,7 +111,8 @@ static void count_end(struct sf_perf *perf, const struct sf_perf_record *record,
 
 typedef void record_fn(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns);
 
-static void for_each(struct sf_perf *perf, uint32_t first, uint32_t second, record_fn *fn, uint64_t now_ns)
+/* `types`: a bit for each type of record. */
+static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64_t now_ns)
 {
 	const struct perf_event_header *header;
 	struct sf_perf_record record;
@@ -82,7 +121,7 @@ static void for_each(struct sf_perf *perf, uint32_t first, uint32_t second, reco
 		struct sf_perf_ring *ring = &perf->events.rings[i];
 
 		for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
-			if ((header->type == first || header->type == second) && sf_perf_record_parse(header, &record))
+			if (header->type < 32 && types >> header->type & 1 && sf_perf_record_parse(header, &record))
 				fn(perf, &record, now_ns);
 		}
 		sf_perf_ring_rewind(ring);
@@ -91,9 +130,16 @@ static void for_each(struct sf_perf *perf, uint32_t first, uint32_t second, reco
 
 static void count(struct sf_perf *perf, uint64_t now_ns)
 {
-	perf->due.n = 0;
-	for_each(perf, PERF_RECORD_FORK, PERF_RECORD_SAMPLE, count_record, now_ns);
-	for_each(perf, PERF_RECORD_READ, PERF_RECORD_READ, count_end, now_ns);
+	perf->due.n = perf->to_hold.n = 0;
+	for_each(perf, 1u << PERF_RECORD_FORK, meet_child, now_ns); /* first: a child may have run on another CPU already */
+	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
+	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
+}
+
+/* Of which its samples of this batch are to stand for the time. */
+static uint64_t n_samples(const struct sf_thread *thread)
+{
+	return (uint64_t)thread->n_due + thread->n_over;
 }
 
 static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
@@ -109,7 +155,7 @@ static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
  */
 static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t period_ns = perf->events.period_ns, seen_ns = thread->n_due * (period_ns + period_ns / 20);
+	const uint64_t period_ns = perf->events.period_ns, seen_ns = n_samples(thread) * (period_ns + period_ns / 20);
 	struct sf_weight weight = { 0 };
 	uint64_t more_ns;
 
@@ -133,7 +179,7 @@ static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	const uint64_t least_ns = thread->n_due * perf->events.period_ns;
+	const uint64_t least_ns = n_samples(thread) * perf->events.period_ns;
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
@@ -176,6 +222,23 @@ static bool fill_hole(struct sf_perf *perf, struct sf_thread *thread, const stru
 	return filled;
 }
 
+/*
+ * A thread that ends, or that runs another program, is in the kernel when its user memory is taken from it. It has no stack there any more,
+ * and the kernel's frames are all that there are. The record of the new program follows.
+ */
+static bool has_left_user(const struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	return record->n_chain && !record->is_32_bit && (!record->regs || (!record->stack_size && thread->exec_ns));
+}
+
+/* Between the exec and the thread's first sample in user mode. */
+static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *record)
+{
+	if (!record->n_chain && record->time_ns > thread->exec_ns)
+		thread->exec_ns = 0;
+	return thread->exec_ns && record->time_ns > thread->exec_ns;
+}
+
 static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size,
 		      struct sf_stack_copy *ret)
 {
@@ -186,11 +249,15 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		.tid = record->tid,
 		.syscall = SF_SYSCALL_NONE,
 		.state = SF_STATE_RUNNING,
-		.flags = SF_STILL_COPY,
+		.flags = SF_STILL_COPY | (is_in_exec(thread, record) ? SF_STILL_IN_EXEC : 0u),
 		.time_ns = record->time_ns,
 		.stack_size = size,
 		.n_kernel = (uint32_t)record->n_chain,
 	};
+	if (record->n_chain)
+		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, record->n_chain * sizeof(*record->chain));
+	if (has_left_user(thread, record))
+		return;
 	sf_perf_load_regs(record->regs, &ret->regs);
 	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
 	hole = record->stack_size < record->stack_room && fill_hole(perf, thread, record, ret->stack_start);
@@ -198,8 +265,6 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 	ret->longest = !hole && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
 	if (size)
 		memcpy(ret->stack, record->stack, size);
-	if (record->n_chain)
-		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, record->n_chain * sizeof(*record->chain));
 }
 
 static void send_sample(struct sf_perf *perf, const struct sf_perf_record *record)
@@ -209,11 +274,11 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 	struct sf_weight weight;
 	uint32_t size;
 
-	if (!thread || !thread->n_due)
+	if (!thread || !thread->n_due || !sf_perf_budget_has_room(&perf->budget, record->time_ns))
 		return;
 	weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
 	perf->n_samples++;
-	if (!record->regs) {
+	if (!record->regs && (!record->n_chain || record->is_32_bit)) {
 		sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, &weight);
 		return;
 	}
@@ -319,6 +384,23 @@ static uint64_t begin(struct sf_perf_events *events)
 	return n_bytes;
 }
 
+/* A thread that sleeps by now is not held: its CPU time waits for a hold, or for its end. */
+static void hold_all(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_capture *capture = &perf->base;
+	bool ran;
+
+	for (size_t i = 0; i < perf->to_hold.n; i++) {
+		struct sf_thread *thread = perf->to_hold.items[i];
+
+		thread->looked_ns = sf_now_ns();
+		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
+		if (!thread->asked && sf_thread_measure(thread, now_ns, &ran) && sf_thread_awake(thread))
+			sf_ptrace_hold(capture, thread, now_ns);
+	}
+	perf->n_samples += perf->to_hold.n;
+}
+
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 {
 	const uint64_t n_before = perf->n_samples;
@@ -330,6 +412,7 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->due.n; i++) {
 		measure(perf, perf->due.items[i], now_ns);
 		hold_back(perf, perf->due.items[i]);
+		perf->due.items[i]->n_over = 0;
 	}
 	while ((ring = oldest(&perf->events))) {
 		handle(perf, sf_perf_ring_peek(ring));
@@ -338,5 +421,6 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->events.n_cpus; i++)
 		sf_perf_ring_end(&perf->events.rings[i]);
 	learn_sizes(perf);
+	hold_all(perf, now_ns);
 	return perf->n_samples - n_before;
 }

@@ -40,6 +40,11 @@ static bool try_child(int32_t pid, struct sf_error *err)
 	return can_load(err) && sf_engine_perf.try_child(pid, err);
 }
 
+static bool is_limited(int32_t pid)
+{
+	return sf_engine_perf.is_limited(pid);
+}
+
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret, struct sf_error *err)
 {
 	return can_load(err) && sf_engine_perf.open(options, ret, err);
@@ -76,8 +81,10 @@ const struct sf_engine sf_engine_bpf = {
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_SEVERAL,
+	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,
+	.is_limited = is_limited,
 	.try_child = try_child,
 	.open = open_capture,
 	.run = run,

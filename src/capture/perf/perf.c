@@ -21,6 +21,7 @@
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
 #define PASSED_OVER_NS 500000000    /* ... and has a sample for each of these times */
+#define TOLD_PART 10                /* the summary says that samples were passed over if it was one of so many, or more */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
 {
@@ -32,6 +33,15 @@ static bool check(int32_t pid, struct sf_error *err)
 	bool kernel;
 
 	return sf_perf_events_allowed(pid, &kernel, err);
+}
+
+/* Threads have no samples for their time in the kernel then. */
+static bool is_limited(int32_t pid)
+{
+	struct sf_error err = { 0 };
+	bool kernel;
+
+	return sf_perf_events_allowed(pid, &kernel, &err) && !kernel;
 }
 
 /* The child is ours, but it waits as this user did: as any other process of the user. */
@@ -64,6 +74,7 @@ static void close_capture(struct sf_capture *capture)
 	sf_perf_events_close(&perf->events);
 	sf_vec_deinit(&perf->due);
 	sf_bpf_source_close(capture->saved);
+	sf_vec_deinit(&perf->to_hold);
 	sf_outside_close(capture);
 	free(perf);
 }
@@ -111,10 +122,10 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		close_capture(capture);
 		return false;
 	}
-	for (size_t i = 0; i <= options->n_more; i++) {
-		if (sf_hold_allowed(sf_capture_pid(options, i)) != SF_HOLD_REQUESTED)
-			capture->options.no_interrupt = true;
-	}
+	perf->may_hold = true;
+	for (size_t i = 0; i <= options->n_more; i++)
+		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
+	capture->options.no_interrupt |= !perf->may_hold;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&unsaved);
 	*ret = capture;
@@ -238,6 +249,15 @@ static bool go_on(struct sf_perf *perf, uint64_t now_ns)
 	return perf->base.watch.processes.n > 0;
 }
 
+/* After a batch: what all has cost decides how many samples of the next one are walked. */
+static void set_budget(struct sf_perf *perf, uint64_t now_ns)
+{
+	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
+	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks, (unsigned)perf->due.n, now_ns);
+
+	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
+}
+
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
 	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
@@ -252,9 +272,10 @@ static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_n
 static void sample_until_over(struct sf_capture *capture)
 {
 	struct sf_perf *perf = perf_of(capture);
-	const uint64_t start_ns = sf_now_ns();
+	const uint64_t start_ns = sf_outside_begin_limit(capture);
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
+	sf_perf_budget_begin(&perf->budget);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
@@ -270,15 +291,16 @@ static void sample_until_over(struct sf_capture *capture)
 		if (capture->last_tick)
 			return;
 		grow(perf);
+		set_budget(perf, now_ns);
 		wait_for_batch(perf, now_ns, end_ns, n_samples);
 	}
 }
 
-static bool tell(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
+static bool tell_losses(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
 {
 	char text[200];
 
-	if (!sink->note || !(perf->n_lost || perf->n_throttled))
+	if (!(perf->n_lost || perf->n_throttled))
 		return true;
 	snprintf(text, sizeof(text), "%llu records found no room in the rings, and the kernel paused a clock %llu times: "
 		 "the times are right, with fewer samples", (unsigned long long)perf->n_lost,
@@ -286,9 +308,23 @@ static bool tell(const struct sf_perf *perf, const struct sf_sink *sink, struct 
 	return sink->note(sink->arg, perf->base.options.pid, text, err);
 }
 
+static bool tell_budget(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
+{
+	const struct sf_perf_budget *budget = &perf->budget;
+	char text[240];
+
+	if (budget->n_over * TOLD_PART < budget->n_samples || !budget->n_over)
+		return true;
+	snprintf(text, sizeof(text), "%.0f %% of the samples were used: more would take over %u %% of this machine's CPUs (each sample stands "
+		 "for more time; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
+		 perf->base.limit.late_share);
+	return sink->note(sink->arg, perf->base.options.pid, text, err);
+}
+
 static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	return sf_outside_run(capture, sink, sample_until_over, err) && tell(perf_of(capture), sink, err);
+	return sf_outside_run(capture, sink, sample_until_over, err) &&
+	       (!sink->note || (tell_losses(perf_of(capture), sink, err) && tell_budget(perf_of(capture), sink, err)));
 }
 
 const struct sf_engine sf_engine_perf = {
@@ -297,8 +333,10 @@ const struct sf_engine sf_engine_perf = {
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_SEVERAL,
+	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,
+	.is_limited = is_limited,
 	.try_child = try_child,
 	.open = open_capture,
 	.run = run,

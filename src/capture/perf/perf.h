@@ -8,6 +8,7 @@
 #ifndef SF_CAPTURE_PERF_PERF_H
 #define SF_CAPTURE_PERF_PERF_H
 
+#include "capture/perf/budget.h"
 #include "capture/perf/events.h"
 #include "capture/perf/record.h"
 #include "capture/ptrace/ptrace.h"
@@ -16,7 +17,10 @@ struct sf_perf {
 	struct sf_capture base;       /* first: a struct sf_capture of this engine is one of these */
 	struct sf_perf_events events;
 	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
-	uint64_t n_samples;           /* in all batches */
+	struct sf_perf_budget budget;
+	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
+	bool may_hold;                /* ... and may be held */
+	uint64_t n_samples;           /* in all batches: those that were handed on */
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */
 	uint64_t next_scan_ns;        /* when all processes are looked at again, at the latest */
@@ -26,7 +30,7 @@ struct sf_perf {
 };
 
 /*
- * Hands the samples that the rings hold to the relay, each with its share of the CPU time that the kernel has counted for its
+ * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU time that the kernel has counted for its
  * thread. Returns how many there were.
  */
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns);

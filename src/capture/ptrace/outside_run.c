@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the engines that sample from outside: the thread that samples, and how a run begins and ends. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "capture/ptrace/ptrace.h"
+#include "frozen/raw.h"
 #include "os/clock.h"
+
+const struct sf_option sf_outside_options[] = {
+	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,
+	  .help = "engines outside: of all CPUs together, what sampling and walking may take "
+		  "(default 5, and 2 while no CPU is idle)" },
+	{ .name = NULL },
+};
 
 static uint64_t period_of(uint64_t rate_mhz)
 {
@@ -42,6 +52,34 @@ uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns)
 	capture->random ^= capture->random >> 7;
 	capture->random ^= capture->random << 17;
 	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
+}
+
+static struct sf_overhead_limit_clocks read_clocks(void)
+{
+	return (struct sf_overhead_limit_clocks){
+		.now_ns = sf_now_ns(), .holding_ns = sf_raw_thread_cpu_ns(),
+		.all_ns = sf_raw_process_cpu_ns(),
+	};
+}
+
+uint64_t sf_outside_begin_limit(struct sf_capture *capture)
+{
+	const char *given = sf_setting(capture->options.settings, "max-cost");
+	const struct sf_overhead_limit_clocks clocks = read_clocks();
+	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	sf_overhead_limit_begin(&capture->limit, n_cpus > 0 ? (unsigned)n_cpus : 1,
+				given ? (unsigned)strtoul(given, NULL, 10) : 0, &clocks);
+	return clocks.now_ns;
+}
+
+struct sf_overhead_limit_clocks sf_outside_look_at_costs(struct sf_capture *capture)
+{
+	const struct sf_overhead_limit_clocks clocks = read_clocks();
+
+	if (clocks.now_ns - capture->limit.looked_ns >= SF_OVERHEAD_LOOK_NS)
+		sf_overhead_limit_look(&capture->limit, clocks.now_ns, sf_idle_ns());
+	return clocks;
 }
 
 uint64_t sf_outside_end(const struct sf_capture *capture, uint64_t start_ns)

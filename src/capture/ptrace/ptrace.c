@@ -15,28 +15,12 @@
 #include <unistd.h>
 
 #include "capture/ptrace/ptrace.h"
-#include "frozen/raw.h"
 #include "os/clock.h"
 
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
 #define UNNOTICED_NS 500000         /* what a run of these may take in all */
 #define TELLING_S 0.5               /* sampled for less, how often that was is not told */
-
-static const struct sf_option engine_options[] = {
-	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,
-	  .help = "ptrace engine: of all CPUs together, what holding and walking threads may take "
-		  "(default 5, and 2 while no CPU is idle)" },
-	{ .name = NULL },
-};
-
-/* Percent; 0: not given. */
-static unsigned max_cost(const struct sf_capture *capture)
-{
-	const char *given = sf_setting(capture->options.settings, "max-cost");
-
-	return given ? (unsigned)strtoul(given, NULL, 10) : 0;
-}
 
 static bool check(int32_t pid, struct sf_error *err)
 {
@@ -208,14 +192,6 @@ static void rest(struct sf_capture *capture, uint64_t until_ns)
 		sf_sleep_until(until_ns);
 }
 
-static struct sf_overhead_limit_clocks read_clocks(void)
-{
-	return (struct sf_overhead_limit_clocks){
-		.now_ns = sf_now_ns(), .holding_ns = sf_raw_thread_cpu_ns(),
-		.all_ns = sf_raw_process_cpu_ns(),
-	};
-}
-
 /* A period after the one that was wanted for wanted_ns, and not at once after one that came late, for now_ns. */
 static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64_t now_ns, uint64_t period_ns)
 {
@@ -227,13 +203,12 @@ static uint64_t next_tick(struct sf_capture *capture, uint64_t wanted_ns, uint64
 static void sample_until_over(struct sf_capture *capture)
 {
 	uint64_t period_ns = capture->period_ns ? capture->period_ns : capture->blocked_period_ns;
-	struct sf_overhead_limit_clocks clocks = read_clocks();
-	uint64_t start_ns = clocks.now_ns, next_ns = start_ns;
+	const uint64_t start_ns = sf_outside_begin_limit(capture);
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
-	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct sf_overhead_limit_clocks clocks;
+	uint64_t next_ns = start_ns;
 
 	sf_cpu_prefer();
-	sf_overhead_limit_begin(&capture->limit, n_cpus > 0 ? (unsigned)n_cpus : 1, max_cost(capture), &clocks);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		capture->sampled_ns = now_ns - start_ns;
 		if (sf_outside_given_up(capture) || !sf_watch_scan(&capture->watch, now_ns))
@@ -243,9 +218,7 @@ static void sample_until_over(struct sf_capture *capture)
 		if (capture->last_tick)
 			return;
 		next_ns = next_tick(capture, next_ns, now_ns, period_ns);
-		clocks = read_clocks();
-		if (clocks.now_ns - capture->limit.looked_ns >= SF_OVERHEAD_LOOK_NS)
-			sf_overhead_limit_look(&capture->limit, clocks.now_ns, sf_idle_ns());
+		clocks = sf_outside_look_at_costs(capture);
 		if (next_ns < clocks.now_ns)
 			next_ns = clocks.now_ns; /* late: the ticks that were missed are in the weights */
 		next_ns = sf_overhead_limit_next(&capture->limit, &clocks, capture->n_looked, next_ns);
@@ -295,7 +268,7 @@ const struct sf_engine sf_engine_ptrace = {
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_SEVERAL,
-	.options = engine_options,
+	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,
 	.try_child = try_child,

@@ -75,6 +75,15 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 /* xorshift64: a period between 3/4 and 5/4 of the wanted one, so that no thread can keep step with the samples. */
 uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
 
+/* The options of these engines: the limit of what sampling and walking cost. */
+extern const struct sf_option sf_outside_options[];
+
+/* Sets the limit as the options say. Returns the time. On the holding thread, as the next one. */
+uint64_t sf_outside_begin_limit(struct sf_capture *capture);
+
+/* What all has cost so far. Now and then looks whether CPUs are idle, too. */
+struct sf_overhead_limit_clocks sf_outside_look_at_costs(struct sf_capture *capture);
+
 /* When a run that began at start_ns ends; whether it is over; and whether there is no use in going on. */
 uint64_t sf_outside_end(const struct sf_capture *capture, uint64_t start_ns);
 bool sf_outside_over(const struct sf_capture *capture, uint64_t end_ns, uint64_t now_ns);

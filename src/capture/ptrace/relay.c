@@ -12,6 +12,7 @@
 #include "frozen/raw.h"
 #include "frozen/output/outbox.h"
 #include "os/clock.h"
+#include "os/perf_events.h"
 #include "os/stuck.h"
 
 #define RING_SIZE ((size_t)16 << 20)
@@ -60,6 +61,8 @@ struct event {
 	struct sf_weight weight;
 	struct sf_thread *thread;        /* that has ended: the walker destroys it */
 };
+
+#define TOO_SHORT_SCORE 16 /* of a copy that is not enough; one that is takes 1 off */
 
 struct record_mapping {
 	struct sf_mapping mapping;       /* its path is `path` */
@@ -154,6 +157,25 @@ static void note_missing_registers(struct sf_thread *thread, const struct sf_sti
 }
 
 /*
+ * Keeps the score of whether the kernel's copies are enough for the thread. A copy in a page fault of the stack itself lacks a page: one in
+ * so many does not count. Of a thread that was held, the kernel's copy would have been enough where it used one stack, and little of it.
+ */
+static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
+{
+	const bool by_kernel = !copy->follows_leads && !(copy->flags & SF_STILL_UNHELD);
+	const bool too_short = by_kernel ? verdict->end == SF_END_OTHER_STACK || (verdict->end == SF_END_COPY && copy->longest)
+					 : copy->n_others || verdict->stack_used > SF_PERF_MAX_STACK;
+	const uint32_t score = atomic_load_explicit(&thread->too_short, memory_order_relaxed);
+
+	if (copy->flags & SF_STILL_UNHELD)
+		return;
+	if (too_short && score < 2 * SF_TOO_SHORT)
+		atomic_store_explicit(&thread->too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
+	else if (!too_short && score)
+		atomic_store_explicit(&thread->too_short, score - 1, memory_order_relaxed);
+}
+
+/*
  * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
  * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
  * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
@@ -187,6 +209,7 @@ static bool on_still(struct sf_relay *relay, const struct record_still *record)
 	atomic_store_explicit(&thread->again, (cut && !last) || finds_lead(record, &copied, verdict.end),
 			      memory_order_relaxed);
 	note_missing_registers(thread, &copied.still, verdict.end);
+	score_copy(thread, &record->copy, &verdict);
 	return !verdict.failed;
 }
 

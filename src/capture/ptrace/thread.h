@@ -48,7 +48,9 @@ struct sf_thread {
 	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
 	struct sf_task_look held;  /* the sleep that it was interrupted in; not placed: none */
 	uint64_t held_switches;    /* run.switches before that */
-	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches */
+	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
+	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
+	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t copies_end;       /* where the copies end that the kernel takes, and its stack; 0: not known */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
@@ -58,6 +60,7 @@ struct sf_thread {
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	struct sf_stack_leads leads; /* shared: to its other stacks */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
+	_Atomic uint32_t too_short;  /* shared: rises with each copy of the kernel that could not be walked for its end, falls with others */
 	_Atomic bool again;          /* shared: the last copy was too short, or of one stack too few: take another soon */
 	struct sf_weight carried;    /* the walker's: of samples whose copy was cut */
 	uint32_t n_carried;          /* the walker's */
@@ -119,6 +122,16 @@ void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 static inline struct sf_stack_wish sf_thread_wish(struct sf_thread *thread)
 {
 	return sf_stack_leads_wish(&thread->leads, atomic_load_explicit(&thread->want, memory_order_relaxed));
+}
+
+/*
+ * Whether the kernel's copies of its stack are not enough, as by perf: it is deeper than these can be, or the thread is on another stack
+ * (stack_leads.h). Such a thread is to be held.
+ */
+#define SF_TOO_SHORT 64
+static inline bool sf_thread_needs_longer_copies(const struct sf_thread *thread)
+{
+	return atomic_load_explicit(&thread->too_short, memory_order_relaxed) >= SF_TOO_SHORT;
 }
 
 static inline bool sf_thread_awake(const struct sf_thread *thread)
