@@ -175,6 +175,11 @@ static uint64_t ns_without_cpu(const struct sf_thread *thread)
 	return waited_ns > 0 ? (uint64_t)waited_ns : 0;
 }
 
+void sf_thread_pay(struct sf_thread *thread)
+{
+	borrow(thread, (int64_t)thread->cpu_ns - thread->awake_ns);
+}
+
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns)
 {
 	struct sf_weight weight = { .cpu_ns = on_cpu ? thread->cpu_ns : 0 };
@@ -192,23 +197,25 @@ struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uin
 	return weight;
 }
 
+/* What CPU time is longer than the time awake belongs to the samples that will take it (borrow()). */
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
 {
-	uint64_t asleep_ns = thread->asleep_ns > 0 ? (uint64_t)thread->asleep_ns : 0;
+	const int64_t owed_ns = (int64_t)thread->cpu_ns - thread->awake_ns;
+	const int64_t free_ns = thread->asleep_ns - (owed_ns > 0 ? owed_ns : 0);
+	const uint64_t asleep_ns = free_ns > 0 ? (uint64_t)free_ns : 0;
 	struct sf_weight weight = {
 		.wall_ns = asleep_ns,
 		.ticks = sf_ticks_take(&thread->asleep_over_ns, asleep_ns, period_ns),
 	};
 
-	if (thread->asleep_ns > 0)
-		thread->asleep_ns = 0;
+	thread->asleep_ns -= (int64_t)asleep_ns;
 	return weight;
 }
 
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns)
 {
 	sf_thread_pass(thread, now_ns);
-	borrow(thread, (int64_t)thread->cpu_ns - thread->awake_ns);
+	sf_thread_pay(thread);
 }
 
 bool sf_thread_measure(struct sf_thread *thread, uint64_t now_ns, bool *ran_ret)

@@ -8,7 +8,7 @@
  *   cpu_ns                CPU time by the kernel's count since its last sample
  *
  * A sample of a running thread takes cpu_ns and awake_ns. A sample of a runnable thread takes the part of awake_ns that was not
- * CPU time. A sample of a sleeping thread takes asleep_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
+ * CPU time. A sample of a sleeping thread takes asleep_ns, without what CPU time is longer than awake_ns. CPU time is measured, and being awake is only sampled. So where a sample's CPU time is
  * longer than awake_ns, the rest is taken from asleep_ns, and from awake_ns to come (below zero).
  *
  * Owned by the holding thread. The walking thread answers by the fields marked "shared".
@@ -111,6 +111,9 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns);
 
 /* The first of n equal shares of the accounts of an awake thread, for one of n samples. */
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
+
+/* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes: as a sample would that takes it. */
+void sf_thread_pay(struct sf_thread *thread);
 
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);

@@ -198,6 +198,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		sf_thread_sleep_until(thread, now_ns);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
+	sf_thread_pay(thread);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
 	if (thread->watched && thread->cpu_ns) {
