@@ -70,9 +70,12 @@ def test_threads_are_seen_equally(stillframe, tmp_path):
     rows = recording.rows("SELECT t.id, count(s.id), total(s.cpu_ns), t.cpu_counted_ns FROM threads t "
                           "LEFT JOIN samples s ON s.thread = t.id AND s.state = 0 WHERE t.tid != %d GROUP BY t.id" % process.pid)
     assert len(rows) == 4, rows
+    # Where stillframe gets no CPU for long, the rings have no room: that is counted, and a sample stands for more.
+    lost = re.search(r"(\d+) records found no room", " ".join(done.err.split()))
     for thread, n, cpu_ns, counted_ns in rows:
-        assert counted_ns > 0 and abs(cpu_ns - counted_ns) <= 0.01 * counted_ns + 5e6, rows
-        assert n >= 0.95 * cpu_ns * 999 / 1e9 - 2, rows   # the first and the last period may be in part outside
+        assert counted_ns > 0 and abs(cpu_ns - counted_ns) <= 0.01 * counted_ns + 5e6, (done, rows)
+        # The first and the last period may be in part outside.
+        assert n + (int(lost[1]) if lost else 0) >= 0.95 * cpu_ns * 999 / 1e9 - 2, (done, rows)
 
 
 def test_sleepers(stillframe, target, tmp_path):

@@ -10,6 +10,7 @@
 #define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
 #define RING_MAX ((size_t)8 << 20)
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
+#define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
 #define MAX_LISTINGS 100               /* of threads that start others without end */
 #define PROBE_NS 1000000000
 
@@ -105,10 +106,24 @@ static bool open_rings(struct sf_perf_events *events, struct sf_error *err)
 	return true;
 }
 
+static uint32_t larger(uint32_t bytes)
+{
+	return bytes > SF_PERF_MAX_STACK / 2 ? SF_PERF_MAX_STACK : bytes * 2;
+}
+
+static uint32_t first_stack(size_t ring_size, uint64_t period_ns)
+{
+	const uint64_t n_held = period_ns ? RING_HOLDS_NS / period_ns + 1 : 1;
+	uint32_t bytes = SF_PERF_STACK_FIRST;
+
+	while (bytes < SF_PERF_MAX_STACK && larger(bytes) * n_held <= ring_size)
+		bytes = larger(bytes);
+	return bytes;
+}
+
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
 {
 	events->period_ns = period_ns;
-	events->stack_bytes = SF_PERF_STACK_FIRST;
 	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
 	if (!events->n_cpus)
 		return sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
@@ -119,7 +134,10 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 		if (events->owners[i] < 0)
 			return explain(errno, err);
 	}
-	return open_rings(events, err);
+	if (!open_rings(events, err))
+		return false;
+	events->stack_bytes = first_stack(events->ring_size, period_ns);
+	return true;
 }
 
 static void close_fds(int *fds, size_t n)
@@ -239,7 +257,7 @@ bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const in
 	bool fine;
 
 	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
-		events->stack_bytes = events->stack_bytes > SF_PERF_MAX_STACK / 2 ? SF_PERF_MAX_STACK : events->stack_bytes * 2;
+		events->stack_bytes = larger(events->stack_bytes);
 	if (events->stack_bytes == before)
 		return true;
 	fine = sf_perf_events_attach(events, pids, n, err) && events->fds.n > n_old;

@@ -5,7 +5,8 @@
  * A thread that starts inherits its parent's events, so it is sampled from its first instruction on. A descriptor is only
  * needed for threads that are there at the start.
  *
- * The kernel fixes the size of the stack copy when an event is opened. Events are opened with a small one. Where copies turn
+ * The kernel fixes the size of the stack copy when an event is opened. A record takes that room in the ring, whatever of it is used. Events
+ * are opened with copies so long that a ring holds the samples of half a second. Where copies turn
  * out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
  */
 #ifndef SF_CAPTURE_PERF_EVENTS_H
@@ -16,7 +17,7 @@
 #include "capture/perf/ring.h"
 #include "os/perf_events.h"
 
-#define SF_PERF_STACK_FIRST 8192u  /* bytes of the first copies */
+#define SF_PERF_STACK_FIRST 8192u  /* bytes of the first copies, at least */
 #define SF_PERF_MAX_CPUS 1024
 
 struct sf_perf_events {
