@@ -226,6 +226,41 @@ static void a_sleeping_sample_leaves_the_cpu_time(void **state)
 	assert_int_equal(now_ns, 1000 * MS + 200 * MS);
 }
 
+/* As capture/ptrace/blocked.c does it; then the thread was put on a CPU so many times until it slept again, here or there. */
+static void held_and_back(uint64_t switches, uint64_t sp)
+{
+	thread->held = thread->look;
+	thread->held_switches = thread->run.switches;
+	thread->held_unseen = true;
+	thread->sampled = true;
+	run.switches += switches;
+	look.sp = sp;
+	look_after(10, 0, SF_STATE_BLOCKED);
+}
+
+/* An interrupted sleep goes on, however often a busy machine takes the CPU away from the thread until it sleeps again. */
+static void an_interrupted_sleep_is_one_sleep(void **state)
+{
+	(void)state;
+	look = (struct sf_task_look){ .state = SF_STATE_BLOCKED, .syscall = 7, .placed = true, .sp = 0x1000 };
+	run.switches++;
+	look_after(10, 0, SF_STATE_BLOCKED);
+	held_and_back(2, 0x1000);
+	assert_true(sf_thread_was_held(thread) && thread->sampled);
+	held_and_back(9, 0x1000);
+	assert_true(sf_thread_was_held(thread) && thread->sampled);
+	/* From then on, it is another sleep where it ran in between. */
+	run.switches += 3;
+	look_after(10, 0, SF_STATE_BLOCKED);
+	assert_false(sf_thread_was_held(thread) || thread->sampled);
+	held_and_back(2, 0x2000);
+	assert_false(sf_thread_was_held(thread) || thread->sampled);
+	look.sp = 0x1000;
+	run.switches += 9;
+	look_after(10, 0, SF_STATE_BLOCKED);
+	assert_false(sf_thread_was_held(thread));
+}
+
 /* Only as much is borrowed as there is. */
 static void a_debt_is_no_sleep(void **state)
 {
@@ -486,6 +521,7 @@ int main(void)
 		TEST(one_that_runs_is_looked_at_each_time),
 		TEST(cpu_time_is_paid_from_the_time_asleep),
 		TEST(a_sleeping_sample_leaves_the_cpu_time),
+		TEST(an_interrupted_sleep_is_one_sleep),
 		TEST(a_debt_is_no_sleep),
 		TEST(a_waiting_sample_leaves_the_cpu_time),
 		TEST(ticks_add_up),

@@ -34,6 +34,7 @@ static void hold_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 {
 	thread->held = thread->look;
 	thread->held_switches = thread->run.switches;
+	thread->held_unseen = true;
 	sf_ptrace_hold(capture, thread, now_ns);
 }
 

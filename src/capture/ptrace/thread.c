@@ -89,6 +89,20 @@ bool sf_thread_was_held(const struct sf_thread *thread)
 	       thread->run.switches - thread->held_switches <= HOLD_SWITCHES;
 }
 
+/*
+ * A thread that was interrupted in its sleep is looked at again. If it sleeps in the same place it has gone back to that sleep. On a
+ * machine whose CPUs are busy it was put on a CPU more often for that than HOLD_SWITCHES.
+ */
+static void see_held(struct sf_thread *thread)
+{
+	if (thread->held_unseen && !thread->asked && !sf_thread_awake(thread)) {
+		thread->held_unseen = false;
+		if (sf_task_same_place(&thread->held, &thread->look))
+			thread->held_switches = thread->run.switches;
+	}
+	thread->sampled = thread->sampled && sf_thread_was_held(thread);
+}
+
 bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 {
 	struct sf_task_run run;
@@ -106,7 +120,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns)
 	thread->n_same = 0;
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
-	thread->sampled = thread->sampled && sf_thread_was_held(thread);
+	see_held(thread);
 	sf_thread_pass(thread, now_ns);
 	return true;
 }
@@ -252,7 +266,7 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns)
 		return true;
 	if (!sf_task_look(&thread->task, &thread->look))
 		return false;
-	thread->sampled = thread->sampled && sf_thread_was_held(thread);
+	see_held(thread);
 	return true;
 }
 

@@ -47,7 +47,8 @@ struct sf_thread {
 	int64_t  awake_ns, asleep_ns;
 	int64_t  awake_over_ns, asleep_over_ns; /* beyond the ticks of its samples (frozen/signal/ticks.h) */
 	struct sf_task_look held;  /* the sleep that it was interrupted in; not placed: none */
-	uint64_t held_switches;    /* run.switches before that */
+	uint64_t held_switches;    /* run.switches before that, or at its next look in that sleep */
+	bool     held_unseen;      /* it was not looked at again yet */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
 	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
