@@ -49,9 +49,9 @@ def test_alternate_stack(stillframe, tmp_path, engine):
     whole = [time for time, chain, end in samples if chain in WHOLE and end == "root"]
     if engine == "ptrace":   # once a sample was walked, it is known where the other stack is
         assert max(cut) < min(whole), samples
-        assert len(whole) > 0.9 * (len(samples) - len(cut)), samples
-    else:                    # the kernel copies one stack
-        assert len(cut) == len(samples), samples
+    else:                    # the kernel copies one stack: the thread is held once some samples were cut for that
+        assert 0 < len(cut) < len(samples) / 3 and min(cut) < min(whole), samples
+    assert len(whole) > 0.9 * (len(samples) - len(cut)), samples
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")

@@ -34,7 +34,8 @@
 
 static int pipes[2 * PAIRS][2];
 
-static __attribute__((noinline)) void wait_below(unsigned depth, uint32_t time, int fd)
+/* Its words lie on the stack, where the address sanitizer would put them elsewhere. */
+static __attribute__((noinline, no_sanitize("address"))) void wait_below(unsigned depth, uint32_t time, int fd)
 {
 	volatile uint64_t words[WORDS];
 	char byte;
@@ -136,7 +137,8 @@ static bool on_thread(void *arg, const struct sf_dump_seen *thread, struct sf_er
 	(void)err;
 	if (thread->loss >= 0 || !thread->unheld || !seen.n_words)
 		return true;
-	if (seen.mixed || seen.n_words != WORDS * FRAMES)
+	/* A compiler may keep a word somewhere else on the stack, too. */
+	if (seen.mixed || seen.n_words < WORDS * FRAMES)
 		seen.n_mixed++;
 	else
 		seen.n_whole++;
