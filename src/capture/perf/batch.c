@@ -10,16 +10,12 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#include "frozen/raw.h"
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
-#include "os/pages.h"
 #include "os/process.h"
 
 #define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
 #define WAITS_PERIODS 4        /* ... and so many periods */
-#define FILL_SHARE 100         /* a look for holes is followed by this many times its CPU time without one */
-#define COPY_MIN 2048u   /* bytes of a stack that are handed on at least, if there are so many */
 
 static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
@@ -193,102 +189,14 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 
 /* --- the second pass, in the order of time --- */
 
-static uint32_t bytes_to_copy(const struct sf_thread *thread, const struct sf_perf_record *record)
-{
-	const uint32_t want = 2 * atomic_load_explicit(&thread->want, memory_order_relaxed);
-	const uint32_t most = want > COPY_MIN ? want : COPY_MIN;
-
-	return record->stack_size < most ? record->stack_size : most;
-}
-
-/*
- * The kernel's copy ends before its room is full: at the end of the stack, or at a page that was never touched, as amid a large
- * array. Such pages are filled, so that later copies go on. Returns false at the end of the stack. Looking takes 1 % of a CPU
- * at most; until the next look the stack is taken to go on.
- */
-static bool fill_hole(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint64_t sp)
-{
-	const uint64_t end = sp + record->stack_size, start_ns = sf_raw_thread_cpu_ns();
-	bool filled;
-
-	if (!record->stack_size || thread->copies_end == end)
-		return false;
-	if (record->time_ns < perf->next_fill_ns)
-		return true;
-	filled = sf_pages_fill(record->pid, record->tid, end, sp + SF_PERF_MAX_STACK);
-	if (!filled)
-		thread->copies_end = end;
-	perf->next_fill_ns = record->time_ns + (sf_raw_thread_cpu_ns() - start_ns) * FILL_SHARE;
-	return filled;
-}
-
-/*
- * A thread that ends, or that runs another program, is in the kernel when its user memory is taken from it. It has no stack there any more,
- * and the kernel's frames are all that there are. The record of the new program follows.
- */
-static bool has_left_user(const struct sf_thread *thread, const struct sf_perf_record *record)
-{
-	return record->n_chain && !record->is_32_bit && (!record->regs || (!record->stack_size && thread->exec_ns));
-}
-
-/* Between the exec and the thread's first sample in user mode. */
-static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *record)
-{
-	if (!record->n_chain && record->time_ns > thread->exec_ns)
-		thread->exec_ns = 0;
-	return thread->exec_ns && record->time_ns > thread->exec_ns;
-}
-
-static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size,
-		      struct sf_stack_copy *ret)
-{
-	bool hole;
-
-	*ret = (struct sf_stack_copy){
-		.pid = record->pid,
-		.tid = record->tid,
-		.syscall = SF_SYSCALL_NONE,
-		.state = SF_STATE_RUNNING,
-		.flags = SF_STILL_COPY | (is_in_exec(thread, record) ? SF_STILL_IN_EXEC : 0u),
-		.time_ns = record->time_ns,
-		.stack_size = size,
-		.n_kernel = (uint32_t)record->n_chain,
-	};
-	if (record->n_chain)
-		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, record->n_chain * sizeof(*record->chain));
-	if (has_left_user(thread, record))
-		return;
-	sf_perf_load_regs(record->regs, &ret->regs);
-	ret->stack_start = ret->regs.r[sf_arch_host()->sp];
-	hole = record->stack_size < record->stack_room && fill_hole(perf, thread, record, ret->stack_start);
-	ret->stack_more = hole || size < record->stack_size || record->stack_size == record->stack_room;
-	ret->longest = !hole && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
-	if (size)
-		memcpy(ret->stack, record->stack, size);
-}
-
 static void send_sample(struct sf_perf *perf, const struct sf_perf_record *record)
 {
 	struct sf_thread *thread = thread_of(perf, record);
-	struct sf_stack_copy *copy;
-	struct sf_weight weight;
-	uint32_t size;
 
 	if (!thread || !thread->n_due || !sf_perf_budget_has_room(&perf->budget, record->time_ns))
 		return;
-	weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
+	sf_perf_send_sample(perf, thread, record);
 	perf->n_samples++;
-	if (!record->regs && (!record->n_chain || record->is_32_bit)) {
-		sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, &weight);
-		return;
-	}
-	size = bytes_to_copy(thread, record);
-	copy = sf_relay_reserve_waiting(perf->base.relay, size + 8 + (uint32_t)(record->n_chain * sizeof(*record->chain)));
-	fill_copy(perf, thread, record, size, copy);
-	thread->copy_was_full = record->stack_size == record->stack_room;
-	sf_relay_send(perf->base.relay, thread, &weight, 0);
-	thread->ran = true;
-	thread->sampled = false;
 }
 
 /* Memory without a file has no code that could be found later. */

@@ -29,6 +29,9 @@ struct sf_perf {
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 };
 
+/* Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this one included. */
+void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
+
 /*
  * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU time that the kernel has counted for its
  * thread. Returns how many there were.
