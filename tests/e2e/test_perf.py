@@ -246,7 +246,7 @@ def test_an_ordinary_user(tmp_path, everybodys):
     if int(open("/proc/sys/kernel/perf_event_paranoid").read()) > 2:
         pytest.skip("perf events are for privileged users only here")
     output = everybodys.path("r.sfr")
-    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "-F", "999", "-o", output, "--",
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "--max-cost", "100", "-F", "999", "-o", output, "--",
                            everybodys.program("busy_split"), "1.5"], capture_output=True, text=True, timeout=120,
                           env=everybodys.environment)
     assert done.returncode == 0, done
