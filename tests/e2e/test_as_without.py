@@ -124,6 +124,7 @@ def wrong_with(row, expected, got, names, told):
     return None
 
 
+@pytest.mark.alone   # its programs use 0.2 s of CPU time, in which stillframe gets few turns beside others
 @pytest.mark.together(2)
 @pytest.mark.parametrize("way, walk", COLUMNS)
 def test_as_without(request, way, walk):
