@@ -14,7 +14,7 @@ import pytest
 
 import hanging
 from conftest import AGENT, LONG, PROGRAMS
-from processes import status_of, until
+from processes import status_of, tids_of, until
 from java_stacks import Stacks, jdk  # noqa: F401 (a fixture)
 
 STEPPER = os.path.join(PROGRAMS, "step_routines")
@@ -86,7 +86,7 @@ def test_a_stopped_thread_is_read_with_all_its_registers(stillframe, target, jdk
     tid, amid, guessed = int(busiest(t.pid)), 0, []
     for i in range(100 if LONG else 12):
         os.kill(t.pid, signal.SIGSTOP)
-        until(lambda: status_of(t.pid)["State"].startswith("T"), "it stops")
+        until(lambda: all(status_of(t.pid, each)["State"].startswith("T") for each in tids_of(t.pid)), "all its threads stop")
         thread = next(each for each in stillframe.dump(t.pid, "--engine", "ptrace")["threads"] if each["tid"] == tid)
         os.kill(t.pid, signal.SIGCONT)
         time.sleep(0.003 * (i % 5))

@@ -40,14 +40,11 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	return sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
 }
 
-/* In place of its samples in this batch. */
+/* The thread is held once, in place of its samples in this batch. */
 static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 {
-	for (size_t i = 0; i < perf->to_hold.n; i++) {
-		if (perf->to_hold.items[i] == thread)
-			return;
-	}
-	sf_vec_push(&perf->to_hold, thread);
+	if (!thread->to_hold)
+		thread->to_hold = sf_vec_push(&perf->to_hold, thread);
 }
 
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
@@ -132,7 +129,7 @@ static void count(struct sf_perf *perf, uint64_t now_ns)
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
 }
 
-/* Of which its samples of this batch are to stand for the time. */
+/* The samples that came for the CPU time for which those of this batch are to stand. */
 static uint64_t n_samples(const struct sf_thread *thread)
 {
 	return (uint64_t)thread->n_due + thread->n_over;
@@ -301,6 +298,7 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->to_hold.n; i++) {
 		struct sf_thread *thread = perf->to_hold.items[i];
 
+		thread->to_hold = false;
 		thread->looked_ns = sf_now_ns();
 		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 		if (!thread->asked && sf_thread_measure(thread, now_ns, &ran) && sf_thread_awake(thread))

@@ -8,8 +8,7 @@
 #include "capture/bpf/iterator.h"
 #include "capture/bpf/source.h"
 #include "capture/dump.h"
-#include "capture/engine.h"
-#include "capture/ptrace/ptrace.h"
+#include "capture/perf/perf.h"
 
 /* --- fields of the engine --- */
 
@@ -40,24 +39,9 @@ static bool try_child(int32_t pid, struct sf_error *err)
 	return can_load(err) && sf_engine_perf.try_child(pid, err);
 }
 
-static bool is_limited(int32_t pid)
-{
-	return sf_engine_perf.is_limited(pid);
-}
-
 static bool open_capture(const struct sf_capture_options *options, struct sf_capture **ret, struct sf_error *err)
 {
 	return can_load(err) && sf_engine_perf.open(options, ret, err);
-}
-
-static void close_capture(struct sf_capture *capture)
-{
-	sf_engine_perf.close(capture);
-}
-
-static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
-{
-	return sf_engine_perf.run(capture, sink, err);
 }
 
 /* The stacks are read by the means of ptrace, and so the same rights are needed. */
@@ -84,13 +68,13 @@ const struct sf_engine sf_engine_bpf = {
 	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,
-	.is_limited = is_limited,
+	.is_limited = sf_perf_is_limited,
 	.try_child = try_child,
 	.open = open_capture,
-	.run = run,
+	.run = sf_perf_run,
 	.stop = sf_outside_stop,
 	.child_status = sf_outside_child_status,
-	.close = close_capture,
+	.close = sf_perf_close,
 	.check_dump = check_dump,
 	.dump = dump,
 	.dumps_unheld = true,

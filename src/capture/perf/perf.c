@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perf engine: the kernel samples running threads by perf events, with their registers and a copy of their stack. No thread
- * is held, stopped or woken for that. Threads that sleep are read where they sleep, with the registers that BPF shows where it is allowed,
+ * is held, stopped or woken for that. A thread is held only if the kernel's copies of its stack have turned out to be too little
+ * (sf_thread_needs_longer_copies). Threads that sleep are read where they sleep, with the registers that BPF shows where it is allowed,
  * else by the means of the ptrace engine.
  *
  * Samples are taken out of the rings in batches (batch.c). After each batch the processes and threads are looked for, and the
@@ -36,7 +37,7 @@ static bool check(int32_t pid, struct sf_error *err)
 }
 
 /* Threads have no samples for their time in the kernel then. */
-static bool is_limited(int32_t pid)
+bool sf_perf_is_limited(int32_t pid)
 {
 	struct sf_error err = { 0 };
 	bool kernel;
@@ -65,7 +66,7 @@ static void examine(sf_finding_fn *report, void *arg)
 	report(arg, kernel, text, "Be root, have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
 }
 
-static void close_capture(struct sf_capture *capture)
+void sf_perf_close(struct sf_capture *capture)
 {
 	struct sf_perf *perf = perf_of(capture);
 
@@ -119,7 +120,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	if (!perf)
 		return sf_fail_memory(err);
 	if (!sf_outside_open(capture, options, err) || !open_events(perf, err)) {
-		close_capture(capture);
+		sf_perf_close(capture);
 		return false;
 	}
 	perf->may_hold = true;
@@ -146,7 +147,7 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 	return true;
 }
 
-/* One that has slept for long is looked at again when somebody has run who has no sample. */
+/* A thread that has slept for long is looked at again when a thread without a sample has run. */
 static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread)
 {
 	return thread->sampled && thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
@@ -176,7 +177,7 @@ static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now
 	return n_passed_over;
 }
 
-/* Nobody has run: those that are passed over sleep on. */
+/* No thread has run but those with samples: the threads that are passed over sleep on. */
 static void pass_over(struct sf_capture *capture, uint64_t now_ns)
 {
 	for (size_t i = 0; i < capture->watch.threads.n; i++) {
@@ -321,7 +322,7 @@ static bool tell_budget(const struct sf_perf *perf, const struct sf_sink *sink, 
 	return sink->note(sink->arg, perf->base.options.pid, text, err);
 }
 
-static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
+bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	return sf_outside_run(capture, sink, sample_until_over, err) &&
 	       (!sink->note || (tell_losses(perf_of(capture), sink, err) && tell_budget(perf_of(capture), sink, err)));
@@ -329,18 +330,18 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 
 const struct sf_engine sf_engine_perf = {
 	.name = "perf",
-	.summary = "perf events sample running threads, and no thread is stopped for that",
+	.summary = "perf events sample running threads; only those whose stacks they cannot copy are held",
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_SEVERAL,
 	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,
-	.is_limited = is_limited,
+	.is_limited = sf_perf_is_limited,
 	.try_child = try_child,
 	.open = open_capture,
-	.run = run,
+	.run = sf_perf_run,
 	.stop = sf_outside_stop,
 	.child_status = sf_outside_child_status,
-	.close = close_capture,
+	.close = sf_perf_close,
 };

@@ -141,8 +141,8 @@ static void end_carried(struct sf_thread *thread)
 }
 
 /*
- * Whether the walk of this copy found a lead to another stack. Samples without that stack are kept, as nobody knows whether
- * the next ones have it.
+ * Whether the walk of this copy found a lead to another stack. Samples without that stack are kept, since the
+ * next ones may not have it.
  */
 static bool finds_lead(const struct record_still *record, const struct sf_copied_still *copied, enum sf_end end)
 {

@@ -50,6 +50,7 @@ struct sf_thread {
 	uint64_t held_switches;    /* run.switches before that, or at its next look in that sleep */
 	bool     held_unseen;      /* it was not looked at again yet */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
+	bool     to_hold;          /* ... or it is to be held in their place */
 	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
