@@ -277,6 +277,16 @@ def test_kernel_time_of_an_ordinary_user(everybodys):
     assert lost.get("kernel", 0) >= 0.6 * system, (lost, system)
 
 
+def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
+    """Threads would have no samples for their time in the kernel. ptrace sees it, and needs no more rights."""
+    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "-o", everybodys.path("r.sfr"), "--",
+                           everybodys.program("busy_split"), "0.3"], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0 and "by ptrace" in done.stderr, done
+
+
 @pytest.mark.parametrize("program", [("deep", 10000, "spin"), ("altstack_signal", "spin")], ids=["deep", "other stack"])
 def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, target, tmp_path, program):
     """It copies 64 KiB of one stack. Only the first samples of such a thread are cut."""
