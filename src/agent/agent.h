@@ -38,7 +38,7 @@ struct sf_agent {
 	struct sf_service *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
 	char     why[256];                        /* why the profile ends early; "": it does not */
-	_Atomic bool deserted;                    /* the program's threads have ended: the sampler tells the service thread */
+	_Atomic bool deserted;                    /* the program's threads have ended; set by the sampler, for the service thread */
 	_Atomic bool paused;                      /* read by the sampler; ticks are dropped meanwhile */
 	/*
 	 * The sampler increments this at every turn of its loop, at a point where it uses no code map.

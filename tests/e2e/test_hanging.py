@@ -10,9 +10,10 @@ import pytest
 import hanging
 from processes import Target, status_of, until
 
-# A child that holds the pipe, and a grandchild that does not: both for ever. Their numbers are in the file that is named.
+# A child that holds the pipe, and a grandchild that does not: both for ever. The grandchild's number is in the file that is named. No other
+# program runs, not even for a moment.
 FAMILY = """
-sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >"$0.new"; mv "$0.new" "$0"; sleep 1000' "$0" &
+sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >"$0"; sleep 1000' "$0" &
 echo started
 wait
 """
@@ -26,7 +27,7 @@ def is_there(pid):
 def test_what_hangs_is_ended_with_what_it_started(tmp_path):
     path = str(tmp_path / "pid")
     process = subprocess.Popen(["/bin/sh", "-c", FAMILY, path], stdout=subprocess.PIPE, text=True)
-    until(lambda: os.path.exists(path), "all have been started", 60)
+    until(lambda: os.path.exists(path) and open(path).read().endswith("\n"), "all have been started", 60)
     family = [process.pid, *hanging.descendants(process.pid)]
     assert int(open(path).read()) in family and len(family) >= 3, family
     with pytest.raises(AssertionError, match=r"^hangs: (.|\n)* did not end in 0.1 s\n(.|\n)*started") as told:
@@ -44,7 +45,7 @@ def test_the_limit_of_a_test_leaves_nothing(tmp_path):
         raise Late
     path = str(tmp_path / "pid")
     process = subprocess.Popen(["/bin/sh", "-c", FAMILY, path], stdout=subprocess.PIPE, text=True)
-    until(lambda: os.path.exists(path), "all have been started", 60)
+    until(lambda: os.path.exists(path) and open(path).read().endswith("\n"), "all have been started", 60)
     family = [process.pid, *hanging.descendants(process.pid)]
     before = signal.signal(signal.SIGUSR1, late)
     try:
