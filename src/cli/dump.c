@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "capture/choice/engines.h"
 #include "cli/commands.h"
-#include "export/json_text.h"
+#include "cli/dump_json.h"
 #include "frozen/ends.h"
 #include "os/process.h"
 #include "os/task.h"
@@ -115,6 +115,48 @@ static void print_frame(const struct sf_output *output, const struct sf_dump *du
 	fputc('\n', output->file);
 }
 
+/* "NAME (TID)" */
+static void print_known(FILE *out, const struct sf_dump *dump, size_t thread)
+{
+	fprintf(out, "%s (%d)", dump->threads.items[thread].name, dump->threads.items[thread].seen.tid);
+}
+
+/* What it waits for that another thread has, and which. */
+static void print_lock(const struct sf_output *output, const struct sf_dump *dump, const struct sf_dump_thread *thread)
+{
+	const struct sf_lock_wait *lock = &thread->lock;
+
+	if (!lock->kind)
+		return;
+	fprintf(output->file, "  waits for the %s", lock->kind);
+	if (lock->address)
+		fprintf(output->file, " 0x%" PRIx64, lock->address);
+	if (*lock->of)
+		fprintf(output->file, " (%s)", lock->of);
+	if (thread->owner) {
+		fputs(lock->address ? ", held by " : " of ", output->file);
+		print_known(output->file, dump, thread->owner - 1);
+	}
+	fputs(lock->timed ? ", or a time-out\n" : "\n", output->file);
+}
+
+/* "deadlock: A (1) -> B (2) -> A (1)" */
+static void print_circles(const struct sf_output *output, const struct sf_dump *dump)
+{
+	for (size_t i = 0; i < dump->circles.n; i++) {
+		const struct sf_dump_circle *circle = &dump->circles.items[i];
+		size_t at = circle->first;
+
+		sf_print_in(output, SF_RED, circle->timed ? "circle, until a time-out: " : "deadlock: ");
+		for (size_t j = 0; j < circle->n; j++, at = dump->threads.items[at].owner - 1) {
+			print_known(output->file, dump, at);
+			fputs(" -> ", output->file);
+		}
+		print_known(output->file, dump, at);
+		fputc('\n', output->file);
+	}
+}
+
 static void print_thread(const struct sf_output *output, const struct sf_dump *dump,
 			 const struct sf_dump_thread *thread, const struct dump_options *given)
 {
@@ -131,6 +173,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		fprintf(output->file, "  %s%s", thread->seen.held_ns ? "held " : "not held",
 			thread->seen.held_ns ? sf_format_time(time, thread->seen.held_ns) : "");
 	fputc('\n', output->file);
+	print_lock(output, dump, thread);
 	if (thread->seen.loss >= 0)
 		sf_print_in(output, SF_RED, "  no stack: %s\n", sf_loss_text((unsigned)thread->seen.loss));
 	for (size_t i = 0; i < thread->frames.n; i++)
@@ -150,6 +193,7 @@ static void print_dump(const struct sf_dump *dump, const struct dump_options *gi
 	if (dump->tracer)
 		fprintf(out, ", traced by %s (pid %d)", dump->tracer_name, dump->tracer);
 	fputc('\n', out);
+	print_circles(&output, dump);
 	for (size_t i = 0; i < dump->threads.n; i++)
 		print_thread(&output, dump, &dump->threads.items[i], given);
 	if (dump->note)
@@ -162,91 +206,6 @@ static void print_dump(const struct sf_dump *dump, const struct dump_options *gi
 	else
 		fprintf(out, ", held none\n");
 	fprintf(out, "by %s%s%s\n", dump->engine->name, *passed->text ? ": " : "", passed->text);
-}
-
-static struct json_object *frame_json(const struct sf_dump *dump, const struct sf_dump_frame *frame)
-{
-	struct json_object *json = json_object_new_object();
-
-	sf_json_hex(json, "pc", frame->pc);
-	sf_json_text(json, "function", sf_dump_string(dump, frame->function));
-	sf_json_text(json, "module", sf_dump_path(dump, frame->image));
-	sf_json_hex(json, "address", frame->address);
-	sf_json_text(json, "file", sf_dump_string(dump, frame->file));
-	sf_json_number(json, "line", frame->line);
-	sf_json_flag(json, "inlined", frame->inlined);
-	if (frame->approximate)
-		sf_json_flag(json, "approximate", true);
-	sf_json_text(json, "via", sf_via_word(frame->via));
-	sf_json_text(json, "kind", sf_kind_word(frame->kind));
-	return json;
-}
-
-static struct json_object *wait_json(const struct sf_dump_thread *thread)
-{
-	struct json_object *json = thread->wait[0] ? json_object_new_object() : NULL;
-
-	if (json) {
-		sf_json_text(json, "syscall", thread->wait);
-		sf_json_text(json, "detail", thread->detail);
-	}
-	return json;
-}
-
-static struct json_object *thread_json(const struct sf_dump *dump, const struct sf_dump_thread *thread)
-{
-	struct json_object *json = json_object_new_object(), *frames = json_object_new_array();
-
-	json_object_object_add(json, "tid", json_object_new_int(thread->seen.tid));
-	sf_json_text(json, "name", thread->name);
-	sf_json_text(json, "state", sf_state_word(thread->seen.state));
-	json_object_object_add(json, "wait", wait_json(thread));
-	sf_json_number(json, "held_ns", thread->seen.held_ns);
-	sf_json_flag(json, "unheld", thread->seen.unheld);
-	sf_json_text(json, "end", sf_end_word(thread->end));
-	json_object_object_add(json, "frames", frames);
-	for (size_t i = 0; i < thread->frames.n; i++)
-		json_object_array_add(frames, frame_json(dump, &thread->frames.items[i]));
-	return json;
-}
-
-static struct json_object *loss_json(const struct sf_dump_thread *thread)
-{
-	struct json_object *json = json_object_new_object();
-
-	json_object_object_add(json, "tid", json_object_new_int(thread->seen.tid));
-	sf_json_text(json, "cause", sf_loss_word((unsigned)thread->seen.loss));
-	return json;
-}
-
-/* The format is in docs/dump.md. */
-static void print_json(const struct sf_dump *dump, FILE *out)
-{
-	struct json_object *json = json_object_new_object();
-	struct json_object *threads = json_object_new_array(), *losses = json_object_new_array();
-
-	sf_json_number(json, "version", 1);
-	json_object_object_add(json, "pid", json_object_new_int(dump->pid));
-	sf_json_text(json, "name", dump->name);
-	if (dump->tracer)
-		json_object_object_add(json, "tracer_pid", json_object_new_int(dump->tracer));
-	if (dump->note)
-		sf_json_text(json, "note", dump->note);
-	sf_json_text(json, "engine", dump->engine->name);
-	sf_json_number(json, "looking_ns", dump->cost.looking_ns);
-	sf_json_number(json, "longest_hold_ns", dump->cost.longest_hold_ns);
-	json_object_object_add(json, "threads", threads);
-	json_object_object_add(json, "losses", losses);
-	for (size_t i = 0; i < dump->threads.n; i++) {
-		const struct sf_dump_thread *thread = &dump->threads.items[i];
-
-		if (thread->seen.loss >= 0)
-			json_object_array_add(losses, loss_json(thread));
-		else
-			json_object_array_add(threads, thread_json(dump, thread));
-	}
-	fprintf(out, "%s\n", json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY));
-	json_object_put(json);
 }
 
 static bool check_usage(const struct dump_options *given, int argc, char **argv, int rest,
@@ -278,7 +237,7 @@ static int dump_process(const struct dump_options *given, int32_t pid)
 	if (!engine || !sf_dump_take(&dump, engine, pid, given->max_depth, &err))
 		status = sf_cli_fail(SF_EXIT_FAILED, &err);
 	else if (given->json)
-		print_json(&dump, stdout);
+		sf_dump_print_json(&dump, stdout);
 	else
 		print_dump(&dump, given, &passed, stdout);
 	sf_dump_deinit(&dump);
@@ -321,7 +280,8 @@ const struct sf_command sf_command_dump = {
 	.usage = "[OPTIONS] -p PID...",
 	.details =
 		"Shows of each thread its name, what it does, what it waits for, and its stack with "
-		"inlined calls and lines. Sleeping threads are read where they sleep, without being "
+		"inlined calls and lines. Of a lock it names the thread that has it; threads that wait for each other in a circle are "
+		"listed on top. Sleeping threads are read where they sleep, without being "
 		"stopped; a running one is held for the time that a copy of its stack takes.",
 	.examples = "stillframe dump -p 4242\n"
 		    "stillframe dump -p 4242 --json | jq '.threads[].name'",

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/syscalls.h"
+#include "session/lock_waits.h"
 #include "symbols/lookup.h"
 
 #define PAUSE_NS 1000000u     /* between two attempts at a name that a collector moves */
@@ -311,6 +312,8 @@ static bool find_names(struct sf_dump *dump, struct sf_error *err)
 		fine = expand(&naming, &dump->threads.items[i]);
 	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
 		name_thread(&naming, &dump->threads.items[i]);
+	if (fine && !naming.no_memory)
+		sf_lock_waits_find(dump, naming.runtimes);
 	sf_vec_deinit(&naming.places);
 	sf_vec_deinit(&naming.functions);
 	return fine && !naming.no_memory ? true : sf_fail_memory(err);
@@ -337,6 +340,7 @@ void sf_dump_deinit(struct sf_dump *dump)
 		sf_vec_deinit(&dump->threads.items[i].frames);
 	}
 	sf_vec_deinit(&dump->threads);
+	sf_vec_deinit(&dump->circles);
 	sf_vec_deinit(&dump->paths);
 	sf_intern_destroy(dump->strings);
 	sf_walker_deinit(&dump->walker);

@@ -14,6 +14,7 @@
 #include "os/task.h"
 #include "session/walker.h"
 #include "symbols/symbols.h"
+#include "target/lock_wait.h"
 
 /* A function at a place. Inlined calls are frames of their own, before the frame of the function that contains them. */
 struct sf_dump_frame {
@@ -33,8 +34,16 @@ struct sf_dump_thread {
 	uint8_t  end;           /* enum sf_end */
 	char     wait[32];      /* "futex", "page fault"; "" when it does not wait */
 	char     detail[160];   /* what for; "" when unknown */
+	struct sf_lock_wait lock;        /* what it waits for that another thread has */
+	size_t   owner;         /* that thread's place in sf_dump.threads, from 1; 0: not known */
 	SF_VEC(struct sf_frame) trace;          /* as walked */
 	SF_VEC(struct sf_dump_frame) frames;    /* with names */
+};
+
+/* Threads that wait in a circle: each for what the next one has, and the last one for what the first one has. */
+struct sf_dump_circle {
+	size_t first, n;        /* a thread's place in sf_dump.threads; its `owner` leads to the next */
+	bool   timed;           /* a wait has a time-out: it is no deadlock */
 };
 
 struct sf_dump {
@@ -45,6 +54,7 @@ struct sf_dump {
 					   * none */
 	char    tracer_name[64];
 	SF_VEC(struct sf_dump_thread) threads;
+	SF_VEC(struct sf_dump_circle) circles;
 	SF_VEC(uint32_t) paths;           /* strings: of the images, to be shown */
 	struct sf_walker walker;          /* has the images */
 	struct sf_intern *strings;

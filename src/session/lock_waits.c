@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proof of a wait: the thread is in the system call of its stack, and its switch count is the same before and after the lock was
+ * read. So it waited at the moment at which the lock had this owner.
+ *
+ * The proof of a circle: none of its threads has run between the first of these readings and the last. So all of them waited at once, and a
+ * thread that waits gives nothing back.
+ */
+#include "session/lock_waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "os/task.h"
+#include "target/libc_locks.h"
+
+#define MAX_INNER 8         /* frames of libc below its function: with inlined calls it has five */
+
+struct found {
+	struct sf_dump *dump;
+	struct sf_process_runtimes *runtimes;
+	int32_t  *ids;      /* of each thread, in its own pid namespace */
+	uint64_t *switches; /* of each thread that waits, when its lock was read */
+	uint32_t *round;    /* of the search for circles, that came to this thread; 0: none yet */
+};
+
+static bool begin(struct found *found, struct sf_dump *dump)
+{
+	const size_t n = dump->threads.n;
+	const bool inner = sf_task_inner_id(dump->pid, dump->pid) != dump->pid;
+
+	found->ids = calloc(n, sizeof(*found->ids));
+	found->switches = calloc(n, sizeof(*found->switches));
+	found->round = calloc(n, sizeof(*found->round));
+	if (!found->ids || !found->switches || !found->round)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const int32_t tid = dump->threads.items[i].seen.tid;
+
+		found->ids[i] = inner ? sf_task_inner_id(dump->pid, tid) : tid;
+	}
+	return true;
+}
+
+static void end(struct found *found)
+{
+	free(found->ids);
+	free(found->switches);
+	free(found->round);
+}
+
+/* The function of libc in which the thread waits. Its innermost frames are all of libc, or of a program that contains libc. */
+static const char *libc_function(const struct sf_dump *dump, const struct sf_dump_thread *thread)
+{
+	for (size_t i = 0; i < thread->frames.n && i < MAX_INNER; i++) {
+		const struct sf_dump_frame *frame = &thread->frames.items[i];
+		const char *name = sf_dump_string(dump, frame->function);
+
+		if (!frame->image || frame->image != thread->frames.items[0].image)
+			break;
+		if (sf_libc_lock_function(name))
+			return name;
+	}
+	return NULL;
+}
+
+/* Whether the thread is still in the call in which its stack was read. */
+static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_seen *seen)
+{
+	struct sf_task task;
+	struct sf_task_look look;
+	bool same;
+
+	if (!sf_task_open(dump->pid, seen->tid, &task))
+		return false;
+	same = sf_task_look(&task, &look) && look.placed && look.syscall == seen->syscall &&
+	       memcmp(look.args, seen->args, 4 * sizeof(*look.args)) == 0;
+	sf_task_close(&task);
+	return same;
+}
+
+/* Its place, from 1; 0: the process has no such thread. */
+static size_t find_thread(const struct found *found, int32_t id)
+{
+	for (size_t i = 0; id && i < found->dump->threads.n; i++) {
+		if (found->ids[i] == id)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* The owner may be a thread that the dump does not have: one that has ended, or of another process. */
+static void keep(struct found *found, size_t i, const struct sf_lock_wait *lock)
+{
+	struct sf_dump_thread *thread = &found->dump->threads.items[i];
+
+	thread->lock = *lock;
+	thread->owner = find_thread(found, lock->owner);
+}
+
+static void find_wait(struct found *found, size_t i)
+{
+	const struct sf_dump *dump = found->dump;
+	const struct sf_dump_thread *thread = &dump->threads.items[i];
+	const char *function = libc_function(dump, thread);
+	struct sf_lock_wait lock = { 0 };
+
+	found->switches[i] = sf_task_switches(dump->pid, thread->seen.tid);
+	if (found->switches[i] && is_in_call(dump, &thread->seen) &&
+	    function && sf_libc_lock_wait(dump->pid, function, thread->seen.args, &lock) &&
+	    sf_task_switches(dump->pid, thread->seen.tid) == found->switches[i])
+		keep(found, i, &lock);
+}
+
+/* Both libc's locks and the runtimes' let a thread sleep in this call. */
+static bool may_wait(const struct sf_dump_thread *thread)
+{
+	return thread->seen.loss < 0 && thread->seen.state == SF_STATE_BLOCKED && thread->seen.syscall == SYS_futex;
+}
+
+static bool has_slept_on(const struct found *found, const struct sf_dump_circle *circle)
+{
+	const struct sf_dump_thread *threads = found->dump->threads.items;
+	size_t at = circle->first;
+
+	for (size_t i = 0; i < circle->n; i++, at = threads[at].owner - 1) {
+		if (sf_task_switches(found->dump->pid, threads[at].seen.tid) != found->switches[at])
+			return false;
+	}
+	return true;
+}
+
+static void add_circle(struct found *found, size_t first)
+{
+	const struct sf_dump_thread *threads = found->dump->threads.items;
+	struct sf_dump_circle circle = { .first = first };
+	size_t at = first;
+
+	do {
+		circle.timed |= threads[at].lock.timed;
+		circle.n++;
+		at = threads[at].owner - 1;
+	} while (at != first);
+	if (has_slept_on(found, &circle))
+		sf_vec_push(&found->dump->circles, circle);
+}
+
+/* Each thread waits for one other at most. A way that comes to a thread of itself has found a circle, one that comes to an older way has not. */
+static void find_circles(struct found *found)
+{
+	const struct sf_dump_thread *threads = found->dump->threads.items;
+
+	for (size_t i = 0; i < found->dump->threads.n; i++) {
+		size_t at = i;
+
+		while (!found->round[at] && threads[at].owner) {
+			found->round[at] = (uint32_t)i + 1;
+			at = threads[at].owner - 1;
+		}
+		if (found->round[at] == i + 1)
+			add_circle(found, at);
+	}
+}
+
+void sf_lock_waits_find(struct sf_dump *dump, struct sf_process_runtimes *runtimes)
+{
+	struct found found = { .dump = dump, .runtimes = runtimes };
+
+	if (begin(&found, dump)) {
+		for (size_t i = 0; i < dump->threads.n; i++) {
+			if (may_wait(&dump->threads.items[i]))
+				find_wait(&found, i);
+		}
+		find_circles(&found);
+	}
+	end(&found);
+}
