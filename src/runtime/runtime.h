@@ -17,6 +17,7 @@
 #include "frozen/trace.h"
 #include "runtime/prefetch.h"
 #include "target/images.h"
+#include "target/lock_wait.h"
 #include "target/process.h"
 
 /* Receives the lines that `stillframe doctor` prints of a process. `advice` says what is missing and what would help. */
@@ -114,6 +115,13 @@ struct sf_runtime_driver {
 	 */
 	uint64_t (*thread)(void *state, int32_t tid);
 	enum sf_naming (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
+
+	/*
+	 * What a blocked thread waits for that another thread has, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
+	 * *ret, the same for the same. It counts if a second reading has the same, and if the thread has not run meanwhile. False: nothing, or
+	 * it cannot be read. May be NULL.
+	 */
+	bool (*lock_wait)(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret);
 
 	/* Reports what can be shown of the runtime in this process, after an attempt to attach. May be NULL. */
 	void (*examine)(void *state, struct sf_images *images,

@@ -70,6 +70,10 @@ uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t
  */
 enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, void (*renew)(void *arg), void *arg,
 				       char ret[SF_RUNTIME_NAME]);
+
+/* What a thread waits for, if two readings have the same; `renew` as above. */
+bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed, void (*renew)(void *arg), void *arg,
+			   struct sf_lock_wait *ret);
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 			 const struct sf_runtime_findings *findings);
 

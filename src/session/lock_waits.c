@@ -15,6 +15,7 @@
 #include "os/task.h"
 #include "target/libc_locks.h"
 
+#define MAX_READINGS 4      /* a thread that waits may wake now and then to look, and goes on waiting */
 #define MAX_INNER 8         /* frames of libc below its function: with inlined calls it has five */
 
 struct found {
@@ -99,18 +100,32 @@ static void keep(struct found *found, size_t i, const struct sf_lock_wait *lock)
 	thread->owner = find_thread(found, lock->owner);
 }
 
-static void find_wait(struct found *found, size_t i)
+static bool read_lock(const struct found *found, const struct sf_dump_seen *seen, const char *function, struct sf_lock_wait *ret)
+{
+	const int32_t pid = found->dump->pid;
+
+	if (function)
+		return sf_libc_lock_wait(pid, function, seen->args, ret);
+	return found->runtimes && sf_process_runtimes_lock_wait(found->runtimes, pid, seen->tid, seen->args[3] != 0, ret);
+}
+
+/* False: the thread moved meanwhile. */
+static bool find_wait(struct found *found, size_t i)
 {
 	const struct sf_dump *dump = found->dump;
 	const struct sf_dump_thread *thread = &dump->threads.items[i];
 	const char *function = libc_function(dump, thread);
 	struct sf_lock_wait lock = { 0 };
 
+	if (!function && !found->runtimes)
+		return true;
 	found->switches[i] = sf_task_switches(dump->pid, thread->seen.tid);
-	if (found->switches[i] && is_in_call(dump, &thread->seen) &&
-	    function && sf_libc_lock_wait(dump->pid, function, thread->seen.args, &lock) &&
-	    sf_task_switches(dump->pid, thread->seen.tid) == found->switches[i])
-		keep(found, i, &lock);
+	if (!is_in_call(dump, &thread->seen) || !read_lock(found, &thread->seen, function, &lock))
+		return true;
+	if (!found->switches[i] || sf_task_switches(dump->pid, thread->seen.tid) != found->switches[i])
+		return false;
+	keep(found, i, &lock);
+	return true;
 }
 
 /* Both libc's locks and the runtimes' let a thread sleep in this call. */
@@ -131,7 +146,8 @@ static bool has_slept_on(const struct found *found, const struct sf_dump_circle 
 	return true;
 }
 
-static void add_circle(struct found *found, size_t first)
+/* False: a thread of it moved. */
+static bool add_circle(struct found *found, size_t first)
 {
 	const struct sf_dump_thread *threads = found->dump->threads.items;
 	struct sf_dump_circle circle = { .first = first };
@@ -142,14 +158,14 @@ static void add_circle(struct found *found, size_t first)
 		circle.n++;
 		at = threads[at].owner - 1;
 	} while (at != first);
-	if (has_slept_on(found, &circle))
-		sf_vec_push(&found->dump->circles, circle);
+	return has_slept_on(found, &circle) && sf_vec_push(&found->dump->circles, circle);
 }
 
 /* Each thread waits for one other at most. A way that comes to a thread of itself has found a circle, one that comes to an older way has not. */
-static void find_circles(struct found *found)
+static bool find_circles(struct found *found)
 {
 	const struct sf_dump_thread *threads = found->dump->threads.items;
+	bool fine = true;
 
 	for (size_t i = 0; i < found->dump->threads.n; i++) {
 		size_t at = i;
@@ -159,8 +175,32 @@ static void find_circles(struct found *found)
 			at = threads[at].owner - 1;
 		}
 		if (found->round[at] == i + 1)
-			add_circle(found, at);
+			fine &= add_circle(found, at);
 	}
+	return fine;
+}
+
+static void forget(struct found *found)
+{
+	for (size_t i = 0; i < found->dump->threads.n; i++) {
+		found->dump->threads.items[i].lock = (struct sf_lock_wait){ 0 };
+		found->dump->threads.items[i].owner = 0;
+		found->round[i] = 0;
+	}
+	found->dump->circles.n = 0;
+}
+
+/* False: something moved, and may be missing. */
+static bool find_all(struct found *found)
+{
+	bool fine = true;
+
+	forget(found);
+	for (size_t i = 0; i < found->dump->threads.n; i++) {
+		if (may_wait(&found->dump->threads.items[i]))
+			fine &= find_wait(found, i);
+	}
+	return find_circles(found) && fine;
 }
 
 void sf_lock_waits_find(struct sf_dump *dump, struct sf_process_runtimes *runtimes)
@@ -168,11 +208,8 @@ void sf_lock_waits_find(struct sf_dump *dump, struct sf_process_runtimes *runtim
 	struct found found = { .dump = dump, .runtimes = runtimes };
 
 	if (begin(&found, dump)) {
-		for (size_t i = 0; i < dump->threads.n; i++) {
-			if (may_wait(&dump->threads.items[i]))
-				find_wait(&found, i);
-		}
-		find_circles(&found);
+		for (unsigned i = 0; i < MAX_READINGS && !find_all(&found); i++)
+			;
 	}
 	end(&found);
 }

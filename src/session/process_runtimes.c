@@ -107,6 +107,15 @@ enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, in
 	return named;
 }
 
+bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, bool timed,
+				   struct sf_lock_wait *ret)
+{
+	if (!sf_runtimes_lock_wait(&runtimes->all, inner_id(runtimes, pid, tid), timed, renew, runtimes, ret))
+		return false;
+	sf_sanitize(ret->of);
+	return true;
+}
+
 /* A place of a runtime's code as the recording numbers it: described when it is new. */
 static bool tell_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
 		       const struct sf_frame *frame, uint32_t place, uint32_t *ret,

@@ -43,6 +43,10 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 					char ret[SF_RUNTIME_NAME]);
 
+/* What a thread waits for that another one has (runtime.h); by the ids that we see, but for that of the owner. */
+bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, bool timed,
+				   struct sf_lock_wait *ret);
+
 /*
  * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on
  * for long: it may remove the code. The `address` of these frames becomes the recording's number of the description.

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "runtime/hotspot/examine.h"
+#include "runtime/hotspot/locks.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/threads.h"
@@ -63,15 +64,20 @@ static void look_at_threads(const struct fake_jvm *jvm)
 {
 	struct sf_java_threads threads = { 0 };
 	struct sf_java_objects objects;
+	const struct sf_java_heap heap = { &jvm->hotspot, &jvm->memory, &objects };
 	struct sf_jvm_facts facts;
+	struct sf_lock_wait lock;
+	uint64_t hint = 0;
 	char name[64];
 
 	sf_jvm_facts(&jvm->hotspot, &jvm->memory, &facts);
 	sf_java_objects_init(&objects, &jvm->hotspot, &jvm->memory);
 	sf_java_threads_list(&jvm->hotspot, &jvm->memory, &threads);
-	for (size_t i = 0; i < threads.items.n && i < 4; i++)
+	for (size_t i = 0; i < threads.items.n && i < 4; i++) {
 		sf_java_thread_name(&jvm->hotspot, &jvm->memory, &objects,
 				    threads.items.items[i].address, name, sizeof(name));
+		sf_java_lock_wait(&heap, &threads, threads.items.items[i].address, false, &hint, &lock);
+	}
 	sf_vec_deinit(&threads.items);
 }
 

@@ -144,7 +144,19 @@
 	X(CLASS_METHODS, "InstanceKlass", "_methods", 8)                                           \
 	X(THREAD_CLASS, "vmClasses|SystemDictionary",                                              \
 	  "_klasses[static_cast<int>(vmClassID::Thread_klass_knum)]|"                              \
-	  "_well_known_klasses[SystemDictionary::Thread_klass_knum]", 8)
+	  "_well_known_klasses[SystemDictionary::Thread_klass_knum]", 8)                           \
+	/* who waits for whom */                                                                   \
+	X(THREAD_PENDING, "JavaThread|Thread", "_current_pending_monitor", 8)                      \
+	X(THREAD_OWNER_ID, "JavaThread", "_monitor_owner_id", 8) /* from JDK 24 on */              \
+	X(THREAD_LOCKS, "JavaThread", "_lock_stack", 8) /* from 21 on */                           \
+	X(THREAD_STACK, "JavaThread|Thread", "_stack_base", 8)                                     \
+	X(THREAD_STACK_SIZE, "JavaThread|Thread", "_stack_size", 8)                                \
+	X(MONITOR_OWNER, "ObjectMonitor", "_owner", 8)                                             \
+	X(MONITOR_OBJECT, "ObjectMonitor", "_object", 8)                                           \
+	X(MONITOR_LOCKER, "ObjectMonitor", "_stack_locker", 8) /* from 24 on */                    \
+	X(LOCKS_TOP, "LockStack", "_top", 4)                                                       \
+	X(LOCKS_BASE, "LockStack", "_base[0]", 8)                                                  \
+	X(MIRROR_CLASS, "java_lang_Class", "_klass_offset", -4)
 
 /* X(NAME, types): its size in bytes, 0 when it is missing. */
 #define SF_HOTSPOT_SIZES(X)                                                                        \

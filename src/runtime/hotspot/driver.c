@@ -233,6 +233,11 @@ static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t si
 	return sf_jvm_thread_name(jvm_of(state), tid, ret, size) ? SF_NAMED : SF_UNNAMED;
 }
 
+static bool lock_wait(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret)
+{
+	return sf_jvm_lock_wait(jvm_of(state), tid, timed, ret);
+}
+
 static void examine(void *state, struct sf_images *images,
 		    const struct sf_runtime_findings *findings)
 {
@@ -253,6 +258,7 @@ const struct sf_runtime_driver sf_hotspot_driver = {
 	.expect = expect,
 	.thread = thread,
 	.thread_name = thread_name,
+	.lock_wait = lock_wait,
 	.examine = examine,
 	.is_in = sf_hotspot_is_in,
 	.is_loadable = sf_hotspot_loadable,

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "runtime/hotspot/attach.h"
 #include "runtime/hotspot/flags.h"
+#include "runtime/hotspot/locks.h"
 #include "runtime/hotspot/metadata.h"
 #include "runtime/hotspot/scopes.h"
 #include "runtime/hotspot/self_test.h"
@@ -58,6 +59,7 @@ struct sf_jvm {
 	uint64_t listed_ns, list_pause_ns;
 	struct sf_java_objects objects;
 	bool has_objects;
+	uint64_t last_owner;               /* of a monitor: locks.h */
 };
 
 struct sf_jvm *sf_jvm_attach(const struct sf_reader *memory, int fd, uint64_t bias,
@@ -356,14 +358,27 @@ uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid)
 	return sf_java_threads_find(&jvm->threads, tid);
 }
 
+static struct sf_java_objects *objects_of(struct sf_jvm *jvm)
+{
+	if (!jvm->has_objects)
+		sf_java_objects_init(&jvm->objects, &jvm->hotspot, &jvm->memory);
+	jvm->has_objects = true;
+	return &jvm->objects;
+}
+
 bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size)
 {
 	uint64_t thread = sf_jvm_thread(jvm, tid);
 
 	ret[0] = 0;
-	if (!jvm->has_objects)
-		sf_java_objects_init(&jvm->objects, &jvm->hotspot, &jvm->memory);
-	jvm->has_objects = true;
 	return thread &&
-	       sf_java_thread_name(&jvm->hotspot, &jvm->memory, &jvm->objects, thread, ret, size);
+	       sf_java_thread_name(&jvm->hotspot, &jvm->memory, objects_of(jvm), thread, ret, size);
+}
+
+bool sf_jvm_lock_wait(struct sf_jvm *jvm, int32_t tid, bool timed, struct sf_lock_wait *ret)
+{
+	const struct sf_java_heap heap = { &jvm->hotspot, &jvm->memory, objects_of(jvm) };
+	const uint64_t thread = sf_jvm_thread(jvm, tid);
+
+	return thread && sf_java_lock_wait(&heap, &jvm->threads, thread, timed, &jvm->last_owner, ret);
 }

@@ -70,4 +70,7 @@ uint64_t sf_jvm_thread(struct sf_jvm *jvm, int32_t tid);
 /* The full name of a Java thread; false, and "", when it is none or its name cannot be read now. */
 bool sf_jvm_thread_name(struct sf_jvm *jvm, int32_t tid, char *ret, size_t size);
 
+/* As runtime.h says. */
+bool sf_jvm_lock_wait(struct sf_jvm *jvm, int32_t tid, bool timed, struct sf_lock_wait *ret);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "frozen/hotspot/hotspot.h"
+#include "runtime/hotspot/heap.h"
 
 struct sf_java_thread {
 	int32_t tid;             /* as the virtual machine knows it: in its own pid namespace */
@@ -24,25 +25,17 @@ bool sf_java_threads_list(const struct sf_hotspot *hotspot, const struct sf_read
 /* The JavaThread that was listed for a thread; 0: none. */
 uint64_t sf_java_threads_find(const struct sf_java_threads *threads, int32_t tid);
 
-/* How objects are laid out, found once. */
-struct sf_java_objects {
-	bool compressed_oops, compressed_classes, compact_headers;
-	uint64_t z_shift, z_bad;             /* where the generational ZGC keeps them; 0: another
-					      * collector */
-	uint64_t oop_base, class_base;
-	uint32_t oop_shift, class_shift;
-	uint64_t thread_class, string_class; /* of which the offsets below are known; 0: not yet */
-	uint32_t name, eetop;                /* in java.lang.Thread; 0: unknown */
-	uint32_t value, coder;               /* in java.lang.String; coder 0: none, chars (JDK 8) */
-};
-void sf_java_objects_init(struct sf_java_objects *ret, const struct sf_hotspot *hotspot,
-			  const struct sf_reader *memory);
-
 /*
  * Its name as Java knows it, UTF-8, cut to size. False: cannot be read (a collector moves it,
  * ZGC).
  */
 bool sf_java_thread_name(const struct sf_hotspot *hotspot, const struct sf_reader *memory,
 			 struct sf_java_objects *objects, uint64_t thread, char *ret, size_t size);
+
+/*
+ * The java.lang.Thread of a JavaThread, which points back at it. The object is where it was a moment ago: a collector may
+ * move it.
+ */
+bool sf_java_thread_object(const struct sf_java_heap *heap, uint64_t thread, uint64_t *ret);
 
 #endif
