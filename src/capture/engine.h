@@ -36,6 +36,8 @@ struct sf_setting {
 
 #define SF_MAX_SETTINGS 24         /* options of all engines */
 
+#define SF_ALL_PROCESSES (-1)      /* in the place of a pid, for check(): every process of the machine */
+
 /* The processes to watch are `pid` and those of `more`, or all. */
 struct sf_capture_options {
 	int32_t  pid;              /* the only process, or the first one; 0 with `all` */
@@ -57,7 +59,13 @@ struct sf_capture_options {
 	const struct sf_setting *settings; /* a list, or NULL: nothing was given */
 };
 
-/* The i-th of the processes that were chosen, up to options->n_more. */
+/* How many processes were chosen: with `all` none by itself. */
+static inline size_t sf_capture_n_pids(const struct sf_capture_options *options)
+{
+	return options->all ? 0 : options->n_more + 1;
+}
+
+/* The i-th of the processes that were chosen. */
 static inline int32_t sf_capture_pid(const struct sf_capture_options *options, size_t i)
 {
 	return i ? options->more[i - 1] : options->pid;
@@ -65,7 +73,7 @@ static inline int32_t sf_capture_pid(const struct sf_capture_options *options, s
 
 static inline bool sf_capture_is_chosen(const struct sf_capture_options *options, int32_t pid)
 {
-	for (size_t i = 0; i <= options->n_more; i++) {
+	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (sf_capture_pid(options, i) == pid)
 			return true;
 	}
@@ -117,7 +125,7 @@ struct sf_engine {
 	/* Reports what the engine finds on this machine. NULL in the place of the function: nothing. */
 	void (*examine)(sf_finding_fn *report, void *arg);
 
-	/* Whether the engine works for this process (0: on this machine). If not, err has the reason and what would help. */
+	/* Whether the engine works for this process (0: on this machine; SF_ALL_PROCESSES). If not, err has the reason and what would help. */
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*

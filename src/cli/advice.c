@@ -14,7 +14,7 @@ static uint64_t sum_of_children(const struct sf_capture_options *capture)
 {
 	uint64_t sum_ns = 0;
 
-	for (size_t i = 0; i <= capture->n_more; i++)
+	for (size_t i = 0; i < sf_capture_n_pids(capture); i++)
 		sum_ns += sf_process_children_cpu(sf_capture_pid(capture, i));
 	return sum_ns;
 }
@@ -106,9 +106,13 @@ bool sf_check_sampled(const struct sf_session_options *options, const struct sf_
 
 	if (result->totals.ticks > result->totals.losses)
 		return true;
-	sf_fail(err, SF_E_GONE, ended ? "nothing was sampled: %s (pid %d) ended after %s"
-				      : "nothing was sampled of %s (pid %d) in %s",
-		name, options->capture.pid, sf_format_time(time, result->duration_ns));
+	sf_format_time(time, result->duration_ns);
+	if (options->capture.all)
+		sf_fail(err, SF_E_GONE, "nothing was sampled of %s in %s", options->command, time);
+	else
+		sf_fail(err, SF_E_GONE, ended ? "nothing was sampled: %s (pid %d) ended after %s"
+					      : "nothing was sampled of %s (pid %d) in %s",
+			name, options->capture.pid, time);
 	hint(options, &result->totals, ended, err);
 	return false;
 }

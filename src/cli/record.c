@@ -38,9 +38,9 @@ struct given {
 	bool quiet, inlined;
 };
 
-enum { CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
+enum { CLOCK_DEFAULT, CLOCK_CPU, CLOCK_WALL, CLOCK_BOTH };
 
-static const char *const clocks[] = { "cpu", "wall", "both", NULL };
+static const char *const clocks[] = { "auto", "cpu", "wall", "both", NULL };
 #define X(name) #name,
 static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
 #undef X
@@ -53,6 +53,8 @@ static const char engine_help[] = "how to get samples: auto" SF_ENGINES(X) " (de
 static const struct sf_option first_options[] = {
 	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PIDS, .offset = AT(pids), .argument = "PID",
 	  .help = "watch this process; several: -p 1,2,3, or -p more than once" },
+	{ .name = "all", .letter = 'a', .kind = SF_OPTION_FLAG, .offset = CAPTURE(all),
+	  .help = "watch every process of this machine, also those that start later; by default with --clock cpu" },
 	{ .name = "duration", .letter = 'd', .kind = SF_OPTION_TIME, .offset = CAPTURE(duration_ns),
 	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
 	  .minimum = 1000000 },
@@ -66,7 +68,7 @@ static const struct sf_option first_options[] = {
 	  .minimum = 100, .maximum = 10000000 },
 	{ .name = "clock", .kind = SF_OPTION_CHOICE, .offset = AT(clock), .argument = "CLOCK",
 	  .help = "cpu: running threads only; wall: all threads at the rate of blocked ones; "
-		  "both: each at its own rate (default both)",
+		  "both: each at its own rate (default auto: both, and cpu with --all)",
 	  .choices = clocks },
 	{ .name = "threads", .kind = SF_OPTION_STRING, .offset = CAPTURE(threads), .argument = "REGEX",
 	  .help = "only threads whose name matches" },
@@ -139,11 +141,12 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	const struct sf_capture_options *capture = &given->session.capture;
 	const char *output = given->session.output;
 
+	if (capture->all && (capture->pid || rest < argc))
+		return sf_fail(err, SF_E_INPUT, "either --all or %s, not both", capture->pid ? "-p PID" : "a command");
 	if (capture->pid && rest < argc)
 		return sf_fail(err, SF_E_INPUT, "either -p PID or a command, not both");
-	if (!capture->pid && rest >= argc)
-		return sf_fail(err, SF_E_INPUT,
-			       "nothing to record: give -p PID, or a command after --");
+	if (!capture->all && !capture->pid && rest >= argc)
+		return sf_fail(err, SF_E_INPUT, "nothing to record: give -p PID, or a command after --, or --all");
 	if (sf_capture_is_chosen(capture, getpid()))
 		return sf_fail(err, SF_E_INPUT,
 			       "pid %d is stillframe itself, which never holds itself", getpid());
@@ -166,6 +169,9 @@ static void apply_clock(struct given *given)
 {
 	struct sf_capture_options *capture = &given->session.capture;
 
+	capture->children &= !capture->all; /* they are among all */
+	if (given->clock == CLOCK_DEFAULT)
+		given->clock = capture->all ? CLOCK_CPU : CLOCK_BOTH;
 	capture->clock = clocks[given->clock];
 	if (given->clock == CLOCK_CPU)
 		capture->blocked_rate_mhz = 0;
@@ -204,13 +210,13 @@ static void catch_signals(void)
 }
 
 /*
- * NAME-PID.sfr, or NAME-PID-2.sfr and so on where an earlier recording has that name. Characters of NAME that
+ * NAME-PID.sfr (PID 0: NAME.sfr), or NAME-PID-2.sfr and so on where an earlier recording has that name. Characters of NAME that
  * have a meaning in a shell or a path become "_".
  */
 static void default_output(const char *name, int32_t pid, char *ret, size_t size)
 {
 	struct stat status;
-	char clean[32];
+	char clean[32], number[16] = "";
 	size_t n = 0;
 
 	for (; name[n] && n < sizeof(clean) - 1; n++)
@@ -219,9 +225,11 @@ static void default_output(const char *name, int32_t pid, char *ret, size_t size
 	clean[n] = 0;
 	if (clean[0] == '.' || clean[0] == '-')
 		clean[0] = '_';
-	snprintf(ret, size, "%s-%d.sfr", n ? clean : "process", pid);
+	if (pid)
+		snprintf(number, sizeof(number), "-%d", pid);
+	snprintf(ret, size, "%s%s.sfr", n ? clean : "process", number);
 	for (int i = 2; i < MAX_SAME_NAME && lstat(ret, &status) == 0; i++)
-		snprintf(ret, size, "%s-%d-%d.sfr", n ? clean : "process", pid, i);
+		snprintf(ret, size, "%s%s-%d.sfr", n ? clean : "process", number, i);
 }
 
 /* The status of a shell whose command cannot be started (POSIX, Shell Command Language, 2.8.2). */
@@ -370,9 +378,19 @@ static int record_processes(struct given *given)
 	return record(given, name);
 }
 
+static int record_all(struct given *given)
+{
+	struct sf_error err = { 0 };
+
+	if (!choose_engine(given, &err))
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	given->session.command = "all processes";
+	return record(given, "all");
+}
+
 static int run(int argc, char **argv)
 {
-	static struct given given = { .clock = CLOCK_BOTH };
+	static struct given given;
 	struct sf_capture_options *capture = &given.session.capture;
 	const struct sf_option *of_engines[SF_MAX_SETTINGS];
 	struct sf_error err = { 0 };
@@ -397,13 +415,15 @@ static int run(int argc, char **argv)
 	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	apply_clock(&given);
+	if (capture->all)
+		return record_all(&given);
 	return rest < argc ? record_command(&given, argv + rest) : record_processes(&given);
 }
 
 const struct sf_command sf_command_record = {
 	.name = "record",
 	.summary = "watch a process or a command, and write a recording",
-	.usage = "[OPTIONS] -p PID... | [OPTIONS] -- COMMAND...",
+	.usage = "[OPTIONS] -p PID... | [OPTIONS] -- COMMAND... | [OPTIONS] --all",
 	.details =
 		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
 		"says for how much CPU time and elapsed time it stands.\n\n"
@@ -412,6 +432,7 @@ const struct sf_command sf_command_record = {
 	.examples = "stillframe record -p 4242 -d 10s\n"
 		    "stillframe record -p $(pidof nginx) -d 10s\n"
 		    "stillframe record --children -o build.sfr -- make -j8\n"
+		    "stillframe record --all -d 10s\n"
 		    "stillframe record --clock cpu -F 999 -- sqlite3 big.db '.dump'",
 	.make_options = make_options,
 	.takes_command = true,

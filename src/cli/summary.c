@@ -32,11 +32,13 @@ static void print_head(FILE *out, const struct sf_session_options *options,
 	const struct sf_recording_totals *totals = &result->totals;
 	char time[32], count[32], beside[64] = "";
 
-	fprintf(out, "stillframe: %s of %s (pid %d", sf_format_time(time, result->duration_ns), name,
-		options->capture.pid);
+	fprintf(out, "stillframe: %s of %s (", sf_format_time(time, result->duration_ns),
+		options->capture.all ? options->command : name);
+	if (!options->capture.all)
+		fprintf(out, "pid %d", options->capture.pid);
 	if (options->capture.n_more)
 		fprintf(out, " and %zu more", options->capture.n_more);
-	fprintf(out, ", %s thread%s", sf_format_count(count, totals->n_threads),
+	fprintf(out, "%s%s thread%s", options->capture.all ? "" : ", ", sf_format_count(count, totals->n_threads),
 		totals->n_threads == 1 ? "" : "s");
 	if (totals->n_processes > 1)
 		fprintf(out, " of %s processes", sf_format_count(count, totals->n_processes));

@@ -17,6 +17,8 @@
 
 #define SF_PERF_MAX_STACK 65528u /* bytes of a copy: the kernel takes less than 2^16, a multiple of 8 */
 
+#define SF_PERF_ALL_THREADS (-1) /* `tid` of an event that samples whatever runs on its CPU, but the idle task */
+
 /* An event that samples a thread, and the threads that it starts later, while they are on `cpu`. */
 struct sf_perf_clock {
 	int32_t  tid;

@@ -71,6 +71,9 @@ bool sf_process_signal(int fd, int32_t pid, int number);
 void sf_process_name(int32_t pid, char *ret, size_t size);
 void sf_process_command(int32_t pid, char *ret, size_t size);
 
+/* Whether it is a thread of the kernel. False when that is unknown. */
+bool sf_process_is_kernel(int32_t pid);
+
 /* CPU time of all its threads, the ended ones included; false when it is gone. */
 bool sf_process_cpu(int32_t pid, uint64_t *ns_ret);
 

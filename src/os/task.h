@@ -53,6 +53,9 @@ void sf_task_close(struct sf_task *task);
 bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret);   /* false: gone */
 bool sf_task_look(const struct sf_task *task, struct sf_task_look *ret); /* false: gone */
 
+/* Whether the thread is there. Opens no file. */
+bool sf_task_lives(int32_t pid, int32_t tid);
+
 /* As sf_task_run's, of any thread, without keeping a file open; 0: gone. */
 uint64_t sf_task_switches(int32_t pid, int32_t tid);
 

@@ -64,18 +64,27 @@ static void forget_suffix(struct sf_recorder *recorder, struct sf_recorded_threa
 	sf_stack_suffix_deinit(&thread->suffix);
 }
 
+/* A thread of the kernel has brackets, as elsewhere. */
+static void name_process(int32_t pid, char *ret, size_t size)
+{
+	char name[64];
+
+	sf_process_name(pid, name, sizeof(name));
+	snprintf(ret, size, sf_process_is_kernel(pid) ? "[%s]" : "%s", name);
+}
+
 static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
-	char name[64], command[1024];
+	char name[80], command[1024];
 
 	if (!sf_image_numbers_forget(&recorder->image_numbers, pid))
 		return sf_fail_memory(err);
 	if (recorder->offline) /* process_name() says the rest */
 		return true;
-	sf_process_name(pid, name, sizeof(name));
+	name_process(pid, name, sizeof(name));
 	sf_process_command(pid, command, sizeof(command));
-	if (!sf_walker_forget(&recorder->walker, pid, err))
+	if (!sf_walker_begin(&recorder->walker, pid, err))
 		return false;
 	/* At once: it may not live long. Where it has ended already, its stills have no map. */
 	if ((!sf_walker_prepare(&recorder->walker, pid, NULL) || !sf_walker_has_code(&recorder->walker, pid)) &&

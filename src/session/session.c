@@ -150,7 +150,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	}
 	/* The tables for walks are made before the first still; a process that cannot be read has none. */
 	if (options->engine->yields & SF_YIELDS_STILLS) {
-		for (size_t i = 0; i <= options->capture.n_more; i++)
+		for (size_t i = 0; i < sf_capture_n_pids(&options->capture); i++)
 			sf_walker_prepare(&recorder.walker, sf_capture_pid(&options->capture, i), NULL);
 	}
 	start_ns = sf_now_ns();

@@ -69,12 +69,16 @@ static struct sf_walked *find_process(struct sf_walker *walker, int32_t pid)
 	return &walker->processes.items[number - 1];
 }
 
-bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err)
+bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err)
 {
 	struct sf_walked *walked = find_process(walker, pid);
 
 	if (!walked)
 		return sf_fail_memory(err);
+	if (!walked->begun) {
+		walked->begun = true;
+		return true;
+	}
 	sf_process_deinit(&walked->process);
 	sf_process_runtimes_deinit(&walked->runtimes);
 	sf_process_init(&walked->process, pid);

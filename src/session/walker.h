@@ -17,6 +17,7 @@
 struct sf_walked {
 	struct sf_process process;
 	struct sf_process_runtimes runtimes;
+	bool begun;              /* sf_walker_begin() was called: what was told before it was of this program */
 };
 
 struct sf_walker {
@@ -33,8 +34,11 @@ struct sf_walker {
 bool sf_walker_init(struct sf_walker *walker, uint32_t max_depth, struct sf_error *err);
 void sf_walker_deinit(struct sf_walker *walker);
 
-/* Forgets what is known of a process's maps: it runs another program now, or is new. */
-bool sf_walker_forget(struct sf_walker *walker, int32_t pid, struct sf_error *err);
+/*
+ * The process is new, or runs another program now: forgets what is known of its maps. The first time it keeps what has been told: then
+ * the process began before it came into sight.
+ */
+bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err);
 
 /* Code that a process has mapped: taken where it has ended before its maps were read. */
 bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);

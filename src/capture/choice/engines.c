@@ -41,7 +41,9 @@ static bool works(const struct sf_engine *engine, const struct sf_capture_option
 		return false;
 	if (options->child)
 		return engine->try_child ? engine->try_child(options->child, err) : engine->check(0, err);
-	for (size_t i = 0; i <= options->n_more; i++) {
+	if (options->all)
+		return engine->check(SF_ALL_PROCESSES, err);
+	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (!engine->check(sf_capture_pid(options, i), err))
 			return false;
 	}
@@ -58,7 +60,7 @@ static bool check_width(const struct sf_capture_options *options, struct sf_erro
 	if (options->child)
 		return !sf_program_look_named(options->program, &file) || !file.elf || file.is_64_bit ||
 		       sf_fail_32_bit(options->program, 0, err);
-	for (size_t i = 0; i <= options->n_more; i++) {
+	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (!sf_process_check_width(sf_capture_pid(options, i), err))
 			return false;
 	}
@@ -76,7 +78,7 @@ static const struct sf_engine *choose_named(const struct sf_engine *named, const
 
 static bool is_limited(const struct sf_engine *engine, const struct sf_capture_options *options)
 {
-	return engine->is_limited && engine->is_limited(options->child ? options->child : options->pid);
+	return engine->is_limited && !options->all && engine->is_limited(options->child ? options->child : options->pid);
 }
 
 static bool is_outside(const struct sf_engine *engine)
@@ -84,7 +86,7 @@ static bool is_outside(const struct sf_engine *engine)
 	return strcmp(engine->from, "outside") == 0;
 }
 
-/* The reason is that of the last engine outside that does not work: it needs the least. NULL: none works. */
+/* The reason is that of the last engine outside that does not work: it needs the least. Of all processes it is the first. NULL: none works. */
 static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *reason)
 {
 	const struct sf_engine *limited = NULL;
@@ -97,7 +99,7 @@ static const struct sf_engine *choose_best(const struct sf_capture_options *opti
 			return sf_engines[i];
 		if (fine)
 			limited = limited ? limited : sf_engines[i];
-		else if (i == 0 || is_outside(sf_engines[i]))
+		else if (i == 0 || (is_outside(sf_engines[i]) && !options->all))
 			*reason = why;
 	}
 	return limited;

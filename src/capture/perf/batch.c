@@ -55,7 +55,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		thread = meet(perf, record, now_ns);
 	if (!thread || !thread->watched)
 		return;
-	if (perf->may_hold && sf_thread_needs_longer_copies(thread)) {
+	if (perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread)) {
 		want_hold(perf, thread);
 		return;
 	}
@@ -166,6 +166,20 @@ static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
 	thread->beyond_ns = more_ns - weight.cpu_ns;
 }
 
+/* Of those of its samples that are walked, each stands for a period, and for those that are passed over. */
+static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	const uint64_t share_ns = (uint64_t)((unsigned __int128)perf->events.period_ns * SF_PERF_ALL / perf->budget.part);
+	bool ran;
+
+	thread->begun = true;
+	sf_thread_measure(thread, now_ns, &ran);
+	thread->cpu_ns = thread->n_due * share_ns;
+	thread->first_cpu_ns = thread->run.cpu_ns - thread->cpu_ns;
+	thread->awake_ns = (int64_t)thread->cpu_ns;
+	thread->asleep_ns = 0;
+}
+
 /*
  * A thread that has ended has no count in /proc any more. Its last records have its CPU time. Where those are missing each of
  * its samples stands for a period, and the kernel's count is taken to be that.
@@ -176,6 +190,10 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
+	if (sf_watch_is_sampled(&perf->base.watch) && !thread->begun) {
+		begin_account(perf, thread, now_ns);
+		return;
+	}
 	if (sf_thread_measure(thread, now_ns, &ran))
 		return;
 	if (thread->ended_cpu_ns > thread->run.cpu_ns)
@@ -244,7 +262,8 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		send_mapping(perf, &record);
 		break;
 	case PERF_RECORD_EXIT:
-		perf->base.watch.next_scan_ns = 0;
+		if (!perf->events.all)
+			perf->base.watch.next_scan_ns = 0;
 		break;
 	default:
 		break;

@@ -174,7 +174,7 @@ static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t c
 	return -1;
 }
 
-/* False: refused; a thread that has ended is none. */
+/* False: refused; a thread that has ended is none. Of all threads, too: SF_PERF_ALL_THREADS. */
 static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_error *err)
 {
 	for (size_t i = 0; i < events->n_cpus; i++) {
@@ -236,6 +236,8 @@ static bool attach_process(struct sf_perf_events *events, int32_t pid, struct sf
 
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
 {
+	if (events->all)
+		return attach_thread(events, SF_PERF_ALL_THREADS, err);
 	for (size_t i = 0; i < n; i++) {
 		if (!attach_process(events, pids[i], err))
 			return false;

@@ -22,6 +22,7 @@
 
 struct sf_perf_events {
 	uint64_t period_ns;
+	bool     all;          /* one event for each CPU samples whatever runs there, in place of one for each thread and CPU */
 	bool     children, kernel;
 	bool     enabled;      /* the events count, also those that are opened later */
 	uint32_t stack_bytes;
@@ -37,7 +38,7 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 void sf_perf_events_close(struct sf_perf_events *events);
 
 /*
- * Opens the events of all threads of these processes, until no new thread appears. False: none could be opened.
+ * Opens the events of all threads of these processes, until no new thread appears; or, with `all`, those of the CPUs. False: none could be opened.
  * Threads that end meanwhile are no error.
  */
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err);
@@ -48,7 +49,7 @@ void sf_perf_events_enable(struct sf_perf_events *events);
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
 
-/* Whether perf events may be opened on this process (0: on the caller), and in kernel mode too. If not, what would help. */
+/* Whether perf events may be opened on this process (0: on the caller; SF_PERF_ALL_THREADS), and in kernel mode too. If not, what would help. */
 bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
 
 #endif

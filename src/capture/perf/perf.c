@@ -12,9 +12,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "capture/bpf/source.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 #define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
 #define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
@@ -29,11 +31,24 @@ static struct sf_perf *perf_of(struct sf_capture *capture)
 	return (struct sf_perf *)capture;
 }
 
+/* Of other users' processes the mappings and the memory are read by the right to trace them. */
+static bool check_all(struct sf_error *err)
+{
+	bool kernel;
+
+	if (!sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, err))
+		return false;
+	if (kernel && sf_process_may_trace_all())
+		return true;
+	sf_fail(err, SF_E_DENIED, "this user may not look at all processes");
+	return sf_fail_hint(err, "Be root, or have CAP_PERFMON and CAP_SYS_PTRACE.");
+}
+
 static bool check(int32_t pid, struct sf_error *err)
 {
 	bool kernel;
 
-	return sf_perf_events_allowed(pid, &kernel, err);
+	return pid == SF_ALL_PROCESSES ? check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
 }
 
 /* Threads have no samples for their time in the kernel then. */
@@ -61,6 +76,7 @@ static void examine(sf_finding_fn *report, void *arg)
 		report(arg, false, "perf events may be opened", err.text);
 		return;
 	}
+	report(arg, check_all(&err), "all processes of the machine may be recorded (--all)", "Be root, or have CAP_PERFMON and CAP_SYS_PTRACE.");
 	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
 		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
 	report(arg, kernel, text, "Be root, have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
@@ -95,8 +111,10 @@ static bool list_processes(const struct sf_perf *perf, struct sf_ids *ret)
 static bool open_events(struct sf_perf *perf, struct sf_error *err)
 {
 	struct sf_ids ids = { 0 };
-	bool fine = sf_perf_events_allowed(perf->base.options.pid, &perf->events.kernel, err);
+	const int32_t first = perf->base.options.all ? SF_PERF_ALL_THREADS : perf->base.options.pid;
+	bool fine = sf_perf_events_allowed(first, &perf->events.kernel, err);
 
+	perf->events.all = perf->base.options.all;
 	perf->events.children = perf->base.options.children;
 	perf->events.enabled = perf->base.options.child != 0;
 	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
@@ -124,7 +142,8 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		return false;
 	}
 	perf->may_hold = true;
-	for (size_t i = 0; i <= options->n_more; i++)
+	perf->own_pid = (int32_t)getpid();
+	for (size_t i = 0; i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
 	if (capture->blocked_period_ns)
@@ -233,7 +252,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	struct sf_watch *watch = &perf->base.watch;
 
 	if (watch->next_scan_ns && now_ns < perf->next_scan_ns && !perf->base.last_tick)
-		return watch->processes.n > 0;
+		return watch->processes.n > 0 || perf->base.options.all;
 	perf->next_scan_ns = now_ns + SCAN_NS;
 	return sf_watch_scan(watch, now_ns);
 }
@@ -244,6 +263,8 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
  */
 static bool go_on(struct sf_perf *perf, uint64_t now_ns)
 {
+	if (perf->base.options.all)
+		return true;
 	if (!perf->base.options.children)
 		return false;
 	sf_perf_batch(perf, now_ns);
@@ -333,7 +354,7 @@ const struct sf_engine sf_engine_perf = {
 	.summary = "perf events sample running threads; only those whose stacks they cannot copy are held",
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
-	.reach = SF_REACHES_SEVERAL,
+	.reach = SF_REACHES_ALL,
 	.options = sf_outside_options,
 	.examine = examine,
 	.check = check,

@@ -19,7 +19,8 @@ struct sf_perf {
 	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
 	struct sf_perf_budget budget;
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
-	bool may_hold;                /* ... and may be held */
+	bool may_hold;                /* ... and may be held, but those of this process: */
+	int32_t own_pid;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */

@@ -56,6 +56,7 @@ struct sf_thread {
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t copies_end;       /* where the copies end that the kernel takes, and its stack; 0: not known */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
+	bool begun;                /* of one that is known by its first sample only (sf_watch_is_sampled): its CPU time is counted since that */
 	bool copy_was_full;        /* the last copy had no more room */
 	bool ran;                /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 

@@ -51,7 +51,7 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 				       options->threads);
 		watch->has_names = true;
 	}
-	for (size_t i = 0; i <= options->n_more; i++) {
+	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (!add_chosen(watch, sf_capture_pid(options, i)))
 			return sf_fail_memory(err);
 	}
@@ -65,6 +65,11 @@ void sf_watch_close(struct sf_watch *watch)
 	sf_vec_deinit(&watch->processes);
 	sf_vec_deinit(&watch->threads);
 	sf_vec_deinit(&watch->ids.ids);
+}
+
+bool sf_watch_is_sampled(const struct sf_watch *watch)
+{
+	return watch->options->all && !watch->options->blocked_rate_mhz;
 }
 
 /* Outside of a scan the threads are in the order of their ids. */
@@ -184,6 +189,12 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
 }
 
+static void forget_rest(struct sf_thread *thread)
+{
+	thread->first_cpu_ns += thread->cpu_ns;
+	thread->cpu_ns = 0;
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
@@ -198,6 +209,8 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		sf_thread_sleep_until(thread, now_ns);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
+	if (sf_watch_is_sampled(watch))
+		forget_rest(thread);
 	sf_thread_pay(thread);
 	if (process)
 		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
@@ -321,7 +334,7 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 	uint64_t seen_ns = process->threads_cpu_ns;
 	struct sf_weight weight = { 0 };
 
-	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names)
+	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch))
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
 	weight.ticks = ticks_of(watch, weight.cpu_ns);
@@ -481,11 +494,11 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 	const struct sf_watched_process *process = find_process(watch, pid);
 	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
 
-	if (thread) {
+	if (thread && !sf_watch_is_sampled(watch)) {
 		thread->cpu_ns = thread->first_cpu_ns;
 		thread->awake_ns = (int64_t)thread->first_cpu_ns;
 		thread->first_cpu_ns = 0;
-	} else {
+	} else if (!thread) {
 		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
 	}
 	if (!thread)
@@ -516,10 +529,25 @@ static void renew_names(struct sf_watch *watch, uint64_t now_ns)
 	}
 }
 
+/* Of threads that are known by their samples. */
+static void end_gone(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		const struct sf_task *task = &watch->threads.items[i]->task;
+
+		if (!sf_task_lives(task->pid, task->tid))
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
 static void list_all(struct sf_watch *watch, uint64_t now_ns)
 {
 	size_t n_known = watch->threads.n;
 
+	if (sf_watch_is_sampled(watch)) {
+		end_gone(watch, now_ns);
+		return;
+	}
 	watch->n_without_files = 0;
 	for (size_t i = 0; i < n_known; i++)
 		watch->threads.items[i]->listed = false;
@@ -549,7 +577,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (watch->options->children && now_ns >= watch->next_children_ns && add_children(watch, now_ns))
 		watch->next_scan_ns = 0;
 	if (now_ns < watch->next_scan_ns)
-		return watch->processes.n > 0;
+		return watch->processes.n > 0 || watch->options->all;
 	watch->n_scans++;
 	for (size_t i = watch->processes.n; i-- > 0;) {
 		if (!look_at_process(watch, &watch->processes.items[i]))
@@ -560,7 +588,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	renew_names(watch, now_ns);
 	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
-	return watch->processes.n > 0;
+	return watch->processes.n > 0 || watch->options->all;
 }
 
 static int64_t count_others(const struct sf_watch *watch)

@@ -54,7 +54,14 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 		   struct sf_error *err);
 void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
 
-/* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone. */
+/*
+ * Whether processes and threads come into sight by their first samples only: all of the machine, without those that sleep. What
+ * has no sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and the time after its last sample for
+ * nothing. So the sum is right on average, also over threads that have no sample.
+ */
+bool sf_watch_is_sampled(const struct sf_watch *watch);
+
+/* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
 /*

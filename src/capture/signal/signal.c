@@ -388,7 +388,7 @@ static int call_or_load(struct sf_capture *capture, int32_t pid, struct sf_error
 /* All or none. */
 static bool call_chosen(struct sf_capture *capture, struct sf_error *err)
 {
-	for (size_t i = 0; i <= capture->options.n_more; i++) {
+	for (size_t i = 0; i < sf_capture_n_pids(&capture->options); i++) {
 		const int32_t pid = sf_capture_pid(&capture->options, i);
 		const int channel = call_or_load(capture, pid, err);
 

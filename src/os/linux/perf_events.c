@@ -33,18 +33,20 @@ static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu)
  */
 int sf_perf_open_clock(const struct sf_perf_clock *clock)
 {
+	const bool of_cpu = clock->tid == SF_PERF_ALL_THREADS;
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.config = of_cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK,
 		.sample_period = clock->period_ns,
 		.sample_type = SAMPLE_TYPE,
 		.sample_regs_user = sf_perf_regs_mask,
 		.sample_stack_user = clock->stack_bytes,
 		.disabled = 1,
-		.inherit = 1,
-		.inherit_thread = !clock->children,
-		.inherit_stat = 1,
+		.inherit = !of_cpu,
+		.inherit_thread = !of_cpu && !clock->children,
+		.inherit_stat = !of_cpu,
+		.exclude_idle = of_cpu,
 		.exclude_kernel = !clock->kernel,
 		.exclude_hv = 1,
 		.exclude_callchain_kernel = !clock->kernel,

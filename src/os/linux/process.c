@@ -245,6 +245,12 @@ void sf_process_command(int32_t pid, char *ret, size_t size)
 	sf_sanitize(ret);
 }
 
+/* PF_KTHREAD of linux/sched.h, in field 9 (proc_pid_stat(5)). */
+bool sf_process_is_kernel(int32_t pid)
+{
+	return stat_field(pid, 9) & 0x200000;
+}
+
 /*
  * A process's CPU clock, from its pid (kernel: include/linux/posix-timers_types.h, CPUCLOCK_SCHED).
  */

@@ -100,6 +100,11 @@ bool sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
 	return true;
 }
 
+bool sf_task_lives(int32_t pid, int32_t tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+}
+
 uint64_t sf_task_switches(int32_t pid, int32_t tid)
 {
 	struct sf_task_run run;
