@@ -423,7 +423,7 @@ static int run(int argc, char **argv)
 const struct sf_command sf_command_record = {
 	.name = "record",
 	.summary = "watch a process or a command, and write a recording",
-	.usage = "[OPTIONS] -p PID... | [OPTIONS] -- COMMAND... | [OPTIONS] --all",
+	.usage = "[OPTIONS] -p PID... | --all | -- COMMAND...",
 	.details =
 		"Running threads are sampled at --rate, blocked ones at --blocked-rate; each sample "
 		"says for how much CPU time and elapsed time it stands.\n\n"

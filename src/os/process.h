@@ -24,6 +24,9 @@ struct sf_ids {
  */
 bool sf_process_threads(int32_t pid, struct sf_ids *ret);
 
+/* Appends all processes; false when they cannot be listed. */
+bool sf_process_all(struct sf_ids *ret);
+
 /*
  * Appends the processes whose parent is in `parents` and that are not in it already; to any depth.
  * Where the kernel lists the children of a thread (CONFIG_PROC_CHILDREN) it takes some microseconds

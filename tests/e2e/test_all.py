@@ -56,7 +56,7 @@ def test_programs_before_and_after(stillframe, tmp_path):
         process = start_all(stillframe, tmp_path / "r.sfr")
         at_first = cpu_of(before.pid)
         during = subprocess.Popen(["xz", "-1", "-T1", "-c"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        during.stdin.write(os.urandom(2 << 20))
+        during.stdin.write(os.urandom(1 << 20))
         during.stdin.close()
         used = os.wait4(during.pid, 0)[2]
         at_last = cpu_of(before.pid)

@@ -190,7 +190,7 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
-	if (sf_watch_is_sampled(&perf->base.watch) && !thread->begun) {
+	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun) {
 		begin_account(perf, thread, now_ns);
 		return;
 	}

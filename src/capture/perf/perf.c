@@ -115,7 +115,7 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	bool fine = sf_perf_events_allowed(first, &perf->events.kernel, err);
 
 	perf->events.all = perf->base.options.all;
-	perf->events.children = perf->base.options.children;
+	perf->events.children = perf->base.options.children || (perf->events.all && !sf_watch_is_sampled(&perf->base.watch));
 	perf->events.enabled = perf->base.options.child != 0;
 	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
 	if (fine && perf->base.period_ns)
@@ -175,7 +175,7 @@ static bool may_be_passed_over(const struct sf_capture *capture, const struct sf
 
 static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
 {
-	return thread->watched && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
+	return thread->watched && !thread->only_awake && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
 }
 
 /* Those that are due and may not be passed over, or those that may. How many may. */
@@ -298,6 +298,8 @@ static void sample_until_over(struct sf_capture *capture)
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
 	sf_perf_budget_begin(&perf->budget);
+	if (capture->options.all) /* what runs already is known before there are samples */
+		scan(perf, start_ns);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {

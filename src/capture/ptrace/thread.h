@@ -31,6 +31,7 @@ struct sf_thread {
 	bool     asked;          /* a hold is under way */
 	bool     was_busy;       /* another tracer had it at the last tick */
 	bool     is_32_bit;      /* its program is: the thread is neither held nor read */
+	bool     only_awake;     /* it is not read while it sleeps: a thread of the kernel, or of this process */
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be asked */
 	uint8_t  n_same;         /* ticks for which it has slept without a change, up to 255 */
@@ -56,7 +57,7 @@ struct sf_thread {
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t copies_end;       /* where the copies end that the kernel takes, and its stack; 0: not known */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
-	bool begun;                /* of one that is known by its first sample only (sf_watch_is_sampled): its CPU time is counted since that */
+	bool begun;                /* of one that is known by its first sample only (sf_watch_knows_by_samples): its CPU time is counted since that */
 	bool copy_was_full;        /* the last copy had no more room */
 	bool ran;                /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
 

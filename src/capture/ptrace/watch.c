@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/output.h"
 #include "frozen/raw.h"
@@ -72,6 +73,11 @@ bool sf_watch_is_sampled(const struct sf_watch *watch)
 	return watch->options->all && !watch->options->blocked_rate_mhz;
 }
 
+bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	return sf_watch_is_sampled(watch) || thread->only_awake;
+}
+
 /* Outside of a scan the threads are in the order of their ids. */
 static int by_tid(const void *a, const void *b)
 {
@@ -111,11 +117,9 @@ static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t p
 	return NULL;
 }
 
-static bool is_32_bit(struct sf_watch *watch, int32_t pid)
+static bool is_only_awake(int32_t pid)
 {
-	const struct sf_watched_process *process = find_process(watch, pid);
-
-	return process && process->is_32_bit;
+	return pid == (int32_t)getpid() || sf_process_is_kernel(pid);
 }
 
 static void count_32_bit(struct sf_watch *watch, int32_t pid)
@@ -133,6 +137,7 @@ static void set_program(struct sf_watch *watch, struct sf_watched_process *proce
 
 	process->program = *program;
 	process->is_32_bit = sf_process_is_32_bit(process->pid);
+	process->only_awake = watch->options->all && is_only_awake(process->pid);
 	if (process->is_32_bit && !was)
 		count_32_bit(watch, process->pid);
 	for (size_t i = 0; i < watch->threads.n; i++) {
@@ -209,7 +214,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		sf_thread_sleep_until(thread, now_ns);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
-	if (sf_watch_is_sampled(watch))
+	if (sf_watch_knows_by_samples(watch, thread))
 		forget_rest(thread);
 	sf_thread_pay(thread);
 	if (process)
@@ -240,12 +245,18 @@ static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
 			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
 }
 
+/* What is known of its process. */
+static void set_process(struct sf_thread *thread, const struct sf_watched_process *process)
+{
+	thread->is_32_bit = process && process->is_32_bit;
+	thread->only_awake = process && process->only_awake;
+}
+
 /* The thread is in the list of threads: it is known from now on. */
 static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
 {
 	watch->last_serial++;
 	thread->listed = true;
-	thread->is_32_bit = is_32_bit(watch, thread->task.pid);
 	name_thread(watch, thread);
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
@@ -259,6 +270,7 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	watch->n_without_files += !thread && errno == EMFILE;
 	if (!thread)
 		return;
+	set_process(thread, find_process(watch, pid));
 	if (!sf_vec_push(&watch->threads, thread)) {
 		sf_thread_destroy(thread);
 		return;
@@ -296,6 +308,27 @@ static void list_threads(struct sf_watch *watch, int32_t pid, size_t n_known, ui
 	}
 }
 
+static bool add_process(struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process process = { .pid = pid, .parent = sf_process_parent(pid) };
+
+	return sf_vec_push(&watch->processes, process);
+}
+
+static void add_all(struct sf_watch *watch)
+{
+	struct sf_ids ids = { 0 };
+
+	sf_process_all(&ids);
+	for (size_t i = 0; i < ids.ids.n; i++) {
+		const int32_t pid = ids.ids.items[i];
+
+		if (!find_process(watch, pid) && !sf_process_is_kernel(pid) && !add_process(watch, pid)) /* these come by their samples */
+			break;
+	}
+	sf_vec_deinit(&ids.ids);
+}
+
 /* True when there are new ones. */
 static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 {
@@ -309,15 +342,8 @@ static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 	}
 	if (ids.ids.n == watch->processes.n)
 		sf_process_descendants(&ids);
-	for (size_t i = watch->processes.n; i < ids.ids.n; i++) {
-		struct sf_watched_process process = {
-			.pid = ids.ids.items[i],
-			.parent = sf_process_parent(ids.ids.items[i]),
-		};
-
-		if (!sf_vec_push(&watch->processes, process))
-			break;
-	}
+	for (size_t i = watch->processes.n; i < ids.ids.n && add_process(watch, ids.ids.items[i]); i++)
+		;
 	sf_vec_deinit(&ids.ids);
 	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
@@ -334,7 +360,7 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 	uint64_t seen_ns = process->threads_cpu_ns;
 	struct sf_weight weight = { 0 };
 
-	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch))
+	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch) || process->only_awake)
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
 	weight.ticks = ticks_of(watch, weight.cpu_ns);
@@ -421,6 +447,17 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 	return &watch->processes.items[watch->processes.n - 1];
 }
 
+/* The process may end before the walking thread asks for its name. */
+static void tell_name(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	char name[SF_TASK_NAME];
+
+	if (sf_task_name(process->pid, process->pid, name))
+		memcpy(process->name, name, sizeof(process->name));
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
+}
+
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
 {
 	struct sf_watched_process *process;
@@ -432,6 +469,8 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
 		set_program(watch, process, &program);
 	sf_relay_process(watch->relay, pid, parent);
+	if (watch->options->all)
+		tell_name(watch, process);
 	watch->next_list_ns = 0;
 }
 
@@ -494,15 +533,18 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 	const struct sf_watched_process *process = find_process(watch, pid);
 	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
 
-	if (thread && !sf_watch_is_sampled(watch)) {
+	const bool lives = thread != NULL;
+
+	if (!lives)
+		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
+	if (!thread)
+		return NULL;
+	set_process(thread, process);
+	if (lives && !sf_watch_knows_by_samples(watch, thread)) {
 		thread->cpu_ns = thread->first_cpu_ns;
 		thread->awake_ns = (int64_t)thread->first_cpu_ns;
 		thread->first_cpu_ns = 0;
-	} else if (!thread) {
-		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
 	}
-	if (!thread)
-		return NULL;
 	if (!insert_thread(watch, thread)) {
 		sf_thread_destroy(thread);
 		return NULL;
@@ -579,6 +621,8 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (now_ns < watch->next_scan_ns)
 		return watch->processes.n > 0 || watch->options->all;
 	watch->n_scans++;
+	if (watch->options->all && !sf_watch_is_sampled(watch))
+		add_all(watch);
 	for (size_t i = watch->processes.n; i-- > 0;) {
 		if (!look_at_process(watch, &watch->processes.items[i]))
 			end_process(watch, i, now_ns);

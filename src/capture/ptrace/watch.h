@@ -22,6 +22,7 @@ struct sf_watched_process {
 	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
 	bool     is_32_bit;     /* its program is */
+	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
@@ -60,6 +61,8 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
  * nothing. So the sum is right on average, also over threads that have no sample.
  */
 bool sf_watch_is_sampled(const struct sf_watch *watch);
+/* The same of one thread: those of the kernel and of this process, too, where others are known by looks. */
+bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread);
 
 /* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);

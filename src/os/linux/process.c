@@ -45,6 +45,11 @@ bool sf_process_threads(int32_t pid, struct sf_ids *ret)
 	return add_numbers(path, ret);
 }
 
+bool sf_process_all(struct sf_ids *ret)
+{
+	return add_numbers("/proc", ret);
+}
+
 /* 0 when the process is gone. */
 static uint64_t stat_field(int32_t pid, int number)
 {
