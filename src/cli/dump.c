@@ -17,6 +17,7 @@
 
 struct dump_options {
 	struct sf_pids pids;
+	bool all;
 	uint32_t max_depth;
 	int engine;           /* index of engine_names */
 	bool json;
@@ -32,6 +33,8 @@ static const char *const engine_names[] = { "auto", SF_ENGINES(X) NULL };
 static const struct sf_option options[] = {
 	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PIDS, .offset = AT(pids), .argument = "PID",
 	  .help = "the process to look at; several: -p 1,2,3, or -p more than once" },
+	{ .name = "all", .letter = 'a', .kind = SF_OPTION_FLAG, .offset = AT(all),
+	  .help = "all processes of the machine that this user may look at" },
 	{ .name = "engine", .letter = 'e', .kind = SF_OPTION_CHOICE, .offset = AT(engine), .argument = "ENGINE",
 	  .help = "how to read the threads (default auto; docs/dump.md)", .choices = engine_names },
 	{ .name = "json", .kind = SF_OPTION_FLAG, .offset = AT(json),
@@ -44,6 +47,12 @@ static const struct sf_option options[] = {
 	{ .name = SF_KINDS_OPTION, .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
 	  .help = SF_KINDS_DUMP_HELP },
 	{ .name = NULL },
+};
+
+/* Processes that --all does not show, and why it does not show the first of them. */
+struct unseen {
+	size_t n;
+	struct sf_error first;
 };
 
 static const char *base_name(const char *path)
@@ -182,8 +191,7 @@ static void print_thread(const struct sf_output *output, const struct sf_dump *d
 		sf_print_in(output, SF_RED, "  cut: %s\n", sf_end_text(thread->end));
 }
 
-/* `passed`: why threads that do not run may have been held; "": they were not. */
-static void print_dump(const struct sf_dump *dump, const struct dump_options *given, const struct sf_error *passed, FILE *out)
+static void print_dump(const struct sf_dump *dump, const struct dump_options *given, FILE *out)
 {
 	struct sf_output output = sf_output_for(out);
 	char time[32];
@@ -205,7 +213,7 @@ static void print_dump(const struct sf_dump *dump, const struct dump_options *gi
 		fprintf(out, ", longest hold %s\n", sf_format_time(time, dump->cost.longest_hold_ns));
 	else
 		fprintf(out, ", held none\n");
-	fprintf(out, "by %s%s%s\n", dump->engine->name, *passed->text ? ": " : "", passed->text);
+	fprintf(out, "by %s%s%s\n", dump->engine->name, *dump->passed.text ? ": " : "", dump->passed.text);
 }
 
 static bool check_usage(const struct dump_options *given, int argc, char **argv, int rest,
@@ -216,8 +224,10 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 		return sf_fail_hint(err, "The process goes behind -p: stillframe dump -p %.40s",
 				    argv[rest]);
 	}
-	if (!given->pids.n)
-		return sf_fail(err, SF_E_INPUT, "which process? give -p PID");
+	if (given->all && given->pids.n)
+		return sf_fail(err, SF_E_INPUT, "--all and -p do not go together");
+	if (!given->all && !given->pids.n)
+		return sf_fail(err, SF_E_INPUT, "which process? give -p PID, or --all");
 	for (uint32_t i = 0; i < given->pids.n; i++) {
 		if (given->pids.items[i] == getpid())
 			return sf_fail(err, SF_E_INPUT,
@@ -226,35 +236,104 @@ static bool check_usage(const struct dump_options *given, int argc, char **argv,
 	return true;
 }
 
-static int dump_process(const struct dump_options *given, int32_t pid)
+static bool look(const struct dump_options *given, int32_t pid, struct sf_dumps *dumps, struct sf_error *err)
 {
 	const struct sf_engine *named = given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
-	struct sf_error err = { 0 }, passed = { 0 };
-	struct sf_dump dump = { 0 };
-	const struct sf_engine *engine = sf_process_check(pid, &err) ? sf_engine_for_dump(named, pid, &passed, &err) : NULL;
-	int status = SF_EXIT_OK;
+	struct sf_error passed;
+	const struct sf_engine *engine = sf_process_check(pid, err) ? sf_engine_for_dump(named, pid, &passed, err) : NULL;
 
-	if (!engine || !sf_dump_take(&dump, engine, pid, given->max_depth, &err))
-		status = sf_cli_fail(SF_EXIT_FAILED, &err);
-	else if (given->json)
-		sf_dump_print_json(&dump, stdout);
-	else
-		print_dump(&dump, given, &passed, stdout);
-	sf_dump_deinit(&dump);
-	return status;
+	if (!engine || !sf_dumps_look(dumps, engine, pid, err))
+		return false;
+	dumps->items.items[dumps->items.n - 1].passed = passed;
+	return true;
 }
 
 /* One after the other. One that fails does not keep the others from being shown. */
-static int dump_all(const struct dump_options *given)
+static int look_at_given(const struct dump_options *given, struct sf_dumps *dumps)
 {
 	int status = SF_EXIT_OK;
 
 	for (uint32_t i = 0; i < given->pids.n; i++) {
-		if (i && !given->json)
-			putchar('\n');
-		if (dump_process(given, given->pids.items[i]) != SF_EXIT_OK)
-			status = SF_EXIT_FAILED;
+		struct sf_error err = { 0 };
+
+		if (!look(given, given->pids.items[i], dumps, &err))
+			status = sf_cli_fail(SF_EXIT_FAILED, &err);
 	}
+	return status;
+}
+
+/* Processes that end meanwhile are no failure, and threads of the kernel have no stack of a program. */
+static void look_at_all(const struct dump_options *given, struct sf_dumps *dumps, struct unseen *ret)
+{
+	struct sf_ids ids = { 0 };
+
+	if (!sf_process_all(&ids))
+		sf_fail_os(&ret->first, "cannot list the processes");
+	for (size_t i = 0; i < ids.ids.n; i++) {
+		const int32_t pid = ids.ids.items[i];
+		struct sf_error err = { 0 };
+
+		if (pid == getpid() || sf_process_is_kernel(pid) || look(given, pid, dumps, &err) || err.code == SF_E_GONE)
+			continue;
+		if (!ret->n++)
+			ret->first = err;
+	}
+	sf_vec_deinit(&ids.ids);
+}
+
+static void print_all(const struct sf_dumps *dumps, const struct dump_options *given)
+{
+	for (size_t i = 0; i < dumps->items.n; i++) {
+		if (given->json) {
+			sf_dump_print_json(&dumps->items.items[i], stdout);
+			continue;
+		}
+		if (i)
+			putchar('\n');
+		print_dump(&dumps->items.items[i], given, stdout);
+	}
+}
+
+/* Where the output is for programs, this goes to people all the same. */
+static void print_unseen(const struct unseen *unseen, const struct dump_options *given)
+{
+	FILE *out = given->json ? stderr : stdout;
+
+	if (!unseen->n)
+		return;
+	fputs(given->json ? "stillframe dump: " : "\n", out);
+	if (unseen->n == 1)
+		fputs("1 process is not shown: ", out);
+	else
+		fprintf(out, "%zu processes are not shown; of the first: ", unseen->n);
+	fprintf(out, "%.*s\n", (int)strcspn(unseen->first.text, "\n"), unseen->first.text);
+}
+
+static int dump(const struct dump_options *given)
+{
+	struct unseen unseen = { 0 };
+	struct sf_error err = { 0 };
+	struct sf_dumps dumps;
+	int status = SF_EXIT_OK;
+
+	if (!sf_dumps_init(&dumps, given->max_depth, &err)) {
+		sf_dumps_deinit(&dumps);
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
+	if (given->all)
+		look_at_all(given, &dumps, &unseen);
+	else
+		status = look_at_given(given, &dumps);
+	if (!sf_dumps_name(&dumps, &err))
+		status = sf_cli_fail(SF_EXIT_FAILED, &err);
+	else
+		print_all(&dumps, given);
+	print_unseen(&unseen, given);
+	if (given->all && !dumps.items.n) {
+		sf_fail(&err, SF_E_DENIED, "there is no process that can be shown");
+		status = sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
+	sf_dumps_deinit(&dumps);
 	return status;
 }
 
@@ -271,19 +350,20 @@ static int run(int argc, char **argv)
 	if (!sf_task_check_limit(&err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	sf_task_raise_limit();
-	return dump_all(&given);
+	return dump(&given);
 }
 
 const struct sf_command sf_command_dump = {
 	.name = "dump",
 	.summary = "every thread's stack, once, now",
-	.usage = "[OPTIONS] -p PID...",
+	.usage = "[OPTIONS] {-p PID... | --all}",
 	.details =
 		"Shows of each thread its name, what it does, what it waits for, and its stack with "
 		"inlined calls and lines. Of a lock it names the thread that has it; threads that wait for each other in a circle are "
 		"listed on top. Sleeping threads are read where they sleep, without being "
 		"stopped; a running one is held for the time that a copy of its stack takes.",
 	.examples = "stillframe dump -p 4242\n"
+		    "stillframe dump --all\n"
 		    "stillframe dump -p 4242 --json | jq '.threads[].name'",
 	.options = options,
 	.run = run,

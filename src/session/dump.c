@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Takes a dump: walks the stills that the engine yields, and keeps the trace of each thread's last still. At the end it
- * finds the names: the addresses of all threads are sorted by image and address, each once, and are resolved an image at
- * a time. Then every trace is expanded from the results.
- */
+/* Takes dumps: walks the stills that the engine yields, and keeps the trace of each thread's last still. */
 #include "session/dump.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-#include "base/output.h"
-#include "os/clock.h"
 #include "os/process.h"
 #include "os/syscalls.h"
-#include "session/lock_waits.h"
-#include "symbols/lookup.h"
 
-#define PAUSE_NS 1000000u     /* between two attempts at a name that a collector moves */
-#define MAX_PAUSES 500u       /* of all threads */
+/* A dump that is being taken, by the walker of all. */
+struct taking {
+	struct sf_dump dump;
+	struct sf_walker *walker;
+};
 
 /* The verdict asks for all registers where native frames are missing without them. */
 static struct sf_verdict on_still(void *arg, struct sf_still *still, struct sf_error *err)
 {
-	struct sf_dump *dump = arg;
-	struct sf_verdict verdict = { .end = sf_walker_walk(&dump->walker, still) };
+	struct sf_walker *walker = ((struct taking *)arg)->walker;
+	struct sf_verdict verdict = { .end = sf_walker_walk(walker, still) };
 
 	(void)err;
-	if (dump->walker.lacks_registers && verdict.end != SF_END_COPY)
+	if (walker->lacks_registers && verdict.end != SF_END_COPY)
 		verdict.end = SF_END_REGISTER;
 	return verdict;
 }
@@ -58,12 +52,13 @@ static void describe_wait(const struct sf_dump *dump, const struct sf_dump_seen 
 
 static bool on_thread(void *arg, const struct sf_dump_seen *seen, struct sf_error *err)
 {
-	struct sf_dump *dump = arg;
+	struct taking *taking = arg;
+	struct sf_dump *dump = &taking->dump;
 	struct sf_dump_thread thread = { .seen = *seen, .end = SF_END_EMPTY };
 
 	memcpy(thread.name, seen->name, sizeof(seen->name));
 	describe_wait(dump, seen, &thread);
-	if ((seen->loss < 0 && !keep_trace(&dump->walker.trace, &thread)) ||
+	if ((seen->loss < 0 && !keep_trace(&taking->walker->trace, &thread)) ||
 	    !sf_vec_push(&dump->threads, thread)) {
 		sf_vec_deinit(&thread.trace);
 		return sf_fail_memory(err);
@@ -71,269 +66,23 @@ static bool on_thread(void *arg, const struct sf_dump_seen *seen, struct sf_erro
 	return true;
 }
 
-static bool look_at_threads(struct sf_dump *dump, struct sf_error *err)
+static bool look_at_threads(struct taking *taking, struct sf_error *err)
 {
-	const struct sf_dump_sink sink = { .arg = dump, .still = on_still, .thread = on_thread };
+	const struct sf_dump_sink sink = { .arg = taking, .still = on_still, .thread = on_thread };
+	struct sf_dump *dump = &taking->dump;
 
-	return dump->engine->dump(dump->pid, &sink, &dump->cost, err);
+	return sf_walker_prepare(taking->walker, dump->pid, err) && dump->engine->dump(dump->pid, &sink, &dump->cost, err);
 }
 
-/* The number of a text of the target's, cleaned; 0: no memory. */
-static uint32_t add_text(struct sf_dump *dump, const char *text)
+static void name_process(struct sf_dump *dump)
 {
-	SF_CLEANUP(free) char *clean = NULL;
-
-	if (sf_is_text(text))
-		return sf_intern_string(dump->strings, text);
-	clean = strdup(text);
-	if (!clean)
-		return 0;
-	sf_sanitize(clean);
-	return sf_intern_string(dump->strings, clean);
+	sf_process_name(dump->pid, dump->name, sizeof(dump->name));
+	dump->tracer = sf_task_tracer(dump->pid, dump->pid);
+	if (dump->tracer)
+		sf_process_name(dump->tracer, dump->tracer_name, sizeof(dump->tracer_name));
 }
 
-/* A place to look up, and its functions: a run of `n` in the flat array from `first`. */
-struct place {
-	uint32_t image;
-	uint32_t first, n;
-	uint64_t address;
-};
-
-struct naming {
-	struct sf_dump *dump;
-	struct sf_process_runtimes *runtimes; /* NULL: none */
-	SF_VEC(struct place) places;
-	SF_VEC(struct sf_dump_frame) functions;
-	struct place *of_image;     /* the first place of the image that is being resolved */
-	struct sf_lookup lookup;
-	unsigned n_pauses;          /* for names that could not be read at once */
-	bool no_memory;
-};
-
-static struct place place_of(const struct sf_frame *frame)
-{
-	bool exact = frame->flags & SF_FRAME_EXACT;
-
-	return (struct place){ .image = frame->image, .address = frame->address - !exact };
-}
-
-static bool is_native(const struct sf_frame *frame)
-{
-	return !sf_kind_is_managed(frame->kind);
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct place *left = a, *right = b;
-
-	if (left->image != right->image)
-		return left->image < right->image ? -1 : 1;
-	return (left->address > right->address) - (left->address < right->address);
-}
-
-static bool collect(struct naming *naming)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < naming->dump->threads.n; i++) {
-		const struct sf_dump_thread *thread = &naming->dump->threads.items[i];
-
-		for (size_t j = 0; j < thread->trace.n; j++) {
-			if (is_native(&thread->trace.items[j]) &&
-			    !sf_vec_push(&naming->places, place_of(&thread->trace.items[j])))
-				return false;
-		}
-	}
-	if (!naming->places.n)
-		return true;
-	qsort(naming->places.items, naming->places.n, sizeof(struct place), compare);
-	for (size_t i = 1; i < naming->places.n; i++) {
-		if (compare(&naming->places.items[n], &naming->places.items[i]) != 0)
-			naming->places.items[++n] = naming->places.items[i];
-	}
-	naming->places.n = n + 1;
-	return true;
-}
-
-/* A frame with its names only. */
-static struct sf_dump_frame name_of(struct sf_dump *dump, const struct sf_location *location)
-{
-	return (struct sf_dump_frame){
-		.function = add_text(dump, location->function),
-		.file = *location->file ? add_text(dump, location->file) : 0,
-		.line = location->line,
-		.inlined = location->inlined,
-		.approximate = location->approximate,
-	};
-}
-
-static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
-{
-	struct naming *naming = arg;
-	struct place *place = &naming->of_image[index];
-
-	if (!sf_vec_reserve(&naming->functions, n)) {
-		naming->no_memory = true;
-		return;
-	}
-	place->first = (uint32_t)naming->functions.n;
-	place->n = (uint32_t)n;
-	for (size_t i = 0; i < n; i++)
-		naming->functions.items[naming->functions.n++] = name_of(naming->dump, &locations[i]);
-}
-
-static void resolve_image(struct naming *naming, size_t first, size_t n)
-{
-	const struct sf_image *image =
-		sf_images_get(naming->dump->walker.images, naming->places.items[first].image);
-	uint64_t *addresses = malloc(n * sizeof(*addresses));
-
-	naming->of_image = &naming->places.items[first];
-	for (size_t i = 0; addresses && i < n; i++)
-		addresses[i] = naming->of_image[i].address;
-	if (addresses && image->fd >= 0)
-		sf_lookup_resolve(&naming->lookup, image->fd, image->path, addresses, n, on_location,
-				 naming, NULL);
-	naming->no_memory = naming->no_memory || !addresses;
-	free(addresses);
-}
-
-static void resolve(struct naming *naming)
-{
-	for (size_t first = 0, n; first < naming->places.n; first += n) {
-		uint32_t image = naming->places.items[first].image;
-
-		for (n = 1; first + n < naming->places.n; n++) {
-			if (naming->places.items[first + n].image != image)
-				break;
-		}
-		if (image)
-			resolve_image(naming, first, n);
-	}
-}
-
-static bool add_frame(struct sf_dump_thread *thread, const struct sf_frame *frame,
-		      struct sf_dump_frame named)
-{
-	named.pc = frame->pc;
-	named.address = frame->address;
-	named.image = frame->image;
-	named.via = frame->via;
-	named.kind = frame->kind;
-	return sf_vec_push(&thread->frames, named);
-}
-
-static bool expand_native(const struct naming *naming, struct sf_dump_thread *thread,
-			  const struct sf_frame *frame)
-{
-	struct place key = place_of(frame);
-	const struct place *place = bsearch(&key, naming->places.items, naming->places.n,
-					    sizeof(key), compare);
-
-	if (!place->n && !add_frame(thread, frame, (struct sf_dump_frame){ 0 }))
-		return false;
-	for (uint32_t j = 0; j < place->n; j++) {
-		if (!add_frame(thread, frame, naming->functions.items[place->first + j]))
-			return false;
-	}
-	return true;
-}
-
-static bool expand_managed(const struct naming *naming, struct sf_dump_thread *thread,
-			const struct sf_frame *frame)
-{
-	const struct sf_location *functions;
-	struct sf_runtimes *runtimes = &naming->runtimes->all;
-	const uint32_t place = sf_runtimes_place(runtimes, frame);
-	struct sf_frame known = *frame;
-	size_t n;
-
-	known.kind = sf_runtimes_kind(runtimes, frame, place);
-	n = sf_runtimes_functions(runtimes, frame, place, &functions);
-	for (size_t i = 0; i < n; i++) {
-		if (!add_frame(thread, &known, name_of(naming->dump, &functions[i])))
-			return false;
-	}
-	return n > 0;
-}
-
-static bool expand(const struct naming *naming, struct sf_dump_thread *thread)
-{
-	for (size_t i = 0; i < thread->trace.n; i++) {
-		const struct sf_frame *frame = &thread->trace.items[i];
-
-		if (!(is_native(frame) || !naming->runtimes ? expand_native(naming, thread, frame)
-							    : expand_managed(naming, thread, frame)))
-			return false;
-	}
-	return true;
-}
-
-/* The system keeps 15 bytes of a thread's name; a runtime has all of it. */
-static void name_thread(struct naming *naming, struct sf_dump_thread *thread)
-{
-	char name[SF_RUNTIME_NAME];
-	enum sf_naming named = SF_NAMED_LATER;
-
-	for (; named == SF_NAMED_LATER && naming->n_pauses < MAX_PAUSES; naming->n_pauses++) {
-		named = sf_process_runtimes_name(naming->runtimes, naming->dump->pid, thread->seen.tid, name);
-		if (named == SF_NAMED)
-			memcpy(thread->name, name, sizeof(name));
-		if (named != SF_NAMED_LATER)
-			return;
-		sf_sleep_until(sf_now_ns() + PAUSE_NS);
-	}
-}
-
-/* Images are opened by their paths as they are; these are copies to be shown. */
-static bool take_paths(struct sf_dump *dump)
-{
-	struct sf_images *images = dump->walker.images;
-
-	for (uint32_t i = 1; i <= sf_images_count(images); i++) {
-		if (!sf_vec_push(&dump->paths, add_text(dump, sf_images_get(images, i)->path)))
-			return false;
-	}
-	return true;
-}
-
-static bool find_names(struct sf_dump *dump, struct sf_error *err)
-{
-	struct naming naming = { .dump = dump,
-				 .runtimes = sf_walker_runtimes(&dump->walker, dump->pid),
-				 .lookup = sf_lookup_begin(NULL) };
-	bool fine = take_paths(dump) && collect(&naming);
-
-	if (fine)
-		resolve(&naming);
-	if (!dump->note)
-		dump->note = sf_lookup_note(&naming.lookup);
-	for (size_t i = 0; fine && !naming.no_memory && i < dump->threads.n; i++)
-		fine = expand(&naming, &dump->threads.items[i]);
-	for (size_t i = 0; naming.runtimes && i < dump->threads.n; i++)
-		name_thread(&naming, &dump->threads.items[i]);
-	if (fine && !naming.no_memory)
-		sf_lock_waits_find(dump, naming.runtimes);
-	sf_vec_deinit(&naming.places);
-	sf_vec_deinit(&naming.functions);
-	return fine && !naming.no_memory ? true : sf_fail_memory(err);
-}
-
-bool sf_dump_take(struct sf_dump *ret, const struct sf_engine *engine, int32_t pid,
-		  uint32_t max_depth, struct sf_error *err)
-{
-	*ret = (struct sf_dump){ .pid = pid, .engine = engine, .strings = sf_intern_create() };
-	if (!ret->strings || !sf_walker_init(&ret->walker, max_depth, err))
-		return sf_fail_memory(err);
-	sf_process_name(pid, ret->name, sizeof(ret->name));
-	ret->tracer = sf_task_tracer(pid, pid);
-	if (ret->tracer)
-		sf_process_name(ret->tracer, ret->tracer_name, sizeof(ret->tracer_name));
-	return sf_walker_prepare(&ret->walker, pid, err) && look_at_threads(ret, err) &&
-	       ((ret->note = sf_walker_news(&ret->walker, pid)), find_names(ret, err));
-}
-
-void sf_dump_deinit(struct sf_dump *dump)
+static void deinit(struct sf_dump *dump)
 {
 	for (size_t i = 0; i < dump->threads.n; i++) {
 		sf_vec_deinit(&dump->threads.items[i].trace);
@@ -341,18 +90,47 @@ void sf_dump_deinit(struct sf_dump *dump)
 	}
 	sf_vec_deinit(&dump->threads);
 	sf_vec_deinit(&dump->circles);
-	sf_vec_deinit(&dump->paths);
-	sf_intern_destroy(dump->strings);
-	sf_walker_deinit(&dump->walker);
+}
+
+bool sf_dumps_look(struct sf_dumps *dumps, const struct sf_engine *engine, int32_t pid, struct sf_error *err)
+{
+	struct taking taking = { .dump = { .all = dumps, .pid = pid, .engine = engine }, .walker = &dumps->walker };
+
+	name_process(&taking.dump);
+	if (!look_at_threads(&taking, err)) {
+		deinit(&taking.dump);
+		return false;
+	}
+	taking.dump.note = sf_walker_news(&dumps->walker, pid);
+	if (sf_vec_push(&dumps->items, taking.dump))
+		return true;
+	deinit(&taking.dump);
+	return sf_fail_memory(err);
+}
+
+bool sf_dumps_init(struct sf_dumps *ret, uint32_t max_depth, struct sf_error *err)
+{
+	*ret = (struct sf_dumps){ .strings = sf_intern_create() };
+	return sf_walker_init(&ret->walker, max_depth, err) && (ret->strings || sf_fail_memory(err));
+}
+
+void sf_dumps_deinit(struct sf_dumps *dumps)
+{
+	for (size_t i = 0; i < dumps->items.n; i++)
+		deinit(&dumps->items.items[i]);
+	sf_vec_deinit(&dumps->items);
+	sf_vec_deinit(&dumps->paths);
+	sf_intern_destroy(dumps->strings);
+	sf_walker_deinit(&dumps->walker);
 }
 
 const char *sf_dump_string(const struct sf_dump *dump, uint32_t number)
 {
-	return number ? sf_intern_get(dump->strings, number, NULL) : "";
+	return number ? sf_intern_get(dump->all->strings, number, NULL) : "";
 }
 
 const char *sf_dump_path(const struct sf_dump *dump, uint32_t image)
 {
-	return image && image <= dump->paths.n
-		       ? sf_dump_string(dump, dump->paths.items[image - 1]) : "";
+	return image && image <= dump->all->paths.n
+		       ? sf_dump_string(dump, dump->all->paths.items[image - 1]) : "";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A dump: every thread of a process, once, with its state, the object of its wait, and its stack with names. An engine
- * yields the stills (capture/dump.h).
+ * yields the stills (capture/dump.h). All processes are looked at before any name is sought.
  */
 #ifndef SF_SESSION_DUMP_H
 #define SF_SESSION_DUMP_H
@@ -20,7 +20,7 @@
 struct sf_dump_frame {
 	uint64_t pc, address;
 	uint32_t image;         /* number, 0: none */
-	uint32_t function, file;/* numbers in sf_dump.strings, 0: unknown */
+	uint32_t function, file;/* numbers in sf_dumps.strings, 0: unknown */
 	uint32_t line;
 	uint8_t  via;
 	uint8_t  kind;          /* enum sf_frame_kind */
@@ -47,26 +47,38 @@ struct sf_dump_circle {
 };
 
 struct sf_dump {
+	const struct sf_dumps *all;
 	int32_t pid;
 	const struct sf_engine *engine;
+	struct sf_error passed;           /* why an engine that holds fewer threads was passed over; its text "": none was */
 	char    name[64];
 	int32_t tracer;                   /* the process that traces it already (a debugger), 0:
 					   * none */
 	char    tracer_name[64];
 	SF_VEC(struct sf_dump_thread) threads;
 	SF_VEC(struct sf_dump_circle) circles;
-	SF_VEC(uint32_t) paths;           /* strings: of the images, to be shown */
-	struct sf_walker walker;          /* has the images */
-	struct sf_intern *strings;
 	const char *note;                 /* what to say of its runtimes, or NULL; the
 					   * walker's */
 	struct sf_dump_cost cost;
 };
 
-/* `engine` can dump `pid`. False when no thread could be looked at. sf_dump_deinit in any case. */
-bool sf_dump_take(struct sf_dump *ret, const struct sf_engine *engine, int32_t pid,
-		  uint32_t max_depth, struct sf_error *err);
-void sf_dump_deinit(struct sf_dump *dump);
+/* The dumps of several processes. They share images and names, each of which is read once. */
+struct sf_dumps {
+	struct sf_walker walker;          /* has the images */
+	struct sf_intern *strings;
+	SF_VEC(uint32_t) paths;           /* strings: of the images, to be shown */
+	SF_VEC(struct sf_dump) items;
+};
+
+/* sf_dumps_deinit in any case. */
+bool sf_dumps_init(struct sf_dumps *ret, uint32_t max_depth, struct sf_error *err);
+void sf_dumps_deinit(struct sf_dumps *dumps);
+
+/* Adds a process, without names. `engine` can dump `pid`. False when no thread could be looked at: nothing is added. */
+bool sf_dumps_look(struct sf_dumps *dumps, const struct sf_engine *engine, int32_t pid, struct sf_error *err);
+
+/* After the last look: the names of all frames, and who waits for whom. */
+bool sf_dumps_name(struct sf_dumps *dumps, struct sf_error *err);
 
 /* "" for 0. */
 const char *sf_dump_string(const struct sf_dump *dump, uint32_t number);

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, PROGRAMS
+from conftest import NOBODY, PROGRAMS, need_root
 from processes import Target, read, status_of, tids_of, until
 
 
@@ -204,3 +204,58 @@ def test_unprivileged_on_its_own_process(stillframe, everybodys):
         assert "bottom" in names(thread) and thread["end"] == "root"
     finally:
         assert not t.end()
+
+
+# --- several processes ---------------------------------------------------------------------------
+
+
+def objects(text):
+    """The dumps of several processes, {pid: dump}."""
+    found, decoder = {}, json.JSONDecoder()
+    while text := text.lstrip():
+        dump, end = decoder.raw_decode(text)
+        found[dump["pid"]], text = dump, text[end:]
+    return found
+
+
+def test_all_processes(stillframe, target):
+    """Every process that has memory of its own is shown, with all threads, and none that sleeps is held or woken. Programs that are there
+    twice have their names twice."""
+    need_root()
+    ours = [target("many_threads", 20, 60, 0).falls_asleep(), target("lock_wait").falls_asleep(), target("lock_wait").falls_asleep()]
+    before = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and "VmSize" in (status_of(int(pid)) or {})}
+    kernel = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and "VmSize" not in (status_of(int(pid)) or {"VmSize": ""})}
+    done = stillframe("dump", "--all", "--json", timeout=120).ok()
+    dumps = objects(done.out)
+    hidden = int((re.search(r"(\d+) process(es are| is) not shown", done.err) or [0, 0])[1])
+    still_there = {pid for pid in before if status_of(pid)}
+    assert len(still_there - set(dumps)) <= hidden, (still_there - set(dumps), done.err)
+    assert not kernel & set(dumps)
+    for t in ours:
+        assert sorted(thread["tid"] for thread in dumps[t.pid]["threads"]) == tids_of(t.pid)
+        assert all(thread["held_ns"] == 0 and thread["end"] == "root" for thread in dumps[t.pid]["threads"])
+    for t in ours[1:]:
+        assert any("take_left_then_right" in names(thread) for thread in dumps[t.pid]["threads"])
+        assert len(dumps[t.pid]["circles"]) == 1
+
+
+def test_all_that_a_user_may_see(stillframe, everybodys):
+    """The others are counted in one line, with a reason."""
+    stillframe.path = everybodys.stillframe()
+    t = Target([*NOBODY, everybodys.program("deep"), 10, "pause"])
+    try:
+        done = stillframe("dump", "--all", prefix=NOBODY, cwd="/", env=everybodys.environment).ok()
+        assert "process %d deep, 1 thread\n" % t.pid in done.out and "bottom" in done.out
+        last = done.out.splitlines()[-1]
+        assert re.match(r"(\d+ processes are not shown; of the first|1 process is not shown): .*: Operation not permitted$", last), last
+        assert "process 1 " not in done.out and not done.err
+    finally:
+        assert not t.end()
+
+
+def test_one_of_several_fails(stillframe, target):
+    t = target("deep", 3, "pause")
+    done = stillframe("dump", "-p", "%d,%d" % (2**22 - 2, t.pid))
+    assert done.status == 1 and "there is no such process" in done.err
+    assert "process %d deep" % t.pid in done.out and "bottom" in done.out
+    stillframe("dump", "-p", t.pid, "--all").fails(2)

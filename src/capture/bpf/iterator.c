@@ -7,6 +7,7 @@
 #include "capture/bpf/iterator.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ bool sf_bpf_is_built(void)
 }
 
 /* The skeleton goes: the program stays as long as its descriptor. */
-int sf_bpf_load(struct sf_error *err)
+static int load(struct sf_error *err)
 {
 	struct threads_bpf *skeleton = threads_bpf__open();
 	int error = skeleton ? threads_bpf__load(skeleton) : -ENOMEM, fd;
@@ -46,8 +47,23 @@ int sf_bpf_load(struct sf_error *err)
 		explain(-error, err);
 		return -1;
 	}
-	fd = dup(skeleton->progs.look.prog_fd);
+	fd = fcntl(skeleton->progs.look.prog_fd, F_DUPFD_CLOEXEC, 0);
 	threads_bpf__destroy(skeleton);
+	if (fd < 0)
+		sf_fail_os(err, "cannot keep the BPF program");
+	return fd;
+}
+
+int sf_bpf_load(struct sf_error *err)
+{
+	static int kept = -1;
+	int fd;
+
+	if (kept < 0)
+		kept = load(err);
+	if (kept < 0)
+		return -1;
+	fd = fcntl(kept, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		sf_fail_os(err, "cannot keep the BPF program");
 	return fd;

@@ -23,7 +23,10 @@ struct sf_bpf_rows {
 /* Whether stillframe has the program. */
 bool sf_bpf_is_built(void);
 
-/* Loads the program; its descriptor. Below 0: it cannot be had here, and err says why and what would help. */
+/*
+ * A descriptor of the program, which is loaded once: that takes milliseconds. The caller closes it. Below 0: it cannot be had here, and
+ * err says why and what would help.
+ */
 int sf_bpf_load(struct sf_error *err);
 
 /* Asks for all threads of a process, or for one thread (pid 0). False: no memory, or the kernel refuses: there are no rows. */
