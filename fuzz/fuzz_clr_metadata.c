@@ -17,6 +17,7 @@ static void use_metadata(const void *bytes, size_t size)
 	static struct sf_clr_metadata metadata;
 	static struct sf_clr_method_name name;
 	struct sf_clr_line line;
+	uint32_t il;
 	char path[64];
 
 	if (!sf_clr_metadata_open(&metadata, bytes, size))
@@ -29,6 +30,7 @@ static void use_metadata(const void *bytes, size_t size)
 		if (sf_clr_pdb_line(&metadata, row, 100, &line))
 			sf_clr_pdb_document(&metadata, line.document, path, sizeof(path));
 		sf_clr_pdb_kickoff(&metadata, row);
+		sf_clr_pdb_await(&metadata, row, 3, &il);
 	}
 }
 

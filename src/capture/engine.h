@@ -49,6 +49,7 @@ struct sf_capture_options {
 	uint64_t blocked_rate_mhz; /* of blocked ones; 0: they are not sampled */
 	uint64_t duration_ns;      /* 0: until the target ends or stop() */
 	bool     children;         /* follow the descendants too */
+	bool     prompt;           /* what a stack leads to is to be read, too: samples are yielded within some milliseconds */
 	bool     no_interrupt;     /* never interrupt a blocked thread */
 	bool     complete, not_complete; /* runtimes are asked for complete records (runtime/runtime.h), or never; neither:
 				    * those of what was launched, and by an engine that is inside */

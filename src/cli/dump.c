@@ -22,6 +22,7 @@ struct dump_options {
 	int engine;           /* index of engine_names */
 	bool json;
 	bool times;           /* how long threads were held */
+	bool awaiters;        /* of asynchronous functions */
 	bool split_kinds;     /* how managed frames ran */
 };
 
@@ -44,6 +45,7 @@ static const struct sf_option options[] = {
 	  .minimum = 1, .maximum = SF_MAX_DEPTH },
 	{ .name = "times", .kind = SF_OPTION_FLAG, .offset = AT(times),
 	  .help = "say how long threads were held and what the dump took" },
+	{ .name = SF_AWAITERS, .kind = SF_OPTION_FLAG, .offset = AT(awaiters), .help = SF_AWAITERS_HELP },
 	{ .name = SF_KINDS_OPTION, .kind = SF_OPTION_FLAG, .offset = AT(split_kinds),
 	  .help = SF_KINDS_DUMP_HELP },
 	{ .name = NULL },
@@ -89,6 +91,8 @@ static const char *remark(const struct sf_dump_frame *frame)
 		return "  [native frames may be missing below]";
 	case SF_VIA_INFERRED:
 		return "  [inferred]";
+	case SF_VIA_AWAITS:
+		return "  [awaits]";
 	case SF_VIA_SIGNAL:
 		return "  [interrupted by a signal]";
 	default:
@@ -320,6 +324,7 @@ static int dump(const struct dump_options *given)
 		sf_dumps_deinit(&dumps);
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	}
+	dumps.walker.awaiters = given->awaiters;
 	if (given->all)
 		look_at_all(given, &dumps, &unseen);
 	else

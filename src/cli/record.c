@@ -89,6 +89,7 @@ static const struct sf_option last_options[] = {
 	{ .name = SF_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(complete), .help = SF_COMPLETE_HELP },
 	{ .name = SF_NOT_COMPLETE, .kind = SF_OPTION_FLAG, .offset = CAPTURE(not_complete),
 	  .help = SF_NOT_COMPLETE_HELP },
+	{ .name = SF_AWAITERS, .kind = SF_OPTION_FLAG, .offset = AT(session.awaiters), .help = SF_AWAITERS_HELP },
 	{ .name = SF_LAUNCH_INLINED, .kind = SF_OPTION_FLAG, .offset = AT(inlined),
 	  .help = SF_LAUNCH_INLINED_HELP },
 	{ .name = "quiet", .letter = 'q', .kind = SF_OPTION_FLAG, .offset = AT(quiet),
@@ -263,6 +264,9 @@ static bool choose_engine(struct given *given, struct sf_error *err)
 	bool inside;
 
 	session->engine = sf_engine_choose(named_engine(given), &session->capture, &inside, err);
+	if (session->engine && session->awaiters && !(session->engine->yields & SF_YIELDS_STILLS))
+		return sf_fail(err, SF_E_INPUT, "--" SF_AWAITERS " reads objects of the program from outside, and the engine %s walks inside "
+			       "the program", session->engine->name);
 	if (session->engine && inside && !given->quiet)
 		fprintf(stderr, "stillframe: %.*s: so by %s, from %s\n", (int)strcspn(err->text, "\n"),
 			err->text, session->engine->name, session->engine->from);
@@ -415,6 +419,7 @@ static int run(int argc, char **argv)
 	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	apply_clock(&given);
+	capture->prompt = given.session.awaiters;
 	if (capture->all)
 		return record_all(&given);
 	return rest < argc ? record_command(&given, argv + rest) : record_processes(&given);

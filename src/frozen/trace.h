@@ -24,7 +24,8 @@
 	  "it may be missing")                                                                     \
 	X(AGCT, "agct", "returned by the runtime's own function for stacks")                       \
 	X(KERNEL, "kernel", "the kernel's own call chain says so")                                 \
-	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it")
+	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it") \
+	X(AWAITS, "awaits", "it awaits the callee, as objects in memory say; it is not on the stack")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,

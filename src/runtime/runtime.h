@@ -14,6 +14,7 @@
 #include "base/location.h"
 #include "frozen/runtime.h"
 #include "frozen/reader.h"
+#include "frozen/still.h"
 #include "frozen/trace.h"
 #include "runtime/prefetch.h"
 #include "target/images.h"
@@ -122,6 +123,14 @@ struct sf_runtime_driver {
 	 * it cannot be read. May be NULL.
 	 */
 	bool (*lock_wait)(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret);
+
+	/*
+	 * The asynchronous functions that await one of the trace, and those that await them, innermost first: frames with keys for `place`.
+	 * They are not on the thread's stack; in a trace they belong in front of frame `*at_ret`. Objects are read as for `thread_name`, so
+	 * a result counts if a second reading has the same. 0: there are none, or they cannot be told. May be NULL.
+	 */
+	uint32_t (*awaiters)(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
+			     uint32_t capacity, uint32_t *at_ret);
 
 	/* Reports what can be shown of the runtime in this process, after an attempt to attach. May be NULL. */
 	void (*examine)(void *state, struct sf_images *images,

@@ -10,6 +10,7 @@
 _Static_assert(SF_N_RUNTIMES <= SF_MAX_RUNTIMES, "a process may have all of them");
 
 #define MAX_EXPECTED 128
+#define MAX_READINGS 4u                /* of what a collector may move meanwhile */
 #define REFRESH_NS 100000000u        /* between two refreshes, and at least ... */
 #define REFRESH_SHARE 100            /* ... so many times what the last one cost */
 #define UNKNOWN_CODE_NS 2000000u     /* the same where a walk met unknown code */
@@ -274,6 +275,37 @@ bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed
 	renew(arg);
 	return read_lock_wait(runtimes, tid, timed, ret) && ret->kind == first.kind && ret->address == first.address &&
 	       ret->owner == first.owner && strcmp(ret->of, first.of) == 0;
+}
+
+/* Until two readings in a row are the same. */
+static uint32_t awaiters_of(struct sf_runtimes *runtimes, uint32_t slot, const struct sf_still *still, const struct sf_trace *trace,
+			    void (*renew)(void *arg), void *arg, struct sf_frame *ret, uint32_t *at_ret)
+{
+	struct sf_frame before[SF_MAX_AWAITERS];
+	uint32_t n_before = 0;
+
+	if (!runtimes->attached[slot] || !drivers[slot]->awaiters)
+		return 0;
+	for (unsigned i = 0; i < MAX_READINGS; i++) {
+		const uint32_t n = drivers[slot]->awaiters(runtimes->states[slot], still, trace, ret, SF_MAX_AWAITERS, at_ret);
+
+		if (!n || (n == n_before && memcmp(before, ret, n * sizeof(*ret)) == 0))
+			return n;
+		memcpy(before, ret, n * sizeof(*ret));
+		n_before = n;
+		renew(arg);
+	}
+	return 0;
+}
+
+uint32_t sf_runtimes_awaiters(struct sf_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
+			      void (*renew)(void *arg), void *arg, struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SF_N_RUNTIMES && !n; i++)
+		n = awaiters_of(runtimes, i, still, trace, renew, arg, ret, at_ret);
+	return n;
 }
 
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,

@@ -74,6 +74,11 @@ enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid
 /* What a thread waits for, if two readings have the same; `renew` as above. */
 bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed, void (*renew)(void *arg), void *arg,
 			   struct sf_lock_wait *ret);
+
+/* The awaiters of a trace's functions (runtime.h), at most SF_MAX_AWAITERS; read twice, with `renew` as for names. */
+#define SF_MAX_AWAITERS 128
+uint32_t sf_runtimes_awaiters(struct sf_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
+			      void (*renew)(void *arg), void *arg, struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret);
 void sf_runtimes_examine(struct sf_runtimes *runtimes, struct sf_images *images,
 			 const struct sf_runtime_findings *findings);
 

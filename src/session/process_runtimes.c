@@ -116,6 +116,12 @@ bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t
 	return true;
 }
 
+uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
+				      struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret)
+{
+	return sf_runtimes_awaiters(&runtimes->all, still, trace, renew, runtimes, ret, at_ret);
+}
+
 /* A place of a runtime's code as the recording numbers it: described when it is new. */
 static bool tell_place(struct sf_recording *recording, struct sf_process_runtimes *runtimes,
 		       const struct sf_frame *frame, uint32_t place, uint32_t *ret,

@@ -47,6 +47,10 @@ enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, in
 bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, bool timed,
 				   struct sf_lock_wait *ret);
 
+/* As sf_runtimes_awaiters. */
+uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,
+				      struct sf_frame ret[SF_MAX_AWAITERS], uint32_t *at_ret);
+
 /*
  * Describes, in the recording, those of the frames that belong to a runtime. This must happen before the process runs on
  * for long: it may remove the code. The `address` of these frames becomes the recording's number of the description.

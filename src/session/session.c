@@ -140,6 +140,7 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 		return false;
 	}
 	sf_images_stop_on(recorder.walker.images, &stop_wanted);
+	recorder.walker.awaiters = options->awaiters;
 	recorder.walker.completes = (options->launched || options->capture.complete) && !options->capture.not_complete;
 	sink = sf_recorder_sink(&recorder);
 	if (!start(options, &capture, err)) {

@@ -17,6 +17,7 @@
 struct sf_session_options {
 	const struct sf_engine *engine;
 	struct sf_capture_options capture;
+	bool awaiters;            /* asynchronous functions have as callers those that await them; needs an engine that yields stills */
 	const char *output;       /* the recording's path */
 	const char *command;      /* what is watched, for people */
 	struct sf_launched *launched; /* a command that is to start now; NULL: none */

@@ -166,26 +166,48 @@ static struct sf_image *kernel_image(struct sf_walker *walker)
 	return walker->kernel;
 }
 
-/* Puts the kernel's frames on top. Where the trace has no room for all, its outermost frames give way. */
-static void add_kernel_frames(struct sf_walker *walker, const struct sf_still *still)
+/*
+ * Makes room for `wanted` frames in front of frame `at`. Where the trace has no room for all, its outermost frames give way. Returns
+ * for how many there is room.
+ */
+static uint32_t make_room(struct sf_trace *trace, uint32_t at, uint32_t wanted)
 {
-	struct sf_trace *trace = &walker->trace;
-	const uint32_t n = still->n_kernel < trace->capacity ? still->n_kernel : trace->capacity;
-	const struct sf_image *image = n ? kernel_image(walker) : NULL;
+	const uint32_t n = wanted < trace->capacity - at ? wanted : trace->capacity - at;
 
-	if (!image)
-		return;
 	if (trace->n_frames > trace->capacity - n) {
 		trace->n_frames = trace->capacity - n;
 		trace->end = SF_END_DEPTH;
 	}
-	memmove(trace->frames + n, trace->frames, trace->n_frames * sizeof(*trace->frames));
+	memmove(trace->frames + at + n, trace->frames + at, (trace->n_frames - at) * sizeof(*trace->frames));
+	trace->n_frames += n;
+	return n;
+}
+
+/* Those that await a function stand behind it as if they had called it. */
+static void add_awaiters(struct sf_walker *walker, const struct sf_still *still)
+{
+	struct sf_process_runtimes *runtimes = sf_walker_runtimes(walker, still->pid);
+	struct sf_frame frames[SF_MAX_AWAITERS];
+	uint32_t at = 0, n = runtimes ? sf_process_runtimes_awaiters(runtimes, still, &walker->trace, frames, &at) : 0;
+
+	if (!n)
+		return;
+	n = make_room(&walker->trace, at, n);
+	memcpy(walker->trace.frames + at, frames, n * sizeof(frames[0]));
+}
+
+/* Puts the kernel's frames on top. */
+static void add_kernel_frames(struct sf_walker *walker, const struct sf_still *still)
+{
+	struct sf_trace *trace = &walker->trace;
+	const struct sf_image *image = still->n_kernel ? kernel_image(walker) : NULL;
+	const uint32_t n = image ? make_room(trace, 0, still->n_kernel) : 0;
+
 	for (uint32_t i = 0; i < n; i++)
 		trace->frames[i] = (struct sf_frame){
 			.pc = still->kernel[i], .address = still->kernel[i], .image = image->number,
 			.kind = SF_KIND_KERNEL, .via = SF_VIA_KERNEL, .flags = i == 0 ? SF_FRAME_EXACT : 0,
 		};
-	trace->n_frames += n;
 }
 
 /* A walk met code that is in no region. True: the map is another one now. */
@@ -246,6 +268,8 @@ enum sf_end sf_walker_walk(struct sf_walker *walker, struct sf_still *still)
 		walker->trace.n_frames = 0;
 		walker->trace.end = SF_END_ROOT;
 	}
+	if (walker->awaiters)
+		add_awaiters(walker, still);
 	add_kernel_frames(walker, still);
 	return walker->trace.end;
 }

@@ -25,6 +25,7 @@ struct sf_walker {
 	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
 	SF_VEC(struct sf_walked) processes;
 	struct sf_trace trace;                   /* the last walk's */
+	bool awaiters;                           /* asynchronous functions have those that await them as callers */
 	bool completes;                          /* the processes' runtimes may be written to: runtimes.h */
 	struct sf_image *kernel;                 /* stands for the kernel's code; NULL: none was seen */
 	bool lacks_registers;                    /* the last walk needed registers that only the thread

@@ -6,7 +6,7 @@
 const HUES = [205, 152, 35, 268, 350, 180, 85, 315, 15, 230, 120, 55];
 
 // Managed code: interpreted, C1, C2, native methods, the machine's own stubs, frames in the heap, any of the first four.
-const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125, 0, 110, 50, 65, 110, 125, 140, 155, 80, 125];
+const MANAGED_HUES = [50, 95, 135, 20, 280, 280, 125, 0, 110, 50, 65, 110, 125, 140, 155, 80, 125, 300];
 
 // The kernel's code, which is one module.
 const KERNEL_HUE = 0;

@@ -10,7 +10,7 @@ const STATES = ["running", "runnable", "blocked", "stopped"];
 const KIND_WAIT = 1;
 const KIND_CUT = 2;
 const KIND_INTERPRETED = 3; // up to KIND_LAST: src/frozen/unwind/walk.h, SF_KINDS
-const KIND_LAST = 19;
+const KIND_LAST = 20;
 
 const functions = {
 	n: data.functions.name.length,

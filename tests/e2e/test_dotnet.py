@@ -32,11 +32,11 @@ def installed():
     return compilers[-1], os.path.join(runtimes[-1][1], runtimes[-1][0]), runtimes[-1][0]
 
 
-def compile_program(folder, name):
+def compile_program(folder, name, optimize="+"):
     compiler, framework, version = installed()
     output = folder / (name + ".dll")
     references = ["-r:" + path for path in glob.glob(os.path.join(framework, "*.dll"))]
-    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize+", "-debug:portable", "-out:%s" % output, *references,
+    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize" + optimize, "-debug:portable", "-out:%s" % output, *references,
                            os.path.join(os.path.dirname(SOURCE), name + ".cs")],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
@@ -62,9 +62,9 @@ def work(program):
         target.end()
 
 
-def line_of(comment):
-    """The line of the source with this comment."""
-    with open(SOURCE) as file:
+def line_of(comment, name="Work"):
+    """The line of a program's source with this comment."""
+    with open(os.path.join(os.path.dirname(SOURCE), name + ".cs")) as file:
         return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith("// in " + comment))
 
 

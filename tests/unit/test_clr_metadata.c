@@ -163,6 +163,18 @@ static void lines_within_a_method(void **state)
 		last = line.line;
 	}
 	assert_in_range(seen, 6, 40);
+	for (uint32_t i = 0; i < 5; i++) {
+		static const uint32_t awaits[] = { 11, 11, 13 };
+		struct sf_clr_line line;
+		uint32_t il;
+
+		assert_int_equal(sf_clr_pdb_await(&pdb, main_row, i, &il), i < 3);
+		if (i >= 3)
+			continue;
+		assert_true(sf_clr_pdb_line(&pdb, main_row, il, &line));
+		assert_int_equal(line.line, awaits[i]);
+	}
+	assert_false(sf_clr_pdb_await(&pdb, find_method(&metadata, "Program.<Main>$", 0), 0, &last));
 	assert_int_equal(sf_clr_pdb_kickoff(&pdb, main_row),
 			 find_method(&metadata, "Program.<Main>$", 0));
 }

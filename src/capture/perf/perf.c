@@ -282,7 +282,8 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
-	uint64_t until_ns = now_ns + (n_samples ? BATCH_NS : BATCH_IDLE_NS);
+	const bool prompt = perf->base.options.prompt;
+	uint64_t until_ns = now_ns + (prompt ? DRAIN_NS : n_samples ? BATCH_NS : BATCH_IDLE_NS);
 
 	if (until_ns > end_ns)
 		until_ns = end_ns;

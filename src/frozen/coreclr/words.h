@@ -16,7 +16,8 @@
 	X(TIER_1, "tier1", "managed code, optimised after it ran often")                           \
 	X(OPTIMIZED, "optimized", "managed code, optimised at once")                               \
 	X(PRECOMPILED, "precompiled", "managed code, compiled before the program ran")             \
-	X(LATER_MANAGED, "dotnet", "managed code: a function, whose frames may be of several kinds")
+	X(LATER_MANAGED, "dotnet", "managed code: a function, whose frames may be of several kinds") \
+	X(AWAITING, "awaiting", "an asynchronous function that awaits its callee, and is on no thread's stack")
 
 /* DOTNET_RichDebugInfo: src/coreclr/inc/clrconfigvalues.h in the runtime's sources. */
 #define SF_CORECLR_INLINED_OPTION "dotnet-inlined"
@@ -24,5 +25,9 @@
 #define SF_CORECLR_INLINED_HELP                                                                    \
 	"of a .NET program in the command: have the runtime record which methods it inlines, so that they are frames of " \
 	"their own"
+
+#define SF_CORECLR_AWAITERS_OPTION "async"
+#define SF_CORECLR_AWAITERS_HELP                                                                   \
+	"async methods of .NET have as callers the methods that await them, marked as not being on the stack"
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/intern.h"
 #include "os/clock.h"
 #include "os/task.h"
+#include "runtime/coreclr/awaiters.h"
 #include "runtime/coreclr/places.h"
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"
@@ -34,6 +35,7 @@ struct sf_clr {
 	struct sf_clr_threads threads;
 	struct sf_clr_thread_fields thread_fields;
 	struct sf_clr_places *places;
+	struct sf_clr_object_types *object_types;  /* NULL: none was needed */
 	char note[700];
 };
 
@@ -51,6 +53,7 @@ void sf_clr_destroy(struct sf_clr *clr)
 	sf_clr_images_deinit(&clr->images);
 	sf_clr_threads_deinit(&clr->threads);
 	sf_clr_places_destroy(clr->places);
+	sf_clr_object_types_destroy(clr->object_types);
 	free(clr);
 }
 
@@ -298,6 +301,15 @@ enum sf_naming sf_clr_name_thread(struct sf_clr *clr, int32_t tid, char *ret, si
 	*ret = 0;
 	named = thread ? sf_clr_thread_name(&naming, &clr->thread_fields, thread, ret, size) : SF_UNNAMED;
 	return named == SF_UNNAMED && name_own_thread(clr, tid, ret, size) ? SF_NAMED : named;
+}
+
+uint32_t sf_clr_find_awaiters(struct sf_clr *clr, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
+			      uint32_t capacity, uint32_t *at_ret)
+{
+	if (!clr->object_types)
+		clr->object_types = sf_clr_object_types_create();
+	return clr->object_types ?
+		sf_clr_awaiters(clr->object_types, clr->places, still, trace, clr->slot, ret, capacity, at_ret) : 0;
 }
 
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings)

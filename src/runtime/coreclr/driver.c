@@ -78,6 +78,12 @@ static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t si
 	return sf_clr_name_thread(state, tid, ret, size);
 }
 
+static uint32_t awaiters(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
+			 uint32_t capacity, uint32_t *at_ret)
+{
+	return sf_clr_find_awaiters(state, still, trace, ret, capacity, at_ret);
+}
+
 static void examine(void *state, struct sf_images *images, const struct sf_runtime_findings *findings)
 {
 	(void)images;
@@ -98,6 +104,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.functions = functions,
 	.thread = thread,
 	.thread_name = thread_name,
+	.awaiters = awaiters,
 	.examine = examine,
 	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
 	.undisturbed_signal = SIGSEGV,

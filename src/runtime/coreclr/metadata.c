@@ -12,6 +12,7 @@
 #define SIGNATURE 0x424a5342
 #define MAX_STREAMS 16
 #define WIDE_ROWS 0xffff /* an index into a table with more rows has four bytes */
+#define GUID_SIZE 16u
 #define EXTRA_DATA 0x40  /* heap sizes: four bytes follow the numbers of rows */
 
 /*
@@ -261,6 +262,8 @@ bool sf_clr_metadata_open(struct sf_clr_metadata *ret, const void *bytes, size_t
 			ret->strings = stream;
 		else if (!strcmp(name, "#Blob"))
 			ret->blobs = stream;
+		else if (!strcmp(name, "#GUID"))
+			ret->guids = stream;
 		else if (!strcmp(name, "#Pdb"))
 			open_pdb(ret, stream, &geometry);
 		else if (!strcmp(name, "#~") || !strcmp(name, "#-"))
@@ -314,6 +317,18 @@ struct sf_bytes sf_clr_blob(const struct sf_clr_metadata *metadata, enum sf_clr_
 	return sf_clr_blob_at(metadata, sf_clr_value(metadata, table, row, column));
 }
 
+const uint8_t *sf_clr_guid(const struct sf_clr_metadata *metadata, enum sf_clr_table table, uint32_t row,
+			   unsigned column)
+{
+	const uint32_t number = sf_clr_value(metadata, table, row, column); /* from 1 */
+	struct sf_bytes guids = metadata->guids;
+
+	if (!number)
+		return NULL;
+	sf_bytes_take(&guids, (uint64_t)(number - 1) * GUID_SIZE);
+	return sf_bytes_take(&guids, GUID_SIZE);
+}
+
 uint32_t sf_clr_compressed(struct sf_bytes *bytes)
 {
 	const uint32_t first = sf_bytes_u8(bytes);
@@ -363,6 +378,18 @@ void sf_clr_methods(const struct sf_clr_metadata *metadata, uint32_t type, uint3
 		end = n + 1;
 	*first_ret = first ? first : end;
 	*end_ret = end;
+}
+
+uint32_t sf_clr_find_method(const struct sf_clr_metadata *metadata, uint32_t type, const char *name)
+{
+	uint32_t method, end;
+
+	sf_clr_methods(metadata, type, &method, &end);
+	for (; method < end; method++) {
+		if (!strcmp(sf_clr_string(metadata, SF_CLR_METHOD_DEF, method, SF_CLR_METHOD_DEF_NAME), name))
+			return method;
+	}
+	return 0;
 }
 
 /* The TypeDef row whose list in this column has a row. */

@@ -24,6 +24,7 @@ enum sf_clr_table {
 	SF_CLR_DOCUMENT = 0x30,
 	SF_CLR_METHOD_DEBUG = 0x31,
 	SF_CLR_STATE_MACHINE_METHOD = 0x36,
+	SF_CLR_CUSTOM_DEBUG = 0x37,
 	SF_CLR_N_TABLES = 0x38,
 };
 
@@ -61,6 +62,7 @@ enum {
 enum { SF_CLR_DOCUMENT_NAME };
 enum { SF_CLR_METHOD_DEBUG_DOCUMENT, SF_CLR_METHOD_DEBUG_POINTS };
 enum { SF_CLR_STATE_MACHINE_METHOD_MOVE_NEXT, SF_CLR_STATE_MACHINE_METHOD_KICKOFF };
+enum { SF_CLR_CUSTOM_DEBUG_PARENT, SF_CLR_CUSTOM_DEBUG_KIND, SF_CLR_CUSTOM_DEBUG_VALUE };
 
 #define SF_CLR_MAX_COLUMNS 9
 
@@ -71,7 +73,7 @@ struct sf_clr_rows {
 };
 
 struct sf_clr_metadata {
-	struct sf_bytes strings, blobs, pdb_id;
+	struct sf_bytes strings, blobs, guids, pdb_id;
 	struct sf_clr_rows tables[SF_CLR_N_TABLES];
 };
 
@@ -116,6 +118,13 @@ uint32_t sf_clr_field_owner(const struct sf_clr_metadata *metadata, uint32_t fie
 /* The methods of a TypeDef row are those from `*first_ret` up to `*end_ret`, without the latter. */
 void sf_clr_methods(const struct sf_clr_metadata *metadata, uint32_t type, uint32_t *first_ret,
 		    uint32_t *end_ret);
+
+/* The first method of a TypeDef row that has this name; 0: none. */
+uint32_t sf_clr_find_method(const struct sf_clr_metadata *metadata, uint32_t type, const char *name);
+
+/* The 16 bytes of the GUID that a column refers to; NULL: none. */
+const uint8_t *sf_clr_guid(const struct sf_clr_metadata *metadata, enum sf_clr_table table, uint32_t row,
+			   unsigned column);
 
 /* A TypeDefOrRef column or token in a signature (II.23.2.8): its table, and its row in `row_ret`.
  */

@@ -13,7 +13,6 @@
 #define IS_CANON UINT64_C(1)          /* the word has the MethodTable that this one shares its class with */
 #define HEADER 8u                     /* in front of an object's fields: the pointer to its MethodTable */
 #define MAX_FIELDS 1000u
-#define MAX_PARENTS 32u
 #define TOKEN 0xffffffu
 #define IS_STATIC (1u << 24)
 #define OFFSET 0x7ffffffu
@@ -83,23 +82,45 @@ static uint64_t fields_of(const struct sf_clr_naming *naming, uint64_t table, ui
 		fields : 0;
 }
 
-/* The row of the table TypeDef that a type has: that of its first field's owner. 0: unknown. */
-static uint32_t row_of(const struct sf_clr_naming *naming, uint64_t table, const struct sf_clr_metadata *metadata)
+/* The metadata of a type with fields, and its row of the table TypeDef: that of its first field's owner. NULL: it is no such type. */
+static const struct sf_clr_metadata *definition_of(const struct sf_clr_naming *naming, uint64_t table, uint32_t *row_ret)
 {
 	uint64_t canon, fields = fields_of(naming, table, &canon);
+	const struct sf_clr_metadata *metadata;
 	struct field_desc field;
 
-	return fields && read_field(naming, fields, 0, canon, &field) ?
-		sf_clr_field_owner(metadata, field.token & TOKEN) : 0;
+	if (!fields || !read_field(naming, fields, 0, canon, &field))
+		return NULL;
+	metadata = metadata_of(naming, table);
+	*row_ret = metadata ? sf_clr_field_owner(metadata, field.token & TOKEN) : 0;
+	return *row_ret ? metadata : NULL;
+}
+
+bool sf_clr_type_names(const struct sf_clr_naming *naming, uint64_t table, const char **space_ret, const char **name_ret)
+{
+	uint32_t row;
+	const struct sf_clr_metadata *metadata = definition_of(naming, table, &row);
+
+	if (!metadata)
+		return false;
+	*space_ret = sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAMESPACE);
+	*name_ret = sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAME);
+	return true;
 }
 
 bool sf_clr_is_type(const struct sf_clr_naming *naming, uint64_t table, const char *space, const char *name)
 {
-	const struct sf_clr_metadata *metadata = metadata_of(naming, table);
-	const uint32_t row = metadata ? row_of(naming, table, metadata) : 0;
+	const char *own_space, *own_name;
 
-	return row && strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAME), name) == 0 &&
-	       strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAMESPACE), space) == 0;
+	return sf_clr_type_names(naming, table, &own_space, &own_name) && strcmp(own_name, name) == 0 &&
+	       strcmp(own_space, space) == 0;
+}
+
+uint64_t sf_clr_base_type(const struct sf_clr_naming *naming, uint64_t table)
+{
+	uint64_t parent;
+
+	return sf_clr_get(&naming->description->layout, naming->memory, SF_CLR_TABLE_PARENT, table, &parent) ? parent : 0;
 }
 
 /* A field of the type itself. */
@@ -121,11 +142,10 @@ static bool find_own_field(const struct sf_clr_naming *naming, uint64_t table, c
 
 bool sf_clr_find_field(const struct sf_clr_naming *naming, uint64_t table, const char *name, uint32_t *offset_ret)
 {
-	for (unsigned i = 0; table && i < MAX_PARENTS; i++) {
+	for (unsigned i = 0; table && i < SF_CLR_MAX_BASES; i++) {
 		if (find_own_field(naming, table, name, offset_ret))
 			return true;
-		if (!sf_clr_get(&naming->description->layout, naming->memory, SF_CLR_TABLE_PARENT, table, &table))
-			return false;
+		table = sf_clr_base_type(naming, table);
 	}
 	return false;
 }

@@ -110,3 +110,38 @@ uint32_t sf_clr_pdb_kickoff(const struct sf_clr_metadata *pdb, uint32_t move_nex
 	return sf_clr_value(pdb, SF_CLR_STATE_MACHINE_METHOD, row,
 			    SF_CLR_STATE_MACHINE_METHOD_KICKOFF);
 }
+
+/* The kind of CustomDebugInformation "async method stepping information" (54FD2AC5-E925-401A-9C2A-F94F171072F8). */
+static const uint8_t stepping[] = {
+	0xc5, 0x2a, 0xfd, 0x54, 0x25, 0xe9, 0x1a, 0x40, 0x9c, 0x2a, 0xf9, 0x4f, 0x17, 0x10, 0x72, 0xf8,
+};
+
+/* The stepping information of a method; empty: it has none. */
+static struct sf_bytes stepping_of(const struct sf_clr_metadata *pdb, uint32_t method)
+{
+	const uint32_t parent = method << 5; /* HasCustomDebugInformation: tag 0 is a method */
+	uint32_t row = sf_clr_find(pdb, SF_CLR_CUSTOM_DEBUG, SF_CLR_CUSTOM_DEBUG_PARENT, parent);
+
+	for (; row && sf_clr_value(pdb, SF_CLR_CUSTOM_DEBUG, row, SF_CLR_CUSTOM_DEBUG_PARENT) == parent; row++) {
+		const uint8_t *kind = sf_clr_guid(pdb, SF_CLR_CUSTOM_DEBUG, row, SF_CLR_CUSTOM_DEBUG_KIND);
+
+		if (kind && !memcmp(kind, stepping, sizeof(stepping)))
+			return sf_clr_blob(pdb, SF_CLR_CUSTOM_DEBUG, row, SF_CLR_CUSTOM_DEBUG_VALUE);
+	}
+	return (struct sf_bytes){ 0 };
+}
+
+bool sf_clr_pdb_await(const struct sf_clr_metadata *pdb, uint32_t move_next, uint32_t state, uint32_t *il_ret)
+{
+	struct sf_bytes awaits = stepping_of(pdb, move_next);
+
+	sf_bytes_u32(&awaits); /* the handler of exceptions */
+	for (uint32_t i = 0; sf_bytes_left(&awaits); i++) {
+		*il_ret = sf_bytes_u32(&awaits);
+		sf_bytes_u32(&awaits); /* where the method goes on */
+		sf_clr_compressed(&awaits);
+		if (i == state)
+			return !awaits.bad;
+	}
+	return false;
+}

@@ -30,4 +30,8 @@ void sf_clr_pdb_document(const struct sf_clr_metadata *pdb, uint32_t document, c
  * 0: not known. */
 uint32_t sf_clr_pdb_kickoff(const struct sf_clr_metadata *pdb, uint32_t move_next);
 
+/* The offset, in the IL of an asynchronous MoveNext method, of the await that its state machine's state is the number of, from 0.
+ * False: it is not known. */
+bool sf_clr_pdb_await(const struct sf_clr_metadata *pdb, uint32_t move_next, uint32_t state, uint32_t *il_ret);
+
 #endif

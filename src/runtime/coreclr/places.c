@@ -30,6 +30,7 @@ struct function {
 struct place {
 	uint32_t first, n;                 /* of `functions`, innermost first */
 	uint8_t kind;                      /* enum sf_frame_kind */
+	uint64_t type;                     /* MethodTable of the method whose code it is; 0: unknown */
 };
 
 struct sf_clr_places {
@@ -272,6 +273,30 @@ static bool describe_without_code(struct sf_clr_places *places, const struct sf_
 	return sf_vec_push(&places->functions, function);
 }
 
+/* The method MoveNext of a state machine (sf_clr_awaiter_frame). False: no memory. */
+static bool describe_awaiter(struct sf_clr_places *places, const struct sf_frame *frame)
+{
+	struct sf_clr_method method = { .table = frame->token, .kind = SF_CLR_METHOD_IL };
+	const struct sf_clr_naming naming = sf_clr_places_naming(places);
+	const uint32_t type = sf_clr_type_row(&naming, frame->token, &method.module);
+	struct sf_clr_module *module = type ?
+		sf_clr_modules_find(&places->modules, places->description, places->memory, method.module) : NULL;
+	struct function function = { 0 };
+	uint32_t il;
+
+	if (!frame->token) {
+		function.function = function.linkage = sf_intern_string(places->texts, "[its awaiters are not known]");
+		return sf_vec_push(&places->functions, function);
+	}
+	if (module)
+		method.row = sf_clr_find_method(&module->metadata, type, "MoveNext");
+	describe_method(places, method.row ? &method : NULL, &function);
+	if (module && method.row && sf_clr_module_open_pdb(&places->modules, module, places->pid) &&
+	    sf_clr_pdb_await(&module->pdb, method.row, frame->id, &il))
+		describe_line(places, &method, il, &function);
+	return sf_vec_push(&places->functions, function);
+}
+
 /* False: no memory. */
 static bool describe(struct sf_clr_places *places, const struct sf_frame *frame)
 {
@@ -279,9 +304,12 @@ static bool describe(struct sf_clr_places *places, const struct sf_frame *frame)
 	struct code code;
 	bool done;
 
-	if (frame->kind != SF_KIND_STUB && find_code(places, frame, &code) && code.has_method) {
+	if (frame->kind == SF_KIND_AWAITING) {
+		done = describe_awaiter(places, frame);
+	} else if (frame->kind != SF_KIND_STUB && find_code(places, frame, &code) && code.has_method) {
 		done = describe_code(places, frame, &code);
 		describe_kind(places, &code, &place);
+		place.type = code.method.table;
 	} else {
 		done = describe_without_code(places, frame);
 	}
@@ -313,6 +341,11 @@ static const char *text_of(const struct sf_clr_places *places, uint32_t number)
 uint8_t sf_clr_places_kind(const struct sf_clr_places *places, uint32_t number)
 {
 	return number && number <= places->places.n ? places->places.items[number - 1].kind : SF_KIND_JITTED;
+}
+
+uint64_t sf_clr_places_type(const struct sf_clr_places *places, uint32_t number)
+{
+	return number && number <= places->places.n ? places->places.items[number - 1].type : 0;
 }
 
 size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, const struct sf_location **ret)

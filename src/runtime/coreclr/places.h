@@ -20,9 +20,12 @@ void sf_clr_places_use(struct sf_clr_places *places, const struct sf_coreclr *ob
 /* To name types and methods with what is read for places. */
 struct sf_clr_naming sf_clr_places_naming(struct sf_clr_places *places);
 
-/* As sf_runtime_driver.place and .functions. */
+/* As sf_runtime_driver.place, .kind and .functions. Of frames of awaiters.h, too. */
 uint32_t sf_clr_places_number(struct sf_clr_places *places, const struct sf_frame *frame);
 uint8_t sf_clr_places_kind(const struct sf_clr_places *places, uint32_t number);
 size_t sf_clr_places_functions(struct sf_clr_places *places, uint32_t number, const struct sf_location **ret);
+
+/* The MethodTable of the type that a place's method belongs to, without what was inlined; 0: unknown. */
+uint64_t sf_clr_places_type(const struct sf_clr_places *places, uint32_t number);
 
 #endif

@@ -18,6 +18,7 @@
 #define HAS_COMPONENTS 0x80000000u   /* MethodTable flags */
 #define CATEGORY 0xc0000u
 #define CATEGORY_ARRAY 0x80000u
+#define CATEGORY_VALUE 0x40000u
 #define IS_VECTOR 0x20000u
 #define GENERIC 0x30u
 #define DICTIONARY_INFO 8u           /* GenericsDictInfo, before the dictionaries */
@@ -65,25 +66,62 @@ static void name_handles(const struct sf_clr_naming *naming, uint64_t handles, u
 	}
 }
 
-/* The arguments of a generic type: in the last of its dictionaries. */
-static void name_arguments(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags,
-			   unsigned depth, struct argument_names *ret)
+/* The arguments of a generic type are in the last of its dictionaries. Where, and how many; 0: it has none. */
+static uint64_t arguments_of(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, uint16_t *n_ret)
 {
 	const struct sf_clr_layout *layout = &naming->description->layout;
 	uint64_t dictionaries, dictionary, info;
-	uint16_t n_dictionaries, n;
+	uint16_t n_dictionaries;
 
-	ret->n = 0;
 	if (flags & HAS_COMPONENTS || !(flags & GENERIC) || !sf_clr_has(layout, SF_CLR_TABLE_FLAGS2) ||
 	    !get(naming, SF_CLR_TABLE_ARGUMENTS, table, &dictionaries))
-		return;
+		return 0;
 	info = dictionaries - DICTIONARY_INFO;
 	if (!sf_clr_get_u16(layout, naming->memory, SF_CLR_DICTIONARY_N, info, &n_dictionaries) ||
-	    !sf_clr_get_u16(layout, naming->memory, SF_CLR_DICTIONARY_N_ARGUMENTS, info, &n) ||
+	    !sf_clr_get_u16(layout, naming->memory, SF_CLR_DICTIONARY_N_ARGUMENTS, info, n_ret) ||
 	    !n_dictionaries || n_dictionaries > MAX_DICTIONARIES ||
 	    !sf_read_u64(naming->memory, dictionaries + 8 * (n_dictionaries - 1u), &dictionary))
-		return;
-	name_handles(naming, dictionary, n, depth, ret);
+		return 0;
+	return dictionary;
+}
+
+static void name_arguments(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags,
+			   unsigned depth, struct argument_names *ret)
+{
+	uint16_t n;
+	const uint64_t arguments = arguments_of(naming, table, flags, &n);
+
+	ret->n = 0;
+	if (arguments)
+		name_handles(naming, arguments, n, depth, ret);
+}
+
+uint64_t sf_clr_type_argument(const struct sf_clr_naming *naming, uint64_t table, unsigned i)
+{
+	uint64_t arguments, handle;
+	uint32_t flags;
+	uint16_t n;
+
+	if (!get_u32(naming, SF_CLR_TABLE_FLAGS, table, &flags))
+		return 0;
+	arguments = arguments_of(naming, table, flags, &n);
+	return arguments && i < n && sf_read_u64(naming->memory, arguments + 8 * i, &handle) && !(handle & IS_TYPE_DESC) ?
+		handle : 0;
+}
+
+bool sf_clr_is_value_type(const struct sf_clr_naming *naming, uint64_t table)
+{
+	uint32_t flags;
+
+	return get_u32(naming, SF_CLR_TABLE_FLAGS, table, &flags) && (flags & CATEGORY) == CATEGORY_VALUE;
+}
+
+uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uint64_t *module_ret)
+{
+	uint32_t flags2;
+
+	return get_u32(naming, SF_CLR_TABLE_FLAGS2, table, &flags2) && get(naming, SF_CLR_TABLE_MODULE, table, module_ret) ?
+		flags2 >> 8 : 0;
 }
 
 static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, unsigned depth,

@@ -46,9 +46,24 @@ namespace Demo
             socket.Accept();
         }
 
-        static async Task<int> Outer(int n) { int got = await Middle(n) + 1; return got; }
+        static async Task<int> Outer(int n)
+        {
+            int got = await Middle(n) + 1; // in Outer
+            return got;
+        }
 
-        static async Task<int> Middle(int n) { try { return await Inner("x", n); } finally { GC.KeepAlive(n); } }
+        static async Task<int> Middle(int n)
+        {
+            await Task.CompletedTask;
+            try
+            {
+                return await Inner("x", n); // in Middle
+            }
+            finally
+            {
+                GC.KeepAlive(n);
+            }
+        }
 
         static async ValueTask<int> Inner(string s, int n)
         {
