@@ -155,6 +155,16 @@ static bool set_string(const struct given *given, void *ret, struct sf_error *er
 	return true;
 }
 
+static bool add_string(const struct given *given, void *ret, struct sf_error *err)
+{
+	struct sf_strings *strings = ret;
+
+	if (strings->n == SF_MAX_STRINGS)
+		return sf_fail(err, SF_E_INPUT, "%.*s was given more than %d times", given->spelling_size, given->spelling, SF_MAX_STRINGS);
+	strings->items[strings->n++] = given->value;
+	return true;
+}
+
 static bool set_flag(const struct given *given, void *ret, struct sf_error *err)
 {
 	(void)given;
@@ -170,6 +180,7 @@ static set_fn *const setters[] = {
 	[SF_OPTION_TIME] = set_unit,	 [SF_OPTION_RATE] = set_unit,
 	[SF_OPTION_COUNT] = set_count, [SF_OPTION_PID] = set_pid,
 	[SF_OPTION_PIDS] = set_pids,	 [SF_OPTION_CHOICE] = set_choice,
+	[SF_OPTION_STRINGS] = add_string,
 };
 
 static bool store(const struct given *given, void *ret, struct sf_error *err)

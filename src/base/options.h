@@ -22,6 +22,7 @@ enum sf_option_kind {
 	SF_OPTION_PID,     /* int32_t, > 0 */
 	SF_OPTION_PIDS,    /* struct sf_pids: 1,2,3; also as the words behind it, and by several options */
 	SF_OPTION_CHOICE,  /* int: index into choices */
+	SF_OPTION_STRINGS, /* struct sf_strings: by several options */
 };
 
 #define SF_MAX_PIDS 1024
@@ -30,6 +31,14 @@ enum sf_option_kind {
 struct sf_pids {
 	uint32_t n;
 	int32_t items[SF_MAX_PIDS];
+};
+
+#define SF_MAX_STRINGS 16
+
+/* Texts in the order in which they were given; they point into argv. */
+struct sf_strings {
+	uint32_t n;
+	const char *items[SF_MAX_STRINGS];
 };
 
 struct sf_option {

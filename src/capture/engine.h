@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "capture/process_filter.h"
 #include "capture/sink.h"
 
 /* The value of an option that only some engines take: the user's text, which the option table has accepted. */
@@ -43,7 +44,9 @@ struct sf_capture_options {
 	int32_t  pid;              /* the only process, or the first one; 0 with `all` */
 	const int32_t *more;       /* n_more further processes; NULL: none */
 	size_t   n_more;
-	bool     all;              /* every process of the machine, also those that start later */
+	bool     all;              /* every process of the machine, also those that start later; or of: */
+	const char *cgroup;        /* this control group, and those below it; NULL: not given */
+	const struct sf_process_filter *filter; /* of all, or of descendants: only processes that fit it. For engines that yield stills. NULL: not given */
 	int32_t  child;            /* `pid` is a child of the caller: its exit status is kept; else 0 */
 	uint64_t rate_mhz;         /* ticks of running threads, thousandths of a hertz */
 	uint64_t blocked_rate_mhz; /* of blocked ones; 0: they are not sampled */

@@ -91,6 +91,8 @@ static void hint(const struct sf_session_options *options, const struct sf_recor
 			     totals->losses == 1 ? " was" : "s were", sf_loss_text((unsigned)loss));
 	if (capture->threads)
 		sf_fail_hint(err, "Only threads whose names match --threads '%.60s' are sampled.", capture->threads);
+	else if (capture->filter)
+		sf_fail_hint(err, "Only processes that fit every --filter are sampled; `ps -eo user,comm` lists users and names.");
 	else if (ended)
 		sf_fail_hint(err, "A program that it started in the background is recorded %sby its own pid: -p PID.",
 			     capture->children ? "" : "with --children, or ");

@@ -33,6 +33,8 @@
 struct given {
 	struct sf_session_options session;
 	struct sf_pids pids;
+	struct sf_strings filters;
+	struct sf_process_filter filter;                         /* made of them */
 	int clock, engine;                               /* indexes of clocks and engine_names */
 	struct sf_setting settings[SF_MAX_SETTINGS + 1]; /* of engines */
 	bool quiet, inlined;
@@ -55,6 +57,10 @@ static const struct sf_option first_options[] = {
 	  .help = "watch this process; several: -p 1,2,3, or -p more than once" },
 	{ .name = "all", .letter = 'a', .kind = SF_OPTION_FLAG, .offset = CAPTURE(all),
 	  .help = "watch every process of this machine, also those that start later; by default with --clock cpu" },
+	{ .name = "cgroup", .kind = SF_OPTION_STRING, .offset = CAPTURE(cgroup), .argument = "PATH",
+	  .help = "watch every process of this control group (cgroup v2), also those that come later; below /sys/fs/cgroup, or the whole path" },
+	{ .name = "filter", .kind = SF_OPTION_STRINGS, .offset = AT(filters), .argument = "CONDITION",
+	  .help = "of --all, --cgroup or --children: only processes with name=REGEX or user=NAME; several must all hold" },
 	{ .name = "duration", .letter = 'd', .kind = SF_OPTION_TIME, .offset = CAPTURE(duration_ns),
 	  .argument = "TIME", .help = "stop after this time (default: at Ctrl-C, or when it ends)",
 	  .minimum = 1000000 },
@@ -133,6 +139,12 @@ static const struct sf_engine *named_engine(const struct given *given)
 	return given->engine ? sf_engine_by_name(engine_names[given->engine]) : NULL;
 }
 
+/* The processes are not named, and others may come. */
+static bool is_open(const struct sf_capture_options *capture)
+{
+	return capture->all || capture->cgroup;
+}
+
 /*
  * Whether the options make sense, before a command is started, which would run for nothing. `rest`: the index of the
  * command in the `argc` words.
@@ -142,11 +154,15 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	const struct sf_capture_options *capture = &given->session.capture;
 	const char *output = given->session.output;
 
-	if (capture->all && (capture->pid || rest < argc))
-		return sf_fail(err, SF_E_INPUT, "either --all or %s, not both", capture->pid ? "-p PID" : "a command");
+	if (is_open(capture) && (capture->pid || rest < argc))
+		return sf_fail(err, SF_E_INPUT, "either --%s or %s, not both", capture->all ? "all" : "cgroup", capture->pid ? "-p PID" : "a command");
+	if (capture->all && capture->cgroup)
+		return sf_fail(err, SF_E_INPUT, "either --all or --cgroup, not both");
+	if (given->filters.n && !is_open(capture) && !capture->children)
+		return sf_fail(err, SF_E_INPUT, "--filter chooses among processes: it is for --all, --cgroup or --children");
 	if (capture->pid && rest < argc)
 		return sf_fail(err, SF_E_INPUT, "either -p PID or a command, not both");
-	if (!capture->all && !capture->pid && rest >= argc)
+	if (!is_open(capture) && !capture->pid && rest >= argc)
 		return sf_fail(err, SF_E_INPUT, "nothing to record: give -p PID, or a command after --, or --all");
 	if (sf_capture_is_chosen(capture, getpid()))
 		return sf_fail(err, SF_E_INPUT,
@@ -314,6 +330,13 @@ static int record(struct given *given, const char *name)
 	return fine ? SF_EXIT_OK : status_of_failed_start(session->launched);
 }
 
+static void join(char *text, size_t size, const char *before, const char *more)
+{
+	const size_t used = strlen(text);
+
+	snprintf(text + used, size - used, "%s%s", before, more);
+}
+
 static void join_words(char **words, char *ret, size_t size)
 {
 	size_t used = 0;
@@ -382,14 +405,30 @@ static int record_processes(struct given *given)
 	return record(given, name);
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 static int record_all(struct given *given)
 {
+	const struct sf_capture_options *capture = &given->session.capture;
 	struct sf_error err = { 0 };
+	char command[1024];
+
+	if (capture->cgroup)
+		snprintf(command, sizeof(command), "all processes of the control group %s", capture->cgroup);
+	else
+		snprintf(command, sizeof(command), "all processes");
+	for (uint32_t i = 0; i < given->filters.n; i++)
+		join(command, sizeof(command), i ? " and " : " with ", given->filters.items[i]);
 
 	if (!choose_engine(given, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
-	given->session.command = "all processes";
-	return record(given, "all");
+	given->session.command = command;
+	return record(given, capture->cgroup ? base_name(capture->cgroup) : "all");
 }
 
 static int run(int argc, char **argv)
@@ -414,8 +453,11 @@ static int run(int argc, char **argv)
 		capture->more = &given.pids.items[1];
 		capture->n_more = given.pids.n - 1;
 	}
-	if (!check(&given, argc, rest, &err))
+	if (!check(&given, argc, rest, &err) || !sf_process_filter_init(&given.filter, &given.filters, &err))
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
+	if (given.filters.n)
+		capture->filter = &given.filter;
+	capture->all |= capture->cgroup != NULL;
 	if (!sf_task_check_limit(&err) || !sf_process_check_system(&err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	apply_clock(&given);

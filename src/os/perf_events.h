@@ -21,7 +21,8 @@
 
 /* An event that samples a thread, and the threads that it starts later, while they are on `cpu`. */
 struct sf_perf_clock {
-	int32_t  tid;
+	int32_t  tid;          /* or SF_PERF_ALL_THREADS */
+	bool     in_cgroup;    /* of all threads those in a control group, whose folder is open as `tid` */
 	int      cpu;
 	uint64_t period_ns;    /* of CPU time between two samples */
 	uint32_t stack_bytes;  /* of the user stack, copied from sp on; a multiple of 8 */

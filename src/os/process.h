@@ -74,6 +74,9 @@ bool sf_process_signal(int fd, int32_t pid, int number);
 void sf_process_name(int32_t pid, char *ret, size_t size);
 void sf_process_command(int32_t pid, char *ret, size_t size);
 
+/* Its effective user; UINT32_MAX when unknown. */
+uint32_t sf_process_user(int32_t pid);
+
 /* Whether it is a thread of the kernel. False when that is unknown. */
 bool sf_process_is_kernel(int32_t pid);
 

@@ -106,3 +106,89 @@ def test_an_ordinary_user(stillframe):
     need("setpriv")
     done = stillframe("record", "--all", "-d", "100ms", "-o", "/tmp/none.sfr", prefix=NOBODY).fails(1)
     assert "CAP_PERFMON" in done.err, done
+
+
+# --- some of them --------------------------------------------------------------------------------
+
+
+def names_in(recording):
+    return {name for (name,) in recording.rows("SELECT DISTINCT p.name FROM processes p JOIN threads t ON t.process = p.id")}
+
+
+@pytest.fixture
+def two_users(stillframe):
+    """Two busy programs of different names and users."""
+    need("setpriv")
+    started = [subprocess.Popen([sys.executable, "-c", "open('/proc/self/comm', 'w').write('stf_python')\n" + SPIN]),
+               subprocess.Popen([*NOBODY, "sh", "-c", "printf stf_shell > /proc/$$/comm; while :; do :; done"])]
+    until(lambda: {open("/proc/%d/comm" % process.pid).read() for process in started} == {"stf_python\n", "stf_shell\n"}, "they have their names")
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("conditions, found", [
+    (["name=^stf_"], {0, 1}), (["name=^stf_sh"], {1}), (["user=nobody"], {1}), (["name=^stf_", "user=0"], {0}), (["name=^stf_sh", "user=0"], set()),
+])
+def test_filters(stillframe, two_users, tmp_path, conditions, found):
+    arguments = [word for condition in conditions for word in ("--filter", condition)]
+    done = stillframe("record", "--all", "-o", tmp_path / "r.sfr", "-d", "300ms", *arguments)
+    if not found:
+        assert done.status == 1 and "nothing was sampled" in done.err and "--filter" in done.err, done
+        return
+    recording = Recording(tmp_path / "r.sfr")
+    pids = {pid for (pid,) in recording.rows("SELECT pid FROM processes")}
+    assert done.status == 0 and {i for i in (0, 1) if two_users[i].pid in pids} == found, (done, pids)
+    assert " and ".join(conditions) in recording.value("SELECT command FROM session")
+    recording.assert_accounts()
+
+
+@pytest.mark.parametrize("engine", ["perf", "ptrace"])
+def test_filters_of_descendants(stillframe, tmp_path, engine):
+    """The command itself does not fit, nor does one of its children."""
+    need("sha256sum", "cksum")
+    script = "for i in 1 2 3; do head -c 30000000 /dev/zero | sha256sum; head -c 30000000 /dev/zero | cksum; done"
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "--children", "--filter", "name=^sha", "--", "sh", "-c", script)
+    assert done.status == 0 and names_in(recording) == {"sha256sum"}, (done, names_in(recording))
+    recording.assert_accounts()
+
+
+@pytest.fixture
+def cgroup():
+    """The path of a new control group, below where they are mounted; with a busy program in it."""
+    (mount,) = [line.split()[1] for line in open("/proc/self/mounts") if line.split()[2] == "cgroup2"][:1] or [None]
+    path = "%s/stillframe-test-%d" % (mount, os.getpid())
+    if not mount or not os.access(mount, os.W_OK):
+        pytest.skip("no control group (cgroup v2) can be made here")
+    os.mkdir(path)
+    process = subprocess.Popen(["sh", "-c", "echo $$ > %s/cgroup.procs; while :; do head -c 3000000 /dev/zero | cksum; done" % path],
+                               stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: open(path + "/cgroup.procs").read(), "the program is in it")
+        yield path
+    finally:
+        process.kill()
+        process.wait()
+        until(lambda: not open(path + "/cgroup.procs").read(), "it is empty")
+        os.rmdir(path)
+
+
+def test_a_control_group(stillframe, cgroup, tmp_path):
+    """What is in it and what comes later, and nothing else."""
+    done = stillframe("record", "--cgroup", os.path.basename(cgroup), "-o", tmp_path / "r.sfr", "-d", "500ms").ok()
+    recording = Recording(tmp_path / "r.sfr")
+    assert "cksum" in names_in(recording) <= {"sh", "head", "cksum"}, (done, names_in(recording))
+    recording.assert_accounts()
+    stillframe("record", "--cgroup", cgroup, "-o", tmp_path / "r.sfr", "-d", "100ms").ok()
+
+
+@pytest.mark.parametrize("arguments, word, status", [
+    (["--cgroup", "none/there"], "none/there", 1), (["--cgroup", "/tmp"], "/tmp", 1), (["--cgroup", "x", "--all"], "--cgroup", 2),
+    (["--cgroup", "x", "-p", "1"], "--cgroup", 2), (["--all", "--filter", "name=("], "'('", 2), (["--all", "--filter", "pid=1"], "'pid=1'", 2),
+    (["--all", "--filter", "user=no-such"], "'no-such'", 2), (["-p", "1", "--filter", "user=0"], "--children", 2),
+    (["-e", "signal", "--children", "--filter", "user=0", "--", "true"], "signal", 1),
+])
+def test_refusals_of_some(stillframe, arguments, word, status):
+    done = stillframe("record", "-d", "100ms", *arguments).fails(status)
+    assert word in done.err, done

@@ -29,7 +29,9 @@ const struct sf_engine *sf_engine_by_name(const char *name)
 static bool reaches(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
 	if (options->all && engine->reach < SF_REACHES_ALL)
-		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot sample all processes", engine->name);
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s cannot sample %s", engine->name, options->cgroup ? "a control group" : "all processes");
+	if (options->filter && !(engine->yields & SF_YIELDS_STILLS))
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --filter", engine->name);
 	if (options->n_more && engine->reach < SF_REACHES_SEVERAL)
 		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s samples one process at a time", engine->name);
 	return true;

@@ -163,7 +163,7 @@ void sf_perf_events_close(struct sf_perf_events *events)
 static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t cpu)
 {
 	const struct sf_perf_clock clock = {
-		.tid = tid, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
+		.tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
 		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
 	};
 	const int fd = sf_perf_open_clock(&clock);
@@ -237,7 +237,7 @@ static bool attach_process(struct sf_perf_events *events, int32_t pid, struct sf
 bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	if (events->all)
-		return attach_thread(events, SF_PERF_ALL_THREADS, err);
+		return attach_thread(events, events->cgroup ? events->cgroup : SF_PERF_ALL_THREADS, err);
 	for (size_t i = 0; i < n; i++) {
 		if (!attach_process(events, pids[i], err))
 			return false;

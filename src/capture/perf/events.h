@@ -23,6 +23,7 @@
 struct sf_perf_events {
 	uint64_t period_ns;
 	bool     all;          /* one event for each CPU samples whatever runs there, in place of one for each thread and CPU */
+	int      cgroup;       /* with `all`: of threads in this control group only, whose folder this is; 0: not so */
 	bool     children, kernel;
 	bool     enabled;      /* the events count, also those that are opened later */
 	uint32_t stack_bytes;

@@ -115,6 +115,7 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	bool fine = sf_perf_events_allowed(first, &perf->events.kernel, err);
 
 	perf->events.all = perf->base.options.all;
+	perf->events.cgroup = perf->base.watch.cgroup;
 	perf->events.children = perf->base.options.children || (perf->events.all && !sf_watch_is_sampled(&perf->base.watch));
 	perf->events.enabled = perf->base.options.child != 0;
 	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);

@@ -9,6 +9,7 @@
 
 #include "base/output.h"
 #include "frozen/raw.h"
+#include "os/cgroup.h"
 #include "os/process.h"
 
 #define SCAN_SHARE 100              /* a scan is followed by this many times its CPU time of pause */
@@ -20,6 +21,33 @@
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 #define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
+
+/* Whether it fits the filter, with this name. What cannot be read of it any more is as it was, or as its parent's is. */
+static void decide(const struct sf_watch *watch, struct sf_watched_process *process, const char *name)
+{
+	const struct sf_process_filter *filter = watch->options->filter;
+	const uint32_t user = filter ? sf_process_user(process->pid) : UINT32_MAX;
+
+	if (user != UINT32_MAX)
+		process->user = user;
+	process->is_refused = !sf_process_filter_fits(filter, name, process->user);
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		if (watch->threads.items[i]->task.pid == process->pid)
+			watch->threads.items[i]->is_refused = process->is_refused;
+	}
+}
+
+/* The same, with the name that the system knows. */
+static void decide_by_name(const struct sf_watch *watch, struct sf_watched_process *process)
+{
+	char name[SF_TASK_NAME];
+
+	if (!watch->options->filter)
+		return;
+	if (!sf_task_name(process->pid, process->pid, name))
+		memcpy(name, process->name, sizeof(name));
+	decide(watch, process, name);
+}
 
 static bool has_chosen_ancestor(const struct sf_capture_options *options, int32_t pid)
 {
@@ -39,6 +67,7 @@ static bool add_chosen(struct sf_watch *watch, int32_t pid)
 	if (process.first)
 		process.children_cpu_ns = sf_process_children_cpu(pid);
 	watch->n_first += process.first;
+	decide_by_name(watch, &process);
 	return sf_vec_push(&watch->processes, process);
 }
 
@@ -52,6 +81,13 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 				       options->threads);
 		watch->has_names = true;
 	}
+	if (options->cgroup) {
+		const int fd = sf_cgroup_open(options->cgroup, err);
+
+		if (fd < 0)
+			return false;
+		watch->cgroup = fd;
+	}
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++) {
 		if (!add_chosen(watch, sf_capture_pid(options, i)))
 			return sf_fail_memory(err);
@@ -63,6 +99,8 @@ void sf_watch_close(struct sf_watch *watch)
 {
 	if (watch->has_names)
 		regfree(&watch->names);
+	if (watch->cgroup)
+		close(watch->cgroup);
 	sf_vec_deinit(&watch->processes);
 	sf_vec_deinit(&watch->threads);
 	sf_vec_deinit(&watch->ids.ids);
@@ -138,7 +176,8 @@ static void set_program(struct sf_watch *watch, struct sf_watched_process *proce
 	process->program = *program;
 	process->is_32_bit = sf_process_is_32_bit(process->pid);
 	process->only_awake = watch->options->all && is_only_awake(process->pid);
-	if (process->is_32_bit && !was)
+	decide_by_name(watch, process);
+	if (process->is_32_bit && !was && !process->is_refused)
 		count_32_bit(watch, process->pid);
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (watch->threads.items[i]->task.pid == process->pid)
@@ -214,7 +253,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		sf_thread_sleep_until(thread, now_ns);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
-	if (sf_watch_knows_by_samples(watch, thread))
+	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
 		forget_rest(thread);
 	sf_thread_pay(thread);
 	if (process)
@@ -319,7 +358,10 @@ static void add_all(struct sf_watch *watch)
 {
 	struct sf_ids ids = { 0 };
 
-	sf_process_all(&ids);
+	if (watch->cgroup)
+		sf_cgroup_processes(watch->cgroup, &ids);
+	else
+		sf_process_all(&ids);
 	for (size_t i = 0; i < ids.ids.n; i++) {
 		const int32_t pid = ids.ids.items[i];
 
@@ -360,7 +402,7 @@ static void count_unseen(struct sf_watch *watch, const struct sf_watched_process
 	uint64_t seen_ns = process->threads_cpu_ns;
 	struct sf_weight weight = { 0 };
 
-	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch) || process->only_awake)
+	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch) || process->only_awake || process->is_refused)
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
 	weight.ticks = ticks_of(watch, weight.cpu_ns);
@@ -373,7 +415,7 @@ static void count_unseen_children(struct sf_watch *watch)
 	uint64_t total_ns = watch->children_cpu_ns, seen_ns = watch->ended_cpu_ns;
 	struct sf_weight weight = { 0 };
 
-	if (!watch->options->children || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
+	if (!watch->options->children || watch->options->filter || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
 		return;
 	weight.cpu_ns = total_ns - seen_ns;
 	weight.ticks = ticks_of(watch, weight.cpu_ns);
@@ -428,7 +470,8 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 			process->cpu_ns = process->last_cpu_ns;
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
-		sf_relay_process(watch->relay, process->pid, process->parent);
+		if (!process->is_refused)
+			sf_relay_process(watch->relay, process->pid, process->parent);
 	}
 	process->program.n_threads = program.n_threads;
 	return true;
@@ -440,8 +483,10 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 	struct sf_watched_process process = { .pid = pid, .parent = parent };
 	const struct sf_watched_process *known = find_process(watch, parent);
 
-	if (known)
+	if (known) {
 		memcpy(process.name, known->name, sizeof(process.name));
+		process.user = known->user;
+	}
 	if (!sf_vec_push(&watch->processes, process))
 		return NULL;
 	return &watch->processes.items[watch->processes.n - 1];
@@ -468,6 +513,10 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 		return;
 	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
 		set_program(watch, process, &program);
+	else
+		decide_by_name(watch, process);
+	if (process->is_refused)
+		return;
 	sf_relay_process(watch->relay, pid, parent);
 	if (watch->options->all)
 		tell_name(watch, process);
@@ -478,7 +527,7 @@ void sf_watch_fork(struct sf_watch *watch, int32_t pid)
 {
 	const struct sf_watched_process *process = find_process(watch, pid);
 
-	if (!process || process->program.started)
+	if (!process || process->program.started || process->is_refused)
 		return;
 	sf_relay_process(watch->relay, pid, process->parent);
 	if (process->name[0])
@@ -495,6 +544,9 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 	memset(process->name, 0, sizeof(process->name));
 	memccpy(process->name, name, 0, sizeof(process->name) - 1);
 	sf_sanitize(process->name);
+	decide(watch, process, process->name);
+	if (process->is_refused)
+		return;
 	sf_relay_process(watch->relay, pid, process->parent);
 	if (sf_process_program(pid, &program))
 		set_program(watch, process, &program);
@@ -528,23 +580,30 @@ static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
 	return true;
 }
 
+/* Its whole CPU time counts, unless that is known by samples. */
+static void begin_account(const struct sf_watch *watch, struct sf_thread *thread)
+{
+	if (sf_watch_knows_by_samples(watch, thread))
+		return;
+	thread->cpu_ns = thread->first_cpu_ns;
+	thread->awake_ns = (int64_t)thread->first_cpu_ns;
+	thread->first_cpu_ns = 0;
+}
+
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
 	const struct sf_watched_process *process = find_process(watch, pid);
-	struct sf_thread *thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	struct sf_thread *thread;
 
-	const bool lives = thread != NULL;
-
-	if (!lives)
+	if (process && process->is_refused)
+		return NULL;
+	thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	if (!thread)
 		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
 	if (!thread)
 		return NULL;
 	set_process(thread, process);
-	if (lives && !sf_watch_knows_by_samples(watch, thread)) {
-		thread->cpu_ns = thread->first_cpu_ns;
-		thread->awake_ns = (int64_t)thread->first_cpu_ns;
-		thread->first_cpu_ns = 0;
-	}
+	begin_account(watch, thread);
 	if (!insert_thread(watch, thread)) {
 		sf_thread_destroy(thread);
 		return NULL;
@@ -577,7 +636,7 @@ static void end_gone(struct sf_watch *watch, uint64_t now_ns)
 	for (size_t i = watch->threads.n; i-- > 0;) {
 		const struct sf_task *task = &watch->threads.items[i]->task;
 
-		if (!sf_task_lives(task->pid, task->tid))
+		if (watch->threads.items[i]->is_refused || !sf_task_lives(task->pid, task->tid))
 			sf_watch_end_thread(watch, i, now_ns);
 	}
 }
@@ -593,8 +652,10 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	watch->n_without_files = 0;
 	for (size_t i = 0; i < n_known; i++)
 		watch->threads.items[i]->listed = false;
-	for (size_t i = 0; i < watch->processes.n; i++)
-		list_threads(watch, watch->processes.items[i].pid, n_known, now_ns);
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!watch->processes.items[i].is_refused)
+			list_threads(watch, watch->processes.items[i].pid, n_known, now_ns);
+	}
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
 	end_unlisted(watch, now_ns);
@@ -608,7 +669,7 @@ static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 	size_t n_threads = 0;
 
 	for (size_t i = 0; i < watch->processes.n; i++)
-		n_threads += watch->processes.items[i].program.n_threads;
+		n_threads += watch->processes.items[i].is_refused ? 0 : watch->processes.items[i].program.n_threads;
 	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
 }
 

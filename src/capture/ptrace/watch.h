@@ -22,6 +22,8 @@ struct sf_watched_process {
 	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
 	bool     is_32_bit;     /* its program is */
+	bool     is_refused;    /* it does not fit the filter: it is not passed on, and has no threads here */
+	uint32_t user;          /* as of the last time that it could be read */
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
@@ -35,6 +37,7 @@ struct sf_watch {
 	SF_VEC(struct sf_watched_process) processes;
 	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
 	struct sf_ids ids;       /* scratch */
+	int cgroup;              /* the folder of the control group that is watched; 0: none */
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
@@ -85,7 +88,7 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
 
 /*
  * For an engine that sees processes and threads begin. A process that is new, of a parent that is watched; and a thread that is
- * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory.
+ * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);

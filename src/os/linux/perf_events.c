@@ -22,9 +22,9 @@
 #define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN | \
 		     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
-static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu)
+static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu, unsigned long flags)
 {
-	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
 }
 
 /*
@@ -33,7 +33,7 @@ static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu)
  */
 int sf_perf_open_clock(const struct sf_perf_clock *clock)
 {
-	const bool of_cpu = clock->tid == SF_PERF_ALL_THREADS;
+	const bool of_cpu = clock->tid == SF_PERF_ALL_THREADS || clock->in_cgroup;
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -61,7 +61,7 @@ int sf_perf_open_clock(const struct sf_perf_clock *clock)
 		.clockid = CLOCK_MONOTONIC,
 	};
 
-	return open_event(&attr, clock->tid, clock->cpu);
+	return open_event(&attr, clock->tid, clock->cpu, clock->in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
 }
 
 int sf_perf_open_ring_owner(int cpu)
@@ -79,7 +79,7 @@ int sf_perf_open_ring_owner(int cpu)
 		.clockid = CLOCK_MONOTONIC,
 	};
 
-	return open_event(&attr, 0, cpu);
+	return open_event(&attr, 0, cpu, 0);
 }
 
 void *sf_perf_map(int owner, size_t size)

@@ -250,6 +250,16 @@ void sf_process_command(int32_t pid, char *ret, size_t size)
 	sf_sanitize(ret);
 }
 
+uint32_t sf_process_user(int32_t pid)
+{
+	char text[64] = "";
+	uint32_t real, effective;
+
+	if (!sf_proc_status(pid, 0, "Uid:", text, sizeof(text)) || sscanf(text, "%u %u", &real, &effective) != 2)
+		return UINT32_MAX;
+	return effective;
+}
+
 /* PF_KTHREAD of linux/sched.h, in field 9 (proc_pid_stat(5)). */
 bool sf_process_is_kernel(int32_t pid)
 {
