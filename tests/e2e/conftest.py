@@ -5,6 +5,7 @@ recorded in recordings.py.
 STILLFRAME          the program (default: build/stillframe beside this checkout's tests)
 STILLFRAME_PROGRAMS its test programs (default: tests/programs in the build of that program)
 STILLFRAME_AGENT    the library for the inside of a process (default: libstillframe-agent.so beside the program)
+STILLFRAME_CLASSES  a folder for compiled Java classes, which several runs share (default: each run compiles its own)
 STILLFRAME_LONG=1   the long version: a thousand deaths of stillframe, minutes instead of seconds
 """
 import itertools

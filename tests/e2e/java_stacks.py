@@ -5,6 +5,7 @@ must be.
 Each JDK under /usr/lib/jvm is a judge of its own, and each folder in STILLFRAME_JDKS (with colons between them).
 """
 import collections
+import fcntl
 import glob
 import os
 import re
@@ -48,33 +49,44 @@ JDKS = jdks()
 
 
 class Jdk:
-    """A JDK and the test's classes, compiled by it into `classes`: java(options, class, arguments) is a command."""
+    """A JDK and the test's classes, compiled by it into a folder of `root`: java(options, class, arguments) is a command."""
 
-    def __init__(self, version, classes):
-        self.version, self.folder, self.classes = version, JDKS[version], classes
-        sources = ["Demo.java"] + (["Virtual.java"] if version >= 21 else [])
-        self.compile(classes, *sources)
+    def __init__(self, version, root):
+        self.version, self.folder, self.root = version, JDKS[version], root
+        sources = [name for name in sorted(os.listdir(SOURCES)) if name.endswith(".java") and name not in NOT_AT_ONCE and
+                   version >= SINCE.get(name, 0)]
+        self.classes = self.compiled("classes", *sources)
 
-    def compile(self, folder, *sources):
-        hanging.run_well([self.folder + "/bin/javac", "-d", folder, *(os.path.join(SOURCES, name) for name in sources)])
+    def made(self, name, *command):
+        """A folder of this name, its files made by this command, to which the folder is added. Several runs of tests may share it
+        (tests/run); the first one makes it."""
+        folder = os.path.join(self.root, "jdk%d-%s" % (self.version, name))
+        with open(folder + ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(folder):
+                os.makedirs(folder + ".new", exist_ok=True)
+                hanging.run_well([*command, folder + ".new"])
+                os.rename(folder + ".new", folder)
+        return folder
+
+    def compiled(self, name, *sources):
+        return self.made(name, self.folder + "/bin/javac", *(os.path.join(SOURCES, each) for each in sources), "-d")
 
     def java(self, options, *program):
         return [self.folder + "/bin/java", *options, "-cp", self.classes, *program]
 
     def white_box(self):
         """A folder with the class by which the JVM's own tests call into it."""
-        folder = self.classes + "-white"
-        self.compile(folder, "WhiteBox.java")
-        return folder
+        return self.compiled("white", "WhiteBox.java")
 
     def by_bytecode(self):
         """A folder with the same classes, in which each bytecode has a line of its own."""
-        folder = self.classes + "-bytecodes"
-        hanging.run_well([sys.executable, os.path.join(SOURCES, "lines_are_bytecodes.py"), self.classes, folder])
-        return folder
+        return self.made("bytecodes", sys.executable, os.path.join(SOURCES, "lines_are_bytecodes.py"), self.classes)
 
 
 COMPILED = {}  # of each version, for all modules of a session: compiling takes longer than many a test
+# Which sources need which version, and which are compiled apart.
+SINCE, NOT_AT_ONCE = {"Virtual.java": 21, "Intrinsics.java": 9}, ["WhiteBox.java"]
 
 
 @pytest.fixture(scope="module", params=sorted(JDKS) or [None], ids=lambda version: "jdk%s" % version)
@@ -84,7 +96,7 @@ def jdk(request, tmp_path_factory):
     if version is None:
         pytest.skip("there is no JDK under /usr/lib/jvm (tools/setup installs one)")
     if version not in COMPILED:
-        COMPILED[version] = Jdk(version, str(tmp_path_factory.mktemp("classes")))
+        COMPILED[version] = Jdk(version, os.environ.get("STILLFRAME_CLASSES") or str(tmp_path_factory.mktemp("classes")))
     return COMPILED[version]
 
 

@@ -72,6 +72,7 @@ class Target:
         self.lines = hanging.Lines(self.process.stdout)
         self.may_be_stopped = False   # a test that stops it itself says so
         self.said = ""
+        self.held = {}
         if wait_ready:
             self.wait_until_ready(ready_seconds)
 
@@ -131,15 +132,17 @@ class Target:
         return lambda: cpu_of(self.pid) >= goal
 
     def end(self):
-        """Kills it; what it looked like is returned for the finalizer to judge."""
-        held = held_threads(self.pid, not self.may_be_stopped) if self.runs() else {}
-        if held:
+        """Kills it; what it looked like is returned for the finalizer to judge. A test that needs no more of a busy one does so before
+        it looks at what was recorded, which takes as long as the machine is busy."""
+        if self.runs():
+            self.held = held_threads(self.pid, not self.may_be_stopped)
+        if self.runs() and self.held:
             time.sleep(0.5)  # a hold lasts microseconds: what is still held now was forgotten
-            held = held_threads(self.pid, not self.may_be_stopped)
+            self.held = held_threads(self.pid, not self.may_be_stopped)
         if self.runs():
             self.process.kill()
         self.process.wait(60)
         self.process.stdout.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink("/tmp/.java_pid%d" % self.pid)   # a JVM that is killed leaves the socket that it could be attached to by
-        return held
+        return self.held

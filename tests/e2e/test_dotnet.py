@@ -124,7 +124,8 @@ def check_chain(stacks):
         assert stack[at - 4:at + 1] == chain, stack
 
 
-@pytest.mark.long("no tiers", "no W^X")   # code of one tier is among that of all; which mapping code was written by shows in no stack
+# Code of one tier is among that of all, jitted code beside the precompiled; which mapping code was written by shows in no stack.
+@pytest.mark.long("no tiers", "no precompiled code", "no W^X")
 @pytest.mark.parametrize("environment", [{}, {"DOTNET_TieredCompilation": "0"}, {"DOTNET_ReadyToRun": "0"},
                                          {"DOTNET_EnableWriteXorExecute": "0"}],
                          ids=["usual", "no tiers", "no precompiled code", "no W^X"])
@@ -133,6 +134,7 @@ def test_record(stillframe, work, tmp_path, environment):
     target = work("busy", **environment)
     path = tmp_path / "r.sfr"
     done, recording = stillframe.record(path, "-p", target.pid, "-d", "1.5s", "-F", "797")
+    target.end()
     done.ok()
     report = json.loads(stillframe("report", "--json", path).ok().out)
     ends = collections.Counter()
@@ -150,7 +152,8 @@ def test_inlined_methods(stillframe, work, tmp_path):
     """Where the runtime records them, a method that the JIT inlined is a frame of its own, with its line, inside the method whose
     code it is in. The chain of callers is the same."""
     target = work("busy", DOTNET_RichDebugInfo="1", DOTNET_TieredCompilation="0")
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "3s", "-F", "199")
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "1.5s", "-F", "397")
+    target.end()
     done.ok()
     stacks = stacks_of(stillframe, tmp_path / "r.sfr")
     check_chain(stacks)
@@ -171,6 +174,7 @@ def test_inlined_methods_of_a_command(stillframe, program, tmp_path, monkeypatch
     assert "DOTNET_RichDebugInfo=1" in stillframe("record", "--dotnet-inlined", "-p", os.getpid()).fails(2).err
 
 
+@pytest.mark.long("sampler")   # which leaves the alternate stack to the runtime's handler
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_faults_under_the_signal_engine(stillframe, program, tmp_path, walk):
     """Null references by the thousand: the runtime's handler of SIGSEGV keeps frames on the alternate stack, and our handler never

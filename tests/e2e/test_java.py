@@ -98,6 +98,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     path = str(tmp_path / "java.sfr")
     seconds = "4" if load == "start-up" else os.environ.get("STILLFRAME_JAVA_SECONDS", "40") if LONG else "100"
     stillframe.record_until(path, float("inf") if LONG else 2400, "-p", t.pid, "-d", seconds + "s", "-F", "500hz", seconds=300)
+    t.end()
     stacks = Stacks(path)
     busy = {"worker-with-a-long-name-" + kind for kind in BUSY}
     if load == "zgc":
@@ -142,6 +143,7 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
     until(t.uses(0.5), "they run", 60)
     path = str(tmp_path / "virtual.sfr")
     stillframe.record_until(path, 1000, "-p", t.pid, "-F", "500hz", "--clock", "cpu")   # ticks of those that run
+    t.end()
     stacks = Stacks(path)
     mounted = [(stack, end, ticks) for _, stack, end, ticks in stacks.all
                if any(frame[0] == "Virtual.spin" for frame in stack)]

@@ -56,16 +56,10 @@ class Split:
         assert self.uncertain < 2, self.uncertain
 
 
-def split_of(jdk):
-    if not os.path.exists(os.path.join(jdk.classes, "Split.class")):
-        jdk.compile(jdk.classes, "Split.java")
-    return jdk
-
-
 def launched(stillframe, jdk, path, *options, java=(), milliseconds=MILLISECONDS):
     """(Done, the flag when main() began, the program's own count) of a JVM that stillframe starts."""
     done = stillframe("record", "-F", "500hz", "-o", path, *options, "--",
-                      *split_of(jdk).java([*UNLOCKED, *java], "Split", "flag", milliseconds), timeout=120).ok()
+                      *jdk.java([*UNLOCKED, *java], "Split", "flag", milliseconds), timeout=120).ok()
     ready, flag, truth = done.out.splitlines()   # and nothing else
     return done, flag, truth
 
@@ -107,7 +101,7 @@ def flag_of(t):
 
 def observed(stillframe, target, jdk, path, *options, java=()):
     """(Done, the flag while it is watched, Split) of a JVM that begins its load while it is watched; the flag is set back."""
-    t = target(split_of(jdk).java([*UNLOCKED, *java], "Split"), stdin=subprocess.PIPE)
+    t = target(jdk.java([*UNLOCKED, *java], "Split"), stdin=subprocess.PIPE)
     before = flag_of(t)
     recording = stillframe.start("record", "-F", "500hz", "-o", path, *options, "-p", t.pid)
     until(lambda: os.path.exists(path) and ticks_so_far(path) > 0, "it is watched", 60)

@@ -71,9 +71,10 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
     walks, one after the other."""
     t = listening(target, jdk, [*QUIET, *LOADS[load][2]], "Demo", *BUSY)
     until(t.uses(2), "the threads have been running, and the compilers", 60)
-    for walk in WALKS:
+    recorded = {walk: record(stillframe, t.pid, walk, str(tmp_path / walk), 1800) for walk in WALKS}
+    t.end()
+    for walk, stacks in recorded.items():
         path = str(tmp_path / walk)
-        stacks = record(stillframe, t.pid, walk, path, 1800)
         assert judge(stacks, jdk, "%s %s" % (load, walk)) > 500
         names = {name for name, in sqlite3.connect(path).execute("SELECT name FROM threads")}
         assert {NAME + kind for kind in BUSY} <= names, "a thread's full name is missing"
@@ -111,6 +112,7 @@ def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
 
 
 @pytest.mark.alone   # beside others a virtual machine starts slowly, and until its code is known more ticks go by
+@pytest.mark.long("sampler")
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_jvm_is_launched(stillframe, jdk, walk, tmp_path):
     """From its first moment on: Java frames as soon as the JVM has started, and the summary's accounts."""
@@ -139,6 +141,7 @@ def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
     path = str(tmp_path / "own.sfr")
     until(t.uses(1), "it has started", 60)   # with an attach listener: it is how the agent comes in
     stillframe.record_until(path, 3000, "-p", t.pid, "-e", "signal")
+    t.end()
     stacks = Stacks(path)
     ends, inferred = collections.Counter(), collections.Counter()
     for name, stack, end, ticks in stacks.all:
@@ -200,9 +203,10 @@ def test_virtual_threads(stillframe, target, jdk, tmp_path):
         pytest.skip("virtual threads came with JDK 21")
     t = listening(target, jdk, [], "Virtual")
     until(t.uses(0.5), "they run", 60)
-    for walk in WALKS:
-        # Ticks of those that run only: on a busy machine nearly all are of those that sleep.
-        stacks = record(stillframe, t.pid, walk, str(tmp_path / walk), 500, "--clock", "cpu")
+    # Ticks of those that run only: on a busy machine nearly all are of those that sleep.
+    recorded = {walk: record(stillframe, t.pid, walk, str(tmp_path / walk), 500, "--clock", "cpu") for walk in WALKS}
+    t.end()
+    for walk, stacks in recorded.items():
         judge(stacks, jdk, "virtual " + walk)
         marked = mounted = 0
         for _, stack, end, ticks in stacks.all:

@@ -35,8 +35,6 @@ def busiest(pid):
 
 def routines(jdk, *kinds):
     """A command that does nothing but call these routines."""
-    if not os.path.exists(os.path.join(jdk.classes, "Intrinsics.class")):
-        jdk.compile(jdk.classes, "Intrinsics.java")
     return jdk.java([], "Intrinsics", *kinds)
 
 
@@ -67,8 +65,6 @@ def sines_have_their_caller(path):
     pytest.param(["signal", "--walk", "handler"], id="handler", marks=needs_agent)])
 def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, target, jdk, how, tmp_path):
     """Of one that is attached to, in the short form; the long form launches one, too."""
-    if not os.path.exists(os.path.join(jdk.classes, "Sine.class")):
-        jdk.compile(jdk.classes, "Sine.java")
     path, attached = str(tmp_path / "sine.sfr"), str(tmp_path / "attached.sfr")
     if LONG:
         stillframe("record", "-e", *how, "-F", "500hz", "-o", path, "--", *jdk.java([], "Sine", "200"), timeout=120).ok()

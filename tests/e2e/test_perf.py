@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conftest import LONG, NOBODY, PROGRAMS, need
+from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from recordings import Recording, cpu_told, of_the_three
 
 
@@ -126,6 +127,7 @@ def test_nappers(stillframe, tmp_path):
     assert wall["running"] >= counted - 0.05, (wall, counted)
 
 
+@pytest.mark.long("64")
 @pytest.mark.parametrize("depth", [64, 512])
 def test_deep_stacks_get_longer_copies(stillframe, target, tmp_path, depth):
     """The first copies are too short for a program without frame pointers that is 512 calls deep."""
@@ -202,15 +204,11 @@ def test_short_threads(stillframe, tmp_path):
     assert recording.total_shares().get("short_life", 0) > 0.6, recording.total_shares()
 
 
-def test_java(stillframe, tmp_path):
+def test_java(stillframe, jdk, tmp_path):  # noqa: F811
     """Java's frames come out of the copies as they do from held threads."""
-    need("java", "javac")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../java/Demo.java")
-    subprocess.run(["javac", "-d", tmp_path, source], check=True, capture_output=True)
     # The machine outlives the recording: the copies of its last moments are walked after it has ended (docs/engines.md).
-    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "2.5s", "--", "java", "-Dend=4000", "-cp", tmp_path,
-                             "-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Demo::c*",
-                             "-XX:CompileCommand=exclude,Demo::interp*", "Demo", "chain", "interp", "fib", timeout=120)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "2.5s", "--",
+                             *jdk.java(["-Dend=4000", *QUIET], "Demo", "chain", "interp", "fib"), timeout=120)
     assert done.status == 0, done
     rows = recording.rows("SELECT t.name, count(*), sum(end = (SELECT id FROM ends WHERE word = 'root')) FROM samples "
                           "JOIN thread_names t USING (thread) WHERE state = 0 AND t.name LIKE 'worker-%' GROUP BY 1")

@@ -270,6 +270,7 @@ def count_and_wait(port, times):
     redis.close()
 
 
+@pytest.mark.long("attached", "sampler")   # nginx is served by both
 @by_both_walks
 @by_both_ways
 def test_redis(watched, room, way, walk):

@@ -46,6 +46,12 @@ def test_dump(stillframe, toy):
     assert "toy_stuck" in names(threads[STUCK]["frames"])
 
 
+def record(stillframe, t, path, ticks, *arguments):
+    """So many ticks of it; then it is ended, and takes no CPU time from what looks at the recording."""
+    stillframe.record_until(path, ticks, "-p", t.pid, *arguments, "-d", "60s")
+    t.end()
+
+
 def assert_all_is_shown(stillframe, path):
     """Of a recording or a stream file: the thread that spins stands in the methods, and all have their names."""
     report = json.loads(stillframe("report", "--json", path).ok().out)
@@ -64,7 +70,7 @@ def assert_all_is_shown(stillframe, path):
 
 def test_by_ptrace(stillframe, toy, tmp_path):
     path = str(tmp_path / "toy.sfr")
-    stillframe.record_until(path, 200, "-p", toy().pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    record(stillframe, toy(), path, 200, "-e", "ptrace", "--max-cost", "50")
     assert_all_is_shown(stillframe, path)
 
 
@@ -73,7 +79,7 @@ def test_from_inside(stillframe, toy, inside, walk, tmp_path):
     """By an agent that listens."""
     path = str(tmp_path / "toy.sfr")
     t = toy(env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
-    stillframe.record_until(path, 200, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    record(stillframe, t, path, 200, "-e", "signal", "--walk", walk)
     assert_all_is_shown(stillframe, path)
 
 
@@ -92,15 +98,16 @@ def assert_copies_are_shown(stillframe, path, engine):
 
 def test_code_that_comes_and_goes_by_ptrace(stillframe, toy, tmp_path):
     path = str(tmp_path / "toy.sfr")
-    stillframe.record_until(path, 400, "-p", toy("copies").pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    record(stillframe, toy("copies"), path, 400, "-e", "ptrace", "--max-cost", "50")
     assert_copies_are_shown(stillframe, path, "ptrace")
 
 
+@pytest.mark.long("handler")
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_code_that_comes_and_goes_inside(stillframe, toy, inside, walk, tmp_path):
     path = str(tmp_path / "toy.sfr")
     t = toy("copies", env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
-    stillframe.record_until(path, 600, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    record(stillframe, t, path, 600, "-e", "signal", "--walk", walk)
     assert_copies_are_shown(stillframe, path, "signal")
 
 
@@ -135,21 +142,23 @@ def assert_both_are_shown(stillframe, path):
 
 def test_two_runtimes_by_ptrace(stillframe, toy, jdk, tmp_path):  # noqa: F811
     path = str(tmp_path / "both.sfr")
-    stillframe.record_until(path, 400, "-p", both(jdk, toy).pid, "-e", "ptrace", "--max-cost", "50", "-d", "60s")
+    record(stillframe, both(jdk, toy), path, 400, "-e", "ptrace", "--max-cost", "50")
     assert_both_are_shown(stillframe, path)
 
 
+@pytest.mark.long("sampler")
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_two_runtimes_from_inside(stillframe, toy, inside, jdk, walk, tmp_path):  # noqa: F811
     path = str(tmp_path / "both.sfr")
     t = both(jdk, toy, env=dict(os.environ, LD_PRELOAD=AGENT, STILLFRAME="listen"))
-    stillframe.record_until(path, 400, "-p", t.pid, "-e", "signal", "--walk", walk, "-d", "60s")
+    record(stillframe, t, path, 400, "-e", "signal", "--walk", walk)
     assert_both_are_shown(stillframe, path)
 
 
 # --- without the process ---
 
 
+@pytest.mark.long("sampler")
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_a_stream_alone(stillframe, toy, inside, walk):
     """A file that the agent wrote, of a process that is gone."""

@@ -34,6 +34,7 @@ def numbers(said):
 # --- threads -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long("handler")
 @by_both_walks
 def test_ten_thousand_threads_a_second(inside, walk):
     """Threads of a few microseconds: the program does not come to a crawl, and what was due is accounted for. How much of its pace it
@@ -97,6 +98,7 @@ def test_exec_storm(inside, walk, children):
     assert spun > numbers(ran.said)["started"] * 400e3 / 4 or children, (spun, ran.report.total_shares())
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_exec_chain(inside, walk):
     """One process that execs all the time, every second time into a program that has no handler."""
@@ -104,6 +106,7 @@ def test_exec_chain(inside, walk):
     assert "chain done" in ran.said, ran
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_exec_by_another_thread_among_others(inside, walk):
     """The other threads die in the midst of their ticks; children are sampled, or it would prove nothing."""
@@ -120,6 +123,7 @@ def test_fork_storm(inside, walk, children):
     ran.report.assert_accounts(0.1, 0.1)
 
 
+@pytest.mark.long("handler")
 @by_both_walks
 def test_locks_that_a_child_finds_taken(stillframe, tmp_path, walk):
     """Libc's locks for translations stay locked in a child: the agent in it does not wait for them."""
@@ -174,6 +178,7 @@ def test_the_environment_is_the_programs(inside, walk):
     assert "asked by others 0" in ran.said, ran
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_a_handler_never_allocates(inside, walk):
     """Through many samples of a program that does nothing but allocate and load: its allocator would see it."""
@@ -356,6 +361,7 @@ def test_no_frame_pointers_no_tables(inside, walk, variant):
     assert report.ended.get("root", 0) > 0.95 * report.sample_ticks, report.ended
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_twenty_kilohertz(inside, walk):
     """It backs off: a tick's cost, of which 8 us are always counted, is an eighth of the time between two, so one entry
@@ -454,6 +460,7 @@ def plain_object(tmp_path_factory):
     return out
 
 
+@pytest.mark.long("handler")
 @by_both_walks
 def test_gcc_and_its_children(stillframe, inside, tmp_path, plain_object, walk):
     """A compiler driver that starts others: the object file is as it should be."""
@@ -498,6 +505,7 @@ def spin_java(tmp_path_factory):
     return command, alone.stdout.strip()
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_java(inside, spin_java, walk):
     """A JVM catches SIGSEGV, suspends its threads by signals of its own, and forks nothing: it answers as ever."""
@@ -509,6 +517,7 @@ def test_java(inside, spin_java, walk):
         ran.report.assert_accounts(0.1, 0.2)
 
 
+@pytest.mark.long("handler")
 @by_both_walks
 def test_node(inside, walk):
     need("node")
@@ -518,6 +527,7 @@ def test_node(inside, walk):
     assert ran.report.samples > 100
 
 
+@pytest.mark.long("sampler")
 @by_both_walks
 def test_python_with_threads_and_children(inside, walk):
     """subprocess (vfork), threads, signal handlers of Python's own, and select with time-outs."""

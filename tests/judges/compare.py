@@ -268,6 +268,7 @@ def main():
     parser.add_argument("--programs", required=True, help="the build's tests/programs")
     parser.add_argument("--moments", type=int, default=50, help="how often each moving program is stopped (50)")
     parser.add_argument("--only", default="", help="regular expression on the names of situations")
+    parser.add_argument("--brief", action="store_true", help="only those of the short form of the tests")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="so many situations at once (1)")
     parser.add_argument("--json", help="write the figures to this file")
@@ -279,7 +280,7 @@ def main():
     print(row % ("situation", "judge", "stacks", "frames", "equal %", "or by 3rd", "alias", "unnamed"))
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as workers:
         wanted = [each for each in situations(os.path.abspath(options.programs), scratch)
-                  if re.search(options.only, each.name)]
+                  if re.search(options.only, each.name) and (each.brief or not options.brief)]
         skips = ["%s: %s" % (each.name, each.missing) for each in wanted if each.missing]
         possible = [each for each in wanted if not each.missing]
         for situation, result, error in workers.map(lambda each: judged(each, options), possible):
