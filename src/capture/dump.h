@@ -23,6 +23,7 @@ struct sf_dump_seen {
 	uint8_t  state;           /* enum sf_state */
 	int      loss;            /* enum sf_loss; -1: the last still() has its stack */
 	bool     unheld;          /* that still was read while the thread slept */
+	uint64_t switches;        /* its switch count then; 0: unknown */
 	int32_t  syscall;         /* of a blocked or stopped thread; else SF_SYSCALL_NONE */
 	uint64_t args[6];
 	uint64_t held_ns;         /* at most (hold_time.h), the last time; 0: not held */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stillframe doctor: reports which parts of stillframe work on this machine, which do not, and how to change that. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,17 +12,21 @@
 #include "capture/choice/engines.h"
 #include "cli/commands.h"
 #include "os/process.h"
+#include "os/rights.h"
 #include "os/task.h"
 #include "session/walker.h"
 
 struct doctor_options {
 	int32_t pid;
+	bool setcap;
 };
 
 static const struct sf_option options[] = {
 	{ .name = "pid", .letter = 'p', .kind = SF_OPTION_PID,
 	  .offset = offsetof(struct doctor_options, pid), .argument = "PID",
 	  .help = "also try it on this process" },
+	{ .name = "setcap", .kind = SF_OPTION_FLAG, .offset = offsetof(struct doctor_options, setcap),
+	  .help = "print the one command that gives this program what it needs to look at every process, and do nothing else" },
 	{ .name = NULL },
 };
 
@@ -39,28 +45,32 @@ static void print_finding(const struct sf_output *output, bool fine, const char 
 
 static void check_rights(const struct sf_output *output)
 {
-	char text[160];
+	char text[256];
 
 	sf_process_rights(text, sizeof(text));
 	print_finding(output, true, text, "");
 }
 
+/* A process whose file gave it rights may not read all that /proc says of itself; of what its user started it may. */
 static void check_proc(const struct sf_output *output)
 {
+	const int32_t tried = sf_rights_are_from_file() ? getppid() : getpid();
 	struct sf_task_run task_run;
 	struct sf_task_look look;
 	struct sf_task task;
+	bool placed;
 
-	if (!sf_task_open(getpid(), getpid(), &task)) {
+	if (!sf_task_open(tried, tried, &task)) {
 		print_finding(output, false, "/proc tells how long threads ran",
 			      "/proc/PID/task/TID/schedstat cannot be opened, for which the kernel needs CONFIG_SCHED_INFO.");
 		return;
 	}
 	print_finding(output, sf_task_run(&task, &task_run), "/proc tells how long threads ran", "");
-	print_finding(output, task.look_fd >= 0 && sf_task_look(&task, &look),
-		      "/proc tells where threads sleep",
-		      "/proc/PID/task/TID/syscall cannot be read, for which the kernel needs CONFIG_HAVE_ARCH_TRACEHOOK: blocked "
-		      "threads have no stack.");
+	placed = task.look_fd >= 0 && sf_task_look(&task, &look);
+	if (placed || tried == getpid())
+		print_finding(output, placed, "/proc tells where threads sleep",
+			      "/proc/PID/task/TID/syscall cannot be read, for which the kernel needs CONFIG_HAVE_ARCH_TRACEHOOK: "
+			      "blocked threads have no stack.");
 	sf_task_close(&task);
 }
 
@@ -127,6 +137,61 @@ static void on_runtime_finding(const struct sf_runtime_findings *findings, bool 
 	print_finding(findings->arg, good, text, advice);
 }
 
+/* Of what the steps above said is missing, all that a capability gives. */
+static void offer_rights(const struct sf_output *output)
+{
+	const unsigned missing = sf_rights_missing(SF_ALL_RIGHTS);
+	char rights[96], text[400];
+
+	if (!missing || sf_rights_are_inner())
+		return;
+	snprintf(text, sizeof(text), "To give this program %s, and no user more: stillframe doctor --setcap prints the command.",
+		 sf_rights_text(missing, rights, sizeof(rights)));
+	sf_print_wrapped(output->file, text, strlen(text), 0, 0);
+}
+
+/* A word for the shell: between quotes, unless it is plain. */
+static void print_word(const char *word)
+{
+	const bool plain = !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-")];
+
+	if (plain) {
+		fputs(word, stdout);
+		return;
+	}
+	putchar('\'');
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[2]){ *word }, stdout);
+	putchar('\'');
+}
+
+/* The kernel gives no rights to files of a file system that is mounted so. */
+static void warn_of_mount(const char *path)
+{
+	struct statvfs system;
+
+	if (statvfs(path, &system) == 0 && system.f_flag & ST_NOSUID)
+		fprintf(stderr, "stillframe doctor: this file system is mounted with nosuid, so the command has no effect: copy stillframe to another one first\n");
+}
+
+static int print_setcap(void)
+{
+	struct sf_error err = { 0 };
+	char path[PATH_MAX], rights[128];
+	const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n < 0) {
+		sf_fail_os(&err, "cannot tell where this program is (/proc/self/exe)");
+		return sf_cli_fail(SF_EXIT_FAILED, &err);
+	}
+	path[n] = 0;
+	printf("sudo setcap %s+ep ", sf_rights_setcap(SF_ALL_RIGHTS, rights, sizeof(rights)));
+	print_word(path);
+	putchar('\n');
+	warn_of_mount(path);
+	return SF_EXIT_OK;
+}
+
 /* Prints how far the runtimes in a process can be shown. If the process cannot be read, the engines' lines say why. */
 static void check_runtimes(const struct sf_output *output, int32_t pid)
 {
@@ -154,6 +219,8 @@ static int run(int argc, char **argv)
 		sf_fail(&err, SF_E_INPUT, "'%.40s' is not expected here", argv[rest]);
 		return sf_cli_fail(SF_EXIT_USAGE, &err);
 	}
+	if (given.setcap)
+		return print_setcap();
 	if (given.pid && sf_process_check_system(NULL) && !sf_process_check(given.pid, &err))
 		return sf_cli_fail(SF_EXIT_FAILED, &err);
 	uname(&host);
@@ -179,15 +246,17 @@ static int run(int argc, char **argv)
 	check_engines(&output, given.pid);
 	if (given.pid)
 		check_runtimes(&output, given.pid);
+	offer_rights(&output);
 	return SF_EXIT_OK;
 }
 
 const struct sf_command sf_command_doctor = {
 	.name = "doctor",
 	.summary = "what works here, what does not, and how to change that",
-	.usage = "[-p PID]",
+	.usage = "[-p PID | --setcap]",
 	.details = "A bug report wants this command's output.",
-	.examples = "stillframe doctor -p 4242",
+	.examples = "stillframe doctor -p 4242\n"
+		    "eval \"$(stillframe doctor --setcap)\"",
 	.options = options,
 	.run = run,
 };

@@ -25,6 +25,8 @@ struct sf_kernel_symbols {
 
 /* Reads all; false: there are none that this user may see, or memory ran out. */
 bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols);
+/* kernel.kptr_restrict; 0 where it cannot be read. */
+int sf_kernel_symbols_hidden(void);
 void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols);
 
 /* Adds the function of one line, "ffffffff81000000 T name\t[module]". Lines that name no code are left out. False: no memory. */

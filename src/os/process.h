@@ -37,10 +37,7 @@ bool sf_process_descendants(struct sf_ids *parents);
 /* Whether the file system of processes is there (/proc). Says what is wrong. */
 bool sf_process_check_system(struct sf_error *err);
 
-/* Whether this process has CAP_SYS_PTRACE in its user namespace. */
-bool sf_process_may_trace_all(void);
-
-/* The user and the processes that this user can look at, for people. */
+/* The user, the rights (rights.h), and the processes that this user can look at, for people. */
 void sf_process_rights(char *ret, size_t size);
 
 /* Whether files in /proc/PID/map_files can be opened; by opening the first of its own. */

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/whole_io.h"
 #include "elf/program.h"
+#include "os/rights.h"
 
 /*
  * The message through the pipe: a uint32_t, and so many bytes of "NAME=value" texts, each with its zero.
@@ -37,12 +39,27 @@ static bool take_word(int go_fd)
 	return true;
 }
 
+/*
+ * A process whose file gave it rights belongs to root (/proc/PID), and nobody without such rights may trace it. The child is like the
+ * command that it will be: without them, and its user's. It says when it is so.
+ */
+static bool be_the_users(int error_fd)
+{
+	const int none = 0;
+
+	if (!sf_rights_are_from_file())
+		return true;
+	sf_rights_drop();
+	prctl(PR_SET_DUMPABLE, 1);
+	return write(error_fd, &none, sizeof(none)) == sizeof(none);
+}
+
 /* In the child, between fork and exec: waits for the word, and reports a failing exec. */
 static _Noreturn void run_child(char *const *argv, int go_fd, int error_fd)
 {
 	int error;
 
-	if (!take_word(go_fd))
+	if (!be_the_users(error_fd) || !take_word(go_fd))
 		_exit(127);
 	execvp(argv[0], argv);
 	error = errno;
@@ -51,9 +68,20 @@ static _Noreturn void run_child(char *const *argv, int go_fd, int error_fd)
 	_exit(127);
 }
 
+/* 0: its end was closed, by a successful exec. A signal that ends the recording does not end this wait: it is short. */
+static ssize_t read_error(int fd, int *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 {
-	int go[2], error[2];
+	int go[2], error[2], none;
 	pid_t pid;
 
 	if (pipe2(go, O_CLOEXEC) != 0)
@@ -75,6 +103,8 @@ bool sf_launch(char *const *argv, struct sf_launched *ret, struct sf_error *err)
 		close(error[0]);
 		return sf_fail_os(err, "cannot start '%s'", argv[0]);
 	}
+	if (sf_rights_are_from_file())
+		read_error(error[0], &none);
 	*ret = (struct sf_launched){ .pid = pid, .program = argv[0], .go_fd = go[1], .error_fd = error[0] };
 	return true;
 }
@@ -123,17 +153,6 @@ static bool give_word(const struct sf_launched *launched, const struct sf_child_
 		return false;
 	size = offsetof(struct message, texts) + message.size;
 	return write(launched->go_fd, &message, size) == (ssize_t)size;
-}
-
-/* 0: its end was closed, by a successful exec. A signal that ends the recording does not end this wait: it is short. */
-static ssize_t read_error(int fd, int *ret)
-{
-	ssize_t n;
-
-	do
-		n = read(fd, ret, sizeof(*ret));
-	while (n < 0 && errno == EINTR);
-	return n;
 }
 
 bool sf_launch_go(struct sf_launched *launched, const char *name, const struct sf_child_needs *needs,

@@ -67,12 +67,14 @@ static const char *libc_function(const struct sf_dump *dump, const struct sf_dum
 }
 
 /* Whether the thread is still in the call in which its stack was read. */
-static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_seen *seen)
+static bool is_in_call(const struct sf_dump *dump, const struct sf_dump_seen *seen, uint64_t switches)
 {
 	struct sf_task task;
 	struct sf_task_look look;
 	bool same;
 
+	if (seen->switches == switches)
+		return true;
 	if (!sf_task_open(dump->pid, seen->tid, &task))
 		return false;
 	same = sf_task_look(&task, &look) && look.placed && look.syscall == seen->syscall &&
@@ -120,7 +122,7 @@ static bool find_wait(struct found *found, size_t i)
 	if (!function && !found->runtimes)
 		return true;
 	found->switches[i] = sf_task_switches(dump->pid, thread->seen.tid);
-	if (!is_in_call(dump, &thread->seen) || !read_lock(found, &thread->seen, function, &lock))
+	if (!is_in_call(dump, &thread->seen, found->switches[i]) || !read_lock(found, &thread->seen, function, &lock))
 		return true;
 	if (!found->switches[i] || sf_task_switches(dump->pid, thread->seen.tid) != found->switches[i])
 		return false;

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "os/clock.h"
+#include "os/rights.h"
 #include "symbols/answers.h"
 
 /*
@@ -140,6 +141,7 @@ static bool answer(struct work *work)
 /* _exit: the buffers of stdio contain the parent's output. */
 static _Noreturn void run_child(struct work *work, int alive_fd, pid_t parent)
 {
+	sf_rights_drop();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || !arrange_files(&work->fd, &alive_fd))
 		_exit(1);

@@ -8,12 +8,15 @@ STILLFRAME_AGENT    the library for the inside of a process (default: libstillfr
 STILLFRAME_CLASSES  a folder for compiled Java classes, which several runs share (default: each run compiles its own)
 STILLFRAME_LONG=1   the long version: a thousand deaths of stillframe, minutes instead of seconds
 """
+import ctypes
 import itertools
 import json
 import os
+import platform
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 
@@ -229,6 +232,37 @@ def stillframe(tmp_path):
         for end in (process.stdout, process.stderr):
             if end:
                 end.close()
+
+
+# --- doctor --------------------------------------------------------------------------------------
+
+
+def finding(done, what):
+    """The lines of a finding: ("ok", text)."""
+    found = []
+    for line in done.out.splitlines():
+        if line.startswith("  ok ") or line.startswith("  no "):
+            found.append([line[2:4], line[5:].strip()])
+        elif found:
+            found[-1][1] += " " + line.strip()
+    (one,) = [each for each in found if what in each[1]]
+    return one
+
+
+NUMBERS = {"x86_64": {"ptrace": 101, "perf_event_open": 298, "bpf": 321}, "aarch64": {"ptrace": 117, "perf_event_open": 241, "bpf": 280}}
+
+
+def refuse(name, error):
+    """In a child before its exec: a filter as containers have it, by which a system call fails with this error."""
+    code = b"".join(struct.pack("HBBI", *row) for row in [
+        (0x20, 0, 0, 0),                  # load the number of the system call
+        (0x15, 0, 1, NUMBERS[platform.machine()][name]),
+        (0x06, 0, 0, 0x00050000 | error), # SECCOMP_RET_ERRNO
+        (0x06, 0, 0, 0x7fff0000)])        # SECCOMP_RET_ALLOW
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
 
 
 # --- inside a process ----------------------------------------------------------------------------

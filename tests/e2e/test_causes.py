@@ -1,41 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor and the hints state causes that were tried: a system-call filter, a missing capability, no /proc, few files."""
-import ctypes
+import errno
 import os
-import platform
 import resource
-import struct
 
 import pytest
 
-from conftest import need, need_root
-
-PTRACE = {"x86_64": 101, "aarch64": 117}[platform.machine()]
-
+from conftest import finding, need, need_root, refuse
 
 def refuse_ptrace():
     """A filter as containers have it: ptrace fails with EPERM."""
-    code = b"".join(struct.pack("HBBI", *row) for row in [
-        (0x20, 0, 0, 0),                  # load the number of the system call
-        (0x15, 0, 1, PTRACE),
-        (0x06, 0, 0, 0x00050000 | 1),     # SECCOMP_RET_ERRNO, EPERM
-        (0x06, 0, 0, 0x7fff0000)])        # SECCOMP_RET_ALLOW
-    buffer = ctypes.create_string_buffer(code)
-    program = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
-    libc = ctypes.CDLL(None)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
-
-
-def finding(done, what):
-    """The lines of a finding: ("ok", text)."""
-    found = []
-    for line in done.out.splitlines():
-        if line.startswith("  ok ") or line.startswith("  no "):
-            found.append([line[2:4], line[5:].strip()])
-        elif found:
-            found[-1][1] += " " + line.strip()
-    (one,) = [each for each in found if what in each[1]]
-    return one
+    refuse("ptrace", errno.EPERM)
 
 
 def test_a_filter(stillframe, target):

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "os/rights.h"
+
 #ifdef SF_HAS_BPF
 #include "capture/bpf/threads.lskel.h"
 #endif
@@ -18,15 +20,27 @@
 #define BTF "/sys/kernel/btf/vmlinux"
 #define ROWS_AT_ONCE 256
 
-static bool explain(int error, struct sf_error *err)
+/* What is missing, the most certain first. */
+static void explain(int error, struct sf_error *err)
 {
+	const unsigned missing = sf_rights_missing(SF_RIGHT_BIT(BPF) | SF_RIGHT_BIT(PERFMON));
+	char text[64];
+
 	sf_fail(err, SF_E_DENIED, "the BPF program cannot be loaded: %s", sf_os_error(error));
+	if (!sf_kernel_is(5, 18))
+		sf_fail_hint(err, "This kernel is too old: it needs Linux 5.18.");
 	if (access(BTF, R_OK) != 0)
-		return sf_fail_hint(err, "This kernel does not describe its types (" BTF "): it needs CONFIG_DEBUG_INFO_BTF.");
-	if (error == EPERM || error == EACCES)
-		return sf_fail_hint(err, "Be root, or have CAP_BPF and CAP_PERFMON; a container's filter or the kernel's lockdown may "
-				    "refuse it, too.");
-	return sf_fail_hint(err, "It needs Linux 5.18 or later, with CONFIG_BPF_SYSCALL and CONFIG_SCHED_INFO.");
+		sf_fail_hint(err, "This kernel does not describe its types (" BTF "): it needs CONFIG_DEBUG_INFO_BTF.");
+	if (sf_kernel_is_locked())
+		sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
+	else if (missing && sf_rights_are_inner())
+		sf_fail_hint(err, "stillframe is in a user namespace, where %s count for nothing: run it outside.",
+			     sf_rights_text(missing, text, sizeof(text)));
+	else if (missing)
+		sf_fail_hint(err, "Be root, or have %s (stillframe doctor --setcap).", sf_rights_text(missing, text, sizeof(text)));
+	else if (error == EPERM || error == EACCES)
+		sf_fail_hint(err, "stillframe has the rights: a system-call filter (seccomp; a container's, perhaps) or a security module "
+			     "refuses it.");
 }
 
 #ifdef SF_HAS_BPF

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "os/process.h"
+#include "os/rights.h"
 
 #define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
 #define RING_MAX ((size_t)8 << 20)
@@ -16,17 +17,6 @@
 
 /* --- rights --- */
 
-static bool explain(int error, struct sf_error *err)
-{
-	sf_fail(err, SF_E_DENIED, "perf events cannot be opened: %s", sf_os_error(error));
-	if (error == EMFILE || error == ENFILE)
-		return sf_fail_hint(err, "Each thread takes one descriptor for each CPU: raise the limit (ulimit -n).");
-	if (error != EACCES && error != EPERM)
-		return sf_fail_hint(err, "This kernel has no perf events for it, or a container's filter answers in its place.");
-	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: 2 is enough for own processes; or be root, or have "
-			    "CAP_PERFMON. A container's seccomp filter may refuse perf_event_open, too.", sf_perf_paranoid());
-}
-
 static int probe(int32_t tid, int cpu, bool kernel)
 {
 	const struct sf_perf_clock clock = {
@@ -34,6 +24,45 @@ static int probe(int32_t tid, int cpu, bool kernel)
 	};
 
 	return sf_perf_open_clock(&clock);
+}
+
+/* Own processes may be sampled: so it is the other process that may not. */
+static bool may_be_sampled(int cpu)
+{
+	const int fd = probe(0, cpu, false);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool explain_denied(int32_t pid, int cpu, struct sf_error *err)
+{
+	const int paranoid = sf_perf_paranoid();
+
+	if (!sf_rights_missing(SF_RIGHT_BIT(PERFMON)))
+		return sf_fail_hint(err, "stillframe has CAP_PERFMON: a system-call filter (seccomp; a container's, perhaps) or a security "
+				    "module refuses it.");
+	if (paranoid > 2)
+		return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: have CAP_PERFMON (stillframe doctor --setcap), or sysctl "
+				    "kernel.perf_event_paranoid=2, which is enough for own processes.", paranoid);
+	if (pid == SF_PERF_ALL_THREADS && may_be_sampled(cpu))
+		return sf_fail_hint(err, "To sample all processes have CAP_PERFMON (stillframe doctor --setcap), or be root.");
+	if (pid != 0 && may_be_sampled(cpu))
+		return sf_fail_hint(err, "The process belongs to another user or may not be traced: have CAP_PERFMON (stillframe doctor --setcap), "
+				    "or be root.");
+	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d, which is enough for own processes: a system-call filter (seccomp; a "
+			    "container's, perhaps) or a security module refuses it.", paranoid);
+}
+
+static bool explain(int32_t pid, int cpu, int error, struct sf_error *err)
+{
+	sf_fail(err, SF_E_DENIED, "perf events cannot be opened: %s", sf_os_error(error));
+	if (error == EMFILE || error == ENFILE)
+		return sf_fail_hint(err, "Each thread takes one descriptor for each CPU: raise the limit (ulimit -n).");
+	if (error != EACCES && error != EPERM)
+		return sf_fail_hint(err, "This kernel has no perf events for it, or a container's filter answers in its place.");
+	return explain_denied(pid, cpu, err);
 }
 
 bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
@@ -46,7 +75,7 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
 	if (fd < 0)
 		fd = probe(pid, cpu, false);
 	if (fd < 0)
-		return explain(errno, err);
+		return explain(pid, cpu, errno, err);
 	close(fd);
 	return true;
 }
@@ -132,7 +161,7 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	for (size_t i = 0; i < events->n_cpus; i++) {
 		events->owners[i] = sf_perf_open_ring_owner(events->cpus[i]);
 		if (events->owners[i] < 0)
-			return explain(errno, err);
+			return explain(0, events->cpus[i], errno, err);
 	}
 	if (!open_rings(events, err))
 		return false;
@@ -183,7 +212,7 @@ static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_
 		if (fd < 0 && errno == ESRCH)
 			return true;
 		if (fd < 0)
-			return explain(errno, err);
+			return explain(tid, events->cpus[i], errno, err);
 		if (!sf_vec_push(&events->fds, fd)) {
 			close(fd);
 			return sf_fail_memory(err);

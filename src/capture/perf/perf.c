@@ -16,7 +16,9 @@
 
 #include "capture/bpf/source.h"
 #include "os/clock.h"
+#include "os/kernel_symbols.h"
 #include "os/process.h"
+#include "os/rights.h"
 
 #define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
 #define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
@@ -34,14 +36,17 @@ static struct sf_perf *perf_of(struct sf_capture *capture)
 /* Of other users' processes the mappings and the memory are read by the right to trace them. */
 static bool check_all(struct sf_error *err)
 {
+	unsigned missing;
+	char text[64];
 	bool kernel;
 
 	if (!sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, err))
 		return false;
-	if (kernel && sf_process_may_trace_all())
+	missing = sf_rights_missing(SF_RIGHT_BIT(PERFMON) | SF_RIGHT_BIT(TRACE));
+	if (!missing)
 		return true;
 	sf_fail(err, SF_E_DENIED, "this user may not look at all processes");
-	return sf_fail_hint(err, "Be root, or have CAP_PERFMON and CAP_SYS_PTRACE.");
+	return sf_fail_hint(err, "Be root, or have %s (stillframe doctor --setcap).", sf_rights_text(missing, text, sizeof(text)));
 }
 
 static bool check(int32_t pid, struct sf_error *err)
@@ -66,9 +71,23 @@ static bool try_child(int32_t pid, struct sf_error *err)
 	return check(pid, err);
 }
 
+/* Whether the kernel tells this user where its functions are. */
+static void examine_symbols(sf_finding_fn *report, void *arg)
+{
+	struct sf_kernel_symbols symbols = { 0 };
+	const bool fine = sf_kernel_symbols_load(&symbols);
+	const int hidden = sf_kernel_symbols_hidden();
+	char advice[160];
+
+	snprintf(advice, sizeof(advice), "/proc/kallsyms shows no addresses: kernel.kptr_restrict is %d: %shave CAP_SYSLOG.", hidden,
+		 hidden > 1 ? "sysctl kernel.kptr_restrict=1, and " : "");
+	report(arg, fine, "functions of the kernel have names", advice);
+	sf_kernel_symbols_deinit(&symbols);
+}
+
 static void examine(sf_finding_fn *report, void *arg)
 {
-	struct sf_error err = { 0 };
+	struct sf_error err = { 0 }, of_all = { 0 };
 	char text[120];
 	bool kernel = false;
 
@@ -76,10 +95,13 @@ static void examine(sf_finding_fn *report, void *arg)
 		report(arg, false, "perf events may be opened", err.text);
 		return;
 	}
-	report(arg, check_all(&err), "all processes of the machine may be recorded (--all)", "Be root, or have CAP_PERFMON and CAP_SYS_PTRACE.");
+	report(arg, check_all(&of_all), "all processes of the machine may be recorded (--all)", of_all.text);
 	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
 		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
-	report(arg, kernel, text, "Be root, have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
+	report(arg, kernel, text, sf_kernel_is_locked() ? "The kernel is locked down (confidentiality): nothing gives it until it is started without."
+							: "Have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
+	if (kernel)
+		examine_symbols(report, arg);
 }
 
 void sf_perf_close(struct sf_capture *capture)

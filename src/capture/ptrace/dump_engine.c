@@ -246,6 +246,7 @@ static bool dump_saved(struct dumping *dumping, struct sf_dump_seen *seen)
 			continue;
 		}
 		seen->unheld = true;
+		seen->switches = saved.switches;
 		memcpy(seen->name, saved.name, sizeof(seen->name));
 		seen->state = saved.look.state;
 		seen->syscall = saved.look.syscall;

@@ -16,6 +16,7 @@
 
 #include "capture/ptrace/ptrace.h"
 #include "os/clock.h"
+#include "os/rights.h"
 
 #define LONG_ASLEEP 20              /* ticks without a change after which a thread is looked at less often ... */
 #define PASSED_OVER_NS 50000000     /* ... as long as none of these runs, and at least so often */
@@ -31,15 +32,23 @@ static bool check(int32_t pid, struct sf_error *err)
 	return result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, result, err);
 }
 
+/* What Yama asks of who is not root, by its scope. */
+static const char *const scope_advice[] = {
+	"",
+	"Only commands that stillframe starts: stillframe record -- COMMAND; or have CAP_SYS_PTRACE (stillframe doctor --setcap); or sysctl "
+	"kernel.yama.ptrace_scope=0.",
+	"Have CAP_SYS_PTRACE (stillframe doctor --setcap).",
+	"Nothing gives it until the machine is started again with another value.",
+};
+
 static void examine(sf_finding_fn *report, void *arg)
 {
-	const int scope = sf_hold_scope();
+	const int scope = sf_hold_scope(), most = (int)(sizeof(scope_advice) / sizeof(*scope_advice)) - 1;
+	const int at = scope < 0 ? 0 : scope > most ? most : scope;
 	char text[80];
 
 	snprintf(text, sizeof(text), "kernel.yama.ptrace_scope is %d", scope);
-	report(arg, scope == 0 || geteuid() == 0, text,
-	       "Only commands that stillframe starts: stillframe record -- COMMAND; or run as root; or sysctl "
-	       "kernel.yama.ptrace_scope=0.");
+	report(arg, at == 0 || (at < most && !sf_rights_missing(SF_RIGHT_BIT(TRACE))), text, scope_advice[at]);
 }
 
 struct trial {

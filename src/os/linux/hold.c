@@ -21,6 +21,7 @@
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 #include "os/process.h"
+#include "os/rights.h"
 #include "os/stuck.h"
 #include "os/task.h"
 
@@ -252,14 +253,30 @@ static bool is_traced_for_long(int32_t pid)
 	return false;
 }
 
-/* Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). */
+/* Reading its memory takes the same right as attaching (kernel: mm/process_vm_access.c). Nothing is mapped at address 0. */
+static bool may_read(int32_t pid)
+{
+	char byte;
+	const struct iovec own = { &byte, 1 }, theirs = { NULL, 1 };
+
+	return syscall(SYS_process_vm_readv, pid, &own, 1, &theirs, 1, 0) >= 0 || errno == EFAULT;
+}
+
+/*
+ * Opening its memory takes the same right as attaching (kernel: fs/proc/base.c, proc_mem_open). But a file in /proc also has an owner, of whom
+ * CAP_SYS_PTRACE knows nothing.
+ */
 enum sf_hold sf_hold_allowed(int32_t pid)
 {
-	int fd = sf_proc_open(sf_process_live_id(pid), 0, "mem");
+	const int32_t live = sf_process_live_id(pid);
+	const int fd = sf_proc_open(live, 0, "mem");
 
-	if (fd < 0)
-		return errno == ENOENT || errno == ESRCH ? SF_HOLD_GONE : SF_HOLD_DENIED;
-	close(fd);
+	if (fd < 0 && (errno == ENOENT || errno == ESRCH))
+		return SF_HOLD_GONE;
+	if (fd < 0 && !may_read(live))
+		return SF_HOLD_DENIED;
+	if (fd >= 0)
+		close(fd);
 	if (is_traced_for_long(pid))
 		return SF_HOLD_BUSY;
 	return sf_hold_is_filtered() ? SF_HOLD_DENIED : SF_HOLD_REQUESTED;
@@ -306,16 +323,18 @@ bool sf_hold_explain(int32_t pid, int32_t tid, enum sf_hold result, struct sf_er
 		tid, pid, name);
 	if (sf_hold_is_filtered())
 		return sf_fail_hint(err, "A system-call filter (seccomp; a container's, perhaps) refuses ptrace to stillframe.");
-	if (geteuid() == 0 && !sf_process_may_trace_all())
+	if (geteuid() == 0 && sf_rights_missing(SF_RIGHT_BIT(TRACE)))
 		return sf_fail_hint(err, "stillframe runs as root, but without CAP_SYS_PTRACE (a "
 					 "container?): add that capability.");
 	if (geteuid() == 0)
 		return sf_fail_hint(err, "stillframe runs as root and has CAP_SYS_PTRACE. The process may be of another "
 					 "user namespace, or a security module refuses.");
+	if (!sf_rights_missing(SF_RIGHT_BIT(TRACE)))
+		return sf_fail_hint(err, "stillframe has CAP_SYS_PTRACE. The process may be of another user namespace, or a security module refuses.");
 	if (sf_hold_scope() > 0)
 		return sf_fail_hint(err,
 				    "kernel.yama.ptrace_scope is above 0: start the program with "
-				    "`stillframe record -- COMMAND`, or run as root.");
+				    "`stillframe record -- COMMAND`, or have CAP_SYS_PTRACE, or run as root.");
 	return sf_fail_hint(err, "The process belongs to another user or may not be traced: run as "
-				 "root (sudo).");
+				 "root (sudo), or have CAP_SYS_PTRACE (stillframe doctor --setcap).");
 }

@@ -87,3 +87,11 @@ const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint
 		low--;
 	return symbols->names.items + symbols->symbols.items[low].name;
 }
+
+int sf_kernel_symbols_hidden(void)
+{
+	int hidden = 0;
+
+	sf_proc_scan("/proc/sys/kernel/kptr_restrict", "%d", &hidden);
+	return hidden;
+}

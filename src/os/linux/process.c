@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/output.h"
 #include "os/linux/proc.h"
+#include "os/rights.h"
 #include "os/task.h"
 
 static bool add_numbers(const char *path, struct sf_ids *ret)
@@ -151,20 +151,15 @@ bool sf_process_check_system(struct sf_error *err)
 	return sf_fail_hint(err, "stillframe finds processes in /proc: mount -t proc proc /proc");
 }
 
-bool sf_process_may_trace_all(void)
-{
-	char text[32] = "";
-
-	sf_proc_status(getpid(), 0, "CapEff:", text, sizeof(text));
-	return strtoull(text, NULL, 16) >> CAP_SYS_PTRACE & 1;
-}
-
 void sf_process_rights(char *ret, size_t size)
 {
-	const bool all = sf_process_may_trace_all();
+	const unsigned missing = sf_rights_missing(SF_ALL_RIGHTS);
+	char with[96], without[96];
 
-	snprintf(ret, size, "user id %d, %s CAP_SYS_PTRACE: %s", (int)geteuid(), all ? "with" : "without",
-		 all ? "every process of this container" : "your own processes");
+	sf_rights_text(SF_ALL_RIGHTS & ~missing, with, sizeof(with));
+	sf_rights_text(missing, without, sizeof(without));
+	snprintf(ret, size, "user id %d, %s%s%s%s%s: %s", (int)geteuid(), *with ? "with " : "", with, *with && *without ? ", " : "",
+		 *without ? "without " : "", without, missing & SF_RIGHT_BIT(TRACE) ? "your own processes" : "every process of this container");
 }
 
 bool sf_process_opens_map_files(void)
