@@ -5,7 +5,8 @@
  * found by their names in the runtime's own descriptions.
  *
  * The object's type has the type of the state machine as an argument. So an object proves itself: its state machine is the type of the
- * method that runs. Where two objects fit, none is taken.
+ * method that runs. Where two objects fit, none is taken. A collection that moves the object changes the words that point to it in
+ * the frames below, and the end of the method changes them, too. So the object counts if these frames are as they were at the sample.
  */
 #include "runtime/coreclr/awaiters.h"
 
@@ -186,10 +187,11 @@ static bool is_box_of(const struct search *search, uint64_t object, uint64_t typ
 /* The only object of this state machine in a part of the stack. 0: there is none, or there are several. */
 static uint64_t find_box(const struct search *search, const struct sf_reader *stack, uint64_t start, uint64_t end, uint64_t type)
 {
-	uint64_t words[MAX_WORDS], found = 0;
+	uint64_t words[MAX_WORDS], now[MAX_WORDS], found = 0;
 	const size_t n = end > start ? (end - start) / sizeof(words[0]) : 0;
 
-	if (!n || n > MAX_WORDS || !sf_read(stack, words, start, n * sizeof(words[0])))
+	if (!n || n > MAX_WORDS || !sf_read(stack, words, start, n * sizeof(words[0])) ||
+	    !sf_read(search->naming.memory, now, start, n * sizeof(now[0])) || memcmp(words, now, n * sizeof(now[0])) != 0)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		if (words[i] == found || !is_box_of(search, words[i], type))

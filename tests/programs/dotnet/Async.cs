@@ -67,11 +67,18 @@ namespace Demo
         [MethodImpl(MethodImplOptions.NoInlining)]
         static void OfSecondHalf() => Spin(30000);
 
-        static async Task Inner() { await Task.Yield(); Spin(1); }
+        static readonly SemaphoreSlim awaited = new SemaphoreSlim(0);
+
+        static async Task Inner() { await Task.Yield(); awaited.Wait(); }
 
         static async Task Halves() { await Inner(); OfSecondHalf(); }
 
-        static async Task Around() { await Halves(); }
+        static async Task Around()
+        {
+            Task halves = Halves();
+            awaited.Release();
+            await halves;
+        }
 
         // Nobody awaits it.
         [MethodImpl(MethodImplOptions.NoInlining)]
