@@ -25,6 +25,7 @@
  * is handled by sf_clr_has(), or by a line in the needs of runtime/coreclr/layout.c.
  */
 #define SF_CLR_FIELDS(X)                                                                           \
+	X(THREAD_ID, "Thread", "Id")                                                               \
 	X(THREAD_STATE, "Thread", "State")                                                         \
 	X(THREAD_FRAME, "Thread", "Frame")                                                         \
 	X(THREAD_OBJECT, "Thread", "GCHandle")                                                     \

@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"
+#include "runtime/coreclr/monitors.h"
 #include "runtime/coreclr/places.h"
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"
@@ -301,6 +302,14 @@ enum sf_naming sf_clr_name_thread(struct sf_clr *clr, int32_t tid, char *ret, si
 	*ret = 0;
 	named = thread ? sf_clr_thread_name(&naming, &clr->thread_fields, thread, ret, size) : SF_UNNAMED;
 	return named == SF_UNNAMED && name_own_thread(clr, tid, ret, size) ? SF_NAMED : named;
+}
+
+bool sf_clr_find_lock_wait(struct sf_clr *clr, int32_t tid, struct sf_lock_wait *ret)
+{
+	const struct sf_clr_naming naming = sf_clr_places_naming(clr->places);
+	const uint64_t thread = sf_clr_thread(clr, tid);
+
+	return thread && sf_clr_lock_wait(&naming, sf_clr_major(clr->symbols.version), &clr->threads, thread, ret);
 }
 
 uint32_t sf_clr_find_awaiters(struct sf_clr *clr, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,

@@ -51,6 +51,8 @@ static const struct {
 	{ "ExecutionManagerCodeRangeMapAddress", offsetof(struct sf_clr_description, range_map) },
 	{ "ThreadStore", offsetof(struct sf_clr_description, thread_store) },
 	{ "FinalizerThread", offsetof(struct sf_clr_description, finalizer) },
+	{ "AppDomain", offsetof(struct sf_clr_description, domain) },
+	{ "SyncTableEntries", offsetof(struct sf_clr_description, sync_table) },
 	{ "GCThread", offsetof(struct sf_clr_description, suspender) },
 };
 

@@ -20,6 +20,8 @@ struct sf_clr_description {
 	/* Addresses of the runtime's variables; 0: unknown. Each holds a pointer. */
 	uint64_t thread_store;
 	uint64_t finalizer;        /* the Thread that runs finalizers */
+	uint64_t domain;           /* the AppDomain */
+	uint64_t sync_table;       /* the locks that objects have, and the objects */
 	uint64_t suspender;        /* the Thread that has suspended the others; 0: they run */
 	unsigned token_bits;       /* of a method's token that are in the MethodDesc; 0: unknown */
 	unsigned alignment;        /* of MethodDescs in their chunk */

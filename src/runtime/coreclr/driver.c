@@ -78,6 +78,13 @@ static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t si
 	return sf_clr_name_thread(state, tid, ret, size);
 }
 
+/* A monitor's own record says whether the wait has a time-out: in the kernel it may have one in any case. */
+static bool lock_wait(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret)
+{
+	(void)timed;
+	return sf_clr_find_lock_wait(state, tid, ret);
+}
+
 static uint32_t awaiters(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
 			 uint32_t capacity, uint32_t *at_ret)
 {
@@ -104,6 +111,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.functions = functions,
 	.thread = thread,
 	.thread_name = thread_name,
+	.lock_wait = lock_wait,
 	.awaiters = awaiters,
 	.examine = examine,
 	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */

@@ -251,6 +251,13 @@ static void put_type(const struct sf_clr_naming *naming, uint64_t handle, unsign
 		put_table(naming, handle, depth, text);
 }
 
+void sf_clr_name_type(const struct sf_clr_naming *naming, uint64_t table, char *ret, size_t size)
+{
+	struct sf_clr_text text = sf_clr_text_in(ret, size);
+
+	put_type(naming, table, 0, &text);
+}
+
 static void name_method_arguments(const struct sf_clr_naming *naming, const struct sf_clr_method *method,
 				  struct argument_names *ret)
 {

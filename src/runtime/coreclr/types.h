@@ -22,6 +22,9 @@ bool sf_clr_is_value_type(const struct sf_clr_naming *naming, uint64_t table);
 /* The row of the table TypeDef that a type has in its module's metadata; 0: it cannot be read. */
 uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uint64_t *module_ret);
 
+/* The name of a type as a developer writes it, cut to size; "?": it cannot be read. */
+void sf_clr_name_type(const struct sf_clr_naming *naming, uint64_t table, char *ret, size_t size);
+
 /* The name of a method as a developer writes it. False: its metadata cannot be read; the name is then "" or its token. */
 bool sf_clr_name_method(const struct sf_clr_naming *naming, const struct sf_clr_method *method,
 			struct sf_clr_method_name *ret);

@@ -75,12 +75,12 @@ static const struct version {
 	const struct offset *offsets;
 	size_t n;
 	struct entries {
-		unsigned range_map, thread_store, finalizer, suspender;
+		unsigned range_map, thread_store, finalizer, suspender, domain, sync_table;
 	} entries;                          /* of variables in g_dacTable */
 	uint8_t token_bits, patchpoint_n, patchpoint_size;
 } versions[] = {
-	{ 8, OFFSETS(of_8), { 0, 16, 17, 18 }, 12, 8, 32 },
-	{ 9, OFFSETS(of_9), { 0, 16, 17, 18 }, 12, 8, 32 },
+	{ 8, OFFSETS(of_8), { 0, 16, 17, 18, 21, 80 }, 12, 8, 32 },
+	{ 9, OFFSETS(of_9), { 0, 16, 17, 18, 21, 82 }, 12, 8, 32 },
 };
 
 unsigned sf_clr_major(const char *version)
@@ -112,6 +112,8 @@ static void find_variables(const struct entries *entries, const struct sf_reader
 	find(&description->thread_store, memory, dac_table, entries->thread_store);
 	find(&description->finalizer, memory, dac_table, entries->finalizer);
 	find(&description->suspender, memory, dac_table, entries->suspender);
+	find(&description->domain, memory, dac_table, entries->domain);
+	find(&description->sync_table, memory, dac_table, entries->sync_table);
 }
 
 static void complete(const struct version *version, const struct sf_reader *memory, uint64_t dac_table,
