@@ -152,6 +152,9 @@ def test_it_sees_what_root_sees(gifted, everybodys, stillframe):
     try:
         done = gifted("dump", "-p", asleep.pid, "--times").ok()
         assert "deadlock: " in done.out and "held none\nby bpf\n" in done.out and "wait_for_lock" in done.out
+        gifted("record", "-p", asleep.pid, "-d", "0.4s", "-o", "asleep.sfr").ok()
+        report = stillframe("report", everybodys.path("asleep.sfr"), "--clock", "wall").ok().out
+        assert "wait_for_lock" in report and "100.0 % whole" in report, report
         gifted("record", "-p", busy.pid, "-d", "0.5s", "-o", "x.sfr").ok()
         report = stillframe("report", everybodys.path("x.sfr")).ok().out
         assert re.search(r"how +perf at", report) and re.search(r" \S+  \[kernel\]", report), report

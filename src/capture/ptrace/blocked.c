@@ -50,7 +50,9 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 		sf_ptrace_lose(capture, thread, SF_LOSS_RING_FULL);
 		return;
 	}
-	result = thread->look.placed && sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
+	/* The file of /proc that says where it sleeps may be another user's: the source says it all the same. */
+	result = (thread->look.placed || thread->task.look_fd < 0) &&
+		 sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
 			 sf_copy_saved(&saved, &wish, &capture->pages, copy) :
 			 sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
