@@ -10,13 +10,6 @@ from java_stacks import jdk  # noqa: F401 (a fixture)
 CIRCLES = [["a then b", "b then a"], ["left then right", "right then left"]]
 
 
-@pytest.fixture(scope="module")
-def classes(jdk, tmp_path_factory):
-    folder = str(tmp_path_factory.mktemp("locks"))
-    jdk.compile(folder, "LockWait.java")
-    return folder
-
-
 def theirs(jdk, pid):
     """{thread: (what, class of the lock, owner)} of jstack's word: who waits for what, and who has that. A lock that nobody has by
     itself, as a latch and one that readers have, is no wait for anybody."""
@@ -47,11 +40,11 @@ SINCE = {"-XX:LockingMode=1": 21, "-XX:+UseCompactObjectHeaders": 25}
 @pytest.mark.each_jdk
 @pytest.mark.long("Parallel", "ZGC", "LockingMode", "Compact")
 @pytest.mark.parametrize("options", OPTIONS)
-def test_as_jstack_says(stillframe, target, jdk, classes, options):
+def test_as_jstack_says(stillframe, target, jdk, options):
     """Each wait for a monitor, and for a lock of java.util.concurrent, with the lock's class and its owner; no other wait; and both circles."""
     if jdk.version < SINCE.get(options, 0):
         pytest.skip("JDK %d does not have %s" % (jdk.version, options))
-    t = target([jdk.folder + "/bin/java", *options.split(), "-cp", classes, "LockWait"])
+    t = target(jdk.java(options.split(), "LockWait"))
     expected = theirs(jdk, t.pid)
     assert len(expected) == 8 and expected["of a class"] == ("monitor", "java.lang.Class of LockWait", "has much")
     dump = stillframe.dump(t.pid)
