@@ -191,11 +191,11 @@ static int run(int argc, char **argv)
 
 const struct sf_command sf_command_report = {
 	.name = "report",
-	.summary = "show what is in a recording: functions, call tree, threads, states, losses",
+	.summary = "show what is in a recording: functions, call tree, processes, threads, states, losses",
 	.usage = "[OPTIONS] [FILE]",
 	.details =
 		"Prints who spent the time: functions by the time they took themselves (self) and with "
-		"all that they called (total; recursion counts once), the call tree, threads, states, "
+		"all that they called (total; recursion counts once), the call tree, processes, threads, states, "
 		"what blocked threads waited for, labels, how the stacks ended and which ticks were "
 		"lost.\n"
 		"\n"

@@ -17,6 +17,7 @@
 #define SF_SECTIONS(X)                                                                             \
 	X(FUNCTIONS, "function")                                                      \
 	X(TREE, "tree")                                                                    \
+	X(PROCESSES, "process")                                                         \
 	X(THREADS, "thread")                                                            \
 	X(STATES, "state")                                                               \
 	X(WAITS, "wait")                                                                  \

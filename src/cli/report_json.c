@@ -124,6 +124,28 @@ static void add_label(struct json_object *row, const struct sf_profile *profile,
 	sf_json_text(row, "value", sf_profile_string(profile, label.value));
 }
 
+static void put_processes(struct writer *writer)
+{
+	const struct sf_aggregate *sums = writer->sums;
+	const size_t n = sf_report_rows(writer->report, sums->n_processes, 0);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_process_total *total = &sums->processes[i];
+		struct json_object *row = json_object_new_object();
+
+		sf_json_text(row, "name", sf_profile_string(writer->profile, total->name));
+		json_object_object_add(row, "pid", total->n_processes > 1 ? NULL : json_object_new_int(total->pid));
+		sf_json_number(row, "processes", total->n_processes);
+		sf_json_number(row, "threads", total->n_threads);
+		sf_json_number(row, "ns", total->ns);
+		sf_json_number(row, "cpu_ns", total->cpu_ns);
+		sf_json_number(row, "wall_ns", total->wall_ns);
+		sf_json_number(row, "samples", total->samples);
+		sf_json_number(row, "cpu_counted_ns", total->cpu_counted_ns);
+		put_row(writer, row);
+	}
+}
+
 static void put_threads(struct writer *writer)
 {
 	put_shares(writer, &writer->sums->threads, add_thread);
@@ -197,6 +219,7 @@ static const struct {
 } sections[SF_N_SECTIONS] = {
 	[SF_SECTION_FUNCTIONS] = { "functions", put_functions },
 	[SF_SECTION_TREE] = { "tree", put_tree },
+	[SF_SECTION_PROCESSES] = { "processes", put_processes },
 	[SF_SECTION_THREADS] = { "threads", put_threads },
 	[SF_SECTION_STATES] = { "states", put_states },
 	[SF_SECTION_WAITS] = { "waits", put_waits },

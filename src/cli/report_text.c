@@ -91,6 +91,30 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 	print_more(output, sums->n_functions, n);
 }
 
+/* A recording of one process has no such table, unless it was asked for. */
+static void print_processes(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+	const size_t n = sf_report_rows(report, sums->n_processes, TEXT_ROWS);
+	char time[32], samples[32], beside[48];
+
+	if (report->only < 0 && sums->n_processes < 2)
+		return;
+	print_title(output, "PROCESSES", "       %       time    samples  process");
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_process_total *row = &sums->processes[i];
+
+		print_percent(output, row->ns, sums->total_ns);
+		fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->ns), sf_format_count(samples, row->samples));
+		if (row->n_processes > 1)
+			snprintf(beside, sizeof(beside), "%" PRIu32 " processes", row->n_processes);
+		else
+			snprintf(beside, sizeof(beside), "pid %" PRId32, row->pid);
+		print_name(output, sf_profile_string(report->profile, row->name), "", beside, 32);
+	}
+	print_more(output, sums->n_processes, n);
+}
+
 static void print_threads(const struct sf_report *report, const struct sf_output *output)
 {
 	const struct sf_aggregate *sums = report->aggregate;
@@ -227,6 +251,7 @@ static void print_losses(const struct sf_report *report, const struct sf_output 
 static void (*const sections[SF_N_SECTIONS])(const struct sf_report *report,
 					     const struct sf_output *output) = {
 	[SF_SECTION_FUNCTIONS] = print_functions, [SF_SECTION_TREE] = sf_report_tree,
+	[SF_SECTION_PROCESSES] = print_processes,
 	[SF_SECTION_THREADS] = print_threads,     [SF_SECTION_STATES] = print_states,
 	[SF_SECTION_WAITS] = print_waits,         [SF_SECTION_ENDS] = print_ends,
 	[SF_SECTION_LOSSES] = print_losses,       [SF_SECTION_LABELS] = print_labels,

@@ -18,6 +18,7 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate)
 		return;
 	free(aggregate->functions);
 	sf_call_tree_deinit(&aggregate->tree);
+	free(aggregate->processes);
 	free(aggregate->threads.items);
 	free(aggregate->states.items);
 	free(aggregate->waits.items);
@@ -182,6 +183,8 @@ static bool add_samples(struct sf_aggregate *aggregate, const struct sf_profile 
 	for (size_t i = 0; i < profile->n_samples; i++)
 		add_sample(aggregate, profile, &profile->samples[i]);
 	aggregate->n_unsampled = count_unsampled(profile, &aggregate->threads);
+	if (!sf_aggregate_processes(profile, aggregate, err))
+		return false;
 	sort_shares(&aggregate->threads);
 	sort_shares(&aggregate->states);
 	sort_shares(&aggregate->waits);

@@ -58,6 +58,16 @@ struct sf_shares {
 	size_t n;
 };
 
+/* The processes of one name, together. */
+struct sf_process_total {
+	uint32_t name;        /* string */
+	int32_t  pid;         /* of one of them */
+	uint32_t n_processes, n_threads;
+	uint64_t ns;          /* by the clock, with what was not seen */
+	uint64_t cpu_ns, wall_ns, samples;
+	uint64_t cpu_counted_ns; /* by the kernel */
+};
+
 struct sf_lost_total {
 	uint64_t ticks, cpu_ns, wall_ns;
 };
@@ -77,6 +87,8 @@ struct sf_aggregate {
 	struct sf_function_total *functions; /* by self time, then total time; only weighted ones */
 	size_t n_functions;
 	struct sf_call_tree tree;
+	struct sf_process_total *processes; /* longest first; those without time and samples are left out */
+	size_t n_processes;
 	struct sf_shares threads, states, waits, labels;
 	uint32_t n_unsampled; /* threads without a sample */
 
@@ -90,6 +102,9 @@ void sf_aggregate_destroy(struct sf_aggregate *aggregate); /* takes NULL */
 
 /* A function's name, "[no stack]" for 0; never NULL. */
 const char *sf_aggregate_name(const struct sf_profile *profile, uint32_t function);
+
+/* For sf_aggregate_create: the processes, from the threads, which are in the profile's order. */
+bool sf_aggregate_processes(const struct sf_profile *profile, struct sf_aggregate *ret, struct sf_error *err);
 
 /* For sf_aggregate_create: the functions, from the tree. */
 bool sf_aggregate_functions(const struct sf_profile *profile, struct sf_aggregate *ret, struct sf_error *err);
