@@ -66,6 +66,12 @@ struct sf_sink {
 	bool (*process)(void *arg, int32_t pid, int32_t parent, struct sf_error *err);
 
 	/*
+	 * A process has ended: what is kept of its code may be given back. It may not have come into sight. NULL in the place of the function: the
+	 * sink keeps it.
+	 */
+	bool (*process_end)(void *arg, int32_t pid, struct sf_error *err);
+
+	/*
 	 * Code that a process has mapped since process() was called for it. For processes that end before their maps are
 	 * read. NULL in the place of the function: the sink does not use them.
 	 */

@@ -94,6 +94,15 @@ static bool on_process(void *arg, int32_t pid, int32_t parent, struct sf_error *
 				    recorder->flushed_ns, err);
 }
 
+static bool on_process_end(void *arg, int32_t pid, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+
+	(void)err;
+	sf_walker_end(&recorder->walker, pid);
+	return true;
+}
+
 static bool on_mapping(void *arg, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
@@ -459,6 +468,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 	return (struct sf_sink){
 		.arg = recorder,
 		.process = on_process,
+		.process_end = on_process_end,
 		.mapping = on_mapping,
 		.process_name = on_process_name,
 		.thread = on_thread,

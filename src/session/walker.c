@@ -42,6 +42,8 @@ void sf_walker_deinit(struct sf_walker *walker)
 		sf_process_runtimes_deinit(&walker->processes.items[i].runtimes);
 	}
 	sf_vec_deinit(&walker->processes);
+	sf_vec_deinit(&walker->places);
+	sf_vec_deinit(&walker->free_places);
 	sf_intern_destroy(walker->pids);
 	sf_images_destroy(walker->images);
 	free(walker->trace.frames);
@@ -54,6 +56,14 @@ static void look_for_runtimes(struct sf_walker *walker, struct sf_walked *walked
 	sf_process_runtimes_look(&walked->runtimes, &walked->process, walker->images);
 }
 
+/* A place + 1 in processes, whose content is zero; 0: no memory. */
+static uint32_t take_place(struct sf_walker *walker)
+{
+	if (walker->free_places.n)
+		return walker->free_places.items[--walker->free_places.n];
+	return sf_vec_push(&walker->processes, (struct sf_walked){ 0 }) ? (uint32_t)walker->processes.n : 0;
+}
+
 /* NULL: no memory. */
 static struct sf_walked *find_process(struct sf_walker *walker, int32_t pid)
 {
@@ -61,12 +71,39 @@ static struct sf_walked *find_process(struct sf_walker *walker, int32_t pid)
 
 	if (!number)
 		return NULL;
-	if (number > walker->processes.n) {
-		if (!sf_vec_push(&walker->processes, (struct sf_walked){ 0 }))
+	while (walker->places.n < number) {
+		if (!sf_vec_push(&walker->places, 0))
 			return NULL;
-		sf_process_init(&walker->processes.items[number - 1].process, pid);
 	}
-	return &walker->processes.items[number - 1];
+	if (!walker->places.items[number - 1]) {
+		walker->places.items[number - 1] = take_place(walker);
+		if (!walker->places.items[number - 1])
+			return NULL;
+		sf_process_init(&walker->processes.items[walker->places.items[number - 1] - 1].process, pid);
+	}
+	return &walker->processes.items[walker->places.items[number - 1] - 1];
+}
+
+static struct sf_walked *find_known(const struct sf_walker *walker, int32_t pid)
+{
+	const uint32_t number = sf_intern_find(walker->pids, &pid, sizeof(pid));
+	const uint32_t place = number && number <= walker->places.n ? walker->places.items[number - 1] : 0;
+
+	return place ? &walker->processes.items[place - 1] : NULL;
+}
+
+void sf_walker_end(struct sf_walker *walker, int32_t pid)
+{
+	struct sf_walked *walked = find_known(walker, pid);
+	uint32_t number;
+
+	if (!walked || !sf_vec_push(&walker->free_places, (uint32_t)(walked - walker->processes.items) + 1))
+		return;
+	number = sf_intern_find(walker->pids, &pid, sizeof(pid));
+	walker->places.items[number - 1] = 0;
+	sf_process_deinit(&walked->process);
+	sf_process_runtimes_deinit(&walked->runtimes);
+	*walked = (struct sf_walked){ 0 };
 }
 
 bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err)
@@ -94,15 +131,14 @@ bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mappi
 
 bool sf_walker_fork(struct sf_walker *walker, int32_t pid, int32_t parent, struct sf_error *err)
 {
-	const uint32_t number = sf_intern_find(walker->pids, &parent, sizeof(parent));
-	struct sf_walked *walked = find_process(walker, pid);
+	struct sf_walked *walked = find_process(walker, pid), *known = find_known(walker, parent);
 	struct sf_process *from;
 
 	if (!walked)
 		return sf_fail_memory(err);
-	if (!number || number > walker->processes.n)
+	if (!known)
 		return true;
-	from = &walker->processes.items[number - 1].process;
+	from = &known->process;
 	if (!from->map)
 		sf_process_refresh_stale(from, walker->images);
 	return sf_process_fork(&walked->process, from) || sf_fail_memory(err);

@@ -22,8 +22,10 @@ struct sf_walked {
 
 struct sf_walker {
 	struct sf_images *images;
-	struct sf_intern *pids;                  /* number of a pid = place in processes + 1 */
+	struct sf_intern *pids;
+	SF_VEC(uint32_t) places;                 /* by a pid's number - 1: the place in processes + 1; 0: none */
 	SF_VEC(struct sf_walked) processes;
+	SF_VEC(uint32_t) free_places;
 	struct sf_trace trace;                   /* the last walk's */
 	bool awaiters;                           /* asynchronous functions have those that await them as callers */
 	bool completes;                          /* the processes' runtimes may be written to: runtimes.h */
@@ -40,6 +42,9 @@ void sf_walker_deinit(struct sf_walker *walker);
  * the process began before it came into sight.
  */
 bool sf_walker_begin(struct sf_walker *walker, int32_t pid, struct sf_error *err);
+
+/* The process has ended: gives back what is known of it. Its images stay. */
+void sf_walker_end(struct sf_walker *walker, int32_t pid);
 
 /* Code that a process has mapped: taken where it has ended before its maps were read. */
 bool sf_walker_tell(struct sf_walker *walker, int32_t pid, const struct sf_mapping *mapping, struct sf_error *err);

@@ -41,7 +41,7 @@ static union {
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
@@ -76,9 +76,9 @@ struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pi
 	return &threads[2];
 }
 
-void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
-	(void)watch, (void)parent, (void)now_ns;
+	(void)watch, (void)parent, (void)name, (void)now_ns;
 	if (pid != 10)
 		snprintf(told + strlen(told), sizeof(told) - strlen(told), "met %d ", pid);
 }

@@ -200,12 +200,29 @@ static void kernel_frames_have_room(void **state)
 	assert_int_equal(walker.trace.frames[15].address, 16);
 }
 
+/* Ten thousand processes, one after the other, take the room of one; what was told of one is not another's. */
+static void ended_processes_are_given_back(void **state)
+{
+	const struct sf_mapping mapping = { .start = 0x1000, .end = 0x2000, .executable = true, .path = "/nowhere" };
+
+	(void)state;
+	for (int32_t pid = 1000000; pid < 1010000; pid++) {
+		assert_true(sf_walker_tell(&walker, pid, &mapping, NULL));
+		assert_true(sf_walker_begin(&walker, pid, NULL));
+		assert_int_equal(walker.processes.items[walker.processes.n - 1].process.told.n, 1); /* kept: it was told before */
+		sf_walker_end(&walker, pid);
+		sf_walker_end(&walker, pid);
+	}
+	assert_int_equal(walker.processes.n, 1);
+	assert_int_equal(walker.processes.items[0].process.told.n, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 	const struct CMUnitTest tests[] = {
 		T(kernel_frames_are_on_top),
-		T(kernel_frames_have_room),
+		T(ended_processes_are_given_back), T(kernel_frames_have_room),
 		T(a_thread_that_slept_on_is_walked_as_known),
 		T(one_that_ran_in_between_is_not),
 		T(nor_one_of_which_nobody_knows),

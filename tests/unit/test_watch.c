@@ -220,6 +220,12 @@ uint64_t __wrap_sf_raw_thread_cpu_ns(void)
 /* --- the relay --- */
 
 void __wrap_sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+void __wrap_sf_relay_process_end(struct sf_relay *relay, int32_t pid);
+void __wrap_sf_relay_process_end(struct sf_relay *relay, int32_t pid)
+{
+	(void)relay, (void)pid;
+}
+
 void __wrap_sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name);
 void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 			   const struct sf_weight *weight);
@@ -838,8 +844,8 @@ static void an_ended_process_is_met(void **state)
 	(void)state;
 	options.children = true;
 	open_watch();
-	sf_watch_meet_process(&watch, 50, 40, now_ns);
-	sf_watch_meet_process(&watch, 50, 40, now_ns);
+	sf_watch_meet_process(&watch, 50, 40, "", now_ns);
+	sf_watch_meet_process(&watch, 50, 40, "", now_ns);
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
 	expect("process 50 of 40\nprocess 50 of 40\nprocess 50 of 40\nname 50 a-name-of-more-\n");

@@ -32,12 +32,20 @@ static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_p
  */
 static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
+	struct sf_perf_newcomer newcomer;
+	struct sf_thread *thread;
+
 	if (sf_watch_find(&perf->base.watch, record->tid)) {
 		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
 		return NULL;
 	}
-	sf_watch_meet_process(&perf->base.watch, record->pid, sf_process_parent(record->pid), now_ns);
-	return sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
+	sf_watch_meet_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
+			      newcomer.name, now_ns);
+	thread = sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+	if (thread)
+		thread->exec_ns = newcomer.exec_ns;
+	return thread;
 }
 
 /* The thread is held once, in place of its samples in this batch. */
@@ -72,6 +80,10 @@ static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record,
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
+	if (!thread && sf_watch_is_sampled(&perf->base.watch)) {
+		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
+		return;
+	}
 	if (!thread)
 		thread = meet(perf, record, now_ns);
 	if (thread)
@@ -86,10 +98,27 @@ static void count_record(struct sf_perf *perf, const struct sf_perf_record *reco
 		note_exec(perf, record, now_ns);
 }
 
+/* A child has its parent's name until it runs another program. */
+static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	const struct sf_perf_newcomer *parent = sf_perf_newcomers_find(&perf->newcomers, record->parent_pid);
+	char name[SF_TASK_NAME] = "";
+
+	if (parent)
+		memcpy(name, parent->name, sizeof(name));
+	else
+		sf_task_name(record->parent_pid, record->parent_pid, name);
+	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name);
+}
+
 static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
-	if (perf->events.children && record->pid != record->parent_pid)
-		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, now_ns);
+	if (record->pid == record->parent_pid)
+		return;
+	if (sf_watch_is_sampled(&perf->base.watch))
+		note_fork(perf, record);
+	else if (perf->events.children)
+		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
 }
 
 /* A thread's CPU time by the kernel, when the thread ends: one record for each CPU. */
@@ -264,6 +293,8 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 	case PERF_RECORD_EXIT:
 		if (!perf->events.all)
 			perf->base.watch.next_scan_ns = 0;
+		else if (record.pid == record.tid)
+			sf_perf_newcomers_exit(&perf->newcomers, record.pid, record.time_ns);
 		break;
 	default:
 		break;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "capture/bpf/source.h"
+#include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/kernel_symbols.h"
 #include "os/process.h"
@@ -22,6 +23,7 @@
 
 #define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
 #define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
+#define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
@@ -112,6 +114,7 @@ void sf_perf_close(struct sf_capture *capture)
 		return;
 	sf_perf_events_close(&perf->events);
 	sf_vec_deinit(&perf->due);
+	sf_perf_newcomers_deinit(&perf->newcomers);
 	sf_bpf_source_close(capture->saved);
 	sf_vec_deinit(&perf->to_hold);
 	sf_outside_close(capture);
@@ -269,6 +272,17 @@ static void answer_all(struct sf_capture *capture)
 		;
 }
 
+/* Of processes that ended without a sample. A sample of one may be in a ring for a while. */
+static void forget_ended(struct sf_perf *perf, uint64_t now_ns)
+{
+	int32_t pid;
+
+	while ((pid = sf_perf_newcomers_next_ended(&perf->newcomers, now_ns - ENDED_NS)) != 0) {
+		if (!sf_watch_has_process(&perf->base.watch, pid))
+			sf_relay_process_end(perf->base.relay, pid);
+	}
+}
+
 /* When a record says that something has ended, and now and then. False: all are gone. */
 static bool scan(struct sf_perf *perf, uint64_t now_ns)
 {
@@ -277,6 +291,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	if (watch->next_scan_ns && now_ns < perf->next_scan_ns && !perf->base.last_tick)
 		return watch->processes.n > 0 || perf->base.options.all;
 	perf->next_scan_ns = now_ns + SCAN_NS;
+	forget_ended(perf, now_ns);
 	return sf_watch_scan(watch, now_ns);
 }
 
@@ -315,6 +330,23 @@ static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_n
 	sf_perf_wait(perf->events.owners, perf->events.n_cpus, until_ns);
 }
 
+/* The names of the processes that run already: one may end between its first sample and the first look at it. */
+static void note_all(struct sf_perf *perf)
+{
+	struct sf_ids ids = { 0 };
+	char name[SF_TASK_NAME];
+
+	if (perf->events.cgroup)
+		sf_cgroup_processes(perf->events.cgroup, &ids);
+	else
+		sf_process_all(&ids);
+	for (size_t i = 0; i < ids.ids.n; i++) {
+		if (sf_task_name(ids.ids.items[i], ids.ids.items[i], name))
+			sf_perf_newcomers_fork(&perf->newcomers, ids.ids.items[i], 0, name);
+	}
+	sf_vec_deinit(&ids.ids);
+}
+
 static void sample_until_over(struct sf_capture *capture)
 {
 	struct sf_perf *perf = perf_of(capture);
@@ -322,7 +354,9 @@ static void sample_until_over(struct sf_capture *capture)
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
 	sf_perf_budget_begin(&perf->budget);
-	if (capture->options.all) /* what runs already is known before there are samples */
+	if (sf_watch_is_sampled(&capture->watch))
+		note_all(perf);
+	else if (capture->options.all) /* what runs already is known before there are samples */
 		scan(perf, start_ns);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);

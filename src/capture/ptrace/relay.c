@@ -43,6 +43,7 @@ struct sf_relay {
 enum record_type {
 	RECORD_PROCESS = 1,
 	RECORD_PROCESS_NAME,
+	RECORD_PROCESS_END,
 	RECORD_MAPPING,
 	RECORD_THREAD,
 	RECORD_THREAD_END,
@@ -100,6 +101,8 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *
 		return sink->process(sink->arg, event->pid, event->parent, err);
 	case RECORD_PROCESS_NAME:
 		return !sink->process_name || sink->process_name(sink->arg, event->pid, event->parent, event->name, "", err);
+	case RECORD_PROCESS_END:
+		return !sink->process_end || sink->process_end(sink->arg, event->pid, err);
 	case RECORD_THREAD:
 		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
 	case RECORD_THREAD_END:
@@ -388,6 +391,11 @@ static void send_event(struct sf_relay *relay, enum record_type type, struct eve
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent)
 {
 	send_event(relay, RECORD_PROCESS, (struct event){ .pid = pid, .parent = parent });
+}
+
+void sf_relay_process_end(struct sf_relay *relay, int32_t pid)
+{
+	send_event(relay, RECORD_PROCESS_END, (struct event){ .pid = pid });
 }
 
 void sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name)

@@ -29,6 +29,8 @@ bool sf_relay_failed(const struct sf_relay *relay);
 
 /* The holding thread's side. Threads belong to the relay once sf_relay_thread_end was called. */
 void sf_relay_process(struct sf_relay *relay, int32_t pid, int32_t parent);
+/* The process has ended, and no record of it follows. */
+void sf_relay_process_end(struct sf_relay *relay, int32_t pid);
 /* The name of a process of which /proc knows none any more; and code that a process has mapped. */
 void sf_relay_process_name(struct sf_relay *relay, int32_t pid, int32_t parent, const char *name);
 void sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct sf_mapping *mapping);

@@ -452,6 +452,8 @@ static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		watch->ended_cpu_ns += process->last_cpu_ns;
 	else
 		end_first(watch, process);
+	if (watch->options->all && !process->is_refused)
+		sf_relay_process_end(watch->relay, pid);
 	*process = watch->processes.items[--watch->processes.n];
 }
 
@@ -475,6 +477,13 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	}
 	process->program.n_threads = program.n_threads;
 	return true;
+}
+
+static void set_name(struct sf_watched_process *process, const char *name)
+{
+	memset(process->name, 0, sizeof(process->name));
+	memccpy(process->name, name, 0, sizeof(process->name) - 1);
+	sf_sanitize(process->name);
 }
 
 /* A process that has ended already is ended by the next scan. */
@@ -503,7 +512,12 @@ static void tell_name(struct sf_watch *watch, struct sf_watched_process *process
 		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
 }
 
-void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns)
+bool sf_watch_has_process(struct sf_watch *watch, int32_t pid)
+{
+	return find_process(watch, pid);
+}
+
+void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
 	struct sf_watched_process *process;
 	struct sf_program program;
@@ -511,6 +525,8 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 	(void)now_ns;
 	if (find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
 		return;
+	if (*name)
+		set_name(process, name);
 	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
 		set_program(watch, process, &program);
 	else
@@ -541,9 +557,7 @@ void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
 
 	if (!process)
 		return;
-	memset(process->name, 0, sizeof(process->name));
-	memccpy(process->name, name, 0, sizeof(process->name) - 1);
-	sf_sanitize(process->name);
+	set_name(process, name);
 	decide(watch, process, process->name);
 	if (process->is_refused)
 		return;

@@ -87,10 +87,11 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns);
 void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
 
 /*
- * For an engine that sees processes and threads begin. A process that is new, of a parent that is watched; and a thread that is
+ * For an engine that sees processes and threads begin. A process that is new, with its name as far as that was seen ("": it was not, and is its parent's); and a thread that is
  * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
-void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, uint64_t now_ns);
+void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+bool sf_watch_has_process(struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 
 /* The process, which was met, begins now: where it has ended already its parent's code is its own. */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the records tell of processes that have no sample yet, where all of the machine are watched: who started them, and what they
+ * run. A process may end before it could be looked at; then this is all that is known of it. Kept until the first sample, or until the
+ * process has ended.
+ */
+#ifndef SF_CAPTURE_PERF_NEWCOMERS_H
+#define SF_CAPTURE_PERF_NEWCOMERS_H
+
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "os/task.h"
+
+struct sf_perf_newcomer {
+	int32_t pid, parent;
+	char name[SF_TASK_NAME];
+	uint64_t exec_ns;                      /* when it began to run this program; 0: not seen */
+};
+
+struct sf_perf_ended {
+	int32_t pid;
+	uint64_t time_ns;
+};
+
+struct sf_perf_newcomers {
+	SF_VEC(struct sf_perf_newcomer) known; /* by pid */
+	SF_VEC(struct sf_perf_ended) ended;    /* in the order of time; each is kept for a while, as samples may follow */
+};
+
+/* A process began, or runs already (parent 0); with its name as far as it is known. Without memory it is not kept. */
+void sf_perf_newcomers_fork(struct sf_perf_newcomers *newcomers, int32_t pid, int32_t parent, const char *name);
+/* It runs another program. */
+void sf_perf_newcomers_exec(struct sf_perf_newcomers *newcomers, int32_t pid, const char *name, uint64_t time_ns);
+/* It has a sample: fills ret with what is known of it (parent 0, name "": nothing), and forgets it. */
+void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, struct sf_perf_newcomer *ret);
+/* Its first thread has ended. */
+void sf_perf_newcomers_exit(struct sf_perf_newcomers *newcomers, int32_t pid, uint64_t time_ns);
+/* The next one that ended before this time, which is forgotten; 0: none. */
+int32_t sf_perf_newcomers_next_ended(struct sf_perf_newcomers *newcomers, uint64_t before_ns);
+void sf_perf_newcomers_deinit(struct sf_perf_newcomers *newcomers);
+
+/* NULL: none. Valid until the next call. */
+const struct sf_perf_newcomer *sf_perf_newcomers_find(const struct sf_perf_newcomers *newcomers, int32_t pid);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of processes that have no sample yet, and for how long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "capture/perf/newcomers.h"
+
+static void assert_taken(struct sf_perf_newcomers *newcomers, int32_t pid, int32_t parent, const char *name, uint64_t exec_ns)
+{
+	struct sf_perf_newcomer found;
+
+	sf_perf_newcomers_take(newcomers, pid, &found);
+	assert_int_equal(found.pid, pid);
+	assert_int_equal(found.parent, parent);
+	assert_string_equal(found.name, name);
+	assert_int_equal(found.exec_ns, exec_ns);
+}
+
+static void test_names(void **state)
+{
+	struct sf_perf_newcomers newcomers = { 0 };
+
+	(void)state;
+	sf_perf_newcomers_fork(&newcomers, 30, 10, "sh");
+	sf_perf_newcomers_fork(&newcomers, 20, 30, "sh");
+	sf_perf_newcomers_exec(&newcomers, 20, "cc", 5);
+	sf_perf_newcomers_exec(&newcomers, 40, "a name of many bytes", 6); /* it began before */
+	assert_string_equal(sf_perf_newcomers_find(&newcomers, 20)->name, "cc");
+	assert_null(sf_perf_newcomers_find(&newcomers, 25));
+	assert_taken(&newcomers, 20, 30, "cc", 5);
+	assert_taken(&newcomers, 20, 0, "", 0); /* once */
+	assert_taken(&newcomers, 30, 10, "sh", 0);
+	assert_taken(&newcomers, 40, 0, "a name of many ", 6);
+	assert_int_equal(newcomers.known.n, 0);
+	sf_perf_newcomers_deinit(&newcomers);
+}
+
+/* An id that is given to another process tells of that one. */
+static void test_ends(void **state)
+{
+	struct sf_perf_newcomers newcomers = { 0 };
+
+	(void)state;
+	for (int32_t pid = 1; pid <= 100; pid++) {
+		sf_perf_newcomers_fork(&newcomers, pid, 1000, "sh");
+		sf_perf_newcomers_exit(&newcomers, pid, (uint64_t)pid);
+	}
+	for (int32_t pid = 1; pid < 50; pid++)
+		assert_int_equal(sf_perf_newcomers_next_ended(&newcomers, 50), pid);
+	assert_int_equal(sf_perf_newcomers_next_ended(&newcomers, 50), 0);
+	assert_int_equal(newcomers.known.n, 51);
+	sf_perf_newcomers_exit(&newcomers, 7, 200); /* with a sample, or unknown */
+	while (sf_perf_newcomers_next_ended(&newcomers, 201))
+		;
+	assert_int_equal(newcomers.known.n, 0);
+	assert_int_equal(newcomers.ended.n, 0);
+	sf_perf_newcomers_fork(&newcomers, 7, 11, "sh");
+	sf_perf_newcomers_fork(&newcomers, 7, 12, "make");
+	assert_taken(&newcomers, 7, 12, "make", 0);
+	sf_perf_newcomers_deinit(&newcomers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
