@@ -457,6 +457,22 @@ static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	*process = watch->processes.items[--watch->processes.n];
 }
 
+/* The process may end before the walking thread asks for its name. */
+static void tell_name(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	char name[SF_TASK_NAME];
+
+	if (sf_task_name(process->pid, process->pid, name))
+		memcpy(process->name, name, sizeof(process->name));
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
+}
+
+bool sf_watch_has_process(struct sf_watch *watch, int32_t pid)
+{
+	return find_process(watch, pid);
+}
+
 /* True while the process lives. Tells the relay of a new program in it. */
 static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
 {
@@ -474,6 +490,8 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 		set_program(watch, process, &program);
 		if (!process->is_refused)
 			sf_relay_process(watch->relay, process->pid, process->parent);
+		if (!process->is_refused && watch->options->all)
+			tell_name(watch, process);
 	}
 	process->program.n_threads = program.n_threads;
 	return true;
@@ -499,22 +517,6 @@ static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t p
 	if (!sf_vec_push(&watch->processes, process))
 		return NULL;
 	return &watch->processes.items[watch->processes.n - 1];
-}
-
-/* The process may end before the walking thread asks for its name. */
-static void tell_name(struct sf_watch *watch, struct sf_watched_process *process)
-{
-	char name[SF_TASK_NAME];
-
-	if (sf_task_name(process->pid, process->pid, name))
-		memcpy(process->name, name, sizeof(process->name));
-	if (process->name[0])
-		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
-}
-
-bool sf_watch_has_process(struct sf_watch *watch, int32_t pid)
-{
-	return find_process(watch, pid);
 }
 
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
