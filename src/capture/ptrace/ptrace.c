@@ -35,8 +35,8 @@ static bool check(int32_t pid, struct sf_error *err)
 /* What Yama asks of who is not root, by its scope. */
 static const char *const scope_advice[] = {
 	"",
-	"Only commands that stillframe starts: stillframe record -- COMMAND; or have CAP_SYS_PTRACE (stillframe doctor --setcap); or sysctl "
-	"kernel.yama.ptrace_scope=0.",
+	("Only commands that stillframe starts: stillframe record -- COMMAND; or have CAP_SYS_PTRACE (stillframe doctor --setcap); or sysctl "
+	 "kernel.yama.ptrace_scope=0."),
 	"Have CAP_SYS_PTRACE (stillframe doctor --setcap).",
 	"Nothing gives it until the machine is started again with another value.",
 };
