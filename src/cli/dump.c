@@ -134,11 +134,13 @@ static void print_known(FILE *out, const struct sf_dump *dump, size_t thread)
 	fprintf(out, "%s (%d)", dump->threads.items[thread].name, dump->threads.items[thread].seen.tid);
 }
 
-/* What it waits for that another thread has, and which. */
+/* What it waits for that another thread has, and which; else what its runtime says that it does. */
 static void print_lock(const struct sf_output *output, const struct sf_dump *dump, const struct sf_dump_thread *thread)
 {
 	const struct sf_lock_wait *lock = &thread->lock;
 
+	if (!lock->kind && thread->purpose)
+		fprintf(output->file, "  %s\n", thread->purpose);
 	if (!lock->kind)
 		return;
 	fprintf(output->file, "  waits for the %s", lock->kind);

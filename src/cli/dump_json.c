@@ -74,6 +74,7 @@ static struct json_object *thread_json(const struct sf_dump *dump, const struct 
 	sf_json_text(json, "name", thread->name);
 	sf_json_text(json, "state", sf_state_word(thread->seen.state));
 	json_object_object_add(json, "wait", wait_json(thread));
+	json_object_object_add(json, "purpose", thread->purpose ? json_object_new_string(thread->purpose) : NULL);
 	json_object_object_add(json, "lock", lock_json(dump, thread));
 	sf_json_number(json, "held_ns", thread->seen.held_ns);
 	sf_json_flag(json, "unheld", thread->seen.unheld);

@@ -118,11 +118,16 @@ struct sf_runtime_driver {
 	enum sf_naming (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
 
 	/*
-	 * What a blocked thread waits for that another thread has, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
+	 * What a blocked thread with this trace waits for that another thread has, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
 	 * *ret, the same for the same. It counts if a second reading has the same, and if the thread has not run meanwhile. False: nothing, or
 	 * it cannot be read. May be NULL.
 	 */
-	bool (*lock_wait)(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret);
+	bool (*lock_wait)(void *state, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
+
+	/*
+	 * What a blocked thread with this trace does, by its functions: "waits for a task"; a constant. NULL: they do not say. May be NULL.
+	 */
+	const char *(*purpose)(void *state, const struct sf_trace *trace);
 
 	/*
 	 * The asynchronous functions that await one of the trace, and those that await them, innermost first: frames with keys for `place`.

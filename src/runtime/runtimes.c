@@ -254,27 +254,39 @@ enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid
 	return named == SF_NAMED && strcmp(first, ret) == 0 ? SF_NAMED : SF_NAMED_LATER;
 }
 
-static bool read_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed, struct sf_lock_wait *ret)
+static bool read_lock_wait(struct sf_runtimes *runtimes, int32_t tid, const struct sf_trace *trace, bool timed,
+			   struct sf_lock_wait *ret)
 {
 	for (uint32_t i = 0; i < SF_N_RUNTIMES; i++) {
 		if (runtimes->attached[i] && drivers[i]->lock_wait &&
-		    drivers[i]->lock_wait(runtimes->states[i], tid, timed, ret))
+		    drivers[i]->lock_wait(runtimes->states[i], tid, trace, timed, ret))
 			return true;
 	}
 	return false;
 }
 
-bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed, void (*renew)(void *arg), void *arg,
-			   struct sf_lock_wait *ret)
+bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, const struct sf_trace *trace, bool timed,
+			   void (*renew)(void *arg), void *arg, struct sf_lock_wait *ret)
 {
 	struct sf_lock_wait first;
 
 	renew(arg);
-	if (!read_lock_wait(runtimes, tid, timed, &first))
+	if (!read_lock_wait(runtimes, tid, trace, timed, &first))
 		return false;
 	renew(arg);
-	return read_lock_wait(runtimes, tid, timed, ret) && ret->kind == first.kind && ret->address == first.address &&
+	return read_lock_wait(runtimes, tid, trace, timed, ret) && ret->kind == first.kind && ret->address == first.address &&
 	       ret->owner == first.owner && strcmp(ret->of, first.of) == 0;
+}
+
+const char *sf_runtimes_purpose(struct sf_runtimes *runtimes, const struct sf_trace *trace)
+{
+	const char *purpose = NULL;
+
+	for (uint32_t i = 0; i < SF_N_RUNTIMES && !purpose; i++) {
+		if (runtimes->attached[i] && drivers[i]->purpose)
+			purpose = drivers[i]->purpose(runtimes->states[i], trace);
+	}
+	return purpose;
 }
 
 /* Until two readings in a row are the same. */

@@ -72,8 +72,11 @@ enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid
 				       char ret[SF_RUNTIME_NAME]);
 
 /* What a thread waits for, if two readings have the same; `renew` as above. */
-bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, bool timed, void (*renew)(void *arg), void *arg,
-			   struct sf_lock_wait *ret);
+bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, const struct sf_trace *trace, bool timed,
+			   void (*renew)(void *arg), void *arg, struct sf_lock_wait *ret);
+
+/* As sf_runtime_driver.purpose. */
+const char *sf_runtimes_purpose(struct sf_runtimes *runtimes, const struct sf_trace *trace);
 
 /* The awaiters of a trace's functions (runtime.h), at most SF_MAX_AWAITERS; read twice, with `renew` as for names. */
 #define SF_MAX_AWAITERS 128

@@ -233,6 +233,15 @@ static void name_thread(struct naming *naming, struct sf_dump_thread *thread)
 	}
 }
 
+/* By the functions of its runtime, which are those of the moment at which it was blocked. */
+static const char *purpose_of(const struct naming *naming, const struct sf_dump_thread *thread)
+{
+	const struct sf_trace trace = { .frames = thread->trace.items, .n_frames = (uint32_t)thread->trace.n };
+
+	return thread->seen.loss < 0 && thread->seen.state == SF_STATE_BLOCKED ?
+		sf_runtimes_purpose(&naming->runtimes->all, &trace) : NULL;
+}
+
 /* Images are opened by their paths as they are; these are copies to be shown. */
 static bool take_paths(struct sf_dumps *dumps)
 {
@@ -255,6 +264,8 @@ static bool name_dump(struct naming *naming, struct sf_dump *dump)
 	}
 	for (size_t i = 0; naming->runtimes && i < dump->threads.n; i++)
 		name_thread(naming, &dump->threads.items[i]);
+	for (size_t i = 0; naming->runtimes && i < dump->threads.n; i++)
+		dump->threads.items[i].purpose = purpose_of(naming, &dump->threads.items[i]);
 	sf_lock_waits_find(dump, naming->runtimes);
 	return true;
 }

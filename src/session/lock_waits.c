@@ -102,13 +102,15 @@ static void keep(struct found *found, size_t i, const struct sf_lock_wait *lock)
 	thread->owner = find_thread(found, lock->owner);
 }
 
-static bool read_lock(const struct found *found, const struct sf_dump_seen *seen, const char *function, struct sf_lock_wait *ret)
+static bool read_lock(const struct found *found, const struct sf_dump_thread *thread, const char *function, struct sf_lock_wait *ret)
 {
+	const struct sf_trace trace = { .frames = thread->trace.items, .n_frames = (uint32_t)thread->trace.n };
+	const struct sf_dump_seen *seen = &thread->seen;
 	const int32_t pid = found->dump->pid;
 
 	if (function)
 		return sf_libc_lock_wait(pid, function, seen->args, ret);
-	return found->runtimes && sf_process_runtimes_lock_wait(found->runtimes, pid, seen->tid, seen->args[3] != 0, ret);
+	return found->runtimes && sf_process_runtimes_lock_wait(found->runtimes, pid, seen->tid, &trace, seen->args[3] != 0, ret);
 }
 
 /* False: the thread moved meanwhile. */
@@ -122,7 +124,7 @@ static bool find_wait(struct found *found, size_t i)
 	if (!function && !found->runtimes)
 		return true;
 	found->switches[i] = sf_task_switches(dump->pid, thread->seen.tid);
-	if (!is_in_call(dump, &thread->seen, found->switches[i]) || !read_lock(found, &thread->seen, function, &lock))
+	if (!is_in_call(dump, &thread->seen, found->switches[i]) || !read_lock(found, thread, function, &lock))
 		return true;
 	if (!found->switches[i] || sf_task_switches(dump->pid, thread->seen.tid) != found->switches[i])
 		return false;

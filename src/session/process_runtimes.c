@@ -107,10 +107,10 @@ enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, in
 	return named;
 }
 
-bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, bool timed,
-				   struct sf_lock_wait *ret)
+bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+				   const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret)
 {
-	if (!sf_runtimes_lock_wait(&runtimes->all, inner_id(runtimes, pid, tid), timed, renew, runtimes, ret))
+	if (!sf_runtimes_lock_wait(&runtimes->all, inner_id(runtimes, pid, tid), trace, timed, renew, runtimes, ret))
 		return false;
 	sf_sanitize(ret->of);
 	return true;

@@ -44,8 +44,8 @@ enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, in
 					char ret[SF_RUNTIME_NAME]);
 
 /* What a thread waits for that another one has (runtime.h); by the ids that we see, but for that of the owner. */
-bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid, bool timed,
-				   struct sf_lock_wait *ret);
+bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
+				   const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
 
 /* As sf_runtimes_awaiters. */
 uint32_t sf_process_runtimes_awaiters(struct sf_process_runtimes *runtimes, const struct sf_still *still, const struct sf_trace *trace,

@@ -15,6 +15,7 @@
 #include "runtime/coreclr/symbols.h"
 #include "runtime/coreclr/threads.h"
 #include "runtime/coreclr/versions.h"
+#include "runtime/coreclr/waits.h"
 
 #define TRY_PAUSE_NS 20000000u     /* a runtime that is starting is tried again; later less often */
 #define MAX_DOUBLINGS 6u
@@ -304,12 +305,28 @@ enum sf_naming sf_clr_name_thread(struct sf_clr *clr, int32_t tid, char *ret, si
 	return named == SF_UNNAMED && name_own_thread(clr, tid, ret, size) ? SF_NAMED : named;
 }
 
-bool sf_clr_find_lock_wait(struct sf_clr *clr, int32_t tid, struct sf_lock_wait *ret)
+/* A monitor's own record says whether the wait has a time-out: in the kernel it may have one in any case. */
+bool sf_clr_find_lock_wait(struct sf_clr *clr, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret)
 {
 	const struct sf_clr_naming naming = sf_clr_places_naming(clr->places);
 	const uint64_t thread = sf_clr_thread(clr, tid);
+	const struct sf_clr_lock_type *type;
+	uint32_t at;
 
-	return thread && sf_clr_lock_wait(&naming, sf_clr_major(clr->symbols.version), &clr->threads, thread, ret);
+	if (!thread)
+		return false;
+	if (sf_clr_lock_wait(&naming, sf_clr_major(clr->symbols.version), &clr->threads, thread, ret))
+		return true;
+	type = sf_clr_waited_type(clr->places, trace, clr->slot, &at);
+	if (!type || !sf_clr_object_wait(&naming, &clr->threads, thread, type, trace, at, ret))
+		return false;
+	ret->timed = timed;
+	return true;
+}
+
+const char *sf_clr_find_purpose(struct sf_clr *clr, const struct sf_trace *trace)
+{
+	return sf_clr_purpose(clr->places, trace, clr->slot);
 }
 
 uint32_t sf_clr_find_awaiters(struct sf_clr *clr, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,

@@ -31,7 +31,8 @@ uint8_t sf_clr_kind(const struct sf_clr *clr, uint32_t place);
 size_t sf_clr_functions(struct sf_clr *clr, uint32_t place, const struct sf_location **ret);
 uint64_t sf_clr_thread(struct sf_clr *clr, int32_t tid);
 enum sf_naming sf_clr_name_thread(struct sf_clr *clr, int32_t tid, char *ret, size_t size);
-bool sf_clr_find_lock_wait(struct sf_clr *clr, int32_t tid, struct sf_lock_wait *ret);
+bool sf_clr_find_lock_wait(struct sf_clr *clr, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
+const char *sf_clr_find_purpose(struct sf_clr *clr, const struct sf_trace *trace);
 uint32_t sf_clr_find_awaiters(struct sf_clr *clr, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
 			      uint32_t capacity, uint32_t *at_ret);
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings);

@@ -78,11 +78,14 @@ static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t si
 	return sf_clr_name_thread(state, tid, ret, size);
 }
 
-/* A monitor's own record says whether the wait has a time-out: in the kernel it may have one in any case. */
-static bool lock_wait(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret)
+static bool lock_wait(void *state, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret)
 {
-	(void)timed;
-	return sf_clr_find_lock_wait(state, tid, ret);
+	return sf_clr_find_lock_wait(state, tid, trace, timed, ret);
+}
+
+static const char *purpose(void *state, const struct sf_trace *trace)
+{
+	return sf_clr_find_purpose(state, trace);
 }
 
 static uint32_t awaiters(void *state, const struct sf_still *still, const struct sf_trace *trace, struct sf_frame *ret,
@@ -112,6 +115,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.thread = thread,
 	.thread_name = thread_name,
 	.lock_wait = lock_wait,
+	.purpose = purpose,
 	.awaiters = awaiters,
 	.examine = examine,
 	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */

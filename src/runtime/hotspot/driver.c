@@ -233,8 +233,9 @@ static enum sf_naming thread_name(void *state, int32_t tid, char *ret, size_t si
 	return sf_jvm_thread_name(jvm_of(state), tid, ret, size) ? SF_NAMED : SF_UNNAMED;
 }
 
-static bool lock_wait(void *state, int32_t tid, bool timed, struct sf_lock_wait *ret)
+static bool lock_wait(void *state, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret)
 {
+	(void)trace;
 	return sf_jvm_lock_wait(jvm_of(state), tid, timed, ret);
 }
 
