@@ -11,14 +11,16 @@ OWNERS = {CIRCLE[0]: CIRCLE[1], CIRCLE[1]: CIRCLE[0], "wants a monitor that is h
 
 
 def test_monitors(stillframe, tmp_path):
-    """Each wait for a monitor, with the type of its object and its owner; no wait of another kind, such as one for a pulse; and the circle."""
+    """Each wait for a monitor, with the type of its object and its owner; no monitor of a wait of another kind, such as one for a pulse;
+    and the circle."""
     target = Target(["dotnet", compile_program(tmp_path, "Waits")], env={**os.environ, "TMPDIR": str(tmp_path)})
     try:
         dump = stillframe.dump(target.pid)
     finally:
         target.end()
     names = {thread["tid"]: thread["name"] for thread in dump["threads"]}
-    waits = {thread["name"]: thread["lock"] for thread in dump["threads"] if thread["lock"]}
+    waits = {thread["name"]: thread["lock"] for thread in dump["threads"]
+             if thread["lock"] and thread["lock"]["kind"] == "monitor"}
     assert {name: names[lock["owner"]] for name, lock in waits.items()} == OWNERS
     assert all((lock["kind"], lock["class"], lock["timed"]) == ("monitor", "object", False) for lock in waits.values()), waits
     (circle,) = dump["circles"]
