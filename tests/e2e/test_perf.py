@@ -4,11 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
 from conftest import LONG, NOBODY, PROGRAMS, need
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
+from processes import until
 from recordings import Recording, cpu_told, of_the_three
 
 
@@ -297,6 +299,24 @@ def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, targ
     assert n > 10 and whole >= n * 0.98 - 1, (done, n, whole)
     assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") > 5, done
     recording.assert_accounts()
+
+
+def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
+    """stillframe sets a timer before it waits for a thread that it holds. A timer that went on would fire 500 times a second, also when the
+    process with that thread has ended."""
+    need("strace")
+    held, other = target("altstack_signal", "spin"), target("busy_split", "60")
+    output, log = tmp_path / "r.sfr", tmp_path / "signals"
+    command = [stillframe.path, "record", "-p", "%d,%d" % (held.pid, other.pid), "-e", "perf", "-d", "3s", "-F", "99", "-o", output, "--max-cost", "50"]
+    with subprocess.Popen(["strace", "-f", "-qq", "-ttt", "-e", "trace=none", "-o", log, *command], stderr=subprocess.PIPE, text=True) as traced:
+        until(lambda: "--- SIGRT" in log.read_text() if log.exists() else False, "the timer of a hold fires", 20)
+        held.end()
+        ended = time.time()
+        said = traced.communicate(timeout=60)[1]
+    assert traced.returncode == 0, said
+    assert Recording(output).value("SELECT coalesce(sum(count), 0) FROM holds") > 0, said
+    times = [float(line.split()[1]) for line in log.read_text().splitlines() if "--- SIGRT" in line]
+    assert not [at for at in times if at > ended + 0.5], (ended, times)
 
 
 def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):

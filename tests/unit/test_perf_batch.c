@@ -543,6 +543,28 @@ static void test_what_is_over_budget(void **state)
 	assert_int_equal(perf.budget.n_samples, 240);
 }
 
+/* A thread that comes into sight by its samples does so by the first one that is walked. */
+static void test_threads_are_not_met_for_what_is_over_budget(void **state)
+{
+	const struct sf_capture_options options = { .all = true };
+	(void)state;
+
+	perf.base.watch.options = &options;
+	perf.budget.part = 0;
+	sample(0, 10, 12, 1);
+	sample(0, 10, 12, 2);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_met, 0);
+	assert_int_equal(n_sent, 0);
+	assert_int_equal(perf.budget.n_samples, 2);
+	assert_int_equal(perf.budget.n_over, 2);
+	perf.budget.part = SF_PERF_ALL;
+	sample(0, 10, 12, 3);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(n_met, 1);
+	assert_int_equal(n_sent, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +582,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_threads_are_not_met_for_what_is_over_budget, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

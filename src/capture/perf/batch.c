@@ -55,10 +55,25 @@ static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 		thread->to_hold = sf_vec_push(&perf->to_hold, thread);
 }
 
+/*
+ * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is walked stands for
+ * those that are not (begin_account). With a filter only those of its processes count, and so each thread is met.
+ */
+static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || sf_perf_budget_has_room(&perf->budget, record->time_ns))
+		return false;
+	perf->budget.n_samples++;
+	perf->budget.n_over++;
+	return true;
+}
+
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
+	if (!thread && is_passed_over_unmet(perf, record))
+		return;
 	if (!thread)
 		thread = meet(perf, record, now_ns);
 	if (!thread || !thread->watched)

@@ -21,8 +21,10 @@
 #include "os/process.h"
 #include "os/rights.h"
 
-#define BATCH_NS 10000000           /* between two batches, unless a ring is half full */
-#define BATCH_IDLE_NS 20000000      /* the same after a batch without a sample */
+#define BATCH_NS 10000000           /* between two batches at the least, unless a ring is half full ... */
+#define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
+#define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
+#define BATCH_IDLE_NS 20000000      /* between two batches at the least, after one without a sample */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
@@ -167,7 +169,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		sf_perf_close(capture);
 		return false;
 	}
-	perf->may_hold = true;
+	perf->may_hold = !options->all;
 	perf->own_pid = (int32_t)getpid();
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
@@ -318,16 +320,29 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
 }
 
+/* The fewer samples there are in a second, the longer a batch. */
+static uint64_t batch_ns(const struct sf_perf *perf, uint64_t n_samples)
+{
+	const uint64_t least_ns = n_samples ? BATCH_NS : BATCH_IDLE_NS;
+	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
+	const uint64_t most_ns = wanted_ns < BATCH_NS_MAX ? wanted_ns : BATCH_NS_MAX;
+
+	if (perf->base.options.prompt)
+		return DRAIN_NS;
+	return most_ns > least_ns ? most_ns : least_ns;
+}
+
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
-	const bool prompt = perf->base.options.prompt;
-	uint64_t until_ns = now_ns + (prompt ? DRAIN_NS : n_samples ? BATCH_NS : BATCH_IDLE_NS);
+	uint64_t until_ns = now_ns + batch_ns(perf, n_samples);
 
 	if (until_ns > end_ns)
 		until_ns = end_ns;
 	sf_relay_rest(perf->base.relay, until_ns);
-	sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
+	sf_alarm_set(0); /* of a hold */
 	sf_perf_wait(perf->events.owners, perf->events.n_cpus, until_ns);
+	if (sf_now_ns() < now_ns + DRAIN_NS)
+		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
 }
 
 /* The names of the processes that run already: one may end between its first sample and the first look at it. */

@@ -21,7 +21,7 @@ struct sf_perf {
 	struct sf_perf_budget budget;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
-	bool may_hold;                /* ... and may be held, but those of this process: */
+	bool may_hold;                /* ... and may be held, but those of this process. With `all` none is: */
 	int32_t own_pid;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
 	uint64_t n_lost;              /* records that found no room in a ring */

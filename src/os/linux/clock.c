@@ -23,7 +23,7 @@
 #endif
 
 static timer_t alarm_timer;
-static bool alarm_open;
+static bool alarm_open, alarm_set;
 
 /*
  * Where sf_alarm_bound is to be left to, while it is in its call. Of the one thread with an alarm.
@@ -112,8 +112,9 @@ void sf_alarm_set(uint64_t time_ns)
 {
 	struct itimerspec when = { 0 };
 
-	if (!alarm_open)
+	if (!alarm_open || (!time_ns && !alarm_set))
 		return;
+	alarm_set = time_ns != 0;
 	if (time_ns) {
 		when.it_value = as_timespec(time_ns);
 		when.it_interval = as_timespec(REPEAT_NS);

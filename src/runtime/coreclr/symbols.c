@@ -14,6 +14,8 @@ static void note_symbol(struct sf_clr_symbols *ret, const char *name, uint64_t a
 {
 	if (!name)
 		return;
+	if (*name != 'D' && *name != 'g') /* of the many that a program has */
+		return;
 	if (strcmp(name, "DotNetRuntimeContractDescriptor") == 0)
 		ret->descriptor = address;
 	else if (strcmp(name, "g_dacTable") == 0)
@@ -22,7 +24,7 @@ static void note_symbol(struct sf_clr_symbols *ret, const char *name, uint64_t a
 		ret->aot_header = address;
 }
 
-static void note_symbols(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section, int *left)
+static void note_symbols(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Shdr header;
@@ -30,7 +32,7 @@ static void note_symbols(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section,
 
 	if (!data || !gelf_getshdr(section, &header))
 		return;
-	for (int i = 0; *left > 0 && gelf_getsym(data, i, &symbol); i++, --*left) {
+	for (int i = 0; i < MAX_SYMBOLS && gelf_getsym(data, i, &symbol); i++) {
 		if (symbol.st_shndx != SHN_UNDEF)
 			note_symbol(ret, elf_strptr(elf, header.sh_link, symbol.st_name),
 				    symbol.st_value);
@@ -54,32 +56,48 @@ static void note_version(struct sf_clr_symbols *ret, Elf_Scn *section)
 	memcpy(ret->version, found, n);
 }
 
-static void note_section(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section, int *left)
-{
-	size_t names;
-	GElf_Shdr header;
-	const char *name;
+typedef void section_fn(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section, const char *name, const GElf_Shdr *header);
 
-	if (!gelf_getshdr(section, &header) || elf_getshdrstrndx(elf, &names) != 0)
-		return;
-	name = elf_strptr(elf, names, header.sh_name);
-	if (header.sh_type == SHT_DYNSYM)
-		note_symbols(ret, elf, section, left);
-	else if (name && (strcmp(name, ".data") == 0 || strcmp(name, ".rodata") == 0))
+static void look_for_symbols(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section, const char *name, const GElf_Shdr *header)
+{
+	(void)name;
+	if (header->sh_type == SHT_DYNSYM)
+		note_symbols(ret, elf, section);
+}
+
+static void look_for_version(struct sf_clr_symbols *ret, Elf *elf, Elf_Scn *section, const char *name, const GElf_Shdr *header)
+{
+	(void)elf;
+	if (header->sh_type == SHT_PROGBITS && (strcmp(name, ".data") == 0 || strcmp(name, ".rodata") == 0))
 		note_version(ret, section);
+}
+
+static void for_each_section(struct sf_clr_symbols *ret, Elf *elf, section_fn *fn)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (name)
+			fn(ret, elf, section, name, &header);
+	}
 }
 
 bool sf_clr_find_symbols(int fd, struct sf_clr_symbols *ret, struct sf_error *err)
 {
-	Elf_Scn *section = NULL;
-	int left = MAX_SYMBOLS;
 	struct sf_elf file;
 
 	*ret = (struct sf_clr_symbols){ 0 };
 	if (!sf_elf_open(fd, &file, err))
 		return false;
-	while (left > 0 && (section = elf_nextscn(file.elf, section)))
-		note_section(ret, file.elf, section, &left);
+	for_each_section(ret, file.elf, look_for_symbols);
+	if (ret->descriptor || ret->dac_table || ret->aot_header)
+		for_each_section(ret, file.elf, look_for_version);
 	sf_elf_close(&file);
 	return true;
 }
