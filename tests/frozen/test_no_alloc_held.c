@@ -19,7 +19,7 @@
 #include "frozen/raw.h"
 #include "handler_rig.h"
 
-#define SAMPLES 20000
+#define SAMPLES 8000
 #define N_THREADS SF_RIG_SLOTS /* each is asked in its own slot, so all at once */
 #define RING (1u << 20)
 #define MS UINT64_C(1000000)

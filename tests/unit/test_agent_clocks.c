@@ -20,6 +20,7 @@
 
 #include "frozen/raw.h"
 #include "os/own_fd.h"
+#include "form.h"
 #include "sampling.h"
 
 #define N_BUSY 6
@@ -157,6 +158,13 @@ static void check_fair(struct sampling *sampling, const struct busy busy[N_BUSY]
 	}
 }
 
+/* The short form has both walks by perf's clock, and one by each of the others. */
+static bool is_long(const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode)
+{
+	return kind != &sf_agent_clock_perf &&
+	       (mode == SF_MODE_HANDLER) == (kind == &sf_agent_clock_itimer);
+}
+
 static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_handler_mode mode)
 {
 	struct sf_agent_options options = sampling_options();
@@ -165,6 +173,8 @@ static void check_clock(const struct sf_agent_clock_kind *kind, enum sf_handler_
 	struct sf_error err = { 0 };
 	char what[64];
 
+	if (!is_long_form() && is_long(kind, mode))
+		skip();
 	if (kind->check && !kind->check(&err)) {
 		printf("# %s: %s\n", kind->name, err.text);
 		skip();

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "form.h"
 #include "capture/choice/engines.h"
 #include "capture/dump.h"
 #include "os/clock.h"
@@ -147,9 +148,7 @@ static bool on_thread(void *arg, const struct sf_dump_seen *thread, struct sf_er
 
 static uint64_t run_ns(void)
 {
-	const char *form = getenv("STILLFRAME_LONG");
-
-	return form && strcmp(form, "1") == 0 ? LONG_RUN_NS : RUN_NS;
+	return is_long_form() ? LONG_RUN_NS : RUN_NS;
 }
 
 static void check(const char *name)

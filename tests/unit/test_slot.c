@@ -14,6 +14,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "form.h"
 #include "frozen/raw.h"
 #include "frozen/signal/slot.h"
 
@@ -201,9 +202,11 @@ static void test_a_walk_is_waited_for(void **state)
 }
 
 #define N_SLOTS 4
-#define ROUNDS 25000 /* of each thread, and more until some were walked and some gave up */
+#define LONG_ROUNDS 25000
+#define ROUNDS 8000
 
 static struct sf_slot slots[N_SLOTS];
+static uint32_t least_rounds; /* of each thread, and more until some were walked and some gave up */
 static _Atomic uint32_t n_standing, n_walked, n_wrong, n_given_up, n_busy, n_rounds;
 
 /* The fields must be all the same number while the thread stands. */
@@ -229,7 +232,7 @@ static bool is_whole(const struct sf_slot *which)
 /* On a busy machine most rounds find no slot while the sampler waits for a CPU. */
 static bool is_enough(uint64_t rounds)
 {
-	return rounds >= ROUNDS && n_walked > ROUNDS && n_given_up > 0;
+	return rounds >= least_rounds && n_walked > least_rounds && n_given_up > 0;
 }
 
 /* Every seventh has little patience, so that giving up and being taken race. */
@@ -296,6 +299,7 @@ static void run_samplers(unsigned n)
 	for (uint32_t i = 0; i < N_SLOTS; i++)
 		sf_slot_init(&slots[i], i);
 	n_walked = n_wrong = n_given_up = n_busy = n_rounds = 0;
+	least_rounds = is_long_form() ? LONG_ROUNDS : ROUNDS;
 	n_standing = N_THREADS;
 	for (uintptr_t i = 0; i < N_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, enter_often, (void *)(i + 1)), 0);

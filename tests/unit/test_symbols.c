@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "form.h"
 #include "symbols/symbols.h"
 
 static char folder[] = "/tmp/stillframe-symbols-XXXXXX";
@@ -412,44 +413,42 @@ static void compare(const char *program, const char *full, const char *judge_com
 }
 
 /*
- * x.cc and r.rs are large: they are for depth, the others for the forms of DWARF. They are for the long form (tests/README.md). None
- * depends on the compiler of this test, so where that is clang, the large ones are left to the build with gcc.
+ * The others are for the long form (tests/README.md): x.cc and r.rs, which are large, and forms of DWARF of one source whose like the
+ * short form has of the other. None depends on the compiler of this test, so where that is clang, they are left to the build with gcc.
  */
 static const struct way {
 	const char *name, *build;
-	bool large;
+	bool is_long;
 } ways[] = {
 	{ "c5", "gcc -g -O2 -gdwarf-5 c.c -o c5", false },
-	{ "c4", "gcc -g -O2 -gdwarf-4 c.c -o c4", false },
+	{ "c4", "gcc -g -O2 -gdwarf-4 c.c -o c4", true },
 	{ "c3", "gcc -g -O2 -gdwarf-3 -gstrict-dwarf c.c -o c3", false },
 	{ "c0", "gcc -g -O0 c.c -o c0", false },
 	{ "cno", "gcc -O2 c.c -o cno", false },
-	{ "cclang", "clang -g -O2 c.c -o cclang", false },
+	{ "cclang", "clang -g -O2 c.c -o cclang", true },
 	{ "x5", "g++ -g -O2 -gdwarf-5 x.cc -o x5", true },
 	{ "xclang5", "clang++ -g -O2 x.cc -o xclang5", true },
 	{ "l4", "g++ -g -O2 -gdwarf-4 l.cc -o l4", false },
-	{ "l0", "g++ -g -O0 l.cc -o l0", false },
+	{ "l0", "g++ -g -O0 l.cc -o l0", true },
 	{ "l1", "g++ -g1 -O2 l.cc -o l1", false },
 	{ "lz", "g++ -g -O2 -gz l.cc -o lz", false },
 	{ "ltypes", "g++ -g -O2 -fdebug-types-section l.cc -o ltypes", false },
 	{ "lsections", "g++ -g -O2 -ffunction-sections -Wl,--gc-sections l.cc -o lsections", false },
 	{ "lsplit5", "g++ -g -O2 -gsplit-dwarf -gdwarf-5 l.cc -o lsplit5", false },
-	{ "lsplit4", "g++ -g -O2 -gsplit-dwarf -gdwarf-4 l.cc -o lsplit4", false },
+	{ "lsplit4", "g++ -g -O2 -gsplit-dwarf -gdwarf-4 l.cc -o lsplit4", true },
 	{ "llto", "g++ -g -O2 -flto l.cc -o llto", false },
 	{ "lclang4", "clang++ -g -gdwarf-4 -O2 l.cc -o lclang4", false },
-	{ "lclang1", "clang++ -gmlt -O2 l.cc -o lclang1", false },
+	{ "lclang1", "clang++ -gmlt -O2 l.cc -o lclang1", true },
 	/* The standard library in it is mangled the old way. */
 	{ "rust", "rustc -g -O -C symbol-mangling-version=v0 r.rs -o rust", true },
 };
 
-static bool with_large(void)
+static bool with_long(void)
 {
 #ifdef __clang__
 	return false;
 #else
-	const char *form = getenv("STILLFRAME_LONG");
-
-	return form && strcmp(form, "1") == 0;
+	return is_long_form();
 #endif
 }
 
@@ -486,7 +485,7 @@ static void like_llvm(void **state)
 	(void)state;
 	need_judge();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		if ((with_large() || !ways[i].large) && may_build(&ways[i]))
+		if ((with_long() || !ways[i].is_long) && may_build(&ways[i]))
 			compare(ways[i].name, ways[i].name, LLVM);
 	}
 }
