@@ -64,7 +64,7 @@ class Calls:
         wanted = sorted(set(names) - set(self.classes))
         if not wanted:
             return
-        text = hanging.run([self.jdk.folder + "/bin/javap", "-c", "-l", "-p", "-cp", self.jdk.classes, *wanted]).stdout
+        text = hanging.run(self.jdk.tool("javap", "-c", "-l", "-p", "-cp", self.jdk.classes, *wanted)).stdout
         parts = re.split(r"(?m)^(?=[\w ]*\b(?:class|interface) [\w.$]+.*\{$)", text)
         self.classes.update({name: None for name in wanted})
         for part in parts[1:]:

@@ -62,10 +62,11 @@ def until(condition, what, seconds=10, pause=0.005):
 
 
 class Target:
-    """A program to look at: started, ready, and ended by its pid in any case."""
+    """A program to look at: started, ready, and ended by its pid in any case. One whose many threads are all busy is `nice`: it leaves the
+    CPUs to who looks at it, which else takes several times as long beside it."""
 
-    def __init__(self, command, wait_ready=True, ready_seconds=120, **how):
-        self.command = [str(word) for word in command]
+    def __init__(self, command, wait_ready=True, ready_seconds=120, nice=False, **how):
+        self.command = [*(("nice", "-n", "10") if nice else ()), *(str(word) for word in command)]
         how = {"stdin": subprocess.DEVNULL, **how}
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **how)
         self.pid = self.process.pid

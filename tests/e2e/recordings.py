@@ -49,13 +49,21 @@ def has_begun(path):
         return struct.unpack_from(">I", file.read(100), 28)[0] * PAGE <= path.stat().st_size
 
 
-def ticks_so_far(path):
+def so_far(path, what):
     """Of the samples in a recording that is being written."""
     try:
         with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
-            return db.execute("SELECT coalesce(sum(ticks), 0) FROM samples").fetchone()[0]
+            return db.execute("SELECT %s FROM samples" % what).fetchone()[0]
     except sqlite3.OperationalError:   # not there yet, or just being written
         return 0
+
+
+def ticks_so_far(path):
+    return so_far(path, "coalesce(sum(ticks), 0)")
+
+
+def samples_so_far(path):
+    return so_far(path, "count(*)")
 
 
 def cpu_told(said):

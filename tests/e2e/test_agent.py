@@ -209,6 +209,7 @@ for i in range(3):
 """
 
 
+@pytest.mark.long("itimer")   # of the process, which no thread has
 @pytest.mark.parametrize("clock", ["perf", "timer", "itimer", "tick"])
 def test_the_clock_of_a_forked_child(stillframe, tmp_path, clock):
     """No clock goes on in it, so it gets one of its own, and its CPU time does not wait for its end to be noticed."""

@@ -23,6 +23,7 @@ def seen_share(report):
     return (seen + report.too_busy) / counted
 
 
+@pytest.mark.long("timer", "tick")   # unit/test_agent_clocks has it with each clock
 @by_walk
 @by_clock
 def test_more_busy_threads_than_cpus(inside, walk, clock):
@@ -71,6 +72,7 @@ def test_one_that_waits_for_a_cpu_says_nothing_of_its_cpu_time(inside):
     assert at_calls < 0.1 and shares["spin_between"] > 0.8, shares
 
 
+@pytest.mark.long("timer")   # also the process's: at an exec each is gone as the other
 @by_clock
 def test_no_signal_of_ours_reaches_the_next_program(inside, clock):
     """The default action of SIGPROF would end it."""
@@ -97,5 +99,5 @@ def test_a_real_time_signal_is_not_queued_by_perf(inside):
 
 @pytest.mark.parametrize("options, counted", [("only=main", 1), ("threads=^no-such", 0)])
 def test_only_some_threads(inside, options, counted):
-    ran = inside("busy_split", 0.4, 4, options="rate=999hz," + options).ok()
+    ran = inside("busy_split", 0.2, 4, options="rate=999hz," + options).ok()
     assert len(ran.report.threads) == counted, ran.report.json["threads"]

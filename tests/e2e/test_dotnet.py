@@ -2,9 +2,11 @@
 """Programs of .NET, watched from outside: every stack is whole, every managed frame has its name, its file and its line. The program
 (tests/programs/dotnet/Work.cs) is compiled here by the compiler of the installed SDK, with no network."""
 import collections
+import fcntl
 import glob
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -33,6 +35,23 @@ def installed():
 
 
 def compile_program(folder, name, optimize="+"):
+    """The program in this folder. It is compiled once for all runs of tests that share a folder for that (tests/run)."""
+    shared = os.environ.get("STILLFRAME_CLASSES")
+    if not shared:
+        return compile_into(folder, name, optimize)
+    made = pathlib.Path(shared) / ("dotnet-" + name + optimize)
+    with open(str(made) + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            fresh = pathlib.Path(str(made) + ".new")
+            fresh.mkdir(exist_ok=True)
+            compile_into(fresh, name, optimize)
+            fresh.rename(made)
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    return folder / (name + ".dll")
+
+
+def compile_into(folder, name, optimize):
     compiler, framework, version = installed()
     output = folder / (name + ".dll")
     references = ["-r:" + path for path in glob.glob(os.path.join(framework, "*.dll"))]
@@ -55,7 +74,8 @@ def work(program):
     started = []
 
     def start(*arguments, **environment):
-        started.append(Target(["dotnet", program, *arguments], env={**os.environ, "TMPDIR": str(program.parent), **environment}))
+        started.append(Target(["dotnet", program, *arguments], env={**os.environ, "TMPDIR": str(program.parent), **environment},
+                              nice=True))
         return started[-1]
     yield start
     for target in started:
@@ -221,7 +241,7 @@ def check_whole(stillframe, path):
 def test_a_running_program_takes_the_agent_in(stillframe, program, tmp_path):
     """Twice: loaded once, and the second time called. The second profile takes no more memory than the first. One thread waits for a
     call then; the program runs on, and ends as ever."""
-    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)})
+    target = Target(["dotnet", program, "busy"], env={**PLAIN, "TMPDIR": str(tmp_path)}, nice=True)
     try:
         said, resident = [], []
         for name in ("1.sfr", "2.sfr"):
@@ -251,7 +271,7 @@ def test_another_users_program_in_a_namespace(stillframe, program, tmp_path):
                 shutil.copy(path, folder)
         plain = {name: value for name, value in PLAIN.items() if name != "TMPDIR"}
         target = Target(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /tmp && exec \"$@\"", "sh", *NOBODY, "dotnet",
-                         os.path.join(folder, program.name), "busy"], env={**plain, "DOTNET_CLI_HOME": "/tmp"})
+                         os.path.join(folder, program.name), "busy"], env={**plain, "DOTNET_CLI_HOME": "/tmp"}, nice=True)
         try:
             record_inside(stillframe, target.pid, tmp_path / "r.sfr")
             check_chain(stacks_of(stillframe, tmp_path / "r.sfr"))   # native code is whole once the program has made its own tables
@@ -268,7 +288,7 @@ def test_the_runtime_loads_the_agent_at_its_start(stillframe, program, tmp_path)
     """By the variables for profilers."""
     target = Target(["dotnet", program, "busy"], env={
         **PLAIN, "CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": "{6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
-        "CORECLR_PROFILER_PATH": AGENT, "STILLFRAME": "listen", "TMPDIR": str(tmp_path)})
+        "CORECLR_PROFILER_PATH": AGENT, "STILLFRAME": "listen", "TMPDIR": str(tmp_path)}, nice=True)
     try:
         assert threads_of(target.pid) == ["sf-listen"]
         assert "loaded" not in record_inside(stillframe, target.pid, tmp_path / "r.sfr").err

@@ -32,7 +32,7 @@ def start(tmp_path):
     started = []
 
     def start(program, *arguments):
-        started.append(Target(["dotnet", program, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)}))
+        started.append(Target(["dotnet", program, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)}, nice=True))
         return started[-1]
     yield start
     for target in started:

@@ -14,6 +14,7 @@ import pytest
 import hanging
 from conftest import HERE, LONG
 from processes import until
+from recordings import samples_so_far, ticks_so_far
 from java_stacks import (  # noqa: F401 (jdk is a fixture)
     ASLEEP, BUSY, LOADS, QUIET, Stacks, java_frames, jdk, jstack_asleep, modes, pairs, told, untold, wrong_chains)
 
@@ -86,18 +87,20 @@ def assert_approximate_frames_are_marked(stillframe, path):
 @pytest.mark.long("zgc", "compact-headers")
 @pytest.mark.parametrize("jdk, load", pairs(), indirect=["jdk"], ids=lambda each: str(each))
 def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, tmp_path):
-    """More than two thousand stops (ten thousand in the long form) of threads that run flat out: 99.9 % reach the bottom, and none is wrong."""
+    """More than two thousand ticks, in five hundred samples or more, of threads that run flat out (ten thousand ticks in the long form):
+    99.9 % reach the bottom, and none is wrong."""
     options = [*QUIET, *LOADS[load][2]]
     kinds_of_threads = BUSY
     if load == "deoptimization-storm":
         options += ["-Xbootclasspath/a:" + jdk.white_box()]
         kinds_of_threads = BUSY + ["storm"]
-    t = target(jdk.java(options, "Demo", *kinds_of_threads))
+    t = target(jdk.java(options, "Demo", *kinds_of_threads), nice=True)
     if load != "start-up":   # while everything is compiled for the first time
         until(t.uses(1), "the threads have been running, and the compilers", 60)
     path = str(tmp_path / "java.sfr")
     seconds = "4" if load == "start-up" else os.environ.get("STILLFRAME_JAVA_SECONDS", "40") if LONG else "100"
-    stillframe.record_until(path, float("inf") if LONG else 2400, "-p", t.pid, "-d", seconds + "s", "-F", "500hz", seconds=300)
+    stillframe.record_until(path, float("inf") if LONG else lambda path: ticks_so_far(path) >= 2400 and samples_so_far(path) >= 500,
+                            "-p", t.pid, "-d", seconds + "s", "-F", "500hz", seconds=300)
     t.end()
     stacks = Stacks(path)
     busy = {"worker-with-a-long-name-" + kind for kind in BUSY}
@@ -139,7 +142,7 @@ def test_frames_of_virtual_threads_in_the_heap_are_marked(stillframe, target, jd
     """A mounted virtual thread is on its carrier's stack; what is in the heap is not silently joined."""
     if jdk.version < 21:
         pytest.skip("virtual threads came with JDK 21")
-    t = target(jdk.java([], "Virtual"))
+    t = target(jdk.java([], "Virtual"), nice=True)
     until(t.uses(0.5), "they run", 60)
     path = str(tmp_path / "virtual.sfr")
     stillframe.record_until(path, 1000, "-p", t.pid, "-F", "500hz", "--clock", "cpu")   # ticks of those that run

@@ -170,7 +170,7 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, load, tmp_path):
         program.append("storm")
     command = jdk.java([*QUIET, *options], *program)
     command[command.index(jdk.classes)] = jdk.by_bytecode()
-    t = target(command, env=PLAIN)
+    t = target(command, env=PLAIN, nice=True)
     path = str(tmp_path / "both.sfr")
     stillframe.record_until(path, ticks, "-p", t.pid, "-e", "signal", "--walk", "handler", "--java-walk", "both",
                             "--clock", "cpu", "-F", "997hz")
@@ -194,7 +194,6 @@ def test_both_walks_of_the_same_moment(stillframe, target, jdk, load, tmp_path):
     assert found["not walked by it"] <= 0.02 * asked + 2, found
 
 
-@pytest.mark.each_jdk
 def test_from_the_start(jdk, target, tmp_path):
     """-agentpath: ids of methods and names of threads from the machine's first class on, and an orderly end."""
     out = tmp_path / "a.sfs"

@@ -86,11 +86,11 @@ def test_the_machines_own_recorder_afterwards(stillframe, target, jdk, tmp_path)
     t = target(jdk.java(["-Xlog:jfr*=off"], "Demo", "chain"), env=PLAIN)
     recorded(stillframe, t.pid, tmp_path / "r.sfr")
     file = tmp_path / "own.jfr"
-    own = [jdk.folder + "/bin/jcmd", t.pid]
+    own = jdk.tool("jcmd", t.pid)
     hanging.run_well([*own, "JFR.start", "name=own", "settings=none", "+jdk.CPUTimeSample#enabled=true", "+jdk.CPUTimeSample#throttle=5ms"])
     recorded(stillframe, t.pid, tmp_path / "beside.sfr")
     hanging.run_well([*own, "JFR.stop", "name=own", "filename=%s" % file])
-    summary = hanging.run_well([jdk.folder + "/bin/jfr", "summary", file])
+    summary = hanging.run_well(jdk.tool("jfr", "summary", file))
     assert int(re.search(r"jdk\.CPUTimeSample +(\d+)", summary)[1]) > 20, summary
     assert Recording(tmp_path / "beside.sfr").samples > 20
     t.assert_moves()
@@ -262,7 +262,7 @@ def test_a_stopped_machine(stillframe, target, jdk, tmp_path):
 
 
 def attach_socket(jdk, t):
-    hanging.run_well([jdk.folder + "/bin/jcmd", t.pid, "VM.version"])
+    hanging.run_well(jdk.tool("jcmd", t.pid, "VM.version"))
     return "/tmp/.java_pid%d" % t.pid
 
 

@@ -25,9 +25,9 @@ def with_agent(options):
     return {**os.environ, "LD_PRELOAD": AGENT, "STILLFRAME": options}
 
 
-def listening(target, jdk, options, *program):
+def listening(target, jdk, options, *program, **how):
     """A JVM in which an agent listens."""
-    return target(jdk.java(options, *program), env=with_agent("listen"))
+    return target(jdk.java(options, *program), env=with_agent("listen"), **how)
 
 
 def judge(stacks, jdk, what, since_start=False):
@@ -69,7 +69,7 @@ def record(stillframe, pid, walk, path, ticks, *more):
 def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, tmp_path):
     """A JVM with a listening agent, thousands of ticks of threads that run flat out, throw, allocate, compile; by both
     walks, one after the other."""
-    t = listening(target, jdk, [*QUIET, *LOADS[load][2]], "Demo", *BUSY)
+    t = listening(target, jdk, [*QUIET, *LOADS[load][2]], "Demo", *BUSY, nice=True)
     until(t.uses(2), "the threads have been running, and the compilers", 60)
     recorded = {walk: record(stillframe, t.pid, walk, str(tmp_path / walk), 1800) for walk in WALKS}
     t.end()
@@ -87,7 +87,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
             assert kinds["interpreted"] > 100 and not kinds["c1"] and not kinds["c2"], (walk, kinds)
 
 
-@pytest.mark.each_jdk
+@pytest.mark.long("sampler")   # the above has it
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
@@ -137,10 +137,10 @@ def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
     options = ["-XX:StartFlightRecording:filename=%s" % (tmp_path / "own.jfr")]
     if jdk.version >= 25:
         options[0] += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=1ms"
-    t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN)
+    t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN, nice=True)
     path = str(tmp_path / "own.sfr")
     until(t.uses(1), "it has started", 60)   # with an attach listener: it is how the agent comes in
-    stillframe.record_until(path, 3000, "-p", t.pid, "-e", "signal")
+    stillframe.record_until(path, 3000, "-p", t.pid, "-e", "signal", "-F", "997hz", "--blocked-rate", "100hz")
     t.end()
     stacks = Stacks(path)
     ends, inferred = collections.Counter(), collections.Counter()
@@ -177,13 +177,13 @@ def places_asleep(path, names):
 
 
 # Which JDKs take a mode in the short suite; others that are given take both.
-MODES = {"-Xint": [17], "-Xcomp": [25]}
+MODES = {"-Xint": [17], "-Xcomp -XX:TieredStopAtLevel=1": [25], "-Xcomp": []}
 
 
 @pytest.mark.parametrize("jdk, mode", modes(MODES), indirect=["jdk"], ids=lambda each: str(each))
 def test_parked_threads_are_as_jstack_says(stillframe, target, jdk, mode, tmp_path):
     """Names and lines of threads that sleep, read by the agent without waking them, beside jstack's and ptrace's."""
-    t = listening(target, jdk, [mode], "Demo", *ASLEEP)
+    t = listening(target, jdk, mode.split(), "Demo", *ASLEEP)
     names = [NAME + kind for kind in ASLEEP]
     theirs = jstack_asleep(jdk, t.pid, names)
     inside, outside = str(tmp_path / "in.sfr"), str(tmp_path / "out.sfr")
@@ -201,7 +201,7 @@ def test_virtual_threads(stillframe, target, jdk, tmp_path):
     """A mounted one is on its carrier's stack; what of it is in the heap is marked. By both walks, one after the other."""
     if jdk.version < 21:
         pytest.skip("virtual threads came with JDK 21")
-    t = listening(target, jdk, [], "Virtual")
+    t = listening(target, jdk, [], "Virtual", nice=True)
     until(t.uses(0.5), "they run", 60)
     # Ticks of those that run only: on a busy machine nearly all are of those that sleep.
     recorded = {walk: record(stillframe, t.pid, walk, str(tmp_path / walk), 500, "--clock", "cpu") for walk in WALKS}

@@ -14,7 +14,7 @@ def theirs(jdk, pid):
     """{thread: (what, class of the lock, owner)} of jstack's word: who waits for what, and who has that. A lock that nobody has by
     itself, as a latch and one that readers have, is no wait for anybody."""
     wanted, owners, name = {}, {}, None
-    for line in hanging.run_well([jdk.folder + "/bin/jstack", "-l", pid]).splitlines():
+    for line in hanging.run_well(jdk.tool("jstack", "-l", pid)).splitlines():
         if line.startswith("Found "):
             break
         if head := re.match(r'"(.*)" ', line):

@@ -39,7 +39,6 @@ def routines(jdk, *kinds):
 
 
 @pytest.mark.skipif(not os.path.exists(STEPPER), reason="step_routines is not built here")
-@pytest.mark.each_jdk
 def test_every_instruction_of_a_routine_has_its_caller(target, jdk):
     t = target(routines(jdk, *(ALL if LONG else SHORT)))
     done = hanging.run([STEPPER, t.pid, busiest(t.pid), 1000000 if LONG else 30000], seconds=500)
@@ -59,7 +58,7 @@ def sines_have_their_caller(path):
     assert right > 5 and stacks.ticks() == right, [(stack[:3], end) for _, stack, end, _ in stacks.all[:5]]
 
 
-@pytest.mark.each_jdk
+@pytest.mark.long("sampler")   # both walks of the signal engine step in the same way
 @pytest.mark.parametrize("how", [
     pytest.param(["ptrace"], id="ptrace"), pytest.param(["signal", "--walk", "sampler"], id="sampler", marks=needs_agent),
     pytest.param(["signal", "--walk", "handler"], id="handler", marks=needs_agent)])

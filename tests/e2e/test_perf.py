@@ -33,7 +33,7 @@ def due_of(recording, rate):
     return recording.cpu()[2] * rate
 
 
-@pytest.mark.long("999")   # between the two others
+@pytest.mark.long("99")   # and 999: less than the other
 @pytest.mark.parametrize("rate", [99, 999, 4000])
 def test_known_split(stillframe, tmp_path, rate):
     """The split is the program's own, and each sample that is due comes."""

@@ -85,7 +85,7 @@ def test_it_execs(stillframe, tmp_path, children):
 def test_threads_that_end_while_they_are_asked_for(stillframe, tmp_path):
     """A thread that ends or is swept away by an exec while it is asked for must not be kept as a zombie: its process
     could never be waited for, and stillframe would wait for it for ever."""
-    for turn in range(100 if LONG else 6):
+    for turn in range(100 if LONG else 3):
         done = stillframe("record", "-e", "ptrace", "-F", "2khz", "--children", "-o", tmp_path / "r.sfr", "--", program("exec_chain"), 30, 10,
                           timeout=120)
         assert done.status == 0, (turn, done)
@@ -243,7 +243,7 @@ def test_blocked_signals(stillframe, target, tmp_path):
 
 def test_uninterruptible_sleep(stillframe, target, tmp_path):
     """State D: bounded, accounted for, and the other thread's samples do not suffer."""
-    t = target("dsleep", 4)
+    t = target("dsleep", 3)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
     assert done.status == 0, done
     duration = recording.duration()

@@ -27,7 +27,7 @@ def split_of(text):
 
 def test_known_split(stillframe, tmp_path):
     """The target prints its true split; the samples' split is within one point beyond three standard errors."""
-    for seconds in (10, 40) if LONG else (4, 16, 64):   # as many as it takes: where CPUs are taken away, samples are worth little
+    for seconds in (10, 40) if LONG else (2, 8, 32):   # as many as it takes: where CPUs are taken away, samples are worth little
         done, recording = stillframe.record(tmp_path / ("r%d.sfr" % seconds), "-F", "499", "--clock", "cpu", "--max-cost", "50",
                                             "--", path_of("busy_split"), seconds, timeout=600)
         assert done.status == 0, done
@@ -72,7 +72,7 @@ def test_waiting_for_a_cpu_is_no_cpu_time(stillframe, tmp_path):
 def test_waiting_after_a_nap_is_no_cpu_time(stillframe, tmp_path):
     """The same of threads that sleep for 50 us now and then, which is 1 % of their CPU time: 36 to 49 %."""
     with others_busy(os.cpu_count()):
-        done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("yields"), 3, 2, "nap", timeout=300)
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-F", "499", "--", path_of("yields"), 3 if LONG else 2, 2, "nap", timeout=300)
     assert done.status == 0, done
     shares = recording.total_shares()
     assert shares["sleep_ns"] < 0.27 and shares["spin_between"] > 0.7, shares
@@ -88,6 +88,7 @@ def test_two_threads_are_seen_equally(stillframe, tmp_path):
     assert max(ratios) / min(ratios) <= 1.05, ratios
 
 
+@pytest.mark.alone   # beside others one hold may take long, the next is put off for as much more, and what was used since is lost
 def test_holding_takes_no_more_than_its_share(stillframe, target, tmp_path):
     """Busy threads at a high rate are held less often than asked for, and it is said; each sample stands for more."""
     if os.cpu_count() >= 16:

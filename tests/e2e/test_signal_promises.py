@@ -208,6 +208,7 @@ def test_the_program_closes_what_is_not_its_own(inside, tmp_path, walk, once):
     assert "fine 1" in ran.said, ran
 
 
+@pytest.mark.long("timer")   # a timer has no descriptor
 @by_both_walks
 @pytest.mark.parametrize("clock", ["cpu-clock=perf", "cpu-clock=timer", "cpu-clock=itimer", "cpu-clock=tick", "clock=wall"])
 def test_the_program_gets_the_lowest_descriptor(inside, walk, clock):
@@ -295,6 +296,7 @@ def assert_few_partial(said):
         assert int(partial) <= int(calls) / 2 + 1, (name, said)
 
 
+@pytest.mark.long   # unit/test_context has what a call waits for when it is made again
 def test_waits_are_not_stretched(inside):
     """A call that is made again must not wait for its whole time again: together they take no longer than alone. Of each the shortest
     of three measurements counts, in alternation: the machine's load only makes them longer."""
@@ -319,6 +321,7 @@ def test_sleepers_all_wake_as_they_should(inside):
 # --- what it says is true ------------------------------------------------------------------------
 
 
+@pytest.mark.long("timer")   # rings as perf's does
 @by_both_walks
 @pytest.mark.parametrize("clock", ["perf", "timer", "tick"])
 def test_a_known_split(inside, walk, clock):

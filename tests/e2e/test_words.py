@@ -38,7 +38,7 @@ def test_no_samples(stillframe, target, tmp_path):
 @pytest.mark.parametrize("engine", ["ptrace", "perf"])
 def test_threads_that_run_on(stillframe, target, tmp_path, engine):
     """At the recording's end they are not gone."""
-    t = target("busy_split", 60, 8)
+    t = target("busy_split", 60, 8, nice=True)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "49", "-d", "500ms", "-p", t.pid)
     assert done.status == 0 and " gone" not in done.err, done
     assert "gone" not in causes(stillframe, tmp_path / "r.sfr")
@@ -49,7 +49,7 @@ def test_threads_that_run_on(stillframe, target, tmp_path, engine):
 @pytest.mark.parametrize("walk", ["sampler", "handler"])
 def test_threads_that_run_on_inside(inside, stillframe, tmp_path, walk):
     """The profile ends by itself: what its threads used since their last samples is no loss of threads that have ended."""
-    ran = inside("busy_split", 0.6, 8, options="walk=%s,rate=19hz,duration=400ms" % walk).ok()
+    ran = inside("busy_split", 0.6, 4, options="walk=%s,rate=19hz,duration=400ms" % walk).ok()
     found = causes(stillframe, ran.out)
     assert "gone" not in found and "rest" in found, found
 
