@@ -61,7 +61,7 @@ struct sf_recording_sample {
 	int32_t  syscall;
 };
 
-/* The same pid again replaces its name and command line: an exec. */
+/* The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read, and they stay. */
 bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t parent,
 			  const char *name, const char *command_line, uint64_t time_ns,
 			  struct sf_error *err);

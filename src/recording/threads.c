@@ -44,8 +44,10 @@ bool sf_recording_process(struct sf_recording *recording, int32_t pid, int32_t p
 	if (is_new)
 		row->start_ns = sf_recording_relative(recording, time_ns);
 	row->parent = parent;
-	row->name = sf_recording_text(recording, name);
-	row->command_line = sf_recording_text(recording, command_line);
+	if (is_new || *name || *command_line) {
+		row->name = sf_recording_text(recording, name);
+		row->command_line = sf_recording_text(recording, command_line);
+	}
 	row->dirty = true;
 	return (row->name && row->command_line) || sf_fail_memory(err);
 }

@@ -287,6 +287,32 @@ def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
     assert done.returncode == 0 and "by ptrace" in done.stderr, done
 
 
+def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
+    """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside."""
+    beside = subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL)
+    try:
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "2000", "--", path_of("threads_churn"), "2", "8000", "0.02", timeout=120)
+    finally:
+        beside.kill()
+        beside.wait()
+    seen, _, _ = recording.cpu()
+    assert abs(seen - cpu_told(done.out)) <= 0.12 * cpu_told(done.out), done
+    assert recording.rows("SELECT pid FROM processes") == [(recording.value("SELECT min(pid) FROM processes"),)]
+    assert recording.total_shares()["short_life"] > 0.2, recording.total_shares()
+    assert recording.value("SELECT sum(e.word = 'root') * 1.0 / count(*) FROM samples s JOIN ends e ON e.id = s.\"end\"") > 0.95, done
+
+
+def test_short_commands_are_seen(stillframe, tmp_path):
+    """Of a shell whose commands end within a period each. What they used before the first look that misses them is a loss."""
+    loop = "i=0; while [ $i -lt 300 ]; do /bin/ls / >/dev/null; i=$((i+1)); done"
+    done, recording = record(stillframe, tmp_path / "r.sfr", "--children", "-F", "199", "--", "/bin/sh", "-c", loop, timeout=120)
+    assert done.status == 0, done
+    seen, lost, counted = recording.cpu()
+    assert lost < 0.35 * counted and seen + lost <= counted * 1.1, (seen, lost, counted)
+    names = dict(recording.rows("SELECT p.name, total(s.cpu_ns) FROM samples s JOIN threads t ON t.id = s.thread JOIN processes p ON p.id = t.process GROUP BY 1"))
+    assert set(names) <= {"sh", "ls", "dash"} and names["ls"] > 0.2 * sum(names.values()), names
+
+
 @pytest.mark.parametrize("program", [("deep", 10000, "spin"), ("altstack_signal", "spin")], ids=["deep", "other stack"])
 def test_threads_whose_stacks_the_kernel_does_not_copy_are_held(stillframe, target, tmp_path, program):
     """It copies 64 KiB of one stack. Only the first samples of such a thread are cut."""

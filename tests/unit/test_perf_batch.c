@@ -41,6 +41,7 @@ static union {
 
 struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
@@ -76,9 +77,21 @@ struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pi
 	return &threads[2];
 }
 
+/* Process 10 is watched, and what was met. */
+bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (watch->processes.items[i].pid == pid)
+			return true;
+	}
+	return pid == 10;
+}
+
 void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
 {
-	(void)watch, (void)parent, (void)name, (void)now_ns;
+	(void)parent, (void)name, (void)now_ns;
+	if (!__wrap_sf_watch_has_process(watch, pid))
+		(void)sf_vec_push(&watch->processes, (struct sf_watched_process){ .pid = pid });
 	if (pid != 10)
 		snprintf(told + strlen(told), sizeof(told) - strlen(told), "met %d ", pid);
 }
@@ -190,6 +203,7 @@ static int tear_down(void **state)
 		free(pages[i]);
 	}
 	sf_vec_deinit(&perf.due);
+	sf_vec_deinit(&perf.base.watch.processes);
 	return 0;
 }
 
@@ -315,6 +329,38 @@ static void exec(int32_t pid, int32_t tid, uint64_t time_ns)
 	append(0, &made);
 }
 
+static void fork_of(unsigned cpu, int32_t pid, int32_t parent, uint64_t time_ns)
+{
+	struct made_record made;
+
+	made_begin(&made, PERF_RECORD_FORK, 0);
+	made_ids(&made, pid, parent);
+	made_ids(&made, pid, parent);
+	made_u64(&made, time_ns);
+	made_identity(&made, parent, parent, time_ns, cpu);
+	made_end(&made);
+	append(cpu, &made);
+}
+
+/* Where the CPUs are sampled, descendants are found whatever rings their records are in, and no other process is. */
+static void test_records_of_the_watched_only(void **state)
+{
+	(void)state;
+	perf.events.all = true;
+	fork_of(0, 30, 20, 2);
+	fork_of(0, 90, 80, 3);
+	exec(90, 90, 4);
+	sample(0, 90, 90, 5);
+	sample(0, 10, 10, 6);
+	fork_of(1, 20, 10, 1);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	assert_string_equal(told, "met 20 met 30 met 20 met 30 met 20 fork 20 fork 30 fork 90 exec 90 ls name 90 ls ");
+	assert_int_equal(n_met, 0);
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(sent[0].tid, 10);
+}
+
 /* A short life of a process, in the order of time. */
 static void test_processes(void **state)
 {
@@ -335,13 +381,7 @@ static void test_processes(void **state)
 	made_identity(&made, 50, 50, 30, 0);
 	made_end(&made);
 	append(0, &made);
-	made_begin(&made, PERF_RECORD_FORK, 0);
-	made_ids(&made, 50, 10);
-	made_ids(&made, 50, 10);
-	made_u64(&made, 10);
-	made_identity(&made, 10, 10, 10, 1);
-	made_end(&made);
-	append(1, &made);
+	fork_of(1, 50, 10, 10);
 	sf_perf_batch(&perf, MS);
 	assert_string_equal(told, "met 50 met 50 thread 50 fork 50 exec 50 ls name 50 ls map 50 /bin/ls ");
 }
@@ -574,6 +614,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),

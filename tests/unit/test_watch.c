@@ -848,13 +848,29 @@ static void an_ended_process_is_met(void **state)
 	sf_watch_meet_process(&watch, 50, 40, "", now_ns);
 	sf_watch_fork(&watch, 50);
 	sf_watch_exec(&watch, 50, "a-name-of-more-than-15");
-	expect("process 50 of 40\nprocess 50 of 40\nprocess 50 of 40\nname 50 a-name-of-more-\n");
+	expect("process 50 of 40\nprocess 50 of 40\nname 50 main\nprocess 50 of 40\nname 50 a-name-of-more-\n"); /* its parent's name at first */
 	sf_watch_fork(&watch, 99);
 	sf_watch_exec(&watch, 99, "nobody");
 	expect("");
 	scan_after(100);
 	sf_watch_exec(&watch, 50, "late");
 	expect("");
+}
+
+/* Where an engine has records of what a process did at last, they are read before it is ended. */
+static void an_ended_process_is_kept_for_a_scan(void **state)
+{
+	(void)state;
+	open_watch();
+	watch.keeps_ended = true;
+	end_process(40);
+	assert_true(scan_after(100));
+	assert_true(watch.has_kept);
+	assert_int_equal(watch.processes.n, 1);
+	assert_false(scan_after(100));
+	assert_false(watch.has_kept);
+	assert_int_equal(watch.processes.n, 0);
+	expect("end 1: 0 us\n");
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
@@ -934,6 +950,7 @@ int main(void)
 		TEST(a_thread_is_met),
 		TEST(an_ended_thread_is_met),
 		TEST(an_ended_process_is_met),
+		TEST(an_ended_process_is_kept_for_a_scan),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_sleep_lasts_to_the_end),

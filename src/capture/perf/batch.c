@@ -72,7 +72,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
-	if (!thread && is_passed_over_unmet(perf, record))
+	if (!thread && (!sf_perf_concerns(perf, record->pid) || is_passed_over_unmet(perf, record)))
 		return;
 	if (!thread)
 		thread = meet(perf, record, now_ns);
@@ -99,7 +99,7 @@ static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record,
 		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
 		return;
 	}
-	if (!thread)
+	if (!thread && sf_perf_concerns(perf, record->pid))
 		thread = meet(perf, record, now_ns);
 	if (thread)
 		thread->exec_ns = record->time_ns;
@@ -132,7 +132,7 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 		return;
 	if (sf_watch_is_sampled(&perf->base.watch))
 		note_fork(perf, record);
-	else if (perf->events.children)
+	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))
 		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
 }
 
@@ -165,10 +165,22 @@ static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64
 	}
 }
 
+/* Of all that runs, a child concerns only if its parent does, and the record of the parent's start may be in the ring of another CPU. */
+static void meet_children(struct sf_perf *perf, uint64_t now_ns)
+{
+	const struct sf_watch *watch = &perf->base.watch;
+	size_t n_before;
+
+	do {
+		n_before = watch->processes.n;
+		for_each(perf, 1u << PERF_RECORD_FORK, meet_child, now_ns);
+	} while (sf_perf_is_wide(perf) && watch->processes.n > n_before);
+}
+
 static void count(struct sf_perf *perf, uint64_t now_ns)
 {
 	perf->due.n = perf->to_hold.n = 0;
-	for_each(perf, 1u << PERF_RECORD_FORK, meet_child, now_ns); /* first: a child may have run on another CPU already */
+	meet_children(perf, now_ns); /* first: a child may have run on another CPU already */
 	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
 }
@@ -273,7 +285,7 @@ static void send_mapping(const struct sf_perf *perf, const struct sf_perf_record
 		.path = made->path,
 	};
 
-	if (mapping.executable && (made->path[0] == '/' || strcmp(made->path, "[vdso]") == 0) && strcmp(made->path, "//anon") != 0)
+	if (mapping.executable && sf_perf_concerns(perf, record->pid) && (made->path[0] == '/' || strcmp(made->path, "[vdso]") == 0) && strcmp(made->path, "//anon") != 0)
 		sf_relay_mapping(perf->base.relay, record->pid, &mapping);
 }
 
@@ -306,9 +318,9 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		send_mapping(perf, &record);
 		break;
 	case PERF_RECORD_EXIT:
-		if (!perf->events.all)
+		if (!perf->base.options.all && sf_perf_concerns(perf, record.pid))
 			perf->base.watch.next_scan_ns = 0;
-		else if (record.pid == record.tid)
+		else if (perf->base.options.all && record.pid == record.tid)
 			sf_perf_newcomers_exit(&perf->newcomers, record.pid, record.time_ns);
 		break;
 	default:

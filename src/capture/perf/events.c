@@ -281,26 +281,40 @@ void sf_perf_events_enable(struct sf_perf_events *events)
 		sf_perf_enable(events->fds.items[i]);
 }
 
+/* Those that were opened after the first `n_old` take their place, or are none. */
+static bool replace(struct sf_perf_events *events, size_t n_old, bool fine)
+{
+	const size_t n_new = events->fds.n - n_old;
+
+	if (!fine || !n_new) {
+		close_fds(events->fds.items + n_old, n_new);
+		events->fds.n = n_old;
+		return false;
+	}
+	close_fds(events->fds.items, n_old);
+	for (size_t i = 0; i < n_new; i++)
+		events->fds.items[i] = events->fds.items[n_old + i];
+	events->fds.n = n_new;
+	return true;
+}
+
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	const uint32_t before = events->stack_bytes;
 	const size_t n_old = events->fds.n;
-	bool fine;
 
 	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
 		events->stack_bytes = larger(events->stack_bytes);
-	if (events->stack_bytes == before)
+	if (events->stack_bytes == before || replace(events, n_old, sf_perf_events_attach(events, pids, n, err)))
 		return true;
-	fine = sf_perf_events_attach(events, pids, n, err) && events->fds.n > n_old;
-	if (!fine) {
-		close_fds(events->fds.items + n_old, events->fds.n - n_old);
-		events->fds.n = n_old;
-		events->stack_bytes = before;
-		return false;
-	}
-	close_fds(events->fds.items, n_old);
-	for (size_t i = n_old; i < events->fds.n; i++)
-		events->fds.items[i - n_old] = events->fds.items[i];
-	events->fds.n -= n_old;
-	return true;
+	events->stack_bytes = before;
+	return false;
+}
+
+bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err)
+{
+	const size_t n_old = events->fds.n;
+
+	events->all = replace(events, n_old, attach_thread(events, SF_PERF_ALL_THREADS, err));
+	return events->all;
 }

@@ -50,6 +50,9 @@ void sf_perf_events_enable(struct sf_perf_events *events);
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
 
+/* From now on one event for each CPU samples whatever runs there. False: it is as it was. */
+bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);
+
 /* Whether perf events may be opened on this process (0: on the caller; SF_PERF_ALL_THREADS), and in kernel mode too. If not, what would help. */
 bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
 

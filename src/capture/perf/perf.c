@@ -174,6 +174,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
+	capture->watch.keeps_ended = true;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&unsaved);
 	*ret = capture;
@@ -285,30 +286,30 @@ static void forget_ended(struct sf_perf *perf, uint64_t now_ns)
 	}
 }
 
-/* When a record says that something has ended, and now and then. False: all are gone. */
-static bool scan(struct sf_perf *perf, uint64_t now_ns)
+static bool is_to_scan(const struct sf_perf *perf, uint64_t now_ns)
 {
-	struct sf_watch *watch = &perf->base.watch;
-
-	if (watch->next_scan_ns && now_ns < perf->next_scan_ns && !perf->base.last_tick)
-		return watch->processes.n > 0 || perf->base.options.all;
-	perf->next_scan_ns = now_ns + SCAN_NS;
-	forget_ended(perf, now_ns);
-	return sf_watch_scan(watch, now_ns);
+	return !perf->base.watch.next_scan_ns || now_ns >= perf->next_scan_ns || perf->base.last_tick;
 }
 
 /*
- * All processes have ended. The last of them may have started another one after the records were read, and before it was found to
- * have ended: the record of that is in the rings. True: there is such a one.
+ * When a record says that something has ended, and now and then. The last records of a process that is found to have ended may be in the rings:
+ * of its samples, and of others that it has started. It is ended when they are read. False: all are gone.
  */
-static bool go_on(struct sf_perf *perf, uint64_t now_ns)
+static bool scan(struct sf_perf *perf, uint64_t now_ns)
 {
-	if (perf->base.options.all)
-		return true;
-	if (!perf->base.options.children)
-		return false;
+	struct sf_watch *watch = &perf->base.watch;
+	bool more;
+
+	if (!is_to_scan(perf, now_ns))
+		return watch->processes.n > 0 || perf->base.options.all;
+	perf->next_scan_ns = now_ns + SCAN_NS;
+	forget_ended(perf, now_ns);
+	more = sf_watch_scan(watch, now_ns);
+	if (!watch->has_kept)
+		return more;
 	sf_perf_batch(perf, now_ns);
-	return perf->base.watch.processes.n > 0;
+	watch->next_scan_ns = 0;
+	return sf_watch_scan(watch, now_ns);
 }
 
 /* After a batch: what all has cost decides how many samples of the next one are walked. */
@@ -382,12 +383,13 @@ static void sample_until_over(struct sf_capture *capture)
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		n_samples = sf_perf_batch(perf, now_ns);
 		answer_all(capture);
-		if (sf_outside_given_up(capture) || (!scan(perf, now_ns) && !go_on(perf, now_ns)))
+		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
 		look_at_due(perf, now_ns);
 		if (capture->last_tick)
 			return;
 		grow(perf);
+		sf_perf_widen_if_missed(perf, now_ns);
 		set_budget(perf, now_ns);
 		wait_for_batch(perf, now_ns, end_ns, n_samples);
 	}

@@ -12,6 +12,7 @@
 #include "capture/perf/events.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
+#include "capture/perf/widen.h"
 #include "capture/ptrace/ptrace.h"
 
 struct sf_perf {
@@ -19,6 +20,7 @@ struct sf_perf {
 	struct sf_perf_events events;
 	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
 	struct sf_perf_budget budget;
+	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
 	bool may_hold;                /* ... and may be held, but those of this process. With `all` none is: */

@@ -32,6 +32,7 @@ struct sf_thread {
 	bool     was_busy;       /* another tracer had it at the last tick */
 	bool     is_32_bit;      /* its program is: the thread is neither held nor read */
 	bool     is_refused;     /* its process does not fit --filter any more */
+	bool     by_samples;     /* it came into sight when the engine sampled the CPUs, and not each thread */
 	bool     only_awake;     /* it is not read while it sleeps: a thread of the kernel, or of this process */
 	bool     sampled;        /* its present sleep has a sample, which again() can extend */
 	int16_t  cpu;            /* where it last ran, as far as is known; -1: to be asked */

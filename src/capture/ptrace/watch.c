@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "capture/ptrace/unseen.h"
 #include "frozen/raw.h"
 #include "os/cgroup.h"
 #include "os/process.h"
@@ -19,8 +20,6 @@
 #define SCANS_PER_NAME 32
 #define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
-#define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
-#define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
 
 /* Whether it fits the filter, with this name. What cannot be read of it any more is as it was, or as its parent's is. */
 static void decide(const struct sf_watch *watch, struct sf_watched_process *process, const char *name)
@@ -113,7 +112,7 @@ bool sf_watch_is_sampled(const struct sf_watch *watch)
 
 bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread)
 {
-	return sf_watch_is_sampled(watch) || thread->only_awake;
+	return sf_watch_is_sampled(watch) || thread->only_awake || thread->by_samples;
 }
 
 /* Outside of a scan the threads are in the order of their ids. */
@@ -146,7 +145,7 @@ struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid)
 	return find_among(watch, watch->threads.n, tid);
 }
 
-static struct sf_watched_process *find_process(struct sf_watch *watch, int32_t pid)
+static struct sf_watched_process *find_process(const struct sf_watch *watch, int32_t pid)
 {
 	for (size_t i = 0; i < watch->processes.n; i++) {
 		if (watch->processes.items[i].pid == pid)
@@ -186,13 +185,6 @@ static void set_program(struct sf_watch *watch, struct sf_watched_process *proce
 }
 
 /* The ticks that were due in so much CPU time. */
-static uint32_t ticks_of(const struct sf_watch *watch, uint64_t cpu_ns)
-{
-	uint64_t rate_mhz = watch->options->rate_mhz;
-
-	return (uint32_t)((cpu_ns / 1000 * rate_mhz + 500000000) / 1000000000);
-}
-
 /*
  * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own, so what a
  * thread did before a sample tells as much of what it did after it. Not of more than what its samples stand for already.
@@ -263,7 +255,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		struct sf_weight weight = {
 			.cpu_ns = thread->cpu_ns,
 			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
-			.ticks = ticks_of(watch, thread->cpu_ns),
+			.ticks = sf_unseen_ticks(watch, thread->cpu_ns),
 		};
 
 		if ((thread->asked || thread->ran) && !weight.ticks)
@@ -285,8 +277,9 @@ static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
 }
 
 /* What is known of its process. */
-static void set_process(struct sf_thread *thread, const struct sf_watched_process *process)
+static void set_process(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_watched_process *process)
 {
+	thread->by_samples = watch->by_samples;
 	thread->is_32_bit = process && process->is_32_bit;
 	thread->only_awake = process && process->only_awake;
 }
@@ -309,7 +302,7 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	watch->n_without_files += !thread && errno == EMFILE;
 	if (!thread)
 		return;
-	set_process(thread, find_process(watch, pid));
+	set_process(watch, thread, find_process(watch, pid));
 	if (!sf_vec_push(&watch->threads, thread)) {
 		sf_thread_destroy(thread);
 		return;
@@ -392,36 +385,6 @@ static bool add_children(struct sf_watch *watch, uint64_t now_ns)
 	return watch->processes.n > n_before;
 }
 
-/*
- * The CPU time of a process that none of its watched threads used: that of threads which came and went
- * between two scans.
- */
-static void count_unseen(struct sf_watch *watch, const struct sf_watched_process *process)
-{
-	uint64_t total_ns = process->last_cpu_ns - process->cpu_ns;
-	uint64_t seen_ns = process->threads_cpu_ns;
-	struct sf_weight weight = { 0 };
-
-	if (total_ns <= seen_ns + NOTABLE_CPU_NS || watch->has_names || sf_watch_is_sampled(watch) || process->only_awake || process->is_refused)
-		return;
-	weight.cpu_ns = total_ns - seen_ns;
-	weight.ticks = ticks_of(watch, weight.cpu_ns);
-	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
-}
-
-/* The CPU time of descendants that came and went, or of their last moments, which nobody saw. */
-static void count_unseen_children(struct sf_watch *watch)
-{
-	uint64_t total_ns = watch->children_cpu_ns, seen_ns = watch->ended_cpu_ns;
-	struct sf_weight weight = { 0 };
-
-	if (!watch->options->children || watch->options->filter || total_ns <= seen_ns + NOTABLE_CHILDREN_NS)
-		return;
-	weight.cpu_ns = total_ns - seen_ns;
-	weight.ticks = ticks_of(watch, weight.cpu_ns);
-	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
-}
-
 static void end_first(struct sf_watch *watch, const struct sf_watched_process *process)
 {
 	const uint64_t total_ns = sf_process_children_cpu(process->pid);
@@ -429,7 +392,7 @@ static void end_first(struct sf_watch *watch, const struct sf_watched_process *p
 	if (total_ns > process->children_cpu_ns)
 		watch->children_cpu_ns += total_ns - process->children_cpu_ns;
 	if (--watch->n_first == 0)
-		count_unseen_children(watch);
+		sf_unseen_lose_children(watch);
 }
 
 static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
@@ -447,7 +410,7 @@ static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	/* One that was never read has at least what its threads had. */
 	if (process->last_cpu_ns < process->threads_cpu_ns)
 		process->last_cpu_ns = process->threads_cpu_ns;
-	count_unseen(watch, process);
+	sf_unseen_lose(watch, process);
 	if (!process->first)
 		watch->ended_cpu_ns += process->last_cpu_ns;
 	else
@@ -468,7 +431,7 @@ static void tell_name(struct sf_watch *watch, struct sf_watched_process *process
 		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
 }
 
-bool sf_watch_has_process(struct sf_watch *watch, int32_t pid)
+bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
 {
 	return find_process(watch, pid);
 }
@@ -508,8 +471,10 @@ static void set_name(struct sf_watched_process *process, const char *name)
 static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t pid, int32_t parent)
 {
 	struct sf_watched_process process = { .pid = pid, .parent = parent };
-	const struct sf_watched_process *known = find_process(watch, parent);
+	struct sf_watched_process *known = find_process(watch, parent);
 
+	if (known && !known->name[0])
+		(void)sf_task_name(parent, parent, known->name);
 	if (known) {
 		memcpy(process.name, known->name, sizeof(process.name));
 		process.user = known->user;
@@ -618,7 +583,7 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
 	if (!thread)
 		return NULL;
-	set_process(thread, process);
+	set_process(watch, thread, process);
 	begin_account(watch, thread);
 	if (!insert_thread(watch, thread)) {
 		sf_thread_destroy(thread);
@@ -689,6 +654,16 @@ static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
 }
 
+/* Until the next scan. */
+static bool is_kept(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	const bool kept = watch->keeps_ended && !process->ended;
+
+	process->ended = true;
+	watch->has_kept |= kept;
+	return kept;
+}
+
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
@@ -698,10 +673,11 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (now_ns < watch->next_scan_ns)
 		return watch->processes.n > 0 || watch->options->all;
 	watch->n_scans++;
+	watch->has_kept = false;
 	if (watch->options->all && !sf_watch_is_sampled(watch))
 		add_all(watch);
 	for (size_t i = watch->processes.n; i-- > 0;) {
-		if (!look_at_process(watch, &watch->processes.items[i]))
+		if (!look_at_process(watch, &watch->processes.items[i]) && !is_kept(watch, &watch->processes.items[i]))
 			end_process(watch, i, now_ns);
 	}
 	if (is_to_list(watch, now_ns))

@@ -25,6 +25,7 @@ struct sf_watched_process {
 	bool     is_refused;    /* it does not fit the filter: it is not passed on, and has no threads here */
 	uint32_t user;          /* as of the last time that it could be read */
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
+	bool     ended;         /* as of the last scan */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
 	char     name[SF_TASK_NAME]; /* as an engine has seen it; "": it has not */
@@ -38,6 +39,9 @@ struct sf_watch {
 	SF_VEC(struct sf_thread *) threads; /* by tid, outside of a scan */
 	struct sf_ids ids;       /* scratch */
 	int cgroup;              /* the folder of the control group that is watched; 0: none */
+	bool by_samples;         /* threads that come into sight from now on are known by their samples (sf_watch_knows_by_samples) */
+	bool keeps_ended;        /* a process that has ended is kept until the next scan after the one that finds this: the engine has records of its end */
+	bool has_kept;           /* the last scan has kept one */
 	bool over;               /* the recording ends: its threads need not */
 	regex_t  names;
 	bool     has_names;
@@ -64,7 +68,7 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
  * nothing. So the sum is right on average, also over threads that have no sample.
  */
 bool sf_watch_is_sampled(const struct sf_watch *watch);
-/* The same of one thread: those of the kernel and of this process, too, where others are known by looks. */
+/* The same of one thread: those of the kernel and of this process, too, where others are known by looks; and those that came into sight since `by_samples`. */
 bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread);
 
 /* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
@@ -91,7 +95,7 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
  * new, whose whole CPU time counts. Either may have ended already. The thread is NULL if there is no memory, or the process does not fit the filter.
  */
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
-bool sf_watch_has_process(struct sf_watch *watch, int32_t pid);
+bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 
 /* The process, which was met, begins now: where it has ended already its parent's code is its own. */

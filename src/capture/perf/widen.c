@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides when the events of the threads become events of the CPUs. */
+#include "capture/perf/widen.h"
+
+#include "capture/perf/perf.h"
+
+#define PAUSE_FIRST_NS 50000000     /* a program of short lives shows at once; ... */
+#define PAUSE_MAX_NS 800000000      /* ... the looks at all threads of one without become rare */
+#define NOTABLE_NS 10000000         /* of CPU time in no account, since the last look: two ticks of the clock of processes that have ended */
+#define NOTABLE_PART 10             /* and one of so many parts of all CPU time since then */
+
+bool sf_perf_is_wide(const struct sf_perf *perf)
+{
+	return perf->events.all && !perf->base.options.all;
+}
+
+bool sf_perf_concerns(const struct sf_perf *perf, int32_t pid)
+{
+	return !sf_perf_is_wide(perf) || sf_watch_has_process(&perf->base.watch, pid);
+}
+
+static bool are_missed(const struct sf_unseen *before, const struct sf_unseen *now)
+{
+	const uint64_t all_ns = now->cpu_ns > before->cpu_ns ? now->cpu_ns - before->cpu_ns : 0;
+	const uint64_t unseen_ns = now->unseen_ns > before->unseen_ns ? now->unseen_ns - before->unseen_ns : 0;
+
+	return unseen_ns >= NOTABLE_NS && unseen_ns * NOTABLE_PART >= all_ns;
+}
+
+static bool may_widen(void)
+{
+	struct sf_error err;
+	bool kernel;
+
+	return sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, &err) && kernel;
+}
+
+void sf_perf_widen_if_missed(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_perf_widening *widening = &perf->widening;
+	struct sf_unseen now;
+	struct sf_error err;
+
+	if (perf->events.all || widening->refused || !perf->base.period_ns || now_ns < widening->next_ns)
+		return;
+	sf_unseen_look(&perf->base.watch, &now);
+	if (widening->next_ns && are_missed(&widening->before, &now)) {
+		widening->refused = !may_widen() || !sf_perf_events_widen(&perf->events, &err);
+		perf->base.watch.by_samples = !widening->refused;
+	}
+	widening->before = now;
+	widening->pause_ns = widening->pause_ns ? 2 * widening->pause_ns : PAUSE_FIRST_NS;
+	if (widening->pause_ns > PAUSE_MAX_NS)
+		widening->pause_ns = PAUSE_MAX_NS;
+	widening->next_ns = now_ns + widening->pause_ns;
+}

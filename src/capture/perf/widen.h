@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads and processes that end within a period of CPU time. A thread's event counts from the thread's beginning, so such a thread has no sample. Where
+ * much of the CPU time is theirs, the events of the threads are replaced by one for each CPU, which counts whatever runs there: each moment is as likely to
+ * be sampled as another one. Samples of processes that are not watched are dropped.
+ *
+ * Owned by the holding thread.
+ */
+#ifndef SF_CAPTURE_PERF_WIDEN_H
+#define SF_CAPTURE_PERF_WIDEN_H
+
+#include "capture/ptrace/unseen.h"
+
+struct sf_perf;
+
+struct sf_perf_widening {
+	struct sf_unseen before;      /* at the last look */
+	uint64_t next_ns, pause_ns;   /* between two looks */
+	bool refused;                 /* this user may not sample all that runs on a CPU */
+};
+
+/* Looks, now and then, whether short lives are missed, and widens the events then. Of a capture of single processes. */
+void sf_perf_widen_if_missed(struct sf_perf *perf, uint64_t now_ns);
+
+/* Whether the events are of these processes only because others are dropped. */
+bool sf_perf_is_wide(const struct sf_perf *perf);
+
+/* Whether records of this process count. */
+bool sf_perf_concerns(const struct sf_perf *perf, int32_t pid);
+
+#endif

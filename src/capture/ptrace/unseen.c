@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the CPU time of whole processes with that of the threads that were found in them. */
+#include "capture/ptrace/unseen.h"
+
+#define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
+#define NOTABLE_CHILDREN_NS 20000000 /* that clock ticks 100 times a second, for user and for system */
+
+uint32_t sf_unseen_ticks(const struct sf_watch *watch, uint64_t cpu_ns)
+{
+	return (uint32_t)((cpu_ns / 1000 * watch->options->rate_mhz + 500000000) / 1000000000);
+}
+
+static void lose(const struct sf_watch *watch, uint64_t cpu_ns)
+{
+	const struct sf_weight weight = { .cpu_ns = cpu_ns, .ticks = sf_unseen_ticks(watch, cpu_ns) };
+
+	sf_relay_loss(watch->relay, NULL, SF_LOSS_UNSEEN, &weight);
+}
+
+void sf_unseen_lose(const struct sf_watch *watch, const struct sf_watched_process *process)
+{
+	const uint64_t total_ns = process->last_cpu_ns - process->cpu_ns, seen_ns = process->threads_cpu_ns;
+
+	if (total_ns > seen_ns + NOTABLE_CPU_NS && !watch->has_names && !sf_watch_is_sampled(watch) && !process->only_awake && !process->is_refused)
+		lose(watch, total_ns - seen_ns);
+}
+
+void sf_unseen_lose_children(const struct sf_watch *watch)
+{
+	const uint64_t total_ns = watch->children_cpu_ns, seen_ns = watch->ended_cpu_ns;
+
+	if (watch->options->children && !watch->options->filter && total_ns > seen_ns + NOTABLE_CHILDREN_NS)
+		lose(watch, total_ns - seen_ns);
+}
+
+/* *seen_ret: what the threads had that have ended. */
+static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_watched_process *process, uint64_t *seen_ret)
+{
+	uint64_t total_ns = process->last_cpu_ns > process->cpu_ns ? process->last_cpu_ns - process->cpu_ns : 0, children_ns;
+
+	*seen_ret += process->threads_cpu_ns;
+	if (!watch->options->children)
+		return total_ns;
+	children_ns = sf_process_children_cpu(process->pid);
+	return total_ns + (children_ns > process->children_cpu_ns ? children_ns - process->children_cpu_ns : 0);
+}
+
+/* By samples its time is known since the first of them only. */
+static uint64_t look_at_thread(const struct sf_thread *thread)
+{
+	struct sf_task_run run;
+	const uint64_t now_ns = sf_task_run(&thread->task, &run) ? run.cpu_ns : thread->run.cpu_ns;
+
+	return now_ns - thread->first_cpu_ns;
+}
+
+void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
+{
+	uint64_t seen_ns = watch->ended_cpu_ns;
+
+	*ret = (struct sf_unseen){ .cpu_ns = watch->children_cpu_ns };
+	for (size_t i = 0; i < watch->processes.n; i++)
+		ret->cpu_ns += look_at_process(watch, &watch->processes.items[i], &seen_ns);
+	for (size_t i = 0; i < watch->threads.n; i++)
+		seen_ns += look_at_thread(watch->threads.items[i]);
+	ret->unseen_ns = ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU time that the kernel has counted for the processes that are watched, and that is in no thread's account: of threads and processes
+ * that came and went between two looks. For the holding thread.
+ */
+#ifndef SF_CAPTURE_PTRACE_UNSEEN_H
+#define SF_CAPTURE_PTRACE_UNSEEN_H
+
+#include "capture/ptrace/watch.h"
+
+/* Ticks of this CPU time, at the rate of the recording. */
+uint32_t sf_unseen_ticks(const struct sf_watch *watch, uint64_t cpu_ns);
+
+/* The loss of a process that has ended, and of the descendants of the chosen processes when all of these have ended. */
+void sf_unseen_lose(const struct sf_watch *watch, const struct sf_watched_process *process);
+void sf_unseen_lose_children(const struct sf_watch *watch);
+
+struct sf_unseen {
+	uint64_t cpu_ns;       /* counted since the processes are watched, as of the last scan */
+	uint64_t unseen_ns;    /* of it in no account, at the least */
+};
+
+/* Reads the counts of all threads: some microseconds for each. */
+void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret);
+
+#endif
