@@ -34,6 +34,7 @@ enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12 };
 #define CALLED (MAIN + 0x20)  /* behind a call in MAIN */
 
 static struct recorded r;
+static struct table_builder native;
 static struct sf_coreclr coreclr;
 static struct sf_clr_range ranges[1];
 
@@ -273,6 +274,33 @@ static void an_explicit_frame(void **state)
 	assert_int_equal(r.frames[1].via, SF_VIA_ANCHOR);
 }
 
+/* Rules that are wrong find a return address of 0: that is no end where the thread has an explicit frame above. By a rule it is one. */
+static void an_explicit_frame_above_a_false_end(void **state)
+{
+	struct sf_rules wrong = simple_rules(RSP, 8, -8), last = simple_rules(RSP, 8, -8);
+
+	last.ra.how = SF_HOW_UNDEFINED;
+	(void)state;
+	put_native(STACK + 0x200);
+	table_start(&native, &sf_arch_x86_64);
+	table_row(&native, 0, &wrong);
+	r.map->regions[0].table = table_finish(&native);
+	recorded_put(&r, STACK + 0x100, 0);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 2);
+	check_main(1, CALLED);
+	assert_int_equal(r.frames[1].via, SF_VIA_ANCHOR);
+	recorded_put(&r, THREAD + 8, UINT64_MAX);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 1);
+	recorded_put(&r, THREAD + 8, STACK + 0x200);
+	table_start(&native, &sf_arch_x86_64);
+	table_row(&native, 0, &last);
+	r.map->regions[0].table = table_finish(&native);
+	assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+	assert_int_equal(r.trace.n_frames, 1);
+}
+
 /* A frame that is not active (no return address), one that leads down, and a circle. */
 static void explicit_frames_that_lead_nowhere(void **state)
 {
@@ -341,6 +369,7 @@ int main(void)
 		cmocka_unit_test_setup(a_hijacked_return, start),
 		cmocka_unit_test_setup(a_stale_hijack, start),
 		cmocka_unit_test_setup(an_explicit_frame, start),
+		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),
 		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
 		cmocka_unit_test_setup(structures_that_lie, start),
 		cmocka_unit_test_setup(nibble_maps, start),

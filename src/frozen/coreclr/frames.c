@@ -183,28 +183,54 @@ static bool is_caller(const struct looking *look, const struct restored *restore
 		       SF_CLR_FOUND_BODY;
 }
 
-bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t thread,
-		   uint64_t above)
+/*
+ * In the routine to which hijacked return addresses lead (OnHijackTripThread, src/coreclr/vm/amd64/asmhelpers.S), the rules of the file
+ * are those of a routine that was called. But no return address is on the stack: the routine makes room for one below, first of all, and
+ * the original one is put there. The cursor has the registers by those rules.
+ */
+static bool resume_hijacked(const struct looking *look, struct sf_cursor *cursor, uint64_t above)
 {
-	const struct sf_reader outside = sf_reader_outside(&cursor->still->memory);
-	const struct looking look = { coreclr, &outside };
+	struct restored restored = { .regs = cursor->regs };
+	const uint64_t cfa = cursor->regs.r[RSP];
+
+	if (!sf_reg_known(&cursor->regs, RSP) || !sf_read_u64(&cursor->still->memory, cfa - 16, &restored.regs.pc))
+		return false;
+	sf_reg_set(&restored.regs, RSP, cfa - 8);
+	if (!is_caller(look, &restored, above))
+		return false;
+	cursor->regs = restored.regs;
+	cursor->exact = false;
+	cursor->via = SF_VIA_ANCHOR;
+	return true;
+}
+
+static bool resume_by_frames(const struct looking *look, struct sf_cursor *cursor, uint64_t thread, uint64_t above)
+{
 	struct restored restored;
 	uint64_t frame, last = 0;
 
-	if (!thread || !get(&look, SF_CLR_THREAD_FRAME, thread, &frame))
+	if (!thread || !get(look, SF_CLR_THREAD_FRAME, thread, &frame))
 		return false;
 	for (unsigned i = 0; i < MAX_FRAMES && frame && frame != END_OF_FRAMES && frame > last; i++) {
-		if (restore_frame(&look, frame, &restored) && is_caller(&look, &restored, above)) {
+		if (restore_frame(look, frame, &restored) && is_caller(look, &restored, above)) {
 			cursor->regs = restored.regs;
 			cursor->exact = restored.exact;
 			cursor->via = SF_VIA_ANCHOR;
 			return true;
 		}
 		last = frame;
-		if (!get(&look, SF_CLR_FRAME_NEXT, frame, &frame))
+		if (!get(look, SF_CLR_FRAME_NEXT, frame, &frame))
 			return false;
 	}
 	return false;
+}
+
+bool sf_clr_resume(const struct sf_coreclr *coreclr, struct sf_cursor *cursor, uint64_t thread, uint64_t above)
+{
+	const struct sf_reader outside = sf_reader_outside(&cursor->still->memory);
+	const struct looking look = { coreclr, &outside };
+
+	return resume_by_frames(&look, cursor, thread, above) || (thread && resume_hijacked(&look, cursor, above));
 }
 
 /*

@@ -131,14 +131,17 @@ static bool resume(struct sf_cursor *cursor)
 	return false;
 }
 
-/* Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. */
+/*
+ * Native code in which a walk gets stuck is bridged by what a runtime has recorded of the thread. Where rules are wrong, as in routines of
+ * CoreCLR, a word that is 0 can be taken for the end of the stack: then a runtime may know of frames above, too.
+ */
 static enum sf_end walk(struct sf_cursor *cursor)
 {
 	enum sf_end end;
 
 	do {
 		end = walk_on(cursor);
-	} while (end != SF_END_ROOT && end != SF_END_DEPTH && end != SF_END_COPY &&
+	} while ((end != SF_END_ROOT || cursor->by_zero) && end != SF_END_DEPTH && end != SF_END_COPY &&
 		 resume(cursor));
 	return end;
 }

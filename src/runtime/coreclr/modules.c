@@ -7,11 +7,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/block.h"
-#include "os/process.h"
 #include "runtime/coreclr/image.h"
 #include "runtime/coreclr/utf16.h"
 
@@ -20,8 +17,6 @@
 #define CLI_HEADER 72u
 #define CLI_DIRECTORY 14
 #define MAX_METADATA (64u << 20)
-#define MAX_BYTES (UINT64_C(256) << 20)     /* of all assemblies of a process */
-#define MAX_FILE (64u << 20)
 #define MAX_PATH_UNITS 1024
 #define MAGIC 0x424a5342u                   /* "BSJB" */
 
@@ -76,7 +71,7 @@ static bool find_metadata(const struct loaded *loaded, uint64_t *at_ret, uint32_
 static bool read_metadata(struct sf_clr_modules *modules, struct sf_clr_module *module,
 			  const struct sf_reader *memory, uint64_t at, uint32_t size)
 {
-	if (!size || size > MAX_METADATA || modules->n_bytes + size > MAX_BYTES)
+	if (!size || size > MAX_METADATA || modules->n_bytes + size > SF_CLR_MAX_BYTES)
 		return false;
 	module->bytes = sf_block_new(size);
 	if (!module->bytes || !sf_read(memory, module->bytes, at, size))
@@ -101,6 +96,7 @@ static bool open_image(struct sf_clr_modules *modules, struct sf_clr_module *mod
 		if (!find_metadata(&loaded, &at, &size))
 			return false;
 	}
+	module->is_mapped = loaded.is_mapped;
 	return read_metadata(modules, module, memory, at, size);
 }
 
@@ -179,148 +175,6 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 	module = &modules->items.items[modules->items.n - 1];
 	module->is_open = open_module(modules, module, description, memory);
 	return module->is_open ? module : NULL;
-}
-
-/* A file of the process, whole; NULL: it is not there, or it is too large. */
-static uint8_t *read_file(int32_t pid, const char *path, size_t *size_ret)
-{
-	const int fd = sf_process_open_path(pid, path);
-	uint8_t *bytes = NULL;
-	struct stat status;
-
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAX_FILE) {
-		*size_ret = (size_t)status.st_size;
-		bytes = sf_block_new(*size_ret);
-		if (bytes && pread(fd, bytes, *size_ret, 0) != (ssize_t)*size_ret) {
-			sf_block_free(bytes);
-			bytes = NULL;
-		}
-	}
-	close(fd);
-	return bytes;
-}
-
-static bool take_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, uint8_t *bytes,
-		     size_t size, const struct sf_clr_pdb_name *name)
-{
-	if (bytes && modules->n_bytes + size <= MAX_BYTES &&
-	    sf_clr_metadata_open(&module->pdb, bytes, size) &&
-	    (!name || sf_clr_pdb_is(&module->pdb, name))) {
-		module->pdb_bytes = bytes;
-		modules->n_bytes += size;
-		return true;
-	}
-	sf_block_free(bytes);
-	return false;
-}
-
-static bool open_pdb_file(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid,
-			  const struct sf_clr_pdb_name *name)
-{
-	const size_t n = strlen(module->path);
-	char beside[SF_CLR_PATH + 4];
-	size_t size = 0;
-	uint8_t *bytes;
-
-	snprintf(beside, sizeof(beside), "%.*s.pdb",
-		 (int)(n > 4 && strcmp(module->path + n - 4, ".dll") == 0 ? n - 4 : n), module->path);
-	bytes = read_file(pid, beside, &size);
-	if (take_pdb(modules, module, bytes, size, name))
-		return true;
-	if (name->path[0] != '/')
-		return false;
-	bytes = read_file(pid, name->path, &size);
-	return take_pdb(modules, module, bytes, size, name);
-}
-
-/* The file of an assembly, of which only the pieces that are needed are read. */
-struct assembly {
-	int fd;
-	uint8_t *bytes;     /* a block, with room for the whole file */
-};
-
-static bool fetch(const void *arg, const uint8_t *piece, size_t size)
-{
-	const struct assembly *assembly = arg;
-	const size_t at = (size_t)(piece - assembly->bytes);
-
-	return pread(assembly->fd, assembly->bytes + at, size, (off_t)at) == (ssize_t)size;
-}
-
-static bool find_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid,
-		     const struct assembly *assembly, size_t size)
-{
-	struct sf_clr_pdb_name name;
-	struct sf_clr_image image;
-	size_t pdb_size = 0;
-	uint8_t *pdb;
-
-	if (!assembly->bytes || !fetch(assembly, assembly->bytes, size < HEADERS ? size : HEADERS) ||
-	    !sf_clr_image_open(&image, assembly->bytes, size, false))
-		return false;
-	image.fetch = fetch;
-	image.fetch_arg = assembly;
-	pdb = sf_clr_image_embedded_pdb(&image, &pdb_size);
-	if (take_pdb(modules, module, pdb, pdb_size, NULL))
-		return true;
-	return sf_clr_image_pdb_name(&image, &name) && open_pdb_file(modules, module, pid, &name);
-}
-
-static bool find_pdb_of_file(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
-{
-	struct assembly assembly = { .fd = sf_process_open_path(pid, module->path) };
-	struct stat status;
-	bool found = false;
-
-	if (assembly.fd < 0)
-		return false;
-	if (fstat(assembly.fd, &status) == 0 && status.st_size > 0 && status.st_size <= MAX_FILE) {
-		assembly.bytes = sf_block_new((size_t)status.st_size);
-		found = find_pdb(modules, module, pid, &assembly, (size_t)status.st_size);
-		sf_block_free(assembly.bytes);
-	}
-	close(assembly.fd);
-	return found;
-}
-
-struct mapped {
-	uint64_t address;
-	char *path;
-};
-
-static bool note_path(const struct sf_mapping *mapping, void *arg)
-{
-	struct mapped *mapped = arg;
-
-	if (mapped->address < mapping->start || mapped->address >= mapping->end)
-		return true;
-	mapped->path = mapping->path[0] == '/' ? strdup(mapping->path) : NULL;
-	return false;
-}
-
-/* Where the runtime tells no path, the process's map does. */
-static void find_path(struct sf_clr_module *module, int32_t pid)
-{
-	struct mapped mapped = { .address = module->base };
-
-	sf_process_maps(pid, note_path, &mapped, NULL);
-	if (!mapped.path)
-		return;
-	free(module->path);
-	module->path = mapped.path;
-}
-
-bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid)
-{
-	if (module->sought_pdb)
-		return module->has_pdb;
-	module->sought_pdb = true;
-	if (!module->path[0] && module->base)
-		find_path(module, pid);
-	module->has_pdb = module->path[0] == '/' && find_pdb_of_file(modules, module, pid);
-	return module->has_pdb;
 }
 
 void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size)

@@ -13,13 +13,15 @@
 #include "runtime/coreclr/pdb.h"
 
 #define SF_CLR_PATH 4096
+#define SF_CLR_MAX_BYTES (UINT64_C(256) << 20)     /* of all assemblies of a process */
 
 struct sf_clr_module {
 	uint64_t address, base;        /* of the Module; of its image, 0: none */
+	bool is_mapped;                /* the image's sections are at their relative virtual addresses */
 	bool is_open, has_pdb, sought_pdb;
 	struct sf_clr_metadata metadata, pdb;
 	uint8_t *bytes, *pdb_bytes;    /* owned */
-	char *path;                    /* owned; "" where the assembly has no file */
+	char *path;                    /* owned; "" where the assembly has no file, its name where it is in that of the program */
 };
 
 struct sf_clr_modules {
@@ -34,8 +36,8 @@ struct sf_clr_module *sf_clr_modules_find(struct sf_clr_modules *modules,
 					  const struct sf_clr_description *description,
 					  const struct sf_reader *memory, uint64_t address);
 
-/* Opens the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
-bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, int32_t pid);
+/* Opens (module_pdb.c) the module's PDB, if there is one that belongs to it. `pid`: the process whose files they are. */
+bool sf_clr_module_open_pdb(struct sf_clr_modules *modules, struct sf_clr_module *module, const struct sf_reader *memory, int32_t pid);
 
 /* The file's name without its folder and ".dll"; "?" where there is none. */
 void sf_clr_module_name(const struct sf_clr_module *module, char *ret, size_t size);

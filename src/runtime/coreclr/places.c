@@ -195,7 +195,7 @@ static void describe_line(struct sf_clr_places *places, const struct sf_clr_meth
 	struct sf_clr_line line;
 	char file[SF_CLR_PATH];
 
-	if (!module || !sf_clr_module_open_pdb(&places->modules, module, places->pid) ||
+	if (!module || !sf_clr_module_open_pdb(&places->modules, module, places->memory, places->pid) ||
 	    !sf_clr_pdb_line(&module->pdb, method->row, il, &line))
 		return;
 	sf_clr_pdb_document(&module->pdb, line.document, file, sizeof(file));
@@ -291,7 +291,7 @@ static bool describe_awaiter(struct sf_clr_places *places, const struct sf_frame
 	if (module)
 		method.row = sf_clr_find_method(&module->metadata, type, "MoveNext");
 	describe_method(places, method.row ? &method : NULL, &function);
-	if (module && method.row && sf_clr_module_open_pdb(&places->modules, module, places->pid) &&
+	if (module && method.row && sf_clr_module_open_pdb(&places->modules, module, places->memory, places->pid) &&
 	    sf_clr_pdb_await(&module->pdb, method.row, frame->id, &il))
 		describe_line(places, &method, il, &function);
 	return sf_vec_push(&places->functions, function);
