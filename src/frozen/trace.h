@@ -117,6 +117,7 @@ struct sf_trace {
 	uint32_t capacity;
 	uint32_t n_frames;
 	enum sf_end end;
+	bool by_zero;     /* the end is a return address of 0, and no rule says that it is the end */
 };
 
 #endif

@@ -283,7 +283,7 @@ static enum sf_end walk_user(struct sf_walker *walker, struct sf_still *still)
 		still->map = process->map;
 		sf_walk(still, &walker->trace);
 	}
-	if (sf_runtimes_any(&walked->runtimes.all) && walker->trace.end != SF_END_ROOT &&
+	if (sf_runtimes_any(&walked->runtimes.all) && (walker->trace.end != SF_END_ROOT || walker->trace.by_zero) &&
 	    walker->trace.end != SF_END_COPY && walker->trace.end != SF_END_DEPTH)
 		walk_as_known(walker, &walked->runtimes, still);
 	return walker->trace.end;

@@ -301,6 +301,37 @@ static void an_explicit_frame_above_a_false_end(void **state)
 	assert_int_equal(r.trace.n_frames, 1);
 }
 
+/*
+ * In the routine to which hijacked return addresses lead, the rules take what is above the original return address for one: a word of 0, one
+ * that leads to a stub, to no code. The original one is below.
+ */
+static void the_routine_of_hijacked_returns(void **state)
+{
+	static const uint64_t words[] = { 0, STUB + 4, 0x123456 };
+	struct sf_rules rules = simple_rules(RSP, 24, -8);
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		start(state);
+		r.still.regs.pc = NATIVE + 0x40;
+		r.still.handles[0] = THREAD;
+		recorded_put(&r, THREAD + 8, UINT64_MAX);
+		recorded_reg(&r, RSP, STACK + 0x100);
+		table_start(&native, &sf_arch_x86_64);
+		table_row(&native, 0, &rules);
+		r.map->regions[0].table = table_finish(&native);
+		recorded_put(&r, STACK + 0x108, CALLED);
+		put_frame(STACK + 0x110);
+		recorded_put(&r, STACK + 0x110, words[i]);
+		assert_int_equal(recorded_walk(&r), SF_END_ROOT);
+		assert_int_equal(r.trace.n_frames, 2);
+		check_main(1, CALLED);
+		assert_int_equal(r.frames[1].sp, STACK + 0x110);
+		recorded_put(&r, STACK + 0x108, 0x1234);
+		recorded_walk(&r);
+		assert_true(r.trace.n_frames == 1 || r.frames[1].pc != CALLED);
+	}
+}
+
 /* A frame that is not active (no return address), one that leads down, and a circle. */
 static void explicit_frames_that_lead_nowhere(void **state)
 {
@@ -370,6 +401,7 @@ int main(void)
 		cmocka_unit_test_setup(a_stale_hijack, start),
 		cmocka_unit_test_setup(an_explicit_frame, start),
 		cmocka_unit_test_setup(an_explicit_frame_above_a_false_end, start),
+		cmocka_unit_test_setup(the_routine_of_hijacked_returns, start),
 		cmocka_unit_test_setup(explicit_frames_that_lead_nowhere, start),
 		cmocka_unit_test_setup(structures_that_lie, start),
 		cmocka_unit_test_setup(nibble_maps, start),

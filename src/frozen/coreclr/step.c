@@ -190,13 +190,25 @@ static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cur
 	return SF_STEP_FAILED;
 }
 
+/* The frames that are true. Stubs jump: where one seems to have called, its address is none to return to. */
+static uint32_t n_true_frames(const struct sf_trace *trace)
+{
+	const struct sf_frame *last = trace->n_frames ? &trace->frames[trace->n_frames - 1] : NULL;
+
+	return trace->n_frames - (trace->n_frames > 1 && last->kind == SF_KIND_STUB && !(last->flags & SF_FRAME_EXACT));
+}
+
 static bool resume(const struct sf_runtime *runtime, struct sf_cursor *cursor)
 {
 	const struct sf_coreclr *coreclr = (const struct sf_coreclr *)runtime;
-	const struct sf_trace *trace = cursor->trace;
-	const uint64_t above = trace->n_frames ? trace->frames[trace->n_frames - 1].sp : 0;
+	struct sf_trace *trace = cursor->trace;
+	const uint32_t n = n_true_frames(trace);
+	const uint64_t above = n ? trace->frames[n - 1].sp : 0;
 
-	return sf_clr_resume(coreclr, cursor, cursor->still->handles[runtime->slot], above);
+	if (!sf_clr_resume(coreclr, cursor, cursor->still->handles[runtime->slot], above))
+		return false;
+	trace->n_frames = n;
+	return true;
 }
 
 static bool is_thread(const struct sf_runtime *runtime, const struct sf_reader *memory,

@@ -224,8 +224,8 @@ enum sf_step sf_step_by_rules(struct sf_cursor *cursor, const struct sf_table *t
 	step = find_cfa(&frame, rules, why);
 	if (step == SF_STEP_TAKEN)
 		step = find_return(&frame, rules, &pc, why);
-	cursor->by_zero = step == SF_STEP_ROOT;
-	if (cursor->by_zero)
+	cursor->trace->by_zero = step == SF_STEP_ROOT;
+	if (cursor->trace->by_zero)
 		restore_saved(cursor, &frame, rules);
 	if (step != SF_STEP_TAKEN)
 		return step;

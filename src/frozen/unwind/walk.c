@@ -141,7 +141,7 @@ static enum sf_end walk(struct sf_cursor *cursor)
 
 	do {
 		end = walk_on(cursor);
-	} while ((end != SF_END_ROOT || cursor->by_zero) && end != SF_END_DEPTH && end != SF_END_COPY &&
+	} while ((end != SF_END_ROOT || cursor->trace->by_zero) && end != SF_END_DEPTH && end != SF_END_COPY &&
 		 resume(cursor));
 	return end;
 }
@@ -153,6 +153,7 @@ enum sf_end sf_walk(const struct sf_still *still, struct sf_trace *trace)
 	};
 
 	trace->n_frames = 0;
+	trace->by_zero = false;
 	trace->end = SF_END_EMPTY;
 	if (still->arch && sf_reg_known(&still->regs, still->arch->sp)) {
 		cursor.regs = still->regs;

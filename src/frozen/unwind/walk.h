@@ -15,7 +15,6 @@ struct sf_cursor {
 	const struct sf_still *still;
 	struct sf_regs regs;
 	bool exact;       /* pc is not a return address */
-	bool by_zero;     /* the walk is over because a return address was 0, not by a rule that says so */
 	uint8_t via;
 	struct sf_trace *trace; /* its last frame is the one to step from; a stepper may set its kind and
 				 * key */
