@@ -124,6 +124,12 @@ struct sf_sink {
 	bool (*again)(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
 		      struct sf_error *err);
 
+	/*
+	 * The sleep of the thread's last sample (SF_STILL_OPEN) has ended. It was woken by the thread `waker`; 0: by an interrupt; below 0: that is
+	 * not known. NULL in the place of the function: the sink does not use it.
+	 */
+	bool (*woken)(void *arg, uint32_t serial, int32_t waker, const char *waker_name, struct sf_error *err);
+
 	/* serial 0: of no known thread. */
 	bool (*loss)(void *arg, uint32_t serial, enum sf_loss cause, const struct sf_weight *weight,
 		     struct sf_error *err);

@@ -33,12 +33,26 @@ const char *sf_state_word(unsigned state); /* "unknown" outside the list. Signal
 /* `syscall` in a still: the number, or one of these. */
 #define SF_SYSCALL_NONE (-1)       /* not in a system call */
 #define SF_SYSCALL_FAULT (-2)      /* blocked, but in no system call: a page fault */
+#define SF_SYSCALL_UNTOLD (-3)     /* blocked, and nothing says in what */
+
+/* What a sleeping thread waits for inside a system call or a page fault, as far as the kernel's frames say it. */
+#define SF_CAUSES(X)                                                                               \
+	X(NONE, "")                                                                                \
+	X(BLOCK_IO, "block I/O")                                                                   \
+	X(KERNEL_LOCK, "lock of the kernel")
+
+enum sf_cause {
+#define X(name, word) SF_CAUSE_##name,
+	SF_CAUSES(X)
+#undef X
+};
 
 enum sf_still_flags {
 	SF_STILL_COPY = 1,      /* the stack is a copy; the thread runs again */
 	SF_STILL_UNHELD = 2,    /* a thread that was not held: its switch count proves that it did not run while it was read */
 	SF_STILL_TO_RUNTIME = 4, /* the walk stops where the code of a runtime begins */
 	SF_STILL_IN_EXEC = 8,   /* in the kernel, after the thread began to run another program: the registers may be of the one before */
+	SF_STILL_OPEN = 16,     /* a sleep whose begin is known: more of its time follows, until its end is told */
 };
 
 struct sf_still {
@@ -50,6 +64,7 @@ struct sf_still {
 	int32_t  pid, tid;
 	uint32_t flags;                 /* enum sf_still_flags */
 	uint8_t  state;                 /* enum sf_state */
+	uint8_t  cause;                 /* enum sf_cause, of a sleeping thread */
 	uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; 0: unknown, or none */
 	int32_t  syscall;               /* number for this architecture, or SF_SYSCALL_... */
 	uint64_t syscall_args[6];       /* meaningful when syscall >= 0 */

@@ -9,8 +9,11 @@
 
 #include "frozen/still.h"
 
-/* "futex", or "syscall 999". SF_SYSCALL_FAULT: "page fault". Returns ret. */
+/* "futex", or "syscall 999". SF_SYSCALL_FAULT: "page fault"; SF_SYSCALL_UNTOLD: "asleep". Returns ret. */
 const char *sf_syscall_name(int32_t number, char *ret, size_t size);
+
+/* The number of the system call of this name, or SF_SYSCALL_NONE. */
+int32_t sf_syscall_number(const char *name);
 
 /*
  * Whether a thread asleep in this call may be stopped and let go without the call failing

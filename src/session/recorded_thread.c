@@ -20,9 +20,17 @@ void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct 
 {
 	thread->last = *sample;
 	thread->has_last = true;
+	thread->is_open = false;
 	if (sample->state == SF_STATE_RUNNING)
 		thread->ran = *sample;
 	wait_for_nothing(thread);
+}
+
+void sf_recorded_thread_open(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample)
+{
+	thread->last = *sample;
+	thread->has_last = thread->is_open = true;
+	thread->opened_ns = sample->time_ns;
 }
 
 void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns,

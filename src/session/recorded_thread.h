@@ -15,10 +15,14 @@
 #include "session/walker.h"
 
 struct sf_recorded_thread {
+	uint32_t serial;                    /* the engine's */
 	uint32_t number;                    /* in the recording; 0: ended */
 	struct sf_recording_sample last;    /* its last sample; ticks 0: nothing waits to be
 					     * written */
 	bool has_last;
+	bool is_open;                       /* `last` is a sleep whose end is not told yet ... */
+	uint64_t opened_ns;                 /* ... which was told of at this time */
+	uint64_t futex;                     /* its lock or condition, if it is in futex(2); else 0 */
 	struct sf_recording_sample ran;     /* its last sample on a CPU; thread 0: none */
 	int32_t pid, tid;
 	bool named_later;                      /* it could not be read yet (runtime.h) */
@@ -34,6 +38,9 @@ void sf_recorded_thread_deinit(struct sf_recorded_thread *thread);
 /* `sample` was written: ticks that come now stand where it did. Nothing may wait. */
 void sf_recorded_thread_sampled(struct sf_recorded_thread *thread,
 			    const struct sf_recording_sample *sample);
+
+/* `sample` is a sleep whose end is to come: it waits to be written. Nothing else may wait. */
+void sf_recorded_thread_open(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample);
 
 /* Adds a tick at which the thread was where its last sample was. */
 void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns,

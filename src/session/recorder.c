@@ -2,13 +2,17 @@
 /* The recorder: receives stills and events from an engine and writes them to a recording. */
 #include "session/recorder.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/output.h"
 #include "os/process.h"
+#include "os/syscalls.h"
+#include "os/task.h"
 
 #define FLUSH_NS 500000000
+#define OPEN_NS 10000000000 /* a sleep whose end is not told is written after so long, and its further time as a sample of its own */
 
 bool sf_recorder_init(struct sf_recorder *recorder, struct sf_recording *recording, uint32_t max_depth,
 		    struct sf_error *err)
@@ -139,6 +143,7 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 			return sf_fail_memory(err);
 	}
 	thread = find_thread(recorder, serial);
+	thread->serial = serial;
 	thread->pid = pid;
 	thread->tid = tid;
 	if (thread->number && thread->runtime_named)
@@ -151,14 +156,19 @@ static bool on_thread(void *arg, uint32_t serial, int32_t pid, int32_t tid, cons
 
 static bool flush_all(struct sf_recorder *recorder, uint64_t now_ns, struct sf_error *err)
 {
+	size_t n_left = 0;
+
 	recorder->flushed_ns = now_ns;
 	for (size_t i = 0; i < recorder->open.n; i++) {
-		struct sf_recorded_thread *thread = find_thread(recorder, recorder->open.items[i]);
+		const uint32_t serial = recorder->open.items[i];
+		struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
-		if (!sf_recorded_thread_flush(thread, recorder->recording, err))
+		if (thread->is_open && thread->last.ticks && now_ns < thread->opened_ns + OPEN_NS)
+			recorder->open.items[n_left++] = serial;
+		else if (!sf_recorded_thread_flush(thread, recorder->recording, err))
 			return false;
 	}
-	recorder->open.n = 0;
+	recorder->open.n = n_left;
 	return true;
 }
 
@@ -198,6 +208,53 @@ static bool tell_modules(struct sf_recorder *recorder, struct sf_error *err)
 	return true;
 }
 
+#define MAX_WAIT_LABELS 50000 /* in a recording: later ones have none */
+
+/* The label of a sleep: the lock or condition that the thread waited for, and who woke it, as far as these are known. */
+static bool label_sleep(struct sf_recorder *recorder, const struct sf_recorded_thread *thread, const char *waker, uint32_t *ret,
+			struct sf_error *err)
+{
+	char text[100] = "";
+
+	if (thread->futex)
+		snprintf(text, sizeof(text), "futex 0x%" PRIx64, thread->futex);
+	if (*waker)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%swoken by %s", *text ? ", " : "", waker);
+	if (!*text || recorder->n_labels >= MAX_WAIT_LABELS)
+		return true;
+	return sf_recording_label(recorder->recording, "wait", text, ret, err) && (recorder->n_labels = *ret);
+}
+
+static bool open_sleep(struct sf_recorder *recorder, struct sf_recorded_thread *thread, const struct sf_still *still,
+		       struct sf_recording_sample *sample, struct sf_error *err)
+{
+	char name[64];
+
+	sf_syscall_name(still->syscall, name, sizeof(name));
+	thread->futex = strcmp(name, "futex") == 0 ? still->syscall_args[0] : 0;
+	if (!label_sleep(recorder, thread, "", &sample->label, err))
+		return false;
+	sf_recorded_thread_open(thread, sample);
+	return sf_vec_push(&recorder->open, thread->serial) || sf_fail_memory(err);
+}
+
+/* A row that was written already keeps the label that it has. */
+static bool on_woken(void *arg, uint32_t serial, int32_t waker, const char *waker_name, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+	struct sf_recorded_thread *thread = find_thread(recorder, serial);
+	char text[SF_TASK_NAME + 16] = "";
+
+	if (!thread || !thread->number || !thread->is_open)
+		return true;
+	thread->is_open = false;
+	if (waker > 0)
+		snprintf(text, sizeof(text), "%s (%d)", waker_name, waker);
+	else if (waker == 0)
+		snprintf(text, sizeof(text), "an interrupt");
+	return !thread->last.ticks || label_sleep(recorder, thread, text, &thread->last.label, err);
+}
+
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
@@ -216,7 +273,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 		.ticks = weight->ticks,
 		.state = still->state,
 		.end = (uint8_t)trace->end,
-		.unheld = (still->flags & SF_STILL_UNHELD) != 0,
+		.unheld = (still->flags & (SF_STILL_UNHELD | SF_STILL_OPEN)) != 0,
 		.syscall = still->syscall,
 		.label = label_number,
 	};
@@ -225,9 +282,11 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 	    !sf_recording_stack(recorder->recording, trace,
 				   sf_wait_label(still, label, sizeof(label)), thread->suffix.n_same,
 				   thread->suffix.stacks, &sample.stack, err) ||
-	    !sf_recording_sample(recorder->recording, &sample, err))
+	    !(still->flags & SF_STILL_OPEN ? open_sleep(recorder, thread, still, &sample, err)
+					   : sf_recording_sample(recorder->recording, &sample, err)))
 		return false;
-	sf_recorded_thread_sampled(thread, &sample);
+	if (!(still->flags & SF_STILL_OPEN))
+		sf_recorded_thread_sampled(thread, &sample);
 	if (recorder->n_suffix_frames > MAX_OUTER_FRAMES)
 		forget_suffix(recorder, thread);
 	return true;
@@ -479,6 +538,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 		.describe = on_describe,
 		.note = on_note,
 		.again = on_again,
+		.woken = on_woken,
 		.loss = on_loss,
 		.idle = on_idle,
 	};

@@ -332,6 +332,12 @@ void sf_walker_examine(struct sf_walker *walker, int32_t pid, const struct sf_ru
 		sf_runtimes_examine(&walked->runtimes.all, walker->images, findings);
 }
 
+static const char *const causes[] = {
+#define X(name, word) word,
+	SF_CAUSES(X)
+#undef X
+};
+
 const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)
 {
 	char name[64];
@@ -340,6 +346,10 @@ const char *sf_wait_label(const struct sf_still *still, char *ret, size_t size)
 		return "[stopped]";
 	if (still->state != SF_STATE_BLOCKED || still->syscall == SF_SYSCALL_NONE)
 		return NULL;
-	snprintf(ret, size, "[%s]", sf_syscall_name(still->syscall, name, sizeof(name)));
+	sf_syscall_name(still->syscall, name, sizeof(name));
+	if (still->cause < sizeof(causes) / sizeof(causes[0]) && *causes[still->cause])
+		snprintf(ret, size, "[%s: %s]", name, causes[still->cause]);
+	else
+		snprintf(ret, size, "[%s]", name);
 	return ret;
 }

@@ -37,6 +37,7 @@ MAY = {
     "target/images.c": ("memfd_create", "a copy of memory"),
     "os/linux/maps.c": ("open*2", "folders and links of /proc/PID with O_PATH"),
     "os/linux/proc.c": ("open fopen*2", "files of /proc and /sys"),
+    "os/linux/tracepoints.c": ("open openat*2", "the folder of tracefs, and below it names without a slash"),
     "os/linux/cgroup.c": ("open openat*3 fdopendir", "the control group that the user named, and what is below it, on its own kind of file system"),
     "os/linux/process.c": ("openat opendir*2", "/proc/PID/task, and a link in /proc/self/map_files"),
     "os/linux/channel.c": ("fdopendir openat", "the user's own folder of channels, through its descriptor"),

@@ -48,6 +48,13 @@ static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record 
 	return thread;
 }
 
+struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns)
+{
+	struct sf_thread *thread = thread_of(perf, record);
+
+	return thread || !meets ? thread : meet(perf, record, now_ns);
+}
+
 /* The thread is held once, in place of its samples in this batch. */
 static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 {
@@ -328,22 +335,51 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 	}
 }
 
-/* The ring whose next record is the oldest; NULL: all are read. */
-static struct sf_perf_ring *oldest(struct sf_perf_events *events)
-{
-	struct sf_perf_ring *found = NULL;
-	uint64_t found_ns = UINT64_MAX;
+/* The ring whose next record is the oldest, among those of one kind of event after another. */
+struct oldest {
+	struct sf_perf_ring *ring;       /* NULL: all are read */
+	enum sf_perf_kind kind;
+	uint32_t index;
+	uint64_t time_ns;
+};
 
+static void find_oldest(struct sf_perf_events *events, struct oldest *found)
+{
 	for (size_t i = 0; i < events->n_cpus; i++) {
 		const struct perf_event_header *header = sf_perf_ring_peek(&events->rings[i]);
 		const uint64_t time_ns = header ? sf_perf_record_time(header) : UINT64_MAX;
 
-		if (header && (!found || time_ns < found_ns)) {
-			found = &events->rings[i];
-			found_ns = time_ns;
-		}
+		if (header && (!found->ring || time_ns < found->time_ns))
+			*found = (struct oldest){ &events->rings[i], events->kind, (uint32_t)i, time_ns };
 	}
-	return found;
+}
+
+static void handle_oldest(struct sf_perf *perf, const struct oldest *oldest, uint64_t now_ns)
+{
+	const struct perf_event_header *header = sf_perf_ring_peek(oldest->ring);
+	struct sf_perf_record record;
+
+	if (oldest->kind == SF_PERF_CLOCK)
+		handle(perf, header);
+	else if (oldest->kind == SF_PERF_SWITCHES && sf_perf_record_parse(header, &record))
+		sf_perf_sleeps_switch(perf, oldest->index, &record, now_ns);
+	else if (oldest->kind == SF_PERF_WAKINGS && sf_perf_record_parse_raw(header, &record))
+		sf_perf_sleeps_waking(perf, &record);
+	sf_perf_ring_take(oldest->ring);
+}
+
+static void handle_all(struct sf_perf *perf, uint64_t now_ns)
+{
+	for (;;) {
+		struct oldest oldest = { 0 };
+
+		find_oldest(&perf->events, &oldest);
+		find_oldest(&perf->sleeps.switches, &oldest);
+		find_oldest(&perf->sleeps.wakings, &oldest);
+		if (!oldest.ring)
+			return;
+		handle_oldest(perf, &oldest, now_ns);
+	}
 }
 
 /* Copies that were cut at their full size ask for larger ones. */
@@ -355,15 +391,6 @@ static void learn_sizes(struct sf_perf *perf)
 		if (thread->copy_was_full && atomic_load_explicit(&thread->again, memory_order_relaxed))
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
-}
-
-static uint64_t begin(struct sf_perf_events *events)
-{
-	uint64_t n_bytes = 0;
-
-	for (size_t i = 0; i < events->n_cpus; i++)
-		n_bytes += sf_perf_ring_begin(&events->rings[i]);
-	return n_bytes;
 }
 
 /* A thread that sleeps by now is not held: its CPU time waits for a hold, or for its end. */
@@ -387,9 +414,10 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 {
 	const uint64_t n_before = perf->n_samples;
-	struct sf_perf_ring *ring;
+	uint64_t n_bytes = sf_perf_sleeps_begin(&perf->sleeps);
 
-	if (!begin(&perf->events))
+	n_bytes += sf_perf_events_begin(&perf->events);
+	if (!n_bytes && !perf->sleeps.kept.n)
 		return 0;
 	count(perf, now_ns);
 	for (size_t i = 0; i < perf->due.n; i++) {
@@ -397,12 +425,9 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 		hold_back(perf, perf->due.items[i]);
 		perf->due.items[i]->n_over = 0;
 	}
-	while ((ring = oldest(&perf->events))) {
-		handle(perf, sf_perf_ring_peek(ring));
-		sf_perf_ring_take(ring);
-	}
-	for (size_t i = 0; i < perf->events.n_cpus; i++)
-		sf_perf_ring_end(&perf->events.rings[i]);
+	handle_all(perf, now_ns);
+	sf_perf_events_end(&perf->events);
+	sf_perf_sleeps_end(perf, now_ns);
 	learn_sizes(perf);
 	hold_all(perf, now_ns);
 	return perf->n_samples - n_before;

@@ -11,6 +11,7 @@
 #define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
 #define RING_MAX ((size_t)8 << 20)
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
+#define RING_WAKINGS ((size_t)4 << 20) /* of records of 88 bytes, of all threads of the machine */
 #define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
 #define MAX_LISTINGS 100               /* of threads that start others without end */
 #define PROBE_NS 1000000000
@@ -19,11 +20,11 @@
 
 static int probe(int32_t tid, int cpu, bool kernel)
 {
-	const struct sf_perf_clock clock = {
+	const struct sf_perf_event event = {
 		.tid = tid, .cpu = cpu, .period_ns = PROBE_NS, .stack_bytes = 8, .kernel = kernel,
 	};
 
-	return sf_perf_open_clock(&clock);
+	return sf_perf_open_event(&event);
 }
 
 /* Own processes may be sampled: so it is the other process that may not. */
@@ -82,9 +83,9 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
 
 /* --- rings --- */
 
-static size_t first_ring_size(size_t n_cpus)
+static size_t first_ring_size(enum sf_perf_kind kind, size_t n_cpus)
 {
-	size_t size = RING_MAX;
+	size_t size = kind == SF_PERF_WAKINGS ? RING_WAKINGS : RING_MAX; /* a size is a power of two */
 
 	while (size > RING_MIN && size * n_cpus > RINGS_TOTAL)
 		size /= 2;
@@ -125,7 +126,7 @@ static bool open_rings(struct sf_perf_events *events, struct sf_error *err)
 {
 	bool too_large;
 
-	events->ring_size = first_ring_size(events->n_cpus);
+	events->ring_size = first_ring_size(events->kind, events->n_cpus);
 	while (!map_rings(events, &too_large, err)) {
 		unmap_rings(events);
 		if (!too_large || events->ring_size <= RING_MIN)
@@ -165,7 +166,8 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	}
 	if (!open_rings(events, err))
 		return false;
-	events->stack_bytes = first_stack(events->ring_size, period_ns);
+	if (events->kind != SF_PERF_WAKINGS)
+		events->stack_bytes = first_stack(events->ring_size, period_ns);
 	return true;
 }
 
@@ -189,13 +191,13 @@ void sf_perf_events_close(struct sf_perf_events *events)
 
 /* --- the events of threads --- */
 
-static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t cpu)
+static int open_event(const struct sf_perf_events *events, int32_t tid, size_t cpu)
 {
-	const struct sf_perf_clock clock = {
-		.tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
+	const struct sf_perf_event event = {
+		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
 		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
 	};
-	const int fd = sf_perf_open_clock(&clock);
+	const int fd = sf_perf_open_event(&event);
 
 	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && (!events->enabled || sf_perf_enable(fd))))
 		return fd;
@@ -207,7 +209,7 @@ static int open_clock(const struct sf_perf_events *events, int32_t tid, size_t c
 static bool attach_thread(struct sf_perf_events *events, int32_t tid, struct sf_error *err)
 {
 	for (size_t i = 0; i < events->n_cpus; i++) {
-		const int fd = open_clock(events, tid, i);
+		const int fd = open_event(events, tid, i);
 
 		if (fd < 0 && errno == ESRCH)
 			return true;
@@ -279,6 +281,28 @@ void sf_perf_events_enable(struct sf_perf_events *events)
 	events->enabled = true;
 	for (size_t i = 0; i < events->fds.n; i++)
 		sf_perf_enable(events->fds.items[i]);
+}
+
+void sf_perf_events_disable(struct sf_perf_events *events)
+{
+	events->enabled = false;
+	for (size_t i = 0; i < events->fds.n; i++)
+		sf_perf_disable(events->fds.items[i]);
+}
+
+uint64_t sf_perf_events_begin(struct sf_perf_events *events)
+{
+	uint64_t n_bytes = 0;
+
+	for (size_t i = 0; i < events->n_cpus; i++)
+		n_bytes += sf_perf_ring_begin(&events->rings[i]);
+	return n_bytes;
+}
+
+void sf_perf_events_end(struct sf_perf_events *events)
+{
+	for (size_t i = 0; i < events->n_cpus; i++)
+		sf_perf_ring_end(&events->rings[i]);
 }
 
 /* Those that were opened after the first `n_old` take their place, or are none. */

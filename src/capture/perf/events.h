@@ -21,7 +21,9 @@
 #define SF_PERF_MAX_CPUS 1024
 
 struct sf_perf_events {
-	uint64_t period_ns;
+	enum sf_perf_kind kind;
+	uint64_t period_ns;    /* of a clock */
+	uint32_t tracepoint;   /* of SF_PERF_WAKINGS */
 	bool     all;          /* one event for each CPU samples whatever runs there, in place of one for each thread and CPU */
 	int      cgroup;       /* with `all`: of threads in this control group only, whose folder this is; 0: not so */
 	bool     children, kernel;
@@ -34,7 +36,7 @@ struct sf_perf_events {
 	SF_VEC(int) fds;                    /* of the threads' events */
 };
 
-/* Opens the rings. Fails with the reason and with what would help. */
+/* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);
 
@@ -46,6 +48,12 @@ bool sf_perf_events_attach(struct sf_perf_events *events, const int32_t *pids, s
 
 /* From now on there are samples. Threads that were started meanwhile have their parents' events. */
 void sf_perf_events_enable(struct sf_perf_events *events);
+/* Until they are enabled again. */
+void sf_perf_events_disable(struct sf_perf_events *events);
+
+/* Begins a batch in all rings. Bytes in it. */
+uint64_t sf_perf_events_begin(struct sf_perf_events *events);
+void sf_perf_events_end(struct sf_perf_events *events);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);

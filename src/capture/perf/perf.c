@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "capture/bpf/source.h"
@@ -20,6 +21,7 @@
 #include "os/kernel_symbols.h"
 #include "os/process.h"
 #include "os/rights.h"
+#include "os/tracepoints.h"
 
 #define BATCH_NS 10000000           /* between two batches at the least, unless a ring is half full ... */
 #define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
@@ -89,6 +91,18 @@ static void examine_symbols(sf_finding_fn *report, void *arg)
 	sf_kernel_symbols_deinit(&symbols);
 }
 
+/* That each sleep is told of needs no more than the kernel's frames. */
+static void examine_wakings(sf_finding_fn *report, void *arg)
+{
+	struct sf_tracepoint *tracepoint = malloc(sizeof(*tracepoint));
+	struct sf_error err = { 0 };
+
+	if (tracepoint)
+		report(arg, sf_tracepoint_find("sched", "sched_waking", tracepoint, &err),
+		       "who wakes a thread is told by the kernel (the tracepoint sched_waking)", err.text);
+	free(tracepoint);
+}
+
 static void examine(sf_finding_fn *report, void *arg)
 {
 	struct sf_error err = { 0 }, of_all = { 0 };
@@ -104,8 +118,10 @@ static void examine(sf_finding_fn *report, void *arg)
 		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
 	report(arg, kernel, text, sf_kernel_is_locked() ? "The kernel is locked down (confidentiality): nothing gives it until it is started without."
 							: "Have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
-	if (kernel)
-		examine_symbols(report, arg);
+	if (!kernel)
+		return;
+	examine_symbols(report, arg);
+	examine_wakings(report, arg);
 }
 
 void sf_perf_close(struct sf_capture *capture)
@@ -115,6 +131,7 @@ void sf_perf_close(struct sf_capture *capture)
 	if (!capture)
 		return;
 	sf_perf_events_close(&perf->events);
+	sf_perf_sleeps_close(&perf->sleeps);
 	sf_vec_deinit(&perf->due);
 	sf_perf_newcomers_deinit(&perf->newcomers);
 	sf_bpf_source_close(capture->saved);
@@ -146,9 +163,14 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	perf->events.children = perf->base.options.children || (perf->events.all && !sf_watch_is_sampled(&perf->base.watch));
 	perf->events.enabled = perf->base.options.child != 0;
 	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
+	if (fine)
+		sf_perf_sleeps_open(perf);
+	if (fine && (perf->base.period_ns || perf->sleeps.on))
+		fine = list_processes(perf, &ids) || sf_fail_memory(err);
 	if (fine && perf->base.period_ns)
-		fine = (list_processes(perf, &ids) || sf_fail_memory(err)) &&
-		       sf_perf_events_attach(&perf->events, ids.ids.items, ids.ids.n, err);
+		fine = sf_perf_events_attach(&perf->events, ids.ids.items, ids.ids.n, err);
+	if (fine)
+		sf_perf_sleeps_attach(perf, ids.ids.items, ids.ids.n);
 	sf_vec_deinit(&ids.ids);
 	return fine;
 }
@@ -174,6 +196,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	for (size_t i = 0; i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
+	capture->tells_sleeps = perf->sleeps.on;
 	capture->watch.keeps_ended = true;
 	if (capture->blocked_period_ns)
 		capture->saved = sf_bpf_source_open(&unsaved);
@@ -187,11 +210,14 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
 {
 	thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
+	if (sf_perf_sleeps_look(perf_of(capture), thread, now_ns))
+		return true;
 	sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 	if (!sf_thread_see(thread, now_ns))
 		return false;
 	if (!sf_thread_awake(thread))
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
+	sf_perf_sleeps_looked(perf_of(capture), thread);
 	return true;
 }
 
@@ -256,15 +282,14 @@ static void look_at_due(struct sf_perf *perf, uint64_t now_ns)
 
 /* --- running threads --- */
 
-static void grow(struct sf_perf *perf)
+static void grow(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *wanted)
 {
 	struct sf_error err = { 0 };
 	struct sf_ids ids = { 0 };
-	const uint32_t wanted = perf->stack_wanted;
 
-	perf->stack_wanted = 0;
-	if (wanted > perf->events.stack_bytes && list_processes(perf, &ids))
-		sf_perf_events_grow(&perf->events, wanted, ids.ids.items, ids.ids.n, &err);
+	if (*wanted > events->stack_bytes && list_processes(perf, &ids))
+		sf_perf_events_grow(events, *wanted, ids.ids.items, ids.ids.n, &err);
+	*wanted = 0;
 	sf_vec_deinit(&ids.ids);
 }
 
@@ -333,6 +358,19 @@ static uint64_t batch_ns(const struct sf_perf *perf, uint64_t n_samples)
 	return most_ns > least_ns ? most_ns : least_ns;
 }
 
+static void wait_for_rings(const struct sf_perf *perf, uint64_t until_ns)
+{
+	const struct sf_perf_events *all[] = { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings };
+	int owners[sizeof(all) / sizeof(all[0]) * SF_PERF_MAX_CPUS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		memcpy(owners + n, all[i]->owners, all[i]->n_cpus * sizeof(owners[0]));
+		n += all[i]->n_cpus;
+	}
+	sf_perf_wait(owners, n, until_ns);
+}
+
 static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
 {
 	uint64_t until_ns = now_ns + batch_ns(perf, n_samples);
@@ -341,7 +379,7 @@ static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_n
 		until_ns = end_ns;
 	sf_relay_rest(perf->base.relay, until_ns);
 	sf_alarm_set(0); /* of a hold */
-	sf_perf_wait(perf->events.owners, perf->events.n_cpus, until_ns);
+	wait_for_rings(perf, until_ns);
 	if (sf_now_ns() < now_ns + DRAIN_NS)
 		sf_sleep_until(now_ns + DRAIN_NS < until_ns ? now_ns + DRAIN_NS : until_ns);
 }
@@ -376,6 +414,7 @@ static void sample_until_over(struct sf_capture *capture)
 		scan(perf, start_ns);
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
+	sf_perf_sleeps_enable(&perf->sleeps);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		uint64_t n_samples;
 
@@ -388,11 +427,35 @@ static void sample_until_over(struct sf_capture *capture)
 		look_at_due(perf, now_ns);
 		if (capture->last_tick)
 			return;
-		grow(perf);
+		grow(perf, &perf->events, &perf->stack_wanted);
+		grow(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
 		sf_perf_widen_if_missed(perf, now_ns);
 		set_budget(perf, now_ns);
+		sf_perf_sleeps_limit(perf, now_ns);
 		wait_for_batch(perf, now_ns, end_ns, n_samples);
 	}
+}
+
+static bool tell_sleeps(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
+{
+	const struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	char text[240] = "";
+
+	if (!sleeps->on && *sleeps->reason)
+		snprintf(text, sizeof(text), "sleeping threads were looked at some times a second, and not told of: %s", sleeps->reason);
+	else if (sleeps->n_lost)
+		snprintf(text, sizeof(text), "%llu records of sleeps found no room in the rings: those threads were looked at instead",
+			 (unsigned long long)sleeps->n_lost);
+	else if (sleeps->n_lost_wakings)
+		snprintf(text, sizeof(text), "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
+			 (unsigned long long)sleeps->n_lost_wakings);
+	else if (sleeps->n_paused)
+		snprintf(text, sizeof(text), "for %.1f s the kernel was not asked for each sleep, since threads switched so often that it "
+			 "would have cost too much: sleeping threads were looked at (--max-cost allows more)", (double)sleeps->paused_ns / 1e9);
+	else if ((sleeps->n_wanted_ever - sleeps->n_sent_ever) * TOLD_PART > sleeps->n_wanted_ever)
+		snprintf(text, sizeof(text), "%.0f %% of the sleeps have samples, which stand for the others, too: more would cost too much "
+			 "(--max-cost allows more)", 100.0 * (double)sleeps->n_sent_ever / (double)sleeps->n_wanted_ever);
+	return !*text || sink->note(sink->arg, perf->base.options.pid, text, err);
 }
 
 static bool tell_losses(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
@@ -423,8 +486,16 @@ static bool tell_budget(const struct sf_perf *perf, const struct sf_sink *sink, 
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
 	return sf_outside_run(capture, sink, sample_until_over, err) &&
-	       (!sink->note || (tell_losses(perf_of(capture), sink, err) && tell_budget(perf_of(capture), sink, err)));
+	       (!sink->note || (tell_losses(perf_of(capture), sink, err) && tell_budget(perf_of(capture), sink, err) &&
+				tell_sleeps(perf_of(capture), sink, err)));
 }
+
+const struct sf_option sf_perf_options[] = {
+	SF_OUTSIDE_OPTION_MAX_COST,
+	{ .name = "offcpu-min", .kind = SF_OPTION_TIME, .argument = "TIME",
+	  .help = "engines perf and bpf: each sleep of this length has a sample of its own, where the kernel may be asked (default 1ms)" },
+	{ .name = NULL },
+};
 
 const struct sf_engine sf_engine_perf = {
 	.name = "perf",
@@ -432,7 +503,7 @@ const struct sf_engine sf_engine_perf = {
 	.from = "outside",
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_ALL,
-	.options = sf_outside_options,
+	.options = sf_perf_options,
 	.examine = examine,
 	.check = check,
 	.is_limited = sf_perf_is_limited,

@@ -12,6 +12,7 @@
 #include "capture/perf/events.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
+#include "capture/perf/sleeps.h"
 #include "capture/perf/widen.h"
 #include "capture/ptrace/ptrace.h"
 
@@ -20,6 +21,7 @@ struct sf_perf {
 	struct sf_perf_events events;
 	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
 	struct sf_perf_budget budget;
+	struct sf_perf_sleeps sleeps;
 	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
@@ -34,6 +36,8 @@ struct sf_perf {
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
 };
 
+extern const struct sf_option sf_perf_options[];
+
 /* Fields of the engines perf and bpf (engine.h). */
 bool sf_perf_is_limited(int32_t pid);
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
@@ -41,6 +45,13 @@ void sf_perf_close(struct sf_capture *capture);
 
 /* Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this one included. */
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
+
+/* A sample of a thread that sleeps, or has slept until time_ns. Its record has registers. */
+void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight);
+
+/* The thread of a record. Where it is new, and `meets`, it is met. NULL: it is not known. */
+struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
 
 /*
  * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU time that the kernel has counted for its

@@ -193,6 +193,29 @@ static bool parse_mapping(struct rest rest, uint16_t misc, struct sf_perf_record
 	return mapping->path;
 }
 
+/* { next or previous pid, tid } before the trailer in the record of a CPU's event. */
+static bool parse_switch(struct rest rest, uint16_t misc, struct sf_perf_record *ret)
+{
+	ret->leaves = (misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
+	ret->is_preempted = ret->leaves && (misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	return take_trailer(&rest, ret);
+}
+
+bool sf_perf_record_parse_raw(const struct perf_event_header *header, struct sf_perf_record *ret)
+{
+	struct rest rest = body_of(header);
+	const void *size;
+
+	*ret = (struct sf_perf_record){ .type = header->type };
+	if (header->type != PERF_RECORD_SAMPLE)
+		return sf_perf_record_parse(header, ret);
+	if (!take_identity(take(&rest, sizeof(struct identity)), ret) || !(size = take(&rest, sizeof(ret->raw_size))))
+		return false;
+	memcpy(&ret->raw_size, size, sizeof(ret->raw_size));
+	ret->raw = take(&rest, ret->raw_size);
+	return ret->raw;
+}
+
 bool sf_perf_record_parse(const struct perf_event_header *header, struct sf_perf_record *ret)
 {
 	const struct rest body = body_of(header);
@@ -212,6 +235,9 @@ bool sf_perf_record_parse(const struct perf_event_header *header, struct sf_perf
 		return parse_read(body, ret);
 	case PERF_RECORD_MMAP2:
 		return parse_mapping(body, header->misc, ret);
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return parse_switch(body, header->misc, ret);
 	case PERF_RECORD_THROTTLE:
 	case PERF_RECORD_UNTHROTTLE: {
 		struct rest rest = body;

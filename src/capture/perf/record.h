@@ -38,6 +38,12 @@ struct sf_perf_record {
 	const char *name;
 	bool is_exec;
 
+	/* PERF_RECORD_SWITCH, and the same of a CPU's event: the thread left its CPU, or got it; it was ready to go on. */
+	bool leaves, is_preempted;
+
+	const uint8_t *raw;           /* a sample of a tracepoint: its fields, and their bytes */
+	uint32_t raw_size;
+
 	int32_t parent_pid, parent_tid; /* PERF_RECORD_FORK and EXIT */
 	uint64_t n_lost;              /* PERF_RECORD_LOST */
 	uint64_t cpu_ns;              /* PERF_RECORD_READ: what the ended thread used on this CPU */
@@ -46,6 +52,9 @@ struct sf_perf_record {
 
 /* False: it is none that is used here, or does not hold what it says. */
 bool sf_perf_record_parse(const struct perf_event_header *header, struct sf_perf_record *ret);
+
+/* The same of a sample of a tracepoint, whose layout is another one. */
+bool sf_perf_record_parse_raw(const struct perf_event_header *header, struct sf_perf_record *ret);
 
 /* The time of a record, without taking it apart; 0: it has none. */
 uint64_t sf_perf_record_time(const struct perf_event_header *header);

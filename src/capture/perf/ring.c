@@ -78,6 +78,17 @@ const struct perf_event_header *sf_perf_ring_peek(struct sf_perf_ring *ring)
 	return (const struct perf_event_header *)(void *)ring->joined;
 }
 
+const struct perf_event_header *sf_perf_ring_again(struct sf_perf_ring *ring, uint64_t place)
+{
+	const uint64_t next = ring->next;
+	const struct perf_event_header *header;
+
+	ring->next = place;
+	header = sf_perf_ring_peek(ring);
+	ring->next = next;
+	return header;
+}
+
 void sf_perf_ring_take(struct sf_perf_ring *ring)
 {
 	const size_t at = (size_t)(ring->next & (ring->size - 1));

@@ -55,8 +55,9 @@ static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *re
 	return thread->exec_ns && record->time_ns > thread->exec_ns;
 }
 
+/* With the first n_kernel of the kernel's frames. */
 static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size,
-		      struct sf_stack_copy *ret)
+		      size_t n_kernel, struct sf_stack_copy *ret)
 {
 	bool hole;
 
@@ -68,10 +69,10 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		.flags = SF_STILL_COPY | (is_in_exec(thread, record) ? SF_STILL_IN_EXEC : 0u),
 		.time_ns = record->time_ns,
 		.stack_size = size,
-		.n_kernel = (uint32_t)record->n_chain,
+		.n_kernel = (uint32_t)n_kernel,
 	};
-	if (record->n_chain)
-		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, record->n_chain * sizeof(*record->chain));
+	if (n_kernel)
+		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, n_kernel * sizeof(*record->chain));
 	if (has_left_user(thread, record))
 		return;
 	sf_perf_load_regs(record->regs, &ret->regs);
@@ -81,6 +82,34 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 	ret->longest = !hole && perf->events.stack_bytes >= SF_PERF_MAX_STACK;
 	if (size)
 		memcpy(ret->stack, record->stack, size);
+}
+
+static uint32_t room_for(uint32_t stack_size, size_t n_kernel)
+{
+	return stack_size + 8 + (uint32_t)(n_kernel * sizeof(uint64_t));
+}
+
+/* In a wait for another thread or for the outside, the kernel's own frames say no more than the name of the system call. */
+static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_perf_wait *wait)
+{
+	return wait->cause != SF_CAUSE_NONE || wait->syscall == SF_SYSCALL_UNTOLD || thread->exec_ns || has_left_user(thread, record);
+}
+
+void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
+			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight)
+{
+	const uint32_t size = record->stack_size; /* where threads sleep their stacks differ: what the last one needed says little */
+	const size_t n_kernel = shows_kernel(thread, record, wait) ? record->n_chain : 0;
+	struct sf_stack_copy *copy = sf_relay_reserve_waiting(perf->base.relay, room_for(size, n_kernel));
+
+	fill_copy(perf, thread, record, size, n_kernel, copy);
+	copy->state = wait->is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
+	copy->syscall = wait->syscall;
+	copy->cause = wait->cause;
+	copy->flags |= SF_STILL_OPEN;
+	copy->time_ns = time_ns;
+	copy->args[0] = sf_perf_first_argument(record->regs);
+	sf_relay_send(perf->base.relay, thread, weight, 0);
 }
 
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
@@ -94,8 +123,8 @@ void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const s
 		return;
 	}
 	size = bytes_to_copy(thread, record);
-	copy = sf_relay_reserve_waiting(perf->base.relay, size + 8 + (uint32_t)(record->n_chain * sizeof(*record->chain)));
-	fill_copy(perf, thread, record, size, copy);
+	copy = sf_relay_reserve_waiting(perf->base.relay, room_for(size, record->n_chain));
+	fill_copy(perf, thread, record, size, record->n_chain, copy);
 	thread->copy_was_full = record->stack_size == record->stack_room;
 	sf_relay_send(perf->base.relay, thread, &weight, 0);
 	thread->ran = true;

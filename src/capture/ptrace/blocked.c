@@ -65,6 +65,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 					    .syscall = SF_SYSCALL_NONE,
 					    .flags = SF_STILL_UNHELD };
 	weight = sf_thread_take_asleep(thread, capture->blocked_period_ns);
+	copy->flags |= capture->tells_sleeps ? SF_STILL_OPEN : 0;
 	copy->state = sf_ptrace_state_asleep(thread);
 	copy->time_ns = now_ns;
 	sf_relay_send(capture->relay, thread, &weight, 0);

@@ -9,9 +9,7 @@
 #include "os/clock.h"
 
 const struct sf_option sf_outside_options[] = {
-	{ .name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,
-	  .help = "engines outside: of all CPUs together, what sampling and walking may take "
-		  "(default 5, and 2 while no CPU is idle)" },
+	SF_OUTSIDE_OPTION_MAX_COST,
 	{ .name = NULL },
 };
 

@@ -32,6 +32,7 @@ struct sf_capture {
 	int child_status;
 	bool last_tick;             /* it ends what is sampled, and is due for every thread */
 	bool child_ended;
+	bool tells_sleeps;          /* the engine is told when sleeps end: a look's sample is one whose end is to come */
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
 	int32_t refused_pid, refused_tid;
 	bool held_any;
@@ -74,6 +75,13 @@ bool sf_outside_run(struct sf_capture *capture, const struct sf_sink *sink, void
 
 /* xorshift64: a period between 3/4 and 5/4 of the wanted one, so that no thread can keep step with the samples. */
 uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns);
+
+#define SF_OUTSIDE_OPTION_MAX_COST                                                                                                     \
+	{                                                                                                                              \
+		.name = "max-cost", .kind = SF_OPTION_COUNT, .argument = "PERCENT", .minimum = 1, .maximum = 100,                      \
+		.help = "engines outside: of all CPUs together, what sampling and walking may take "                                   \
+			"(default 5, and 2 while no CPU is idle)",                                                                     \
+	}
 
 /* The options of these engines: the limit of what sampling and walking cost. */
 extern const struct sf_option sf_outside_options[];

@@ -48,6 +48,7 @@ enum record_type {
 	RECORD_THREAD,
 	RECORD_THREAD_END,
 	RECORD_AGAIN,
+	RECORD_WOKEN,
 	RECORD_LOSS,
 	RECORD_STILL,
 };
@@ -110,6 +111,8 @@ static bool on_event(struct sf_relay *relay, uint32_t type, const struct event *
 		       sink->thread_end(sink->arg, event->serial, event->time_ns, event->cpu_ns, err);
 	case RECORD_AGAIN:
 		return sink->again(sink->arg, event->serial, event->time_ns, &event->weight, err);
+	case RECORD_WOKEN:
+		return !sink->woken || sink->woken(sink->arg, event->serial, event->tid, event->name, err);
 	default:
 		return sink->loss(sink->arg, event->serial, event->cause, &event->weight, err);
 	}
@@ -216,10 +219,33 @@ static bool on_still(struct sf_relay *relay, const struct record_still *record)
 	return !verdict.failed;
 }
 
+/* A sleep that the kernel tells of has one copy only: it is the last try, and says nothing of the copies of running threads. */
+static bool on_open_still(struct sf_relay *relay, const struct record_still *record)
+{
+	struct sf_thread *thread = record->thread;
+	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	struct sf_copied_still copied;
+	struct sf_verdict verdict;
+
+	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns, true, &relay->error);
+	atomic_store_explicit(&thread->want,
+			      verdict.end == SF_END_COPY ? sf_copy_more(want, record->copy.stack_size)
+							 : sf_copy_next(want, verdict.stack_used),
+			      memory_order_relaxed);
+	if (verdict.end == SF_END_COPY)
+		atomic_store_explicit(&thread->sleep_cut, true, memory_order_relaxed);
+	return !verdict.failed;
+}
+
 static bool on_record(struct sf_relay *relay, uint32_t type, const void *content)
 {
-	if (type == RECORD_STILL)
-		return on_still(relay, content);
+	if (type == RECORD_STILL) {
+		const struct record_still *still = content;
+
+		return still->copy.flags & SF_STILL_OPEN && !(still->copy.flags & SF_STILL_UNHELD) ? on_open_still(relay, still)
+												   : on_still(relay, still);
+	}
 	return type == RECORD_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
 }
 
@@ -437,6 +463,14 @@ void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint
 {
 	send_event(relay, RECORD_AGAIN,
 		   (struct event){ .serial = thread->serial, .time_ns = time_ns, .weight = *weight });
+}
+
+void sf_relay_woken(struct sf_relay *relay, const struct sf_thread *thread, int32_t waker, const char *waker_name)
+{
+	struct event event = { .serial = thread->serial, .tid = waker };
+
+	memccpy(event.name, waker_name, 0, sizeof(event.name) - 1);
+	send_event(relay, RECORD_WOKEN, event);
 }
 
 void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,

@@ -39,6 +39,7 @@ void sf_relay_thread(struct sf_relay *relay, const struct sf_thread *thread, uin
 void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint64_t time_ns, enum sf_loss cause);
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 		    const struct sf_weight *weight);
+void sf_relay_woken(struct sf_relay *relay, const struct sf_thread *thread, int32_t waker, const char *waker_name);
 void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 		   const struct sf_weight *weight);
 

@@ -199,6 +199,7 @@ void sf_stack_copy_still(const struct sf_stack_copy *copy, const struct sf_arch 
 		.tid = copy->tid,
 		.flags = copy->flags,
 		.state = copy->state,
+		.cause = copy->cause,
 		.syscall = copy->syscall,
 		.time_ns = copy->time_ns,
 		.switches = copy->switches,

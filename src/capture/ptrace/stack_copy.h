@@ -36,6 +36,7 @@ struct sf_stack_copy {
 	int32_t  syscall;
 	uint8_t  state;
 	uint8_t  flags;          /* enum sf_still_flags */
+	uint8_t  cause;          /* enum sf_cause */
 	bool     longest;        /* the engine cannot take a longer one */
 	bool     follows_leads;  /* the engine copies other stacks, too, where it is told of them */
 	uint64_t args[6];

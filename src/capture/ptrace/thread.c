@@ -55,6 +55,7 @@ struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t t
 void sf_thread_destroy(struct sf_thread *thread)
 {
 	sf_task_close(&thread->task);
+	free(thread->sleep.record);
 	free(thread);
 }
 
@@ -223,6 +224,15 @@ struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period
 	};
 
 	thread->asleep_ns -= (int64_t)asleep_ns;
+	thread->slept_ns += asleep_ns;
+	return weight;
+}
+
+struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns)
+{
+	const struct sf_weight weight = { .wall_ns = ns, .ticks = sf_ticks_take(&thread->asleep_over_ns, ns, period_ns) };
+
+	thread->slept_ns += ns;
 	return weight;
 }
 

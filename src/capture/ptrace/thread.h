@@ -24,6 +24,21 @@
 #include "capture/sink.h"
 #include "os/task.h"
 
+/* A sleep of which an engine is told by the kernel: when it begins and ends. */
+struct sf_sleep {
+	uint64_t start_ns;       /* 0: the thread does not sleep, as far as is known */
+	uint64_t woken_ns;       /* when it was ready to run again; 0: not yet, or nothing says so */
+	bool     has_waker;
+	int32_t  waker;          /* the thread that woke it; 0: an interrupt */
+	char     waker_name[SF_TASK_NAME];
+	uint64_t before_ns;      /* slept_ns at its start */
+	uint64_t left_ns;        /* when the thread left its CPU, if it goes to sleep: the time of the record of its stack */
+	uint64_t place;          /* of that record in a ring, in a batch, where there is no copy */
+	uint32_t batch, ring;
+	void    *record;         /* a copy of that record: a batch has ended since. malloc'd */
+	bool     has_sample;
+};
+
 struct sf_thread {
 	uint32_t serial;         /* in this session, from 1 */
 	bool     watched;        /* its name matches --threads */
@@ -56,6 +71,12 @@ struct sf_thread {
 	bool     to_hold;          /* ... or it is to be held in their place */
 	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
+	struct sf_sleep sleep;     /* the present one, of an engine that is told of each: */
+	uint64_t told_from_ns;     /* what is told of earlier times is in a look's sample */
+	bool     is_told;          /* it was told of this thread's sleeps, so looks are not */
+	uint64_t short_ns;         /* of sleeps that were too short for samples of their own, since the last sample of them; it is not in asleep_ns */
+	uint64_t over_ns;          /* the same of sleeps that were passed over */
+	uint64_t slept_ns;         /* for which its samples in sleep stand, all together */
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t copies_end;       /* where the copies end that the kernel takes, and its stack; 0: not known */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
@@ -65,6 +86,7 @@ struct sf_thread {
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	struct sf_stack_leads leads; /* shared: to its other stacks */
+	_Atomic bool sleep_cut;      /* shared: the kernel's copy of a sleep was too short to be walked */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
 	_Atomic uint32_t too_short;  /* shared: rises with each copy of the kernel that could not be walked for its end, falls with others */
 	_Atomic bool again;          /* shared: the last copy was too short, or of one stack too few: take another soon */
@@ -124,6 +146,8 @@ void sf_thread_pay(struct sf_thread *thread);
 /* Empties the accounts of an awake or of a sleeping thread into a sample's or a loss's weight. */
 struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uint64_t period_ns);
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns);
+/* The same of a sleep of `ns`, of which the kernel has told. The caller has taken it off the account. */
+struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uint64_t period_ns);
 /* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 

@@ -2,8 +2,8 @@
 /* Reads the kernel's table of symbols, and finds functions in it. */
 #include "os/kernel_symbols.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "os/linux/proc.h"
@@ -32,10 +32,11 @@ static bool add_name(struct sf_kernel_symbols *symbols, const char *name, const 
 bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line)
 {
 	struct sf_kernel_symbol symbol = { .name = symbols->names.n };
-	char letter, name[513], module[66] = "";
+	char name[513], module[66] = "";
+	char *end;
 
-	if (sscanf(line, "%" SCNx64 " %c %512s %65s", &symbol.address, &letter, name, module) < 3 ||
-	    !symbol.address || !strchr("tTwW", letter))
+	symbol.address = strtoull(line, &end, 16);
+	if (!symbol.address || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || sscanf(end + 2, "%512s %65s", name, module) < 1)
 		return true;
 	return add_name(symbols, name, module) && sf_vec_push(&symbols->symbols, symbol);
 }

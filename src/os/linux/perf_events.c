@@ -16,11 +16,12 @@
 #include "os/linux/proc.h"
 #include "os/linux/user_regs.h"
 
-#define MAX_POLLED 1024
+#define MAX_POLLED 3072
 
 /* The fields of samples, and of the identity at the end of every other record: capture/perf/record.c reads them in this order. */
 #define SAMPLE_TYPE (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN | \
 		     PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+#define SHORT_TYPES (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu, unsigned long flags)
 {
@@ -31,37 +32,60 @@ static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu, unsign
  * inherit_stat: the kernel writes the count of an inherited event when its thread ends (PERF_RECORD_READ). That is the whole
  * CPU time of a thread that came and went.
  */
-int sf_perf_open_clock(const struct sf_perf_clock *clock)
+static void set_clock(const struct sf_perf_event *event, bool of_cpu, struct perf_event_attr *attr)
 {
-	const bool of_cpu = clock->tid == SF_PERF_ALL_THREADS || clock->in_cgroup;
+	attr->config = of_cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
+	attr->sample_period = event->period_ns;
+	attr->inherit_stat = !of_cpu;
+	attr->exclude_idle = of_cpu;
+	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+}
+
+/* The kernel counts a switch where a thread leaves its CPU, in kernel mode: the stack is that on which the thread will go on. */
+static void set_switches(struct perf_event_attr *attr)
+{
+	attr->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+	attr->sample_period = 1;
+	attr->context_switch = 1;
+}
+
+static void set_wakings(const struct sf_perf_event *event, struct perf_event_attr *attr)
+{
+	attr->type = PERF_TYPE_TRACEPOINT;
+	attr->config = event->tracepoint;
+	attr->sample_period = 1;
+	attr->sample_type = (SAMPLE_TYPE & SHORT_TYPES) | PERF_SAMPLE_RAW;
+	attr->sample_regs_user = attr->sample_stack_user = 0;
+}
+
+int sf_perf_open_event(const struct sf_perf_event *event)
+{
+	const bool of_cpu = event->tid == SF_PERF_ALL_THREADS || event->in_cgroup;
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
-		.config = of_cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = clock->period_ns,
 		.sample_type = SAMPLE_TYPE,
 		.sample_regs_user = sf_perf_regs_mask,
-		.sample_stack_user = clock->stack_bytes,
+		.sample_stack_user = event->stack_bytes,
 		.disabled = 1,
 		.inherit = !of_cpu,
-		.inherit_thread = !of_cpu && !clock->children,
-		.inherit_stat = !of_cpu,
-		.exclude_idle = of_cpu,
-		.exclude_kernel = !clock->kernel,
+		.inherit_thread = !of_cpu && !event->children,
+		.exclude_kernel = !event->kernel,
 		.exclude_hv = 1,
-		.exclude_callchain_kernel = !clock->kernel,
+		.exclude_callchain_kernel = !event->kernel,
 		.exclude_callchain_user = 1,
-		.mmap = 1,
-		.mmap2 = 1,
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
 
-	return open_event(&attr, clock->tid, clock->cpu, clock->in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
+	if (event->kind == SF_PERF_CLOCK)
+		set_clock(event, of_cpu, &attr);
+	else if (event->kind == SF_PERF_SWITCHES)
+		set_switches(&attr);
+	else
+		set_wakings(event, &attr);
+	return open_event(&attr, event->tid, event->cpu, event->in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
 }
 
 int sf_perf_open_ring_owner(int cpu)
@@ -71,7 +95,7 @@ int sf_perf_open_ring_owner(int cpu)
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_DUMMY,
 		.sample_period = 1,
-		.sample_type = SAMPLE_TYPE & ~(PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER),
+		.sample_type = SAMPLE_TYPE & SHORT_TYPES,
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.sample_id_all = 1,
@@ -104,6 +128,11 @@ bool sf_perf_redirect(int fd, int owner)
 bool sf_perf_enable(int fd)
 {
 	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0;
+}
+
+bool sf_perf_disable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0;
 }
 
 /* The kernel wakes at half of a ring by itself (rb->watermark, kernel/events/ring_buffer.c). */

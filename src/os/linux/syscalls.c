@@ -84,12 +84,19 @@ static const struct call *find_call(int32_t number)
 	return NULL;
 }
 
+int32_t sf_syscall_number(const char *name)
+{
+	const int number = seccomp_syscall_resolve_name_arch(SCMP_ARCH_NATIVE, name);
+
+	return number >= 0 ? number : SF_SYSCALL_NONE;
+}
+
 const char *sf_syscall_name(int32_t number, char *ret, size_t size)
 {
 	char *name;
 
-	if (number == SF_SYSCALL_FAULT) {
-		snprintf(ret, size, "page fault");
+	if (number == SF_SYSCALL_FAULT || number == SF_SYSCALL_UNTOLD) {
+		snprintf(ret, size, number == SF_SYSCALL_FAULT ? "page fault" : "asleep");
 		return ret;
 	}
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);

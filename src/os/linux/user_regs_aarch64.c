@@ -49,3 +49,9 @@ void sf_perf_load_regs(const uint64_t *values, struct sf_regs *ret)
 	for (unsigned i = 0; i < 32; i++)
 		sf_reg_set(ret, i, values[i]);
 }
+
+/* Before its end the call's result is not in x0 yet. */
+uint64_t sf_perf_first_argument(const uint64_t *values)
+{
+	return values[0];
+}

@@ -89,3 +89,8 @@ void sf_perf_load_regs(const uint64_t *values, struct sf_regs *ret)
 	for (unsigned i = 8; i < 16; i++)
 		sf_reg_set(ret, i, values[i + 1]);
 }
+
+uint64_t sf_perf_first_argument(const uint64_t *values)
+{
+	return values[PERF_REG_X86_DI];
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sleeps of threads, as the kernel tells of them: a sample with the stack when a thread leaves its CPU, a record when it leaves it
+ * or gets one, and, where the tracepoints sched_waking and sched_wakeup may be read, records of who wakes it and of when it was ready to run.
+ *
+ * A sleep that lasts for `min_ns` has a sample of its own, with its exact length: from when the thread left its CPU until it was ready to run. Where that is
+ * not told, until it was on a CPU again, but all sleeps together are no longer than the kernel's counts leave room for. Of shorter sleeps, one for each
+ * `min_ns` of their sum has a sample, which stands for that sum. A sleep that goes on at the end of a batch has its sample then,
+ * and its further time is added by the looks at sleeping threads (capture/ptrace/). A thread of which nothing was told yet, since it has slept since before
+ * the recording, or since a record was lost, is looked at as without all this.
+ *
+ * Walking the stacks of sleeps may take half of the limit (--max-cost). Where more sleeps end than that allows for, a part of them is passed over, the shorter
+ * the more likely, and the thread's next sample that might have been passed over stands for them, too.
+ *
+ * Every switch is copied by the kernel, whatever its length will be. Where the copies would cost more than the limit
+ * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile.
+ */
+#ifndef SF_CAPTURE_PERF_SLEEPS_H
+#define SF_CAPTURE_PERF_SLEEPS_H
+
+#include "capture/perf/budget.h"
+#include "capture/perf/events.h"
+#include "capture/perf/record.h"
+#include "capture/perf/waits.h"
+#include "capture/ptrace/thread.h"
+
+#define SF_PERF_SLEEP_MIN_NS 1000000
+
+struct sf_perf;
+
+/* A thread whose sleep began in an earlier batch, and is too short as yet. */
+struct sf_perf_kept_sleep {
+	int32_t  tid;
+	uint32_t n_bytes;        /* of the copy of its record, at its thread */
+};
+
+struct sf_perf_sleeps {
+	bool     on;                /* the kernel tells of sleeps ... */
+	bool     has_wakings;       /* ... and of who wakes */
+	char     reason[160];       /* why not the one or the other; "": nothing is missing, or sleeps were not asked for */
+	uint64_t min_ns;
+	struct sf_perf_events switches, wakings;
+	uint16_t waking;            /* the number of sched_waking, in the context of who wakes; sched_wakeup follows when the thread is on a queue */
+	int      woken_offset;      /* of the woken thread's id in the fields of both */
+	bool     knows_kernel;
+	struct sf_perf_waits waits; /* by sf_perf_sleeps_waits() */
+	uint64_t began_ns;          /* when the present batch began */
+	uint32_t n_batch;
+	SF_VEC(struct sf_thread *) begun; /* threads that went to sleep in this batch */
+	SF_VEC(struct sf_perf_kept_sleep) kept;
+	uint64_t n_kept_bytes;
+	uint64_t n_switches;        /* in this batch */
+	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that have */
+	uint64_t wanted_ns;         /* the lengths of the former */
+	uint64_t all_from_ns;       /* sleeps of this length have samples, of shorter ones a part; 0: all have */
+	uint64_t n_wanted_ever, n_sent_ever;
+	int64_t  credit_ns;         /* CPU time that their walks may take */
+	uint32_t stack_wanted;      /* bytes that the copies should have had; 0: they had them */
+	uint64_t paused_until_ns;   /* 0: the events count */
+	int64_t  debt_ns;           /* of time in which the copies would have cost too much */
+	uint64_t paid_ns;           /* when that was last counted */
+	bool     lost_some;         /* in this batch */
+	uint64_t n_lost, n_lost_wakings, n_paused, paused_ns;
+};
+
+/* Opens the events where they are allowed. What is missing is no error: then `reason` says it. */
+void sf_perf_sleeps_open(struct sf_perf *perf);
+void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps);
+/* Attaches the events to the processes of perf->events. */
+void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n);
+void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps);
+
+/* What functions of the kernel say. Reads them when this is called first. */
+const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps);
+
+/* A batch: its begin (bytes in it); each record of its rings in the order of time; its end. */
+uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps);
+void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_perf_record *record, uint64_t now_ns);
+void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *record);
+void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns);
+
+/* Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its sample then. */
+bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns);
+/* A look has found the thread asleep, and it has a sample of that. */
+void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread);
+
+/* What was told of sleeps counts no longer: threads are looked at until more is told. */
+void sf_perf_sleeps_forget(struct sf_perf *perf);
+
+/* Pauses, or goes on, as the cost of the batch says. */
+void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the events that tell of sleeps, enlarges their copies, and pauses them where these would cost too much. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/options.h"
+#include "capture/perf/perf.h"
+#include "os/kernel_symbols.h"
+#include "os/tracepoints.h"
+
+#define SWITCH_COST_NS 8000     /* of a thread whose switch is told, and of reading that ... */
+#define BYTES_PER_NS 6          /* ... and of the copy of its stack */
+#define WALK_COST_NS 25000      /* of walking and recording one sleep */
+#define WALK_PART 2             /* of the limit, one part of so many */
+#define WALK_CREDIT_NS 20000000 /* a burst of sleeps that costs so much is let through */
+#define SWITCH_PERIOD_NS 500000 /* of a CPU, for the size of the first copies: 8 KiB in a ring of 8 MiB */
+#define DEBT_NS 100000000       /* a burst that takes so much longer than the limit allows is let through */
+
+static bool find_wakings(struct sf_perf_sleeps *sleeps, struct sf_tracepoint tracepoints[2], struct sf_error *err)
+{
+	static const char *const names[2] = { "sched_waking", "sched_wakeup" };
+
+	for (int i = 0; i < 2; i++) {
+		if (!sf_tracepoint_find("sched", names[i], &tracepoints[i], err))
+			return false;
+		sleeps->woken_offset = sf_tracepoint_field(&tracepoints[i], "pid", sizeof(int32_t));
+		if (sleeps->woken_offset < 0)
+			return sf_fail(err, SF_E_UNSUPPORTED, "this kernel's %s names no thread", names[i]);
+	}
+	return true;
+}
+
+/* Both tracepoints write into the same rings, and their records have the same fields. */
+static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
+{
+	struct sf_tracepoint *tracepoints = calloc(2, sizeof(*tracepoints));
+	struct sf_perf_events *events = &sleeps->wakings;
+	bool fine = tracepoints ? find_wakings(sleeps, tracepoints, err) : sf_fail_memory(err);
+
+	*events = (struct sf_perf_events){ .kind = SF_PERF_WAKINGS, .all = true, .kernel = true };
+	fine = fine && sf_perf_events_open(events, 0, err);
+	for (int i = 0; fine && i < 2; i++) {
+		events->tracepoint = tracepoints[i].number;
+		fine = sf_perf_events_attach(events, NULL, 0, err);
+	}
+	if (fine)
+		sleeps->waking = (uint16_t)tracepoints[0].number;
+	else
+		sf_perf_events_close(events);
+	free(tracepoints);
+	return fine;
+}
+
+/* That takes some 50 ms, for which a command need not wait. */
+const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps)
+{
+	struct sf_kernel_symbols symbols = { 0 };
+
+	if (sleeps->knows_kernel)
+		return &sleeps->waits;
+	sleeps->knows_kernel = true;
+	if (sf_kernel_symbols_load(&symbols))
+		sf_perf_waits_take(&sleeps->waits, &symbols);
+	sf_kernel_symbols_deinit(&symbols);
+	return &sleeps->waits;
+}
+
+void sf_perf_sleeps_open(struct sf_perf *perf)
+{
+	const char *given = sf_setting(perf->base.options.settings, "offcpu-min");
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	struct sf_error err = { 0 };
+
+	sleeps->min_ns = SF_PERF_SLEEP_MIN_NS;
+	if (given)
+		sf_parse_time(given, &sleeps->min_ns, &err);
+	if (!perf->base.blocked_period_ns || sf_watch_is_sampled(&perf->base.watch))
+		return;
+	if (!perf->events.kernel) {
+		snprintf(sleeps->reason, sizeof(sleeps->reason), "the kernel tells of sleeps only with CAP_PERFMON, or where kernel.perf_event_paranoid is 1");
+		return;
+	}
+	sleeps->switches = (struct sf_perf_events){
+		.kind = SF_PERF_SWITCHES, .all = perf->events.all, .cgroup = perf->events.cgroup, .children = perf->events.children,
+		.kernel = true, .enabled = perf->events.enabled,
+	};
+	sleeps->on = sf_perf_events_open(&sleeps->switches, SWITCH_PERIOD_NS, &err);
+	if (!sleeps->on)
+		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
+}
+
+void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n)
+{
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	struct sf_error err = { 0 };
+
+	if (!sleeps->on)
+		return;
+	if (!sf_perf_events_attach(&sleeps->switches, pids, n, &err)) {
+		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
+		sf_perf_events_close(&sleeps->switches);
+		sleeps->on = false;
+		return;
+	}
+	sleeps->has_wakings = open_wakings(sleeps, &err);
+	if (!sleeps->has_wakings)
+		snprintf(sleeps->reason, sizeof(sleeps->reason), "%.150s", err.text);
+	if (perf->events.enabled)
+		sf_perf_sleeps_enable(sleeps);
+}
+
+void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps)
+{
+	if (sleeps->has_wakings && !sleeps->wakings.enabled)
+		sf_perf_events_enable(&sleeps->wakings);
+	if (sleeps->on && !sleeps->switches.enabled)
+		sf_perf_events_enable(&sleeps->switches);
+}
+
+void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps)
+{
+	sf_perf_events_close(&sleeps->switches);
+	sf_perf_events_close(&sleeps->wakings);
+	sf_perf_waits_deinit(&sleeps->waits);
+	sf_vec_deinit(&sleeps->begun);
+	sf_vec_deinit(&sleeps->kept);
+}
+
+void sf_perf_sleeps_forget(struct sf_perf *perf)
+{
+	struct sf_watch *watch = &perf->base.watch;
+
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		free(thread->sleep.record);
+		thread->sleep = (struct sf_sleep){ 0 };
+		thread->is_told = false;
+	}
+}
+
+static void pause_events(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+
+	sf_perf_events_disable(&sleeps->switches);
+	if (sleeps->has_wakings)
+		sf_perf_events_disable(&sleeps->wakings);
+	sf_perf_sleeps_forget(perf);
+	sleeps->paused_until_ns = now_ns + (uint64_t)sleeps->debt_ns;
+	sleeps->paused_ns += (uint64_t)sleeps->debt_ns;
+	sleeps->debt_ns = 0;
+	sleeps->n_paused++;
+}
+
+/* Which of the next batch's sleeps have samples, if there will be as many as in this one. */
+static void set_part(struct sf_perf_sleeps *sleeps, uint64_t allowed_ns)
+{
+	uint64_t room;
+
+	sleeps->credit_ns += (int64_t)(allowed_ns / WALK_PART) - (int64_t)(sleeps->n_sent * WALK_COST_NS);
+	if (sleeps->credit_ns > WALK_CREDIT_NS)
+		sleeps->credit_ns = WALK_CREDIT_NS;
+	if (sleeps->credit_ns < -WALK_CREDIT_NS)
+		sleeps->credit_ns = -WALK_CREDIT_NS;
+	room = sleeps->credit_ns > 0 ? (uint64_t)sleeps->credit_ns / WALK_COST_NS : 0;
+	sleeps->all_from_ns = room >= sleeps->n_wanted ? 0 : sleeps->wanted_ns / (room ? room : 1);
+	sleeps->n_wanted_ever += sleeps->n_wanted;
+	sleeps->n_sent_ever += sleeps->n_sent;
+}
+
+void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_perf_sleeps *sleeps = &perf->sleeps;
+	const struct sf_overhead_limit *limit = &perf->base.limit;
+
+	if (!sleeps->on || now_ns < sleeps->paused_until_ns)
+		return;
+	if (sleeps->paused_until_ns) {
+		sleeps->paused_until_ns = 0;
+		sf_perf_sleeps_enable(sleeps);
+	} else if (sleeps->paid_ns) {
+		sleeps->debt_ns += (int64_t)(sleeps->n_switches * (SWITCH_COST_NS + sleeps->switches.stack_bytes / BYTES_PER_NS) * 100 / (limit->share * limit->n_cpus)) -
+				   (int64_t)(now_ns - sleeps->paid_ns);
+		set_part(sleeps, (now_ns - sleeps->paid_ns) * limit->share * limit->n_cpus / 100);
+	}
+	sleeps->paid_ns = now_ns;
+	if (sleeps->debt_ns < -DEBT_NS)
+		sleeps->debt_ns = -DEBT_NS;
+	if (sleeps->debt_ns > DEBT_NS)
+		pause_events(perf, now_ns);
+}

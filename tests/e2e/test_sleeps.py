@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sleeps as the kernel tells of them: each with its length, what it waited for, and who ended it."""
+import os
+import re
+import statistics
+import subprocess
+
+import pytest
+
+from conftest import NOBODY, PROGRAMS
+from recordings import Recording
+
+PROGRAM = os.path.join(PROGRAMS, "known_sleeps")
+
+
+@pytest.fixture(autouse=True)
+def kernel_tells(stillframe):
+    """Skips where the kernel does not tell this user of switches and wakings."""
+    said = stillframe("doctor")
+    if not ("kernel frames may be sampled" in said.out and "who wakes a thread" in said.out):
+        pytest.skip("the kernel does not tell of sleeps here: %s" % said.out)
+
+
+def record(stillframe, output, *command, options=()):
+    done, recording = stillframe.record(output, "--engine", "perf", "--max-cost", 100, "-F", 999, *options, "--", PROGRAM, *command)
+    assert done.status == 0, done
+    return done, recording
+
+
+def sleeps_in(recording, function):
+    """Length in seconds, wait and label of each sample in sleep with the function on its stack, in the order of time."""
+    return recording.rows(
+        "SELECT s.wall_ns / 1e9, f.label, coalesce(l.value, '') FROM samples s JOIN stacks t ON t.id = s.stack "
+        "JOIN frames f ON f.id = t.frame LEFT JOIN labels l ON l.id = s.label AND l.key = 'wait' "
+        "WHERE s.state = (SELECT id FROM states WHERE word = 'blocked') AND s.stack IN (SELECT stack FROM stack_frames "
+        "JOIN frame_names n USING (frame) WHERE n.name = '%s') ORDER BY s.time_ns" % function)
+
+
+def told(done, kind):
+    return [int(ns) / 1e9 for ns in re.findall(r"^%s (\d+)$" % kind, done.out, re.M)]
+
+
+# The kind of sleep: its wait, and who ends it.
+KINDS = {"nanosleep": ("[clock_nanosleep]", "an interrupt"), "futex": ("[futex]", "alarm_clock"), "pipe": ("[read]", "alarm_clock"),
+         "mutex": ("[futex]", "alarm_clock")}
+
+
+def test_each_sleep_is_a_sample_of_its_length(stillframe, tmp_path):
+    done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file")
+    address = {name: int(at, 16) for name, at in re.findall(r"^(word|mutex_at) 0x([0-9a-f]+)$", done.out, re.M)}
+    for kind, (wait, waker) in KINDS.items():
+        expected, seen = told(done, kind), [row for row in sleeps_in(recording, "in_" + kind) if row[0] > 0.01]
+        assert len(seen) == len(expected) == 6, (kind, expected, seen)
+        errors = [abs(length - true) for (length, _, _), true in zip(seen, expected)]
+        # On a busy machine what the program does beside its sleep is not always short.
+        assert statistics.median(errors) < 0.001 and max(errors) < 0.005, (kind, expected, seen)
+        assert {row[1] for row in seen} == {wait}, (kind, seen)
+        assert all(re.search(r"\bwoken by %s\b" % waker, row[2]) for row in seen), (kind, seen)
+    for kind, name in (("futex", "word"), ("mutex", "mutex_at")):
+        assert all(row[2].startswith("futex 0x%x, " % address[name]) for row in sleeps_in(recording, "in_" + kind) if row[0] > 0.01)
+
+
+def test_waits_for_the_disk_are_named(stillframe, tmp_path):
+    """A call that writes to the disk, and a fault on a page that is read from it."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file")
+    total_expected = total_seen = 0
+    for kind, wait in (("fsync", "[fsync: block I/O]"), ("fault", "[page fault: block I/O]")):
+        expected, seen = sum(told(done, kind)), sleeps_in(recording, "in_" + kind)
+        if expected < 0.01:
+            pytest.skip("the disk of %s answers in no time: %s" % (tmp_path, done.out))
+        of_disk = sum(row[0] for row in seen if row[1] == wait)
+        assert of_disk > 0.5 * expected, (kind, expected, seen)
+        total_expected += expected
+        total_seen += sum(row[0] for row in seen)
+    # Together: a sample of sleeps of less than a millisecond stands for those of the other kind, too.
+    assert total_seen <= 1.05 * total_expected + 0.005, (total_seen, total_expected, done)
+
+
+def test_only_long_ones_by_themselves(stillframe, tmp_path):
+    """With a least length above that of all sleeps, a sample stands for the sum of several."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", tmp_path / "file", options=["--offcpu-min", "70ms"])
+    seen = [row[0] for row in sleeps_in(recording, "in_nanosleep") + sleeps_in(recording, "in_pipe") + sleeps_in(recording, "in_mutex") +
+            sleeps_in(recording, "in_futex")]
+    assert seen and min(seen) >= 0.07, (seen, done)
+
+
+def test_all_time_of_a_thread_is_accounted_for(stillframe, tmp_path):
+    """On a CPU, waiting for one, and asleep: together the thread's life, and each as the kernel counts it."""
+    done, recording = record(stillframe, tmp_path / "r.sfr", "mix", 4)
+    threads = re.findall(r"^thread (\d+) (\d+) (\d+) (\d+)$", done.out, re.M)
+    assert len(threads) == 4, done
+    for tid, *counted in threads:
+        life, cpu, wait = (int(ns) / 1e9 for ns in counted)
+        seen = dict(recording.rows("SELECT w.word, sum(s.wall_ns) / 1e9 FROM samples s JOIN states w ON w.id = s.state "
+                                   "JOIN threads t ON t.id = s.thread WHERE t.tid = %s GROUP BY 1" % tid))
+        slack = 0.01 * life + 0.005
+        # Waits for a CPU after a thread's last sample on one are in no sample: on a busy machine they are long.
+        assert -slack - wait < sum(seen.values()) - life < slack, (seen, life, cpu, wait)
+        assert abs(seen["blocked"] - (life - cpu - wait)) < slack, (seen, life, cpu, wait)
+
+
+def test_without_the_right_sleeping_threads_are_looked_at(everybodys):
+    """An ordinary user has samples of sleeping threads as by the other engines, and is told why."""
+    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
+        pytest.skip("kernel.perf_event_paranoid is not 2 here: an ordinary user may do more, or less")
+    output = everybodys.path("r.sfr")
+    done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "-o", output, "--",
+                           everybodys.program("known_sleeps"), everybodys.path("file")], capture_output=True, text=True, timeout=120,
+                          env=everybodys.environment)
+    assert done.returncode == 0, done
+    assert "the kernel tells of sleeps only with CAP_PERFMON" in " ".join(done.stderr.split()), done
+    recording = Recording(output)
+    blocked = recording.value("SELECT sum(wall_ns) / 1e9 FROM samples JOIN states s ON s.id = state WHERE s.word = 'blocked'")
+    assert blocked > 0.4, (blocked, done)
+    assert recording.value("SELECT count(*) FROM labels") == 0

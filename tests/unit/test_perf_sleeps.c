@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sleeps out of hand-made rings: their lengths, who ended them, what is made of short ones, and of those that a batch cuts. The threads, their
+ * counts, the clock and the relay are made up (--wrap).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+#include "perf_rings.h"
+
+#define MS UINT64_C(1000000)
+#define SIZE 65536u
+#define WAKING 7
+#define WAKEUP 8
+
+static struct perf_event_mmap_page *switches[2], *wakings;
+static struct sf_perf perf;
+static struct sf_thread thread;
+static struct sf_task_run run;
+static uint64_t clock_ns;
+static bool has_ended;
+
+/* What was sent. */
+static char told[2000];
+static union {
+	struct sf_stack_copy copy;
+	uint8_t room[sizeof(struct sf_stack_copy) + SF_PERF_MAX_RECORD];
+} buffer;
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME]);
+struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid);
+struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
+void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const struct sf_weight *weight, uint64_t hold_ns);
+void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight);
+void __wrap_sf_relay_woken(struct sf_relay *relay, const struct sf_thread *of, int32_t waker, const char *name);
+uint64_t __wrap_sf_now_ns(void);
+
+bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret)
+{
+	(void)task;
+	*ret = run;
+	return !has_ended;
+}
+
+bool __wrap_sf_task_name(int32_t pid, int32_t tid, char ret[SF_TASK_NAME])
+{
+	(void)pid;
+	snprintf(ret, SF_TASK_NAME, "named%d", tid);
+	return true;
+}
+
+struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid)
+{
+	(void)watch;
+	return tid == 10 ? &thread : NULL;
+}
+
+struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	(void)watch, (void)pid, (void)tid, (void)now_ns;
+	return NULL;
+}
+
+void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+{
+	(void)watch, (void)pid, (void)parent, (void)name, (void)now_ns;
+}
+
+struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
+{
+	(void)relay;
+	assert_true(want <= SF_PERF_MAX_RECORD);
+	return &buffer.copy;
+}
+
+static void tell(const char *what, uint64_t a, uint64_t b)
+{
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "%s %g %g; ", what, (double)a / 1e6, (double)b / 1e6);
+}
+
+void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *of, const struct sf_weight *weight, uint64_t hold_ns)
+{
+	(void)relay, (void)hold_ns;
+	assert_ptr_equal(of, &thread);
+	assert_int_equal(buffer.copy.state, SF_STATE_BLOCKED);
+	assert_true(buffer.copy.flags & SF_STILL_OPEN);
+	assert_int_equal(weight->cpu_ns, 0);
+	tell("sample", buffer.copy.time_ns, weight->wall_ns);
+}
+
+void __wrap_sf_relay_again(struct sf_relay *relay, const struct sf_thread *of, uint64_t time_ns, const struct sf_weight *weight)
+{
+	(void)relay, (void)of;
+	tell("again", time_ns, weight->wall_ns);
+}
+
+void __wrap_sf_relay_woken(struct sf_relay *relay, const struct sf_thread *of, int32_t waker, const char *name)
+{
+	(void)relay, (void)of;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "by %d %s; ", waker, name);
+}
+
+uint64_t __wrap_sf_now_ns(void)
+{
+	return clock_ns;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	perf = (struct sf_perf){
+		.events = { .kernel = true, .period_ns = MS },
+		.sleeps = {
+			.on = true, .has_wakings = true, .knows_kernel = true, .min_ns = MS, .waking = WAKING, .woken_offset = 24,
+			.switches = { .kind = SF_PERF_SWITCHES, .n_cpus = 2, .stack_bytes = 256 },
+			.wakings = { .kind = SF_PERF_WAKINGS, .n_cpus = 1 },
+		},
+	};
+	perf.base.watch.options = &perf.base.options;
+	perf.base.options.blocked_rate_mhz = 20000;
+	perf.base.blocked_period_ns = 50 * MS;
+	perf.base.random = 1;
+	sf_perf_budget_begin(&perf.budget);
+	for (int i = 0; i < 2; i++) {
+		switches[i] = made_ring(SIZE);
+		sf_perf_ring_init(&perf.sleeps.switches.rings[i], switches[i], RING_PAGE, SIZE);
+	}
+	switches[0]->data_head = switches[0]->data_tail = SIZE - 64; /* the first record wraps */
+	wakings = made_ring(SIZE);
+	sf_perf_ring_init(&perf.sleeps.wakings.rings[0], wakings, RING_PAGE, SIZE);
+	run = (struct sf_task_run){ 0 };
+	thread = (struct sf_thread){ .serial = 1, .watched = true, .want = SF_COPY_FIRST, .task = { .pid = 10, .tid = 10 } };
+	has_ended = false;
+	told[0] = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		sf_perf_ring_deinit(&perf.sleeps.switches.rings[i]);
+		free(switches[i]);
+	}
+	sf_perf_ring_deinit(&perf.sleeps.wakings.rings[0]);
+	free(wakings);
+	free(thread.sleep.record);
+	sf_vec_deinit(&perf.sleeps.begun);
+	sf_vec_deinit(&perf.sleeps.kept);
+	return 0;
+}
+
+static void append_switch(unsigned cpu, uint64_t time_ns, uint16_t misc)
+{
+	struct made_record made;
+
+	made_begin(&made, PERF_RECORD_SWITCH, misc);
+	made_identity(&made, 10, 10, time_ns, cpu);
+	made_end(&made);
+	ring_append(switches[cpu], SIZE, made.bytes, made.size);
+}
+
+/* The copy of the stack takes 0.01 ms. */
+static void leaves(unsigned cpu, double ms, bool is_preempted)
+{
+	const uint64_t chain[] = { PERF_CONTEXT_KERNEL, 0xffffffff81000000 };
+	struct made_record made;
+
+	made_sample(&made, 10, 10, (uint64_t)(ms * 1e6), chain, 2, PERF_SAMPLE_REGS_ABI_64, 256, 256);
+	ring_append(switches[cpu], SIZE, made.bytes, made.size);
+	append_switch(cpu, (uint64_t)((ms + 0.01) * 1e6), PERF_RECORD_MISC_SWITCH_OUT | (is_preempted ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0));
+}
+
+static void comes(unsigned cpu, double ms)
+{
+	append_switch(cpu, (uint64_t)(ms * 1e6), 0);
+}
+
+/* By thread 33; of whom does not matter where the flags say that it was interrupted. */
+static void waking(uint16_t tracepoint, double ms, int32_t woken, uint8_t flags)
+{
+	uint8_t fields[44] = { 0 };
+	const uint32_t size = sizeof(fields);
+	struct made_record made;
+
+	memcpy(fields, &tracepoint, sizeof(tracepoint));
+	fields[2] = flags;
+	memcpy(fields + 24, &woken, sizeof(woken));
+	made_begin(&made, PERF_RECORD_SAMPLE, 0);
+	made_identity(&made, 30, 33, (uint64_t)(ms * 1e6), 0);
+	made_put(&made, &size, sizeof(size));
+	made_put(&made, fields, sizeof(fields));
+	made_end(&made);
+	ring_append(wakings, SIZE, made.bytes, made.size);
+}
+
+/* The kernel's counts grow as the records say: how long it slept is what is left. */
+static void batch(double now_ms, double cpu_ms, double wait_ms)
+{
+	run.cpu_ns += (uint64_t)(cpu_ms * 1e6);
+	run.wait_ns += (uint64_t)(wait_ms * 1e6);
+	run.switches += cpu_ms > 0;
+	clock_ns = (uint64_t)(now_ms * 1e6);
+	sf_perf_batch(&perf, clock_ns);
+}
+
+static void test_until_it_was_ready(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	waking(WAKING, 3.9, 10, 0);
+	waking(WAKEUP, 4, 10, 0);
+	waking(WAKEUP, 4.2, 99, 0);
+	comes(1, 4.5);               /* on another CPU, and after a wait for it */
+	batch(10, 6.5, 0.5);
+	assert_string_equal(told, "sample 4 3; by 33 named33; ");
+	assert_int_equal(thread.asleep_ns, 0);
+}
+
+/* An interrupt is no thread; a thread that is woken while its stack is copied is woken, too. */
+static void test_by_an_interrupt(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	waking(WAKING, 1.005, 10, 0x08);
+	waking(WAKEUP, 3, 10, 0x08);
+	comes(0, 3);
+	batch(10, 8, 0);
+	assert_string_equal(told, "sample 3 2; by 0 ; ");
+}
+
+static void test_preempted_is_not_asleep(void **state)
+{
+	(void)state;
+	leaves(0, 1, true);
+	comes(0, 8);
+	batch(10, 3, 7);
+	assert_string_equal(told, "");
+	assert_true(thread.is_told);
+}
+
+/* Of sleeps below the least length one stands for all, once they are as long together. */
+static void test_short_ones_together(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		leaves(0, 1 + i, false);
+		waking(WAKEUP, 1.4 + i, 10, 0);
+		comes(0, 1.4 + i);
+	}
+	batch(10, 8, 0);
+	assert_string_equal(told, "sample 3.4 1.2; by -1 ; ");
+	assert_int_equal(thread.short_ns, 4 * MS / 5);
+}
+
+/* A sleep that goes on has its sample at the end of the batch, and the rest of its length when it is over. */
+static void test_over_several_batches(void **state)
+{
+	(void)state;
+	leaves(0, 5, false);
+	batch(10, 5, 0);
+	assert_string_equal(told, "sample 10 5; ");
+	clock_ns = 20 * MS;
+	sf_perf_sleeps_begin(&perf.sleeps);
+	assert_true(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
+	assert_string_equal(told, "sample 10 5; again 20 10; ");
+	waking(WAKING, 38, 10, 0);
+	waking(WAKEUP, 38, 10, 0);
+	comes(0, 39);
+	batch(40, 1, 1);
+	assert_string_equal(told, "sample 10 5; again 20 10; again 38 18; by 33 named33; ");
+	assert_int_equal(thread.slept_ns, 33 * MS);
+}
+
+/* One that is short as yet is kept, with its stack, which is not in the ring any more. */
+static void test_kept_for_the_next_batch(void **state)
+{
+	(void)state;
+	leaves(0, 9.5, false);
+	batch(10, 9.5, 0);
+	assert_string_equal(told, "");
+	assert_int_equal(perf.sleeps.kept.n, 1);
+	memset((uint8_t *)switches[0] + RING_PAGE, 0xff, SIZE);
+	waking(WAKEUP, 11.5, 10, 0);
+	comes(1, 11.5);
+	batch(20, 8.5, 0);
+	assert_string_equal(told, "sample 11.5 2; by -1 ; ");
+	assert_int_equal(perf.sleeps.kept.n, 0);
+	assert_int_equal(perf.sleeps.n_kept_bytes, 0);
+	assert_null(thread.sleep.record);
+}
+
+/* Where nothing says when it was woken, a sleep is no longer than the kernel's counts leave. */
+static void test_without_wakings(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	comes(0, 100);
+	batch(100, 1, 60);
+	assert_string_equal(told, "sample 100 44; by -1 ; "); /* 39 by the counts; 5 ms more than that are let pass */
+}
+
+static void lose(void)
+{
+	struct made_record made;
+
+	made_begin(&made, PERF_RECORD_LOST, 0);
+	made_u64(&made, 1);
+	made_u64(&made, 5);
+	made_identity(&made, 10, 10, 9 * MS, 0);
+	made_end(&made);
+	ring_append(switches[0], SIZE, made.bytes, made.size);
+}
+
+/* After a loss, and of a thread whose copies are too short, looks are what is left. */
+static void test_what_is_not_told_is_looked_at(void **state)
+{
+	struct sf_thread *threads[] = { &thread };
+	(void)state;
+	perf.base.watch.threads.items = threads;
+	perf.base.watch.threads.n = 1;
+	leaves(0, 8.9, false);
+	lose();
+	batch(10, 5, 0);
+	assert_int_equal(perf.sleeps.n_lost, 5);
+	assert_false(thread.is_told);
+	assert_false(sf_perf_sleeps_look(&perf, &thread, 10 * MS));
+	thread.sleep_cut = true;
+	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
+	leaves(0, 12, false);
+	batch(20, 5, 0);
+	assert_false(thread.is_told);
+	assert_string_equal(told, "");
+	thread.sampled = true;      /* the look has read it */
+	clock_ns = 21 * MS;
+	sf_perf_sleeps_looked(&perf, &thread);
+	comes(0, 20.5);             /* before the look, which found the sleep after this */
+	leaves(0, 20.7, false);
+	waking(WAKEUP, 25, 10, 0);
+	comes(0, 25);
+	batch(30, 5, 0);
+	assert_string_equal(told, "again 25 4; by -1 ; ");
+}
+
+/* Too many sleeps: a part of them has samples, which stand for all of the time. */
+static void test_a_part_stands_for_all(void **state)
+{
+	uint64_t sum_ns;
+
+	(void)state;
+	perf.sleeps.all_from_ns = 20 * MS;
+	for (int i = 0; i < 80; i++) {
+		leaves(0, 1 + 3 * i, false);
+		waking(WAKEUP, 3 + 3 * i, 10, 0);
+		comes(0, 3 + 3 * i);
+	}
+	batch(250, 90, 0);
+	sum_ns = thread.slept_ns + thread.over_ns;
+	assert_int_equal(sum_ns, 160 * MS);
+	assert_in_range(perf.sleeps.n_sent, 1, 30); /* a tenth of 80 */
+	assert_int_equal(perf.sleeps.n_wanted, 80);
+}
+
+/* A thread that has ended has no counts: its sleeps have their lengths all the same. */
+static void test_of_an_ended_thread(void **state)
+{
+	(void)state;
+	leaves(0, 1, false);
+	comes(0, 81);
+	has_ended = true;
+	batch(100, 0, 0);
+	assert_string_equal(told, "sample 81 80; by -1 ; ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+		TEST(test_until_it_was_ready),
+		TEST(test_by_an_interrupt),
+		TEST(test_preempted_is_not_asleep),
+		TEST(test_short_ones_together),
+		TEST(test_over_several_batches),
+		TEST(test_kept_for_the_next_batch),
+		TEST(test_without_wakings),
+		TEST(test_what_is_not_told_is_looked_at),
+		TEST(test_a_part_stands_for_all),
+		TEST(test_of_an_ended_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
