@@ -416,6 +416,7 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	const uint64_t n_before = perf->n_samples;
 	uint64_t n_bytes = sf_perf_sleeps_begin(&perf->sleeps);
 
+	perf->base.watch.told_until_ns = perf->sleeps.began_ns;
 	n_bytes += sf_perf_events_begin(&perf->events);
 	if (!n_bytes && !perf->sleeps.kept.n)
 		return 0;

@@ -225,11 +225,11 @@ void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uin
 	sf_relay_again(watch->relay, thread, now_ns, &weight);
 }
 
-/* A sleep of which the kernel told lasts until now, where its end was not told. */
-static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+/* A sleep of which the kernel told lasts for as long as is known, where its end was not told. */
+static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
 {
 	const struct sf_sleep *sleep = &thread->sleep;
-	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : now_ns, given_ns = thread->slept_ns - sleep->before_ns;
+	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->told_until_ns, given_ns = thread->slept_ns - sleep->before_ns;
 	struct sf_weight weight;
 
 	if (!thread->watched || !thread->is_told || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
@@ -256,7 +256,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	 */
 	if (thread->sampled && !sf_thread_awake(thread))
 		sf_thread_sleep_until(thread, now_ns);
-	end_told_sleep(watch, thread, now_ns);
+	end_told_sleep(watch, thread);
 	sf_watch_extend_sleep(watch, thread, now_ns);
 	thread->cpu_ns += thread->beyond_ns;
 	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
