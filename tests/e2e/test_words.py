@@ -38,7 +38,7 @@ def test_no_samples(stillframe, target, tmp_path):
 @pytest.mark.parametrize("engine", ["ptrace", "perf"])
 def test_threads_that_run_on(stillframe, target, tmp_path, engine):
     """At the recording's end they are not gone."""
-    t = target("busy_split", 60, 8, nice=True)
+    t = target("busy_split", 60, 8)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "49", "-d", "500ms", "-p", t.pid)
     assert done.status == 0 and " gone" not in done.err, done
     assert "gone" not in causes(stillframe, tmp_path / "r.sfr")

@@ -246,7 +246,7 @@ static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now
 			continue;
 		n_passed_over += passes;
 		if (passes == passed_over && !look(capture, thread, now_ns))
-			sf_watch_end_thread(&capture->watch, i, now_ns);
+			capture->watch.next_scan_ns = capture->watch.next_list_ns = 0; /* that ends it, when its last records are read */
 	}
 	return n_passed_over;
 }
@@ -333,7 +333,7 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	if (!watch->has_kept)
 		return more;
 	sf_perf_batch(perf, now_ns);
-	watch->next_scan_ns = 0;
+	watch->next_scan_ns = watch->next_list_ns = 0;
 	return sf_watch_scan(watch, now_ns);
 }
 

@@ -210,12 +210,17 @@ static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *
 	       !sf_thread_needs_longer_copies(thread);
 }
 
-/* A thread that goes to sleep, and of whose stack not enough is known, is looked at. */
+/*
+ * A thread that goes to sleep, and of whose stack not enough is known, is looked at. While longer copies take the place of shorter ones each switch is told twice:
+ * both stacks, and then both records of leaving.
+ */
 static void leave(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	struct sf_sleep *sleep = &thread->sleep;
 
-	thread->is_told = record->is_preempted || (is_copied_whole(perf, thread) && sleep->batch == perf->sleeps.n_batch && !sleep->start_ns &&
+	if (sleep->start_ns)
+		return;
+	thread->is_told = record->is_preempted || (is_copied_whole(perf, thread) && sleep->batch == perf->sleeps.n_batch &&
 						   sf_vec_push(&perf->sleeps.begun, thread));
 	if (record->is_preempted || !thread->is_told) {
 		end_sleep(thread);

@@ -43,6 +43,7 @@ struct sf_thread {
 	uint32_t serial;         /* in this session, from 1 */
 	bool     watched;        /* its name matches --threads */
 	bool     listed;         /* seen in the present scan */
+	bool     ended;          /* as of the last list: struct sf_watch, keeps_ended */
 	bool     asked;          /* a hold is under way */
 	bool     was_busy;       /* another tracer had it at the last tick */
 	bool     is_32_bit;      /* its program is: the thread is neither held nor read */

@@ -607,10 +607,22 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 	return thread;
 }
 
+/* Until the next scan; *ended: it was found to have ended by an earlier one. */
+static bool is_kept(struct sf_watch *watch, bool *ended)
+{
+	const bool kept = watch->keeps_ended && !*ended;
+
+	*ended = true;
+	watch->has_kept |= kept;
+	return kept;
+}
+
 static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
 {
 	for (size_t i = watch->threads.n; i-- > 0;) {
-		if (!watch->threads.items[i]->listed)
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (!thread->listed && !is_kept(watch, &thread->ended))
 			sf_watch_end_thread(watch, i, now_ns);
 	}
 }
@@ -668,16 +680,6 @@ static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
 	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
 }
 
-/* Until the next scan. */
-static bool is_kept(struct sf_watch *watch, struct sf_watched_process *process)
-{
-	const bool kept = watch->keeps_ended && !process->ended;
-
-	process->ended = true;
-	watch->has_kept |= kept;
-	return kept;
-}
-
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
@@ -691,7 +693,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	if (watch->options->all && !sf_watch_is_sampled(watch))
 		add_all(watch);
 	for (size_t i = watch->processes.n; i-- > 0;) {
-		if (!look_at_process(watch, &watch->processes.items[i]) && !is_kept(watch, &watch->processes.items[i]))
+		if (!look_at_process(watch, &watch->processes.items[i]) && !is_kept(watch, &watch->processes.items[i].ended))
 			end_process(watch, i, now_ns);
 	}
 	if (is_to_list(watch, now_ns))
