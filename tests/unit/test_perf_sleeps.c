@@ -380,6 +380,53 @@ static void test_of_an_ended_thread(void **state)
 	assert_string_equal(told, "sample 81 80; by -1 ; ");
 }
 
+static void stack_of(unsigned cpu, double ms)
+{
+	struct made_record made;
+
+	made_sample(&made, 10, 10, (uint64_t)(ms * 1e6), NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 256);
+	ring_append(switches[cpu], SIZE, made.bytes, made.size);
+}
+
+/* While events with longer copies take the place of others each switch is told twice. */
+static void test_told_twice(void **state)
+{
+	(void)state;
+	stack_of(0, 1);
+	stack_of(0, 1.001);
+	for (int i = 0; i < 2; i++)
+		append_switch(0, (uint64_t)(1.002e6 + i), PERF_RECORD_MISC_SWITCH_OUT);
+	waking(WAKEUP, 5, 10, 0);
+	comes(0, 5.1);
+	comes(0, 5.101);
+	batch(10, 5.9, 0.1);
+	assert_string_equal(told, "sample 5 3.999; by -1 ; ");
+	assert_true(thread.is_told);
+}
+
+/* All threads of the machine wake others. Where that is too often, it is no longer told. */
+static void test_wakings_have_a_limit(void **state)
+{
+	(void)state;
+	perf.base.limit.share = 5;
+	perf.base.limit.n_cpus = 2;
+	for (uint64_t ms = 100; ms <= 2000; ms += 100) {
+		for (int i = 0; i < 200; i++)
+			waking(WAKEUP, (double)ms - 1, 99, 0);
+		batch((double)ms, 0, 0);
+		sf_perf_sleeps_limit(&perf, ms * MS);
+	}
+	assert_true(perf.sleeps.has_wakings); /* 2,000 a second */
+	for (uint64_t ms = 2001; perf.sleeps.has_wakings && ms <= 2400; ms++) {
+		for (int i = 0; i < 200; i++)
+			waking(WAKEUP, (double)ms - 0.1, 99, 0);
+		batch((double)ms, 0, 0);
+		sf_perf_sleeps_limit(&perf, ms * MS);
+	}
+	assert_false(perf.sleeps.has_wakings); /* 200,000 a second */
+	assert_true(perf.sleeps.on);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +441,8 @@ int main(void)
 		TEST(test_what_is_not_told_is_looked_at),
 		TEST(test_a_part_stands_for_all),
 		TEST(test_of_an_ended_thread),
+		TEST(test_told_twice),
+		TEST(test_wakings_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -449,6 +449,9 @@ static bool tell_sleeps(const struct sf_perf *perf, const struct sf_sink *sink, 
 	else if (sleeps->n_lost_wakings)
 		snprintf(text, sizeof(text), "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
 			 (unsigned long long)sleeps->n_lost_wakings);
+	else if (sleeps->gave_up_wakings)
+		snprintf(text, sizeof(text), "the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it "
+			 "would have cost too much: sleeps contain a wait for a CPU (--max-cost allows more)");
 	else if (sleeps->n_paused)
 		snprintf(text, sizeof(text), "for %.1f s the kernel was not asked for each sleep, since threads switched so often that it "
 			 "would have cost too much: sleeping threads were looked at (--max-cost allows more)", (double)sleeps->paused_ns / 1e9);

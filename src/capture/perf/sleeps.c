@@ -284,6 +284,7 @@ void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *re
 		sleeps->n_lost_wakings += record->n_lost;
 	if (record->type != PERF_RECORD_SAMPLE || record->raw_size < (uint32_t)sleeps->woken_offset + sizeof(tid))
 		return;
+	sleeps->n_wakings++;
 	memcpy(&tracepoint, record->raw, sizeof(tracepoint));
 	memcpy(&tid, record->raw + sleeps->woken_offset, sizeof(tid));
 	thread = sf_watch_find(&perf->base.watch, tid);
@@ -401,7 +402,7 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 	if (!sleeps->on)
 		return 0;
 	sleeps->n_batch++;
-	sleeps->n_switches = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
+	sleeps->n_switches = sleeps->n_wakings = sleeps->n_sent = sleeps->n_wanted = sleeps->wanted_ns = 0;
 	sleeps->began_ns = sf_now_ns();
 	n_bytes = sf_perf_events_begin(&sleeps->switches);
 	if (sleeps->has_wakings)

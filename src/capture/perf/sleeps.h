@@ -13,7 +13,8 @@
  * the more likely, and the thread's next sample that might have been passed over stands for them, too.
  *
  * Every switch is copied by the kernel, whatever its length will be. Where the copies would cost more than the limit
- * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile.
+ * (--max-cost) allows, the events pause. Sleeping threads are looked at meanwhile. All threads of the machine wake others. Where that is so often that the
+ * records would cost more than half of the limit, it is not told any more.
  */
 #ifndef SF_CAPTURE_PERF_SLEEPS_H
 #define SF_CAPTURE_PERF_SLEEPS_H
@@ -49,7 +50,7 @@ struct sf_perf_sleeps {
 	SF_VEC(struct sf_thread *) begun; /* threads that went to sleep in this batch */
 	SF_VEC(struct sf_perf_kept_sleep) kept;
 	uint64_t n_kept_bytes;
-	uint64_t n_switches;        /* in this batch */
+	uint64_t n_switches, n_wakings; /* in this batch */
 	uint64_t n_wanted, n_sent;  /* sleeps in this batch that should have samples, and those that have */
 	uint64_t wanted_ns;         /* the lengths of the former */
 	uint64_t all_from_ns;       /* sleeps of this length have samples, of shorter ones a part; 0: all have */
@@ -57,7 +58,9 @@ struct sf_perf_sleeps {
 	int64_t  credit_ns;         /* CPU time that their walks may take */
 	uint32_t stack_wanted;      /* bytes that the copies should have had; 0: they had them */
 	uint64_t paused_until_ns;   /* 0: the events count */
-	int64_t  debt_ns;           /* of time in which the copies would have cost too much */
+	int64_t  debt_ns;           /* of time in which the copies would have cost too much ... */
+	int64_t  wakings_debt_ns;   /* ... and the records of who wakes */
+	bool     gave_up_wakings;   /* since there are too many on this machine */
 	uint64_t paid_ns;           /* when that was last counted */
 	bool     lost_some;         /* in this batch */
 	uint64_t n_lost, n_lost_wakings, n_paused, paused_ns;

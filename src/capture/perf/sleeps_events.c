@@ -14,6 +14,8 @@
 #define WALK_PART 2             /* of the limit, one part of so many */
 #define WALK_CREDIT_NS 20000000 /* a burst of sleeps that costs so much is let through */
 #define SWITCH_PERIOD_NS 500000 /* of a CPU, for the size of the first copies: 8 KiB in a ring of 8 MiB */
+#define WAKING_COST_NS 500      /* of a record of who wakes, for the waking thread and for reading it */
+#define WAKINGS_PART 2          /* of the limit, one part of so many */
 #define DEBT_NS 100000000       /* a burst that takes so much longer than the limit allows is let through */
 
 static bool find_wakings(struct sf_perf_sleeps *sleeps, struct sf_tracepoint tracepoints[2], struct sf_error *err)
@@ -169,6 +171,31 @@ static void set_part(struct sf_perf_sleeps *sleeps, uint64_t allowed_ns)
 	sleeps->n_sent_ever += sleeps->n_sent;
 }
 
+static void give_up_wakings(struct sf_perf_sleeps *sleeps)
+{
+	sf_perf_events_disable(&sleeps->wakings);
+	sleeps->has_wakings = false;
+	sleeps->gave_up_wakings = true;
+}
+
+/* Time in which so much work takes one part of the limit. */
+static int64_t time_for(const struct sf_overhead_limit *limit, uint64_t work_ns, unsigned part)
+{
+	return (int64_t)(work_ns * part * 100 / (limit->share * limit->n_cpus));
+}
+
+static void count_costs(struct sf_perf_sleeps *sleeps, const struct sf_overhead_limit *limit, uint64_t passed_ns)
+{
+	const uint64_t switch_ns = SWITCH_COST_NS + sleeps->switches.stack_bytes / BYTES_PER_NS;
+
+	sleeps->debt_ns += time_for(limit, sleeps->n_switches * switch_ns, 1) - (int64_t)passed_ns;
+	sleeps->wakings_debt_ns += time_for(limit, sleeps->n_wakings * WAKING_COST_NS, WAKINGS_PART) - (int64_t)passed_ns;
+	if (sleeps->debt_ns < -DEBT_NS)
+		sleeps->debt_ns = -DEBT_NS;
+	if (sleeps->wakings_debt_ns < -DEBT_NS)
+		sleeps->wakings_debt_ns = -DEBT_NS;
+}
+
 void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_perf_sleeps *sleeps = &perf->sleeps;
@@ -180,13 +207,12 @@ void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns)
 		sleeps->paused_until_ns = 0;
 		sf_perf_sleeps_enable(sleeps);
 	} else if (sleeps->paid_ns) {
-		sleeps->debt_ns += (int64_t)(sleeps->n_switches * (SWITCH_COST_NS + sleeps->switches.stack_bytes / BYTES_PER_NS) * 100 / (limit->share * limit->n_cpus)) -
-				   (int64_t)(now_ns - sleeps->paid_ns);
+		count_costs(sleeps, limit, now_ns - sleeps->paid_ns);
 		set_part(sleeps, (now_ns - sleeps->paid_ns) * limit->share * limit->n_cpus / 100);
 	}
 	sleeps->paid_ns = now_ns;
-	if (sleeps->debt_ns < -DEBT_NS)
-		sleeps->debt_ns = -DEBT_NS;
+	if (sleeps->has_wakings && sleeps->wakings_debt_ns > DEBT_NS)
+		give_up_wakings(sleeps);
 	if (sleeps->debt_ns > DEBT_NS)
 		pause_events(perf, now_ns);
 }
