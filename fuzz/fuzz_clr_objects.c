@@ -146,7 +146,7 @@ static void put_monitor(void)
 	put(ENTRIES + 16, LOCK);
 	put(ENTRIES + 24, table_of(LOCK_TYPE) + OBJECT);
 	put(LOCK, 1);
-	put(LOCK + 8, 41);
+	put(LOCK + 8, UINT64_C(0x5555555500000000) | 41); /* nothing sets the upper half */
 	put(LOCK + 16, TID(1));
 	put(LOCK + 24, UINT64_C(1) << 32);
 	put(THREAD(0) + ITEM_AT, STACK + 0x80);

@@ -287,6 +287,7 @@ def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
     assert done.returncode == 0 and "by ptrace" in done.stderr, done
 
 
+@pytest.mark.alone   # the look that misses something needs CPU time of the program, which ends after two seconds
 def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
     """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside."""
     beside = subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL)
@@ -295,8 +296,10 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
     finally:
         beside.kill()
         beside.wait()
-    seen, _, _ = recording.cpu()
-    assert abs(seen - cpu_told(done.out)) <= 0.12 * cpu_told(done.out), done
+    seen, lost, _ = recording.cpu()
+    used = cpu_told(done.out)
+    # Lost is what came before the first look that misses some.
+    assert lost <= 0.25 * used and abs(seen + lost - used) <= 0.12 * used, (seen, lost, done)
     assert recording.rows("SELECT pid FROM processes") == [(recording.value("SELECT min(pid) FROM processes"),)]
     assert recording.total_shares()["short_life"] > 0.2, recording.total_shares()
     assert recording.value("SELECT sum(e.word = 'root') * 1.0 / count(*) FROM samples s JOIN ends e ON e.id = s.\"end\"") > 0.95, done

@@ -84,6 +84,7 @@ def test_only_long_ones_by_themselves(stillframe, tmp_path):
     assert seen and min(seen) >= 0.07, (seen, done)
 
 
+@pytest.mark.alone   # beside others waits for a CPU are long, and records find no room while stillframe waits for one
 def test_all_time_of_a_thread_is_accounted_for(stillframe, tmp_path):
     """On a CPU, waiting for one, and asleep: together the thread's life, and each as the kernel counts it."""
     done, recording = record(stillframe, tmp_path / "r.sfr", "mix", 4)

@@ -21,7 +21,7 @@ struct item {
 
 struct aware_lock {
 	uint32_t state, recursion;
-	uint64_t holder;         /* .NET 8 and 9: the Thread; 10: its managed id */
+	uint64_t holder;         /* .NET 8 and 9: the Thread; 10: its managed id, in the lower half, and nothing that is set */
 	uint64_t os_id;
 	uint32_t precious, index;
 };
@@ -74,7 +74,7 @@ static int32_t find_owner(const struct sf_clr_naming *naming, const struct sf_cl
 	if (owner->thread == lock->holder)
 		return owner->tid;
 	return sf_clr_get_u32(&naming->description->layout, naming->memory, SF_CLR_THREAD_ID, owner->thread, &id) &&
-	       id == lock->holder ? owner->tid : 0;
+	       id == (uint32_t)lock->holder ? owner->tid : 0;
 }
 
 bool sf_clr_lock_wait(const struct sf_clr_naming *naming, unsigned major, const struct sf_clr_threads *threads, uint64_t thread,
