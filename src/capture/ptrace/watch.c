@@ -405,8 +405,15 @@ static void end_first(struct sf_watch *watch, const struct sf_watched_process *p
 
 	if (total_ns > process->children_cpu_ns)
 		watch->children_cpu_ns += total_ns - process->children_cpu_ns;
-	if (--watch->n_first == 0)
+	watch->lost_firsts |= --watch->n_first == 0;
+}
+
+/* After all that have ended together: the CPU time of the children that were seen is known then. */
+static void lose_children(struct sf_watch *watch)
+{
+	if (watch->lost_firsts)
 		sf_unseen_lose_children(watch);
+	watch->lost_firsts = false;
 }
 
 static void end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
@@ -696,6 +703,7 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 		if (!look_at_process(watch, &watch->processes.items[i]) && !is_kept(watch, &watch->processes.items[i].ended))
 			end_process(watch, i, now_ns);
 	}
+	lose_children(watch);
 	if (is_to_list(watch, now_ns))
 		list_all(watch, now_ns);
 	renew_names(watch, now_ns);
@@ -738,6 +746,7 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns)
 	watch->over = true;
 	while (watch->processes.n)
 		end_process(watch, watch->processes.n - 1, now_ns);
+	lose_children(watch);
 	while (watch->threads.n)
 		sf_watch_end_thread(watch, watch->threads.n - 1, now_ns);
 }

@@ -55,6 +55,7 @@ struct sf_watch {
 	uint64_t next_scan_ns, next_list_ns, next_children_ns;
 	int64_t  others_ns;      /* CPU time of the processes that is in no thread's run, at the least */
 	size_t   n_first;         /* first processes that live */
+	bool     lost_firsts;     /* the last of them has just ended */
 	uint64_t children_cpu_ns; /* of the children of first processes that have ended, while these were watched */
 	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
 };
