@@ -29,6 +29,7 @@
 #define BATCH_IDLE_NS 20000000      /* between two batches at the least, after one without a sample */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
+#define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
 #define PASSED_OVER_NS 500000000    /* ... and has a sample for each of these times */
@@ -330,11 +331,12 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	perf->next_scan_ns = now_ns + SCAN_NS;
 	forget_ended(perf, now_ns);
 	more = sf_watch_scan(watch, now_ns);
-	if (!watch->has_kept)
-		return more;
-	sf_perf_batch(perf, now_ns);
-	watch->next_scan_ns = watch->next_list_ns = 0;
-	return sf_watch_scan(watch, now_ns);
+	for (int i = 0; watch->has_kept && i < MAX_RESCANS; i++) {
+		sf_perf_batch(perf, now_ns);
+		watch->next_scan_ns = watch->next_list_ns = 0;
+		more = sf_watch_scan(watch, now_ns);
+	}
+	return more;
 }
 
 /* After a batch: what all has cost decides how many samples of the next one are walked. */

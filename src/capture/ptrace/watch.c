@@ -703,9 +703,10 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 		if (!look_at_process(watch, &watch->processes.items[i]) && !is_kept(watch, &watch->processes.items[i].ended))
 			end_process(watch, i, now_ns);
 	}
-	lose_children(watch);
 	if (is_to_list(watch, now_ns))
 		list_all(watch, now_ns);
+	if (!watch->has_kept)
+		lose_children(watch);
 	renew_names(watch, now_ns);
 	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SCAN_SHARE;
 	watch->next_scan_ns = now_ns + (pause_ns > SCAN_MIN_NS ? pause_ns : SCAN_MIN_NS);
