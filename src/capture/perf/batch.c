@@ -308,6 +308,7 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		break;
 	case PERF_RECORD_LOST:
 		perf->n_lost += record.n_lost;
+		perf->base.watch.knows_children = false;
 		break;
 	case PERF_RECORD_THROTTLE:
 		perf->n_throttled++;

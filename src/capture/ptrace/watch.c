@@ -691,8 +691,11 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 {
 	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
 
-	if (watch->options->children && now_ns >= watch->next_children_ns && add_children(watch, now_ns))
-		watch->next_scan_ns = 0;
+	if (watch->options->children && !watch->knows_children && now_ns >= watch->next_children_ns) {
+		if (add_children(watch, now_ns))
+			watch->next_scan_ns = 0;
+		watch->knows_children = watch->keeps_ended;
+	}
 	if (now_ns < watch->next_scan_ns)
 		return watch->processes.n > 0 || watch->options->all;
 	watch->n_scans++;

@@ -41,6 +41,7 @@ struct sf_watch {
 	int cgroup;              /* the folder of the control group that is watched; 0: none */
 	bool by_samples;         /* threads that come into sight from now on are known by their samples (sf_watch_knows_by_samples) */
 	bool keeps_ended;        /* a process or thread that has ended is kept until the next scan after the one that finds this: the engine has records of its end */
+	bool knows_children;     /* the engine has records of all processes that begin: none need be looked for, which would come into sight later */
 	bool has_kept;           /* the last scan has kept one */
 	uint64_t told_until_ns;  /* of an engine that is told of sleeps: all that was told until then is known */
 	bool over;               /* the recording ends: its threads need not */
