@@ -307,8 +307,19 @@ static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint6
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
+/* Its whole CPU time counts, unless that is known by samples. */
+static void begin_account(const struct sf_watch *watch, struct sf_thread *thread)
+{
+	if (sf_watch_knows_by_samples(watch, thread))
+		return;
+	thread->cpu_ns = thread->first_cpu_ns;
+	thread->awake_ns = (int64_t)thread->first_cpu_ns;
+	thread->first_cpu_ns = 0;
+}
+
 static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
 {
+	const struct sf_watched_process *process = find_process(watch, pid);
 	struct sf_thread *thread;
 
 	errno = 0;
@@ -316,7 +327,9 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	watch->n_without_files += !thread && errno == EMFILE;
 	if (!thread)
 		return;
-	set_process(watch, thread, find_process(watch, pid));
+	set_process(watch, thread, process);
+	if (process && process->met)
+		begin_account(watch, thread);
 	if (!sf_vec_push(&watch->threads, thread)) {
 		sf_thread_destroy(thread);
 		return;
@@ -513,6 +526,7 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 	(void)now_ns;
 	if (find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
 		return;
+	process->met = !watch->options->all;
 	if (*name)
 		set_name(process, name);
 	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
@@ -580,16 +594,6 @@ static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
 		watch->threads.items[at] = watch->threads.items[at - 1];
 	watch->threads.items[at] = thread;
 	return true;
-}
-
-/* Its whole CPU time counts, unless that is known by samples. */
-static void begin_account(const struct sf_watch *watch, struct sf_thread *thread)
-{
-	if (sf_watch_knows_by_samples(watch, thread))
-		return;
-	thread->cpu_ns = thread->first_cpu_ns;
-	thread->awake_ns = (int64_t)thread->first_cpu_ns;
-	thread->first_cpu_ns = 0;
 }
 
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)

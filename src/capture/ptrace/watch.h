@@ -25,6 +25,7 @@ struct sf_watched_process {
 	bool     is_refused;    /* it does not fit the filter: it is not passed on, and has no threads here */
 	uint32_t user;          /* as of the last time that it could be read */
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
+	bool     met;           /* it began while it was watched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
