@@ -33,7 +33,6 @@
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 #define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
 #define PASSED_OVER_NS 500000000    /* ... and has a sample for each of these times */
-#define TOLD_PART 10                /* the summary says that samples were passed over if it was one of so many, or more */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
 {
@@ -438,61 +437,9 @@ static void sample_until_over(struct sf_capture *capture)
 	}
 }
 
-static bool tell_sleeps(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
-{
-	const struct sf_perf_sleeps *sleeps = &perf->sleeps;
-	char text[240] = "";
-
-	if (!sleeps->on && *sleeps->reason)
-		snprintf(text, sizeof(text), "sleeping threads were looked at some times a second, and not told of: %s", sleeps->reason);
-	else if (sleeps->n_lost)
-		snprintf(text, sizeof(text), "%llu records of sleeps found no room in the rings: those threads were looked at instead",
-			 (unsigned long long)sleeps->n_lost);
-	else if (sleeps->n_lost_wakings)
-		snprintf(text, sizeof(text), "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
-			 (unsigned long long)sleeps->n_lost_wakings);
-	else if (sleeps->gave_up_wakings)
-		snprintf(text, sizeof(text), "the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it "
-			 "would have cost too much: sleeps contain a wait for a CPU (--max-cost allows more)");
-	else if (sleeps->n_paused)
-		snprintf(text, sizeof(text), "for %.1f s the kernel was not asked for each sleep, since threads switched so often that it "
-			 "would have cost too much: sleeping threads were looked at (--max-cost allows more)", (double)sleeps->paused_ns / 1e9);
-	else if ((sleeps->n_wanted_ever - sleeps->n_sent_ever) * TOLD_PART > sleeps->n_wanted_ever)
-		snprintf(text, sizeof(text), "%.0f %% of the sleeps have samples, which stand for the others, too: more would cost too much "
-			 "(--max-cost allows more)", 100.0 * (double)sleeps->n_sent_ever / (double)sleeps->n_wanted_ever);
-	return !*text || sink->note(sink->arg, perf->base.options.pid, text, err);
-}
-
-static bool tell_losses(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
-{
-	char text[200];
-
-	if (!(perf->n_lost || perf->n_throttled))
-		return true;
-	snprintf(text, sizeof(text), "%llu records found no room in the rings, and the kernel paused a clock %llu times: "
-		 "the times are right, with fewer samples", (unsigned long long)perf->n_lost,
-		 (unsigned long long)perf->n_throttled);
-	return sink->note(sink->arg, perf->base.options.pid, text, err);
-}
-
-static bool tell_budget(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
-{
-	const struct sf_perf_budget *budget = &perf->budget;
-	char text[240];
-
-	if (budget->n_over * TOLD_PART < budget->n_samples || !budget->n_over)
-		return true;
-	snprintf(text, sizeof(text), "%.0f %% of the samples were used: more would take over %u %% of this machine's CPUs (each sample stands "
-		 "for more time; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
-		 perf->base.limit.late_share);
-	return sink->note(sink->arg, perf->base.options.pid, text, err);
-}
-
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	return sf_outside_run(capture, sink, sample_until_over, err) &&
-	       (!sink->note || (tell_losses(perf_of(capture), sink, err) && tell_budget(perf_of(capture), sink, err) &&
-				tell_sleeps(perf_of(capture), sink, err)));
+	return sf_outside_run(capture, sink, sample_until_over, err) && sf_perf_notes(perf_of(capture), sink, err);
 }
 
 const struct sf_option sf_perf_options[] = {

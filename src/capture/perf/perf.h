@@ -43,6 +43,9 @@ bool sf_perf_is_limited(int32_t pid);
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 void sf_perf_close(struct sf_capture *capture);
 
+/* Says in the summary what the recording lacks. False: the sink has failed. */
+bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err);
+
 /* Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this one included. */
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The notes of the summary: what the recording lacks, and why. */
+#include "capture/perf/perf.h"
+
+#include <stdio.h>
+
+#define TOLD_PART 10                /* that samples were passed over is said if it was one of so many, or more */
+
+/* Whether there is something to say. ret holds at least NOTE_SIZE bytes. */
+typedef bool note_fn(const struct sf_perf *perf, char *ret);
+#define NOTE_SIZE 240
+
+static bool lost_records(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings, and the kernel paused a clock %llu times: the times are right, with fewer samples",
+		 (unsigned long long)perf->n_lost, (unsigned long long)perf->n_throttled);
+	return perf->n_lost || perf->n_throttled;
+}
+
+static bool over_budget(const struct sf_perf *perf, char *ret)
+{
+	const struct sf_perf_budget *budget = &perf->budget;
+
+	if (budget->n_over * TOLD_PART < budget->n_samples || !budget->n_over)
+		return false;
+	snprintf(ret, NOTE_SIZE, "%.0f %% of the samples were used: more would take over %u %% of this machine's CPUs (each sample stands "
+		 "for more time; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
+		 perf->base.limit.late_share);
+	return true;
+}
+
+static bool no_sleeps(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "sleeping threads were looked at some times a second, and not told of: %s", perf->sleeps.reason);
+	return !perf->sleeps.on && *perf->sleeps.reason;
+}
+
+static bool no_wakings(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "who wakes threads was not told, and sleeps contain a wait for a CPU: %s", perf->sleeps.reason);
+	return perf->sleeps.on && *perf->sleeps.reason;
+}
+
+static bool lost_sleeps(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "%llu records of sleeps found no room in the rings: those threads were looked at instead",
+		 (unsigned long long)perf->sleeps.n_lost);
+	return perf->sleeps.n_lost;
+}
+
+static bool lost_wakings(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
+		 (unsigned long long)perf->sleeps.n_lost_wakings);
+	return perf->sleeps.n_lost_wakings;
+}
+
+static bool gave_up_wakings(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it "
+		 "would have cost too much: sleeps contain a wait for a CPU (--max-cost allows more)");
+	return perf->sleeps.gave_up_wakings;
+}
+
+static bool paused_sleeps(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "for %.1f s the kernel was not asked for each sleep, since threads switched so often that it "
+		 "would have cost too much: sleeping threads were looked at (--max-cost allows more)", (double)perf->sleeps.paused_ns / 1e9);
+	return perf->sleeps.n_paused;
+}
+
+static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
+{
+	const uint64_t wanted = perf->sleeps.n_wanted_ever, sent = perf->sleeps.n_sent_ever;
+
+	if ((wanted - sent) * TOLD_PART <= wanted)
+		return false;
+	snprintf(ret, NOTE_SIZE, "%.0f %% of the sleeps have samples, which stand for the others, too: more would cost too much "
+		 "(--max-cost allows more)", 100.0 * (double)sent / (double)wanted);
+	return true;
+}
+
+/* To add one: a function above, and its place here, in the order of what matters most. */
+static note_fn *const notes[] = {
+	lost_records, over_budget, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
+};
+
+bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
+{
+	char text[NOTE_SIZE];
+
+	for (size_t i = 0; sink->note && i < sizeof(notes) / sizeof(notes[0]); i++) {
+		if (notes[i](perf, text) && !sink->note(sink->arg, perf->base.options.pid, text, err))
+			return false;
+	}
+	return true;
+}

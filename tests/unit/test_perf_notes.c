@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the summary says of a recording by perf: each thing that it lacks, and nothing of one that lacks nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "capture/perf/perf.h"
+
+static char said[2048];
+static struct sf_perf perf;
+
+static bool note(void *arg, int32_t pid, const char *text, struct sf_error *err)
+{
+	(void)arg, (void)err;
+	assert_int_equal(pid, 40);
+	strcat(strcat(said, text), "\n");
+	return true;
+}
+
+static const char *notes(void)
+{
+	const struct sf_sink sink = { .note = note };
+	struct sf_error err;
+
+	said[0] = 0;
+	assert_true(sf_perf_notes(&perf, &sink, &err));
+	return said;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&perf, 0, sizeof(perf));
+	perf.base.options.pid = 40;
+	perf.sleeps.on = true;
+	return 0;
+}
+
+static void nothing_is_said_of_nothing(void **state)
+{
+	(void)state;
+	perf.budget.n_samples = 1000;
+	perf.budget.n_over = 99;
+	perf.sleeps.n_wanted_ever = 1000;
+	perf.sleeps.n_sent_ever = 901;
+	assert_string_equal(notes(), "");
+}
+
+static void each_thing_is_said(void **state)
+{
+	(void)state;
+	perf.n_lost = 7;
+	perf.budget.n_samples = 1000;
+	perf.budget.n_over = 100;
+	perf.base.limit.late_share = 2;
+	strcpy(perf.sleeps.reason, "no right to read it");
+	perf.sleeps.n_lost = 3;
+	perf.sleeps.n_lost_wakings = 4;
+	perf.sleeps.gave_up_wakings = true;
+	perf.sleeps.n_paused = 1;
+	perf.sleeps.paused_ns = 1500000000;
+	perf.sleeps.n_wanted_ever = 1000;
+	perf.sleeps.n_sent_ever = 400;
+	assert_string_equal(notes(),
+		"7 records found no room in the rings, and the kernel paused a clock 0 times: the times are right, with fewer samples\n"
+		"90 % of the samples were used: more would take over 2 % of this machine's CPUs (each sample stands for more time; --max-cost allows more)\n"
+		"who wakes threads was not told, and sleeps contain a wait for a CPU: no right to read it\n"
+		"3 records of sleeps found no room in the rings: those threads were looked at instead\n"
+		"4 records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU\n"
+		"the kernel was no longer asked who wakes threads, since the machine's threads wake each other so often that it would have cost too much: "
+		"sleeps contain a wait for a CPU (--max-cost allows more)\n"
+		"for 1.5 s the kernel was not asked for each sleep, since threads switched so often that it would have cost too much: "
+		"sleeping threads were looked at (--max-cost allows more)\n"
+		"40 % of the sleeps have samples, which stand for the others, too: more would cost too much (--max-cost allows more)\n");
+}
+
+static void sleeps_that_are_not_told(void **state)
+{
+	(void)state;
+	perf.sleeps.on = false;
+	assert_string_equal(notes(), ""); /* they were not asked for */
+	strcpy(perf.sleeps.reason, "no right");
+	assert_string_equal(notes(), "sleeping threads were looked at some times a second, and not told of: no right\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(nothing_is_said_of_nothing, set_up),
+		cmocka_unit_test_setup(each_thing_is_said, set_up),
+		cmocka_unit_test_setup(sleeps_that_are_not_told, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
