@@ -78,7 +78,7 @@ def postgres(stack):
 def compiler(stack):
     if not have("gcc"):
         return None
-    source = os.path.join(TOP, "src", "capture", "ptrace", "watch.c")
+    source = os.path.join(TOP, "src", "capture", "ptrace", "watched_threads.c")
     start(stack, ["sh", "-c", "while :; do gcc -O2 -D_GNU_SOURCE -I%s/src -c %s -o /dev/null; done" % (TOP, source)])
     return {"cc1"}
 

@@ -153,7 +153,7 @@ def test_pages_that_were_never_touched(stillframe, tmp_path):
 
 def test_children(stillframe, tmp_path):
     """Processes that a shell starts one after the other, each with its program."""
-    script = "for i in 1 2 3; do %s -c 'sum(i * i for i in range(8000000))'; done" % sys.executable
+    script = "for i in 1 2 3; do %s -c 'sum(i * i for i in range(3000000))'; done" % sys.executable
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--children", "--", "sh", "-c", script, timeout=120)
     assert done.status == 0, done
     assert recording.value("SELECT count(*) FROM processes") >= 4

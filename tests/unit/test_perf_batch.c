@@ -43,6 +43,7 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 bool __wrap_sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
+void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name);
 void __wrap_sf_watch_fork(struct sf_watch *watch, int32_t pid);
 void __wrap_sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns);
@@ -94,6 +95,12 @@ void __wrap_sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t p
 		(void)sf_vec_push(&watch->processes, (struct sf_watched_process){ .pid = pid });
 	if (pid != 10)
 		snprintf(told + strlen(told), sizeof(told) - strlen(told), "met %d ", pid);
+}
+
+void __wrap_sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
+{
+	(void)watch;
+	snprintf(told + strlen(told), sizeof(told) - strlen(told), "begins %d ", pid);
 }
 
 void __wrap_sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
@@ -355,7 +362,7 @@ static void test_records_of_the_watched_only(void **state)
 	fork_of(1, 20, 10, 1);
 	ran(0, 1);
 	sf_perf_batch(&perf, MS);
-	assert_string_equal(told, "met 20 met 30 met 20 met 30 met 20 fork 20 fork 30 fork 90 exec 90 ls name 90 ls ");
+	assert_string_equal(told, "met 20 met 30 begins 20 begins 30 begins 20 fork 20 fork 30 fork 90 exec 90 ls name 90 ls ");
 	assert_int_equal(n_met, 0);
 	assert_int_equal(n_sent, 1);
 	assert_int_equal(sent[0].tid, 10);

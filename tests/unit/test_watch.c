@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "capture/ptrace/unseen.h"
 #include "capture/ptrace/watch.h"
 #include "frozen/raw.h"
 
@@ -874,6 +875,124 @@ static void an_ended_process_is_kept_for_a_scan(void **state)
 	expect("end 1: 0 us\n");
 }
 
+/* So are threads. */
+static void an_ended_thread_is_kept_for_a_scan(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	watch.keeps_ended = true;
+	end_thread(41);
+	scan_after(100);
+	assert_true(watch.has_kept);
+	assert_non_null(sf_watch_find(&watch, 41));
+	expect("");
+	scan_after(100);
+	assert_null(sf_watch_find(&watch, 41));
+	expect("end 2: 0 us\n");
+}
+
+/* Where the engine has records of all that begins, children are searched for once, and again when records were lost. */
+static void children_come_by_records(void **state)
+{
+	(void)state;
+	options.children = true;
+	watch.keeps_ended = true;
+	open_watch();
+	add_process(50, 40, 0);
+	scan_after(100);
+	expect("");
+	watch.knows_children = false;
+	scan_after(100);
+	expect("process 50 of 40\n");
+}
+
+/* A scan has found the process, and some of its CPU time, before the record of its start is read. It has a whole account all the same, once. */
+static void a_process_that_a_scan_found_begins(void **state)
+{
+	(void)state;
+	options.children = true;
+	open_watch();
+	add_process(50, 40, 70 * MS + 30 * MS); /* of a thread that has ended already */
+	add_thread(50, 50, "b", 70 * MS);
+	scan_after(100);
+	run(50, 20 * MS);
+	look_at(50);
+	sf_watch_process_begins(&watch, 50);
+	sf_watch_process_begins(&watch, 50);
+	assert_int_equal(sf_watch_find(&watch, 50)->cpu_ns, 90 * MS);
+	sf_watch_process_begins(&watch, 40);
+	assert_int_equal(watch.processes.items[0].met, false); /* it was chosen: it ran before */
+	add_thread(50, 51, "late", 0);
+	run(51, 6 * MS);
+	scan_after(100);
+	assert_int_equal(sf_watch_find(&watch, 51)->cpu_ns, 6 * MS);
+	told[0] = 0;
+	end_process(50);
+	scan_after(100);
+	expect("gone 3: cpu 6000 us, wall 6000 us, 1 ticks\nend 3: 6000 us\n"
+	       "gone 2: cpu 90000 us, wall 70000 us, 9 ticks\nend 2: 90000 us\nunseen 0: cpu 30000 us, wall 0 us, 3 ticks\n");
+}
+
+/* The children's CPU time is compared when all that a scan finds to have ended are ended: here the last chosen process is ended before its child. */
+static void children_that_end_with_the_first_are_seen(void **state)
+{
+	static const int32_t more[] = { 45 };
+
+	(void)state;
+	options.children = true;
+	options.more = more;
+	options.n_more = 1;
+	add_process(45, 1, 0);
+	add_process(50, 45, 0);
+	add_thread(50, 50, "b", 0);
+	open_watch();
+	run(50, 80 * MS);
+	look_at(50);
+	sf_thread_take_awake(sf_watch_find(&watch, 50), true, 10 * MS);
+	end_process(40);
+	scan_after(100);
+	assert_int_equal(watch.processes.items[0].pid, 50);
+	told[0] = 0;
+	process_of(45)->children_ns = 80 * MS;
+	end_process(50);
+	sf_watch_end(&watch, now_ns);
+	expect("end 2: 80000 us\n");
+}
+
+/* All of the machine without those that sleep: a process is not listed, and CPU time that no sample stands for is no loss. */
+static void threads_are_known_by_their_samples(void **state)
+{
+	(void)state;
+	options.pid = 0;
+	options.all = true;
+	open_watch();
+	assert_int_equal(watch.processes.n, 0);
+	sf_watch_meet_process(&watch, 40, 1, "", now_ns);
+	assert_int_equal(sf_watch_meet_thread(&watch, 40, 40, now_ns)->cpu_ns, 0);
+	told[0] = 0;
+	run(40, 50 * MS);
+	look_at(40);
+	scan_after(100);
+	expect("");
+	end_process(40);
+	scan_after(100);
+	expect("end 1: 0 us\n");
+}
+
+/* By the clocks of now, and not by those of the last scan. */
+static void unseen_time_is_found_at_once(void **state)
+{
+	struct sf_unseen unseen;
+
+	(void)state;
+	open_watch();
+	process_of(40)->cpu_ns += 30 * MS; /* of threads that came and went */
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.cpu_ns, 30 * MS);
+	assert_int_equal(unseen.unseen_ns, 30 * MS);
+}
+
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
 static void the_rest_of_a_thread_is_its_last_sample_s(void **state)
 {
@@ -952,6 +1071,12 @@ int main(void)
 		TEST(an_ended_thread_is_met),
 		TEST(an_ended_process_is_met),
 		TEST(an_ended_process_is_kept_for_a_scan),
+		TEST(an_ended_thread_is_kept_for_a_scan),
+		TEST(children_come_by_records),
+		TEST(a_process_that_a_scan_found_begins),
+		TEST(children_that_end_with_the_first_are_seen),
+		TEST(threads_are_known_by_their_samples),
+		TEST(unseen_time_is_found_at_once),
 		TEST(the_rest_of_a_thread_is_its_last_sample_s),
 		TEST(a_rest_is_not_longer_than_what_was_seen),
 		TEST(a_sleep_lasts_to_the_end),

@@ -139,6 +139,8 @@ static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record
 		return;
 	if (sf_watch_is_sampled(&perf->base.watch))
 		note_fork(perf, record);
+	else if (sf_watch_has_process(&perf->base.watch, record->pid))
+		sf_watch_process_begins(&perf->base.watch, record->pid);
 	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))
 		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
 }

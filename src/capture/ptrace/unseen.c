@@ -36,8 +36,10 @@ void sf_unseen_lose_children(const struct sf_watch *watch)
 /* *seen_ret: what the threads had that have ended. */
 static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_watched_process *process, uint64_t *seen_ret)
 {
-	uint64_t total_ns = process->last_cpu_ns > process->cpu_ns ? process->last_cpu_ns - process->cpu_ns : 0, children_ns;
+	uint64_t cpu_ns = process->last_cpu_ns, total_ns, children_ns;
 
+	(void)sf_process_cpu(process->pid, &cpu_ns); /* the last scan may be long ago */
+	total_ns = cpu_ns > process->cpu_ns ? cpu_ns - process->cpu_ns : 0;
 	*seen_ret += process->threads_cpu_ns;
 	if (!watch->options->children)
 		return total_ns;

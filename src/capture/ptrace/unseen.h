@@ -16,7 +16,7 @@ void sf_unseen_lose(const struct sf_watch *watch, const struct sf_watched_proces
 void sf_unseen_lose_children(const struct sf_watch *watch);
 
 struct sf_unseen {
-	uint64_t cpu_ns;       /* counted since the processes are watched, as of the last scan */
+	uint64_t cpu_ns;       /* counted since the processes are watched */
 	uint64_t unseen_ns;    /* of it in no account, at the least */
 };
 

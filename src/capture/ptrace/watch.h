@@ -71,9 +71,16 @@ void sf_watch_close(struct sf_watch *watch); /* every thread must have been ende
  * has no sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and the time after its last sample for
  * nothing. So the sum is right on average, also over threads that have no sample.
  */
-bool sf_watch_is_sampled(const struct sf_watch *watch);
+static inline bool sf_watch_is_sampled(const struct sf_watch *watch)
+{
+	return watch->options->all && !watch->options->blocked_rate_mhz;
+}
+
 /* The same of one thread: those of the kernel and of this process, too, where others are known by looks; and those that came into sight since `by_samples`. */
-bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread);
+static inline bool sf_watch_knows_by_samples(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	return sf_watch_is_sampled(watch) || thread->only_awake || thread->by_samples;
+}
 
 /* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
@@ -101,6 +108,12 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
+
+/*
+ * The process began while it was watched: an engine has the record of its start. A scan may have found the process before. Its whole CPU
+ * time counts, as that of a process that was met.
+ */
+void sf_watch_process_begins(struct sf_watch *watch, int32_t pid);
 
 /* The process, which was met, begins now: where it has ended already its parent's code is its own. */
 void sf_watch_fork(struct sf_watch *watch, int32_t pid);

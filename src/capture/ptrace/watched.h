@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a watch (watch.h), for watch*.c only: its processes (watched_processes.c) and its threads (watched_threads.c).
+ */
+#ifndef SF_CAPTURE_PTRACE_WATCHED_H
+#define SF_CAPTURE_PTRACE_WATCHED_H
+
+#include "capture/ptrace/watch.h"
+
+#define SF_WATCH_SCAN_SHARE 100     /* a scan is followed by this many times its CPU time of pause */
+
+/* --- processes --- */
+
+/* One that the user chose. False: no memory. */
+bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid);
+
+/* The process with this id, or NULL. Valid until a process is added or ended. */
+struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid);
+
+/* Adds the processes of the machine or of the control group that are new, but those of the kernel: they come by their samples. */
+void sf_watch_add_all(struct sf_watch *watch);
+
+/* Adds the descendants that are new. True when there are any. */
+bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns);
+
+/* Looks at each process, tells the relay of new programs, and ends the processes that are gone. */
+void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns);
+
+/* Ends a process, its threads first. The last process takes its place. */
+void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns);
+
+/* After all that have ended together: the CPU time of the children that were seen is known then. */
+void sf_watch_lose_children(struct sf_watch *watch);
+
+/* --- threads --- */
+
+/* The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. */
+void sf_watch_begin_account(const struct sf_watch *watch, struct sf_thread *thread);
+
+/* Lists the threads of all processes, if their number has changed or it is time, and ends those that are gone. */
+void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns);
+
+/* Reads the names of some of the threads again: names change rarely. */
+void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns);
+
+/* --- both --- */
+
+/* Whether what is gone is kept until the next scan; *ended: an earlier scan has found it to be gone. */
+static inline bool sf_watch_keeps(struct sf_watch *watch, bool *ended)
+{
+	const bool keeps = watch->keeps_ended && !*ended;
+
+	*ended = true;
+	watch->has_kept |= keeps;
+	return keeps;
+}
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that are watched: how they come into sight, what runs in them, whether they fit the filter, and how they end. */
+#include "capture/ptrace/watched.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "capture/ptrace/unseen.h"
+#include "frozen/raw.h"
+#include "os/cgroup.h"
+
+#define CHILDREN_MIN_NS 2000000     /* between two searches: short-lived processes are what `make` and shells are made of */
+#define MAX_DEPTH 64                /* ancestors of a process that are looked at */
+
+/* Whether it fits the filter, with this name. What cannot be read of it any more is as it was, or as its parent's is. */
+static void decide(const struct sf_watch *watch, struct sf_watched_process *process, const char *name)
+{
+	const struct sf_process_filter *filter = watch->options->filter;
+	const uint32_t user = filter ? sf_process_user(process->pid) : UINT32_MAX;
+
+	if (user != UINT32_MAX)
+		process->user = user;
+	process->is_refused = !sf_process_filter_fits(filter, name, process->user);
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		if (watch->threads.items[i]->task.pid == process->pid)
+			watch->threads.items[i]->is_refused = process->is_refused;
+	}
+}
+
+/* The same, with the name that the system knows. */
+static void decide_by_name(const struct sf_watch *watch, struct sf_watched_process *process)
+{
+	char name[SF_TASK_NAME];
+
+	if (!watch->options->filter)
+		return;
+	if (!sf_task_name(process->pid, process->pid, name))
+		memcpy(name, process->name, sizeof(name));
+	decide(watch, process, name);
+}
+
+static bool has_chosen_ancestor(const struct sf_capture_options *options, int32_t pid)
+{
+	for (int depth = 0; depth < MAX_DEPTH && (pid = sf_process_parent(pid)) > 1; depth++) {
+		if (sf_capture_is_chosen(options, pid))
+			return true;
+	}
+	return false;
+}
+
+bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid)
+{
+	struct sf_watched_process process = { .pid = pid, .first = true };
+
+	if (watch->options->n_more)
+		process.first = !has_chosen_ancestor(watch->options, pid);
+	if (process.first)
+		process.children_cpu_ns = sf_process_children_cpu(pid);
+	watch->n_first += process.first;
+	decide_by_name(watch, &process);
+	return sf_vec_push(&watch->processes, process);
+}
+
+struct sf_watched_process *sf_watch_find_process(const struct sf_watch *watch, int32_t pid)
+{
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (watch->processes.items[i].pid == pid)
+			return &watch->processes.items[i];
+	}
+	return NULL;
+}
+
+static bool is_only_awake(int32_t pid)
+{
+	return pid == (int32_t)getpid() || sf_process_is_kernel(pid);
+}
+
+static void count_32_bit(struct sf_watch *watch, int32_t pid)
+{
+	if (watch->n_32_bit++)
+		return;
+	watch->first_32_bit = pid;
+	sf_process_name(pid, watch->name_32_bit, sizeof(watch->name_32_bit));
+}
+
+/* Takes note of the program in it, which is new. Its threads are those of the program. */
+static void set_program(struct sf_watch *watch, struct sf_watched_process *process, const struct sf_program *program)
+{
+	const bool was = process->is_32_bit;
+
+	process->program = *program;
+	process->is_32_bit = sf_process_is_32_bit(process->pid);
+	process->only_awake = watch->options->all && is_only_awake(process->pid);
+	decide_by_name(watch, process);
+	if (process->is_32_bit && !was && !process->is_refused)
+		count_32_bit(watch, process->pid);
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		if (watch->threads.items[i]->task.pid == process->pid)
+			watch->threads.items[i]->is_32_bit = process->is_32_bit;
+	}
+}
+
+static bool add_process(struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process process = { .pid = pid, .parent = sf_process_parent(pid) };
+
+	return sf_vec_push(&watch->processes, process);
+}
+
+void sf_watch_add_all(struct sf_watch *watch)
+{
+	struct sf_ids ids = { 0 };
+
+	if (watch->cgroup)
+		sf_cgroup_processes(watch->cgroup, &ids);
+	else
+		sf_process_all(&ids);
+	for (size_t i = 0; i < ids.ids.n; i++) {
+		const int32_t pid = ids.ids.items[i];
+
+		if (!sf_watch_find_process(watch, pid) && !sf_process_is_kernel(pid) && !add_process(watch, pid)) /* these come by their samples */
+			break;
+	}
+	sf_vec_deinit(&ids.ids);
+}
+
+bool sf_watch_add_children(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_before = watch->processes.n;
+	uint64_t start_ns = sf_raw_thread_cpu_ns(), pause_ns;
+	struct sf_ids ids = { 0 };
+
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!sf_vec_push(&ids.ids, watch->processes.items[i].pid))
+			break;
+	}
+	if (ids.ids.n == watch->processes.n)
+		sf_process_descendants(&ids);
+	for (size_t i = watch->processes.n; i < ids.ids.n && add_process(watch, ids.ids.items[i]); i++)
+		;
+	sf_vec_deinit(&ids.ids);
+	pause_ns = (sf_raw_thread_cpu_ns() - start_ns) * SF_WATCH_SCAN_SHARE;
+	watch->next_children_ns = now_ns + (pause_ns > CHILDREN_MIN_NS ? pause_ns : CHILDREN_MIN_NS);
+	return watch->processes.n > n_before;
+}
+
+/* The process may end before the walking thread asks for its name. */
+static void tell_name(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	char name[SF_TASK_NAME];
+
+	if (sf_task_name(process->pid, process->pid, name))
+		memcpy(process->name, name, sizeof(process->name));
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, process->pid, process->parent, process->name);
+}
+
+/* True while the process lives. Tells the relay of a new program in it. */
+static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *process)
+{
+	struct sf_program program;
+
+	if (!sf_process_program(process->pid, &program) ||
+	    !sf_process_cpu(process->pid, &process->last_cpu_ns))
+		return false;
+	if (process->program.started && program.started != process->program.started)
+		return false; /* another process got the pid */
+	if (!sf_program_is(&program, &process->program)) {
+		if (!process->program.started)
+			process->cpu_ns = process->last_cpu_ns;
+		watch->next_list_ns = 0;
+		set_program(watch, process, &program);
+		if (!process->is_refused)
+			sf_relay_process(watch->relay, process->pid, process->parent);
+		if (!process->is_refused && watch->options->all)
+			tell_name(watch, process);
+	}
+	process->program.n_threads = program.n_threads;
+	return true;
+}
+
+static void end_first(struct sf_watch *watch, const struct sf_watched_process *process)
+{
+	const uint64_t total_ns = sf_process_children_cpu(process->pid);
+
+	if (total_ns > process->children_cpu_ns)
+		watch->children_cpu_ns += total_ns - process->children_cpu_ns;
+	watch->lost_firsts |= --watch->n_first == 0;
+}
+
+void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	struct sf_watched_process *process = &watch->processes.items[index];
+	const int32_t pid = process->pid;
+	uint64_t cpu_ns;
+
+	if (sf_process_cpu(pid, &cpu_ns))
+		process->last_cpu_ns = cpu_ns;
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (watch->threads.items[i]->task.pid == pid)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+	/* One that was never read has at least what its threads had. */
+	if (process->last_cpu_ns < process->threads_cpu_ns)
+		process->last_cpu_ns = process->threads_cpu_ns;
+	sf_unseen_lose(watch, process);
+	if (!process->first)
+		watch->ended_cpu_ns += process->last_cpu_ns;
+	else
+		end_first(watch, process);
+	if (watch->options->all && !process->is_refused)
+		sf_relay_process_end(watch->relay, pid);
+	*process = watch->processes.items[--watch->processes.n];
+}
+
+void sf_watch_lose_children(struct sf_watch *watch)
+{
+	if (watch->lost_firsts)
+		sf_unseen_lose_children(watch);
+	watch->lost_firsts = false;
+}
+
+void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->processes.n; i-- > 0;) {
+		if (!look_at_process(watch, &watch->processes.items[i]) && !sf_watch_keeps(watch, &watch->processes.items[i].ended))
+			sf_watch_end_process(watch, i, now_ns);
+	}
+}
+
+bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
+{
+	return sf_watch_find_process(watch, pid);
+}
+
+static void set_name(struct sf_watched_process *process, const char *name)
+{
+	memset(process->name, 0, sizeof(process->name));
+	memccpy(process->name, name, 0, sizeof(process->name) - 1);
+	sf_sanitize(process->name);
+}
+
+/* A process that has ended already is ended by the next scan. */
+static struct sf_watched_process *meet_process(struct sf_watch *watch, int32_t pid, int32_t parent)
+{
+	struct sf_watched_process process = { .pid = pid, .parent = parent };
+	struct sf_watched_process *known = sf_watch_find_process(watch, parent);
+
+	if (known && !known->name[0])
+		(void)sf_task_name(parent, parent, known->name);
+	if (known) {
+		memcpy(process.name, known->name, sizeof(process.name));
+		process.user = known->user;
+	}
+	if (!sf_vec_push(&watch->processes, process))
+		return NULL;
+	return &watch->processes.items[watch->processes.n - 1];
+}
+
+void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns)
+{
+	struct sf_watched_process *process;
+	struct sf_program program;
+
+	(void)now_ns;
+	if (sf_watch_find_process(watch, pid) || !(process = meet_process(watch, pid, parent)))
+		return;
+	process->met = !watch->options->all;
+	if (*name)
+		set_name(process, name);
+	if (sf_process_program(pid, &program) && sf_process_cpu(pid, &process->last_cpu_ns))
+		set_program(watch, process, &program);
+	else
+		decide_by_name(watch, process);
+	if (process->is_refused)
+		return;
+	sf_relay_process(watch->relay, pid, parent);
+	if (watch->options->all)
+		tell_name(watch, process);
+	watch->next_list_ns = 0;
+}
+
+void sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
+{
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	if (!process || process->met || process->first || watch->options->all)
+		return;
+	process->met = true;
+	process->cpu_ns = 0;
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		if (watch->threads.items[i]->task.pid == pid)
+			sf_watch_begin_account(watch, watch->threads.items[i]);
+	}
+}
+
+void sf_watch_fork(struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	if (!process || process->program.started || process->is_refused)
+		return;
+	sf_relay_process(watch->relay, pid, process->parent);
+	if (process->name[0])
+		sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+}
+
+void sf_watch_exec(struct sf_watch *watch, int32_t pid, const char *name)
+{
+	struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+	struct sf_program program;
+
+	if (!process)
+		return;
+	set_name(process, name);
+	decide(watch, process, process->name);
+	if (process->is_refused)
+		return;
+	sf_relay_process(watch->relay, pid, process->parent);
+	if (sf_process_program(pid, &program))
+		set_program(watch, process, &program);
+	/* The process may end before its name is read. */
+	sf_relay_process_name(watch->relay, pid, process->parent, process->name);
+}

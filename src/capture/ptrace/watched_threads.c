@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads that are watched: how they come into sight, their names, and how their accounts end. */
+#include "capture/ptrace/watched.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/output.h"
+#include "capture/ptrace/unseen.h"
+
+#define LIST_NS 50000000            /* threads whose number is the same are listed all the same */
+#define SCANS_PER_NAME 32
+#define REST_TICKS 4                /* after a thread's last sample on a CPU, which that sample may stand for, too */
+
+/* Outside of a scan the threads are in the order of their ids. */
+static int by_tid(const void *a, const void *b)
+{
+	const struct sf_thread *const *left = a, *const *right = b;
+
+	return ((*left)->task.tid > (*right)->task.tid) - ((*left)->task.tid < (*right)->task.tid);
+}
+
+static int compare_tid(const void *key, const void *element)
+{
+	const struct sf_thread *const *thread = element;
+	int32_t tid = *(const int32_t *)key;
+
+	return (tid > (*thread)->task.tid) - (tid < (*thread)->task.tid);
+}
+
+static struct sf_thread *find_among(const struct sf_watch *watch, size_t n, int32_t tid)
+{
+	struct sf_thread **found = NULL;
+
+	if (n)
+		found = bsearch(&tid, watch->threads.items, n, sizeof(*found), compare_tid);
+	return found ? *found : NULL;
+}
+
+struct sf_thread *sf_watch_find(const struct sf_watch *watch, int32_t tid)
+{
+	return find_among(watch, watch->threads.n, tid);
+}
+
+static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
+{
+	thread->watched = !watch->has_names ||
+			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
+}
+
+/* What is known of its process. */
+static void set_process(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_watched_process *process)
+{
+	thread->by_samples = watch->by_samples;
+	thread->is_32_bit = process && process->is_32_bit;
+	thread->only_awake = process && process->only_awake;
+}
+
+/* The thread is in the list of threads: it is known from now on. */
+static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	watch->last_serial++;
+	thread->listed = true;
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+void sf_watch_begin_account(const struct sf_watch *watch, struct sf_thread *thread)
+{
+	if (sf_watch_knows_by_samples(watch, thread))
+		return;
+	thread->cpu_ns += thread->first_cpu_ns;
+	thread->awake_ns += (int64_t)thread->first_cpu_ns;
+	thread->first_cpu_ns = 0;
+}
+
+static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+	struct sf_thread *thread;
+
+	errno = 0;
+	thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	watch->n_without_files += !thread && errno == EMFILE;
+	if (!thread)
+		return;
+	set_process(watch, thread, process);
+	if (process && process->met)
+		sf_watch_begin_account(watch, thread);
+	if (!sf_vec_push(&watch->threads, thread)) {
+		sf_thread_destroy(thread);
+		return;
+	}
+	begin_thread(watch, thread, now_ns);
+}
+
+/* New threads are put behind the first `n_known`. */
+static void list_threads_of(struct sf_watch *watch, int32_t pid, size_t n_known, uint64_t now_ns)
+{
+	watch->ids.ids.n = 0;
+	if (!sf_process_threads(pid, &watch->ids))
+		return;
+	for (size_t i = 0; i < watch->ids.ids.n; i++) {
+		int32_t tid = watch->ids.ids.items[i];
+		struct sf_thread *known = find_among(watch, n_known, tid);
+
+		if (!known)
+			add_thread(watch, pid, tid, now_ns);
+		else if (known->task.pid == pid)
+			known->listed = true;
+	}
+}
+
+/* Puts it where its id belongs. */
+static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
+{
+	size_t at = watch->threads.n;
+
+	if (!sf_vec_push(&watch->threads, thread))
+		return false;
+	for (; at && watch->threads.items[at - 1]->task.tid > thread->task.tid; at--)
+		watch->threads.items[at] = watch->threads.items[at - 1];
+	watch->threads.items[at] = thread;
+	return true;
+}
+
+struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
+{
+	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+	struct sf_thread *thread;
+
+	if (process && process->is_refused)
+		return NULL;
+	thread = sf_thread_create(watch->last_serial + 1, pid, tid, now_ns);
+	if (!thread)
+		thread = sf_thread_create_ended(watch->last_serial + 1, pid, tid, process ? process->name : "", now_ns);
+	if (!thread)
+		return NULL;
+	set_process(watch, thread, process);
+	sf_watch_begin_account(watch, thread);
+	if (!insert_thread(watch, thread)) {
+		sf_thread_destroy(thread);
+		return NULL;
+	}
+	begin_thread(watch, thread, now_ns);
+	return thread;
+}
+
+/* Names change rarely, so each is read again only now and then. */
+static void renew_name(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	char name[SF_TASK_NAME];
+
+	if (!sf_task_name(thread->task.pid, thread->task.tid, name) ||
+	    strcmp(name, thread->name) == 0)
+		return;
+	memcpy(thread->name, name, sizeof(name));
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+void sf_watch_renew_names(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if ((watch->n_scans + thread->serial) % SCANS_PER_NAME == 0)
+			renew_name(watch, thread, now_ns);
+	}
+}
+
+void sf_watch_rename(struct sf_watch *watch, int32_t tid, const char *name, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_watch_find(watch, tid);
+
+	if (!thread || strncmp(name, thread->name, sizeof(thread->name) - 1) == 0)
+		return;
+	memset(thread->name, 0, sizeof(thread->name));
+	memccpy(thread->name, name, 0, sizeof(thread->name) - 1);
+	sf_sanitize(thread->name);
+	name_thread(watch, thread);
+	sf_relay_thread(watch->relay, thread, now_ns);
+}
+
+/*
+ * Whether a thread's last sample on a CPU may stand for its CPU time since, too. Samples come at moments of their own, so what a
+ * thread did before a sample tells as much of what it did after it. Not of more than what its samples stand for already.
+ */
+static bool is_short_rest(const struct sf_thread *thread, const struct sf_weight *rest)
+{
+	const uint64_t counted_ns = thread->run.cpu_ns - thread->first_cpu_ns;
+
+	if (!thread->ran || thread->is_32_bit)
+		return false;
+	return rest->ticks <= REST_TICKS || (!thread->beyond_ns && 2 * rest->cpu_ns <= counted_ns);
+}
+
+/* Why there is no further sample of a thread. */
+static enum sf_loss cause_of_end(const struct sf_watch *watch)
+{
+	return watch->over ? SF_LOSS_REST : SF_LOSS_GONE;
+}
+
+/* Why the thread's time since its last sample has none. */
+static enum sf_loss cause_of_rest(const struct sf_watch *watch, const struct sf_thread *thread)
+{
+	if (thread->is_32_bit)
+		return SF_LOSS_NARROW;
+	if (thread->beyond_ns)
+		return SF_LOSS_KERNEL;
+	return cause_of_end(watch);
+}
+
+void sf_watch_extend_sleep(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	const uint64_t rate_mhz = watch->options->blocked_rate_mhz;
+	struct sf_weight weight;
+
+	if (!rate_mhz || !thread->watched || !thread->sampled || sf_thread_awake(thread) || thread->asleep_ns <= 0)
+		return;
+	weight = sf_thread_take_asleep(thread, UINT64_C(1000000000000) / rate_mhz);
+	sf_relay_again(watch->relay, thread, now_ns, &weight);
+}
+
+/* A sleep of which the kernel told lasts for as long as is known, where its end was not told. */
+static void end_told_sleep(struct sf_watch *watch, struct sf_thread *thread)
+{
+	const struct sf_sleep *sleep = &thread->sleep;
+	const uint64_t end_ns = sleep->woken_ns ? sleep->woken_ns : watch->told_until_ns, given_ns = thread->slept_ns - sleep->before_ns;
+	struct sf_weight weight;
+
+	if (!thread->watched || !thread->is_told || !sleep->has_sample || end_ns <= sleep->start_ns + given_ns)
+		return;
+	weight = sf_thread_take_sleep(thread, end_ns - sleep->start_ns - given_ns, UINT64_C(1000000000000) / watch->options->blocked_rate_mhz);
+	sf_relay_again(watch->relay, thread, end_ns, &weight);
+}
+
+static void forget_rest(struct sf_thread *thread)
+{
+	thread->first_cpu_ns += thread->cpu_ns;
+	thread->cpu_ns = 0;
+}
+
+void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
+{
+	struct sf_thread *thread = watch->threads.items[index];
+	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
+
+	sf_thread_settle(thread, now_ns, false);
+	/*
+	 * It slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
+	 * next look is put off, or waits for a CPU.
+	 */
+	if (thread->sampled && !sf_thread_awake(thread))
+		sf_thread_sleep_until(thread, now_ns);
+	end_told_sleep(watch, thread);
+	sf_watch_extend_sleep(watch, thread, now_ns);
+	thread->cpu_ns += thread->beyond_ns;
+	if (thread->is_refused || sf_watch_knows_by_samples(watch, thread))
+		forget_rest(thread);
+	sf_thread_pay(thread);
+	if (process)
+		process->threads_cpu_ns += thread->run.cpu_ns - thread->first_cpu_ns;
+	if (thread->watched && thread->cpu_ns) {
+		/* The thread has run since its last sample. No sample stands for that time, or a share of that one does. */
+		struct sf_weight weight = {
+			.cpu_ns = thread->cpu_ns,
+			.wall_ns = thread->awake_ns > 0 ? (uint64_t)thread->awake_ns : 0,
+			.ticks = sf_unseen_ticks(watch, thread->cpu_ns),
+		};
+
+		if ((thread->asked || thread->ran) && !weight.ticks)
+			weight.ticks = 1;
+		if (is_short_rest(thread, &weight))
+			sf_relay_again(watch->relay, thread, now_ns, &weight);
+		else
+			sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight);
+	}
+	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
+		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
+	sf_relay_thread_end(watch->relay, thread, now_ns, cause_of_end(watch));
+}
+
+static void end_unlisted(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (!thread->listed && !sf_watch_keeps(watch, &thread->ended))
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
+/* Of threads that are known by their samples. */
+static void end_gone(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		const struct sf_task *task = &watch->threads.items[i]->task;
+
+		if (watch->threads.items[i]->is_refused || !sf_task_lives(task->pid, task->tid))
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+}
+
+static void list_all(struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_known = watch->threads.n;
+
+	if (sf_watch_is_sampled(watch)) {
+		end_gone(watch, now_ns);
+		return;
+	}
+	watch->n_without_files = 0;
+	for (size_t i = 0; i < n_known; i++)
+		watch->threads.items[i]->listed = false;
+	for (size_t i = 0; i < watch->processes.n; i++) {
+		if (!watch->processes.items[i].is_refused)
+			list_threads_of(watch, watch->processes.items[i].pid, n_known, now_ns);
+	}
+	if (watch->threads.n > n_known)
+		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
+	end_unlisted(watch, now_ns);
+	if (watch->n_without_files > watch->most_without_files)
+		watch->most_without_files = watch->n_without_files;
+	watch->next_list_ns = now_ns + LIST_NS;
+}
+
+static bool is_to_list(const struct sf_watch *watch, uint64_t now_ns)
+{
+	size_t n_threads = 0;
+
+	for (size_t i = 0; i < watch->processes.n; i++)
+		n_threads += watch->processes.items[i].is_refused ? 0 : watch->processes.items[i].program.n_threads;
+	return n_threads != watch->threads.n || now_ns >= watch->next_list_ns;
+}
+
+void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns)
+{
+	if (is_to_list(watch, now_ns))
+		list_all(watch, now_ns);
+}
