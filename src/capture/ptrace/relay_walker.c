@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walking thread: takes records out of the relay's ring, and decides what becomes of each copy of a stack. */
+#include "capture/ptrace/relay_record.h"
+
+#include <unistd.h>
+
+#include "frozen/raw.h"
+#include "os/clock.h"
+#include "os/perf_events.h"
+
+#define SETTLE_NS 300000     /* from when a tick is due until its stills are there to be walked */
+#define IDLE_NS 100000000
+#define MAX_CARRIED 4
+#define TOO_SHORT_SCORE 16   /* of a copy that is not enough; one that is takes 1 off */
+
+static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, enum sf_loss cause)
+{
+	struct sf_weight weight = thread->carried;
+
+	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns)
+		return true;
+	thread->n_carried = 0;
+	thread->carried = (struct sf_weight){ 0 };
+	return relay->sink.loss(relay->sink.arg, thread->serial, cause, &weight, &relay->error);
+}
+
+static bool on_event(struct sf_relay *relay, uint32_t type, const struct sf_relay_event *event)
+{
+	const struct sf_sink *sink = &relay->sink;
+	struct sf_error *err = &relay->error;
+
+	switch (type) {
+	case SF_RELAY_PROCESS:
+		return sink->process(sink->arg, event->pid, event->parent, err);
+	case SF_RELAY_PROCESS_NAME:
+		return !sink->process_name || sink->process_name(sink->arg, event->pid, event->parent, event->name, "", err);
+	case SF_RELAY_PROCESS_END:
+		return !sink->process_end || sink->process_end(sink->arg, event->pid, err);
+	case SF_RELAY_THREAD:
+		return sink->thread(sink->arg, event->serial, event->pid, event->tid, event->name, event->time_ns, err);
+	case SF_RELAY_THREAD_END:
+		return give_up_carried(relay, event->thread, event->cause) &&
+		       sink->thread_end(sink->arg, event->serial, event->time_ns, event->cpu_ns, err);
+	case SF_RELAY_AGAIN:
+		return sink->again(sink->arg, event->serial, event->time_ns, &event->weight, err);
+	case SF_RELAY_WOKEN:
+		return !sink->woken || sink->woken(sink->arg, event->serial, event->tid, event->name, err);
+	default:
+		return sink->loss(sink->arg, event->serial, event->cause, &event->weight, err);
+	}
+}
+
+static bool on_mapping(struct sf_relay *relay, const struct sf_relay_mapped *record)
+{
+	struct sf_mapping mapping = record->mapping;
+
+	mapping.path = record->path;
+	return !relay->sink.mapping || relay->sink.mapping(relay->sink.arg, record->pid, &mapping, &relay->error);
+}
+
+static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
+{
+	sum->cpu_ns += weight->cpu_ns;
+	sum->wall_ns += weight->wall_ns;
+	sum->ticks += weight->ticks;
+}
+
+/* The time of a copy that was cut goes to the next one. */
+static void carry(struct sf_thread *thread, const struct sf_weight *weight, bool outdated)
+{
+	thread->carried = *weight;
+	thread->n_carried += !outdated;
+}
+
+static void end_carried(struct sf_thread *thread)
+{
+	thread->carried = (struct sf_weight){ 0 };
+	thread->n_carried = 0;
+}
+
+/*
+ * Whether the walk of this copy found a lead to another stack. Samples without that stack are kept, since the
+ * next ones may not have it.
+ */
+static bool finds_lead(const struct sf_relay_still *record, const struct sf_copied_still *copied, enum sf_end end)
+{
+	return end == SF_END_OTHER_STACK && record->copy.follows_leads &&
+	       sf_stack_leads_find(&record->thread->leads, &copied->still, copied->unread);
+}
+
+static void note_missing_registers(struct sf_thread *thread, const struct sf_still *still, enum sf_end end)
+{
+	if (end == SF_END_REGISTER && still->flags & SF_STILL_UNHELD)
+		atomic_store_explicit(&thread->needs_hold, still->regs.r[still->arch->sp], memory_order_relaxed);
+}
+
+/*
+ * Keeps the score of whether the kernel's copies are enough for the thread. A copy in a page fault of the stack itself lacks a page: one in
+ * so many does not count. Of a thread that was held, the kernel's copy would have been enough where it used one stack, and little of it.
+ */
+static void score_copy(struct sf_thread *thread, const struct sf_stack_copy *copy, const struct sf_verdict *verdict)
+{
+	const bool by_kernel = !copy->follows_leads && !(copy->flags & SF_STILL_UNHELD);
+	const bool too_short = by_kernel ? verdict->end == SF_END_OTHER_STACK || (verdict->end == SF_END_COPY && copy->longest)
+					 : copy->n_others || verdict->stack_used > SF_PERF_MAX_STACK;
+	const uint32_t score = atomic_load_explicit(&thread->too_short, memory_order_relaxed);
+
+	if (copy->flags & SF_STILL_UNHELD)
+		return;
+	if (too_short && score < 2 * SF_TOO_SHORT)
+		atomic_store_explicit(&thread->too_short, score + TOO_SHORT_SCORE, memory_order_relaxed);
+	else if (!too_short && score)
+		atomic_store_explicit(&thread->too_short, score - 1, memory_order_relaxed);
+}
+
+/*
+ * A sample whose copy was cut is worth little. Its time goes to the thread's next sample, with a longer copy, at most
+ * MAX_CARRIED times. Where the walks are behind, some copies were taken before the first walk found its copy too short.
+ * These copies do not count as tries, and are no measure of the length that the next copy needs. A copy of which the engine
+ * says that there is no longer one is the last try.
+ */
+static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record)
+{
+	struct sf_thread *thread = record->thread;
+	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	const uint32_t size = record->copy.stack_size;
+	const bool outdated = size < want;
+	struct sf_weight weight = record->weight;
+	struct sf_copied_still copied;
+	struct sf_verdict verdict;
+	bool cut, last;
+
+	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
+	last = record->copy.longest || (!outdated && (thread->n_carried >= MAX_CARRIED || want >= SF_COPY_MAX));
+	add_weight(&weight, &thread->carried);
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &weight,
+				     record->hold_ns, last, &relay->error);
+	cut = verdict.end == SF_END_COPY;
+	atomic_store_explicit(&thread->want,
+			      cut ? sf_copy_more(want, size)
+				  : sf_copy_next(want, verdict.stack_used),
+			      memory_order_relaxed);
+	if (cut && !last)
+		carry(thread, &weight, outdated);
+	else
+		end_carried(thread);
+	atomic_store_explicit(&thread->again, (cut && !last) || finds_lead(record, &copied, verdict.end),
+			      memory_order_relaxed);
+	note_missing_registers(thread, &copied.still, verdict.end);
+	score_copy(thread, &record->copy, &verdict);
+	return !verdict.failed;
+}
+
+/* A sleep that the kernel tells of has one copy only: it is the last try, and says nothing of the copies of running threads. */
+static bool on_open_still(struct sf_relay *relay, const struct sf_relay_still *record)
+{
+	struct sf_thread *thread = record->thread;
+	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
+	struct sf_copied_still copied;
+	struct sf_verdict verdict;
+
+	sf_stack_copy_still(&record->copy, sf_arch_host(), relay->memory, &copied);
+	verdict = relay->sink.sample(relay->sink.arg, thread->serial, &copied.still, &record->weight, record->hold_ns, true, &relay->error);
+	atomic_store_explicit(&thread->want,
+			      verdict.end == SF_END_COPY ? sf_copy_more(want, record->copy.stack_size)
+							 : sf_copy_next(want, verdict.stack_used),
+			      memory_order_relaxed);
+	if (verdict.end == SF_END_COPY)
+		atomic_store_explicit(&thread->sleep_cut, true, memory_order_relaxed);
+	return !verdict.failed;
+}
+
+static bool on_record(struct sf_relay *relay, uint32_t type, const void *content)
+{
+	if (type == SF_RELAY_STILL) {
+		const struct sf_relay_still *still = content;
+
+		return still->copy.flags & SF_STILL_OPEN && !(still->copy.flags & SF_STILL_UNHELD) ? on_open_still(relay, still)
+												   : on_still(relay, still);
+	}
+	return type == SF_RELAY_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
+}
+
+/* After a failure records are only taken out, so that the other side never waits for room. */
+static void handle(struct sf_relay *relay, const struct sf_record_header *record)
+{
+	const void *content = record + 1;
+
+	if (!sf_relay_failed(relay) && !on_record(relay, record->type, content))
+		atomic_store_explicit(&relay->failed, true, memory_order_release);
+	if (record->type == SF_RELAY_THREAD_END)
+		sf_thread_destroy(((const struct sf_relay_event *)content)->thread);
+}
+
+/*
+ * How long the walking thread sleeps: until the next tick's stills are there, by its own timer. It is called only
+ * where it must not sleep on: a call for each tick would have the holding thread interrupt another CPU.
+ */
+static uint64_t pause_of(const struct sf_relay *relay, uint64_t now_ns)
+{
+	const uint64_t ready_ns =
+		atomic_load_explicit(&relay->due_ns, memory_order_relaxed) + SETTLE_NS;
+
+	if (ready_ns <= now_ns)
+		return SF_RELAY_PAUSE_NS;
+	return ready_ns - now_ns < IDLE_NS ? ready_ns - now_ns : IDLE_NS;
+}
+
+void *sf_relay_walk(void *arg)
+{
+	struct sf_relay *relay = arg;
+	uint64_t idle_ns = 0;
+
+	atomic_store(&relay->walker_tid, gettid());
+	for (;;) {
+		uint32_t calls = atomic_load_explicit(&relay->calls, memory_order_acquire);
+		bool done = atomic_load_explicit(&relay->done, memory_order_acquire);
+		const struct sf_record_header *record;
+
+		while ((record = sf_outbox_peek(relay->ring))) {
+			handle(relay, record);
+			sf_outbox_release(relay->ring);
+		}
+		if (done)
+			return NULL;
+		if (sf_now_ns() - idle_ns > IDLE_NS && !sf_relay_failed(relay)) {
+			idle_ns = sf_now_ns();
+			if (!relay->sink.idle(relay->sink.arg, idle_ns, &relay->error))
+				atomic_store_explicit(&relay->failed, true, memory_order_release);
+		}
+		sf_raw_futex_wait(&relay->calls, calls, pause_of(relay, sf_now_ns()));
+	}
+}
