@@ -21,6 +21,7 @@ struct sf_kernel_symbol {
 struct sf_kernel_symbols {
 	SF_VEC(struct sf_kernel_symbol) symbols; /* by address */
 	SF_VEC(char) names;                      /* each ends with a zero; a module's function is "name [module]" */
+	uint64_t own_start, own_end;             /* the kernel's own code, _stext and _etext; 0: not found */
 };
 
 /* Reads all; false: there are none that this user may see, or memory ran out. */
@@ -36,5 +37,8 @@ void sf_kernel_symbols_sort(struct sf_kernel_symbols *symbols);
 
 /* The function that begins at or last before the address; NULL: none. Valid until deinit. */
 const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint64_t address);
+
+/* Whether the address is in the kernel's own code, whose names stay the same as long as it runs. Those of modules and BPF programs come and go. */
+bool sf_kernel_symbols_is_own(const struct sf_kernel_symbols *symbols, uint64_t address);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of dumps: the addresses of all threads are sorted by image and address, each once, and are resolved an image at
- * a time. Then every trace is expanded from the results.
+ * The names of dumps: the addresses of all threads are sorted by image and address, each once, and are resolved by
+ * image. Then every trace is expanded from the results.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +43,16 @@ struct naming {
 	struct sf_process_runtimes *runtimes; /* its; NULL: none */
 	SF_VEC(struct place) places;
 	SF_VEC(struct sf_dump_frame) functions;
-	struct place *of_image;     /* the first place of the image that is being resolved */
 	struct sf_lookup lookup;
 	unsigned n_pauses;          /* for names that could not be read at once */
 	bool no_memory;
+};
+
+/* The places of an image. */
+struct image_places {
+	struct naming *naming;
+	struct place *first;
+	uint64_t *addresses;        /* of the places; owned */
 };
 
 static struct place place_of(const struct sf_frame *frame)
@@ -117,8 +123,9 @@ static struct sf_dump_frame name_of(struct sf_dumps *dumps, const struct sf_loca
 
 static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
 {
-	struct naming *naming = arg;
-	struct place *place = &naming->of_image[index];
+	const struct image_places *places = arg;
+	struct naming *naming = places->naming;
+	struct place *place = &places->first[index];
 
 	if (!sf_vec_reserve(&naming->functions, n)) {
 		naming->no_memory = true;
@@ -130,34 +137,58 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 		naming->functions.items[naming->functions.n++] = name_of(naming->dumps, &locations[i]);
 }
 
-static void resolve_image(struct naming *naming, size_t first, size_t n)
-{
-	const struct sf_image *image =
-		sf_images_get(naming->dumps->walker.images, naming->places.items[first].image);
-	uint64_t *addresses = malloc(n * sizeof(*addresses));
+/* The images that are looked up, and their places. */
+struct images {
+	SF_VEC(struct sf_lookup_image) lookups;
+	SF_VEC(struct image_places) places;
+};
 
-	naming->of_image = &naming->places.items[first];
-	for (size_t i = 0; addresses && i < n; i++)
-		addresses[i] = naming->of_image[i].address;
-	if (addresses && image->fd >= 0)
-		sf_lookup_resolve(&naming->lookup, image->fd, image->path, addresses, n, on_location,
-				 naming, NULL);
-	naming->no_memory = naming->no_memory || !addresses;
-	free(addresses);
+static bool add_image(struct images *images, struct naming *naming, size_t first, size_t n)
+{
+	struct place *places = &naming->places.items[first];
+	const struct sf_image *image = sf_images_get(naming->dumps->walker.images, places->image);
+	struct image_places of_image = { naming, places, malloc(n * sizeof(uint64_t)) };
+	const struct sf_lookup_image lookup = { .fd = image->fd, .path = image->path, .addresses = of_image.addresses, .n = n };
+
+	for (size_t i = 0; of_image.addresses && i < n; i++)
+		of_image.addresses[i] = places[i].address;
+	if (of_image.addresses && sf_vec_push(&images->places, of_image))
+		return sf_vec_push(&images->lookups, lookup);
+	free(of_image.addresses);
+	return false;
 }
 
-static void resolve(struct naming *naming)
+/* Each image with a file, with all its places. */
+static bool add_images(struct images *images, struct naming *naming)
 {
-	for (size_t first = 0, n; first < naming->places.n; first += n) {
-		uint32_t image = naming->places.items[first].image;
+	bool fine = true;
+
+	for (size_t first = 0, n; fine && first < naming->places.n; first += n) {
+		const uint32_t image = naming->places.items[first].image;
 
 		for (n = 1; first + n < naming->places.n; n++) {
 			if (naming->places.items[first + n].image != image)
 				break;
 		}
-		if (image)
-			resolve_image(naming, first, n);
+		if (image && sf_images_get(naming->dumps->walker.images, image)->fd >= 0)
+			fine = add_image(images, naming, first, n);
 	}
+	return fine;
+}
+
+static void resolve(struct naming *naming)
+{
+	struct images images = { 0 };
+
+	naming->no_memory = !add_images(&images, naming);
+	for (size_t i = 0; i < images.lookups.n; i++)
+		images.lookups.items[i].arg = &images.places.items[i];
+	if (!naming->no_memory)
+		sf_lookup_resolve(&naming->lookup, images.lookups.items, images.lookups.n, on_location, NULL);
+	for (size_t i = 0; i < images.places.n; i++)
+		free(images.places.items[i].addresses);
+	sf_vec_deinit(&images.lookups);
+	sf_vec_deinit(&images.places);
 }
 
 static bool add_frame(struct sf_dump_thread *thread, const struct sf_frame *frame,

@@ -156,8 +156,8 @@ static bool fill(struct import *import, struct sf_error *err)
 	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
-		       sf_session_name_all(import->recording, import->recorder.walker.images, NULL,
-					   err);
+		       sf_session_name_all(import->recording, import->recorder.walker.images,
+					   &import->recorder.kernel_names, NULL, err);
 		sf_feed_deinit(&import->feed);
 	}
 	sf_recorder_deinit(&import->recorder);

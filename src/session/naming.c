@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/vec.h"
 #include "elf/facts.h"
-#include "os/kernel_symbols.h"
 
 #define MAX_INLINED 64
 
@@ -44,59 +44,86 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 	naming->failed = !put(naming, index, locations, n);
 }
 
-/* From the file behind `fd`, which is or was at `path`. One that cannot be read names nothing. */
-static bool name_from(struct naming *naming, struct sf_lookup *lookup, size_t n, int fd, const char *path)
-{
-	if (n && fd >= 0)
-		sf_lookup_resolve(lookup, fd, path, naming->addresses, n, on_location, naming, NULL);
-	return !naming->failed;
-}
-
 /* Addresses without a name stay without. */
-static bool name_kernel(struct naming *naming, size_t n)
+static bool name_kernel(struct naming *naming, struct sf_kernel_names *names, size_t n)
 {
-	struct sf_kernel_symbols symbols = { 0 };
+	const struct sf_kernel_symbols *symbols = sf_kernel_names_for(names, naming->addresses, n);
 	bool fine = true;
 
-	if (n)
-		sf_kernel_symbols_load(&symbols);
 	for (size_t i = 0; fine && i < n; i++) {
-		const char *name = sf_kernel_symbols_find(&symbols, naming->addresses[i]);
+		const char *name = sf_kernel_symbols_find(symbols, naming->addresses[i]);
 		const struct sf_location location = { .function = name, .linkage = name, .file = "" };
 
 		fine = !name || put(naming, i, &location, 1);
 	}
-	sf_kernel_symbols_deinit(&symbols);
 	return fine;
 }
 
-static bool name_module(struct sf_recording *recording, struct sf_lookup *lookup,
-			const struct sf_image *image, struct sf_error *err)
-{
-	SF_CLEANUP(free) uint64_t *addresses = NULL;
-	struct naming naming = { .recording = recording, .module = image->number, .err = err };
-	size_t n;
+/* The images with addresses that have no name yet. */
+struct unnamed {
+	struct sf_kernel_names *kernel;
+	SF_VEC(struct naming) all;               /* whose addresses are owned */
+	SF_VEC(struct sf_lookup_image) images;   /* those of files, each with its `struct naming` once all are found */
+};
 
-	if (!sf_recording_unnamed(recording, image->number, &addresses, &n, err))
+static bool add_image(struct unnamed *unnamed, struct sf_recording *recording, const struct sf_image *image, struct sf_error *err)
+{
+	struct naming naming = { .recording = recording, .module = image->number, .err = err };
+	struct sf_lookup_image lookup = { .fd = image->fd, .path = image->path };
+	uint64_t *addresses;
+	bool fine;
+
+	if (!sf_recording_unnamed(recording, image->number, &addresses, &lookup.n, err))
 		return false;
-	naming.addresses = addresses;
+	naming.addresses = lookup.addresses = addresses;
 	if (image->is_kernel)
-		return name_kernel(&naming, n);
-	return name_from(&naming, lookup, n, image->fd, image->path);
+		fine = name_kernel(&naming, unnamed->kernel, lookup.n);
+	else
+		fine = (sf_vec_push(&unnamed->all, naming) && sf_vec_push(&unnamed->images, lookup)) || sf_fail_memory(err);
+	if (image->is_kernel || !fine)
+		free(addresses);
+	return fine;
 }
 
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
+/* One that cannot be read names nothing. */
+static bool name_files(struct unnamed *unnamed, struct sf_lookup *lookup)
+{
+	bool fine = true;
+
+	for (size_t i = 0; i < unnamed->images.n; i++)
+		unnamed->images.items[i].arg = &unnamed->all.items[i];
+	sf_lookup_resolve(lookup, unnamed->images.items, unnamed->images.n, on_location, NULL);
+	for (size_t i = 0; i < unnamed->all.n; i++)
+		fine &= !unnamed->all.items[i].failed;
+	return fine;
+}
+
+static void forget(struct unnamed *unnamed)
+{
+	for (size_t i = 0; i < unnamed->all.n; i++)
+		free((uint64_t *)unnamed->all.items[i].addresses);
+	sf_vec_deinit(&unnamed->all);
+	sf_vec_deinit(&unnamed->images);
+}
+
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_kernel_names *kernel,
 			 const atomic_bool *stop, struct sf_error *err)
 {
 	struct sf_lookup lookup = sf_lookup_begin(stop);
+	struct unnamed unnamed = { .kernel = kernel };
+	bool fine = true;
 	const char *note;
 
-	for (uint32_t number = 1; number <= sf_images_count(images); number++) {
-		if (!name_module(recording, &lookup, sf_images_get(images, number), err))
-			return false;
+	for (uint32_t number = 1; fine && number <= sf_images_count(images); number++) {
+		const struct sf_image *image = sf_images_get(images, number);
+
+		if (image->fd >= 0 || image->is_kernel)
+			fine = add_image(&unnamed, recording, image, err);
 	}
-	note = sf_lookup_note(&lookup);
-	return !note || sf_recording_note(recording, 0, note, err);
+	fine = fine && name_files(&unnamed, &lookup);
+	forget(&unnamed);
+	note = fine ? sf_lookup_note(&lookup) : NULL;
+	return fine && (!note || sf_recording_note(recording, 0, note, err));
 }
 
 /* Opens the file at the path if it is still the file that was mapped; else -1. */
@@ -120,10 +147,13 @@ static bool name_late(struct sf_late_names *names, const char *path, const char 
 {
 	struct naming naming = { .late = names, .addresses = addresses };
 	SF_CLEANUP(close) int fd = open_module(path, build_id);
+	const struct sf_lookup_image image = { .fd = fd, .path = path, .addresses = addresses, .n = n, .arg = &naming };
 	struct sf_lookup *lookup = arg;
 	const char *note;
 
-	if (!name_from(&naming, lookup, n, fd, path))
+	if (fd >= 0)
+		sf_lookup_resolve(lookup, &image, 1, on_location, NULL);
+	if (naming.failed)
 		return false;
 	note = sf_lookup_note(lookup);
 	return !note || sf_late_names_note(names, note);

@@ -5,14 +5,15 @@
 
 #include "recording/profile/profile.h"
 #include "recording/recording.h"
+#include "session/kernel_names.h"
 #include "symbols/lookup.h"
 #include "target/images.h"
 
 /*
  * Names every address that has no name yet. An image that cannot be read leaves its own unnamed.
- * `stop` becomes true: no more names are wanted; NULL: never does.
+ * `kernel`: names that may have been read already. `stop` becomes true: no more names are wanted; NULL: never does.
  */
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images,
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_kernel_names *kernel,
 			 const atomic_bool *stop, struct sf_error *err);
 
 /*

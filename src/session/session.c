@@ -111,7 +111,7 @@ static bool finish(struct sf_recorder *recorder, struct sf_recording *recording,
 		sf_recording_cut_short(recording);
 	sf_recording_totals(recording, &result->totals);
 	atomic_store(&stop_wanted, false); /* from now on it means the names */
-	if (!sf_session_name_all(recording, recorder->walker.images, &stop_wanted, err)) {
+	if (!sf_session_name_all(recording, recorder->walker.images, &recorder->kernel_names, &stop_wanted, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}

@@ -11,7 +11,7 @@ bool sf_answers_open(struct sf_answers *ret, size_t n, size_t size)
 	void *memory = MAP_FAILED;
 
 	*ret = (struct sf_answers){ .size = size, .n = n };
-	if (n < size / sizeof(*ret->memory->of) - sizeof(*ret->memory))
+	if (size > sizeof(*ret->memory) && n < (size - sizeof(*ret->memory)) / sizeof(*ret->memory->of))
 		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)

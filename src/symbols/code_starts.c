@@ -18,6 +18,7 @@
 #define MAX_ROUNDS 16                 /* until jumps lead to starts only */
 #define ALIGNMENT 16                  /* of functions, where the linker fills up with nops */
 #define ENTRY_SIZE 64                 /* bytes of _start */
+#define MAX_STRAIGHT 4096             /* bytes of code that goes on without a jump */
 
 struct edge {
 	uint64_t from, to;
@@ -292,6 +293,24 @@ bool sf_code_starts_find(struct sf_code_starts *starts, const struct sf_elf *elf
 	if (n && is_inside(starts, address) && is_reached(starts, address))
 		*ret = starts->starts.items[n - 1];
 	return true;
+}
+
+bool sf_code_goes_on(const struct sf_elf *elf, uint64_t from, uint64_t to)
+{
+	struct sf_code_starts code = { 0 };
+	struct sf_x86_instruction now;
+
+	if (to < from || to - from > MAX_STRAIGHT)
+		return false;
+	read_segment(&code, elf, from);
+	while (decode(&code, from, &now)) {
+		if (to - from < now.size)
+			return true;
+		if (now.effect == SF_X86_RETURN || now.effect == SF_X86_JUMP)
+			return false;
+		from += now.size;
+	}
+	return false;
 }
 
 void sf_code_starts_deinit(struct sf_code_starts *starts)

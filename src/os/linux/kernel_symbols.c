@@ -14,6 +14,7 @@ void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols)
 {
 	sf_vec_deinit(&symbols->symbols);
 	sf_vec_deinit(&symbols->names);
+	symbols->own_start = symbols->own_end = 0;
 }
 
 /* A name, " [module]" behind it if there is one. */
@@ -28,16 +29,41 @@ static bool add_name(struct sf_kernel_symbols *symbols, const char *name, const 
 	return true;
 }
 
+/* The next word, of at most `size` - 1 bytes, and where it ends: behind it, blanks or the end of the line. NULL: there is none. */
+static const char *take_word(const char *from, char *ret, size_t size)
+{
+	size_t n;
+
+	from += strspn(from, " \t");
+	n = strcspn(from, " \t\n");
+	snprintf(ret, size, "%.*s", (int)n, from);
+	return n ? from + n : NULL;
+}
+
+static void note_limits(struct sf_kernel_symbols *symbols, const char *name, uint64_t address)
+{
+	if (strcmp(name, "_stext") == 0)
+		symbols->own_start = address;
+	else if (strcmp(name, "_etext") == 0)
+		symbols->own_end = address;
+}
+
 /* The letters for code, global and local, weak ones included (nm(1)). Address 0: hidden from this user. */
 bool sf_kernel_symbols_add(struct sf_kernel_symbols *symbols, const char *line)
 {
 	struct sf_kernel_symbol symbol = { .name = symbols->names.n };
 	char name[513], module[66] = "";
+	const char *behind;
 	char *end;
 
 	symbol.address = strtoull(line, &end, 16);
-	if (!symbol.address || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]) || sscanf(end + 2, "%512s %65s", name, module) < 1)
+	if (!symbol.address || end[0] != ' ' || !end[1] || !strchr("tTwW", end[1]))
 		return true;
+	behind = take_word(end + 2, name, sizeof(name));
+	if (!behind)
+		return true;
+	note_limits(symbols, name, symbol.address);
+	take_word(behind, module, sizeof(module));
 	return add_name(symbols, name, module) && sf_vec_push(&symbols->symbols, symbol);
 }
 
@@ -87,6 +113,11 @@ const char *sf_kernel_symbols_find(const struct sf_kernel_symbols *symbols, uint
 	for (low--; low && symbols->symbols.items[low - 1].address == symbols->symbols.items[low].address;)
 		low--;
 	return symbols->names.items + symbols->symbols.items[low].name;
+}
+
+bool sf_kernel_symbols_is_own(const struct sf_kernel_symbols *symbols, uint64_t address)
+{
+	return address >= symbols->own_start && address < symbols->own_end;
 }
 
 int sf_kernel_symbols_hidden(void)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts, limits and ends the child processes that look up names (symbols/lookup_child.h). */
+#include "symbols/lookup_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "os/clock.h"
+#include "os/rights.h"
+
+/*
+ * On what a child may have beside what it shares with its parent. 10,000 addresses in 100 MB of debug data take 30 MB beside the
+ * mapped file; packed debug data takes its unpacked size (sources.c).
+ */
+#define MAX_MEMORY ((rlim_t)240 << 20)
+
+/*
+ * Limits for a child that waits, for instance for a network file system or a slow FUSE server. STALL_NS
+ * limits the time without any CPU time. PATIENCE_NS limits the whole time; it is long, for busy machines.
+ */
+#define STALL_NS ((uint64_t)5 * 1000000000)
+#define PATIENCE_NS ((uint64_t)120 * 1000000000)
+
+/* Bytes of private memory now, as the kernel counts them for RLIMIT_DATA; 0: unknown. */
+static rlim_t private_memory(void)
+{
+	SF_CLEANUP(fclose) FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+		return 0;
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void set_limit(__rlimit_resource_t resource, rlim_t limit)
+{
+	struct rlimit both = { limit, limit }, now;
+
+	if (getrlimit(resource, &now) == 0 && now.rlim_cur < limit)
+		return;
+	setrlimit(resource, &both);
+}
+
+static void limit_child(const struct sf_lookup_work *work)
+{
+	static const int of_terminal[] = { SIGINT, SIGQUIT, SIGHUP, SIGTERM };
+	rlim_t used = private_memory();
+
+	for (size_t i = 0; i < sizeof(of_terminal) / sizeof(*of_terminal); i++)
+		signal(of_terminal[i], SIG_IGN);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_CPU, (rlim_t)((work->cpu_ns + 999999999) / 1000000000));
+	set_limit(RLIMIT_DATA, used + MAX_MEMORY);
+}
+
+/* The image becomes 3, the pipe 4, and there are no others: split_file.c needs small numbers. */
+static bool arrange_files(int *image, int *alive)
+{
+	int high_image = fcntl(*image, F_DUPFD_CLOEXEC, 5);
+	int high_alive = fcntl(*alive, F_DUPFD_CLOEXEC, 5);
+
+	if (high_image < 0 || high_alive < 0 || dup2(high_image, 3) < 0 ||
+	    dup2(high_alive, 4) < 0)
+		return false;
+	*image = 3;
+	*alive = 4;
+	return close_range(5, ~0u, 0) == 0 || errno == ENOSYS;
+}
+
+/* A file that makes no sense has no names, and that is an answer; false when memory ran out. */
+static bool answer(const struct sf_lookup_work *work)
+{
+	struct sf_symbols *symbols;
+	struct sf_error err;
+
+	if (!sf_symbols_open(work->fd, work->path, work->debug_data, &symbols, &err))
+		return err.code != SF_E_NO_MEMORY;
+	return sf_symbols_resolve(symbols, work->addresses, work->n, sf_answers_put, work->answers, NULL);
+}
+
+/* _exit: the buffers of stdio contain the parent's output. */
+static _Noreturn void run_child(struct sf_lookup_work *work, int alive_fd, pid_t parent)
+{
+	sf_rights_drop();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || !arrange_files(&work->fd, &alive_fd))
+		_exit(1);
+	limit_child(work);
+	if (!answer(work))
+		_exit(1);
+	work->answers->memory->complete = true;
+	_exit(0);
+}
+
+bool sf_lookup_child_start(struct sf_lookup_work *work, struct sf_lookup_child *ret, struct sf_error *err)
+{
+	const pid_t parent = getpid();
+	int ends[2];
+
+	*ret = (struct sf_lookup_child){ .until_ns = sf_now_ns() + PATIENCE_NS };
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return sf_fail_os(err, "cannot create a pipe");
+	ret->pid = fork();
+	if (ret->pid == 0)
+		run_child(work, ends[1], parent);
+	close(ends[1]);
+	if (ret->pid < 0) {
+		ret->pid = 0;
+		close(ends[0]);
+		return sf_fail_os(err, "cannot start a process that looks up names");
+	}
+	ret->fd = ends[0];
+	return true;
+}
+
+bool sf_lookup_child_look(struct sf_lookup_child *child)
+{
+	uint64_t now_ns = sf_now_ns(), cpu_ns = 0;
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(child->pid, &clock) == 0 && clock_gettime(clock, &used) == 0)
+		cpu_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+	if (cpu_ns > child->cpu_ns || !child->moved_ns) {
+		child->cpu_ns = cpu_ns;
+		child->moved_ns = now_ns;
+	}
+	child->stuck = now_ns - child->moved_ns > STALL_NS || now_ns > child->until_ns;
+	return !child->stuck;
+}
+
+uint64_t sf_lookup_child_end(struct sf_lookup_child *child)
+{
+	struct rusage usage = { 0 };
+	int status;
+
+	close(child->fd);
+	kill(child->pid, SIGKILL);
+	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	child->pid = 0;
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
