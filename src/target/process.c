@@ -16,11 +16,13 @@
 #define YOUNG_NS 1000000000
 #define YOUNG_SHARE 3
 #define MAX_TOLD 8192          /* mappings of one process */
+#define VDSO "[vdso]"          /* which the kernel maps into each program (vdso(7)), at an address of its own */
 
 struct collecting {
 	int32_t pid;
 	struct sf_images *images;
 	SF_VEC(struct sf_region) regions;
+	uint64_t vdso;       /* where it is; 0: nowhere */
 	bool told;           /* the mappings are those that an engine has seen */
 	bool no_memory;
 };
@@ -60,7 +62,7 @@ static const struct sf_image *find_image(const struct collecting *collecting, co
 {
 	const struct sf_image_seen seen = { .path = mapping->path, .inode = mapping->inode, .device = mapping->device };
 
-	if (mapping->path[0] != '/' && strcmp(mapping->path, "[vdso]") != 0)
+	if (mapping->path[0] != '/' && strcmp(mapping->path, VDSO) != 0)
 		return NULL;
 	return collecting->told ? sf_images_add(collecting->images, 0, &seen)
 				: sf_images_find(collecting->images, collecting->pid, mapping);
@@ -75,6 +77,8 @@ static bool collect(const struct sf_mapping *mapping, void *arg)
 	/* The legacy vsyscall page is no memory that can be read, and holds no frames. */
 	if (!mapping->executable || strcmp(mapping->path, "[vsyscall]") == 0)
 		return true;
+	if (strcmp(mapping->path, VDSO) == 0)
+		collecting->vdso = mapping->start;
 	image = find_image(collecting, mapping);
 	if (image)
 		place_image(&region, image, mapping);
@@ -188,6 +192,19 @@ static bool collect_told(struct sf_process *process, struct collecting *collecti
 	return true;
 }
 
+/*
+ * Whether the map that was read is of a program which the process has executed since. The engine will tell of that, too; the stacks that
+ * come before are of the program whose mappings were told.
+ */
+static bool is_of_next_program(const struct sf_process *process, const struct collecting *collecting)
+{
+	for (size_t i = 0; i < process->told.n; i++) {
+		if (strcmp(process->told.items[i].path, VDSO) == 0)
+			return process->told.items[i].mapping.start != collecting->vdso;
+	}
+	return false;
+}
+
 static bool overlaps(const struct sf_mapping *a, const struct sf_mapping *b)
 {
 	return a->start < b->end && b->start < a->end;
@@ -206,6 +223,14 @@ static void forget_replaced(struct sf_process *process, const struct sf_mapping 
 	process->told.n = n;
 }
 
+/* It was read when the process had executed the next program already. */
+static void forget_map(struct sf_process *process)
+{
+	free(process->map);
+	process->map = NULL;
+	process->refreshed_ns = 0;
+}
+
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping)
 {
 	struct sf_told_mapping told = { .mapping = *mapping };
@@ -214,6 +239,8 @@ bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mappin
 		return true;
 	if (process->map_is_told)
 		process->refreshed_ns = 0; /* it has more now */
+	else if (process->map && strcmp(mapping->path, VDSO) == 0 && mapping->start != process->vdso)
+		forget_map(process);
 	forget_replaced(process, mapping);
 	if (process->told.n >= MAX_TOLD)
 		return true;
@@ -239,6 +266,7 @@ bool sf_process_fork(struct sf_process *process, const struct sf_process *parent
 	process->map = map;
 	process->map_is_told = true;     /* mappings that are told replace it */
 	process->refreshed_ns = sf_now_ns(); /* /proc may show the next program already, of which no mapping was told yet */
+	process->vdso = parent->vdso;
 	process->arch = parent->arch;
 	return true;
 }
@@ -254,7 +282,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	bool read = sf_process_maps(collecting.pid, collect, &collecting, err);
 
 	/* The list of a process that has ended, and that its parent has not waited for, is empty: what was known stays. */
-	if (!read || !collecting.regions.n)
+	if (!read || !collecting.regions.n || is_of_next_program(process, &collecting))
 		read = collect_told(process, &collecting) || (read && !process->map);
 	if (read) {
 		load_ns = sf_raw_thread_cpu_ns();
@@ -273,6 +301,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 	process->map_is_told = collecting.told && (!process->map || process->map_is_told);
 	free(process->map);
 	process->map = map;
+	process->vdso = collecting.vdso;
 	return true;
 }
 

@@ -20,6 +20,7 @@ struct sf_process {
 	int32_t pid;
 	const struct sf_arch *arch;
 	struct sf_code_map *map;      /* NULL until the first refresh */
+	uint64_t vdso;                /* where `map` has it; 0: nowhere */
 	const struct sf_runtime *runtimes[SF_MAX_RUNTIMES]; /* not owned; every new map has them */
 	size_t n_runtimes;
 	uint64_t since_ns;            /* CLOCK_MONOTONIC, when it came into sight */
@@ -50,8 +51,8 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images,
 			struct sf_error *err);
 
 /*
- * Code that the process has mapped. It counts where the process has ended before its memory map was read: the next refresh
- * takes it then. A map that was read from the system stays: a runtime's code is in it, too. The program that it replaces is
+ * Code that the process has mapped. It counts where the process has ended, or has executed another program, before its memory map
+ * was read: the next refresh takes it then. A map that was read from the system stays: a runtime's code is in it, too. The program that it replaces is
  * forgotten. Beyond a bound nothing is kept. False: no memory.
  */
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping);

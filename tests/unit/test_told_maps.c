@@ -55,6 +55,13 @@ static void told(uint64_t start, uint64_t end, const char *file)
 	assert_true(sf_process_tell(&process, &mapping));
 }
 
+static void forget_told(struct sf_process *own)
+{
+	for (size_t i = 0; i < own->told.n; i++)
+		free(own->told.items[i].path);
+	own->told.n = 0;
+}
+
 static void test_from_what_was_told(void **state)
 {
 	const struct sf_region *regions;
@@ -156,12 +163,51 @@ static void test_nobody_has_waited(void **state)
 	assert_true(sf_process_tell(&zombie, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
 	assert_true(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 1);
-	free(zombie.told.items[0].path);
-	zombie.told.n = 0;
+	forget_told(&zombie);
 	assert_false(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 1);
 	sf_process_deinit(&zombie);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void tell_vdso(struct sf_process *own, uint64_t start)
+{
+	assert_true(sf_process_tell(own, &(struct sf_mapping){ .start = start, .end = start + 0x1000, .executable = true, .path = "[vdso]" }));
+}
+
+/*
+ * The process has executed another program by the time that its map is read: the kernel's own mapping is at another place than was
+ * told. The stacks of the program before are walked by what was told of it.
+ */
+static void test_the_next_program_runs_already(void **state)
+{
+	struct sf_process own;
+	uint64_t vdso;
+	size_t n;
+
+	(void)state;
+	sf_process_init(&own, getpid());
+	assert_true(sf_process_refresh(&own, images, NULL));
+	n = own.map->n_regions;
+	vdso = own.vdso;
+	assert_true(vdso);
+	tell_vdso(&own, vdso);
+	assert_non_null(own.map);
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->n_regions, n);
+	tell_vdso(&own, 0x5000);
+	assert_null(own.map);
+	forget_told(&own);
+	tell_vdso(&own, 0x5000);
+	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->n_regions, 2);
+	assert_int_equal(own.map->regions[0].start, 0x1000);
+	/* More is told: it is still that program. */
+	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x2000, .end = 0x3000, .executable = true, .path = path }));
+	assert_true(sf_process_refresh(&own, images, NULL));
+	assert_int_equal(own.map->n_regions, 3);
+	sf_process_deinit(&own);
 }
 
 static void test_a_fork_of_nothing(void **state)
@@ -183,6 +229,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
 	};
 
