@@ -280,6 +280,29 @@ static void test_over_several_batches(void **state)
 	assert_int_equal(thread.slept_ns, 33 * MS);
 }
 
+/* The kernel's copy of a sleep that goes on was too short: it is looked at, once, and its rest belongs to what the look has read. */
+static void test_a_copy_that_is_too_short(void **state)
+{
+	(void)state;
+	leaves(0, 5, false);
+	batch(10, 5, 0);
+	thread.sleep_cut = true;
+	clock_ns = 20 * MS;
+	sf_perf_sleeps_begin(&perf.sleeps);
+	assert_false(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
+	assert_string_equal(told, "sample 10 5; again 20 10; ");
+	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
+	assert_int_equal(perf.sleeps.stack_wanted, 4 * perf.sleeps.switches.stack_bytes);
+	thread.sampled = true;
+	sf_perf_sleeps_looked(&perf, &thread);
+	assert_false(sf_perf_sleeps_look(&perf, &thread, 22 * MS)); /* by looks from now on */
+	assert_true(thread.sleep.has_sample);
+	waking(WAKEUP, 38, 10, 0);
+	comes(0, 39);
+	batch(40, 1, 1);
+	assert_string_equal(told, "sample 10 5; again 20 10; again 38 18; by -1 ; ");
+}
+
 /* One that is short as yet is kept, with its stack, which is not in the ring any more. */
 static void test_kept_for_the_next_batch(void **state)
 {
@@ -436,6 +459,7 @@ int main(void)
 		TEST(test_preempted_is_not_asleep),
 		TEST(test_short_ones_together),
 		TEST(test_over_several_batches),
+		TEST(test_a_copy_that_is_too_short),
 		TEST(test_kept_for_the_next_batch),
 		TEST(test_without_wakings),
 		TEST(test_what_is_not_told_is_looked_at),

@@ -512,6 +512,58 @@ static void time_before_the_start_does_not_count(void **state)
 }
 
 /* CPU time of watched threads is not unseen: of those that are there, and of those that have ended. */
+/* A thread that is found after the first list has begun since: all its CPU time counts. Not where some could not be watched before. */
+static void a_later_thread_counts_from_its_start(void **state)
+{
+	(void)state;
+	open_watch();
+	add_thread(40, 41, "b", 0);
+	run(41, 8 * MS);
+	scan_after(100);
+	assert_int_equal(sf_watch_find(&watch, 41)->cpu_ns, 8 * MS);
+	watch.most_without_files = 1;
+	add_thread(40, 42, "c", 0);
+	run(42, 8 * MS);
+	scan_after(100);
+	assert_int_equal(sf_watch_find(&watch, 42)->cpu_ns, 0);
+}
+
+/* Of a command that was launched all counts since it was chosen, however late its first scan is. */
+static void a_launched_command_counts_from_its_start(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	options.child = 40;
+	run(40, 3 * MS);
+	assert_true(sf_watch_open(&watch, &options, &err));
+	run(40, 20 * MS);
+	add_thread(40, 41, "b", 0);
+	run(41, 8 * MS);
+	process_of(40)->cpu_ns += 30 * MS; /* of a thread that has ended */
+	assert_true(sf_watch_scan(&watch, now_ns));
+	assert_int_equal(sf_watch_find(&watch, 40)->cpu_ns, 20 * MS);
+	assert_int_equal(sf_watch_find(&watch, 41)->cpu_ns, 8 * MS);
+	told[0] = 0;
+	sf_watch_end(&watch, now_ns);
+	expect("rest 2: cpu 8000 us, wall 8000 us, 1 ticks\nend 2: 8000 us\nrest 1: cpu 20000 us, wall 20000 us, 2 ticks\nend 1: 20000 us\n"
+	       "unseen 0: cpu 30000 us, wall 0 us, 3 ticks\n");
+}
+
+/* The kernel's record of a thread's end has its CPU time since the last look. */
+static void the_record_of_an_end_counts(void **state)
+{
+	(void)state;
+	add_thread(40, 41, "b", 0);
+	open_watch();
+	run(41, 4 * MS);
+	look_at(41);
+	sf_watch_find(&watch, 41)->ended_cpu_ns = 9 * MS;
+	end_thread(41);
+	scan_after(100);
+	expect("gone 2: cpu 9000 us, wall 5000 us, 1 ticks\nend 2: 9000 us\n");
+}
+
 static void what_was_seen_is_not_unseen(void **state)
 {
 	(void)state;
@@ -991,6 +1043,16 @@ static void unseen_time_is_found_at_once(void **state)
 	sf_unseen_look(&watch, &unseen);
 	assert_int_equal(unseen.cpu_ns, 30 * MS);
 	assert_int_equal(unseen.unseen_ns, 30 * MS);
+	/* A thread that ends without a sample is known, and as unseen. */
+	add_thread(40, 41, "b", 0);
+	scan_after(100);
+	run(41, 4 * MS);
+	look_at(41);
+	end_thread(41);
+	scan_after(100);
+	sf_unseen_look(&watch, &unseen);
+	assert_int_equal(unseen.cpu_ns, 34 * MS);
+	assert_int_equal(unseen.unseen_ns, 34 * MS);
 }
 
 /* CPU time of a thread since its last sample, if that is less than some ticks, is that sample's; more is a loss. */
@@ -1089,6 +1151,9 @@ int main(void)
 		TEST(less_than_a_tick_is_lost_too),
 		TEST(a_tick_under_way_is_lost),
 		TEST(time_before_the_start_does_not_count),
+		TEST(a_later_thread_counts_from_its_start),
+		TEST(a_launched_command_counts_from_its_start),
+		TEST(the_record_of_an_end_counts),
 		TEST(what_was_seen_is_not_unseen),
 		TEST(a_millisecond_is_no_loss),
 		TEST(the_last_scan_of_a_process_counts),

@@ -200,13 +200,6 @@ static uint64_t n_samples(const struct sf_thread *thread)
 	return (uint64_t)thread->n_due + thread->n_over;
 }
 
-static void give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
-{
-	thread->run.cpu_ns += cpu_ns;
-	thread->cpu_ns += cpu_ns;
-	thread->awake_ns += (int64_t)cpu_ns;
-}
-
 /*
  * Without the right to sample the kernel a thread has samples for its time in user mode only. Its CPU time
  * beyond them waits, since a batch may end just before a sample. CPU time that is too long for that was spent in the kernel, and is a loss.
@@ -261,10 +254,8 @@ static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now
 	}
 	if (sf_thread_measure(thread, now_ns, &ran))
 		return;
-	if (thread->ended_cpu_ns > thread->run.cpu_ns)
-		give_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
-	else if (thread->cpu_ns < least_ns)
-		give_cpu(thread, least_ns - thread->cpu_ns);
+	if (!sf_thread_settle_end(thread) && thread->cpu_ns < least_ns)
+		sf_thread_give_cpu(thread, least_ns - thread->cpu_ns);
 }
 
 /* --- the second pass, in the order of time --- */

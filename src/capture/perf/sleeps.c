@@ -314,7 +314,7 @@ static void send_open(struct sf_perf *perf, struct sf_thread *thread, uint64_t n
 	sleep->has_sample = send(perf, thread, end_ns - sleep->start_ns, end_ns, true, now_ns);
 	sleep->before_ns = thread->slept_ns - (end_ns - sleep->start_ns);
 	thread->is_told = sleep->has_sample;
-	thread->asleep_due_ns = now_ns + EXTEND_NS;
+	thread->asleep_due_ns = now_ns + perf->base.blocked_period_ns; /* the walk has shown by then whether the copy was too short */
 	free(sleep->record);
 	sleep->record = NULL;
 }
@@ -412,15 +412,28 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 
 /* --- looks --- */
 
+/* The sleep goes on, and the kernel's copy of its stack was too short: a look can read all of it. */
+static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (!atomic_load_explicit(&thread->sleep_cut, memory_order_relaxed))
+		return false;
+	learn_size(perf, thread);
+	end_sleep(thread);
+	thread->is_told = false;
+	thread->look.state = SF_STATE_RUNNING; /* of where it sleeps nothing was read */
+	return true;
+}
+
 /* Until the batch's begin, since all that was told is known of that time: a thread that was woken waits for a CPU. */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
 	if (!thread->is_told)
 		return false;
 	thread->asleep_due_ns = now_ns + EXTEND_NS;
-	if (thread->sleep.has_sample && !thread->sleep.woken_ns)
-		add_rest(perf, thread, perf->sleeps.began_ns, true, now_ns);
-	return true;
+	if (!thread->sleep.has_sample || thread->sleep.woken_ns)
+		return true;
+	add_rest(perf, thread, perf->sleeps.began_ns, true, now_ns);
+	return !look_instead(perf, thread);
 }
 
 /* What came before that is in the look's sample, also where its records are not read yet. */

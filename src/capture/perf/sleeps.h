@@ -82,7 +82,10 @@ void sf_perf_sleeps_switch(struct sf_perf *perf, uint32_t ring, const struct sf_
 void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *record);
 void sf_perf_sleeps_end(struct sf_perf *perf, uint64_t now_ns);
 
-/* Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its sample then. */
+/*
+ * Whether the kernel tells of this thread's sleeps, so that looks need not. Adds the time of one that goes on to its sample then. False also
+ * where the kernel's copy was too short for a sleep that goes on.
+ */
 bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns);
 /* A look has found the thread asleep, and it has a sample of that. */
 void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread);

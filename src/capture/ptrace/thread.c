@@ -171,6 +171,21 @@ bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait)
 	return is_evidence(thread, in_wait, stood_ns, waited_ns) && was_on_cpu(thread, stood_ns, waited_ns);
 }
 
+void sf_thread_give_cpu(struct sf_thread *thread, uint64_t cpu_ns)
+{
+	thread->run.cpu_ns += cpu_ns;
+	thread->cpu_ns += cpu_ns;
+	thread->awake_ns += (int64_t)cpu_ns;
+}
+
+bool sf_thread_settle_end(struct sf_thread *thread)
+{
+	if (thread->ended_cpu_ns <= thread->run.cpu_ns)
+		return false;
+	sf_thread_give_cpu(thread, thread->ended_cpu_ns - thread->run.cpu_ns);
+	return true;
+}
+
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes. */
 static void borrow(struct sf_thread *thread, int64_t more_ns)
 {

@@ -128,6 +128,11 @@ void sf_thread_pass(struct sf_thread *thread, uint64_t now_ns);
  */
 bool sf_thread_settle(struct sf_thread *thread, uint64_t stood_ns, bool in_wait);
 
+/* CPU time, on top of what the last look has counted. */
+void sf_thread_give_cpu(struct sf_thread *thread, uint64_t cpu_ns);
+/* Adds the CPU time since the last look of a thread that has ended, where the kernel's record of its end has said more (ended_cpu_ns). False: it has not. */
+bool sf_thread_settle_end(struct sf_thread *thread);
+
 /*
  * For an engine whose samples do not come from looks. Reads the thread's run counts: it was awake for as long as it ran or waited
  * for a CPU, and asleep for the rest. The state that its last look found counts no longer if it ran since (*ran_ret). False when it is

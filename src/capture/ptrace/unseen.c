@@ -65,5 +65,5 @@ void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
 		ret->cpu_ns += look_at_process(watch, &watch->processes.items[i], &seen_ns);
 	for (size_t i = 0; i < watch->threads.n; i++)
 		seen_ns += look_at_thread(watch->threads.items[i]);
-	ret->unseen_ns = ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0;
+	ret->unseen_ns = watch->lost_cpu_ns + (ret->cpu_ns > seen_ns ? ret->cpu_ns - seen_ns : 0);
 }

@@ -17,7 +17,7 @@ void sf_unseen_lose_children(const struct sf_watch *watch);
 
 struct sf_unseen {
 	uint64_t cpu_ns;       /* counted since the processes are watched */
-	uint64_t unseen_ns;    /* of it in no account, at the least */
+	uint64_t unseen_ns;    /* of it in no account, at the least, or lost with a thread that has ended */
 };
 
 /* Reads the counts of all threads: some microseconds for each. */

@@ -17,15 +17,15 @@
 
 struct sf_watched_process {
 	int32_t  pid, parent;
-	bool     listed;
+	bool     listed;        /* its threads were: another one that is found has begun since */
 	struct sf_program program;
-	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight ... */
+	uint64_t cpu_ns;        /* CPU time of all its threads when it came into sight, or when it was launched ... */
 	uint64_t last_cpu_ns;   /* ... and at the last scan */
 	bool     is_32_bit;     /* its program is */
 	bool     is_refused;    /* it does not fit the filter: it is not passed on, and has no threads here */
 	uint32_t user;          /* as of the last time that it could be read */
 	bool     only_awake;    /* its threads are not read while they sleep: of the kernel, or this process */
-	bool     met;           /* it began while it was watched: the whole CPU time of its threads counts */
+	bool     met;           /* it began while it was watched, or was launched: the whole CPU time of its threads counts */
 	bool     ended;         /* as of the last scan */
 	bool     first;         /* it was chosen, and no ancestor of it was */
 	uint64_t children_cpu_ns; /* of such a process: the CPU time of its children before it was watched */
@@ -60,6 +60,7 @@ struct sf_watch {
 	bool     lost_firsts;     /* the last of them has just ended */
 	uint64_t children_cpu_ns; /* of the children of first processes that have ended, while these were watched */
 	uint64_t ended_cpu_ns;    /* of the descendants that have ended */
+	uint64_t lost_cpu_ns;     /* of threads that have ended, and for which no sample stands */
 };
 
 bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *options,

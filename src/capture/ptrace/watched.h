@@ -34,8 +34,11 @@ void sf_watch_lose_children(struct sf_watch *watch);
 
 /* --- threads --- */
 
-/* The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. */
-void sf_watch_begin_account(const struct sf_watch *watch, struct sf_thread *thread);
+/*
+ * The CPU time of a thread from before it came into sight counts, too, unless that is known by samples. Of the first thread of a chosen process
+ * all counts but what the process had used when it was chosen.
+ */
+void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread);
 
 /* Lists the threads of all processes, if their number has changed or it is time, and ends those that are gone. */
 void sf_watch_list_threads(struct sf_watch *watch, uint64_t now_ns);

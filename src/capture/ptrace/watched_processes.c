@@ -58,6 +58,7 @@ bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid)
 	if (process.first)
 		process.children_cpu_ns = sf_process_children_cpu(pid);
 	watch->n_first += process.first;
+	process.met = pid == watch->options->child && sf_process_cpu(pid, &process.cpu_ns); /* it waits, and has no other thread */
 	decide_by_name(watch, &process);
 	return sf_vec_push(&watch->processes, process);
 }
@@ -167,7 +168,7 @@ static bool look_at_process(struct sf_watch *watch, struct sf_watched_process *p
 	if (process->program.started && program.started != process->program.started)
 		return false; /* another process got the pid */
 	if (!sf_program_is(&program, &process->program)) {
-		if (!process->program.started)
+		if (!process->program.started && !process->met)
 			process->cpu_ns = process->last_cpu_ns;
 		watch->next_list_ns = 0;
 		set_program(watch, process, &program);
@@ -291,7 +292,7 @@ void sf_watch_process_begins(struct sf_watch *watch, int32_t pid)
 	process->cpu_ns = 0;
 	for (size_t i = 0; i < watch->threads.n; i++) {
 		if (watch->threads.items[i]->task.pid == pid)
-			sf_watch_begin_account(watch, watch->threads.items[i]);
+			sf_watch_begin_account(watch, process, watch->threads.items[i]);
 	}
 }
 

@@ -66,13 +66,15 @@ static void begin_thread(struct sf_watch *watch, struct sf_thread *thread, uint6
 	sf_relay_thread(watch->relay, thread, now_ns);
 }
 
-void sf_watch_begin_account(const struct sf_watch *watch, struct sf_thread *thread)
+void sf_watch_begin_account(const struct sf_watch *watch, const struct sf_watched_process *process, struct sf_thread *thread)
 {
-	if (sf_watch_knows_by_samples(watch, thread))
+	const uint64_t before_ns = process && process->first && thread->task.tid == process->pid ? process->cpu_ns : 0;
+
+	if (sf_watch_knows_by_samples(watch, thread) || thread->first_cpu_ns <= before_ns)
 		return;
-	thread->cpu_ns += thread->first_cpu_ns;
-	thread->awake_ns += (int64_t)thread->first_cpu_ns;
-	thread->first_cpu_ns = 0;
+	thread->cpu_ns += thread->first_cpu_ns - before_ns;
+	thread->awake_ns += (int64_t)(thread->first_cpu_ns - before_ns);
+	thread->first_cpu_ns = before_ns;
 }
 
 static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -86,8 +88,8 @@ static void add_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_
 	if (!thread)
 		return;
 	set_process(watch, thread, process);
-	if (process && process->met)
-		sf_watch_begin_account(watch, thread);
+	if (process && (process->met || (process->listed && !watch->most_without_files)))
+		sf_watch_begin_account(watch, process, thread);
 	if (!sf_vec_push(&watch->threads, thread)) {
 		sf_thread_destroy(thread);
 		return;
@@ -138,7 +140,7 @@ struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int3
 	if (!thread)
 		return NULL;
 	set_process(watch, thread, process);
-	sf_watch_begin_account(watch, thread);
+	sf_watch_begin_account(watch, process, thread);
 	if (!insert_thread(watch, thread)) {
 		sf_thread_destroy(thread);
 		return NULL;
@@ -248,6 +250,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	struct sf_watched_process *process = sf_watch_find_process(watch, thread->task.pid);
 
 	sf_thread_settle(thread, now_ns, false);
+	sf_thread_settle_end(thread);
 	/*
 	 * It slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
 	 * next look is put off, or waits for a CPU.
@@ -272,10 +275,12 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 
 		if ((thread->asked || thread->ran) && !weight.ticks)
 			weight.ticks = 1;
-		if (is_short_rest(thread, &weight))
+		if (is_short_rest(thread, &weight)) {
 			sf_relay_again(watch->relay, thread, now_ns, &weight);
-		else
+		} else {
+			watch->lost_cpu_ns += weight.cpu_ns;
 			sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight);
+		}
 	}
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
@@ -315,8 +320,12 @@ static void list_all(struct sf_watch *watch, uint64_t now_ns)
 	for (size_t i = 0; i < n_known; i++)
 		watch->threads.items[i]->listed = false;
 	for (size_t i = 0; i < watch->processes.n; i++) {
-		if (!watch->processes.items[i].is_refused)
-			list_threads_of(watch, watch->processes.items[i].pid, n_known, now_ns);
+		struct sf_watched_process *process = &watch->processes.items[i];
+
+		if (process->is_refused)
+			continue;
+		list_threads_of(watch, process->pid, n_known, now_ns);
+		process->listed = true;
 	}
 	if (watch->threads.n > n_known)
 		qsort(watch->threads.items, watch->threads.n, sizeof(watch->threads.items[0]), by_tid);
