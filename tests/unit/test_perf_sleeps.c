@@ -350,18 +350,21 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	(void)state;
 	perf.base.watch.threads.items = threads;
 	perf.base.watch.threads.n = 1;
-	leaves(0, 8.9, false);
+	leaves(0, 2, false);
+	batch(4, 2, 0);
+	assert_false(sf_thread_awake(&thread));
 	lose();
-	batch(10, 5, 0);
+	batch(10, 3, 0);
 	assert_int_equal(perf.sleeps.n_lost, 5);
 	assert_false(thread.is_told);
+	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 10 * MS));
 	thread.sleep_cut = true;
 	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
 	leaves(0, 12, false);
 	batch(20, 5, 0);
 	assert_false(thread.is_told);
-	assert_string_equal(told, "");
+	assert_string_equal(told, "sample 4 2; ");
 	thread.sampled = true;      /* the look has read it */
 	clock_ns = 21 * MS;
 	sf_perf_sleeps_looked(&perf, &thread);
@@ -370,7 +373,7 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	waking(WAKEUP, 25, 10, 0);
 	comes(0, 25);
 	batch(30, 5, 0);
-	assert_string_equal(told, "again 25 4; by -1 ; ");
+	assert_string_equal(told, "sample 4 2; again 25 4; by -1 ; ");
 }
 
 /* Too many sleeps: a part of them has samples, which stand for all of the time. */

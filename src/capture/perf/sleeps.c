@@ -418,9 +418,7 @@ static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
 	if (!atomic_load_explicit(&thread->sleep_cut, memory_order_relaxed))
 		return false;
 	learn_size(perf, thread);
-	end_sleep(thread);
-	thread->is_told = false;
-	thread->look.state = SF_STATE_RUNNING; /* of where it sleeps nothing was read */
+	sf_perf_sleeps_forget_thread(thread);
 	return true;
 }
 

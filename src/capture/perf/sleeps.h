@@ -92,6 +92,8 @@ void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread);
 
 /* What was told of sleeps counts no longer: threads are looked at until more is told. */
 void sf_perf_sleeps_forget(struct sf_perf *perf);
+/* The same of one thread. The next look finds out what the thread does, and where it sleeps. */
+void sf_perf_sleeps_forget_thread(struct sf_thread *thread);
 
 /* Pauses, or goes on, as the cost of the batch says. */
 void sf_perf_sleeps_limit(struct sf_perf *perf, uint64_t now_ns);

@@ -128,17 +128,18 @@ void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps)
 	sf_vec_deinit(&sleeps->kept);
 }
 
+void sf_perf_sleeps_forget_thread(struct sf_thread *thread)
+{
+	free(thread->sleep.record);
+	thread->sleep = (struct sf_sleep){ 0 };
+	thread->is_told = false;
+	thread->look.state = SF_STATE_RUNNING;
+}
+
 void sf_perf_sleeps_forget(struct sf_perf *perf)
 {
-	struct sf_watch *watch = &perf->base.watch;
-
-	for (size_t i = 0; i < watch->threads.n; i++) {
-		struct sf_thread *thread = watch->threads.items[i];
-
-		free(thread->sleep.record);
-		thread->sleep = (struct sf_sleep){ 0 };
-		thread->is_told = false;
-	}
+	for (size_t i = 0; i < perf->base.watch.threads.n; i++)
+		sf_perf_sleeps_forget_thread(perf->base.watch.threads.items[i]);
 }
 
 static void pause_events(struct sf_perf *perf, uint64_t now_ns)
