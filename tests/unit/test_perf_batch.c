@@ -19,8 +19,8 @@
 
 static struct perf_event_mmap_page *pages[N_CPUS];
 static struct sf_perf perf;
-static struct sf_thread threads[3];
-static struct sf_task_run runs[3];
+static struct sf_thread threads[8];
+static struct sf_task_run runs[8];
 static bool is_gone, is_found, has_hole;
 static unsigned n_met, n_filled;
 static char told[512];
@@ -61,7 +61,7 @@ struct sf_thread *__wrap_sf_watch_find(const struct sf_watch *watch, int32_t tid
 	(void)watch;
 	if (tid == 12 && !is_found)
 		return NULL;
-	return tid >= 10 && tid < 13 ? &threads[tid - 10] : NULL;
+	return tid >= 10 && tid < 18 ? &threads[tid - 10] : NULL;
 }
 
 struct sf_thread *__wrap_sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -190,7 +190,7 @@ static int set_up(void **state)
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
 		sf_perf_ring_init(&perf.events.rings[i], pages[i], RING_PAGE, SIZE);
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 8; i++) {
 		runs[i] = (struct sf_task_run){ 0 };
 		threads[i] = (struct sf_thread){ .serial = (uint32_t)i + 1, .watched = true, .want = SF_COPY_FIRST,
 						 .task = { .pid = 10, .tid = 10 + i } };
@@ -590,6 +590,29 @@ static void test_what_is_over_budget(void **state)
 	assert_int_equal(perf.budget.n_samples, 240);
 }
 
+/* The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one batch four. */
+static void test_first_samples_are_walked(void **state)
+{
+	(void)state;
+	is_found = true;
+	perf.budget.part = 0;
+	for (int32_t tid = 12; tid < 18; tid++) {
+		sample(0, 10, tid, (uint64_t)tid);
+		sample(0, 10, tid, (uint64_t)tid + 100);
+	}
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_sent, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(sent[i].tid, 12 + i);
+	assert_int_equal(perf.budget.n_over, 8);
+	for (int32_t tid = 12; tid < 18; tid++)
+		sample(0, 10, tid, (uint64_t)tid + 200);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(n_sent, 6);
+	assert_int_equal(sent[4].tid, 16);
+	assert_int_equal(sent[5].tid, 17);
+}
+
 /* A thread that comes into sight by its samples does so by the first one that is walked. */
 static void test_threads_are_not_met_for_what_is_over_budget(void **state)
 {
@@ -630,6 +653,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_samples_are_walked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads_are_not_met_for_what_is_over_budget, set_up, tear_down),
 	};
 

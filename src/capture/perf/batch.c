@@ -16,6 +16,7 @@
 
 #define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
 #define WAITS_PERIODS 4        /* ... and so many periods */
+#define MAX_FIRSTS 4           /* samples of a batch that are walked beyond the budget: each the first one of its thread */
 
 static struct sf_thread *thread_of(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
@@ -75,6 +76,19 @@ static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_reco
 	return true;
 }
 
+/*
+ * Whether the first sample of a thread is walked though the budget has no room for it: CPU time of a thread that ends without a sample is
+ * a loss.
+ */
+static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (thread->ran || thread->n_due || perf->n_firsts >= MAX_FIRSTS || sf_watch_knows_by_samples(&perf->base.watch, thread))
+		return false;
+	perf->n_firsts++;
+	thread->first_due = true;
+	return true;
+}
+
 static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
 {
 	struct sf_thread *thread = thread_of(perf, record);
@@ -90,7 +104,7 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 		return;
 	}
 	perf->budget.n_samples++;
-	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns)) {
+	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
 		perf->budget.n_over++;
 		thread->n_over++;
 	} else if (thread->n_due || sf_vec_push(&perf->due, thread)) {
@@ -188,7 +202,7 @@ static void meet_children(struct sf_perf *perf, uint64_t now_ns)
 
 static void count(struct sf_perf *perf, uint64_t now_ns)
 {
-	perf->due.n = perf->to_hold.n = 0;
+	perf->due.n = perf->to_hold.n = perf->n_firsts = 0;
 	meet_children(perf, now_ns); /* first: a child may have run on another CPU already */
 	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
@@ -264,8 +278,9 @@ static void send_sample(struct sf_perf *perf, const struct sf_perf_record *recor
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
-	if (!thread || !thread->n_due || !sf_perf_budget_has_room(&perf->budget, record->time_ns))
+	if (!thread || !thread->n_due || (!thread->first_due && !sf_perf_budget_has_room(&perf->budget, record->time_ns)))
 		return;
+	thread->first_due = false;
 	sf_perf_send_sample(perf, thread, record);
 	perf->n_samples++;
 }

@@ -21,6 +21,7 @@ struct sf_perf {
 	struct sf_perf_events events;
 	SF_VEC(struct sf_thread *) due; /* the threads of a batch that have samples in it */
 	struct sf_perf_budget budget;
+	unsigned n_firsts;            /* samples of this batch that are walked beyond the budget */
 	struct sf_perf_sleeps sleeps;
 	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */

@@ -71,6 +71,7 @@ struct sf_thread {
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
 	bool     to_hold;          /* ... or it is to be held in their place */
 	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
+	bool     first_due;        /* its first sample is to be walked, whatever that costs */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	struct sf_sleep sleep;     /* the present one, of an engine that is told of each: */
 	uint64_t told_from_ns;     /* what is told of earlier times is in a look's sample */
