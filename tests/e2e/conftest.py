@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -49,6 +50,7 @@ def programs_folder():
 
 
 PROGRAMS = programs_folder()
+CPU_BEFORE = pytest.StashKey()
 
 
 def pytest_sessionstart(session):
@@ -117,6 +119,23 @@ def pytest_collection_modifyitems(config, items):
     kept = short_form(items)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def cpu_so_far():
+    """CPU time of this process and of all that it waited for, in seconds."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.stash[CPU_BEFORE] = cpu_so_far()
+    yield
+
+
+def pytest_runtest_makereport(item, call):
+    """The CPU time of a test, with its fixtures and its targets, is in the report for machines (tests/run --slowest)."""
+    if call.when == "teardown":
+        item.user_properties.append(("cpu_seconds", "%.3f" % (cpu_so_far() - item.stash[CPU_BEFORE])))
 
 
 # --- targets -------------------------------------------------------------------------------------
