@@ -133,15 +133,15 @@ class Target:
         return lambda: cpu_of(self.pid) >= goal
 
     def end(self):
-        """Kills it; what it looked like is returned for the finalizer to judge. A test that needs no more of a busy one does so before
-        it looks at what was recorded, which takes as long as the machine is busy."""
+        """Kills it and what it started; what it looked like is returned for the finalizer to judge. A test that needs no more of a busy
+        one does so before it looks at what was recorded, which takes as long as the machine is busy."""
         if self.runs():
             self.held = held_threads(self.pid, not self.may_be_stopped)
         if self.runs() and self.held:
             time.sleep(0.5)  # a hold lasts microseconds: what is still held now was forgotten
             self.held = held_threads(self.pid, not self.may_be_stopped)
         if self.runs():
-            self.process.kill()
+            hanging.end_all(self.process)
         self.process.wait(60)
         self.process.stdout.close()
         with contextlib.suppress(FileNotFoundError):
