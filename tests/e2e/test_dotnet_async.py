@@ -60,7 +60,8 @@ def test_awaiters_are_callers(stillframe, program, start, tmp_path, engine, how,
     while objects move. A method may be sampled before the outer ones have begun to wait for it: then the outer part is missing."""
     target = start(program[how], *arguments)
     path = tmp_path / "r.sfr"
-    stillframe("record", "--async", "-e", engine, "-p", target.pid, "-d", "2s", "--max-cost", "50", "-o", path).ok()
+    stillframe.record_until(path, 800, "--async", "-e", engine, "-p", target.pid, "-F", "399", "--max-cost", "50")
+    target.end()
     chains = chains_of(stillframe, path)
     assert set(chains) == set(CHAINS), chains
     for function, found in chains.items():

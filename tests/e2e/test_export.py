@@ -17,7 +17,7 @@ def recording(tmp_path_factory):
     from conftest import Stillframe
     folder = tmp_path_factory.mktemp("export")
     stillframe = Stillframe(folder)
-    done = stillframe("record", "-F", "499", "--max-cost", "50", "-o", folder / "r.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 1, 2)
+    done = stillframe("record", "-F", "999", "--max-cost", "50", "-o", folder / "r.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.5, 2)
     assert done.status == 0, done
     recording = Recording(folder / "r.sfr")
     recording.true = {name: float(share) for name, share in re.findall(r"^(spin_\w+) ([\d.]+)", done.out, re.M)}

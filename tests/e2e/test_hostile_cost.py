@@ -106,6 +106,7 @@ def endless(target, tmp_path):
     return start
 
 
+@pytest.mark.long   # it takes the whole time that a look-up may take; one that is given up is below
 def test_endless_debug_data_costs_little_more(target, dump, endless, tmp_path):
     """Names come from the symbol table then, and the note says what is missing."""
     ordinary = dump(maps(target).pid)

@@ -474,7 +474,7 @@ def test_a_container(stillframe, target, jdk, engine, tmp_path):
         before = set(os.listdir("/tmp"))   # also what a JVM left behind that was killed, of the same id by chance
         path = str(tmp_path / "r.sfr")
         enough = ManyWhole(400)
-        stillframe.record_until(path, enough, "-p", pid, "-e", engine, "-F", "200hz")
+        stillframe.record_until(path, enough, "-p", pid, "-e", engine, "-F", "500hz")
         stacks = Stacks(path)
         ends, _ = ends_since(path, enough.since_ns)
         assert sum(ends.values()) >= 400 and ends["root"] >= 0.99 * sum(ends.values()) - 3, (ends, stacks.ends())

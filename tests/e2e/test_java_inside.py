@@ -59,7 +59,7 @@ def kinds_of(stacks):
 def record(stillframe, pid, walk, path, ticks, *more):
     """By the agent that listens there, with one of the walks: so many ticks, or for 40 s."""
     done = stillframe.record_until(path, float("inf") if LONG else ticks, "-p", pid, "-e", "signal", "--walk", walk,
-                                   "-d", "40s" if LONG else "100s", "-F", "500hz", *more, seconds=300)
+                                   "-d", "40s" if LONG else "100s", "-F", "997hz", *more, seconds=300)
     assert "by signal (%s walk)" % walk in done.err, done
     return Stacks(path)
 
@@ -92,7 +92,7 @@ def test_stacks_are_whole_wherever_threads_stand(stillframe, target, jdk, load, 
 def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
     """LD_PRELOAD and a file, no stillframe around; the JVM itself finds nothing to complain about."""
     stream, path = str(tmp_path / "java.sfs"), str(tmp_path / "java.html")
-    done = hanging.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=2500"], "Demo", *BUSY),
+    done = hanging.run(jdk.java([*QUIET, "-Xcheck:jni", "-Dend=1500"], "Demo", *BUSY),
                        env=with_agent("out=%s,rate=500hz,walk=%s" % (stream, walk)))
     assert (done.returncode, done.stderr) == (0, ""), done
     # (What JDK 17 says under -Xcheck:jni of its own libraries is of no interest.)
@@ -104,7 +104,7 @@ def test_a_stream_alone(stillframe, jdk, walk, tmp_path):
         for name in {plain(each) for each in line.rsplit(" ", 1)[0].split(";")}:
             functions[name] += int(line.rsplit(" ", 1)[1])
     assert all(functions["Demo." + kind] for kind in BUSY), {kind: functions["Demo." + kind] for kind in BUSY}
-    assert functions["Demo.run0"] > 1.8e6 and functions["call_stub"] >= functions["Demo.run0"], functions["Demo.run0"]
+    assert functions["Demo.run0"] > 1.08e6 and functions["call_stub"] >= functions["Demo.run0"], functions["Demo.run0"]
     # As judge() has it; on a busy machine one sample may stand for long.
     assert sum(functions[name] for name in UNTOLD) <= total * 0.001 + 20000, {name: functions[name] for name in UNTOLD}
     assert NAME + "fib" in collapsed or NAME + "fib" in stillframe("report", stream, "--json").ok().out
@@ -140,7 +140,7 @@ def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
     t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN, nice=True)
     path = str(tmp_path / "own.sfr")
     until(t.uses(1), "it has started", 60)   # with an attach listener: it is how the agent comes in
-    stillframe.record_until(path, 3000, "-p", t.pid, "-e", "signal", "-F", "997hz", "--blocked-rate", "100hz")
+    stillframe.record_until(path, 2000, "-p", t.pid, "-e", "signal", "-F", "997hz", "--blocked-rate", "100hz")
     t.end()
     stacks = Stacks(path)
     ends, inferred = collections.Counter(), collections.Counter()

@@ -69,7 +69,7 @@ def test_the_caller_of_a_sine_is_the_loop_around_it(stillframe, target, jdk, how
         stillframe("record", "-e", *how, "-F", "500hz", "-o", path, "--", *jdk.java([], "Sine", "200"), timeout=120).ok()
         sines_have_their_caller(path)
     t = target(jdk.java([], "Sine", "1000"))
-    stillframe("record", "-e", *how, "-F", "500hz", "-o", attached, "-d", "10s" if LONG else "2s", "-p", t.pid, timeout=120).ok()
+    stillframe("record", "-e", *how, "-F", "997hz", "-o", attached, "-d", "10s" if LONG else "1s", "-p", t.pid, timeout=120).ok()
     sines_have_their_caller(attached)
 
 

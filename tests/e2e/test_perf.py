@@ -37,7 +37,7 @@ def due_of(recording, rate):
 @pytest.mark.parametrize("rate", [99, 999, 4000])
 def test_known_split(stillframe, tmp_path, rate):
     """The split is the program's own, and each sample that is due comes."""
-    seconds = 20 if LONG else 3
+    seconds = 20 if LONG else 1.5
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", rate, "--clock", "cpu", "--", path_of("busy_split"), seconds,
                              timeout=300)
     assert done.status == 0, done
@@ -64,7 +64,7 @@ def test_threads_are_seen_equally(stillframe, tmp_path):
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
-        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "2s", timeout=120)
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-p", process.pid, "-d", "1s", timeout=120)
     finally:
         process.kill()
         process.wait()
@@ -209,8 +209,8 @@ def test_short_threads(stillframe, tmp_path):
 def test_java(stillframe, jdk, tmp_path):  # noqa: F811
     """Java's frames come out of the copies as they do from held threads."""
     # The machine outlives the recording: the copies of its last moments are walked after it has ended (docs/engines.md).
-    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "2.5s", "--",
-                             *jdk.java(["-Dend=4000", *QUIET], "Demo", "chain", "interp", "fib"), timeout=120)
+    done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "-d", "1.5s", "--",
+                             *jdk.java(["-Dend=3000", *QUIET], "Demo", "chain", "interp", "fib"), timeout=120)
     assert done.status == 0, done
     rows = recording.rows("SELECT t.name, count(*), sum(end = (SELECT id FROM ends WHERE word = 'root')) FROM samples "
                           "JOIN thread_names t USING (thread) WHERE state = 0 AND t.name LIKE 'worker-%' GROUP BY 1")
@@ -334,7 +334,7 @@ def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
     """stillframe sets a timer before it waits for a thread that it holds. A timer that went on would fire 500 times a second, also when the
     process with that thread has ended."""
     need("strace")
-    held, other = target("altstack_signal", "spin"), target("busy_split", "60")
+    held, other = target("altstack_signal", "spin"), target("deep", 5, "sleep")
     output, log = tmp_path / "r.sfr", tmp_path / "signals"
     command = [stillframe.path, "record", "-p", "%d,%d" % (held.pid, other.pid), "-e", "perf", "-d", "3s", "-F", "99", "-o", output, "--max-cost", "50"]
     with subprocess.Popen(["strace", "-f", "-qq", "-ttt", "-e", "trace=none", "-o", log, *command], stderr=subprocess.PIPE, text=True) as traced:

@@ -27,7 +27,7 @@ def stillframe(stillframe):
 
 def test_it_exits(stillframe, target, tmp_path):
     """The target ends under the recording, by itself and by a signal."""
-    t = target("busy_split", 1)
+    t = target("busy_split", 0.7)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, timeout=30)
     assert done.status == 0, done
     assert recording.ticks > 100
@@ -146,7 +146,7 @@ def test_stopped_and_continued_from_outside(stillframe, target, tmp_path):
         os.kill(t.pid, signal.SIGSTOP)
         until(lambda: status_of(t.pid)["State"][0] == "T", "it stops")
         time.sleep(0.05)
-        assert status_of(t.pid)["State"][0] == "T", "somebody continued it"
+        assert status_of(t.pid)["State"][0] in "Tt", "somebody continued it"   # t: it is just being looked at
         os.kill(t.pid, signal.SIGCONT)
         until(lambda: status_of(t.pid)["State"][0] in "RS", "it goes on")
     process.send_signal(signal.SIGINT)
@@ -232,8 +232,8 @@ def test_under_a_tracer_already(stillframe, target, tmp_path, tracer):
 
 def test_blocked_signals(stillframe, target, tmp_path):
     """It blocks every signal: recorded as any other, and no signal was sent to it."""
-    t = target("blocked_masks", 3)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    t = target("blocked_masks", 1.5)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", timeout=20)
     assert done.status == 0, done
     assert recording.total_shares().get("deaf_spin", 0) > 0.9
     assert recording.stacks_of("deaf_sleep")
@@ -260,8 +260,8 @@ def test_uninterruptible_sleep(stillframe, target, tmp_path):
 
 
 def test_leader_that_exits(stillframe, target, tmp_path):
-    t = target("leader_exits", 3)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=20)
+    t = target("leader_exits", 1.5)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", timeout=20)
     assert done.status == 0, done
     assert recording.total_shares().get("spin_without_leader", 0) > 0.9
     assert t.finish()[0] == 0
@@ -285,8 +285,8 @@ def test_signals_arrive(stillframe, target, tmp_path):
 def test_signals_arrive_under_dump(stillframe, target):
     dumps = 0
     while dumps <= 5:   # fewer prove nothing; a busy machine takes some turns for them
-        t = target("signals_count", 3)
-        end = time.monotonic() + 2.5
+        t = target("signals_count", 2)
+        end = time.monotonic() + 1.6
         while time.monotonic() < end:
             stillframe("dump", "-p", t.pid).ok()
             dumps += 1
@@ -328,7 +328,7 @@ def test_no_call_fails(stillframe, target, tmp_path):
 
 
 def test_no_call_fails_under_dump(stillframe, target):
-    seconds = 8 if LONG else 4
+    seconds = 8 if LONG else 3
     t = target("eintr_table", seconds, 400)
     end = time.monotonic() + seconds - 1
     while time.monotonic() < end:
@@ -339,7 +339,7 @@ def test_no_call_fails_under_dump(stillframe, target):
 
 
 def test_sleepers_all_wake_as_they_should(stillframe, target, tmp_path):
-    t = target("many_threads", 1000, 4)
+    t = target("many_threads", 1000, 4, 0)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=30)
     assert done.status == 0, done
     status, said = t.finish()
@@ -361,14 +361,15 @@ def test_accounts(stillframe, target, tmp_path):
     """ticks = samples + losses, for threads that run, sleep and wait for a CPU at once: each thread's every moment
     from its first to its last is in a sample or in a loss, and so is its CPU time."""
     t = target("many_threads", 40, 30, 4)   # more spinners than CPUs
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "2s", timeout=30)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "1s", timeout=30)
+    t.end()
     assert done.status == 0, done
     recording.assert_accounts()
     for tid, name, wall, lost, watched in recording.rows(
             "SELECT t.tid, t.name, t.wall_ns, (SELECT coalesce(sum(l.wall_ns), 0) FROM losses l "
             "WHERE l.thread = t.thread), w.end_ns - w.start_ns FROM thread_times t JOIN threads w ON w.id = t.thread"):
         # Between the last tick that was due and the last look, which may come late, a sleeper's time is nobody's.
-        assert 2e9 * 0.9 - 60e6 < wall + lost < watched * 1.05 + 60e6, (
+        assert 1e9 * 0.9 - 60e6 < wall + lost < watched * 1.05 + 60e6, (
             "%s: %.3f s sampled, %.3f s lost, of %.3f s" % (name, wall / 1e9, lost / 1e9, watched / 1e9))
 
 
@@ -399,7 +400,7 @@ def test_unprivileged_on_its_own_process(stillframe, everybodys):
 def test_two_at_once(stillframe, target, tmp_path):
     """Two stillframes on one target get in each other's way by microseconds: losses are counted, both end in order."""
     t = target("many_threads", 10, 30, 2)
-    processes = [stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-d", "2s", "-F", "499", "-o", tmp_path / ("r%d.sfr" % n))
+    processes = [stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-d", "1s", "-F", "999", "-o", tmp_path / ("r%d.sfr" % n))
                  for n in range(2)]
     for n, process in enumerate(processes):
         done = stillframe.wait(process, 30)

@@ -39,7 +39,7 @@ def test_one_recording_of_all(stillframe, three, tmp_path, engine):
     first, second, third = pids_of(three)
     need_engine(stillframe, engine, first)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-p", "%d,%d" % (first, second), "-p", third,
-                                        "-p", first, "-d", "1s")
+                                        "-p", first, "-d", "500ms", "-F", "399")
     assert done.status == 0, done
     assert re.search(r"\(pid %d and 2 more, \d threads of 3 processes\) by %s" % (first, engine), done.err), done
     rows = recording.rows("SELECT pid, command_line, (SELECT SUM(cpu_ns) / 1e9 FROM samples s JOIN threads t ON t.id = s.thread"

@@ -38,7 +38,7 @@ def test_rows_of_a_file_with_a_copied_build_id_are_its_own(stillframe, room, eng
 
     def callers(name):
         output = folder / (name + ".sfr")
-        done = stillframe("record", "-e", engine, "-o", output, "--", os.path.join(PROGRAMS, name), 1, prefix=prefix,
+        done = stillframe("record", "-e", engine, "-o", output, "--", os.path.join(PROGRAMS, name), 0.4, prefix=prefix,
                           cwd=folder, env=env)
         assert done.status == 0, done
         stacks = [names for names, _ in Recording(output).stacks_of("through")]
@@ -54,7 +54,7 @@ def test_rows_of_a_file_with_a_copied_build_id_are_its_own(stillframe, room, eng
 def test_kept_tables_may_be_shortened_while_they_are_used(stillframe, tmp_path, engine):
     """Another program of the same user cuts the files to nothing: neither the program nor stillframe is ended by SIGBUS."""
     output, cache = tmp_path / "r.sfr", tmp_path / "cache"
-    process = stillframe.start("record", "-e", engine, "-o", output, "--", os.path.join(PROGRAMS, "busy_split"), 3,
+    process = stillframe.start("record", "-e", engine, "-o", output, "--", os.path.join(PROGRAMS, "busy_split"), 1.5,
                                env={**os.environ, "XDG_CACHE_HOME": str(cache)})
 
     def kept():

@@ -53,7 +53,7 @@ static NOINLINE void caller(void)
 
 int main(int argc, char **argv)
 {
-	unsigned seconds = argument(argc, argv, 1, 2);
+	double seconds = argument(argc, argv, 1, 2);
 
 	until_ns = now_ns() + seconds * NS_PER_S;
 	bounded(120);
