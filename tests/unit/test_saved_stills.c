@@ -20,8 +20,11 @@
 #include <cmocka.h>
 
 #include "form.h"
+#include "capture/bpf/source.h"
 #include "capture/choice/engines.h"
 #include "capture/dump.h"
+#include "capture/ptrace/stack_copy.h"
+#include "os/process.h"
 #include "os/clock.h"
 
 #define MARK UINT64_C(0x5f1d5f1d)
@@ -30,6 +33,9 @@
 #define FRAMES 8
 #define RUN_NS UINT64_C(400000000)
 #define LONG_RUN_NS UINT64_C(10000000000) /* with STILLFRAME_LONG=1 */
+#define LOOKS 4000                        /* at single threads ... */
+#define LONG_LOOKS 300000                 /* ... with STILLFRAME_LONG=1; STILLFRAME_LOOKS=N says how many */
+#define COPY_BYTES (32u << 10)            /* of the stack: more than the frames have */
 
 /* --- the child --- */
 
@@ -110,25 +116,29 @@ static struct {
 	bool mixed;
 } seen;
 
-static struct sf_verdict on_still(void *arg, struct sf_still *still, struct sf_error *err)
+static void look_at_words(const uint8_t *stack, uint64_t size)
 {
-	const struct sf_reader *memory = &still->memory;
 	uint32_t first = 0;
 
-	(void)arg;
-	(void)err;
 	seen.n_words = 0;
 	seen.mixed = false;
-	for (size_t i = 0; still->syscall == SYS_read && i + 8 <= memory->window_size; i += 8) {
+	for (size_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t word;
 
-		memcpy(&word, (const uint8_t *)memory->window + i, sizeof(word));
+		memcpy(&word, stack + i, sizeof(word));
 		if (word >> 32 != MARK)
 			continue;
 		first = first ? first : (uint32_t)word;
 		seen.mixed |= first != (uint32_t)word;
 		seen.n_words++;
 	}
+}
+
+static struct sf_verdict on_still(void *arg, struct sf_still *still, struct sf_error *err)
+{
+	(void)arg;
+	(void)err;
+	look_at_words(still->memory.window, still->syscall == SYS_read ? still->memory.window_size : 0);
 	return (struct sf_verdict){ .end = SF_END_ROOT };
 }
 
@@ -183,11 +193,75 @@ static void what_proc_shows(void **state)
 	check("ptrace");
 }
 
+/* --- one look after the other, as a recording does it --- */
+
+struct looks {
+	uint64_t n_stood, n_moved; /* threads in their read() whose count was the same behind the copy, or was not ... */
+	uint64_t n_mixed;          /* ... and copies of the first with words of two times */
+	uint64_t n_needed;         /* of the second: those that the count has kept away */
+};
+
+static uint64_t looks_wanted(void)
+{
+	const char *given = getenv("STILLFRAME_LOOKS");
+
+	return given ? strtoull(given, NULL, 10) : is_long_form() ? LONG_LOOKS : LOOKS;
+}
+
+static void look_once(const struct sf_saved_source *source, int32_t tid, struct sf_pages *pages, struct sf_stack_copy *copy, struct looks *looks)
+{
+	const struct sf_stack_wish wish = { .size = COPY_BYTES };
+	struct sf_saved saved;
+	enum sf_copy_result result;
+	bool mixed;
+
+	if (!sf_saved_get(source, child, tid, true, &saved) || saved.look.syscall != SYS_read)
+		return;
+	result = sf_copy_saved(&saved, &wish, pages, copy);
+	look_at_words(copy->stack, copy->stack_size);
+	mixed = seen.mixed || seen.n_words < WORDS * FRAMES;
+	looks->n_stood += result == SF_COPY_DONE;
+	looks->n_moved += result == SF_COPY_MOVED;
+	looks->n_mixed += result == SF_COPY_DONE && mixed;
+	looks->n_needed += result == SF_COPY_MOVED && mixed;
+}
+
+static void each_look(void **state)
+{
+	const uint64_t n_wanted = looks_wanted();
+	struct sf_error err;
+	const struct sf_saved_source *source = sf_bpf_source_open(&err);
+	struct sf_stack_copy *copy = malloc(sizeof(*copy) + COPY_BYTES + 64);
+	struct sf_pages pages = { 0 };
+	struct sf_ids ids = { 0 };
+	struct looks looks = { 0 };
+
+	(void)state;
+	assert_non_null(copy);
+	if (!source) {
+		free(copy);
+		print_message("%s\n", err.text);
+		skip();
+	}
+	assert_true(sf_process_threads(child, &ids));
+	for (size_t i = 0; looks.n_stood + looks.n_moved < n_wanted; i++)
+		look_once(source, ids.ids.items[i % ids.ids.n], &pages, copy, &looks);
+	print_message("%llu stood, %llu of them mixed; %llu moved, %llu of them mixed\n", (unsigned long long)looks.n_stood,
+		      (unsigned long long)looks.n_mixed, (unsigned long long)looks.n_moved, (unsigned long long)looks.n_needed);
+	assert_int_equal(looks.n_mixed, 0);
+	assert_true(looks.n_stood > 0);
+	sf_pages_close(&pages);
+	sf_vec_deinit(&ids.ids);
+	sf_bpf_source_close(source);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_kernel_saved),
 		cmocka_unit_test(what_proc_shows),
+		cmocka_unit_test(each_look),
 	};
 
 	return cmocka_run_group_tests(tests, start_child, end_child);
