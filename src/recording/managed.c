@@ -104,10 +104,10 @@ bool sf_recording_name_managed(struct sf_recording *recording, uint32_t frame, u
 	uint32_t told = promise(recording, place);
 
 	while (recording->named.n < frame) {
-		if (!sf_vec_push(&recording->named, false))
+		if (!sf_vec_push(&recording->named, SF_WITHOUT_NAMES))
 			return false;
 	}
-	recording->named.items[frame - 1] = true;
+	recording->named.items[frame - 1] = SF_WITH_NAMES;
 	if (told == PROMISED)
 		return sf_vec_push(&recording->waiting, waiting);
 	return sf_recording_name_frame(recording, frame, told ? told : place);

@@ -35,7 +35,7 @@ static bool index_places(struct sf_recording *recording)
 		    !sf_vec_push(&recording->places, place))
 			return false;
 		recording->placed_frames = number;
-		if (recording->named.n < number && !sf_vec_push(&recording->named, false))
+		if (recording->named.n < number && !sf_vec_push(&recording->named, SF_WITHOUT_NAMES))
 			return false;
 	}
 	if (recording->places.n)
@@ -73,8 +73,10 @@ bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint6
 
 		if (place->module != module)
 			break;
-		if (recording->named.items[place->frame - 1] ||
-		    (addresses.n && addresses.items[addresses.n - 1] == place->address))
+		if (recording->named.items[place->frame - 1] != SF_WITHOUT_NAMES)
+			continue;
+		recording->named.items[place->frame - 1] = SF_HANDED_OUT;
+		if (addresses.n && addresses.items[addresses.n - 1] == place->address)
 			continue;
 		if (!sf_vec_push(&addresses, place->address)) {
 			sf_vec_deinit(&addresses);
@@ -98,11 +100,18 @@ bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_
 
 		if (place->module != module || place->address != address)
 			break;
+		if (recording->named.items[place->frame - 1] == SF_WITH_NAMES)
+			continue;
 		if (!sf_recording_name_frame(recording, place->frame, description))
 			return sf_fail_memory(err);
-		recording->named.items[place->frame - 1] = true;
+		recording->named.items[place->frame - 1] = SF_WITH_NAMES;
 	}
 	if (recording->frame_functions.n < MAX_PENDING_NAMES)
 		return true;
 	return sf_recording_save(recording, err);
+}
+
+size_t sf_recording_waiting_names(const struct sf_recording *recording)
+{
+	return recording->frame_functions.n;
 }

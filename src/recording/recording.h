@@ -136,13 +136,16 @@ bool sf_recording_tick(struct sf_recording *recording, uint64_t now_ns, struct s
 
 /*
  * The addresses of a module that still have no names, sorted, from malloc, the caller's to free.
- * They are as they must be looked up (pc - 1 for return addresses).
+ * They are as they must be looked up (pc - 1 for return addresses). Each frame's is handed out once.
  */
 bool sf_recording_unnamed(struct sf_recording *recording, uint32_t module, uint64_t **ret,
 			  size_t *n_ret, struct sf_error *err);
-/* The functions at one such address, innermost first. */
+/* The functions at one such address, innermost first. Frames that have names already keep them. */
 bool sf_recording_names(struct sf_recording *recording, uint32_t module, uint64_t address,
 			const struct sf_location *names, size_t n, struct sf_error *err);
+
+/* How many rows of names wait to be written to the file. Beyond some 50,000 sf_recording_names() writes them. */
+size_t sf_recording_waiting_names(const struct sf_recording *recording);
 
 /* Totals, for the summary; kept as the recording is written. */
 struct sf_recording_totals {

@@ -130,6 +130,9 @@ enum sf_recording_limit {
 	X(strings) X(pids) X(module_numbers) X(tids) X(managed) X(frames) X(stacks) X(functions)   \
 	X(labels) X(notes)
 
+/* Whether a frame has names. Its address is handed out to be looked up once, and what comes back names it once. */
+enum sf_named { SF_WITHOUT_NAMES, SF_HANDED_OUT, SF_WITH_NAMES };
+
 struct sf_recording {
 	char *path;
 	sqlite3 *db;
@@ -169,7 +172,7 @@ struct sf_recording {
 
 	SF_VEC(struct sf_place) places;  /* sorted; of the first `placed_frames` frames */
 	uint32_t placed_frames;
-	SF_VEC(bool) named;              /* by frame number - 1, shorter than there are frames */
+	SF_VEC(enum sf_named) named;     /* by frame number - 1, shorter than there are frames */
 
 	struct sf_recording_totals totals;
 };

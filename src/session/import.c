@@ -147,6 +147,7 @@ static bool feed_all(struct import *import, struct sf_error *err)
 
 static bool fill(struct import *import, struct sf_error *err)
 {
+	struct sf_name_sources sources = { .lookup = sf_lookup_begin(NULL) };
 	bool fine;
 
 	if (!sf_recorder_init(&import->recorder, import->recording, SF_MAX_DEPTH, err))
@@ -156,10 +157,10 @@ static bool fill(struct import *import, struct sf_error *err)
 	fine = sf_feed_init(&import->feed, 0, &import->feeds, err);
 	if (fine) {
 		fine = feed_all(import, err) &&
-		       sf_session_name_all(import->recording, import->recorder.walker.images,
-					   &import->recorder.kernel_names, NULL, err);
+		       sf_session_name_all(import->recording, import->recorder.walker.images, &sources, err);
 		sf_feed_deinit(&import->feed);
 	}
+	sf_kernel_names_deinit(&sources.kernel);
 	sf_recorder_deinit(&import->recorder);
 	return fine;
 }

@@ -17,7 +17,7 @@ void sf_kernel_names_begin(struct sf_kernel_names *names)
 {
 	sigset_t all, old;
 
-	if (names->begun)
+	if (names->begun || names->symbols.symbols.n)
 		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -4,17 +4,10 @@
 #define SF_SESSION_NAMING_H
 
 #include "recording/profile/profile.h"
-#include "recording/recording.h"
-#include "session/kernel_names.h"
-#include "symbols/lookup.h"
-#include "target/images.h"
+#include "session/name_round.h"
 
-/*
- * Names every address that has no name yet. An image that cannot be read leaves its own unnamed.
- * `kernel`: names that may have been read already. `stop` becomes true: no more names are wanted; NULL: never does.
- */
-bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_kernel_names *kernel,
-			 const atomic_bool *stop, struct sf_error *err);
+/* Names every address that has no name yet. An image that cannot be read leaves its own unnamed. */
+bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources, struct sf_error *err);
 
 /*
  * Names a recording that was cut short while it is loaded, from files that still are what was

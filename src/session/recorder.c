@@ -34,7 +34,6 @@ void sf_recorder_deinit(struct sf_recorder *recorder)
 	sf_vec_deinit(&recorder->open);
 	sf_image_numbers_deinit(&recorder->image_numbers);
 	sf_frame_numbers_deinit(&recorder->frame_numbers);
-	sf_kernel_names_deinit(&recorder->kernel_names);
 	sf_walker_deinit(&recorder->walker);
 }
 
@@ -520,8 +519,8 @@ static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
 	/* A stream's time may pass as fast as its maker likes: samples are written by their number. */
 	if (recorder->offline)
 		return true;
-	if (recorder->walker.kernel)
-		sf_kernel_names_begin(&recorder->kernel_names);
+	if (recorder->early && !sf_early_names_tick(recorder->early, now_ns, err))
+		return false;
 	return sf_recording_tick(recorder->recording, now_ns, err);
 }
 

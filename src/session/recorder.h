@@ -12,10 +12,10 @@
 #include "base/vec.h"
 #include "capture/sink.h"
 #include "recording/recording.h"
+#include "session/early_names.h"
 #include "session/recorded_thread.h"
 #include "session/image_numbers.h"
 #include "session/frame_numbers.h"
-#include "session/kernel_names.h"
 #include "session/walker.h"
 
 struct sf_recorder {
@@ -28,7 +28,7 @@ struct sf_recorder {
 	uint64_t flushed_ns;
 	struct sf_image_numbers image_numbers; /* of finished stacks */
 	struct sf_frame_numbers frame_numbers;
-	struct sf_kernel_names kernel_names;
+	struct sf_early_names *early;          /* NULL: names are looked up at the end only */
 	uint64_t n_suffix_frames;          /* frames that are kept of threads' stacks */
 	bool offline;                          /* nothing is alive: pids and tables mean nothing */
 	char notes[1024];                      /* lines of text, for the summary; what fits */

@@ -19,11 +19,14 @@ static struct sf_capture *_Atomic running;
 static const struct sf_engine *_Atomic running_engine;
 static atomic_bool stop_wanted;
 
+/* The recording has ended: what is stopped from now on is the names. */
+static atomic_bool finishing, names_unwanted;
+
 void sf_session_stop(void)
 {
 	struct sf_capture *capture;
 
-	atomic_store(&stop_wanted, true);
+	atomic_store(atomic_load(&finishing) ? &names_unwanted : &stop_wanted, true);
 	capture = atomic_load(&running);
 	if (capture)
 		atomic_load(&running_engine)->stop(capture);
@@ -90,28 +93,26 @@ static bool create_recording(const struct sf_session_options *options, struct sf
 	return sf_recording_create(options->output, &about, ret, err);
 }
 
-static void measure_self(struct sf_session_result *result)
+/* `names_ns`: CPU time of the children that looked up names. */
+static void measure_self(struct sf_session_result *result, uint64_t names_ns)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
 	result->own_cpu_ns =
 		(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
-		(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+		(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u + names_ns;
 	result->own_memory = (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Names the samples and finishes the recording, even if it was cut short: `whole` false. */
-static bool finish(struct sf_recorder *recorder, struct sf_recording *recording, bool whole,
-		   struct sf_session_result *result, struct sf_error *err)
+/* Names the samples and finishes the recording, which ended at end_ns, even if it was cut short: `whole` false. */
+static bool finish(struct sf_recorder *recorder, struct sf_recording *recording, struct sf_name_sources *sources, uint64_t end_ns,
+		   bool whole, struct sf_session_result *result, struct sf_error *err)
 {
-	uint64_t end_ns = sf_now_ns();
-
 	if (!whole)
 		sf_recording_cut_short(recording);
 	sf_recording_totals(recording, &result->totals);
-	atomic_store(&stop_wanted, false); /* from now on it means the names */
-	if (!sf_session_name_all(recording, recorder->walker.images, &recorder->kernel_names, &stop_wanted, err)) {
+	if (!sf_session_name_all(recording, recorder->walker.images, sources, err)) {
 		sf_recording_abandon(recording);
 		return false;
 	}
@@ -128,8 +129,10 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	struct sf_recording *recording;
 	struct sf_capture *capture;
 	struct sf_recorder recorder;
+	struct sf_name_sources sources = { .lookup = sf_lookup_begin(&names_unwanted) };
+	const uint64_t names_ns = sources.lookup.cpu_left_ns;
 	struct sf_sink sink;
-	uint64_t start_ns;
+	uint64_t start_ns, end_ns;
 	bool fine;
 
 	*result = (struct sf_session_result){ .child_status = -1 };
@@ -155,14 +158,21 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 			sf_walker_prepare(&recorder.walker, sf_capture_pid(&options->capture, i), NULL);
 	}
 	start_ns = sf_now_ns();
+	recorder.early = sf_early_names_open(recording, recorder.walker.images, &sources,
+					     options->capture.duration_ns ? start_ns + options->capture.duration_ns : UINT64_MAX);
 	fine = run_engine(options, capture, &sink, result, err);
-	result->duration_ns = sf_now_ns() - start_ns;
-	measure_self(result);
+	end_ns = sf_now_ns();
+	result->duration_ns = end_ns - start_ns;
+	atomic_store(&finishing, true);
+	fine = sf_early_names_close(recorder.early, fine ? err : NULL) && fine;
+	recorder.early = NULL;
+	measure_self(result, names_ns - sources.lookup.cpu_left_ns);
 	_Static_assert(sizeof(result->notes) == sizeof(recorder.notes),
 		       "one is copied into the other");
 	memcpy(result->notes, recorder.notes, sizeof(result->notes));
-	if (!finish(&recorder, recording, fine, result, fine ? err : NULL))
+	if (!finish(&recorder, recording, &sources, end_ns, fine, result, fine ? err : NULL))
 		fine = false;
+	sf_kernel_names_deinit(&sources.kernel);
 	sf_recorder_deinit(&recorder);
 	return fine;
 }

@@ -81,7 +81,7 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     last = recording.value("SELECT max(time_ns) FROM samples") / 1e9
     assert last > lived - 1.5, "the last sample is of second %.2f; it lived for %.2f" % (last, lived)
     assert recording.ticks > 200 * 0.8 * last, recording.ticks
-    # It has no names. Reading it finds them, and changes nothing: it stays cut short.
+    # Names are missing. Reading it finds them, and changes nothing: it stays cut short.
     before = output.read_bytes()
     for _ in range(2):
         done = stillframe("report", output).ok()
@@ -90,6 +90,20 @@ def test_at_most_a_second_is_lost(stillframe, target, tmp_path):
     assert "bottom" in done.out and "cut short" in done.err, done
     assert output.read_bytes() == before
     assert os.listdir(tmp_path) == [output.name]
+
+
+def test_names_come_while_it_goes_on(stillframe, target, tmp_path):
+    """Few names are left for the end, when somebody waits: a recording that is killed has those of its first seconds in its file."""
+    t = target("deep", 40, "spin")
+    output = tmp_path / "r.sfr"
+    process = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-F", "200", "-o", output)
+    until(lambda: has_begun(output), "the recording begins", 30)
+    until(lambda: Recording(output).value("SELECT count(*) FROM functions WHERE name = 'bottom'"), "names are in the file", 40)
+    process.kill()
+    process.wait()
+    assert Recording(output).value("SELECT complete FROM session") == 0
+    assert "bottom" in stillframe("report", output).ok().out
+    t.assert_free()
 
 
 def test_terminal_closed(stillframe, target, tmp_path):

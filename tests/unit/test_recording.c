@@ -130,6 +130,37 @@ static void inlined_calls_become_nodes(void **state)
 	sf_profile_destroy(profile);
 }
 
+/* Names are looked up in rounds while a recording goes on: each address is handed out once, and a frame keeps its first names. */
+static void names_come_in_rounds(void **state)
+{
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	uint32_t thread = small_thread(recording, 101, "t");
+	const struct sf_location other = { "other", "other", "" };
+	uint64_t *addresses;
+	struct sf_error err;
+	size_t n;
+	(void)state;
+
+	small_sample(recording, 100, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2), SF_STATE_RUNNING, 5, 6);
+	small_names(recording);
+	assert_true(sf_recording_waiting_names(recording) > 0);
+	assert_true(sf_recording_unnamed(recording, 1, &addresses, &n, &err));
+	assert_int_equal(n, 0);
+	free(addresses);
+	small_sample(recording, 200, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2, 4), SF_STATE_RUNNING, 5, 6);
+	assert_true(sf_recording_unnamed(recording, 1, &addresses, &n, &err));
+	assert_true(n >= 1);
+	for (size_t i = 0; i < 2 * n; i++)
+		assert_true(sf_recording_names(recording, 1, addresses[i % n], &other, 1, &err));
+	free(addresses);
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM functions WHERE name = 'other'"), 1);
+	assert_int_equal(small_query(path, "SELECT count(*) - count(DISTINCT frame) FROM frame_functions"), 0);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM frame_functions WHERE frame IN (SELECT id FROM frames WHERE module = 1)"),
+			 small_query(path, "SELECT count(*) FROM frames WHERE module = 1"));
+}
+
 static void a_stack_is_one_number(void **state)
 {
 	struct sf_recording *recording = small_start(small_path("a.sfr"));
@@ -577,6 +608,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_goes_in_comes_out),
 		TEST(inlined_calls_become_nodes),
+		TEST(names_come_in_rounds),
 		TEST(a_stack_is_one_number),
 		TEST(a_module_nobody_told_of_is_no_damage),
 		TEST(a_tid_is_a_new_thread_after_its_end),
