@@ -47,6 +47,8 @@ static void nothing_is_said_of_nothing(void **state)
 	perf.budget.n_over = 99;
 	perf.sleeps.n_wanted_ever = 1000;
 	perf.sleeps.n_sent_ever = 901;
+	perf.sleeps.n_lost_wakings = 99;
+	perf.sleeps.n_wakings_ever = 1000;
 	assert_string_equal(notes(), "");
 }
 
@@ -60,6 +62,7 @@ static void each_thing_is_said(void **state)
 	strcpy(perf.sleeps.reason, "no right to read it");
 	perf.sleeps.n_lost = 3;
 	perf.sleeps.n_lost_wakings = 4;
+	perf.sleeps.n_wakings_ever = 39;
 	perf.sleeps.gave_up_wakings = true;
 	perf.sleeps.n_paused = 1;
 	perf.sleeps.paused_ns = 1500000000;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#define TOLD_PART 10                /* that samples were passed over is said if it was one of so many, or more */
+#define TOLD_PART 10                /* what was passed over or lost of many is said if it was one of so many, or more */
 
 /* Whether there is something to say. ret holds at least NOTE_SIZE bytes. */
 typedef bool note_fn(const struct sf_perf *perf, char *ret);
@@ -52,7 +52,7 @@ static bool lost_wakings(const struct sf_perf *perf, char *ret)
 {
 	snprintf(ret, NOTE_SIZE, "%llu records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU",
 		 (unsigned long long)perf->sleeps.n_lost_wakings);
-	return perf->sleeps.n_lost_wakings;
+	return perf->sleeps.n_lost_wakings * TOLD_PART > perf->sleeps.n_wakings_ever;
 }
 
 static bool gave_up_wakings(const struct sf_perf *perf, char *ret)

@@ -285,6 +285,7 @@ void sf_perf_sleeps_waking(struct sf_perf *perf, const struct sf_perf_record *re
 	if (record->type != PERF_RECORD_SAMPLE || record->raw_size < (uint32_t)sleeps->woken_offset + sizeof(tid))
 		return;
 	sleeps->n_wakings++;
+	sleeps->n_wakings_ever++;
 	memcpy(&tracepoint, record->raw, sizeof(tracepoint));
 	memcpy(&tid, record->raw + sleeps->woken_offset, sizeof(tid));
 	thread = sf_watch_find(&perf->base.watch, tid);

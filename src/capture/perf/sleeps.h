@@ -63,7 +63,7 @@ struct sf_perf_sleeps {
 	bool     gave_up_wakings;   /* since there are too many on this machine */
 	uint64_t paid_ns;           /* when that was last counted */
 	bool     lost_some;         /* in this batch */
-	uint64_t n_lost, n_lost_wakings, n_paused, paused_ns;
+	uint64_t n_lost, n_lost_wakings, n_wakings_ever, n_paused, paused_ns;
 };
 
 /* Opens the events where they are allowed. What is missing is no error: then `reason` says it. */
