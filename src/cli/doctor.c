@@ -30,6 +30,17 @@ static const struct sf_option options[] = {
 	{ .name = NULL },
 };
 
+/* A message and its hints, a line each, as sentences. */
+static void print_sentences(FILE *file, const char *lines)
+{
+	char text[sizeof(((struct sf_error *)NULL)->text)];
+
+	snprintf(text, sizeof(text), "%s", lines);
+	for (char *end = text; (end = strchr(end, '\n'));)
+		*end = '.';
+	sf_print_wrapped(file, text, strlen(text), 7, 7);
+}
+
 /* Prints a line of the report: fine or not, the finding, and the advice (may be empty). */
 static void print_finding(const struct sf_output *output, bool fine, const char *what, const char *advice)
 {
@@ -39,7 +50,7 @@ static void print_finding(const struct sf_output *output, bool fine, const char 
 	sf_print_wrapped(output->file, what, strlen(what), 7, 7);
 	if (!fine && *advice) {
 		fputs("       ", output->file);
-		sf_print_wrapped(output->file, advice, strlen(advice), 7, 7);
+		print_sentences(output->file, advice);
 	}
 }
 
@@ -97,13 +108,6 @@ static void check_cache(const struct sf_output *output)
 		"It cannot be written; each start makes the tables anew. Set XDG_CACHE_HOME.");
 }
 
-/* A message and its hints, as sentences. */
-static void one_line(struct sf_error *err)
-{
-	for (char *end = err->text; (end = strchr(end, '\n'));)
-		*end = '.';
-}
-
 static void check_engines(const struct sf_output *output, int32_t pid)
 {
 	for (const struct sf_engine *const *engine = sf_engines; *engine; engine++) {
@@ -111,7 +115,6 @@ static void check_engines(const struct sf_output *output, int32_t pid)
 		bool fine = (*engine)->check(pid, &err);
 		char text[128];
 
-		one_line(&err);
 		snprintf(text, sizeof(text), "engine %s: %s", (*engine)->name, (*engine)->summary);
 		print_finding(output, fine, text, err.text);
 	}
@@ -227,7 +230,6 @@ static int run(int argc, char **argv)
 	sf_print_in(&output, SF_BOLD, "stillframe %s", SF_VERSION);
 	printf(" on %s %s %s\n", host.sysname, host.release, host.machine);
 	if (!sf_process_check_system(&err) || !sf_task_check_limit(&err)) {
-		one_line(&err);
 		print_finding(&output, false, "stillframe can look at processes", err.text);
 		return SF_EXIT_FAILED;
 	}
@@ -239,7 +241,6 @@ static int run(int argc, char **argv)
 	if (given.pid)
 		printf("for pid %d:\n", given.pid);
 	if (given.pid && !sf_process_check_width(given.pid, &err)) {
-		one_line(&err);
 		print_finding(&output, false, "it runs a 64-bit program", err.text);
 		return SF_EXIT_OK;
 	}
