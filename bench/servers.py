@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Servers with many short bursts under load: the part of their CPU time whose innermost function of user mode is a call that waits
+(epoll_wait, a wait for a futex), by each engine and by `perf record`, one after the other. A sampler that catches threads where they wake up
+puts too much there, one that never catches them there too little. Servers that are not here are left out, and said.
+usage: servers.py [SECONDS [ROUNDS]]; as root."""
+import contextlib
+import pathlib
+import sqlite3
+
+from common import *
+
+SECONDS = sys.argv[1] if len(sys.argv) > 1 else "10"
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
+WAITS = re.compile(r"epoll_p?wait|_*p?poll(64)?|_*(GI_*)?p?poll|futex|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$")
+ENGINES = {"perf": (), "ptrace": ("--max-cost", "50"), "signal": ()}
+NGINX = ("daemon off; worker_processes 1; pid %s/nginx.pid; error_log /dev/null; events {}\n"
+         "http { access_log off; server { listen 127.0.0.1:18199; location / { return 200 'hello, how do you do?'; } } }\n")
+
+
+def start(stack, command, **options):
+    """Ended with all that it has started: it has a session of its own."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
+    stack.callback(process.wait)
+    stack.callback(lambda: os.killpg(process.pid, signal.SIGKILL))
+    return process.pid
+
+
+def listening():
+    """The environment of a server that the signal engine can attach to."""
+    return {**os.environ, "LD_PRELOAD": os.path.join(BUILD, "libstillframe-agent.so"), "STILLFRAME": "listen"}
+
+
+def nginx(stack):
+    (FOLDER / "nginx.conf").write_text("master_process off; " + NGINX % FOLDER)
+    pid = start(stack, ["nginx", "-p", str(FOLDER), "-c", str(FOLDER / "nginx.conf")], env=listening())
+    time.sleep(1)
+    start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18199/"])
+    return pid
+
+
+def redis(stack):
+    pid = start(stack, ["redis-server", "--port", "18198", "--save", "", "--dir", str(FOLDER)], env=listening())
+    time.sleep(1)
+    start(stack, ["redis-benchmark", "-p", "18198", "-c", "4", "-n", "1000000000", "-t", "get", "-q"])
+    return pid
+
+
+def tomcat(stack):
+    base = FOLDER / "tomcat"
+    (base / "webapps" / "ROOT").mkdir(parents=True)
+    (base / "webapps" / "ROOT" / "index.jsp").write_text("<%= new java.util.Date() %> <%= request.getRemoteAddr() %>")
+    shutil.copytree("/usr/share/tomcat10/etc", base / "conf")
+    server = (base / "conf" / "server.xml").read_text().replace('port="8080"', 'address="127.0.0.1" port="18197"').replace('port="8005"', 'port="-1"')
+    (base / "conf" / "server.xml").write_text(server)
+    for name in ("logs", "work", "temp"):
+        (base / name).mkdir()
+    environment = {**listening(), "CATALINA_HOME": "/usr/share/tomcat10", "CATALINA_BASE": str(base)}
+    pid = start(stack, ["/usr/share/tomcat10/bin/catalina.sh", "run"], env=environment)
+    time.sleep(15)
+    start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18197/"])
+    time.sleep(10)   # until what is hot is compiled
+    return pid
+
+
+def wait_share(weights):
+    """Percent of the weights of the functions that wait; None: nothing was seen."""
+    total = sum(weights.values())
+    return 100 * sum(weight for name, weight in weights.items() if WAITS.match(name)) / total if total else None
+
+
+def by_stillframe(pid, engine, options):
+    path = FOLDER / "r.sfr"
+    run(STILLFRAME, "record", "-q", "-p", str(pid), "-e", engine, *options, "-F", "997", "--clock", "cpu", "-d", SECONDS + "s", "-o", str(path))
+    weights = {}
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        kinds = dict(database.execute("SELECT word, id FROM kinds"))
+        rows = database.execute(
+            "SELECT n.name, sum(s.cpu_ns) FROM samples s JOIN (SELECT f.stack, min(f.depth) AS depth FROM stack_frames f JOIN frames ON frames.id = f.frame "
+            "WHERE frames.kind NOT IN (?, ?, ?) GROUP BY f.stack) top ON top.stack = s.stack "
+            "JOIN stack_frames f ON f.stack = s.stack AND f.depth = top.depth JOIN frame_names n ON n.frame = f.frame AND n.seq = 0 "
+            "WHERE s.cpu_ns > 0 GROUP BY n.name", (kinds["kernel"], kinds["wait"], kinds["cut"]))
+        weights.update(rows)
+    path.unlink()
+    return wait_share(weights)
+
+
+def by_perf(pid):
+    path = str(FOLDER / "perf.data")
+    run("perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "997", "-o", path, "-p", str(pid), "--", "sleep", SECONDS)
+    _, text = run("perf", "script", "-i", path, "-F", "ip,sym,dso", "--no-inline")
+    weights = {}
+    for block in text.split("\n\n"):
+        own = [line.split() for line in block.splitlines() if line.strip() and "[kernel" not in line and "([" not in line]
+        name = own[0][1].split("+")[0] if own and len(own[0]) > 1 else "none"
+        weights[name] = weights.get(name, 0) + 1
+    os.unlink(path)
+    return wait_share(weights)
+
+
+def measured(name, serve):
+    with contextlib.ExitStack() as stack:
+        pid = serve(stack)
+        found = {}
+        for _ in range(ROUNDS):
+            for engine, options in ENGINES.items():
+                found.setdefault(engine, []).append(by_stillframe(pid, engine, options))
+            if have("perf"):
+                found.setdefault("perf record", []).append(by_perf(pid))
+    return (name, *("-" if None in shares else "%.1f (%.1f to %.1f)" % (median(shares), min(shares), max(shares)) for shares in found.values()))
+
+
+def rows():
+    for name, serve, needs in (("nginx", nginx, ("nginx", "ab")), ("redis", redis, ("redis-server", "redis-benchmark")),
+                               ("tomcat", tomcat, ("/usr/share/tomcat10/bin/catalina.sh", "ab"))):
+        missing = [need for need in needs if not shutil.which(need)]
+        yield measured(name, serve) if not missing else (name, "%s is not here" % missing[0], *("" for _ in range(len(ENGINES))))
+
+
+try:
+    table("CPU time in calls that wait, percent: median of %d rounds of %s s (least to most)" % (ROUNDS, SECONDS), rows(),
+          ["server", *ENGINES, *(["perf record"] if have("perf") else [])])
+finally:
+    shutil.rmtree(FOLDER)
