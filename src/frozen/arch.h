@@ -147,6 +147,12 @@ struct sf_arch {
 	bool (*has_popped)(const struct sf_reader *reader, uint64_t pc, unsigned reg, unsigned n);
 
 	/*
+	 * For code whose rules describe no epilogues: whether regs->pc is in one, of a function whose jumps from `start` up to `end` do
+	 * not leave it. Then the registers become what they are at the return. NULL: no code is read for that.
+	 */
+	bool (*follow_epilogue)(const struct sf_reader *memory, uint64_t start, uint64_t end, struct sf_regs *regs);
+
+	/*
 	 * For frames that only a frame pointer leads out of, where it is not known
 	 * (step_inferred.c). NULL: there is no such step. `prologue`: whether the code before
 	 * `pushed` begins a function by pushing the frame pointer, and the code before `framed`

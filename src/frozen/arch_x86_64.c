@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "frozen/arch.h"
+#include "frozen/epilogue_x86_64.h"
 #include "frozen/exit_x86_64.h"
 #include "frozen/reader.h"
 
@@ -474,6 +475,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.switches_stack = sf_x86_switches_stack,
 	.clears_fp = clears_fp,
 	.has_popped = has_popped,
+	.follow_epilogue = sf_x86_follow_epilogue,
 	.prologue = prologue,
 	.jump_slot = jump_slot,
 	.jumps_to = jumps_to,

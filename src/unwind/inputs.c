@@ -10,6 +10,7 @@ enum part {
 	PART_PACKED,
 	PART_PLT,
 	PART_ENTRY,
+	PART_MANAGED,
 };
 
 static const char *const plt_names[SF_PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
@@ -22,6 +23,17 @@ static void add_debug_file(struct sf_inputs *inputs)
 		inputs->n_cfi++;
 	if (inputs->debug_file.elf)
 		inputs->elf.n_read = inputs->debug_file.n_read;
+}
+
+/* The bytes of the section are not read: it has most of a program's code. */
+static void find_managed(struct sf_inputs *inputs)
+{
+	GElf_Shdr header;
+
+	if (!sf_elf_find_section(inputs->elf.elf, "__managedcode", &header))
+		return;
+	inputs->managed = header.sh_addr;
+	inputs->managed_size = header.sh_size;
 }
 
 bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct sf_error *err)
@@ -40,6 +52,7 @@ bool sf_inputs_open(int fd, struct sf_work *work, struct sf_inputs *ret, struct 
 	for (size_t i = 0; i < SF_PLT_SECTIONS; i++)
 		ret->n_plt += sf_elf_section(&ret->elf, plt_names[i], &ret->plt[ret->n_plt]);
 	ret->has_go = sf_elf_section(&ret->elf, ".go.buildinfo", &go);
+	find_managed(ret);
 	if (ret->elf.limited || ret->debug_file.limited)
 		sf_work_fail(work, err);
 	else if (ret->elf.no_memory || ret->debug_file.no_memory)
@@ -75,6 +88,7 @@ void sf_inputs_digest(const struct sf_inputs *inputs, uint8_t ret[SF_DIGEST_SIZE
 	add_part(&digest, PART_CODE,
 		 (const uint64_t[4]){ elf->arch->elf_machine, elf->code_start, elf->code_end, inputs->has_go }, NULL, 0);
 	add_part(&digest, PART_ENTRY, (const uint64_t[4]){ elf->entry }, NULL, 0);
+	add_part(&digest, PART_MANAGED, (const uint64_t[4]){ inputs->managed, inputs->managed_size }, NULL, 0);
 	for (size_t i = 0; i < inputs->n_cfi; i++) {
 		const struct sf_cfi *cfi = &inputs->cfi[i];
 

@@ -26,6 +26,7 @@ struct sf_inputs {
 	struct sf_section plt[SF_PLT_SECTIONS];
 	size_t n_plt;
 	bool has_go;                          /* made by Go's linker */
+	uint64_t managed, managed_size;       /* where code of .NET's NativeAOT compiler is; size 0: there is none */
 };
 
 /* Reads the inputs of the file `fd`. The caller owns `fd`, and keeps it open until sf_inputs_close. The bytes that are

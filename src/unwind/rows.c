@@ -48,6 +48,8 @@ struct sf_rows {
 	size_t n_functions;
 	struct sf_span current;
 	bool overfull;            /* a bound was hit in the current function: it is dropped */
+	uint64_t flagged, flagged_size;
+	uint32_t flag;
 };
 
 /* Row rules are interned numbers (from 1) until packing; those of a gap are the first. */
@@ -90,6 +92,13 @@ void sf_rows_destroy(struct sf_rows *rows)
 	free(rows);
 }
 
+void sf_rows_flag(struct sf_rows *rows, uint64_t start, uint64_t size, uint32_t flag)
+{
+	rows->flagged = start;
+	rows->flagged_size = size;
+	rows->flag = flag;
+}
+
 bool sf_rows_begin(struct sf_rows *rows, uint64_t start, uint64_t end)
 {
 	if (end > rows->end)
@@ -119,12 +128,16 @@ bool sf_rows_add(struct sf_rows *rows, uint64_t address, const struct sf_rules *
 {
 	struct sf_span *current = &rows->current;
 	struct sf_row row, *last;
+	struct sf_rules flagged;
 
 	rows->overfull |= rows->rows.n >= MAX_ROWS;
 	if (address - rows->base >= current->end || rows->overfull)
 		return true;
 	row.offset = (uint32_t)(address - rows->base);
-	row.rules = intern_rules(rows, rules);
+	flagged = *rules;
+	if (rows->base + current->start - rows->flagged < rows->flagged_size)
+		flagged.flags |= rows->flag;
+	row.rules = intern_rules(rows, &flagged);
 	if (!row.rules)
 		return false;
 	last = current->n_rows ? &rows->rows.items[rows->rows.n - 1] : NULL;

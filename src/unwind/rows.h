@@ -26,6 +26,9 @@ struct sf_rows;
 struct sf_rows *sf_rows_create(uint64_t start, uint64_t end);
 void sf_rows_destroy(struct sf_rows *rows);
 
+/* Rows of functions that begin in these `size` bytes have this flag (enum sf_rules_flags). */
+void sf_rows_flag(struct sf_rows *rows, uint64_t start, uint64_t size, uint32_t flag);
+
 /*
  * Starts a function; false if it is of no use (outside the range, empty, or in a function of an earlier
  * source), and then nothing more is to be said about it.

@@ -98,7 +98,7 @@ static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SI
 	const struct sf_elf *elf = &inputs->elf;
 	struct sf_table_header header = {
 		.elf_machine = elf->arch->elf_machine,
-		.flags = inputs->has_go ? SF_TABLE_GO : 0,
+		.flags = (uint16_t)((inputs->has_go ? SF_TABLE_GO : 0) | (inputs->managed_size ? SF_TABLE_NATIVEAOT : 0)),
 	};
 
 	if (elf->code_end - elf->code_start > UINT32_MAX)
@@ -108,6 +108,7 @@ static bool build(struct sf_inputs *inputs, const uint8_t made_from[SF_DIGEST_SI
 	rows = sf_rows_create(elf->code_start, elf->code_end);
 	if (!rows)
 		return sf_fail_memory(err);
+	sf_rows_flag(rows, inputs->managed, inputs->managed_size, SF_RULES_PROLOGUE);
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (!sources[i](inputs, rows, err))
 			return false;

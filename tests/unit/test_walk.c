@@ -1196,6 +1196,113 @@ static void damaged_rules_are_ends(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
+/* Code of .NET's NativeAOT: 0x100 has pushed rbp and rbx, and has 8 bytes more. Its rules say nothing of its end. */
+static void be_in_managed_code(void)
+{
+	struct sf_rules body = simple_rules(RSP, 32, -8);
+
+	body.saved[0] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -24 };
+	body.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -16 };
+	body.flags = SF_RULES_PROLOGUE;
+	table_start(&libc, &sf_arch_x86_64);
+	libc.flags = SF_TABLE_NATIVEAOT;
+	table_row(&libc, 0x100, &body);
+	table_row(&libc, 0x200, NULL);
+	table_finish(&libc);
+	recorded_put(&r, STACK + 0x108, 0xb);
+	recorded_put(&r, STACK + 0x110, 0xbb);
+	recorded_put(&r, STACK + 0x118, APP + 0x110);
+	/* In APP's frame at 0x100: rbx, the return address to a thread's first function. */
+	recorded_put(&r, STACK + 0x130, 0xbbb);
+	recorded_put(&r, STACK + 0x138, APP + 0x310);
+}
+
+/* add $8, %rsp; pop %rbx; pop %rbp; and three ways to leave: ret, jmp *(%r11) with REX.W, jmp to before the function. */
+static void an_epilogue_without_rules(void **state)
+{
+	static const uint8_t ends[][5] = { { 0xc3 }, { 0x49, 0xff, 0x23 }, { 0xe9, 0, 0xfe, 0xff, 0xff } };
+	static const uint8_t code[] = { 0x48, 0x83, 0xc4, 0x08, 0x5b, 0x5d };
+	static const uint8_t at[] = { 0, 4, 5, 6 };
+	(void)state;
+
+	be_in_managed_code();
+	for (size_t end = 0; end < 3; end++) {
+		recorded_bytes(&r, LIBC + 0x110, code, sizeof(code));
+		recorded_bytes(&r, LIBC + 0x110 + sizeof(code), ends[end], sizeof(ends[end]));
+		for (unsigned i = 0; i < sizeof(at); i++) {
+			r.still.regs.pc = LIBC + 0x110 + at[i];
+			recorded_reg(&r, RSP, STACK + 0x100 + 8 * i);
+			assert_frames(SF_END_ROOT,
+				      { LIBC + 0x110 + at[i], STACK + 0x100 + 8 * i, LEAF },
+				      { APP + 0x110, STACK + 0x120, SF_VIA_RUNTIME },
+				      { APP + 0x310, STACK + 0x140, ROWS });
+		}
+	}
+}
+
+/* A jump within the function, one of a switch, and what is behind a call are none. */
+static void what_only_looks_like_an_epilogue(void **state)
+{
+	static const uint8_t codes[][4] = { { 0xeb, 0x10 }, { 0xff, 0xe0 }, { 0x90, 0xc3 } };
+	static const uint8_t epilogue[] = { 0x48, 0x83, 0xc4, 0x08, 0x5b, 0x5d, 0xc3 };
+	(void)state;
+
+	be_in_managed_code();
+	for (size_t i = 0; i < 3; i++) {
+		recorded_bytes(&r, LIBC + 0x110, codes[i], sizeof(codes[i]));
+		r.still.regs.pc = LIBC + 0x110;
+		recorded_reg(&r, RSP, STACK + 0x100);
+		assert_frames(SF_END_ROOT,
+			      { LIBC + 0x110, STACK + 0x100, LEAF },
+			      { APP + 0x110, STACK + 0x120, ROWS },
+			      { APP + 0x310, STACK + 0x140, ROWS });
+	}
+	recorded_bytes(&r, LIBC + 0x110, epilogue, sizeof(epilogue));
+	r.still.regs.pc = APP + 0x10;
+	recorded_reg(&r, RSP, STACK + 0xf8);
+	recorded_put(&r, STACK + 0xf8, LIBC + 0x110);
+	assert_frames(SF_END_ROOT,
+		      { APP + 0x10, STACK + 0xf8, LEAF },
+		      { LIBC + 0x110, STACK + 0x100, ROWS },
+		      { APP + 0x110, STACK + 0x120, ROWS },
+		      { APP + 0x310, STACK + 0x140, ROWS });
+}
+
+/* The routine that throws for a hardware fault: its caller is the instruction that has faulted, with all its registers. */
+static void a_fault_in_managed_code(void **state)
+{
+	static const uint8_t code[] = {
+		0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2, 0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x53,
+		0x52, 0x55, 0x50, 0x56, 0x48, 0x8d, 0xa4, 0x24, 0x00, 0x01, 0x00, 0x00,
+	};
+	struct sf_rules throws = simple_rules(RSP, 0x100 + 88, -8);
+	(void)state;
+
+	be_in_managed_code();
+	throws.saved[1] = (struct sf_rule){ .how = SF_HOW_AT_CFA, .value = -72 };
+	table_row(&libc, 0x400 + sizeof(code), &throws);
+	table_finish(&libc);
+	recorded_bytes(&r, LIBC + 0x400, code, sizeof(code));
+	r.still.regs.pc = LIBC + 0x440;
+	recorded_reg(&r, RSP, STACK);
+	recorded_put(&r, STACK + 0x100, LIBC + 0x120);  /* where it has faulted */
+	recorded_put(&r, STACK + 0x108, STACK + 0x200); /* its sp */
+	recorded_put(&r, STACK + 0x150, APP + 0x50);    /* what the rules take for a return address */
+	recorded_put(&r, STACK + 0x218, APP + 0x110);
+	recorded_put(&r, STACK + 0x238, APP + 0x310);
+	assert_frames(SF_END_ROOT,
+		      { LIBC + 0x440, STACK, LEAF },
+		      { LIBC + 0x120, STACK + 0x200, SF_VIA_RUNTIME, SF_FRAME_EXACT },
+		      { APP + 0x110, STACK + 0x220, ROWS },
+		      { APP + 0x310, STACK + 0x240, ROWS });
+	recorded_put(&r, STACK + 0x108, STACK + 0x80); /* below the routine's own frame */
+	assert_int_equal(recorded_walk(&r), SF_END_STUCK);
+	libc.flags = 0; /* in any other program the rules are right */
+	table_finish(&libc);
+	recorded_walk(&r);
+	assert_int_equal(r.trace.frames[1].pc, APP + 0x50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1250,6 +1357,9 @@ int main(void)
 		TEST(no_caller_is_made_up_for_a_switch),
 		TEST(a_goroutine_under_a_clock),
 		TEST(no_caller_is_made_up_for_a_clock),
+		TEST(an_epilogue_without_rules),
+		TEST(what_only_looks_like_an_epilogue),
+		TEST(a_fault_in_managed_code),
 		TEST(guessed_rules_are_marked),
 		TEST(damaged_rules_are_ends),
 	};

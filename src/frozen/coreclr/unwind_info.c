@@ -6,7 +6,7 @@
  */
 #include "frozen/coreclr/unwind_info.h"
 
-#include <string.h>
+#include "frozen/epilogue_x86_64.h"
 
 #include "frozen/frozen.h"
 
@@ -14,7 +14,6 @@
 #define RSP 7
 #define WORD 8
 #define MAX_CODES 255
-#define MAX_EPILOGUE 64    /* bytes of code: add, vzeroupper, eight pops, jump */
 
 enum op {
 	OP_PUSH = 0,
@@ -207,123 +206,6 @@ static bool undo_prologue(struct unwinding *step, const struct info *info, uint6
 	return true;
 }
 
-/* Code that is followed. */
-struct code {
-	uint8_t bytes[MAX_EPILOGUE];
-	size_t n, at;
-	uint64_t pc, start, end; /* of bytes[0], and of the body */
-};
-
-static bool starts(const struct code *code, const char *bytes, size_t n)
-{
-	if (code->n - code->at < n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (code->bytes[code->at + i] != (uint8_t)bytes[i])
-			return false;
-	}
-	return true;
-}
-
-static int32_t number(const struct code *code, size_t at, size_t size)
-{
-	int8_t small;
-	int32_t large;
-
-	if (size == 1) {
-		memcpy(&small, code->bytes + code->at + at, size);
-		return small;
-	}
-	memcpy(&large, code->bytes + code->at + at, sizeof(large));
-	return large;
-}
-
-/* The instruction that takes the frame down: add n, %rsp, or lea n(%rbp), %rsp. */
-static bool follow_frame(struct unwinding *step, struct code *code)
-{
-	uint64_t *sp = &step->regs.r[RSP];
-	const size_t left = code->n - code->at;
-
-	if (starts(code, "\x48\x83\xc4", 3) && left >= 4) {
-		*sp += (uint64_t)(int64_t)number(code, 3, 1);
-		code->at += 4;
-	} else if (starts(code, "\x48\x81\xc4", 3) && left >= 7) {
-		*sp += (uint64_t)(int64_t)number(code, 3, 4);
-		code->at += 7;
-	} else if (starts(code, "\x48\x8d\x65", 3) && left >= 4) {
-		if (!sf_reg_known(&step->regs, RBP))
-			return false;
-		*sp = step->regs.r[RBP] + (uint64_t)(int64_t)number(code, 3, 1);
-		code->at += 4;
-	} else if (starts(code, "\x48\x8d\xa5", 3) && left >= 7) {
-		if (!sf_reg_known(&step->regs, RBP))
-			return false;
-		*sp = step->regs.r[RBP] + (uint64_t)(int64_t)number(code, 3, 4);
-		code->at += 7;
-	}
-	return true;
-}
-
-static bool follow_pops(struct unwinding *step, struct code *code)
-{
-	for (;;) {
-		const size_t left = code->n - code->at;
-		const uint8_t *at = code->bytes + code->at;
-		unsigned reg;
-
-		if (left >= 1 && (at[0] & 0xf8) == 0x58) {
-			reg = at[0] & 7;
-			code->at += 1;
-		} else if (left >= 2 && at[0] == 0x41 && (at[1] & 0xf8) == 0x58) {
-			reg = 8 + (at[1] & 7);
-			code->at += 2;
-		} else {
-			return true;
-		}
-		if (dwarf[reg] == RSP || !pop(step, dwarf[reg]))
-			return false;
-	}
-}
-
-/* A return, or a jump that leaves the body. */
-static bool is_exit(const struct code *code)
-{
-	const uint64_t pc = code->pc + code->at;
-	const size_t left = code->n - code->at;
-	uint64_t target;
-
-	if (starts(code, "\xc3", 1) || starts(code, "\xc2", 1) || starts(code, "\xf3\xc3", 2) ||
-	    starts(code, "\xff\x25", 2))
-		return true;
-	/* jmp *reg and jmp *mem: FF /4 with a REX prefix. */
-	if (left >= 3 && code->bytes[code->at] == 0x48 && code->bytes[code->at + 1] == 0xff)
-		return (code->bytes[code->at + 2] >> 3 & 7) == 4;
-	if (starts(code, "\xe9", 1) && left >= 5)
-		target = pc + 5 + (uint64_t)(int64_t)number(code, 1, 4);
-	else if (starts(code, "\xeb", 1) && left >= 2)
-		target = pc + 2 + (uint64_t)(int64_t)number(code, 1, 1);
-	else
-		return false;
-	return target < code->start || target >= code->end;
-}
-
-/* Whether pc is in an epilogue: then its instructions are followed, and rsp is where the return address is. */
-static bool follow_epilogue(struct unwinding *step, const struct sf_reader *outside, const struct sf_clr_body *body)
-{
-	struct code code = { .pc = step->regs.pc, .start = body->start, .end = body->end };
-	struct unwinding tried = *step;
-
-	code.n = body->end - code.pc < MAX_EPILOGUE ? body->end - code.pc : MAX_EPILOGUE;
-	if (!sf_read(outside, code.bytes, code.pc, code.n) || !follow_frame(&tried, &code))
-		return false;
-	if (starts(&code, "\xc5\xf8\x77", 3))
-		code.at += 3;
-	if (!follow_pops(&tried, &code) || !is_exit(&code))
-		return false;
-	*step = tried;
-	return true;
-}
-
 bool sf_clr_unwind(const struct sf_reader *memory, const struct sf_clr_body *body, bool exact,
 		   struct sf_regs *regs, uint64_t *slot_ret, enum sf_end *why)
 {
@@ -332,12 +214,10 @@ bool sf_clr_unwind(const struct sf_reader *memory, const struct sf_clr_body *bod
 	struct info info;
 	uint64_t caller;
 
-	if (!(exact && follow_epilogue(&step, &outside, body))) {
-		if (!read_info(&outside, body->unwind, &info) ||
-		    !undo_prologue(&step, &info, regs->pc - body->start)) {
-			*why = step.why;
-			return false;
-		}
+	if (!(exact && sf_x86_follow_epilogue(memory, body->start, body->end, &step.regs)) &&
+	    (!read_info(&outside, body->unwind, &info) || !undo_prologue(&step, &info, regs->pc - body->start))) {
+		*why = step.why;
+		return false;
 	}
 	*slot_ret = step.regs.r[RSP];
 	if (!read_word(&step, *slot_ret, &caller)) {

@@ -22,7 +22,7 @@
 #include "frozen/arch.h"
 
 #define SF_TABLE_MAGIC 0x31544653u /* "SFT1" */
-#define SF_TABLE_VERSION 5
+#define SF_TABLE_VERSION 6
 
 /* How a value of the caller is found. CFA: the canonical frame address, the caller's sp. */
 enum sf_how {
@@ -48,6 +48,7 @@ enum sf_rules_flags {
 	SF_RULES_NONE = 2,     /* a gap between functions: no rule covers these addresses */
 	SF_RULES_GUESS = 4,    /* synthesized, not from the file's own data (a bare PLT) */
 	SF_RULES_PAC = 8,      /* aarch64: the return address is signed */
+	SF_RULES_PROLOGUE = 16, /* the file describes no epilogues here: they may be in this row, too (step_nativeaot.c) */
 };
 
 struct sf_rules {
@@ -65,6 +66,7 @@ struct sf_row {
 
 enum sf_table_flags {
 	SF_TABLE_GO = 1,       /* Go's code: some functions call on another stack (step_switch.c) */
+	SF_TABLE_NATIVEAOT = 2, /* by .NET's NativeAOT compiler (step_nativeaot.c) */
 };
 
 struct sf_table_header {

@@ -23,6 +23,7 @@ static enum sf_step step_runtime(struct sf_cursor *cursor, const struct sf_regio
 static sf_step_fn *const steppers[] = {
 	step_runtime,
 	sf_step_switch,
+	sf_step_nativeaot,
 	sf_step_rows,
 	sf_step_clone,
 	sf_step_sigreturn,

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stepper for programs of .NET's NativeAOT compiler. Signal-safe. Their rules are wrong in two places:
+ *
+ * - Rules of managed code describe the prologue only (dotnet/runtime: UnixNativeCodeManager.cpp, which follows epilogues for the same
+ *   reason). Where a thread stands in an epilogue, its instructions are followed.
+ * - The routine that throws for a hardware fault (RhpThrowHwEx: src/coreclr/nativeaot/Runtime/amd64/ExceptionHandling.S) was not called:
+ *   the handler of SIGSEGV makes the thread go on there. It aligns the stack and saves the registers of the fault, first among them
+ *   its place and stack pointer. Its rules take a word of the frame that has faulted for a return address.
+ */
+#include <string.h>
+
+#include "frozen/unwind/walk.h"
+
+#include "frozen/frozen.h"
+
+#define WORD 8
+
+/* mov %rsp,%rax; and $-16,%rsp; xor %rdx,%rdx; push r15, r14, r13, r12, rdx (0), rbx, rdx, rbp, rax (rsp), rsi (the place of the fault) */
+static const uint8_t saves_fault[] = {
+	0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2,
+	0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x53, 0x52, 0x55, 0x50, 0x56,
+};
+#define MAX_TAKE 8                  /* bytes of the instruction that follows: it takes the rest of the frame */
+#define SAVED_AT (-88)              /* of what was saved, from the CFA that the rules give */
+#define FP_AT (-72)                 /* rbp, among it */
+
+/* Registers by their words in what was saved. */
+static const struct {
+	uint8_t word, reg;
+} words[] = { { 1, 7 }, { 2, 6 }, { 4, 3 }, { 6, 12 }, { 7, 13 }, { 8, 14 }, { 9, 15 } };
+
+static bool begins_so(const struct sf_cursor *cursor, uint64_t body)
+{
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint8_t bytes[sizeof(saves_fault) + MAX_TAKE];
+
+	return sf_read(&code, bytes, body - sizeof(bytes), sizeof(bytes)) &&
+	       (memcmp(bytes, saves_fault, sizeof(saves_fault)) == 0 ||
+		memcmp(bytes + 1, saves_fault, sizeof(saves_fault)) == 0);
+}
+
+/* Only one routine saves rbp there: so the code of few others is read. */
+static bool is_fault_routine(const struct sf_cursor *cursor, const struct sf_region *region, const struct sf_row_range *row)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const struct sf_rule *cfa = &row->rules->cfa;
+
+	for (unsigned i = 0; i < arch->n_saved; i++) {
+		const struct sf_rule *rule = &row->rules->saved[i];
+
+		if (arch->saved[i] == arch->fp && (rule->how != SF_HOW_AT_CFA || rule->value != FP_AT))
+			return false;
+	}
+	return cfa->how == SF_HOW_REGISTER_PLUS && cfa->reg == arch->sp && cfa->value > -SAVED_AT &&
+	       begins_so(cursor, row->start + region->bias);
+}
+
+/* To the instruction that has faulted. */
+static enum sf_step step_to_fault(struct sf_cursor *cursor, const struct sf_row_range *row, enum sf_end *why)
+{
+	const struct sf_reader *memory = &cursor->still->memory;
+	const uint64_t at = cursor->regs.r[cursor->still->arch->sp] + (uint64_t)(row->rules->cfa.value + SAVED_AT);
+	uint64_t saved[10];
+
+	*why = sf_why_unread(memory, at, sizeof(saved));
+	if (!sf_read(memory, saved, at, sizeof(saved)))
+		return SF_STEP_FAILED;
+	*why = SF_END_STUCK;
+	if (saved[1] < at)
+		return SF_STEP_FAILED;
+	cursor->regs.known = 0;
+	cursor->regs.pc = saved[0];
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		sf_reg_set(&cursor->regs, words[i].reg, saved[words[i].word]);
+	cursor->exact = true;
+	cursor->via = SF_VIA_RUNTIME;
+	return SF_STEP_TAKEN;
+}
+
+static enum sf_step leave_epilogue(struct sf_cursor *cursor, const struct sf_region *region, const struct sf_row_range *row)
+{
+	const struct sf_arch *arch = cursor->still->arch;
+	const uint64_t end = row->end == UINT64_MAX ? region->end : row->end + region->bias;
+	struct sf_regs regs = cursor->regs;
+	uint64_t kept = UINT64_C(1) << arch->sp;
+
+	if (!arch->follow_epilogue || !arch->follow_epilogue(&cursor->still->memory, row->start + region->bias, end, &regs) ||
+	    !sf_read_u64(&cursor->still->memory, regs.r[arch->sp], &regs.pc))
+		return SF_STEP_NOT_MINE;
+	for (unsigned i = 0; i < arch->n_saved; i++)
+		kept |= UINT64_C(1) << arch->saved[i];
+	regs.known &= kept;
+	regs.r[arch->sp] += WORD;
+	cursor->regs = regs;
+	cursor->exact = false;
+	cursor->via = SF_VIA_RUNTIME;
+	return SF_STEP_TAKEN;
+}
+
+enum sf_step sf_step_nativeaot(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
+{
+	struct sf_row_range row;
+
+	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_NATIVEAOT) ||
+	    !sf_table_range(region->table, cursor->regs.pc - region->bias - !cursor->exact, &row))
+		return SF_STEP_NOT_MINE;
+	if (row.rules->flags & SF_RULES_PROLOGUE)
+		return cursor->exact ? leave_epilogue(cursor, region, &row) : SF_STEP_NOT_MINE;
+	return is_fault_routine(cursor, region, &row) ? step_to_fault(cursor, &row, why) : SF_STEP_NOT_MINE;
+}
