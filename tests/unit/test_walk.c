@@ -11,7 +11,7 @@
 
 #include "recorded.h"
 
-enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
+enum { RAX = 0, RBX = 3, RSI = 4, RBP = 6, RSP = 7, R12 = 12, R13 = 13 };
 
 /* Two images with rows, code without (a JIT's), the C library's trampoline, two stacks. */
 #define APP 0x400000
@@ -1297,6 +1297,19 @@ static void a_fault_in_managed_code(void **state)
 		      { APP + 0x310, STACK + 0x240, ROWS });
 	recorded_put(&r, STACK + 0x108, STACK + 0x80); /* below the routine's own frame */
 	assert_int_equal(recorded_walk(&r), SF_END_STUCK);
+	recorded_reg(&r, RSI, LIBC + 0x120);
+	recorded_reg(&r, RAX, STACK + 0x200);
+	for (unsigned done = 0; done <= 24; done += done == 0 ? 3 : done == 3 ? 4 : 17) { /* while it is saving */
+		r.still.regs.pc = LIBC + 0x400 + done;
+		recorded_reg(&r, RSP, done ? STACK + 0x1f0 : STACK + 0x200);
+		assert_frames(SF_END_ROOT,
+			      { LIBC + 0x400 + done, done ? STACK + 0x1f0 : STACK + 0x200, LEAF },
+			      { LIBC + 0x120, STACK + 0x200, SF_VIA_RUNTIME, SF_FRAME_EXACT },
+			      { APP + 0x110, STACK + 0x220, ROWS },
+			      { APP + 0x310, STACK + 0x240, ROWS });
+	}
+	r.still.regs.pc = LIBC + 0x440;
+	recorded_reg(&r, RSP, STACK);
 	libc.flags = 0; /* in any other program the rules are right */
 	table_finish(&libc);
 	recorded_walk(&r);

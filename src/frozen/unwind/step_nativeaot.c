@@ -2,9 +2,9 @@
 /*
  * The stepper for programs of .NET's NativeAOT compiler. Signal-safe. Their rules are wrong in two places:
  *
- * - Rules of managed code describe the prologue only (dotnet/runtime: UnixNativeCodeManager.cpp, which follows epilogues for the same
+ * - Rules of managed code describe the prologue only (UnixNativeCodeManager.cpp, which follows epilogues for the same
  *   reason). Where a thread stands in an epilogue, its instructions are followed.
- * - The routine that throws for a hardware fault (RhpThrowHwEx: src/coreclr/nativeaot/Runtime/amd64/ExceptionHandling.S) was not called:
+ * - The routine that throws for a hardware fault (RhpThrowHwEx: nativeaot/Runtime/amd64/ExceptionHandling.S) was not called:
  *   the handler of SIGSEGV makes the thread go on there. It aligns the stack and saves the registers of the fault, first among them
  *   its place and stack pointer. Its rules take a word of the frame that has faulted for a return address.
  */
@@ -21,6 +21,8 @@ static const uint8_t saves_fault[] = {
 	0x48, 0x89, 0xe0, 0x48, 0x83, 0xe4, 0xf0, 0x48, 0x31, 0xd2,
 	0x41, 0x57, 0x41, 0x56, 0x41, 0x55, 0x41, 0x54, 0x52, 0x53, 0x52, 0x55, 0x50, 0x56,
 };
+#define RAX 0
+#define RSI 4
 #define MAX_TAKE 8                  /* bytes of the instruction that follows: it takes the rest of the frame */
 #define SAVED_AT (-88)              /* of what was saved, from the CFA that the rules give */
 #define FP_AT (-72)                 /* rbp, among it */
@@ -78,6 +80,33 @@ static enum sf_step step_to_fault(struct sf_cursor *cursor, const struct sf_row_
 	return SF_STEP_TAKEN;
 }
 
+/* Whether the thread stands where that routine is still saving: its registers are those of the fault, but for rax and sp. */
+static bool is_saving(const struct sf_cursor *cursor, uint64_t *sp_ret)
+{
+	enum { N = sizeof(saves_fault) };
+	const struct sf_reader code = sf_reader_outside(&cursor->still->memory);
+	uint8_t bytes[2 * N];
+
+	if (!sf_reg_known(&cursor->regs, RSI) || !sf_reg_known(&cursor->regs, RAX) ||
+	    !sf_read(&code, bytes, cursor->regs.pc - N, sizeof(bytes)))
+		return false;
+	for (unsigned done = 0; done <= N; done++) {
+		if (memcmp(bytes + N - done, saves_fault, N) != 0)
+			continue;
+		*sp_ret = cursor->regs.r[done ? RAX : cursor->still->arch->sp];
+		return true;
+	}
+	return false;
+}
+
+static enum sf_step step_to_rsi(struct sf_cursor *cursor, uint64_t sp)
+{
+	cursor->regs.pc = cursor->regs.r[RSI];
+	sf_reg_set(&cursor->regs, cursor->still->arch->sp, sp);
+	cursor->via = SF_VIA_RUNTIME;
+	return SF_STEP_TAKEN;
+}
+
 static enum sf_step leave_epilogue(struct sf_cursor *cursor, const struct sf_region *region, const struct sf_row_range *row)
 {
 	const struct sf_arch *arch = cursor->still->arch;
@@ -101,11 +130,14 @@ static enum sf_step leave_epilogue(struct sf_cursor *cursor, const struct sf_reg
 enum sf_step sf_step_nativeaot(struct sf_cursor *cursor, const struct sf_region *region, enum sf_end *why)
 {
 	struct sf_row_range row;
+	uint64_t sp;
 
 	if (!region || !region->table || !(region->table->header->flags & SF_TABLE_NATIVEAOT) ||
 	    !sf_table_range(region->table, cursor->regs.pc - region->bias - !cursor->exact, &row))
 		return SF_STEP_NOT_MINE;
 	if (row.rules->flags & SF_RULES_PROLOGUE)
 		return cursor->exact ? leave_epilogue(cursor, region, &row) : SF_STEP_NOT_MINE;
+	if (cursor->exact && is_saving(cursor, &sp))
+		return step_to_rsi(cursor, sp);
 	return is_fault_routine(cursor, region, &row) ? step_to_fault(cursor, &row, why) : SF_STEP_NOT_MINE;
 }
