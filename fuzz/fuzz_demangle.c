@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/ilc_names.h"
 #include "symbols/symbols.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,6 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(name, data, size);
 	name[size] = 0;
 	readable = sf_demangle(name);
+	if (!readable || (*name && !*readable))
+		abort();
+	free(readable);
+	readable = sf_ilc_name(name, "Demo.App");
 	if (!readable || (*name && !*readable))
 		abort();
 	free(readable);

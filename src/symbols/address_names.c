@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "elf/debug_file.h"
+#include "symbols/ilc_names.h"
 
 /* A name longer than this is cut: hostile tables have names of their whole size. */
 #define MAX_NAME ((size_t)32 << 10)
@@ -69,7 +70,8 @@ bool sf_location_by_linkage(struct sf_location_names *names, const char *linkage
 		return false;
 	ret->linkage = sf_intern_get(names->strings, number, NULL);
 	if (!*readable) {
-		SF_CLEANUP(free) char *text = sf_demangle(ret->linkage);
+		SF_CLEANUP(free) char *text = names->by_ilc ? sf_ilc_name(ret->linkage, names->base)
+							    : sf_demangle(ret->linkage);
 
 		*readable = text ? sf_location_names_add(names, text) : NULL;
 	}

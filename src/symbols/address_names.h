@@ -17,6 +17,7 @@
 
 struct sf_location_names {
 	const char *base; /* the last part of the image's path, or "" */
+	bool by_ilc;      /* linkage names are of ILC's code (ilc_names.h) */
 	struct sf_intern *strings;
 	SF_VEC(const char *) readable; /* by the number of a linkage name; NULL: not known yet */
 };

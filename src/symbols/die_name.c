@@ -84,8 +84,7 @@ static bool nests_names(Dwarf_Die *unit)
 	}
 }
 
-/* The entry where the function was first declared: that one is in its class. */
-static Dwarf_Die declaration_of(const Dwarf_Die *die)
+Dwarf_Die sf_die_declaration(const Dwarf_Die *die)
 {
 	Dwarf_Die found = *die, origin;
 
@@ -147,7 +146,7 @@ static void print_scopes(Dwarf_Die *unit, const void *target, struct sf_budget *
 char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget)
 {
 	const char *name = sf_die_string(die, DW_AT_name);
-	Dwarf_Die declaration = declaration_of(die), unit;
+	Dwarf_Die declaration = sf_die_declaration(die), unit;
 	char *text = NULL;
 	size_t size;
 	FILE *out;

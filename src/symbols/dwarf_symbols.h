@@ -66,6 +66,9 @@ bool sf_die_is_whole(Dwarf_Die *die);
 /* A string of the entry or of what it is an instance of, or NULL. */
 const char *sf_die_string(Dwarf_Die *die, unsigned attribute);
 
+/* The entry where the function was first declared, which is in its class. */
+Dwarf_Die sf_die_declaration(const Dwarf_Die *die);
+
 /* The linkage name of the function, or NULL. */
 const char *sf_die_linkage_name(Dwarf_Die *die);
 
@@ -74,5 +77,10 @@ const char *sf_die_linkage_name(Dwarf_Die *die);
  * from malloc; NULL without a name.
  */
 char *sf_die_qualified_name(Dwarf_Die *die, struct sf_budget *budget);
+
+/*
+ * The types of the parameters of a method that ILC has compiled (ilc_names.h), in parentheses, from malloc. NULL: no memory.
+ */
+char *sf_ilc_parameters(Dwarf_Die *function, const char *program, struct sf_budget *budget);
 
 #endif

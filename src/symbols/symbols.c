@@ -25,6 +25,9 @@ struct sf_symbols {
 	struct sf_address_names address_names;
 	struct sf_location_names names;  /* owns the strings of all locations */
 	struct sf_scopes scopes;         /* of the unit that is being resolved */
+	struct ilc_code {
+		uint64_t start, size;
+	} ilc[2];                        /* code by ILC; size 0: none */
 	struct sf_budget budget;
 	sf_location_fn *fn;              /* receives the answers */
 	void *arg;
@@ -46,13 +49,30 @@ static bool name_by_address(struct sf_symbols *symbols, uint64_t address, struct
 				     address, ret);
 }
 
+/* ILC's linkage names have no parameters, and other readable names are without them. */
+static bool add_parameters(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_location *ret)
+{
+	SF_CLEANUP(free) char *parameters = NULL;
+	SF_CLEANUP(free) char *text = NULL;
+
+	if (!symbols->names.by_ilc || ret->function == ret->linkage)
+		return true;
+	parameters = sf_ilc_parameters(die, symbols->names.base, &symbols->budget);
+	if (!parameters || asprintf(&text, "%s%s", ret->function, parameters) < 0) {
+		text = NULL;
+		return false;
+	}
+	ret->function = sf_location_names_add(&symbols->names, text);
+	return ret->function != NULL;
+}
+
 static bool name_by_die(struct sf_symbols *symbols, Dwarf_Die *die, struct sf_location *ret)
 {
 	const char *linkage = sf_die_linkage_name(die);
 	SF_CLEANUP(free) char *qualified = NULL;
 
 	if (linkage && *linkage)
-		return sf_location_by_linkage(&symbols->names, linkage, ret);
+		return sf_location_by_linkage(&symbols->names, linkage, ret) && add_parameters(symbols, die, ret);
 	qualified = sf_die_qualified_name(die, &symbols->budget);
 	if (!qualified)
 		return true;
@@ -202,12 +222,20 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 	return true;
 }
 
+static void look_for_compiler(struct sf_symbols *symbols, uint64_t address)
+{
+	symbols->names.by_ilc = false;
+	for (size_t i = 0; i < sizeof(symbols->ilc) / sizeof(symbols->ilc[0]); i++)
+		symbols->names.by_ilc |= address - symbols->ilc[i].start < symbols->ilc[i].size;
+}
+
 static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_query *queries,
 				 size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct sf_location location = unknown;
 
+		look_for_compiler(symbols, queries[i].address);
 		if (!report_one(symbols, &queries[i], &location, 1))
 			return false;
 	}
@@ -226,8 +254,10 @@ static bool resolve_unit(struct sf_symbols *symbols, const struct sf_query *quer
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_location locations[MAX_LOCATIONS];
-		size_t found = chain(symbols, &unit, scopes, scopes->of_query.items[i],
-				     queries[i].address, locations);
+		size_t found;
+
+		look_for_compiler(symbols, queries[i].address);
+		found = chain(symbols, &unit, scopes, scopes->of_query.items[i], queries[i].address, locations);
 
 		if (!found || !report_one(symbols, &queries[i], locations, found))
 			return false;
@@ -307,6 +337,18 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 	return resolve_sorted(symbols, queries, n) || sf_fail_memory(err);
 }
 
+/* The sections that ILC puts managed code into. */
+static void find_ilc_code(struct sf_symbols *symbols)
+{
+	static const char *const names[] = { "__managedcode", "__unbox" };
+	GElf_Shdr header;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (sf_elf_find_section(symbols->sources.image.elf, names[i], &header))
+			symbols->ilc[i] = (struct ilc_code){ header.sh_addr, header.sh_size };
+	}
+}
+
 bool sf_symbols_open(int fd, const char *path, bool debug_data, struct sf_symbols **ret,
 		     struct sf_error *err)
 {
@@ -322,6 +364,7 @@ bool sf_symbols_open(int fd, const char *path, bool debug_data, struct sf_symbol
 		sf_symbols_close(symbols);
 		return false;
 	}
+	find_ilc_code(symbols);
 	*ret = symbols;
 	return true;
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "symbols/ilc_names.h"
 #include "symbols/symbols.h"
 
 static const struct {
@@ -59,6 +60,63 @@ static const struct {
 	{ "camlMain$", "Main$" },
 	{ "caml_alloc_small", "caml_alloc_small" },
 };
+
+/* Of NativeAOT's compiler, in a program Demo.App. */
+static const struct {
+	const char *mangled, *readable;
+} ilc_names[] = {
+	{ "Demo_App_Demo_Work__Leaf", "Demo.Work.Leaf" },
+	{ "Demo_App_Demo_Work__Leaf_12", "Demo.Work.Leaf" },
+	{ "Demo_App_Demo_Work___ctor_0", "Demo.Work..ctor" },
+	{ "Demo_App_Demo_Work___cctor", "Demo.Work..cctor" },
+	{ "Demo_App_Demo_Work__get_Size", "Demo.Work.Size.get" },
+	{ "Demo_App_Demo_Box_1_Inner<Int32>__Wait<System___Canon__Bool>", "Demo.Box<int>.Inner.Wait<__Canon, bool>" },
+	/* Assemblies: the runtime's private ones, those of the class library, one whose name the namespace has. */
+	{ "S_P_CoreLib_System_Threading_Thread__Sleep_0", "System.Threading.Thread.Sleep" },
+	{ "S_P_Xml_Linq_System_Xml_Linq_XName__Get", "System.Xml.Linq.XName.Get" },
+	{ "System_Console_System_ConsolePal__Read", "System.ConsolePal.Read" },
+	{ "System_Console_Interop_Sys__Read", "Interop.Sys.Read" },
+	{ "System_Console_Microsoft_Win32_SafeHandles_SafeTerminalHandle__Close", "Microsoft.Win32.SafeHandles.SafeTerminalHandle.Close" },
+	{ "Newtonsoft_Json_Newtonsoft_Json_Linq_JToken__Parse", "Newtonsoft.Json.Linq.JToken.Parse" },
+	{ "Other_Space_Type__Run", "Other.Space.Type.Run" },
+	{ "String__Concat_7", "System.String.Concat" },
+	{ "UInt8__TryFormat", "System.Byte.TryFormat" },
+	/* Arguments belong to the names that say how many they add. */
+	{ "S_P_CoreLib_System_Collections_Generic_Dictionary_2_Entry<System___Canon__System_Console_System_ConsoleKeyInfo>____GetFieldHelper",
+	  "System.Collections.Generic.Dictionary<__Canon, System.ConsoleKeyInfo>.Entry.__GetFieldHelper" },
+	{ "S_P_CoreLib_System_Array__Sort<__Array<Int32>__UInt8<Pointer>__Char<ByRef>__S_P_CoreLib_System_Span_1<__MDArray<Object,2>>>",
+	  "System.Array.Sort<int[], byte*, ref char, System.Span<object[,]>>" },
+	/* What the C# compiler makes. */
+	{ "Demo_App_Demo_Work__Later_d__16__MoveNext", "Demo.Work.Later" },
+	{ "Demo_App_Demo_Work__Very_long_name_d__16_1<Int32>__MoveNext", "Demo.Work.Very_long_name<int>" },
+	{ "Demo_App_Demo_Work__Numbers_d__14__Dispose", "Demo.Work.Numbers.Dispose" },
+	{ "Demo_App_Demo_Work___c___Main_b__24_1", "Demo.Work.Main.lambda#1" },
+	{ "Demo_App_Demo_Work___c__DisplayClass23_0___Start_b__0", "Demo.Work.Start.lambda#0" },
+	{ "Demo_App_Demo_Work___Start_g__Local_23_0", "Demo.Work.Start.Local" },
+	{ "Demo_App__Module___StartupCodeMain", "Module.StartupCodeMain" },
+	/* Stubs have the names of what they call. */
+	{ "unbox_S_P_CoreLib_System_Nullable_1<S_P_CoreLib_System_TimeSpan>__Equals", "System.Nullable<System.TimeSpan>.Equals" },
+	{ "<Boxed>S_P_CoreLib_System_Span_1<System___Canon>__<unbox>S_P_CoreLib_System_Span_1__ToString",
+	  "System.Span<__Canon>.ToString" },
+	/* No names of methods. */
+	{ "OnFirstChanceException", "OnFirstChanceException" },
+	{ "__unbox_start", "__unbox_start" },
+	{ "Demo_App_Demo_Work__", "Demo_App_Demo_Work__" },
+	{ "", "" },
+	{ "__", "__" },
+	{ "a__b<", "a.b" },
+};
+
+static void names_by_ilc(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(ilc_names) / sizeof(*ilc_names); i++) {
+		SF_CLEANUP(free) char *readable = sf_ilc_name(ilc_names[i].mangled, "Demo.App");
+
+		assert_non_null(readable);
+		assert_string_equal(readable, ilc_names[i].readable);
+	}
+}
 
 static void known_names(void **state)
 {
@@ -125,12 +183,19 @@ static void deep_names_come_back(void **state)
 			assert_non_null(readable);
 		}
 	}
+	for (size_t n = 10; n <= 100000; n *= 10) {
+		SF_CLEANUP(free) char *name = repeat("A__B", "<A_1", n, "");
+		SF_CLEANUP(free) char *readable = sf_ilc_name(name, "");
+
+		assert_non_null(readable);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_names),
+		cmocka_unit_test(names_by_ilc),
 		cmocka_unit_test(bombs_stay_as_they_are),
 		cmocka_unit_test(deep_names_come_back),
 	};
