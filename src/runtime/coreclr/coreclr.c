@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/intern.h"
+#include "frozen/coreclr/body.h"
 #include "os/clock.h"
 #include "os/task.h"
 #include "runtime/coreclr/awaiters.h"
@@ -20,6 +21,7 @@
 #define TRY_PAUSE_NS 20000000u     /* a runtime that is starting is tried again; later less often */
 #define MAX_DOUBLINGS 6u
 #define EASY_TRIES 50u
+#define PROOF_BODIES 256u
 #define NAME "/libcoreclr.so"
 
 struct sf_clr {
@@ -176,14 +178,45 @@ static bool describe(struct sf_clr *clr, struct sf_error *err)
 		return sf_fail(err, SF_E_UNSUPPORTED,
 			       "its version %s does not describe itself, and is none of those that are known",
 			       clr->symbols.version);
+	if (clr->description.is_completed && dac_table && !clr->description.range_map)
+		return sf_fail(err, SF_E_GONE, "its variables have no addresses yet");
 	return sf_clr_check_description(&clr->description, err);
 }
 
-/* A layout that is not from a descriptor is right only if it leads to precompiled code, which every runtime has. */
-static bool is_proved(const struct sf_coreclr *object)
+/* Whether one of the last bodies in a heap of jitted code is of a method that an assembly has. */
+static bool has_method(const struct sf_clr *clr, const struct sf_clr_range *range)
+{
+	const struct sf_clr_layout *layout = &clr->description.layout;
+	const struct sf_clr_naming naming = sf_clr_places_naming(clr->places);
+	uint64_t pc, start;
+
+	if (!sf_clr_get(layout, &clr->memory, SF_CLR_HEAP_END, range->heap, &pc))
+		return false;
+	for (unsigned i = 0; i < PROOF_BODIES && sf_clr_find_start(layout, range->heap, &clr->memory, pc - 1, &start); i++, pc = start) {
+		const struct sf_clr_module *module;
+		struct sf_clr_method method;
+
+		if (!sf_clr_read_method(&clr->description, &clr->memory,
+					sf_clr_jitted_method(&clr->description, &clr->memory, start), &method) || !method.row)
+			continue;
+		module = sf_clr_modules_find(naming.modules, naming.description, naming.memory, method.module);
+		if (module && method.row <= sf_clr_n_rows(&module->metadata, SF_CLR_METHOD_DEF))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A layout that is not from a descriptor is right only if it leads to precompiled code, or to a method whose code is jitted. A runtime that
+ * is starting has neither.
+ */
+static bool is_proved(const struct sf_clr *clr, const struct sf_coreclr *object)
 {
 	for (uint32_t i = 0; i < object->n_ranges; i++) {
-		if (object->ranges[i].code == SF_CLR_CODE_PRECOMPILED && object->ranges[i].functions->n)
+		const struct sf_clr_range *range = &object->ranges[i];
+
+		if (range->code == SF_CLR_CODE_PRECOMPILED ? range->functions->n > 0
+							   : range->code == SF_CLR_CODE_JITTED && has_method(clr, range))
 			return true;
 	}
 	return false;
@@ -212,9 +245,10 @@ struct sf_coreclr *sf_clr_attach(struct sf_clr *clr, const struct sf_process *pr
 						    images, clr->slot) : NULL;
 	if (!object)
 		return NULL;
-	if (clr->description.is_completed && !is_proved(object)) {
+	if (clr->description.is_completed && !is_proved(clr, object)) {
 		sf_clr_object_destroy(object);
-		refuse(clr, "its structures are not as this version is known to have them");
+		if (clr->tries > EASY_TRIES)
+			refuse(clr, "its structures are not as this version is known to have them");
 		return NULL;
 	}
 	clr->attached = true;
@@ -341,7 +375,8 @@ uint32_t sf_clr_find_awaiters(struct sf_clr *clr, const struct sf_still *still, 
 void sf_clr_examine(const struct sf_clr *clr, const struct sf_runtime_findings *findings)
 {
 	char text[sizeof(clr->note) + 200];
-	const char *known = clr->description.is_completed ? " (in part by a table for this version)" : "";
+	const char *known = !clr->description.is_completed ? "" : clr->attached ? " (in part by a table for this version)" :
+		" (what is known of this version does not fit, or it is starting)";
 
 	if (!clr->image || !(clr->symbols.descriptor || clr->symbols.dac_table))
 		return;

@@ -28,6 +28,7 @@ struct sf_clr_description {
 	uint32_t execution;        /* version of the contract ExecutionManager; 0: none */
 	uint32_t debug_info;       /* of DebugInfo; 0: none */
 	uint8_t patchpoint_n, patchpoint_size; /* in debug information: where the number of slots is, and what is before them */
+	bool has_short_rows;       /* a MethodTable has 16 bits for its type's row, in the upper half of its second flags; else the upper 24 */
 	bool is_completed;         /* a part is from the table of a version (versions.h), and is to be proved */
 	char note[SF_CLR_NOTE];    /* what is not shown, and what is missing for it; "": nothing */
 };

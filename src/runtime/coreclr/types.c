@@ -116,12 +116,24 @@ bool sf_clr_is_value_type(const struct sf_clr_naming *naming, uint64_t table)
 	return get_u32(naming, SF_CLR_TABLE_FLAGS, table, &flags) && (flags & CATEGORY) == CATEGORY_VALUE;
 }
 
-uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uint64_t *module_ret)
+/* Where a row has 16 bits, one that does not fit is elsewhere: it is not known then. */
+static bool read_row(const struct sf_clr_naming *naming, uint64_t table, uint32_t *ret)
 {
 	uint32_t flags2;
 
-	return get_u32(naming, SF_CLR_TABLE_FLAGS2, table, &flags2) && get(naming, SF_CLR_TABLE_MODULE, table, module_ret) ?
-		flags2 >> 8 : 0;
+	if (!get_u32(naming, SF_CLR_TABLE_FLAGS2, table, &flags2))
+		return false;
+	*ret = flags2 >> (naming->description->has_short_rows ? 16 : 8);
+	if (naming->description->has_short_rows && *ret == UINT16_MAX)
+		*ret = 0;
+	return true;
+}
+
+uint32_t sf_clr_type_row(const struct sf_clr_naming *naming, uint64_t table, uint64_t *module_ret)
+{
+	uint32_t row;
+
+	return read_row(naming, table, &row) && get(naming, SF_CLR_TABLE_MODULE, table, module_ret) ? row : 0;
 }
 
 static void put_array(const struct sf_clr_naming *naming, uint64_t table, uint32_t flags, unsigned depth,
@@ -175,11 +187,11 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 	struct argument_names names;
 	struct sf_clr_arguments arguments = { .of_type = names.pointers };
 	const struct sf_clr_module *module;
-	uint32_t flags, flags2;
+	uint32_t flags, row;
 	uint64_t address;
 
 	if (!get_u32(naming, SF_CLR_TABLE_FLAGS, table, &flags) ||
-	    !get_u32(naming, SF_CLR_TABLE_FLAGS2, table, &flags2) ||
+	    !read_row(naming, table, &row) ||
 	    !get(naming, SF_CLR_TABLE_MODULE, table, &address)) {
 		sf_clr_put(text, "?");
 		return;
@@ -193,10 +205,10 @@ static void put_table(const struct sf_clr_naming *naming, uint64_t table, unsign
 	module = sf_clr_modules_find(naming->modules, naming->description, naming->memory, address);
 	if (!module)
 		sf_clr_put(text, "?");
-	else if (keyword(&module->metadata, flags2 >> 8))
-		sf_clr_put(text, keyword(&module->metadata, flags2 >> 8));
+	else if (keyword(&module->metadata, row))
+		sf_clr_put(text, keyword(&module->metadata, row));
 	else
-		sf_clr_put_type(text, &module->metadata, flags2 >> 8, &arguments);
+		sf_clr_put_type(text, &module->metadata, row, &arguments);
 }
 
 static void put_variable(const struct sf_clr_naming *naming, uint64_t type, struct sf_clr_text *text)

@@ -54,6 +54,13 @@ static const struct offset common[] = {
 
 static const struct offset of_8[] = {
 	{ SF_CLR_MODULE_READY, 1152 },
+	{ SF_CLR_TABLE_FLAGS, 0 },
+	{ SF_CLR_TABLE_FLAGS2, 8 },
+	{ SF_CLR_TABLE_ARGUMENTS, 48 },
+	{ SF_CLR_DICTIONARY_N, 4 },
+	{ SF_CLR_DICTIONARY_N_ARGUMENTS, 6 },
+	{ SF_CLR_GENERIC_ARGUMENTS, 16 },
+	{ SF_CLR_GENERIC_N_ARGUMENTS, 26 },
 	{ SF_CLR_MODULE_NAME, 0x108 },
 	{ SF_CLR_DYNAMIC_NAME, 24 },
 	{ SF_CLR_THREAD_STATE, 8 },
@@ -78,9 +85,10 @@ static const struct version {
 		unsigned range_map, thread_store, finalizer, suspender, domain, sync_table;
 	} entries;                          /* of variables in g_dacTable */
 	uint8_t token_bits, patchpoint_n, patchpoint_size;
+	bool has_short_rows;
 } versions[] = {
-	{ 8, OFFSETS(of_8), { 0, 16, 17, 18, 21, 80 }, 12, 8, 32 },
-	{ 9, OFFSETS(of_9), { 0, 16, 17, 18, 21, 82 }, 12, 8, 32 },
+	{ 8, OFFSETS(of_8), { 0, 16, 17, 18, 21, 80 }, 12, 8, 32, true },
+	{ 9, OFFSETS(of_9), { 0, 16, 17, 18, 21, 82 }, 12, 8, 32, false },
 };
 
 unsigned sf_clr_major(const char *version)
@@ -129,6 +137,7 @@ static void complete(const struct version *version, const struct sf_reader *memo
 		layout->last_stub_kind = 15;
 	if (!description->token_bits)
 		description->token_bits = version->token_bits;
+	description->has_short_rows = version->has_short_rows;
 	if (!description->execution)
 		description->execution = 1;
 	find_variables(&version->entries, memory, dac_table, description);
