@@ -16,4 +16,16 @@ namespace System.Threading
 namespace System.Threading.Tasks
 {
     public class Task { object m_continuationObject; int m_stateFlags; }
+    public class AwaitTaskContinuation { object m_action; }
+    public class ContinueWithTaskContinuation { object m_task; }
+}
+namespace System.Runtime.CompilerServices
+{
+    public class AsyncTaskMethodBuilder
+    {
+        public class AsyncStateMachineBox<T> : Threading.Tasks.Task { public T StateMachine; }
+        class ContinuationWrapper { object _continuation; }
+    }
+    // Its state machine has the field <>1__state, as those of asynchronous methods have.
+    public class Work { public static Collections.Generic.IEnumerable<int> Numbers() { yield return 1; } }
 }

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Hostile objects of .NET: threads, locks and monitors in a memory that is right at first. The input is a list of words that are written over
- * it. Types have their names from an assembly (clr_types.dll), whose bytes stay as they are.
- */
-#include <stdio.h>
+/* Hostile objects of .NET: threads, locks and monitors (clr_world.h). */
 #include <stdlib.h>
-#include <string.h>
 
+#include "clr_world.h"
 #include "runtime/coreclr/locks.h"
 #include "runtime/coreclr/monitors.h"
 #include "runtime/coreclr/threads.h"
 
-#define DATA UINT64_C(0x10000)
-#define SIZE 0x4000u
-#define IMAGE UINT64_C(0x200000)
-#define PART 0x400u           /* of a type: its MethodTable, its EEClass, its fields, an object */
-#define CLASS 0x80u
-#define FIELDS 0x100u
-#define OBJECT 0x300u
+#define DATA CLR_DATA
+#define PART 0x400u           /* of a type */
+#define OBJECT CLR_OBJECT
 #define SUSPENDER (DATA + 0x10)
-#define MODULE (DATA + 0x20)
 #define DOMAIN (DATA + 0x40)
 #define SYNC_TABLE (DATA + 0x48)
 #define ENTRIES (DATA + 0x60)
@@ -37,78 +28,12 @@ enum { THREAD_TYPE, LOCK_TYPE, SLIM_TYPE, HANDLE_TYPE, N_TYPES };
 
 static const char *const type_names[N_TYPES] = { "Thread", "Lock", "ReaderWriterLockSlim", "WaitHandle" };
 
-static struct sf_clr_description description;
-static uint8_t world[SIZE], memory_now[SIZE], *image;
-static size_t image_size;
-
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static bool read_memory(const struct sf_reader *reader, void *ret, uint64_t addr, size_t size)
-{
-	(void)reader;
-	if (addr >= DATA && addr - DATA <= SIZE && size <= SIZE - (addr - DATA)) {
-		memcpy(ret, memory_now + (addr - DATA), size);
-		return true;
-	}
-	/* The rest of the image's last page is 0. */
-	if (addr < IMAGE || addr - IMAGE > 2 * image_size || size > 2 * image_size - (addr - IMAGE))
-		return false;
-	memcpy(ret, image + (addr - IMAGE), size);
-	return true;
-}
-
-static const struct sf_reader memory = { .read = read_memory };
-
-static void put(uint64_t at, uint64_t value)
-{
-	memcpy(world + (at - DATA), &value, sizeof(value));
-}
 
 static uint64_t table_of(unsigned type)
 {
 	return DATA + 0x800 + PART * type;
-}
-
-static void set_layout(struct sf_clr_layout *layout)
-{
-	static const struct {
-		uint16_t field, at;
-	} fields[] = {
-		{ SF_CLR_TABLE_FLAGS, 0 }, { SF_CLR_TABLE_FLAGS2, 8 }, { SF_CLR_TABLE_PARENT, 16 }, { SF_CLR_TABLE_MODULE, 24 },
-		{ SF_CLR_TABLE_CANON, 40 }, { SF_CLR_TABLE_ARGUMENTS, 48 }, { SF_CLR_CLASS_FIELDS, 8 }, { SF_CLR_MODULE_BASE, 0 },
-		{ SF_CLR_THREAD_STATE, 0 }, { SF_CLR_THREAD_OS_ID, 8 }, { SF_CLR_THREAD_OBJECT, 16 }, { SF_CLR_THREAD_ID, 24 },
-		{ SF_CLR_DICTIONARY_N, 4 }, { SF_CLR_DICTIONARY_N_ARGUMENTS, 6 }, { SF_CLR_TYPE_KIND, 0 }, { SF_CLR_TYPE_OF, 16 },
-	};
-
-	memset(layout->fields, 0xff, sizeof(layout->fields));
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		layout->fields[fields[i].field] = fields[i].at;
-}
-
-/* A type with the fields that the assembly says, one word each, in their order. */
-static void put_type(const struct sf_clr_metadata *metadata, unsigned type)
-{
-	const uint64_t table = table_of(type);
-	uint32_t n = 0;
-
-	put(table + 24, MODULE);
-	put(table + 40, table + CLASS);
-	put(table + CLASS + 8, table + FIELDS);
-	put(table + OBJECT, table);
-	for (uint32_t row = 1; row <= sf_clr_n_rows(metadata, SF_CLR_FIELD); row++) {
-		const uint32_t owner = sf_clr_field_owner(metadata, row);
-
-		if (strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, owner, SF_CLR_TYPE_DEF_NAME), type_names[type]) != 0)
-			continue;
-		put(table + FIELDS + 16 * n, table);
-		put(table + FIELDS + 16 * n + 8, row | (uint64_t)(8 * n) << 32);
-		n++;
-	}
-	for (uint32_t row = 1; row <= sf_clr_n_rows(metadata, SF_CLR_TYPE_DEF); row++) {
-		if (strcmp(sf_clr_string(metadata, SF_CLR_TYPE_DEF, row, SF_CLR_TYPE_DEF_NAME), type_names[type]) == 0)
-			put(table + 8, (uint64_t)row << 8);
-	}
 }
 
 /* Thread 0 waits for what thread 1 has. */
@@ -117,42 +42,42 @@ static void put_threads(void)
 	const uint64_t thread = table_of(THREAD_TYPE) + OBJECT;
 
 	for (unsigned i = 0; i < 2; i++) {
-		put(THREAD(i) + 8, TID(i));
-		put(THREAD(i) + 24, 40 + i);
+		clr_put(THREAD(i) + 8, TID(i));
+		clr_put(THREAD(i) + 24, 40 + i);
 	}
-	put(THREAD(1) + 16, HANDLE);
-	put(HANDLE, thread);
-	put(thread + 16, THREAD(1));
-	put(thread + 24, 41);
-	put(table_of(LOCK_TYPE) + OBJECT + 8, TID(1));
-	put(table_of(LOCK_TYPE) + OBJECT + 16, IMAGE + 8);
-	put(table_of(SLIM_TYPE) + OBJECT + 8, IMAGE + 16);
-	put(table_of(SLIM_TYPE) + OBJECT + 24, 41);
-	put(SAFE, DATA + 0x700);
-	put(table_of(HANDLE_TYPE) + OBJECT + 8, SAFE);
+	clr_put(THREAD(1) + 16, HANDLE);
+	clr_put(HANDLE, thread);
+	clr_put(thread + 16, THREAD(1));
+	clr_put(thread + 24, 41);
+	clr_put(table_of(LOCK_TYPE) + OBJECT + 8, TID(1));
+	clr_put(table_of(LOCK_TYPE) + OBJECT + 16, CLR_IMAGE + 8);
+	clr_put(table_of(SLIM_TYPE) + OBJECT + 8, CLR_IMAGE + 16);
+	clr_put(table_of(SLIM_TYPE) + OBJECT + 24, 41);
+	clr_put(SAFE, DATA + 0x700);
+	clr_put(table_of(HANDLE_TYPE) + OBJECT + 8, SAFE);
 	for (unsigned i = 0; i < N_TYPES; i++)
-		put(STACK + 8 * i, table_of(i) + OBJECT);
-	put(STACK + 0x20, IMAGE + 8);
-	put(STACK + 0x28, IMAGE + 16);
-	put(STACK + 0x30, THREAD(1));
-	put(STACK + 0x38, SAFE);
+		clr_put(STACK + 8 * i, table_of(i) + OBJECT);
+	clr_put(STACK + 0x20, CLR_IMAGE + 8);
+	clr_put(STACK + 0x28, CLR_IMAGE + 16);
+	clr_put(STACK + 0x30, THREAD(1));
+	clr_put(STACK + 0x38, SAFE);
 }
 
 /* Thread 0 waits for the monitor of an object of the type Lock. */
 static void put_monitor(void)
 {
-	put(DOMAIN, DATA + 0x3fff8);
-	put(SYNC_TABLE, ENTRIES);
-	put(ENTRIES + 16, LOCK);
-	put(ENTRIES + 24, table_of(LOCK_TYPE) + OBJECT);
-	put(LOCK, 1);
-	put(LOCK + 8, UINT64_C(0x5555555500000000) | 41); /* nothing sets the upper half */
-	put(LOCK + 16, TID(1));
-	put(LOCK + 24, UINT64_C(1) << 32);
-	put(THREAD(0) + ITEM_AT, STACK + 0x80);
-	put(STACK + 0x80, LOCK);
-	put(STACK + 0x88, DATA + 0x3fff8);
-	put(STACK + 0x90, UINT64_C(0xffffffff) << 32);
+	clr_put(DOMAIN, DATA + 0x3fff8);
+	clr_put(SYNC_TABLE, ENTRIES);
+	clr_put(ENTRIES + 16, LOCK);
+	clr_put(ENTRIES + 24, table_of(LOCK_TYPE) + OBJECT);
+	clr_put(LOCK, 1);
+	clr_put(LOCK + 8, UINT64_C(0x5555555500000000) | 41); /* nothing sets the upper half */
+	clr_put(LOCK + 16, TID(1));
+	clr_put(LOCK + 24, UINT64_C(1) << 32);
+	clr_put(THREAD(0) + ITEM_AT, STACK + 0x80);
+	clr_put(STACK + 0x80, LOCK);
+	clr_put(STACK + 0x88, DATA + 0x3fff8);
+	clr_put(STACK + 0x90, UINT64_C(0xffffffff) << 32);
 }
 
 /* How many of the waits are found, with the thread that is waited for. */
@@ -164,7 +89,7 @@ static unsigned find_all(void)
 	struct sf_clr_modules modules = { 0 };
 	struct sf_clr_threads threads = { 0 };
 	struct sf_clr_thread_fields fields = { 0 };
-	const struct sf_clr_naming naming = { &description, &memory, &modules };
+	const struct sf_clr_naming naming = { &clr_description, &clr_memory, &modules };
 	struct sf_frame frames[] = { { .sp = STACK }, { .sp = STACK + 8 * STACK_WORDS }, { .sp = STACK + 0xb8 }, { .sp = STACK + 0xc0 } };
 	const struct sf_trace trace = { .frames = frames, .n_frames = 4 };
 	struct sf_lock_wait wait;
@@ -186,50 +111,20 @@ static unsigned find_all(void)
 	return n;
 }
 
-static bool read_image(void)
-{
-	FILE *file = fopen(CLR_TYPES, "rb");
-	long size = -1;
-
-	if (file && fseek(file, 0, SEEK_END) == 0)
-		size = ftell(file);
-	if (size > 0) {
-		rewind(file);
-		image_size = (size_t)size;
-		image = calloc(2, image_size);
-	}
-	if (size > 0 && image && fread(image, 1, image_size, file) != image_size)
-		size = -1;
-	if (file)
-		fclose(file);
-	return size > 0 && image;
-}
-
 /* What is right at first must be found: else the inputs show nothing. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	struct sf_clr_modules modules = { 0 };
-	const struct sf_clr_module *found;
-
 	(void)argc;
 	(void)argv;
-	if (!read_image())
-		abort();
-	set_layout(&description.layout);
-	description.suspender = SUSPENDER;
-	description.domain = DOMAIN;
-	description.sync_table = SYNC_TABLE;
-	put(MODULE, IMAGE);
-	memcpy(memory_now, world, SIZE);
-	found = sf_clr_modules_find(&modules, &description, &memory, MODULE);
-	if (!found)
-		abort();
+	clr_world_init();
+	clr_description.suspender = SUSPENDER;
+	clr_description.domain = DOMAIN;
+	clr_description.sync_table = SYNC_TABLE;
 	for (unsigned i = 0; i < N_TYPES; i++)
-		put_type(&found->metadata, i);
-	sf_clr_modules_deinit(&modules);
+		clr_put_type(table_of(i), type_names[i], 0);
 	put_threads();
 	put_monitor();
-	memcpy(memory_now, world, SIZE);
+	clr_spoil(NULL, 0);
 	if (find_all() != 5)
 		abort();
 	return 0;
@@ -237,12 +132,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	memcpy(memory_now, world, SIZE);
-	for (; size >= 10; data += 10, size -= 10) {
-		const unsigned at = (unsigned)(data[0] | data[1] << 8) % (SIZE - 8);
-
-		memcpy(memory_now + at, data + 2, 8);
-	}
+	clr_spoil(data, size);
 	find_all();
 	return 0;
 }
