@@ -55,7 +55,7 @@ def compile_into(folder, name, optimize):
     compiler, framework, version = installed()
     output = folder / (name + ".dll")
     references = ["-r:" + path for path in glob.glob(os.path.join(framework, "*.dll"))]
-    done = subprocess.run(["dotnet", compiler, "-nologo", "-optimize" + optimize, "-debug:portable", "-out:%s" % output, *references,
+    done = subprocess.run(["dotnet", compiler, "-nologo", "-unsafe", "-optimize" + optimize, "-debug:portable", "-out:%s" % output, *references,
                            os.path.join(os.path.dirname(SOURCE), name + ".cs")],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
