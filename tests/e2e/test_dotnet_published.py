@@ -1,32 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of .NET as they are published (tests/programs/dotnet/Hello.cs): in a single file, with PDBs beside it or in the assembly, and the
+"""Programs of .NET as they are published (tests/programs/dotnet/Hello.cs and Work.cs): in a single file, with PDBs beside it or in the
+assembly, with the class library in one precompiled image, compiled to native code; and the
 comparison with the runtime's own debugging library. Publishing needs packages from NuGet: without them these tests are skipped."""
+import glob
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 import hanging
 from conftest import HERE, need
 from processes import Target, until
-from test_dotnet import line_of
+from test_dotnet import PARKED, check_chain, line_of, stacks_of
+from test_dotnet_async import CHAINS, UNKNOWN, chains_of
 
 JUDGE = os.path.join(HERE, "../judges/dotnet.py")
-PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><TargetFramework>net10.0</TargetFramework>
-<RuntimeIdentifier>linux-x64</RuntimeIdentifier><InvariantGlobalization>true</InvariantGlobalization>
+PROJECT = """<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><OutputType>Exe</OutputType><TargetFramework>net%d.0</TargetFramework>
+<RuntimeIdentifier>linux-%sx64</RuntimeIdentifier><InvariantGlobalization>true</InvariantGlobalization>
 <EnableDefaultCompileItems>false</EnableDefaultCompileItems>%s</PropertyGroup>
 <ItemGroup><Compile Include="%s"/></ItemGroup></Project>"""
 SINGLE = "<SelfContained>true</SelfContained><PublishSingleFile>true</PublishSingleFile>"
 EMBEDDED = "<DebugType>embedded</DebugType>"
 
 
-def publish(folder, properties):
+def publish(folder, properties, name="Hello", libc="", version=10):
     need("dotnet")
     project = folder / "project"
     project.mkdir()
-    (project / "Hello.csproj").write_text(PROJECT % (properties, os.path.abspath(os.path.join(HERE, "../programs/dotnet/Hello.cs"))))
+    (project / (name + ".csproj")).write_text(PROJECT % (version, libc, properties, os.path.abspath(os.path.join(HERE, "../programs/dotnet", name + ".cs"))))
     done = subprocess.run(["dotnet", "publish", "-c", "Release", "-v", "q", "-o", folder / "out"], cwd=project, capture_output=True, text=True,
                           timeout=600, env={**os.environ, "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"})
     if "NU1101" in done.stdout or "NU1301" in done.stdout:
@@ -34,7 +40,7 @@ def publish(folder, properties):
     assert done.returncode == 0, done.stdout
     # The PDB where the compiler wrote it is not what is looked for here.
     subprocess.run(["rm", "-r", project], check=True)
-    return folder / "out" / "Hello"
+    return folder / "out" / name
 
 
 @pytest.mark.long
@@ -53,6 +59,117 @@ def test_lines_in_a_single_file(stillframe, tmp_path, properties):
         assert frames == [("Demo.Hello.Leaf()", line_of("Leaf", "Hello")), ("Demo.Hello.Middle<__Canon>(__Canon)", line_of("Middle", "Hello"))]
     finally:
         target.end()
+
+
+@pytest.mark.long
+def test_the_class_library_in_one_image(stillframe, tmp_path):
+    """Composite ReadyToRun: stacks are whole, and the library's methods have their names, precompiled as they are."""
+    properties = "<SelfContained>true</SelfContained><PublishReadyToRun>true</PublishReadyToRun>" \
+        "<PublishReadyToRunComposite>true</PublishReadyToRunComposite>"
+    program = publish(tmp_path, properties, "Work")
+    assert (program.parent / "Work.r2r.dll").exists() and not (program.parent / "System.Private.CoreLib.dll").stat().st_size > 5e7
+    target = Target([program, "busy"], env={**os.environ, "TMPDIR": str(tmp_path)}, nice=True)
+    try:
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "1.5s", "-F", "797")
+        done.ok()
+        stacks = stacks_of(stillframe, tmp_path / "r.sfr")
+        whole = sum(weight for stack, weight in stacks if not any(frame.startswith("[cut") for frame in stack))
+        assert whole >= 0.99 * sum(weight for _, weight in stacks)
+        check_chain(stacks)
+        frames = [frame for thread in stillframe.dump(target.pid)["threads"] for frame in thread["frames"]]
+        assert ("System.Threading.Thread.StartCallback()", "precompiled") in {(f["function"], f["kind"]) for f in frames}
+        assert not [f for f in frames if "unknown .NET" in f["function"]]
+    finally:
+        target.end()
+
+
+@pytest.fixture
+def musl(tmp_path):
+    """The environment in which a program for musl runs here: Debian has no C++ library for it, so the one for glibc is taken."""
+    compiler, = need("musl-gcc")
+    folder = tmp_path / "musl"
+    folder.mkdir()
+    for library in ("libstdc++.so.6", "libgcc_s.so.1"):
+        found = glob.glob("/usr/lib/x86_64-linux-gnu/" + library) or glob.glob("/lib/x86_64-linux-gnu/" + library)
+        if not found:
+            pytest.skip("there is no " + library)
+        shutil.copy(found[0], folder)
+    (folder / "empty.c").write_text("")
+    for source, made in ((os.path.join(HERE, "../programs/dotnet/musl.c"), "libmissing.so"), (folder / "empty.c", "ld-linux-x86-64.so.2")):
+        subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", folder / made], check=True)
+    return ["env", "LD_PRELOAD=%s/libmissing.so" % folder, "LD_LIBRARY_PATH=%s" % folder]
+
+
+@pytest.mark.long
+def test_musl(stillframe, musl, tmp_path):
+    """All frames are there, and the end says why none is above musl's own."""
+    program = publish(tmp_path, "<SelfContained>true</SelfContained>", "Work", "musl-")
+    target = Target([*musl, program, "busy"], env={**os.environ, "TMPDIR": str(tmp_path)}, nice=True)
+    try:
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-d", "1.5s", "-F", "797")
+        done.ok()
+        threads = {thread["name"]: thread for thread in stillframe.dump(target.pid)["threads"]}
+        refused = stillframe("record", "-e", "signal", "-p", target.pid, "-d", "1s", "-o", tmp_path / "s.sfr").fails()
+        assert "libc is another one" in " ".join(refused.err.split()), refused
+        target.assert_moves()
+    finally:
+        target.end()
+    stacks = stacks_of(stillframe, tmp_path / "r.sfr")
+    check_chain(stacks)
+    whole = sum(weight for stack, weight in stacks if "[unknown in libc.so]" in stack[:3])
+    assert whole >= 0.99 * sum(weight for _, weight in stacks)
+    for name, (functions, comments) in PARKED.items():
+        found = [(frame["function"], frame["line"]) for frame in threads[name]["frames"] if frame["function"].startswith("Demo.")]
+        assert found[:len(functions)] == [(f, line_of(c)) for f, c in zip(functions, comments)], (name, found)
+        assert threads[name]["end"] in ("no-rule", "root"), threads[name]["end"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["perf", "ptrace"])
+def test_native_aot(stillframe, tmp_path, engine):
+    """Compiled to native code: names as C# has them, lines, and whole stacks in epilogues, under faults and exceptions."""
+    target = Target([publish(tmp_path, "<PublishAot>true</PublishAot>", "Work"), "busy"], nice=True)
+    try:
+        threads = {thread["name"]: thread for thread in stillframe.dump(target.pid)["threads"]}
+        for name in set(PARKED) - {"nested"}:   # whose methods call the next one by a jump
+            functions, comments = PARKED[name]
+            found = [(frame["function"], frame["line"]) for frame in threads[name]["frames"] if frame["function"].startswith("Demo.")]
+            assert found[:len(functions)] == [(f, line_of(c)) for f, c in zip(functions, comments)], (name, found)
+            assert threads[name]["end"] == "root", threads[name]
+        frames = [frame["function"] for thread in threads.values() for frame in thread["frames"]]
+        assert {"Demo.Work.Main.lambda#0()", "Demo.Work.Numbers()", "System.Threading.Monitor.Enter(object)"} <= set(frames), frames
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-p", target.pid, "-d", "3s", "-F", "997")
+        done.ok()
+    finally:
+        target.end()
+    stacks = stacks_of(stillframe, tmp_path / "r.sfr")
+    whole = sum(weight for stack, weight in stacks if not any(frame.startswith("[cut") for frame in stack))
+    assert whole >= 0.995 * sum(weight for _, weight in stacks)
+    check_chain([(stack, weight) for stack, weight in stacks if "Demo.Work.Leaf(int)" in stack])
+    thrown = [stack for stack, _ in stacks if "RhpThrowHwEx" in stack]
+    assert thrown and all("Demo.Work.Faults()" in stack[:stack.index("RhpThrowHwEx")] for stack in thrown), thrown
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", [{}, {"DOTNET_ReadyToRun": "0"}], ids=["usual", "no precompiled code"])
+def test_dotnet_8_from_its_start(stillframe, tmp_path, environment):
+    """It describes nothing of itself, and less than nothing while it starts: its frames and awaiters are there, with arguments of generic
+    types and methods."""
+    program = publish(tmp_path, "<SelfContained>true</SelfContained>", "Async", version=8)
+    path = tmp_path / "r.sfr"
+    recording = subprocess.Popen([stillframe.path, "record", "--async", "-e", "ptrace", "-F", "499", "--max-cost", "50", "-o", path, "--", program],
+                                 env={**os.environ, "TMPDIR": str(tmp_path), **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until(lambda: subprocess.run(["pgrep", "-P", str(recording.pid)], capture_output=True, text=True).stdout.split(), "the program runs")
+    pid, *_ = subprocess.run(["pgrep", "-P", str(recording.pid)], capture_output=True, text=True).stdout.split()
+    time.sleep(12)
+    os.kill(int(pid), signal.SIGTERM)
+    said = recording.communicate(timeout=60)[0]
+    assert "no .NET frames" not in said, said
+    chains = chains_of(stillframe, path)
+    for function in ("OfChain()", "OfAll()"):
+        known = [chain for chain in chains[function] if UNKNOWN not in chain]
+        truth = tuple(CHAINS[function])
+        assert truth in known and all(chain == truth[:len(chain)] for chain in known), (function, chains[function])
 
 
 @pytest.mark.long
