@@ -231,13 +231,19 @@ static void forget_map(struct sf_process *process)
 	process->refreshed_ns = 0;
 }
 
+/* The list was read in an exec, or at the end of the process, and was empty. */
+static bool is_empty(const struct sf_process *process)
+{
+	return process->map && !process->map->n_regions;
+}
+
 bool sf_process_tell(struct sf_process *process, const struct sf_mapping *mapping)
 {
 	struct sf_told_mapping told = { .mapping = *mapping };
 
 	if (mapping->end <= mapping->start)
 		return true;
-	if (process->map_is_told)
+	if (process->map_is_told || is_empty(process))
 		process->refreshed_ns = 0; /* it has more now */
 	else if (process->map && strcmp(mapping->path, VDSO) == 0 && mapping->start != process->vdso)
 		forget_map(process);
@@ -298,7 +304,7 @@ bool sf_process_refresh(struct sf_process *process, struct sf_images *images, st
 		return sf_fail_memory(err);
 	if (!read)
 		return false;
-	process->map_is_told = collecting.told && (!process->map || process->map_is_told);
+	process->map_is_told = collecting.told && (!process->map || is_empty(process) || process->map_is_told);
 	free(process->map);
 	process->map = map;
 	process->vdso = collecting.vdso;

@@ -210,6 +210,30 @@ static void test_the_next_program_runs_already(void **state)
 	sf_process_deinit(&own);
 }
 
+/* The list was empty when it was read, in an exec or at the end. Then each mapping that is told is used at once, however soon it comes. */
+static void test_an_empty_map_is_renewed_at_once(void **state)
+{
+	struct sf_process zombie;
+	const pid_t pid = fork();
+	siginfo_t info;
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	sf_process_init(&zombie, pid);
+	assert_true(sf_process_refresh(&zombie, images, NULL));
+	for (uint64_t i = 1; i <= 2; i++) {
+		zombie.refreshed_ns = UINT64_MAX / 2; /* just now, whatever a pause is */
+		assert_true(sf_process_tell(&zombie, &(struct sf_mapping){ .start = i << 12, .end = (i + 1) << 12, .executable = true, .path = path }));
+		assert_int_equal(zombie.refreshed_ns, 0);
+		assert_true(sf_process_refresh_stale(&zombie, images));
+		assert_int_equal(zombie.map->n_regions, i);
+	}
+	sf_process_deinit(&zombie);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void test_a_fork_of_nothing(void **state)
 {
 	struct sf_process parent;
@@ -228,6 +252,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_another_file_at_the_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_hostile_mappings, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_nobody_has_waited, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_empty_map_is_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_map_from_the_system_is_added_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_next_program_runs_already, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_fork_of_nothing, set_up, tear_down),
