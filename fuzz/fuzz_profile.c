@@ -216,6 +216,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_sums(profile, SF_CLOCK_CPU);
 	check_sums(profile, SF_CLOCK_WALL);
 	check_sums(profile, SF_CLOCK_OFFCPU);
+	check_sums(profile, SF_CLOCK_EVENT);
 	sf_profile_destroy(profile);
 	return 0;
 }

@@ -23,7 +23,16 @@
 
 struct sf_weight {
 	uint64_t cpu_ns, wall_ns;
+	uint64_t amount;      /* of the measure (struct sf_measure), if there is one; else 0 */
 	uint32_t ticks;
+};
+
+/* What samples add up beside time, or in its place: an event. Texts are valid during the call. */
+struct sf_measure {
+	const char *name;     /* of the event: "page-faults" */
+	const char *unit;     /* of amounts: "events", "bytes" */
+	bool     is_counted;  /* it is over, and in all there were: */
+	uint64_t counted;
 };
 
 /* The result of the walk of a still, for the engine's next still of that thread. */
@@ -116,6 +125,12 @@ struct sf_sink {
 	/* Describes managed frames of `pid`. NULL in the place of the function: the sink does not use descriptions. */
 	bool (*describe)(void *arg, int32_t pid, const struct sf_described_frame *frame,
 			 struct sf_error *err);
+
+	/*
+	 * The measure of the amounts in weights, before the first of them; and again at the end, with the count of those that were watched. NULL in
+	 * the place of the function: the sink does not use amounts.
+	 */
+	bool (*measure)(void *arg, const struct sf_measure *measure, struct sf_error *err);
 
 	/* Something that the user should read, once, with the summary and in the recording. */
 	bool (*note)(void *arg, int32_t pid, const char *text, struct sf_error *err);

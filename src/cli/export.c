@@ -15,7 +15,7 @@
 
 SF_DEFINE_CLEANUP(struct sf_profile *, sf_profile_destroy)
 
-/* An option's value is an index: of sf_exporters, and for clocks the enum sf_clock. */
+/* An option's value is an index: of sf_exporters, and for clocks the enum sf_clock, or -1: the default. */
 #define X(name) #name,
 static const char *const formats[] = { SF_EXPORTERS(X) NULL };
 #undef X
@@ -40,7 +40,7 @@ static const struct sf_option options[] = {
 	  .help = "the file to write, - for stdout (default: FILE with the format's suffix)" },
 	{ .name = "clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK",
 	  .offset = offsetof(struct export_options, clock), .choices = sf_clock_words,
-	  .help = "what samples weigh: wall, cpu or offcpu time (default: wall)" },
+	  .help = "what samples weigh: wall, cpu or offcpu time, or event: the events of record --event (default: wall, or event if there are no times)" },
 	{ .name = "threads", .kind = SF_OPTION_STRING, .argument = "REGEX",
 	  .offset = offsetof(struct export_options, threads),
 	  .help = "only threads whose name matches this extended regular expression (default: all)" },
@@ -116,19 +116,27 @@ static void close_destination(struct destination *to)
 	free(to->path);
 }
 
+static enum sf_clock clock_for(const struct sf_profile *profile, int wanted)
+{
+	if (wanted >= 0)
+		return (enum sf_clock)wanted;
+	return profile->measure.is_all ? SF_CLOCK_EVENT : SF_CLOCK_WALL;
+}
+
 static bool export_profile(const struct export_options *wanted, const char *input,
 			   struct sf_error *err)
 {
 	SF_CLEANUP(sf_profile_destroy) struct sf_profile *profile = NULL;
-	const struct sf_filter filter = { .clock = (enum sf_clock)wanted->clock,
-					  .threads = wanted->threads,
-					  .label = wanted->label };
+	struct sf_filter filter = { .threads = wanted->threads, .label = wanted->label };
 	const struct sf_exporter *exporter = sf_exporters[wanted->format];
 	struct destination to = { 0 };
 	bool done;
 
 	if (!sf_session_load(input, wanted->split_kinds, &profile, err) ||
 	    !sf_profile_filter(profile, &filter, err))
+		return false;
+	filter.clock = clock_for(profile, wanted->clock);
+	if (!sf_profile_has_clock(profile, input, filter.clock, err))
 		return false;
 	done = open_destination(&to, exporter, wanted->output, input, err) &&
 	       exporter->write(profile, &filter, to.file, err) &&
@@ -158,7 +166,7 @@ static int bad_usage(const char *text, const char *more)
 
 static int run_export(int argc, char **argv)
 {
-	struct export_options wanted = { .format = -1, .clock = SF_CLOCK_WALL };
+	struct export_options wanted = { .format = -1, .clock = -1 };
 	struct sf_error err = { 0 };
 	int rest, status = sf_cli_parse(&sf_command_export, argc, argv, &wanted, &rest);
 
@@ -185,7 +193,7 @@ static const char *details(void)
 	if (used < sizeof(text))
 		snprintf(text + used, sizeof(text) - used,
 			 ".\nThe clock decides what a sample weighs: wall counts all time, cpu the time on a CPU, "
-			 "offcpu the time blocked or waiting for a CPU. Samples that weigh nothing are left out.\n"
+			 "offcpu the time blocked or waiting for a CPU, event the events of record --event. Samples that weigh nothing are left out.\n"
 			 "FILE is a recording, or a stream that the agent wrote in a program.");
 	return text;
 }

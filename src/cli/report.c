@@ -23,7 +23,7 @@ struct report_options {
 };
 
 /* Behind "auto" in the order of enum sf_clock. */
-static const char *const clock_choices[] = { "auto", "wall", "cpu", "offcpu", NULL };
+static const char *const clock_choices[] = { "auto", "wall", "cpu", "offcpu", "event", NULL };
 
 static const char *const by_choices[] = {
 	"all",
@@ -39,7 +39,7 @@ static const struct sf_option options[] = {
 	{ .name = "clock", .letter = 'c', .kind = SF_OPTION_CHOICE, .offset = AT(clock),
 	  .argument = "CLOCK", .choices = clock_choices,
 	  .help = "cpu: time on a CPU; wall: all time; offcpu: time blocked or waiting for a CPU; "
-		  "auto (default): cpu, or wall if nothing ran" },
+		  "event: the events of record --event; auto (default): event if there are no times, else cpu, or wall if nothing ran" },
 	{ .name = "by", .letter = 'b', .kind = SF_OPTION_CHOICE, .offset = AT(by),
 	  .argument = "WHAT", .choices = by_choices, .help = "show one section only (default: all)" },
 	{ .name = "threads", .letter = 't', .kind = SF_OPTION_STRING, .offset = AT(threads),
@@ -72,6 +72,8 @@ static bool ran(const struct sf_profile *profile)
 static enum sf_clock choose_clock(const struct report_options *chosen,
 				  const struct sf_profile *profile)
 {
+	if (chosen->clock == 0 && profile->measure.is_all)
+		return SF_CLOCK_EVENT;
 	if (chosen->clock == 0)
 		return ran(profile) ? SF_CLOCK_CPU : SF_CLOCK_WALL;
 	return (enum sf_clock)(chosen->clock - 1);
@@ -114,7 +116,7 @@ static bool report_file(const char *path, const struct report_options *chosen,
 		return sf_fail(err, SF_E_INPUT, "no thread's name in %s matches \"%s\"", path,
 			       chosen->threads);
 	filter.clock = choose_clock(chosen, profile);
-	if (!sf_aggregate_create(profile, filter.clock, &aggregate, err))
+	if (!sf_profile_has_clock(profile, path, filter.clock, err) || !sf_aggregate_create(profile, filter.clock, &aggregate, err))
 		return false;
 	report.profile = profile;
 	report.aggregate = aggregate;
@@ -201,7 +203,7 @@ const struct sf_command sf_command_report = {
 		"\n"
 		"Every sample carries its state and how much CPU time and elapsed time it stands for, so "
 		"one recording answers for CPU time (--clock cpu), elapsed time (--clock wall) and "
-		"time off the CPU (--clock offcpu).\n"
+		"time off the CPU (--clock offcpu). A recording of events (record --event) counts these.\n"
 		"\n"
 		"FILE is a recording, or a stream that the agent wrote in a program (out=FILE.sfs). Without "
 		"one, the newest of the current folder is taken.\n"

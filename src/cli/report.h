@@ -64,6 +64,9 @@ void sf_report_header(const struct sf_report *report, const struct sf_output *ou
 /* The tree section, in report_tree.c. */
 void sf_report_tree(const struct sf_report *report, const struct sf_output *output);
 
+/* A weight by the report's clock, as text: a time, a number of bytes, or a count. */
+char *sf_report_weight(const struct sf_report *report, char ret[32], uint64_t weight);
+
 bool sf_report_json(const struct sf_report *report, FILE *out, struct sf_error *err);
 
 /* A share of the whole in percent; 0 of nothing. */

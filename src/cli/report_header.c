@@ -3,6 +3,7 @@
  * The header of a report for people. It shows the target, the time and the manner of the recording, and the accounts of
  * its ticks and of CPU time. It also shows the times for which threads were held, and the clock of the tables below.
  */
+#include <string.h>
 #include <time.h>
 
 #include "cli/report.h"
@@ -14,6 +15,13 @@ static void print_label(const struct sf_output *output, const char *label)
 	fputs("  ", output->file);
 	sf_print_in(output, SF_DIM, "%-8s", label);
 	fputs("  ", output->file);
+}
+
+char *sf_report_weight(const struct sf_report *report, char ret[32], uint64_t weight)
+{
+	if (report->aggregate->clock != SF_CLOCK_EVENT)
+		return sf_format_time(ret, weight);
+	return strcmp(report->profile->measure.unit, "bytes") == 0 ? sf_format_bytes(ret, weight) : sf_format_count(ret, weight);
 }
 
 /* "199 Hz", "0.5 Hz"; rates are in thousandths. */
@@ -46,6 +54,12 @@ static void print_how(const struct sf_profile *profile, const struct sf_output *
 
 	print_label(output, "how");
 	sf_print_cut(output->file, profile->engine, 20);
+	if (profile->measure.is_all) {
+		fputs(", by ", output->file);
+		sf_print_cut(output->file, profile->measure.name, 60);
+		putc('\n', output->file);
+		return;
+	}
 	fprintf(output->file, " at %s", format_rate(rate, profile->rate_mhz));
 	if (profile->blocked_rate_mhz)
 		fprintf(output->file, ", blocked threads at %s",
@@ -83,6 +97,24 @@ static void print_cpu(const struct sf_aggregate *sums, bool is_counted, const st
 			sf_format_time(counted, sums->cpu_counted_ns),
 			sf_colour(output, whole ? SF_GREEN : SF_YELLOW), percent,
 			sf_colour(output, SF_PLAIN));
+}
+
+/* How much of the measure samples stand for, beside the count. */
+static void print_measure(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_profile_measure *measure = &report->profile->measure;
+	const uint64_t seen = report->aggregate->amount;
+	const double percent = measure->counted ? sf_report_percent(seen, measure->counted) : 100;
+	char number[32];
+
+	print_label(output, measure->unit);
+	fprintf(output->file, "%s ", sf_format_count(number, seen));
+	sf_print_cut(output->file, measure->name, 60);
+	if (measure->is_counted)
+		fprintf(output->file, " seen, %s counted (%s%.1f %%%s)\n", sf_format_count(number, measure->counted),
+			sf_colour(output, percent >= WHOLE_CPU_PERCENT ? SF_GREEN : SF_YELLOW), percent, sf_colour(output, SF_PLAIN));
+	else
+		fputs(" seen, not counted to the end\n", output->file);
 }
 
 static void print_unseen(const struct sf_aggregate *sums, const struct sf_output *output)
@@ -126,7 +158,10 @@ static void print_facts(const struct sf_report *report, const struct sf_output *
 	print_when(profile, output);
 	print_how(profile, output);
 	print_ticks(sums, output);
-	print_cpu(sums, profile->complete || sums->cpu_counted_ns >= sums->cpu_ns, output);
+	if (profile->measure.name)
+		print_measure(report, output);
+	if (!profile->measure.is_all)
+		print_cpu(sums, profile->complete || sums->cpu_counted_ns >= sums->cpu_ns, output);
 	print_unseen(sums, output);
 	print_holds(sums, output);
 	print_label(output, "stacks");
@@ -148,14 +183,16 @@ static void print_clock(const struct sf_report *report, const struct sf_output *
 		[SF_CLOCK_CPU] = { "CPU time", "off the CPU", "--clock offcpu, --clock wall" },
 		[SF_CLOCK_WALL] = { "elapsed time", "of it on a CPU", "--clock cpu" },
 		[SF_CLOCK_OFFCPU] = { "time off the CPU", "on a CPU", "--clock cpu, --clock wall" },
+		[SF_CLOCK_EVENT] = { "", "on a CPU", "--clock cpu, --clock wall" },
 	};
 	const struct sf_aggregate *sums = report->aggregate;
+	const bool is_event = sums->clock == SF_CLOCK_EVENT;
 	uint64_t other_ns = sums->clock == SF_CLOCK_CPU ? sums->offcpu_ns : sums->cpu_ns;
 	char time[32], other[32];
 
-	fputs("\nTimes are ", output->file);
-	sf_print_in(output, SF_BOLD, "%s", words[sums->clock].now);
-	fprintf(output->file, ": %s.", sf_format_time(time, sums->total_ns));
+	fputs(is_event ? "\nFigures are " : "\nTimes are ", output->file);
+	sf_print_in(output, SF_BOLD, "%s", is_event ? report->profile->measure.name : words[sums->clock].now);
+	fprintf(output->file, ": %s.", sf_report_weight(report, time, sums->total_ns));
 	if (other_ns)
 		fprintf(output->file, " %s %s: %s", sf_format_time(other, other_ns),
 			words[sums->clock].other, words[sums->clock].options);

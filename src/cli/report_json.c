@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The report for programs: one JSON object, documented in docs/report.md. Times are
- * nanoseconds. The tree is a flat list, because a path of 16,384 frames would be more
+ * nanoseconds, in members that end with _ns. By the clock of an event these members are amounts, and end with _amount. The tree is a flat list, because a path of 16,384 frames would be more
  * nesting than JSON parsers take. Each row is written before the next one is made.
  */
 #include "cli/report.h"
@@ -23,11 +23,26 @@ static void put_row(struct writer *writer, struct json_object *row)
 		writer->failed = true;
 }
 
+/* Behind the name of what is by the clock. */
+static const char *suffix(const struct writer *writer)
+{
+	return writer->sums->clock == SF_CLOCK_EVENT ? "amount" : "ns";
+}
+
+/* "self" by the clock: "self_ns", or "self_amount". */
+static void add_weight(const struct writer *writer, struct json_object *row, const char *key, uint64_t weight)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%s%s", key, *key ? "_" : "", suffix(writer));
+	sf_json_number(row, name, weight);
+}
+
 /* Left out where everything is exact, which is everywhere but in compiled managed code. */
-static void add_approximate(struct json_object *row, uint64_t approximate_ns)
+static void add_approximate(const struct writer *writer, struct json_object *row, uint64_t approximate_ns)
 {
 	if (approximate_ns)
-		sf_json_number(row, "approximate_ns", approximate_ns);
+		add_weight(writer, row, "approximate", approximate_ns);
 }
 
 static void put_functions(struct writer *writer)
@@ -45,10 +60,10 @@ static void put_functions(struct writer *writer)
 		sf_json_text(row, "module", sf_profile_string(profile, module));
 		sf_json_text(row, "file", sf_profile_string(profile, function->file));
 		sf_json_text(row, "kind", sf_kind_word(function->kind));
-		sf_json_number(row, "self_ns", total->self_ns);
-		sf_json_number(row, "total_ns", total->total_ns);
+		add_weight(writer, row, "self", total->self_ns);
+		add_weight(writer, row, "total", total->total_ns);
 		sf_json_number(row, "samples", total->samples);
-		add_approximate(row, total->approximate_ns);
+		add_approximate(writer, row, total->approximate_ns);
 		put_row(writer, row);
 	}
 }
@@ -62,11 +77,11 @@ static void put_tree(struct writer *writer)
 		sf_json_text(row, "name", sf_aggregate_name(writer->profile, node->function));
 		sf_json_number(row, "id", i);
 		sf_json_number(row, "parent", node->parent);
-		sf_json_number(row, "self_ns", node->self_ns);
-		sf_json_number(row, "total_ns", node->total_ns);
-		add_approximate(row, node->approximate_ns);
+		add_weight(writer, row, "self", node->self_ns);
+		add_weight(writer, row, "total", node->total_ns);
+		add_approximate(writer, row, node->approximate_ns);
 		if (node->guessed_ns)
-			sf_json_number(row, "guessed_ns", node->guessed_ns);
+			add_weight(writer, row, "guessed", node->guessed_ns);
 		put_row(writer, row);
 	}
 }
@@ -82,7 +97,7 @@ static void put_shares(struct writer *writer, const struct sf_shares *shares,
 		struct json_object *row = json_object_new_object();
 
 		add(row, writer->profile, share->key);
-		sf_json_number(row, "ns", share->ns);
+		add_weight(writer, row, "", share->ns);
 		sf_json_number(row, "cpu_ns", share->cpu_ns);
 		sf_json_number(row, "wall_ns", share->wall_ns);
 		sf_json_number(row, "samples", share->samples);
@@ -137,7 +152,7 @@ static void put_processes(struct writer *writer)
 		json_object_object_add(row, "pid", total->n_processes > 1 ? NULL : json_object_new_int(total->pid));
 		sf_json_number(row, "processes", total->n_processes);
 		sf_json_number(row, "threads", total->n_threads);
-		sf_json_number(row, "ns", total->ns);
+		add_weight(writer, row, "", total->ns);
 		sf_json_number(row, "cpu_ns", total->cpu_ns);
 		sf_json_number(row, "wall_ns", total->wall_ns);
 		sf_json_number(row, "samples", total->samples);
@@ -188,7 +203,7 @@ static void put_losses(struct writer *writer)
 		const struct sf_lost_total *lost = &writer->sums->lost_by[cause];
 		struct json_object *row;
 
-		if (!lost->ticks && !lost->cpu_ns)
+		if (!lost->ticks && !lost->cpu_ns && !lost->amount)
 			continue;
 		row = json_object_new_object();
 		sf_json_text(row, "cause", sf_loss_word(cause));
@@ -196,6 +211,8 @@ static void put_losses(struct writer *writer)
 		sf_json_number(row, "ticks", lost->ticks);
 		sf_json_number(row, "cpu_ns", lost->cpu_ns);
 		sf_json_number(row, "wall_ns", lost->wall_ns);
+		if (writer->profile->measure.name)
+			sf_json_number(row, "amount", lost->amount);
 		put_row(writer, row);
 	}
 }
@@ -228,6 +245,27 @@ static const struct {
 	[SF_SECTION_LOSSES] = { "losses", put_losses },
 };
 
+/* The event that samples count: absent in a recording of times. */
+static void put_measure(struct writer *writer)
+{
+	const struct sf_profile_measure *measure = &writer->profile->measure;
+	struct json_object *json;
+
+	if (!measure->name)
+		return;
+	json = sf_json_measure(measure);
+	sf_json_number(json, "seen", writer->sums->amount);
+	sf_json_number(json, "lost", writer->sums->lost.amount);
+	fputs(",\n\"measure\":", writer->out);
+	if (!sf_json_take(writer->out, json))
+		writer->failed = true;
+}
+
+static void put_weight(struct writer *writer, const char *key, uint64_t weight)
+{
+	fprintf(writer->out, ",\"%s_%s\":%" PRIu64, key, suffix(writer), weight);
+}
+
 /* Writes the sums as the first members of the report. */
 static void put_sums(struct writer *writer)
 {
@@ -251,15 +289,16 @@ static void put_sums(struct writer *writer)
 		{ "hold_max_ns", sums->hold_max_ns },
 	};
 
-	fprintf(writer->out, ",\n\"clock\":\"%s\",\"total_ns\":%" PRIu64, sf_clock_word(sums->clock),
-		sums->total_ns);
-	fprintf(writer->out, ",\"unseen_ns\":%" PRIu64, sums->unseen_ns);
+	put_measure(writer);
+	fprintf(writer->out, ",\n\"clock\":\"%s\"", sf_clock_word(sums->clock));
+	put_weight(writer, "total", sums->total_ns);
+	put_weight(writer, "unseen", sums->unseen_ns);
 	if (sums->managed_ns)
-		fprintf(writer->out, ",\"managed_ns\":%" PRIu64, sums->managed_ns);
+		put_weight(writer, "managed", sums->managed_ns);
 	if (sums->approximate_ns)
-		fprintf(writer->out, ",\"approximate_ns\":%" PRIu64, sums->approximate_ns);
+		put_weight(writer, "approximate", sums->approximate_ns);
 	if (sums->tree.guessed_ns)
-		fprintf(writer->out, ",\"guessed_ns\":%" PRIu64, sums->tree.guessed_ns);
+		put_weight(writer, "guessed", sums->tree.guessed_ns);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		fprintf(writer->out, ",\"%s\":%" PRIu64, numbers[i].key, numbers[i].value);
 }

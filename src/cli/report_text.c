@@ -14,6 +14,21 @@ static void print_title(const struct sf_output *output, const char *title, const
 	sf_print_in(output, SF_DIM, "%s\n", columns);
 }
 
+/* The unit of the column of weights. */
+static const char *unit_of(const struct sf_report *report)
+{
+	return report->aggregate->clock == SF_CLOCK_EVENT ? report->profile->measure.unit : "time";
+}
+
+/* The title of a table of weights and samples. */
+static void print_share_title(const struct sf_report *report, const struct sf_output *output, const char *title, const char *what)
+{
+	char columns[80];
+
+	snprintf(columns, sizeof(columns), "       %%  %9.20s    samples  %s", unit_of(report), what);
+	print_title(output, title, columns);
+}
+
 static void print_more(const struct sf_output *output, size_t n, size_t shown)
 {
 	char count[32];
@@ -83,7 +98,7 @@ static void print_functions(const struct sf_report *report, const struct sf_outp
 		print_percent(output, row->self_ns, sums->total_ns);
 		fprintf(output->file, "  %7.1f  %9s  ",
 			sf_report_percent(row->total_ns, sums->total_ns),
-			sf_format_time(time, row->self_ns));
+			sf_report_weight(report, time, row->self_ns));
 		print_name(output, sf_aggregate_name(report->profile, row->function),
 			   sf_report_mark(row->approximate_ns),
 			   module_of(report->profile, row->function), 30);
@@ -100,12 +115,12 @@ static void print_processes(const struct sf_report *report, const struct sf_outp
 
 	if (report->only < 0 && sums->n_processes < 2)
 		return;
-	print_title(output, "PROCESSES", "       %       time    samples  process");
+	print_share_title(report, output, "PROCESSES", "process");
 	for (size_t i = 0; i < n; i++) {
 		const struct sf_process_total *row = &sums->processes[i];
 
 		print_percent(output, row->ns, sums->total_ns);
-		fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->ns), sf_format_count(samples, row->samples));
+		fprintf(output->file, "  %9s  %9s  ", sf_report_weight(report, time, row->ns), sf_format_count(samples, row->samples));
 		if (row->n_processes > 1)
 			snprintf(beside, sizeof(beside), "%" PRIu32 " processes", row->n_processes);
 		else
@@ -115,10 +130,35 @@ static void print_processes(const struct sf_report *report, const struct sf_outp
 	print_more(output, sums->n_processes, n);
 }
 
-static void print_threads(const struct sf_report *report, const struct sf_output *output)
+static void print_share(const struct sf_report *report, const struct sf_output *output, uint64_t weight, uint64_t whole, uint64_t n_samples,
+			const char *name, const char *beside)
+{
+	char amount[32], samples[32];
+
+	print_percent(output, weight, whole);
+	fprintf(output->file, "  %9s  %9s  ", sf_report_weight(report, amount, weight), sf_format_count(samples, n_samples));
+	print_name(output, name, "", beside, 32);
+}
+
+/* The kernel counts the CPU time of each thread, and no event of it. */
+static void print_threads_by_event(const struct sf_report *report, const struct sf_output *output, size_t n)
 {
 	const struct sf_aggregate *sums = report->aggregate;
-	size_t n = sf_report_rows(report, sums->threads.n, TEXT_ROWS);
+	char id[32];
+
+	print_share_title(report, output, "THREADS", "thread");
+	for (size_t i = 0; i < n; i++) {
+		const struct sf_share *row = &sums->threads.items[i];
+		const struct sf_profile_thread *thread = &report->profile->threads[row->key];
+
+		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
+		print_share(report, output, row->ns, sums->total_ns, row->samples, sf_profile_string(report->profile, thread->name), id);
+	}
+}
+
+static void print_threads_by_time(const struct sf_report *report, const struct sf_output *output, size_t n)
+{
+	const struct sf_aggregate *sums = report->aggregate;
 	char time[32], seen[32], counted[32], id[32];
 
 	print_title(output, "THREADS", "       %       time   cpu seen    counted  thread");
@@ -133,27 +173,52 @@ static void print_threads(const struct sf_report *report, const struct sf_output
 		snprintf(id, sizeof(id), "tid %" PRId32, thread->tid);
 		print_name(output, sf_profile_string(report->profile, thread->name), "", id, 43);
 	}
+}
+
+static void print_threads(const struct sf_report *report, const struct sf_output *output)
+{
+	const struct sf_aggregate *sums = report->aggregate;
+	const size_t n = sf_report_rows(report, sums->threads.n, TEXT_ROWS);
+	char time[32];
+
+	if (sums->clock == SF_CLOCK_EVENT)
+		print_threads_by_event(report, output, n);
+	else
+		print_threads_by_time(report, output, n);
 	print_more(output, sums->threads.n, n);
 	if (sums->n_unsampled)
 		fprintf(output->file, "  %s without a sample\n",
 			sf_format_count(time, sums->n_unsampled));
 }
 
-static void print_share(const struct sf_output *output, uint64_t ns, uint64_t whole_ns, uint64_t n_samples,
-			const char *name, const char *beside)
-{
-	char time[32], samples[32];
-
-	print_percent(output, ns, whole_ns);
-	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, ns), sf_format_count(samples, n_samples));
-	print_name(output, name, "", beside, 32);
-}
-
-/* States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. */
+/* States and waits are about elapsed time, whatever the clock: no CPU time passes in a wait. Where there are no times, about events. */
 static void print_elapsed(const struct sf_report *report, const struct sf_output *output,
 			  const struct sf_share *row, const char *name, const char *beside)
 {
-	print_share(output, row->wall_ns, report->aggregate->wall_ns, row->samples, name, beside);
+	const struct sf_aggregate *sums = report->aggregate;
+	char time[32], samples[32];
+
+	if (report->profile->measure.is_all) {
+		print_share(report, output, row->ns, sums->total_ns, row->samples, name, beside);
+		return;
+	}
+	print_percent(output, row->wall_ns, sums->wall_ns);
+	fprintf(output->file, "  %9s  %9s  ", sf_format_time(time, row->wall_ns), sf_format_count(samples, row->samples));
+	print_name(output, name, "", beside, 32);
+}
+
+static void print_elapsed_title(const struct sf_report *report, const struct sf_output *output, const char *title, const char *what)
+{
+	char text[80];
+
+	if (report->profile->measure.is_all) {
+		print_share_title(report, output, title, what);
+		return;
+	}
+	snprintf(text, sizeof(text), "       %%       time    samples  %s", what);
+	fputc('\n', output->file);
+	sf_print_in(output, SF_BOLD, "%s, by elapsed time\n", title);
+	sf_print_in(output, SF_DIM, "%s\n", text);
 }
 
 static void print_states(const struct sf_report *report, const struct sf_output *output)
@@ -165,7 +230,9 @@ static void print_states(const struct sf_report *report, const struct sf_output 
 	};
 	const struct sf_shares *states = &report->aggregate->states;
 
-	print_title(output, "STATES, by elapsed time", "       %       time    samples  state");
+	if (report->profile->measure.is_all && report->only < 0)
+		return; /* a thread runs when an event happens */
+	print_elapsed_title(report, output, "STATES", "state");
 	for (size_t i = 0; i < states->n; i++)
 		print_elapsed(report, output, &states->items[i],
 			      sf_state_word(states->items[i].key), texts[states->items[i].key]);
@@ -178,8 +245,7 @@ static void print_waits(const struct sf_report *report, const struct sf_output *
 
 	if (waits->n == 0 && report->only < 0)
 		return;
-	print_title(output, "WAITS, by elapsed time",
-		    "       %       time    samples  waiting for");
+	print_elapsed_title(report, output, "WAITS", "waiting for");
 	for (size_t i = 0; i < n; i++)
 		print_elapsed(report, output, &waits->items[i],
 			      sf_aggregate_name(report->profile, waits->items[i].key), "");
@@ -196,7 +262,7 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 
 	if (profile->n_labels == 0 && report->only < 0)
 		return;
-	print_title(output, "LABELS", "       %       time    samples  label");
+	print_share_title(report, output, "LABELS", "label");
 	for (size_t i = 0; i < n; i++) {
 		const struct sf_share *row = &labels->items[i];
 		const struct sf_profile_label *label =
@@ -205,7 +271,7 @@ static void print_labels(const struct sf_report *report, const struct sf_output 
 		snprintf(name, sizeof(name), "%s=%s", /* as --label takes it */
 			 label ? sf_profile_string(profile, label->key) : "",
 			 label ? sf_profile_string(profile, label->value) : "");
-		print_share(output, row->ns, report->aggregate->total_ns, row->samples,
+		print_share(report, output, row->ns, report->aggregate->total_ns, row->samples,
 			    label ? name : "(no label)", "");
 	}
 	print_more(output, labels->n, n);
@@ -237,11 +303,11 @@ static void print_losses(const struct sf_report *report, const struct sf_output 
 {
 	const struct sf_aggregate *sums = report->aggregate;
 
-	if (!sums->lost.ticks && !sums->lost.cpu_ns && report->only < 0)
+	if (!sums->lost.ticks && !sums->lost.cpu_ns && !sums->lost.amount && report->only < 0)
 		return; /* the header says that none were lost */
 	print_title(output, "LOSSES", "       %      ticks  cause");
 	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++) {
-		if (sums->lost_by[cause].ticks || sums->lost_by[cause].cpu_ns)
+		if (sums->lost_by[cause].ticks || sums->lost_by[cause].cpu_ns || sums->lost_by[cause].amount)
 			print_counted(output, sums->lost_by[cause].ticks,
 				      sums->sample_ticks + sums->lost.ticks, sf_loss_word(cause),
 				      sf_loss_text(cause));
@@ -275,31 +341,33 @@ static void print_notes(const struct sf_profile *profile, const struct sf_output
 }
 
 /* Once, and what to do about it. */
-static void print_approximate(const struct sf_aggregate *sums, const struct sf_output *output)
+static void print_approximate(const struct sf_report *report, const struct sf_output *output)
 {
+	const struct sf_aggregate *sums = report->aggregate;
 	char text[500], time[32];
 
 	if (!sums->approximate_ns)
 		return;
 	snprintf(text, sizeof(text),
-		 "the innermost function is uncertain in %.1f %% of " SF_MANAGED_TIME " time (%s): calls that the "
+		 "the innermost function is uncertain in %.1f %% of " SF_MANAGED_TIME " %s (%s): calls that the "
 		 "compiler inlined there may be missing. " SF_EXACT_HINT,
-		 sf_report_percent(sums->approximate_ns, sums->managed_ns),
-		 sf_format_time(time, sums->approximate_ns));
+		 sf_report_percent(sums->approximate_ns, sums->managed_ns), unit_of(report),
+		 sf_report_weight(report, time, sums->approximate_ns));
 	fprintf(output->file, "\n" SF_REPORT_MARK "     ");
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
 }
 
-static void print_guessed(const struct sf_aggregate *sums, const struct sf_output *output)
+static void print_guessed(const struct sf_report *report, const struct sf_output *output)
 {
+	const struct sf_aggregate *sums = report->aggregate;
 	char text[300], time[32];
 
 	if (!sums->tree.guessed_ns)
 		return;
 	snprintf(text, sizeof(text),
-		 "in %.1f %% of the time (%s) a caller is a guess, since the code that it called says nothing of its frame. "
+		 "in %.1f %% of the %s (%s) a caller is a guess, since the code that it called says nothing of its frame. "
 		 "It may be wrong, and so may all above it.",
-		 sf_report_percent(sums->tree.guessed_ns, sums->total_ns), sf_format_time(time, sums->tree.guessed_ns));
+		 sf_report_percent(sums->tree.guessed_ns, sums->total_ns), unit_of(report), sf_report_weight(report, time, sums->tree.guessed_ns));
 	fprintf(output->file, "\n" SF_REPORT_GUESS "     ");
 	sf_print_wrapped(output->file, text, strlen(text), 6, 6);
 }
@@ -317,8 +385,8 @@ void sf_report_text(const struct sf_report *report, const struct sf_output *outp
 	}
 	if (report->only < 0 || report->only == SF_SECTION_FUNCTIONS ||
 	    report->only == SF_SECTION_TREE)
-		print_approximate(report->aggregate, &bounded);
+		print_approximate(report, &bounded);
 	if (report->only < 0 || report->only == SF_SECTION_TREE)
-		print_guessed(report->aggregate, &bounded);
+		print_guessed(report, &bounded);
 	print_notes(report->profile, &bounded);
 }

@@ -83,6 +83,17 @@ static void print_cpu(FILE *out, const struct sf_recording_totals *totals)
 	fputc('\n', out);
 }
 
+static void print_events(FILE *out, const struct sf_recording_totals *totals)
+{
+	char seen[32], counted[32], lost[32];
+
+	fprintf(out, "  events %s %s seen, %s counted by the kernel", sf_format_count(seen, totals->amount_seen), totals->measure,
+		sf_format_count(counted, totals->amount_counted));
+	if (totals->amount_lost)
+		fprintf(out, ", %s lost", sf_format_count(lost, totals->amount_lost));
+	fputc('\n', out);
+}
+
 /* From one part in a hundred on: what is less is not worth a line. */
 static void print_approximate(FILE *out, const struct sf_recording_totals *totals)
 {
@@ -153,7 +164,10 @@ void sf_print_summary(FILE *out, const struct sf_session_options *options,
 	print_head(out, options, result, name);
 	print_ticks(out, &result->totals);
 	print_stacks(out, &result->totals);
-	print_cpu(out, &result->totals);
+	if (*result->totals.measure)
+		print_events(out, &result->totals);
+	if (result->totals.has_times || !*result->totals.measure)
+		print_cpu(out, &result->totals);
 	print_unseen(out, &result->totals);
 	print_holds(out, result);
 	print_approximate(out, &result->totals);

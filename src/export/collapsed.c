@@ -5,7 +5,7 @@
  *     worker;main;run;compute 1250000
  *
  * One line for each distinct stack: the thread, then the frames from the outermost inwards, then
- * the time in microseconds. Time and not ticks, because one tick of a blocked thread stands for ten
+ * the time in microseconds, or the amount of the event. Time and not ticks, because one tick of a blocked thread stands for ten
  * times as long as one of a running thread: counts would not add up.
  *
  * The format has no escapes: the separator and control characters in names are replaced.
@@ -26,12 +26,13 @@ struct folding {
 	SF_VEC(char) line;          /* the stack at hand */
 	SF_VEC(uint32_t) path;      /* its frames, innermost first */
 	struct sf_intern *stacks;   /* texts; stacks of equal text are one */
-	SF_VEC(uint64_t) weights;   /* by number of a text, minus 1; nanoseconds */
+	SF_VEC(uint64_t) weights;   /* by number of a text, minus 1; nanoseconds or events */
+	bool is_time;
 };
 
 struct line {
 	const char *text;
-	uint64_t weight_us;
+	uint64_t weight;            /* microseconds or events */
 };
 
 static char fold_char(char c)
@@ -94,7 +95,7 @@ static bool add_row(struct folding *folding, const struct sf_tally_row *row)
 	number = sf_intern_add(folding->stacks, folding->line.items, folding->line.n, &is_new);
 	if (!number || (is_new && !sf_vec_push(&folding->weights, 0)))
 		return false;
-	folding->weights.items[number - 1] += row->weight_ns;
+	folding->weights.items[number - 1] += row->weight;
 	return true;
 }
 
@@ -112,13 +113,13 @@ static bool print_lines(const struct folding *folding, FILE *out)
 		return false;
 	for (size_t i = 0; i < folding->weights.n; i++) {
 		lines[i].text = sf_intern_get(folding->stacks, (uint32_t)i + 1, NULL);
-		lines[i].weight_us = (folding->weights.items[i] + 500) / 1000;
+		lines[i].weight = folding->is_time ? (folding->weights.items[i] + 500) / 1000 : folding->weights.items[i];
 	}
 	qsort(lines, folding->weights.n, sizeof(*lines), compare_lines);
 	for (size_t i = 0; i < folding->weights.n; i++) {
-		if (lines[i].weight_us)
+		if (lines[i].weight)
 			fprintf(out, "%s %llu\n", lines[i].text,
-				(unsigned long long)lines[i].weight_us);
+				(unsigned long long)lines[i].weight);
 	}
 	return true;
 }
@@ -139,7 +140,7 @@ static bool write_collapsed(const struct sf_profile *profile, const struct sf_fi
 {
 	SF_CLEANUP(sf_tally_destroy) struct sf_tally *tally = NULL;
 	SF_CLEANUP(sf_intern_destroy) struct sf_intern *stacks = sf_intern_create();
-	struct folding folding = { .profile = profile, .stacks = stacks };
+	struct folding folding = { .profile = profile, .stacks = stacks, .is_time = filter->clock != SF_CLOCK_EVENT };
 	bool done;
 
 	if (!sf_tally_create(profile, filter->clock, false, &tally, err))
@@ -153,7 +154,7 @@ static bool write_collapsed(const struct sf_profile *profile, const struct sf_fi
 
 const struct sf_exporter sf_export_collapsed = {
 	.name = "collapsed",
-	.summary = "folded stacks in microseconds, for flamegraph.pl, inferno and others",
+	.summary = "folded stacks in microseconds or events, for flamegraph.pl, inferno and others",
 	.suffix = ".folded",
 	.write = write_collapsed,
 };

@@ -31,6 +31,17 @@ bool sf_json_string(FILE *out, const char *text)
 	return sf_json_take(out, json_object_new_string(text));
 }
 
+struct json_object *sf_json_measure(const struct sf_profile_measure *measure)
+{
+	struct json_object *json = json_object_new_object();
+
+	sf_json_text(json, "name", measure->name);
+	sf_json_text(json, "unit", measure->unit);
+	if (measure->is_counted)
+		sf_json_number(json, "counted", measure->counted);
+	return json;
+}
+
 struct json_object *sf_json_recording(const struct sf_profile *profile)
 {
 	struct json_object *json = json_object_new_object();

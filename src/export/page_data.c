@@ -128,7 +128,8 @@ static uint64_t microseconds(uint64_t ns)
 	X("ticks", row->ticks)                                                                     \
 	X("cpu", microseconds(row->cpu_ns))                                                        \
 	X("wall", microseconds(row->wall_ns))                                                      \
-	X("offcpu", microseconds(row->offcpu_ns))
+	X("offcpu", microseconds(row->offcpu_ns))                                                  \
+	X("event", row->amount)
 
 static void print_rows(struct page *page)
 {
@@ -238,6 +239,23 @@ static void add_sums(struct json_object *object, const struct page *page)
 	sf_json_text(object, "unseen_hint", hint);
 }
 
+/* The event that samples count; nothing in a recording of times. */
+static void add_measure(struct json_object *object, const struct sf_profile *profile)
+{
+	const struct sf_profile_measure *measure = &profile->measure;
+	struct json_object *json;
+	uint64_t seen = 0, lost = 0;
+
+	if (!measure->name)
+		return;
+	for (size_t i = 0; i < profile->n_samples; i++)
+		*(profile->samples[i].unseen ? &lost : &seen) += profile->samples[i].amount;
+	json = sf_json_measure(measure);
+	sf_json_number(json, "seen", seen);
+	sf_json_number(json, "lost", lost);
+	json_object_object_add(object, "measure", json);
+}
+
 static bool print_about(struct page *page, const struct sf_filter *filter)
 {
 	const struct sf_profile *profile = page->profile;
@@ -248,6 +266,7 @@ static bool print_about(struct page *page, const struct sf_filter *filter)
 	sf_json_text(object, "filter", filter->threads);
 	sf_json_number(object, "start_unix_ms", profile->start_unix_ns / 1000000);
 	add_sums(object, page);
+	add_measure(object, profile);
 	json_object_object_add(object, "losses", losses_array(profile));
 	fputs("{\"about\":", page->out);
 	if (!sf_json_take(page->out, object))

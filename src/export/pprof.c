@@ -20,20 +20,34 @@ typedef Perftools__Profiles__Label label_t;
 typedef Perftools__Profiles__ValueType value_type_t;
 
 /* X(name of the value, its unit, what a row has of it) */
-#define VALUES(X)                                                                                  \
-	X("samples", "count", row->ticks)                                                          \
+#define TIMES(X)                                                                                   \
 	X("cpu", "nanoseconds", row->cpu_ns)                                                       \
 	X("wall", "nanoseconds", row->wall_ns)                                                     \
 	X("offcpu", "nanoseconds", row->offcpu_ns)
+#define MAX_VALUES 5
 
-static const struct value {
+struct value {
 	const char *name, *unit;
-} values[] = {
-#define X(name, unit, field) { name, unit },
-	VALUES(X)
-#undef X
+	int64_t amount;
 };
-#define N_VALUES (sizeof(values) / sizeof(*values))
+
+/* The values of a row: those that its profile has. How many; amounts without a row are 0. */
+static size_t list_values(const struct sf_profile *profile, const struct sf_tally_row *of, struct value ret[MAX_VALUES])
+{
+	static const struct sf_tally_row none;
+	const struct sf_tally_row *row = of ? of : &none;
+	size_t n = 0;
+
+	ret[n++] = (struct value){ "samples", "count", (int64_t)row->ticks };
+#define X(name, unit, field)                                                                       \
+	if (!profile->measure.is_all)                                                              \
+		ret[n++] = (struct value){ name, unit, (int64_t)(field) };
+	TIMES(X)
+#undef X
+	if (profile->measure.name)
+		ret[n++] = (struct value){ profile->measure.name, profile->measure.unit, (int64_t)row->amount };
+	return n;
+}
 
 #define MAX_LABELS 6
 
@@ -77,11 +91,9 @@ static void add_labels(struct labels *labels, const struct sf_tally_row *row)
 
 static bool put_sample(struct sf_pprof *pprof, const struct sf_tally_row *row)
 {
-	int64_t row_values[] = {
-#define X(name, unit, field) (int64_t)(field),
-		VALUES(X)
-#undef X
-	};
+	struct value values[MAX_VALUES];
+	int64_t amounts[MAX_VALUES];
+	const size_t n_values = list_values(pprof->profile, row, values);
 	struct labels labels = { .pprof = pprof };
 	Perftools__Profiles__Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *only = &sample;
 	profile_t part = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -89,10 +101,12 @@ static bool put_sample(struct sf_pprof *pprof, const struct sf_tally_row *row)
 	if (!sf_pprof_stack(pprof, row->node))
 		return false;
 	add_labels(&labels, row);
+	for (size_t i = 0; i < n_values; i++)
+		amounts[i] = values[i].amount;
 	sample.location_id = pprof->stack.items;
 	sample.n_location_id = pprof->stack.n;
-	sample.value = row_values;
-	sample.n_value = N_VALUES;
+	sample.value = amounts;
+	sample.n_value = n_values;
 	sample.label = labels.pointers;
 	sample.n_label = labels.n;
 	part.sample = &only;
@@ -114,20 +128,24 @@ static value_type_t value_type(struct sf_pprof *pprof, const char *name, const c
 static void put_facts(struct sf_pprof *pprof, enum sf_clock clock)
 {
 	const struct sf_profile *profile = pprof->profile;
-	value_type_t types[N_VALUES], *pointers[N_VALUES], period = value_type(pprof, "cpu", "nanoseconds");
+	const struct sf_profile_measure *measure = &profile->measure;
+	value_type_t types[MAX_VALUES], *pointers[MAX_VALUES];
+	value_type_t period = measure->is_all ? value_type(pprof, measure->name, measure->unit) : value_type(pprof, "cpu", "nanoseconds");
+	struct value values[MAX_VALUES];
+	const size_t n_values = list_values(profile, NULL, values);
 	int64_t comments[] = { sf_pprof_string(pprof, profile->command),
 			       sf_pprof_string(pprof, "stillframe " SF_VERSION) };
 	profile_t part = PERFTOOLS__PROFILES__PROFILE__INIT;
 
-	for (size_t i = 0; i < N_VALUES; i++) {
+	for (size_t i = 0; i < n_values; i++) {
 		types[i] = value_type(pprof, values[i].name, values[i].unit);
 		pointers[i] = &types[i];
 	}
 	part.sample_type = pointers;
-	part.n_sample_type = N_VALUES;
-	part.default_sample_type = sf_pprof_string(pprof, sf_clock_word(clock));
+	part.n_sample_type = n_values;
+	part.default_sample_type = sf_pprof_string(pprof, clock == SF_CLOCK_EVENT ? measure->name : sf_clock_word(clock));
 	part.period_type = &period;
-	if (profile->rate_mhz)
+	if (profile->rate_mhz && !measure->is_all)
 		part.period = (int64_t)(1000000000000u / profile->rate_mhz);
 	part.time_nanos = (int64_t)profile->start_unix_ns;
 	part.duration_nanos = (int64_t)profile->duration_ns;

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "export/json_text.h"
@@ -19,7 +20,7 @@
 /* A stretch in which a thread had one stack. */
 struct stretch {
 	uint32_t node;
-	uint64_t weight_ns;
+	uint64_t weight;
 };
 
 typedef SF_VEC(struct stretch) stretches_t;
@@ -30,8 +31,17 @@ struct scope {
 	SF_VEC(uint32_t) path;
 	uint32_t *marked;       /* by function: its number as an approximate innermost frame; 0:
 				 * none */
+	const char *unit;       /* of weights, as the format names it */
 	FILE *out;
 };
+
+/* The format has times, bytes, and "none" for counts. */
+static const char *unit_of(const struct sf_profile *profile, enum sf_clock clock)
+{
+	if (clock != SF_CLOCK_EVENT)
+		return "nanoseconds";
+	return strcmp(profile->measure.unit, "bytes") == 0 ? "bytes" : "none";
+}
 
 static bool print_frame(const struct scope *scope, uint32_t number, const char *mark)
 {
@@ -118,7 +128,7 @@ static bool print_samples(struct scope *scope, const stretches_t *stretches)
 	}
 	fputs("\n],\"weights\":[", scope->out);
 	for (size_t i = 0; i < stretches->n; i++)
-		fprintf(scope->out, "%s%" PRIu64, i ? "," : "", stretches->items[i].weight_ns);
+		fprintf(scope->out, "%s%" PRIu64, i ? "," : "", stretches->items[i].weight);
 	putc(']', scope->out);
 	return true;
 }
@@ -128,17 +138,17 @@ static bool print_thread(struct scope *scope, uint32_t thread)
 	const stretches_t *stretches = &scope->threads[thread];
 	const struct sf_profile_thread *t = &scope->profile->threads[thread];
 	SF_CLEANUP(free) char *name = NULL;
-	uint64_t total_ns = 0;
+	uint64_t total = 0;
 
 	for (size_t i = 0; i < stretches->n; i++)
-		total_ns += stretches->items[i].weight_ns;
+		total += stretches->items[i].weight;
 	if (asprintf(&name, "%s (%d)", sf_tally_thread_name(scope->profile, thread), t->tid) < 0)
 		return false;
 	fputs("{\"type\":\"sampled\",\"name\":", scope->out);
 	if (!sf_json_string(scope->out, name))
 		return false;
 	fprintf(scope->out,
-		",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n", total_ns);
+		",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n", scope->unit, total);
 	if (!print_samples(scope, stretches))
 		return false;
 	putc('}', scope->out);
@@ -181,15 +191,15 @@ static bool print_scope(struct scope *scope)
 	return true;
 }
 
-static bool add_stretch(stretches_t *stretches, uint32_t node, uint64_t weight_ns)
+static bool add_stretch(stretches_t *stretches, uint32_t node, uint64_t weight)
 {
 	struct stretch *last = stretches->n ? &stretches->items[stretches->n - 1] : NULL;
 
 	if (last && last->node == node) {
-		last->weight_ns += weight_ns;
+		last->weight += weight;
 		return true;
 	}
-	return sf_vec_push(stretches, (struct stretch){ node, weight_ns });
+	return sf_vec_push(stretches, (struct stretch){ node, weight });
 }
 
 static bool add_samples(struct scope *scope, enum sf_clock clock)
@@ -198,9 +208,9 @@ static bool add_samples(struct scope *scope, enum sf_clock clock)
 
 	for (size_t i = 0; i < profile->n_samples; i++) {
 		const struct sf_profile_sample *sample = &profile->samples[i];
-		uint64_t weight_ns = sf_profile_weight(sample, clock);
+		uint64_t weight = sf_profile_weight(sample, clock);
 
-		if (weight_ns && !add_stretch(&scope->threads[sample->thread], sample->node, weight_ns))
+		if (weight && !add_stretch(&scope->threads[sample->thread], sample->node, weight))
 			return false;
 	}
 	return true;
@@ -212,7 +222,7 @@ static bool write_speedscope(const struct sf_profile *profile, const struct sf_f
 	SF_CLEANUP(free) stretches_t *threads = calloc(profile->n_threads + 1, sizeof(*threads));
 	SF_CLEANUP(free) uint32_t *marked = calloc(profile->n_functions + 1, sizeof(*marked));
 	struct scope scope = {
-		.profile = profile, .threads = threads, .marked = marked, .out = out
+		.profile = profile, .threads = threads, .marked = marked, .unit = unit_of(profile, filter->clock), .out = out
 	};
 	bool done;
 

@@ -17,7 +17,7 @@ struct key {
 /* Interned numbers are dense, so the number of a sample's key is the number of its row. */
 static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
 		       const struct sf_profile_sample *sample, uint32_t label,
-		       uint64_t weight_ns)
+		       uint64_t weight)
 {
 	const struct key key = { sample->thread, sample->node, sample->state, label };
 	struct sf_tally_row *row;
@@ -42,7 +42,8 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 	row->cpu_ns += sf_profile_weight(sample, SF_CLOCK_CPU);
 	row->wall_ns += sf_profile_weight(sample, SF_CLOCK_WALL);
 	row->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);
-	row->weight_ns += weight_ns;
+	row->amount += sample->amount;
+	row->weight += weight;
 	return true;
 }
 
@@ -57,10 +58,10 @@ bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool
 		return sf_fail_memory(err);
 	for (size_t i = 0; i < profile->n_samples; i++) {
 		const struct sf_profile_sample *sample = &profile->samples[i];
-		uint64_t weight_ns = sf_profile_weight(sample, clock);
+		uint64_t weight = sf_profile_weight(sample, clock);
 
-		if (weight_ns && !add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
-					     weight_ns))
+		if (weight && !add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
+					     weight))
 			return sf_fail_memory(err);
 	}
 	*ret = sf_steal(&tally);

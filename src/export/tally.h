@@ -18,7 +18,8 @@ struct sf_tally_row {
 	uint8_t  state;     /* enum sf_state */
 	uint64_t ticks;
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
-	uint64_t weight_ns; /* by the clock, never 0 */
+	uint64_t amount;    /* of the profile's measure */
+	uint64_t weight;    /* by the clock, never 0: nanoseconds, or the amount */
 };
 
 /* Rows in the order in which each was first seen. */

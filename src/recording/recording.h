@@ -56,9 +56,15 @@ struct sf_recording_sample {
 	uint32_t stack;           /* from sf_recording_stack; 0: nothing is known */
 	uint32_t label;           /* from sf_recording_label; 0: it has none */
 	uint64_t cpu_ns, wall_ns;
+	uint64_t amount;          /* of the measure; 0: none */
 	uint32_t ticks;
 	uint8_t  state, end, unheld;
 	int32_t  syscall;
+};
+
+/* What a loss would have stood for. */
+struct sf_lost {
+	uint64_t ticks, cpu_ns, wall_ns, amount;
 };
 
 /* The same pid again replaces its name and command line: an exec. If both are empty, it had ended when they were read, and they stay. */
@@ -123,8 +129,15 @@ bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *
 bool sf_recording_sample(struct sf_recording *recording, const struct sf_recording_sample *sample,
 			 struct sf_error *err);
 /* thread 0: of no known thread. Kept as sums by thread and cause. */
-bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
-		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err);
+void sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause, const struct sf_lost *lost);
+
+/*
+ * The measure of all amounts, before the first of them: the name of what is added up beside time, and its unit. Once. At the end
+ * sf_recording_counted() says how much there was in all.
+ */
+bool sf_recording_measure(struct sf_recording *recording, const char *name, const char *unit, struct sf_error *err);
+void sf_recording_counted(struct sf_recording *recording, uint64_t amount);
+
 /* Adds the duration of a hold of a thread to a histogram with 8 buckets to an octave. */
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);
 
@@ -154,6 +167,9 @@ struct sf_recording_totals {
 	uint64_t ends_by[SF_N_ENDS];     /* sample ticks by how their walk ended */
 	uint64_t unheld;                 /* sample ticks taken without interrupting the thread */
 	uint64_t cpu_seen_ns, cpu_lost_ns, cpu_counted_ns;
+	char     measure[64];            /* its name; "": there is none */
+	uint64_t amount_seen, amount_lost, amount_counted;
+	bool     has_times;              /* some sample stands for time */
 	uint64_t managed_ns;             /* CPU time of samples whose innermost frame is managed code, ... */
 	uint64_t approximate_ns;         /* ... and of these, of those that may lack inlined calls there */
 	uint64_t holds, hold_p50_ns, hold_p99_ns, hold_max_ns;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the results of the ticks to a recording: samples, losses, holds, and the totals over them. */
+#include <stdio.h>
+
 #include "recording/writer.h"
 
 #define MIN_BURST 512 /* samples; fewer are written when sf_recording_tick is called with the time */
@@ -10,6 +12,8 @@ static void count_sample(struct sf_recording_totals *totals,
 	totals->samples++;
 	totals->ticks += sample->ticks;
 	totals->cpu_seen_ns += sample->cpu_ns;
+	totals->amount_seen += sample->amount;
+	totals->has_times |= sample->wall_ns || sample->cpu_ns;
 	if (sample->end < SF_N_ENDS)
 		totals->ends_by[sample->end] += sample->ticks;
 	if (sample->unheld)
@@ -54,25 +58,43 @@ bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *
 	       sf_fail_memory(err);
 }
 
-bool sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause,
-		       uint32_t ticks, uint64_t cpu_ns, uint64_t wall_ns, struct sf_error *err)
+void sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause, const struct sf_lost *lost)
 {
 	struct sf_thread_row *row =
 		thread ? &recording->threads.items[thread - 1] : &recording->no_thread;
-	struct sf_lost *lost = &row->lost[cause];
-	(void)err;
+	struct sf_recording_totals *totals = &recording->totals;
+	struct sf_lost *sum = &row->lost[cause];
 
-	lost->ticks += ticks;
-	lost->cpu_ns += cpu_ns;
-	lost->wall_ns += wall_ns;
+	sum->ticks += lost->ticks;
+	sum->cpu_ns += lost->cpu_ns;
+	sum->wall_ns += lost->wall_ns;
+	sum->amount += lost->amount;
 	row->lost_dirty = true;
-	recording->totals.losses += ticks;
-	recording->totals.losses_by[cause] += ticks;
-	recording->totals.ticks += ticks;
-	recording->totals.cpu_lost_ns += cpu_ns;
+	totals->losses += lost->ticks;
+	totals->losses_by[cause] += lost->ticks;
+	totals->ticks += lost->ticks;
+	totals->cpu_lost_ns += lost->cpu_ns;
+	totals->amount_lost += lost->amount;
 	if (cause == SF_LOSS_UNSEEN) /* counted by the kernel, for no thread that we knew */
-		recording->totals.cpu_counted_ns += cpu_ns;
+		totals->cpu_counted_ns += lost->cpu_ns;
+}
+
+bool sf_recording_measure(struct sf_recording *recording, const char *name, const char *unit, struct sf_error *err)
+{
+	recording->measure = sf_recording_text(recording, name);
+	recording->measure_unit = sf_recording_text(recording, unit);
+	recording->measure_dirty = true;
+	if (!recording->measure || !recording->measure_unit)
+		return sf_fail_memory(err);
+	snprintf(recording->totals.measure, sizeof(recording->totals.measure), "%s",
+		 sf_recording_string(recording, recording->measure));
 	return true;
+}
+
+void sf_recording_counted(struct sf_recording *recording, uint64_t amount)
+{
+	recording->totals.amount_counted = amount;
+	recording->is_counted = recording->measure_dirty = true;
 }
 
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns)

@@ -20,9 +20,10 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_STACK] = "INSERT INTO stacks VALUES(?,?,?)",
 	[SF_SAVE_LABEL] = "INSERT INTO labels VALUES(?,?,?)",
 	[SF_SAVE_NOTE] = "INSERT INTO notes VALUES(?,?,?)",
-	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?)",
-	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?)",
+	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?,?)",
 	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
+	[SF_SAVE_MEASURE] = "REPLACE INTO measures VALUES(1,?,?,?)",
 	[SF_SAVE_SESSION] = "UPDATE session SET duration_ns = max(duration_ns, ?), complete = ?",
 	[SF_SAVE_BEGIN] = "BEGIN IMMEDIATE",
 	[SF_SAVE_COMMIT] = "COMMIT",
@@ -64,10 +65,10 @@ static bool save_losses(struct sf_recording *recording, const struct sf_thread_r
 	for (unsigned cause = 0; cause < SF_N_LOSSES && thread->lost_dirty; cause++) {
 		const struct sf_lost *lost = &thread->lost[cause];
 
-		if ((lost->ticks || lost->cpu_ns || lost->wall_ns) &&
+		if ((lost->ticks || lost->cpu_ns || lost->wall_ns || lost->amount) &&
 		    !WRITE(recording, SF_SAVE_LOSS, err, SF_NUMBER(number), SF_NUMBER(cause),
 			   SF_NUMBER(lost->ticks), SF_NUMBER(lost->cpu_ns),
-			   SF_NUMBER(lost->wall_ns)))
+			   SF_NUMBER(lost->wall_ns), SF_NUMBER(lost->amount)))
 			return false;
 	}
 	return true;
@@ -198,7 +199,7 @@ static bool save_samples(struct sf_recording *recording, struct sf_error *err)
 		if (!WRITE(recording, SF_SAVE_SAMPLE, err, SF_NUMBER(sample->time_ns),
 			   SF_NUMBER(sample->thread), SF_NUMBER(sample->stack),
 			   SF_NUMBER(sample->cpu_ns), SF_NUMBER(sample->wall_ns),
-			   SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
+			   SF_NUMBER(sample->amount), SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
 			   SF_NUMBER(sample->end), SF_NUMBER(sample->unheld),
 			   SF_NUMBER(sample->syscall),
 			   sample->label ? SF_NUMBER(sample->label) : SF_NULL))
@@ -220,6 +221,13 @@ static bool save_holds(struct sf_recording *recording, struct sf_error *err)
 	return true;
 }
 
+static bool save_measure(struct sf_recording *recording, struct sf_error *err)
+{
+	return !recording->measure_dirty ||
+	       WRITE(recording, SF_SAVE_MEASURE, err, STRING(recording, recording->measure), STRING(recording, recording->measure_unit),
+		     recording->is_counted ? SF_NUMBER(recording->totals.amount_counted) : SF_NULL);
+}
+
 static bool save_session(struct sf_recording *recording, struct sf_error *err)
 {
 	return WRITE(recording, SF_SAVE_SESSION, err, SF_NUMBER(recording->last_ns),
@@ -228,7 +236,7 @@ static bool save_session(struct sf_recording *recording, struct sf_error *err)
 
 static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {
 	save_processes, save_threads, save_modules, save_interned, save_frame_functions, save_samples,
-	save_holds, save_session,
+	save_holds, save_measure, save_session,
 };
 
 /* Everything is in the file now. */
@@ -246,7 +254,7 @@ static void forget(struct sf_recording *recording)
 		recording->saved[table] = sf_intern_count(rows_of(recording, table));
 	recording->frame_functions.n = 0;
 	recording->samples.n = 0;
-	recording->holds_dirty = false;
+	recording->holds_dirty = recording->measure_dirty = false;
 }
 
 static bool save_all(struct sf_recording *recording, struct sf_error *err)

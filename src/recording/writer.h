@@ -32,6 +32,7 @@ enum sf_statement {
 	SF_SAVE_SAMPLE,
 	SF_SAVE_LOSS,
 	SF_SAVE_HOLD,
+	SF_SAVE_MEASURE,
 	SF_SAVE_SESSION,
 	SF_SAVE_BEGIN,
 	SF_SAVE_COMMIT,
@@ -40,10 +41,6 @@ enum sf_statement {
 
 /* The tables whose rows are interned: save.c. */
 enum sf_saved { SF_SAVED_FRAMES, SF_SAVED_STACKS, SF_SAVED_FUNCTIONS, SF_SAVED_LABELS, SF_SAVED_NOTES, SF_N_SAVED };
-
-struct sf_lost {
-	uint64_t ticks, cpu_ns, wall_ns;
-};
 
 struct sf_process_row {
 	int32_t pid, parent;
@@ -166,6 +163,9 @@ struct sf_recording {
 	SF_VEC(struct sf_frame_function) frame_functions;
 	uint32_t saved[SF_N_SAVED];  /* rows that are in the file */
 	size_t saved_modules;
+
+	uint32_t measure, measure_unit;  /* strings; 0: there is none */
+	bool is_counted, measure_dirty;  /* totals.amount_counted is known */
 
 	struct sf_histogram holds;
 	bool holds_dirty;

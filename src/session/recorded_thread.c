@@ -13,7 +13,7 @@ void sf_recorded_thread_deinit(struct sf_recorded_thread *thread)
 static void wait_for_nothing(struct sf_recorded_thread *thread)
 {
 	thread->last.ticks = 0;
-	thread->last.cpu_ns = thread->last.wall_ns = 0;
+	thread->last.cpu_ns = thread->last.wall_ns = thread->last.amount = 0;
 }
 
 void sf_recorded_thread_sampled(struct sf_recorded_thread *thread, const struct sf_recording_sample *sample)
@@ -40,6 +40,7 @@ void sf_recorded_thread_wait(struct sf_recorded_thread *thread, uint64_t time_ns
 	thread->last.ticks += weight->ticks;
 	thread->last.cpu_ns += weight->cpu_ns;
 	thread->last.wall_ns += weight->wall_ns;
+	thread->last.amount += weight->amount;
 }
 
 bool sf_recorded_thread_flush(struct sf_recorded_thread *thread, struct sf_recording *recording,

@@ -270,6 +270,7 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 		.thread = thread->number,
 		.cpu_ns = weight->cpu_ns,
 		.wall_ns = weight->wall_ns,
+		.amount = weight->amount,
 		.ticks = weight->ticks,
 		.state = still->state,
 		.end = (uint8_t)trace->end,
@@ -289,6 +290,15 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 		sf_recorded_thread_sampled(thread, &sample);
 	if (recorder->n_suffix_frames > MAX_OUTER_FRAMES)
 		forget_suffix(recorder, thread);
+	return true;
+}
+
+/* `thread`: its number in the recording, or 0. Always true. */
+static bool lose(struct sf_recorder *recorder, uint32_t thread, enum sf_loss cause, const struct sf_weight *weight)
+{
+	const struct sf_lost lost = { .ticks = weight->ticks, .cpu_ns = weight->cpu_ns, .wall_ns = weight->wall_ns, .amount = weight->amount };
+
+	sf_recording_loss(recorder->recording, thread, cause, &lost);
 	return true;
 }
 
@@ -326,6 +336,16 @@ static bool on_note(void *arg, int32_t pid, const char *text, struct sf_error *e
 	if (used + strlen(line) + 2 <= sizeof(line) && !strstr(recorder->notes, line))
 		snprintf(recorder->notes + used, sizeof(line) - used, "%s\n", line);
 	return sf_recording_note(recorder->recording, pid, text, err);
+}
+
+static bool on_measure(void *arg, const struct sf_measure *measure, struct sf_error *err)
+{
+	struct sf_recorder *recorder = arg;
+
+	if (!measure->is_counted)
+		return sf_recording_measure(recorder->recording, measure->name, measure->unit, err);
+	sf_recording_counted(recorder->recording, measure->counted);
+	return true;
 }
 
 /* Adds the message about a process's runtimes to the recording, once. */
@@ -442,8 +462,7 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	uint32_t label = 0;
 
 	if (!thread || !thread->number)
-		return sf_recording_loss(recorder->recording, 0, SF_LOSS_RING_FULL, weight->ticks,
-					 weight->cpu_ns, weight->wall_ns, err);
+		return lose(recorder, 0, SF_LOSS_RING_FULL, weight);
 	if (seen->hold_ns)
 		sf_recording_hold(recorder->recording, seen->hold_ns);
 	if (seen->label_key && !sf_recording_label(recorder->recording, seen->label_key,
@@ -467,7 +486,7 @@ static bool on_describe(void *arg, int32_t pid, const struct sf_described_frame 
 				     frame->functions, frame->n, err);
 }
 
-/* A rest of CPU time stands where the thread was last on a CPU, wherever it slept since. */
+/* A rest of CPU time, or of events, stands where the thread was last on a CPU, wherever it slept since. */
 static bool add_rest(struct sf_recorder *recorder, const struct sf_recorded_thread *thread, uint64_t time_ns,
 		     const struct sf_weight *weight, struct sf_error *err)
 {
@@ -477,6 +496,7 @@ static bool add_rest(struct sf_recorder *recorder, const struct sf_recorded_thre
 	rest.ticks = weight->ticks;
 	rest.cpu_ns = weight->cpu_ns;
 	rest.wall_ns = weight->wall_ns > weight->cpu_ns ? weight->wall_ns : weight->cpu_ns;
+	rest.amount = weight->amount;
 	return sf_recording_sample(recorder->recording, &rest, err);
 }
 
@@ -487,12 +507,11 @@ static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct 
 	struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
 	if (!thread || !thread->number || !thread->has_last)
-		return sf_recording_loss(recorder->recording, 0, SF_LOSS_MOVED, weight->ticks,
-					 weight->cpu_ns, weight->wall_ns, err);
+		return lose(recorder, 0, SF_LOSS_MOVED, weight);
 	/* A thread that goes on sleeping is not walked again, so its name is read here. */
 	if (thread->named_later && !sf_recorded_thread_name(thread, &recorder->walker, recorder->recording, time_ns, err))
 		return false;
-	if (weight->cpu_ns && thread->ran.thread)
+	if ((weight->cpu_ns || weight->amount) && thread->ran.thread)
 		return add_rest(recorder, thread, time_ns, weight, err);
 	if (!thread->last.ticks && !sf_vec_push(&recorder->open, serial))
 		return sf_fail_memory(err);
@@ -506,8 +525,8 @@ static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct
 	struct sf_recorder *recorder = arg;
 	const struct sf_recorded_thread *thread = find_thread(recorder, serial);
 
-	return sf_recording_loss(recorder->recording, thread ? thread->number : 0, cause,
-				 weight->ticks, weight->cpu_ns, weight->wall_ns, err);
+	(void)err;
+	return lose(recorder, thread ? thread->number : 0, cause, weight);
 }
 
 static bool on_idle(void *arg, uint64_t now_ns, struct sf_error *err)
@@ -538,6 +557,7 @@ struct sf_sink sf_recorder_sink(struct sf_recorder *recorder)
 		.image = on_image,
 		.trace = on_trace,
 		.describe = on_describe,
+		.measure = on_measure,
 		.note = on_note,
 		.again = on_again,
 		.woken = on_woken,

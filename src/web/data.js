@@ -46,6 +46,7 @@ const rows = {
 	cpu: Float64Array.from(data.rows.cpu),
 	wall: Float64Array.from(data.rows.wall),
 	offcpu: Float64Array.from(data.rows.offcpu),
+	event: Float64Array.from(data.rows.event),
 };
 data.nodes = data.rows = data.functions = null;
 
@@ -61,6 +62,7 @@ const CLOCKS = [
 	{ value: "wall", text: "Wall", title: "All time, on a CPU or not" },
 	{ value: "cpu", text: "CPU", title: "Time on a CPU" },
 	{ value: "offcpu", text: "Off-CPU", title: "Time blocked or waiting for a CPU" },
+	{ value: "event", text: about.measure ? about.measure.name : "", title: "Events, not time" },
 ];
 const clocks = CLOCKS.filter((clock) =>
 	clock.value === about.clock || (about.clock === "wall" && sum(rows[clock.value]) > 0));

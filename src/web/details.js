@@ -65,13 +65,13 @@ function numbersLine(frame, node) {
 		item.append(element("b", "", value), " " + label);
 		line.append(item);
 	};
-	add("total", `${timeText(frame.total)} · ${frame.share}`);
-	add(selfWord(), `${timeText(frame.self)} · ${shareText(frame.self, graph.tree.total[0])}`);
+	add("total", `${weightText(frame.total)} · ${frame.share}`);
+	add(selfWord(), `${weightText(frame.self)} · ${shareText(frame.self, graph.tree.total[0])}`);
 	if (graph.zoomed)
 		add("of what is zoomed to", frame.ofView);
 	if (node && node === graph.focus) {
 		const all = functionWeight(app.down, graph.tree.fn[node]);
-		add("in all stacks", `${timeText(all.total)} · self ${timeText(all.self)}`);
+		add("in all stacks", `${weightText(all.total)} · self ${weightText(all.self)}`);
 	}
 	return line;
 }
@@ -102,7 +102,7 @@ function sayFocus() {
 	}
 	say(`${frame.name}${doubtsOf(node, DOUBTS_IN_SHORT).join("")}` +
 		`${frame.module ? ", " + frame.module : ""}, ${frame.share}, ` +
-		`${timeText(frame.total)}, ${selfWord()} ${timeText(frame.self)}, ` +
+		`${weightText(frame.total)}, ${selfWord()} ${weightText(frame.self)}, ` +
 		`level ${depthOf(tree, node)}${node ? `, ${place} of ${siblings}` : ""}`);
 }
 
@@ -113,8 +113,8 @@ function showTooltip(event) {
 	}
 	const frame = describeFrame(graph.hover);
 	tooltip.replaceChildren(element("p", "name", frame.name),
-		element("p", "numbers", `${frame.share} · ${timeText(frame.total)} · ` +
-			`${selfWord()} ${timeText(frame.self)}`));
+		element("p", "numbers", `${frame.share} · ${weightText(frame.total)} · ` +
+			`${selfWord()} ${weightText(frame.self)}`));
 	for (const text of [frame.module, frame.doubt])
 		if (text)
 			tooltip.append(element("p", "place", text));
@@ -142,10 +142,15 @@ function showAbout() {
 		["Samples", countText(about.ticks)],
 		["Lost", lossesText(lost), about.losses.map((loss) =>
 			`${countText(loss.ticks)} ${loss.cause}: ${loss.text}`).join("\n")],
-		["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ` +
-			`${timeText(about.cpu_counted_ns / 1000)} counted`,
-			"Seen: by samples. Counted: by the kernel."],
 	];
+	if (about.measure)
+		facts.push([about.measure.name, `${countText(about.measure.seen)} seen` +
+			(about.measure.counted === undefined ? "" : `, ${countText(about.measure.counted)} counted`),
+			"Seen: by samples. Counted: by the kernel."]);
+	if (about.clock !== "event")
+		facts.push(["CPU", `${timeText(about.cpu_seen_ns / 1000)} seen, ` +
+			`${timeText(about.cpu_counted_ns / 1000)} counted`,
+			"Seen: by samples. Counted: by the kernel."]);
 	if (about.cpu_lost_ns) {
 		/* The kernel's count is not there yet for threads that live. */
 		const lost = shareText(about.cpu_lost_ns, Math.max(about.cpu_counted_ns, about.cpu_seen_ns + about.cpu_lost_ns));

@@ -8,6 +8,13 @@ function timeText(us) {
 	return Math.round(us) + " µs";
 }
 
+// A weight by the clock that is shown: microseconds, or events.
+function weightText(weight) {
+	if (app.clock !== "event")
+		return timeText(weight);
+	return countText(weight) + " " + (about.measure.unit === "bytes" ? "bytes" : about.measure.name);
+}
+
 function digits(value) {
 	return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }

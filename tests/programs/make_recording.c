@@ -151,8 +151,8 @@ static void write_sample(struct maker *maker, unsigned number, struct sf_error *
 	if (!blocked)
 		sf_recording_hold(maker->recording, 4000 + number % 1000 * 17);
 	if (number % 500 == 499)
-		must(sf_recording_loss(maker->recording, sample.thread, SF_LOSS_LATE, 1, PERIOD_NS,
-				       PERIOD_NS, err), err);
+		sf_recording_loss(maker->recording, sample.thread, SF_LOSS_LATE,
+				  &(struct sf_lost){ .ticks = 1, .cpu_ns = PERIOD_NS, .wall_ns = PERIOD_NS });
 }
 
 /* Every address but those of one module's first functions gets a name; each fourth an inlined one. */

@@ -40,7 +40,7 @@ static int make_recording(void **state)
 			     SMALL_STACK(recording, SF_END_DEPTH, "[futex]", 1, 4, 9),
 			     SF_STATE_BLOCKED, 0, 20);
 	}
-	assert_true(sf_recording_loss(recording, one, SF_LOSS_LATE, 2, MS, MS, &err));
+	sf_recording_loss(recording, one, SF_LOSS_LATE, &(struct sf_lost){ .ticks = 2, .cpu_ns = MS, .wall_ns = MS });
 	assert_true(sf_recording_thread_end(recording, one, SMALL_START_NS + MS, 1000 * (uint64_t)MS,
 					    &err));
 	sf_recording_hold(recording, 5000);
@@ -156,6 +156,11 @@ static const struct {
 	{ "UPDATE samples SET wall_ns = 9000000000000000000", "more than 292 years" },
 	{ "UPDATE samples SET ticks = 4294967296", "ticks is 4294967296" },
 	{ "UPDATE samples SET state = 4", "state is 4" },
+	{ "UPDATE samples SET amount = -1", "amount is -1" },
+	{ "UPDATE samples SET amount = 1", "it has an amount, and the recording has no measure" },
+	{ "INSERT INTO measures VALUES(1, 'f', 'events', NULL); UPDATE samples SET amount = 9000000000000000000", "amounts up to here" },
+	{ "INSERT INTO measures VALUES(2, 'f', 'events', 5)", "measures, row 1: id is 2" },
+	{ "UPDATE losses SET amount = 1", "it has an amount" },
 	{ "UPDATE samples SET \"end\" = 60", "end is 60" },
 	{ "UPDATE samples SET unheld = 2", "unheld is 2" },
 	{ "UPDATE samples SET syscall = 70000", "syscall is 70000" },

@@ -238,15 +238,14 @@ static void ticks_are_samples_and_losses(void **state)
 	struct sf_recording *recording = small_start(path);
 	uint32_t thread = small_thread(recording, 101, "t");
 	struct sf_recording_totals totals;
-	struct sf_error err;
 	(void)state;
 
 	for (unsigned i = 0; i < 3000; i++)
 		small_sample(recording, i, thread, SMALL_STACK(recording, SF_END_ROOT, NULL, 1, 2),
 			     SF_STATE_RUNNING, 1, 1);
 	for (unsigned i = 0; i < 7; i++)
-		assert_true(sf_recording_loss(recording, thread, SF_LOSS_LATE, 2, MS, MS, &err));
-	assert_true(sf_recording_loss(recording, 0, SF_LOSS_UNSEEN, 3, MS, MS, &err));
+		sf_recording_loss(recording, thread, SF_LOSS_LATE, &(struct sf_lost){ .ticks = 2, .cpu_ns = MS, .wall_ns = MS });
+	sf_recording_loss(recording, 0, SF_LOSS_UNSEEN, &(struct sf_lost){ .ticks = 3, .cpu_ns = MS, .wall_ns = MS });
 	sf_recording_totals(recording, &totals);
 	assert_int_equal(totals.samples, 3000);
 	assert_int_equal(totals.losses, 17);

@@ -95,6 +95,7 @@ static void add_state(struct sf_aggregate *aggregate, const struct sf_profile_sa
 	if (sample->state == SF_STATE_RUNNING && sample->wall_ns > sample->cpu_ns) {
 		on_cpu.wall_ns = sample->cpu_ns;
 		waiting.state = SF_STATE_RUNNABLE;
+		waiting.amount = 0;
 		waiting.cpu_ns = 0;
 		waiting.wall_ns = sample->wall_ns - sample->cpu_ns;
 		waiting.ticks = (uint32_t)((double)sample->ticks * (double)waiting.wall_ns /
@@ -160,6 +161,7 @@ static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *
 	aggregate->cpu_ns += sample->cpu_ns;
 	aggregate->wall_ns += sample->wall_ns;
 	aggregate->offcpu_ns += sf_profile_weight(sample, SF_CLOCK_OFFCPU);
+	aggregate->amount += sample->amount;
 	aggregate->samples++;
 	aggregate->sample_ticks += sample->ticks;
 	aggregate->unheld_ticks += sample->unheld ? sample->ticks : 0;
@@ -197,6 +199,7 @@ static void add_lost(struct sf_lost_total *total, const struct sf_profile_loss *
 	total->ticks += loss->ticks;
 	total->cpu_ns += loss->cpu_ns;
 	total->wall_ns += loss->wall_ns;
+	total->amount += loss->amount;
 }
 
 static void add_losses(struct sf_aggregate *aggregate, const struct sf_profile *profile)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A profile added up, for a report: functions, the merged call tree, threads, states, waits,
- * endings, losses. All of it is plain sums over the samples by one clock, made once.
+ * endings, losses. All of it is plain sums over the samples by one clock, made once. By SF_CLOCK_EVENT what is named _ns below
+ * is amounts of the measure; cpu_ns, wall_ns and offcpu_ns are times by any clock.
  */
 #ifndef SF_RECORDING_PROFILE_AGGREGATE_H
 #define SF_RECORDING_PROFILE_AGGREGATE_H
@@ -69,7 +70,7 @@ struct sf_process_total {
 };
 
 struct sf_lost_total {
-	uint64_t ticks, cpu_ns, wall_ns;
+	uint64_t ticks, cpu_ns, wall_ns, amount;
 };
 
 struct sf_aggregate {
@@ -79,6 +80,7 @@ struct sf_aggregate {
 	uint64_t managed_ns;     /* of it: the innermost frame is managed code, ... */
 	uint64_t approximate_ns; /* ... and may lack inlined calls */
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
+	uint64_t amount;      /* of the measure, in samples */
 	uint64_t samples, sample_ticks, unheld_ticks;
 	uint64_t cpu_counted_ns;
 	struct sf_lost_total lost, lost_by[SF_N_LOSSES];

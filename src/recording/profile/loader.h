@@ -58,7 +58,7 @@ struct sf_loader {
 	SF_VEC(struct sf_profile_sample) samples;
 	SF_VEC(struct sf_profile_loss) losses;
 	SF_VEC(struct sf_profile_hold) holds;
-	uint64_t wall_sum_ns, cpu_sum_ns;
+	uint64_t wall_sum_ns, cpu_sum_ns, amount_sum;
 	SF_VEC(struct sf_profile_note) extra_notes; /* of the loader's own */
 	bool inlined_left_out;
 };

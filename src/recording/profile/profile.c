@@ -25,6 +25,8 @@ void sf_profile_destroy(struct sf_profile *profile)
 	free(profile->engine);
 	free(profile->host);
 	free(profile->version);
+	free(profile->measure.name);
+	free(profile->measure.unit);
 	free(profile);
 }
 
@@ -32,6 +34,7 @@ const char *const sf_clock_words[] = {
 	[SF_CLOCK_WALL] = "wall",
 	[SF_CLOCK_CPU] = "cpu",
 	[SF_CLOCK_OFFCPU] = "offcpu",
+	[SF_CLOCK_EVENT] = "event",
 	NULL,
 };
 
@@ -44,8 +47,21 @@ uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock
 		return sample->cpu_ns;
 	case SF_CLOCK_OFFCPU:
 		return sample->wall_ns > sample->cpu_ns ? sample->wall_ns - sample->cpu_ns : 0;
+	case SF_CLOCK_EVENT:
+		return sample->amount;
 	}
 	return 0;
+}
+
+bool sf_profile_has_clock(const struct sf_profile *profile, const char *path, enum sf_clock clock, struct sf_error *err)
+{
+	const struct sf_profile_measure *measure = &profile->measure;
+
+	if (clock == SF_CLOCK_EVENT && !measure->name)
+		return sf_fail(err, SF_E_INPUT, "%s has times and no event: use --clock wall, cpu or offcpu (record --event counts events)", path);
+	if (clock != SF_CLOCK_EVENT && measure->is_all)
+		return sf_fail(err, SF_E_INPUT, "%s counts %s and has no times: leave --clock out, or use --clock event", path, measure->name);
+	return true;
 }
 
 const char *sf_profile_string(const struct sf_profile *profile, uint32_t string)

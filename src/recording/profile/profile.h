@@ -8,8 +8,8 @@
  *
  * A sample has a time, a thread, a stack, a state and a weight. The weight is the CPU time (cpu_ns), the
  * elapsed time (wall_ns) and the number of ticks for which the sample stands. Except for rounding,
- * cpu_ns <= wall_ns. See docs/recording.md. The CPU time of each loss is a sample, too, which says so (`unseen`): weights add
- * up to the CPU time that the kernel counted.
+ * cpu_ns <= wall_ns. See docs/recording.md. A recording may have a measure, too: an event. Then the weight is also the amount of it. The CPU
+ * time and the amount of each loss are a sample, too, which says so (`unseen`): weights add up to what the kernel counted.
  */
 #ifndef SF_RECORDING_PROFILE_PROFILE_H
 #define SF_RECORDING_PROFILE_PROFILE_H
@@ -83,12 +83,13 @@ struct sf_profile_sample {
 	uint32_t label;     /* index of labels + 1; 0: it has none */
 	uint32_t node;      /* the innermost frame; 0: nothing is known of the stack */
 	uint64_t cpu_ns, wall_ns;
+	uint64_t amount;    /* of the profile's measure */
 	uint32_t ticks;
 	uint8_t  state;     /* enum sf_state */
 	uint8_t  end;       /* enum sf_end */
 	uint8_t  unheld;    /* 1: the thread was never interrupted for it */
 	int16_t  syscall;   /* or SF_SYSCALL_... */
-	bool     unseen;    /* no sample was taken: it is CPU time of a loss, and has no ticks */
+	bool     unseen;    /* no sample was taken: it is CPU time, or an amount, of a loss, and has no ticks */
 };
 
 /* The one frame of samples that are `unseen`; and the name of the thread of those of no known thread. */
@@ -119,7 +120,15 @@ struct sf_profile_loss {
 	uint32_t thread;    /* index, or UINT32_MAX: of no known thread */
 	uint8_t  cause;     /* enum sf_loss */
 	uint32_t ticks;
-	uint64_t cpu_ns, wall_ns;
+	uint64_t cpu_ns, wall_ns, amount;
+};
+
+/* What samples add up beside time, or in its place. */
+struct sf_profile_measure {
+	char    *name, *unit;     /* NULL: the recording has none */
+	uint64_t counted;         /* how much there was in all, where that is known: */
+	bool     is_counted;
+	bool     is_all;          /* samples stand for amounts only, and not for time */
 };
 
 struct sf_profile_hold {   /* a histogram: holds of up to this long, longer than the one before */
@@ -140,6 +149,8 @@ struct sf_profile {
 	bool     being_written;   /* not complete, and its stillframe lives */
 	bool     bytes_missing;   /* the file is cut short, and a note says so: these are the rows that it still has */
 
+	struct sf_profile_measure measure;
+
 	char   **strings;         uint32_t n_strings;
 	struct sf_profile_function *functions; uint32_t n_functions;
 	struct sf_profile_frame    *frames;    uint32_t n_frames;
@@ -158,6 +169,7 @@ enum sf_clock {
 	SF_CLOCK_WALL,    /* wall_ns of every sample */
 	SF_CLOCK_CPU,     /* cpu_ns */
 	SF_CLOCK_OFFCPU,  /* wall_ns - cpu_ns: blocked or waiting for a CPU */
+	SF_CLOCK_EVENT,   /* amount, of the recording's measure */
 };
 
 /* Their words, in the order of enum sf_clock, NULL at the end. */
@@ -224,8 +236,11 @@ bool sf_threads_regex(const char *threads, regex_t *ret, struct sf_error *err);
 /* Why a recording has no end, as a sentence for people; NULL: it has one. */
 const char *sf_profile_cut(const struct sf_profile *profile);
 
-/* The weight of a sample by a clock, in nanoseconds. */
+/* The weight of a sample by a clock, in nanoseconds, or in units of the measure. */
 uint64_t sf_profile_weight(const struct sf_profile_sample *sample, enum sf_clock clock);
+
+/* Whether the recording has samples by this clock at all. If not, err says which it has. */
+bool sf_profile_has_clock(const struct sf_profile *profile, const char *path, enum sf_clock clock, struct sf_error *err);
 
 /* Shorthands; never NULL. */
 const char *sf_profile_string(const struct sf_profile *profile, uint32_t string);

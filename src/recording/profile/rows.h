@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-#define SF_MAX_COLUMNS 13
+#define SF_MAX_COLUMNS 14
 
 struct sf_column {
 	const char *name;

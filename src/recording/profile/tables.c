@@ -60,6 +60,17 @@ static bool add_session(const struct sf_value *v, struct sf_rows *rows)
 	       copy_text(rows, v[4].text, &profile->version);
 }
 
+/* Amounts stand in the place of times until a sample has one. */
+static bool add_measure(const struct sf_value *v, struct sf_rows *rows)
+{
+	struct sf_profile_measure *measure = &((struct sf_loader *)rows->arg)->profile->measure;
+
+	measure->counted = v[3].number < 0 ? 0 : (uint64_t)v[3].number;
+	measure->is_counted = v[3].number >= 0;
+	measure->is_all = true;
+	return copy_text(rows, v[1].text, &measure->name) && copy_text(rows, v[2].text, &measure->unit);
+}
+
 static bool add_process(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
@@ -252,6 +263,16 @@ static bool add_times(struct sf_rows *rows, int64_t cpu_ns, int64_t wall_ns)
 	return true;
 }
 
+static bool add_amount(struct sf_rows *rows, int64_t amount)
+{
+	struct sf_loader *loader = rows->arg;
+
+	if (amount && !loader->profile->measure.name)
+		return sf_rows_refuse(rows, "it has an amount, and the recording has no measure");
+	loader->amount_sum += (uint64_t)amount;
+	return loader->amount_sum <= INT64_MAX || sf_rows_refuse(rows, "the amounts up to here add up to more than 2^63");
+}
+
 /* A row that a sample refers to, and that was in the missing part of a file. */
 static bool is_lost(struct sf_rows *rows, int64_t number, size_t n)
 {
@@ -263,27 +284,30 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 {
 	struct sf_loader *loader = rows->arg;
 	struct sf_profile_sample sample = {
-		.label = (uint32_t)v[11].number,
+		.label = (uint32_t)v[12].number,
 		.time_ns = (uint64_t)v[1].number,
 		.cpu_ns = (uint64_t)v[4].number,
 		.wall_ns = (uint64_t)v[5].number,
-		.ticks = (uint32_t)v[6].number,
-		.state = (uint8_t)v[7].number,
-		.end = (uint8_t)v[8].number,
-		.unheld = (uint8_t)v[9].number,
-		.syscall = (int16_t)v[10].number,
+		.amount = (uint64_t)v[6].number,
+		.ticks = (uint32_t)v[7].number,
+		.state = (uint8_t)v[8].number,
+		.end = (uint8_t)v[9].number,
+		.unheld = (uint8_t)v[10].number,
+		.syscall = (int16_t)v[11].number,
 	};
 
 	const int64_t stack = is_lost(rows, v[3].number, loader->node_of.n) ? 0 : v[3].number;
 
-	if (is_lost(rows, v[11].number, loader->labels.n))
+	if (is_lost(rows, v[12].number, loader->labels.n))
 		sample.label = 0;
 	if (!sf_rows_check(rows, "id", v[0].number, loader->last_sample + 1, INT64_MAX - 1) ||
 	    !sf_rows_check(rows, "thread", v[2].number, 1, (int64_t)loader->threads.n) ||
 	    !sf_rows_check(rows, "stack", stack, 0, (int64_t)loader->node_of.n) ||
 	    !sf_rows_check(rows, "label", sample.label, 0, (int64_t)loader->labels.n) ||
-	    !add_times(rows, v[4].number, v[5].number))
+	    !add_times(rows, v[4].number, v[5].number) || !add_amount(rows, v[6].number))
 		return false;
+	if (v[4].number || v[5].number)
+		loader->profile->measure.is_all = false;
 	loader->last_sample = v[0].number;
 	sample.thread = (uint32_t)v[2].number - 1;
 	sample.node = stack ? loader->node_of.items[stack - 1] : 0;
@@ -301,13 +325,14 @@ static bool add_loss(const struct sf_value *v, struct sf_rows *rows)
 		.ticks = (uint32_t)v[2].number,
 		.cpu_ns = (uint64_t)v[3].number,
 		.wall_ns = (uint64_t)v[4].number,
+		.amount = (uint64_t)v[5].number,
 	};
 
 	if (rows->number > 1 && key <= loader->last_key)
 		return sf_rows_refuse(rows, "out of order");
 	loader->last_key = key;
 	return sf_rows_check(rows, "thread", v[0].number, 0, (int64_t)loader->threads.n) &&
-	       add_times(rows, v[3].number, v[4].number > v[3].number ? v[4].number : v[3].number) &&
+	       add_times(rows, v[3].number, v[4].number > v[3].number ? v[4].number : v[3].number) && add_amount(rows, v[5].number) &&
 	       (sf_vec_push(&loader->losses, loss) || sf_fail_memory(rows->err));
 }
 
@@ -329,6 +354,8 @@ static const struct sf_table_form forms[] = {
 		{ "version", TEXT }, { "start_unix_ns", NUMBER, ANY_TIME },
 		{ "duration_ns", NUMBER, ANY_TIME }, { "rate_mhz", NUMBER, ANY_TIME },
 		{ "blocked_rate_mhz", NUMBER, ANY_TIME }, { "complete", NUMBER, 0, 1 } } },
+	{ "measures", "id", add_measure, {
+		{ "id", NUMBER, 1, 1 }, { "name", TEXT }, { "unit", TEXT }, { "counted", false, true, ANY_TIME } } },
 	{ "processes", "id", add_process, {
 		{ "id", NUMBER, 1, UINT32_MAX }, { "pid", NUMBER, INT32_MIN, INT32_MAX },
 		{ "name", TEXT } } },
@@ -361,7 +388,7 @@ static const struct sf_table_form forms[] = {
 	{ "samples", "id", add_sample, {
 		{ "id", NUMBER, INT64_MIN, INT64_MAX }, { "time_ns", NUMBER, ANY_TIME },
 		{ "thread", NUMBER, ANY_U32 }, { "stack", NUMBER, ANY_U32 },
-		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME },
+		{ "cpu_ns", NUMBER, ANY_TIME }, { "wall_ns", NUMBER, ANY_TIME }, { "amount", NUMBER, ANY_TIME },
 		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },
 		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },
 		{ "syscall", NUMBER, INT16_MIN, INT16_MAX },
@@ -369,7 +396,7 @@ static const struct sf_table_form forms[] = {
 	{ "losses", "thread, cause", add_loss, {
 		{ "thread", NUMBER, ANY_U32 }, { "cause", NUMBER, 0, SF_N_LOSSES - 1 },
 		{ "ticks", NUMBER, ANY_U32 }, { "cpu_ns", NUMBER, ANY_TIME },
-		{ "wall_ns", NUMBER, ANY_TIME } } },
+		{ "wall_ns", NUMBER, ANY_TIME }, { "amount", NUMBER, ANY_TIME } } },
 	{ "holds", "up_to_ns", add_hold, {
 		{ "up_to_ns", NUMBER, ANY_TIME }, { "count", NUMBER, 0, INT64_MAX >> 10 } } },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time that the kernel counted and that no sample stands for. Each loss with CPU time becomes a sample of its thread, marked
- * `unseen`, whose stack is the one frame SF_UNSEEN_NAME. So the weights of a profile add up to the counted CPU time in every view and
+ * CPU time, and events, that the kernel counted and that no sample stands for. Each loss with such becomes a sample of its thread, marked
+ * `unseen`, whose stack is the one frame SF_UNSEEN_NAME. So the weights of a profile add up to what was counted in every view and
  * export, shares are shares of that, and what was not seen is a row of its own.
  */
 #include "recording/profile/loader.h"
@@ -40,6 +40,7 @@ static bool add_unseen(struct sf_loader *loader, const struct sf_profile_loss *l
 		.node = node,
 		.cpu_ns = loss->cpu_ns,
 		.wall_ns = loss->cpu_ns,
+		.amount = loss->amount,
 		.state = SF_STATE_RUNNING,
 		.end = SF_END_EMPTY,
 		.syscall = SF_SYSCALL_NONE,
@@ -62,7 +63,7 @@ bool sf_loader_add_unseen(struct sf_loader *loader, struct sf_error *err)
 	for (size_t i = 0; i < loader->losses.n; i++) {
 		const struct sf_profile_loss *loss = &loader->losses.items[i];
 
-		if (!loss->cpu_ns)
+		if (!loss->cpu_ns && !loss->amount)
 			continue;
 		if (!node && !(node = unseen_node(loader)))
 			return sf_fail_memory(err);

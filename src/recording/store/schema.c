@@ -35,6 +35,12 @@ static const struct item tables[] = {
 	  "  blocked_rate_mhz INTEGER NOT NULL,\n"
 	  "  complete INTEGER NOT NULL    -- 1: ended in order, names are in\n"
 	  ")" },
+	{ "measures", "CREATE TABLE measures(\n"
+	  "  id INTEGER PRIMARY KEY,      -- always 1: there is one measure, or none\n"
+	  "  name TEXT NOT NULL,          -- what samples count beside time: an event\n"
+	  "  unit TEXT NOT NULL,          -- of its amounts: events, bytes\n"
+	  "  counted INTEGER              -- how much there was in all; NULL: it was not counted to the end\n"
+	  ")" },
 	{ "processes", "CREATE TABLE processes(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
 	  "  pid INTEGER NOT NULL,\n"
@@ -95,6 +101,7 @@ static const struct item tables[] = {
 	  "  stack INTEGER NOT NULL,      -- stacks.id, or 0: nothing is known\n"
 	  "  cpu_ns INTEGER NOT NULL,     -- CPU time that it stands for\n"
 	  "  wall_ns INTEGER NOT NULL,    -- elapsed time that it stands for\n"
+	  "  amount INTEGER NOT NULL,     -- of the measure, that it stands for; 0: it is of a clock\n"
 	  "  ticks INTEGER NOT NULL,\n"
 	  "  state INTEGER NOT NULL,      -- states.id\n"
 	  "  \"end\" INTEGER NOT NULL,      -- ends.id: how the walk ended\n"
@@ -118,6 +125,7 @@ static const struct item tables[] = {
 	  "  ticks INTEGER NOT NULL,\n"
 	  "  cpu_ns INTEGER NOT NULL,\n"
 	  "  wall_ns INTEGER NOT NULL,\n"
+	  "  amount INTEGER NOT NULL,\n"
 	  "  PRIMARY KEY(thread, cause)\n"
 	  ") WITHOUT ROWID" },
 	{ "holds", "CREATE TABLE holds(\n"
@@ -146,7 +154,8 @@ static const struct item views[] = {
 	  "WHERE NOT EXISTS (SELECT 1 FROM frame_functions ff WHERE ff.frame = f.id)" },
 
 	{ "stack_times", "CREATE VIEW stack_times AS\n"
-	  "SELECT stack, count(*) AS samples, sum(cpu_ns) AS cpu_ns, sum(wall_ns) AS wall_ns\n"
+	  "SELECT stack, count(*) AS samples, sum(cpu_ns) AS cpu_ns, sum(wall_ns) AS wall_ns,\n"
+	  "       sum(amount) AS amount\n"
 	  "FROM samples GROUP BY stack" },
 
 	/* Every frame of every stack that has samples; depth 0 is the innermost. */
@@ -160,7 +169,7 @@ static const struct item views[] = {
 
 	{ "self_times", "CREATE VIEW self_times AS\n"
 	  "SELECT n.name, n.module, sum(t.samples) AS samples, sum(t.cpu_ns) AS cpu_ns,\n"
-	  "       sum(t.wall_ns) AS wall_ns\n"
+	  "       sum(t.wall_ns) AS wall_ns, sum(t.amount) AS amount\n"
 	  "FROM stack_times t JOIN stacks s ON s.id = t.stack\n"
 	  "JOIN frame_names n ON n.frame = s.frame AND n.seq = 0\n"
 	  "GROUP BY n.name, n.module" },
@@ -168,7 +177,7 @@ static const struct item views[] = {
 	/* A function that is on a stack several times counts once. */
 	{ "total_times", "CREATE VIEW total_times AS\n"
 	  "SELECT o.name, o.module, sum(t.samples) AS samples, sum(t.cpu_ns) AS cpu_ns,\n"
-	  "       sum(t.wall_ns) AS wall_ns\n"
+	  "       sum(t.wall_ns) AS wall_ns, sum(t.amount) AS amount\n"
 	  "FROM (SELECT DISTINCT f.stack, n.name, n.module\n"
 	  "      FROM stack_frames f JOIN frame_names n ON n.frame = f.frame) o\n"
 	  "JOIN stack_times t ON t.stack = o.stack\n"
@@ -176,35 +185,37 @@ static const struct item views[] = {
 
 	{ "thread_times", "CREATE VIEW thread_times AS\n"
 	  "SELECT n.*, count(s.id) AS samples, coalesce(sum(s.cpu_ns), 0) AS cpu_ns,\n"
-	  "       coalesce(sum(s.wall_ns), 0) AS wall_ns, t.cpu_counted_ns\n"
+	  "       coalesce(sum(s.wall_ns), 0) AS wall_ns, coalesce(sum(s.amount), 0) AS amount,\n"
+	  "       t.cpu_counted_ns\n"
 	  "FROM thread_names n JOIN threads t ON t.id = n.thread\n"
 	  "LEFT JOIN samples s ON s.thread = n.thread GROUP BY n.thread" },
 
 	{ "state_times", "CREATE VIEW state_times AS\n"
 	  "SELECT w.word AS state, count(*) AS samples, sum(s.cpu_ns) AS cpu_ns,\n"
-	  "       sum(s.wall_ns) AS wall_ns\n"
+	  "       sum(s.wall_ns) AS wall_ns, sum(s.amount) AS amount\n"
 	  "FROM samples s JOIN states w ON w.id = s.state GROUP BY s.state" },
 
 	/* Samples without a label are in none of its rows. */
 	{ "label_times", "CREATE VIEW label_times AS\n"
 	  "SELECT l.key, l.value, count(*) AS samples, sum(s.cpu_ns) AS cpu_ns,\n"
-	  "       sum(s.wall_ns) AS wall_ns\n"
+	  "       sum(s.wall_ns) AS wall_ns, sum(s.amount) AS amount\n"
 	  "FROM samples s JOIN labels l ON l.id = s.label GROUP BY s.label" },
 
 	{ "loss_totals", "CREATE VIEW loss_totals AS\n"
 	  "SELECT c.word AS cause, c.text, sum(l.ticks) AS ticks, sum(l.cpu_ns) AS cpu_ns,\n"
-	  "       sum(l.wall_ns) AS wall_ns\n"
+	  "       sum(l.wall_ns) AS wall_ns, sum(l.amount) AS amount\n"
 	  "FROM losses l JOIN causes c ON c.id = l.cause GROUP BY l.cause" },
 
 	{ "accounting", "CREATE VIEW accounting AS\n"
 	  "SELECT sample_ticks + lost_ticks AS ticks, *\n"
 	  "FROM (SELECT coalesce(sum(ticks), 0) AS sample_ticks,\n"
-	  "             coalesce(sum(cpu_ns), 0) AS cpu_seen_ns FROM samples),\n"
+	  "             coalesce(sum(cpu_ns), 0) AS cpu_seen_ns, coalesce(sum(amount), 0) AS amount_seen FROM samples),\n"
 	  "     (SELECT coalesce(sum(ticks), 0) AS lost_ticks,\n"
-	  "             coalesce(sum(cpu_ns), 0) AS cpu_lost_ns FROM losses),\n"
+	  "             coalesce(sum(cpu_ns), 0) AS cpu_lost_ns, coalesce(sum(amount), 0) AS amount_lost FROM losses),\n"
 	  "     (SELECT (SELECT coalesce(sum(cpu_counted_ns), 0) FROM threads) +\n"
 	  "             (SELECT coalesce(sum(l.cpu_ns), 0) FROM losses l JOIN causes c ON c.id = l.cause\n"
-	  "              WHERE c.word = 'unseen') AS cpu_counted_ns)" },
+	  "              WHERE c.word = 'unseen') AS cpu_counted_ns,\n"
+	  "             (SELECT counted FROM measures) AS amount_counted)" },
 };
 
 /* The numbers that enums leave in the tables, with their words: tables of (id, word, text). */
