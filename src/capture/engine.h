@@ -35,6 +35,7 @@ struct sf_setting {
 	const char *value;         /* NULL: not given */
 };
 
+#define SF_SETTING_EVENT "event"   /* an event is sampled in place of time: by those engines only that have this option */
 #define SF_MAX_SETTINGS 24         /* options of all engines */
 
 #define SF_ALL_PROCESSES (-1)      /* in the place of a pid, for check(): every process of the machine */
@@ -184,5 +185,8 @@ SF_ENGINES(X)
 
 /* The value of a setting; NULL: not given. `settings` may be NULL. */
 const char *sf_setting(const struct sf_setting *settings, const char *name);
+
+/* The event that is wanted; NULL: none, as the CPU clock is no event but the default. */
+const char *sf_setting_event(const struct sf_setting *settings);
 
 #endif

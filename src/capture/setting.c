@@ -12,3 +12,10 @@ const char *sf_setting(const struct sf_setting *settings, const char *name)
 	}
 	return NULL;
 }
+
+const char *sf_setting_event(const struct sf_setting *settings)
+{
+	const char *event = sf_setting(settings, SF_SETTING_EVENT);
+
+	return event && strcmp(event, "cpu-clock") != 0 ? event : NULL;
+}

@@ -96,7 +96,7 @@ static void hint(const struct sf_session_options *options, const struct sf_recor
 	else if (ended)
 		sf_fail_hint(err, "A program that it started in the background is recorded %sby its own pid: -p PID.",
 			     capture->children ? "" : "with --children, or ");
-	else if (!capture->blocked_rate_mhz)
+	else if (!capture->blocked_rate_mhz && !sf_setting_event(capture->settings))
 		sf_fail_hint(err, "With --clock cpu only running threads are sampled; --clock both shows where "
 			     "threads sleep.");
 }
@@ -107,6 +107,8 @@ bool sf_check_sampled(const struct sf_session_options *options, const struct sf_
 	char time[32];
 
 	if (result->totals.ticks > result->totals.losses)
+		return true;
+	if (*result->totals.measure && !result->totals.amount_counted) /* the event did not happen */
 		return true;
 	sf_format_time(time, result->duration_ns);
 	if (options->capture.all)

@@ -67,7 +67,7 @@ static const struct sf_option first_options[] = {
 	{ .name = "output", .letter = 'o', .kind = SF_OPTION_STRING, .offset = AT(session.output),
 	  .argument = "FILE", .help = "the recording (default: NAME-PID.sfr, then NAME-PID-2.sfr)" },
 	{ .name = "rate", .letter = 'F', .kind = SF_OPTION_RATE, .offset = CAPTURE(rate_mhz),
-	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz)",
+	  .argument = "RATE", .help = "ticks a second for running threads (default 199hz); with --event: samples a second on a CPU, at the most (default 1000hz)",
 	  .minimum = 1000, .maximum = 100000000 },
 	{ .name = "blocked-rate", .kind = SF_OPTION_RATE, .offset = CAPTURE(blocked_rate_mhz),
 	  .argument = "RATE", .help = "ticks a second for blocked threads (default 20hz)",
@@ -152,7 +152,7 @@ static bool is_open(const struct sf_capture_options *capture)
 static bool check(const struct given *given, int argc, int rest, struct sf_error *err)
 {
 	const struct sf_capture_options *capture = &given->session.capture;
-	const char *output = given->session.output;
+	const char *output = given->session.output, *event = sf_setting_event(given->settings);
 
 	if (is_open(capture) && (capture->pid || rest < argc))
 		return sf_fail(err, SF_E_INPUT, "either --%s or %s, not both", capture->all ? "all" : "cgroup", capture->pid ? "-p PID" : "a command");
@@ -172,6 +172,10 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	if (capture->pid && given->inlined)
 		return sf_fail(err, SF_E_INPUT, "--" SF_LAUNCH_INLINED " sets " SF_LAUNCH_INLINED_VARIABLE
 			       " for a command that is started: a process that runs cannot be given it");
+	if (event && given->clock != CLOCK_DEFAULT)
+		return sf_fail(err, SF_E_INPUT, "either --" SF_SETTING_EVENT " or --clock, not both: events are sampled in place of time");
+	if (event && capture->blocked_rate_mhz)
+		return sf_fail(err, SF_E_INPUT, "either --" SF_SETTING_EVENT " or --blocked-rate, not both: blocked threads have no events");
 	if (output && strcmp(output, "-") == 0) {
 		sf_fail(err, SF_E_INPUT, "a recording is a file, and cannot be written to stdout");
 		return sf_fail_hint(err, "Give a name with -o; `stillframe export FILE --format FORMAT -o -` "
@@ -181,14 +185,20 @@ static bool check(const struct given *given, int argc, int rest, struct sf_error
 	       (!capture->threads || check_regex(capture->threads, err));
 }
 
-/* The rates that --clock leaves. */
+/* The rates that --clock leaves; an event is sampled in place of both clocks. */
 static void apply_clock(struct given *given)
 {
 	struct sf_capture_options *capture = &given->session.capture;
+	const bool event = sf_setting_event(given->settings) != NULL;
+
+	if (!capture->rate_mhz)
+		capture->rate_mhz = event ? 1000000 : 199000;
+	if (!capture->blocked_rate_mhz && !event)
+		capture->blocked_rate_mhz = 20000;
 
 	capture->children &= !capture->all; /* they are among all */
 	if (given->clock == CLOCK_DEFAULT)
-		given->clock = capture->all ? CLOCK_CPU : CLOCK_BOTH;
+		given->clock = capture->all || event ? CLOCK_CPU : CLOCK_BOTH;
 	capture->clock = clocks[given->clock];
 	if (given->clock == CLOCK_CPU)
 		capture->blocked_rate_mhz = 0;
@@ -439,8 +449,6 @@ static int run(int argc, char **argv)
 	struct sf_error err = { 0 };
 	int rest, status;
 
-	capture->rate_mhz = 199000;
-	capture->blocked_rate_mhz = 20000;
 	capture->max_depth = SF_DEFAULT_DEPTH;
 	capture->settings = given.settings;
 	for (size_t i = sf_engine_options(of_engines); i-- > 0;)

@@ -23,6 +23,7 @@ enum sf_perf_kind {
 	SF_PERF_CLOCK,         /* a sample after each period of CPU time; and the records of processes, threads and mappings */
 	SF_PERF_SWITCHES,      /* a sample each time that a thread leaves its CPU, and a record each time that one leaves or gets a CPU */
 	SF_PERF_WAKINGS,       /* the tracepoint `tracepoint`, without a stack: its own fields only */
+	SF_PERF_COUNTED,       /* a sample after each `each` of an event; and the records of a clock */
 };
 
 /* An event that samples a thread, and the threads that it starts later, while they are on `cpu`. */
@@ -33,6 +34,10 @@ struct sf_perf_event {
 	int      cpu;
 	uint64_t period_ns;    /* of a clock: CPU time between two samples */
 	uint32_t tracepoint;   /* its number (os/tracepoints.h) */
+	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
+	uint64_t config;       /* ... and which of these */
+	uint64_t each;
+	bool     on_exec;      /* it counts from the thread's next exec on, also if it is not enabled */
 	uint32_t stack_bytes;  /* of the user stack, copied from sp on; a multiple of 8 */
 	bool     children;     /* also the processes that it starts later */
 	bool     kernel;       /* also while they are in the kernel, with the kernel's call chain */
@@ -60,6 +65,9 @@ bool sf_perf_redirect(int fd, int owner);
 /* The same for the events that other threads have inherited from it. */
 bool sf_perf_enable(int fd);
 bool sf_perf_disable(int fd);
+
+/* How many there were of the event while it was enabled, those of threads that have inherited it included. False and errno. */
+bool sf_perf_count(int fd, uint64_t *ret);
 
 /* Waits until a ring is half full or the time has come, whichever is first. Returns early for a signal. */
 void sf_perf_wait(const int *owners, size_t n, uint64_t until_ns);

@@ -114,10 +114,13 @@ class Recording:
             "samples of no stack": "SELECT count(*) FROM samples WHERE stack <> 0 AND stack NOT IN (SELECT id FROM stacks)",
             "samples of no tick": "SELECT count(*) FROM samples WHERE ticks < 1",
             # A loss may be time without a tick: the thread ended before one was due.
-            "losses of nothing": "SELECT count(*) FROM losses WHERE ticks < 1 AND cpu_ns = 0 AND wall_ns = 0",
+            "losses of nothing": "SELECT count(*) FROM losses WHERE ticks < 1 AND cpu_ns = 0 AND wall_ns = 0 AND amount = 0",
             "negative times": "SELECT count(*) FROM samples WHERE cpu_ns < 0 OR wall_ns < 0 OR time_ns < 0",
             "unknown states": "SELECT count(*) FROM samples WHERE state NOT IN (SELECT id FROM states)",
             "unknown causes": "SELECT count(*) FROM losses WHERE cause NOT IN (SELECT id FROM causes)",
+            # A kill leaves no count.
+            "events that are neither seen nor lost": "SELECT amount_counted - amount_seen - amount_lost FROM accounting WHERE amount_counted IS NOT NULL "
+                                                     "UNION ALL SELECT 0",
             "stacks below themselves": "SELECT count(*) FROM stacks WHERE parent >= id",
         }
         for what, sql in nothing.items():

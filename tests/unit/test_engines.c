@@ -66,7 +66,26 @@ static void test_more_than_an_engine_reaches(void **state)
 /* The value of an option. */
 static const char *value_of(const struct sf_option *option)
 {
+	if (strcmp(option->name, SF_SETTING_EVENT) == 0)
+		return "page-faults";
 	return option->choices ? option->choices[0] : "1";
+}
+
+/* An event is what is to be recorded: no engine is chosen that would leave it out. The CPU clock is none. */
+static void test_an_event_is_not_left_out(void **state)
+{
+	static const struct sf_setting event[] = { { SF_SETTING_EVENT, "page-faults" }, { NULL, NULL } };
+	static const struct sf_setting clock[] = { { SF_SETTING_EVENT, "cpu-clock" }, { NULL, NULL } };
+	const struct sf_capture_options options = { .pid = getpid(), .settings = event };
+	struct sf_error err = { 0 };
+	bool inside;
+
+	(void)state;
+	assert_string_equal(sf_setting_event(event), "page-faults");
+	assert_null(sf_setting_event(clock));
+	assert_null(sf_setting_event(NULL));
+	assert_null(sf_engine_choose(sf_engine_by_name("ptrace"), &options, &inside, &err));
+	assert_non_null(strstr(err.text, "the engine ptrace has no --event"));
 }
 
 static void test_every_option_once(void **state)
@@ -278,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_an_engine_reaches),
 		cmocka_unit_test(test_every_option_once),
 		cmocka_unit_test(test_options_are_for_their_engines),
+		cmocka_unit_test(test_an_event_is_not_left_out),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_findings),
 		cmocka_unit_test_teardown(test_dumps, end_sleeper),

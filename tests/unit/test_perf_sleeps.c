@@ -286,7 +286,7 @@ static void test_a_copy_that_is_too_short(void **state)
 	(void)state;
 	leaves(0, 5, false);
 	batch(10, 5, 0);
-	thread.sleep_cut = true;
+	thread.only_cut = true;
 	clock_ns = 20 * MS;
 	sf_perf_sleeps_begin(&perf.sleeps);
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 21 * MS));
@@ -359,7 +359,7 @@ static void test_what_is_not_told_is_looked_at(void **state)
 	assert_false(thread.is_told);
 	assert_true(sf_thread_awake(&thread)); /* so that the look reads where it sleeps */
 	assert_false(sf_perf_sleeps_look(&perf, &thread, 10 * MS));
-	thread.sleep_cut = true;
+	thread.only_cut = true;
 	perf.sleeps.switches.stack_bytes = SF_PERF_MAX_STACK;
 	leaves(0, 12, false);
 	batch(20, 5, 0);

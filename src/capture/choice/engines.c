@@ -37,8 +37,25 @@ static bool reaches(const struct sf_engine *engine, const struct sf_capture_opti
 	return true;
 }
 
+static bool takes(const struct sf_engine *engine, const char *name)
+{
+	for (const struct sf_option *option = engine->options; option && option->name; option++) {
+		if (strcmp(option->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Another option of an engine that is not chosen is left out of account; an event is what is to be recorded. */
+static bool has_event(const struct sf_engine *engine, const struct sf_capture_options *options)
+{
+	return !sf_setting_event(options->settings) || takes(engine, SF_SETTING_EVENT);
+}
+
 static bool works(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
+	if (!has_event(engine, options))
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --" SF_SETTING_EVENT, engine->name);
 	if (!reaches(engine, options, err))
 		return false;
 	if (options->child)
@@ -101,7 +118,7 @@ static const struct sf_engine *choose_best(const struct sf_capture_options *opti
 			return sf_engines[i];
 		if (fine)
 			limited = limited ? limited : sf_engines[i];
-		else if (i == 0 || (is_outside(sf_engines[i]) && !options->all))
+		else if (i == 0 || (is_outside(sf_engines[i]) && !options->all && has_event(sf_engines[i], options)))
 			*reason = why;
 	}
 	return limited;
@@ -160,15 +177,6 @@ const struct sf_engine *sf_engine_for_dump(const struct sf_engine *named, int32_
 }
 
 /* --- options --- */
-
-static bool takes(const struct sf_engine *engine, const char *name)
-{
-	for (const struct sf_option *option = engine->options; option && option->name; option++) {
-		if (strcmp(option->name, name) == 0)
-			return true;
-	}
-	return false;
-}
 
 /* Whether an engine in front of the i-th takes it, too. */
 static bool is_listed(size_t i, const char *name)

@@ -65,11 +65,11 @@ static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
 
 /*
  * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is walked stands for
- * those that are not (begin_account). With a filter only those of its processes count, and so each thread is met.
+ * those that are not (begin_account). With a filter only those of its processes count, and of an event all samples count: so each thread is met.
  */
 static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_record *record)
 {
-	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || sf_perf_budget_has_room(&perf->budget, record->time_ns))
+	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || perf->counting.on || sf_perf_budget_has_room(&perf->budget, record->time_ns))
 		return false;
 	perf->budget.n_samples++;
 	perf->budget.n_over++;
@@ -93,6 +93,8 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 {
 	struct sf_thread *thread = thread_of(perf, record);
 
+	if (!record->pid) /* the idle task, where an event of the kernel is sampled */
+		return;
 	if (!thread && (!sf_perf_concerns(perf, record->pid) || is_passed_over_unmet(perf, record)))
 		return;
 	if (!thread)
@@ -312,9 +314,14 @@ static void handle(struct sf_perf *perf, const struct perf_event_header *header)
 		return;
 	switch (record.type) {
 	case PERF_RECORD_SAMPLE:
-		send_sample(perf, &record);
+		if (perf->counting.on)
+			sf_perf_counting_sample(perf, thread_of(perf, &record), &record);
+		else
+			send_sample(perf, &record);
 		break;
 	case PERF_RECORD_LOST:
+		if (perf->counting.on)
+			sf_perf_counting_lost(perf, &record);
 		perf->n_lost += record.n_lost;
 		perf->base.watch.knows_children = false;
 		break;
@@ -368,7 +375,7 @@ static void handle_oldest(struct sf_perf *perf, const struct oldest *oldest, uin
 	const struct perf_event_header *header = sf_perf_ring_peek(oldest->ring);
 	struct sf_perf_record record;
 
-	if (oldest->kind == SF_PERF_CLOCK)
+	if (oldest->kind == SF_PERF_CLOCK || oldest->kind == SF_PERF_COUNTED)
 		handle(perf, header);
 	else if (oldest->kind == SF_PERF_SWITCHES && sf_perf_record_parse(header, &record))
 		sf_perf_sleeps_switch(perf, oldest->index, &record, now_ns);
@@ -397,7 +404,10 @@ static void learn_sizes(struct sf_perf *perf)
 	for (size_t i = 0; i < perf->due.n; i++) {
 		struct sf_thread *thread = perf->due.items[i];
 
-		if (thread->copy_was_full && atomic_load_explicit(&thread->again, memory_order_relaxed))
+		const bool is_cut = perf->counting.on ? atomic_exchange_explicit(&thread->only_cut, false, memory_order_relaxed)
+						      : atomic_load_explicit(&thread->again, memory_order_relaxed);
+
+		if (thread->copy_was_full && is_cut)
 			perf->stack_wanted = 2 * perf->events.stack_bytes;
 	}
 }
@@ -430,7 +440,7 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 	if (!n_bytes && !perf->sleeps.kept.n)
 		return 0;
 	count(perf, now_ns);
-	for (size_t i = 0; i < perf->due.n; i++) {
+	for (size_t i = 0; i < perf->due.n && !perf->counting.on; i++) {
 		measure(perf, perf->due.items[i], now_ns);
 		hold_back(perf, perf->due.items[i]);
 		perf->due.items[i]->n_over = 0;

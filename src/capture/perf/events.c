@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/process.h"
 #include "os/rights.h"
 
 #define RINGS_TOTAL ((size_t)64 << 20) /* of all CPUs */
 #define RING_MAX ((size_t)8 << 20)
+#define RING_COUNTED ((size_t)16 << 20) /* of events, which come in bursts */
+#define STACK_COUNTED 16384u
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
 #define RING_WAKINGS ((size_t)4 << 20) /* of records of 88 bytes, of all threads of the machine */
 #define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
@@ -85,7 +88,7 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
 
 static size_t first_ring_size(enum sf_perf_kind kind, size_t n_cpus)
 {
-	size_t size = kind == SF_PERF_WAKINGS ? RING_WAKINGS : RING_MAX; /* a size is a power of two */
+	size_t size = kind == SF_PERF_WAKINGS ? RING_WAKINGS : kind == SF_PERF_COUNTED ? RING_COUNTED : RING_MAX; /* a size is a power of two */
 
 	while (size > RING_MIN && size * n_cpus > RINGS_TOTAL)
 		size /= 2;
@@ -141,12 +144,14 @@ static uint32_t larger(uint32_t bytes)
 	return bytes > SF_PERF_MAX_STACK / 2 ? SF_PERF_MAX_STACK : bytes * 2;
 }
 
-static uint32_t first_stack(size_t ring_size, uint64_t period_ns)
+/* An event comes in bursts, of which a ring is to hold many. */
+static uint32_t first_stack(enum sf_perf_kind kind, size_t ring_size, uint64_t period_ns)
 {
+	const uint32_t most = kind == SF_PERF_COUNTED ? STACK_COUNTED : SF_PERF_MAX_STACK;
 	const uint64_t n_held = period_ns ? RING_HOLDS_NS / period_ns + 1 : 1;
 	uint32_t bytes = SF_PERF_STACK_FIRST;
 
-	while (bytes < SF_PERF_MAX_STACK && larger(bytes) * n_held <= ring_size)
+	while (bytes < most && larger(bytes) * n_held <= ring_size)
 		bytes = larger(bytes);
 	return bytes;
 }
@@ -167,7 +172,7 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	if (!open_rings(events, err))
 		return false;
 	if (events->kind != SF_PERF_WAKINGS)
-		events->stack_bytes = first_stack(events->ring_size, period_ns);
+		events->stack_bytes = first_stack(events->kind, events->ring_size, period_ns);
 	return true;
 }
 
@@ -196,10 +201,12 @@ static int open_event(const struct sf_perf_events *events, int32_t tid, size_t c
 	const struct sf_perf_event event = {
 		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
 		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
+		.type = events->type, .config = events->config, .each = events->each, .on_exec = events->on_exec && !events->waits,
 	};
+	const bool counts = events->enabled && !event.on_exec && !events->waits;
 	const int fd = sf_perf_open_event(&event);
 
-	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && (!events->enabled || sf_perf_enable(fd))))
+	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && (!counts || sf_perf_enable(fd))))
 		return fd;
 	close(fd);
 	return -1;
@@ -305,6 +312,31 @@ void sf_perf_events_end(struct sf_perf_events *events)
 		sf_perf_ring_end(&events->rings[i]);
 }
 
+static uint64_t sum_counts(const int *fds, size_t n)
+{
+	uint64_t sum = 0, count;
+
+	for (size_t i = 0; i < n; i++)
+		sum += sf_perf_count(fds[i], &count) ? count : 0;
+	return sum;
+}
+
+uint64_t sf_perf_events_counted(const struct sf_perf_events *events)
+{
+	return events->counted + sum_counts(events->fds.items, events->fds.n);
+}
+
+/* No event is counted twice: the new ones count when the old ones no longer do. */
+static void hand_over(struct sf_perf_events *events, size_t n_old)
+{
+	for (size_t i = 0; i < n_old; i++)
+		sf_perf_disable(events->fds.items[i]);
+	events->renewed_ns = sf_now_ns();
+	for (size_t i = n_old; events->enabled && i < events->fds.n; i++)
+		sf_perf_enable(events->fds.items[i]);
+	events->counted += sum_counts(events->fds.items, n_old);
+}
+
 /* Those that were opened after the first `n_old` take their place, or are none. */
 static bool replace(struct sf_perf_events *events, size_t n_old, bool fine)
 {
@@ -315,6 +347,8 @@ static bool replace(struct sf_perf_events *events, size_t n_old, bool fine)
 		events->fds.n = n_old;
 		return false;
 	}
+	if (events->kind == SF_PERF_COUNTED)
+		hand_over(events, n_old);
 	close_fds(events->fds.items, n_old);
 	for (size_t i = 0; i < n_new; i++)
 		events->fds.items[i] = events->fds.items[n_old + i];
@@ -322,17 +356,45 @@ static bool replace(struct sf_perf_events *events, size_t n_old, bool fine)
 	return true;
 }
 
+/* Opens the events of all threads anew, in the place of those that are open. */
+static bool renew(struct sf_perf_events *events, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	const size_t n_old = events->fds.n;
+	bool fine;
+
+	events->waits = events->kind == SF_PERF_COUNTED;
+	fine = replace(events, n_old, sf_perf_events_attach(events, pids, n, err));
+	events->waits = false;
+	return fine;
+}
+
+bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const int32_t *pids, size_t n, struct sf_error *err)
+{
+	const uint64_t before = events->each;
+
+	events->each = each;
+	if (!renew(events, pids, n, err)) {
+		events->each = before;
+		return false;
+	}
+	events->each_before = before;
+	return true;
+}
+
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err)
 {
 	const uint32_t before = events->stack_bytes;
-	const size_t n_old = events->fds.n;
 
 	while (events->stack_bytes < bytes && events->stack_bytes < SF_PERF_MAX_STACK)
 		events->stack_bytes = larger(events->stack_bytes);
-	if (events->stack_bytes == before || replace(events, n_old, sf_perf_events_attach(events, pids, n, err)))
+	if (events->stack_bytes == before)
 		return true;
-	events->stack_bytes = before;
-	return false;
+	if (!renew(events, pids, n, err)) {
+		events->stack_bytes = before;
+		return false;
+	}
+	events->each_before = events->each;
+	return true;
 }
 
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err)

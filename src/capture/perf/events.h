@@ -24,6 +24,14 @@ struct sf_perf_events {
 	enum sf_perf_kind kind;
 	uint64_t period_ns;    /* of a clock */
 	uint32_t tracepoint;   /* of SF_PERF_WAKINGS */
+	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
+	uint64_t config;       /* ... and which of these */
+	uint64_t each;         /* so many of it for a sample */
+	uint64_t renewed_ns;   /* when the events that are open now took the place of others; 0: they are the first. Before: */
+	uint64_t each_before;
+	uint64_t counted;      /* by events that are closed */
+	bool     on_exec;      /* they count from the exec of their thread on */
+	bool     waits;        /* events that are opened now count only when they take the place of others */
 	bool     all;          /* one event for each CPU samples whatever runs there, in place of one for each thread and CPU */
 	int      cgroup;       /* with `all`: of threads in this control group only, whose folder this is; 0: not so */
 	bool     children, kernel;
@@ -57,6 +65,12 @@ void sf_perf_events_end(struct sf_perf_events *events);
 
 /* Copies of at least `bytes` from now on, as far as the kernel takes them. */
 bool sf_perf_events_grow(struct sf_perf_events *events, uint32_t bytes, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* Of SF_PERF_COUNTED: so many of the event for a sample from now on. Events between the old ones and the new ones, some microseconds, are not counted. */
+bool sf_perf_events_set_each(struct sf_perf_events *events, uint64_t each, const int32_t *pids, size_t n, struct sf_error *err);
+
+/* How many there were of the event, of all that is or was open. */
+uint64_t sf_perf_events_counted(const struct sf_perf_events *events);
 
 /* From now on one event for each CPU samples whatever runs there. False: it is as it was. */
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);

@@ -10,8 +10,17 @@
 typedef bool note_fn(const struct sf_perf *perf, char *ret);
 #define NOTE_SIZE 240
 
+static bool lost_events(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings, and the kernel paused the event %llu times: these events are lost "
+		 "(a lower --rate loses fewer, and so does %s/N)", (unsigned long long)perf->n_lost, (unsigned long long)perf->n_throttled, perf->counting.event.name);
+	return perf->n_lost || perf->n_throttled;
+}
+
 static bool lost_records(const struct sf_perf *perf, char *ret)
 {
+	if (perf->counting.on)
+		return lost_events(perf, ret);
 	snprintf(ret, NOTE_SIZE, "%llu records found no room in the rings, and the kernel paused a clock %llu times: the times are right, with fewer samples",
 		 (unsigned long long)perf->n_lost, (unsigned long long)perf->n_throttled);
 	return perf->n_lost || perf->n_throttled;
@@ -24,8 +33,8 @@ static bool over_budget(const struct sf_perf *perf, char *ret)
 	if (budget->n_over * TOLD_PART < budget->n_samples || !budget->n_over)
 		return false;
 	snprintf(ret, NOTE_SIZE, "%.0f %% of the samples were used: more would take over %u %% of this machine's CPUs (each sample stands "
-		 "for more time; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
-		 perf->base.limit.late_share);
+		 "for more %s; --max-cost allows more)", 100.0 - 100.0 * (double)budget->n_over / (double)budget->n_samples,
+		 perf->base.limit.late_share, perf->counting.on ? "events" : "time");
 	return true;
 }
 

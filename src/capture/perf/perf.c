@@ -103,6 +103,30 @@ static void examine_wakings(sf_finding_fn *report, void *arg)
 	free(tracepoint);
 }
 
+/* One event of each kind: the kernel, or the machine, has the others of the kind, too. */
+static void examine_events(sf_finding_fn *report, void *arg, bool kernel)
+{
+	static const struct {
+		const char *name, *what;
+	} kinds[] = {
+		{ "page-faults", "page faults are counted (record --event)" },
+		{ "context-switches", "context switches are counted" },
+		{ "sched:sched_process_fork", "tracepoints are counted" },
+		{ "cycles", "the processor's events are counted: cycles, instructions, misses" },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct sf_perf_named_event event;
+		struct sf_error err = { 0 };
+		const bool fine = sf_perf_event_parse(kinds[i].name, &event, &err) && sf_perf_event_find(&event, kernel, &err);
+		const size_t size = strcspn(err.text, "\n");
+
+		if (err.text[size])
+			err.text[size] = '.';
+		report(arg, fine, kinds[i].what, strncmp(err.text, "--event: ", 9) == 0 ? err.text + 9 : err.text);
+	}
+}
+
 static void examine(sf_finding_fn *report, void *arg)
 {
 	struct sf_error err = { 0 }, of_all = { 0 };
@@ -118,6 +142,7 @@ static void examine(sf_finding_fn *report, void *arg)
 		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
 	report(arg, kernel, text, sf_kernel_is_locked() ? "The kernel is locked down (confidentiality): nothing gives it until it is started without."
 							: "Have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
+	examine_events(report, arg, kernel);
 	if (!kernel)
 		return;
 	examine_symbols(report, arg);
@@ -162,7 +187,7 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	perf->events.cgroup = perf->base.watch.cgroup;
 	perf->events.children = perf->base.options.children || (perf->events.all && !sf_watch_is_sampled(&perf->base.watch));
 	perf->events.enabled = perf->base.options.child != 0;
-	fine = fine && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
+	fine = fine && sf_perf_counting_open(perf, err) && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
 	if (fine)
 		sf_perf_sleeps_open(perf);
 	if (fine && (perf->base.period_ns || perf->sleeps.on))
@@ -191,9 +216,9 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 		sf_perf_close(capture);
 		return false;
 	}
-	perf->may_hold = !options->all;
+	perf->may_hold = !options->all && !perf->counting.on;
 	perf->own_pid = (int32_t)getpid();
-	for (size_t i = 0; i < sf_capture_n_pids(options); i++)
+	for (size_t i = 0; perf->may_hold && i < sf_capture_n_pids(options); i++)
 		perf->may_hold &= sf_hold_allowed(sf_capture_pid(options, i)) == SF_HOLD_REQUESTED;
 	capture->options.no_interrupt |= !perf->may_hold;
 	capture->tells_sleeps = perf->sleeps.on;
@@ -290,6 +315,18 @@ static void grow(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *
 	if (*wanted > events->stack_bytes && list_processes(perf, &ids))
 		sf_perf_events_grow(events, *wanted, ids.ids.items, ids.ids.n, &err);
 	*wanted = 0;
+	sf_vec_deinit(&ids.ids);
+}
+
+/* Where there are too many samples of an event, or few. */
+static void set_pace(struct sf_perf *perf, uint64_t now_ns)
+{
+	const uint64_t wanted = sf_perf_counting_pace(perf, now_ns);
+	struct sf_error err = { 0 };
+	struct sf_ids ids = { 0 };
+
+	if (wanted != perf->events.each && list_processes(perf, &ids))
+		sf_perf_events_set_each(&perf->events, wanted, ids.ids.items, ids.ids.n, &err);
 	sf_vec_deinit(&ids.ids);
 }
 
@@ -409,6 +446,7 @@ static void sample_until_over(struct sf_capture *capture)
 	const uint64_t end_ns = sf_outside_end(capture, start_ns);
 
 	sf_perf_budget_begin(&perf->budget);
+	sf_perf_counting_begin(perf, start_ns);
 	if (sf_watch_is_sampled(&capture->watch))
 		note_all(perf);
 	else if (capture->options.all) /* what runs already is known before there are samples */
@@ -421,6 +459,8 @@ static void sample_until_over(struct sf_capture *capture)
 
 		capture->sampled_ns = now_ns - start_ns;
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
+		if (capture->last_tick && perf->counting.on)
+			sf_perf_events_disable(&perf->events);
 		n_samples = sf_perf_batch(perf, now_ns);
 		answer_all(capture);
 		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
@@ -431,21 +471,51 @@ static void sample_until_over(struct sf_capture *capture)
 		grow(perf, &perf->events, &perf->stack_wanted);
 		grow(perf, &perf->sleeps.switches, &perf->sleeps.stack_wanted);
 		sf_perf_widen_if_missed(perf, now_ns);
+		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);
 		wait_for_batch(perf, now_ns, end_ns, n_samples);
 	}
 }
 
+static void sample_all(struct sf_capture *capture)
+{
+	struct sf_perf *perf = perf_of(capture);
+
+	sample_until_over(capture);
+	if (!perf->counting.on)
+		return;
+	sf_perf_events_disable(&perf->events);
+	sf_perf_batch(perf, sf_now_ns()); /* of processes that began and ended since the last one */
+	sf_perf_counting_end(perf);
+}
+
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err)
 {
-	return sf_outside_run(capture, sink, sample_until_over, err) && sf_perf_notes(perf_of(capture), sink, err);
+	const struct sf_perf *perf = perf_of(capture);
+
+	return sf_perf_counting_tell(perf, sink, false, err) && sf_outside_run(capture, sink, sample_all, err) &&
+	       sf_perf_counting_tell(perf, sink, true, err) && sf_perf_notes(perf, sink, err);
+}
+
+/* Before a command is started for nothing. */
+static bool check_settings(const struct sf_setting *settings, struct sf_error *err)
+{
+	const char *event = sf_setting_event(settings);
+	struct sf_perf_named_event named;
+
+	if (event && sf_setting(settings, "offcpu-min"))
+		return sf_fail(err, SF_E_INPUT, "either --event or --offcpu-min, not both: sleeps are not sampled beside an event");
+	return !event || sf_perf_event_parse(event, &named, err);
 }
 
 const struct sf_option sf_perf_options[] = {
 	SF_OUTSIDE_OPTION_MAX_COST,
 	{ .name = "offcpu-min", .kind = SF_OPTION_TIME, .argument = "TIME",
 	  .help = "engines perf and bpf: each sleep of this length has a sample of its own, where the kernel may be asked (default 1ms)" },
+	{ .name = SF_SETTING_EVENT, .kind = SF_OPTION_STRING, .argument = "EVENT",
+	  .help = "engines perf and bpf: sample an event in place of time: page-faults, context-switches, cycles and others that perf has, or a tracepoint "
+		  "SYSTEM:NAME; NAME/N: each N-th (default: each, or fewer than --rate)" },
 	{ .name = NULL },
 };
 
@@ -456,6 +526,7 @@ const struct sf_engine sf_engine_perf = {
 	.yields = SF_YIELDS_STILLS,
 	.reach = SF_REACHES_ALL,
 	.options = sf_perf_options,
+	.check_settings = check_settings,
 	.examine = examine,
 	.check = check,
 	.is_limited = sf_perf_is_limited,

@@ -9,6 +9,7 @@
 #define SF_CAPTURE_PERF_PERF_H
 
 #include "capture/perf/budget.h"
+#include "capture/perf/counting.h"
 #include "capture/perf/events.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
@@ -23,6 +24,7 @@ struct sf_perf {
 	struct sf_perf_budget budget;
 	unsigned n_firsts;            /* samples of this batch that are walked beyond the budget */
 	struct sf_perf_sleeps sleeps;
+	struct sf_perf_counting counting; /* of an event in place of the CPU clock */
 	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
@@ -49,6 +51,9 @@ bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struc
 
 /* Hands a sample of this thread to the relay, with the next share of the thread's time: n_due samples are to come, this one included. */
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
+
+/* The same at an event, with a weight of its own. False: the walks are so far behind that the relay has no room. */
+bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight);
 
 /* A sample of a thread that sleeps, or has slept until time_ns. Its record has registers. */
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,

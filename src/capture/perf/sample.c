@@ -107,26 +107,52 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	copy->syscall = wait->syscall;
 	copy->cause = wait->cause;
 	copy->flags |= SF_STILL_OPEN;
+	copy->is_only = true;
 	copy->time_ns = time_ns;
 	copy->args[0] = sf_perf_first_argument(record->regs);
 	sf_relay_send(perf->base.relay, thread, weight, 0);
 }
 
+/* What cannot be walked is a loss. */
+static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
+{
+	if (record->regs || (record->n_chain && !record->is_32_bit))
+		return true;
+	sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, weight);
+	return false;
+}
+
+/* A running thread, with `size` bytes of its stack. */
+static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size, bool is_only,
+		 const struct sf_weight *weight, struct sf_stack_copy *copy)
+{
+	fill_copy(perf, thread, record, size, record->n_chain, copy);
+	copy->is_only = is_only;
+	thread->copy_was_full = record->stack_size == record->stack_room;
+	sf_relay_send(perf->base.relay, thread, weight, 0);
+	thread->ran = true;
+	thread->sampled = false;
+}
+
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	const struct sf_weight weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
-	struct sf_stack_copy *copy;
-	uint32_t size;
 
-	if (!record->regs && (!record->n_chain || record->is_32_bit)) {
-		sf_relay_loss(perf->base.relay, thread, record->is_32_bit ? SF_LOSS_NARROW : SF_LOSS_DENIED, &weight);
-		return;
-	}
-	size = bytes_to_copy(thread, record);
-	copy = sf_relay_reserve_waiting(perf->base.relay, room_for(size, record->n_chain));
-	fill_copy(perf, thread, record, size, record->n_chain, copy);
-	thread->copy_was_full = record->stack_size == record->stack_room;
-	sf_relay_send(perf->base.relay, thread, &weight, 0);
-	thread->ran = true;
-	thread->sampled = false;
+	const uint32_t size = bytes_to_copy(thread, record);
+
+	if (has_stack(perf, thread, record, &weight))
+		send(perf, thread, record, size, false, &weight, sf_relay_reserve_waiting(perf->base.relay, room_for(size, record->n_chain)));
+}
+
+/* All of the copy: where events happen the stacks differ, and each may be the only one of its place. */
+bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
+{
+	struct sf_stack_copy *copy;
+
+	if (!has_stack(perf, thread, record, weight))
+		return true;
+	copy = sf_relay_reserve(perf->base.relay, room_for(record->stack_size, record->n_chain));
+	if (copy)
+		send(perf, thread, record, record->stack_size, true, weight, copy);
+	return copy;
 }

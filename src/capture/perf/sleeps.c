@@ -74,7 +74,7 @@ static void put_off(struct sf_thread *thread, uint64_t *sum_ns, uint64_t length_
 static void learn_size(struct sf_perf *perf, struct sf_thread *thread)
 {
 	if (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK &&
-	    atomic_exchange_explicit(&thread->sleep_cut, false, memory_order_relaxed))
+	    atomic_exchange_explicit(&thread->only_cut, false, memory_order_relaxed))
 		perf->sleeps.stack_wanted = 4 * perf->sleeps.switches.stack_bytes;
 }
 
@@ -206,7 +206,7 @@ static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t 
 static bool is_copied_whole(const struct sf_perf *perf, const struct sf_thread *thread)
 {
 	return (perf->sleeps.switches.stack_bytes < SF_PERF_MAX_STACK ||
-		!atomic_load_explicit(&thread->sleep_cut, memory_order_relaxed)) &&
+		!atomic_load_explicit(&thread->only_cut, memory_order_relaxed)) &&
 	       !sf_thread_needs_longer_copies(thread);
 }
 
@@ -416,7 +416,7 @@ uint64_t sf_perf_sleeps_begin(struct sf_perf_sleeps *sleeps)
 /* The sleep goes on, and the kernel's copy of its stack was too short: a look can read all of it. */
 static bool look_instead(struct sf_perf *perf, struct sf_thread *thread)
 {
-	if (!atomic_load_explicit(&thread->sleep_cut, memory_order_relaxed))
+	if (!atomic_load_explicit(&thread->only_cut, memory_order_relaxed))
 		return false;
 	learn_size(perf, thread);
 	sf_perf_sleeps_forget_thread(thread);

@@ -91,6 +91,11 @@ void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg)
 	relay->waiting_arg = arg;
 }
 
+void sf_relay_leave_out_times(struct sf_relay *relay)
+{
+	relay->no_times = true;
+}
+
 /* Gives up if the walker is stuck: it may read memory that never comes, and then the ring never has room. */
 static void look_at_walker(struct sf_relay *relay)
 {
@@ -167,12 +172,14 @@ void sf_relay_thread_end(struct sf_relay *relay, struct sf_thread *thread, uint6
 {
 	send_event(relay, SF_RELAY_THREAD_END,
 		   (struct sf_relay_event){ .serial = thread->serial, .thread = thread, .time_ns = time_ns, .cause = cause,
-				   .cpu_ns = thread->run.cpu_ns - thread->first_cpu_ns });
+				   .cpu_ns = relay->no_times ? 0 : thread->run.cpu_ns - thread->first_cpu_ns });
 }
 
 void sf_relay_again(struct sf_relay *relay, const struct sf_thread *thread, uint64_t time_ns,
 		    const struct sf_weight *weight)
 {
+	if (relay->no_times && !weight->amount)
+		return;
 	send_event(relay, SF_RELAY_AGAIN,
 		   (struct sf_relay_event){ .serial = thread->serial, .time_ns = time_ns, .weight = *weight });
 }
@@ -188,6 +195,8 @@ void sf_relay_woken(struct sf_relay *relay, const struct sf_thread *thread, int3
 void sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 		   const struct sf_weight *weight)
 {
+	if (relay->no_times && !weight->amount)
+		return;
 	send_event(relay, SF_RELAY_LOSS,
 		   (struct sf_relay_event){ .serial = thread ? thread->serial : 0, .cause = cause, .weight = *weight });
 }

@@ -21,6 +21,9 @@ bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_
  */
 void sf_relay_on_wait(struct sf_relay *relay, void (*fn)(void *arg), void *arg);
 
+/* The engine measures no time: rests and losses of time are left out, and the CPU time that the kernel counted. */
+void sf_relay_leave_out_times(struct sf_relay *relay);
+
 /* Waits until all records have reached the sink. False if the sink failed, with its error. */
 bool sf_relay_close(struct sf_relay *relay, struct sf_error *err);
 

@@ -23,6 +23,7 @@ struct sf_relay {
 	uint64_t looked_ns;              /* ... and when it looked */
 	void (*waiting)(void *arg);      /* called again and again then; NULL: nothing */
 	void *waiting_arg;
+	bool no_times;                   /* sf_relay_leave_out_times */
 	struct sf_memory *memory;        /* the walker's */
 	struct sf_relay_still *still;    /* the reservation under way, */
 	size_t reserved;                 /* and its size */

@@ -17,7 +17,7 @@ static bool give_up_carried(struct sf_relay *relay, struct sf_thread *thread, en
 {
 	struct sf_weight weight = thread->carried;
 
-	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns)
+	if (!weight.ticks && !weight.cpu_ns && !weight.wall_ns && !weight.amount)
 		return true;
 	thread->n_carried = 0;
 	thread->carried = (struct sf_weight){ 0 };
@@ -62,6 +62,7 @@ static void add_weight(struct sf_weight *sum, const struct sf_weight *weight)
 {
 	sum->cpu_ns += weight->cpu_ns;
 	sum->wall_ns += weight->wall_ns;
+	sum->amount += weight->amount;
 	sum->ticks += weight->ticks;
 }
 
@@ -151,8 +152,8 @@ static bool on_still(struct sf_relay *relay, const struct sf_relay_still *record
 	return !verdict.failed;
 }
 
-/* A sleep that the kernel tells of has one copy only: it is the last try, and says nothing of the copies of running threads. */
-static bool on_open_still(struct sf_relay *relay, const struct sf_relay_still *record)
+/* Of a sleep that the kernel tells of, or of an event. It is the last try, and says nothing of the copies of running threads. */
+static bool on_only_still(struct sf_relay *relay, const struct sf_relay_still *record)
 {
 	struct sf_thread *thread = record->thread;
 	const uint32_t want = atomic_load_explicit(&thread->want, memory_order_relaxed);
@@ -166,7 +167,7 @@ static bool on_open_still(struct sf_relay *relay, const struct sf_relay_still *r
 							 : sf_copy_next(want, verdict.stack_used),
 			      memory_order_relaxed);
 	if (verdict.end == SF_END_COPY)
-		atomic_store_explicit(&thread->sleep_cut, true, memory_order_relaxed);
+		atomic_store_explicit(&thread->only_cut, true, memory_order_relaxed);
 	return !verdict.failed;
 }
 
@@ -175,8 +176,7 @@ static bool on_record(struct sf_relay *relay, uint32_t type, const void *content
 	if (type == SF_RELAY_STILL) {
 		const struct sf_relay_still *still = content;
 
-		return still->copy.flags & SF_STILL_OPEN && !(still->copy.flags & SF_STILL_UNHELD) ? on_open_still(relay, still)
-												   : on_still(relay, still);
+		return still->copy.is_only ? on_only_still(relay, still) : on_still(relay, still);
 	}
 	return type == SF_RELAY_MAPPING ? on_mapping(relay, content) : on_event(relay, type, content);
 }

@@ -38,6 +38,7 @@ struct sf_stack_copy {
 	uint8_t  flags;          /* enum sf_still_flags */
 	uint8_t  cause;          /* enum sf_cause */
 	bool     longest;        /* the engine cannot take a longer one */
+	bool     is_only;        /* of a moment that does not come again: no later copy takes its place */
 	bool     follows_leads;  /* the engine copies other stacks, too, where it is told of them */
 	uint64_t args[6];
 	uint64_t time_ns;

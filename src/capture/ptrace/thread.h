@@ -70,6 +70,7 @@ struct sf_thread {
 	bool     held_unseen;      /* it was not looked at again yet */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
 	bool     to_hold;          /* ... or it is to be held in their place */
+	struct sf_weight over;     /* of events: of samples that were passed over since the last one of which use was made */
 	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
 	bool     first_due;        /* its first sample is to be walked, whatever that costs */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
@@ -88,7 +89,7 @@ struct sf_thread {
 
 	_Atomic uint32_t want;       /* shared: bytes of stack to copy */
 	struct sf_stack_leads leads; /* shared: to its other stacks */
-	_Atomic bool sleep_cut;      /* shared: the kernel's copy of a sleep was too short to be walked */
+	_Atomic bool only_cut;       /* shared: the kernel's copy of a sleep, or at an event, was too short to be walked */
 	_Atomic uint64_t needs_hold; /* shared: sp of the sleep whose walk needs more registers, 0: none */
 	_Atomic uint32_t too_short;  /* shared: rises with each copy of the kernel that could not be walked for its end, falls with others */
 	_Atomic bool again;          /* shared: the last copy was too short, or of one stack too few: take another soon */

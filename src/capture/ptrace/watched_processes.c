@@ -235,6 +235,13 @@ bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
 	return sf_watch_find_process(watch, pid);
 }
 
+bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid)
+{
+	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	return process && process->is_refused;
+}
+
 static void set_name(struct sf_watched_process *process, const char *name)
 {
 	memset(process->name, 0, sizeof(process->name));

@@ -244,6 +244,17 @@ static void forget_rest(struct sf_thread *thread)
 	thread->cpu_ns = 0;
 }
 
+/* Events of samples that were passed over, after the last one of which use was made. */
+static void give_events(struct sf_watch *watch, struct sf_thread *thread, uint64_t now_ns)
+{
+	if (!thread->over.amount)
+		return;
+	if (thread->ran)
+		sf_relay_again(watch->relay, thread, now_ns, &thread->over);
+	else
+		sf_relay_loss(watch->relay, thread, cause_of_end(watch), &thread->over);
+}
+
 void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 {
 	struct sf_thread *thread = watch->threads.items[index];
@@ -282,6 +293,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 			sf_relay_loss(watch->relay, thread, cause_of_rest(watch, thread), &weight);
 		}
 	}
+	give_events(watch, thread, now_ns);
 	memmove(&watch->threads.items[index], &watch->threads.items[index + 1],
 		(--watch->threads.n - index) * sizeof(watch->threads.items[0]));
 	sf_relay_thread_end(watch->relay, thread, now_ns, cause_of_end(watch));

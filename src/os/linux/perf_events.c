@@ -32,13 +32,28 @@ static int open_event(struct perf_event_attr *attr, int32_t tid, int cpu, unsign
  * inherit_stat: the kernel writes the count of an inherited event when its thread ends (PERF_RECORD_READ). That is the whole
  * CPU time of a thread that came and went.
  */
+/* Records by which the samples are understood: what processes map and run, and when they begin and end. */
+static void add_records(struct perf_event_attr *attr)
+{
+	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+}
+
 static void set_clock(const struct sf_perf_event *event, bool of_cpu, struct perf_event_attr *attr)
 {
 	attr->config = of_cpu ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK;
 	attr->sample_period = event->period_ns;
 	attr->inherit_stat = !of_cpu;
 	attr->exclude_idle = of_cpu;
-	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+	add_records(attr);
+}
+
+static void set_counted(const struct sf_perf_event *event, struct perf_event_attr *attr)
+{
+	attr->type = event->type;
+	attr->config = event->config;
+	attr->sample_period = event->each;
+	attr->enable_on_exec = event->on_exec;
+	add_records(attr);
 }
 
 /* The kernel counts a switch where a thread leaves its CPU, in kernel mode: the stack is that on which the thread will go on. */
@@ -83,6 +98,8 @@ int sf_perf_open_event(const struct sf_perf_event *event)
 		set_clock(event, of_cpu, &attr);
 	else if (event->kind == SF_PERF_SWITCHES)
 		set_switches(&attr);
+	else if (event->kind == SF_PERF_COUNTED)
+		set_counted(event, &attr);
 	else
 		set_wakings(event, &attr);
 	return open_event(&attr, event->tid, event->cpu, event->in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
@@ -133,6 +150,11 @@ bool sf_perf_enable(int fd)
 bool sf_perf_disable(int fd)
 {
 	return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) == 0;
+}
+
+bool sf_perf_count(int fd, uint64_t *ret)
+{
+	return read(fd, ret, sizeof(*ret)) == sizeof(*ret);
 }
 
 /* The kernel wakes at half of a ring by itself (rb->watermark, kernel/events/ring_buffer.c). */

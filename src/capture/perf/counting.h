@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of an event (--event), in the place of those of the CPU clock: how many events each stands for, and the sum:
+ *
+ *   events of samples + lost events = events that the kernel counted for what is watched
+ *
+ * A sample stands for as many events as the kernel was asked to count for one (pace.h), and for those of the thread's samples that were passed over to keep the cost
+ * below its limit (budget.h). What the kernel has counted is known at the end. Lost are the events of records that found no room in a ring, and of each thread those after its
+ * last sample. Where others are sampled, too, as the idle task, a part of the lost ones is theirs.
+ *
+ * Owned by the holding thread.
+ */
+#ifndef SF_CAPTURE_PERF_COUNTING_H
+#define SF_CAPTURE_PERF_COUNTING_H
+
+#include "capture/perf/event_names.h"
+#include "capture/perf/pace.h"
+#include "capture/perf/record.h"
+#include "capture/sink.h"
+
+struct sf_perf;
+struct sf_thread;
+
+struct sf_perf_counting {
+	bool     on;
+	struct sf_perf_named_event event;
+	struct sf_perf_pace pace;
+	uint64_t n, n_before;     /* samples and lost ones: all, and at the last look at the pace */
+	uint64_t seen, others;    /* events of samples of what is watched, with those that were lost later; and of the rest */
+	uint64_t no_room;         /* events of records that found no room */
+	uint64_t n_no_room;
+	uint64_t counted;         /* at the end: those of what is watched */
+};
+
+/* Prepares the engine's events, before they are opened. False: this machine does not count the event, or not for this user. */
+bool sf_perf_counting_open(struct sf_perf *perf, struct sf_error *err);
+
+/* Before the first sample. */
+void sf_perf_counting_begin(struct sf_perf *perf, uint64_t now_ns);
+
+/* A sample of a batch, in the order of time (`thread` NULL: of none that is known); and that records found no room. */
+void sf_perf_counting_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record);
+void sf_perf_counting_lost(struct sf_perf *perf, const struct sf_perf_record *record);
+
+/* After a batch: how many events there are to be for a sample from now on. The caller sees to it. */
+uint64_t sf_perf_counting_pace(struct sf_perf *perf, uint64_t now_ns);
+
+/* After the last sample: reads the counts, and tells what was lost. */
+void sf_perf_counting_end(struct sf_perf *perf);
+
+/* Tells the sink of the measure; `over`: with its count. */
+bool sf_perf_counting_tell(const struct sf_perf *perf, const struct sf_sink *sink, bool over, struct sf_error *err);
+
+#endif
