@@ -10,6 +10,8 @@ import pytest
 from conftest import NOBODY, need
 from processes import Target, read, status_of, tids_of, until
 
+pytestmark = pytest.mark.waits
+
 WITHOUT_BPF = ["setpriv", "--bounding-set=-bpf,-perfmon,-sys_admin"]
 
 

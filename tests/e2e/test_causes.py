@@ -8,6 +8,8 @@ import pytest
 
 from conftest import finding, need, need_root, refuse
 
+pytestmark = pytest.mark.waits
+
 def refuse_ptrace():
     """A filter as containers have it: ptrace fails with EPERM."""
     refuse("ptrace", errno.EPERM)

@@ -3,8 +3,12 @@
 what they do)."""
 import os
 
+import pytest
+
 from processes import Target
 from test_dotnet import compile_program
+
+pytestmark = pytest.mark.waits
 
 CIRCLE = ["holds first, wants second", "holds second, wants first"]
 OWNERS = {CIRCLE[0]: CIRCLE[1], CIRCLE[1]: CIRCLE[0], "wants a monitor that is held": "holds a monitor and sleeps"}

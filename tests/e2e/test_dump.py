@@ -12,6 +12,8 @@ import pytest
 from conftest import NOBODY, PROGRAMS, need_root
 from processes import Target, read, status_of, tids_of, until
 
+pytestmark = pytest.mark.waits
+
 
 def names(thread):
     return [frame["function"] for frame in thread["frames"]]

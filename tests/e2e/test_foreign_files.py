@@ -12,6 +12,8 @@ import pytest
 
 from conftest import PROGRAMS
 
+pytestmark = pytest.mark.waits
+
 IN_OPEN = 0x20
 
 SOURCE = """

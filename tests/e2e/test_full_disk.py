@@ -10,6 +10,8 @@ import pytest
 from conftest import PROGRAMS, need, need_root
 from recordings import Recording
 
+pytestmark = pytest.mark.waits
+
 BUSY = os.path.join(PROGRAMS, "busy_split")
 
 # The small disk is there for this shell and its children; what is left on it is copied to the ordinary one.

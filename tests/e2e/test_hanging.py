@@ -10,6 +10,8 @@ import pytest
 import hanging
 from processes import Target, status_of, until
 
+pytestmark = pytest.mark.waits
+
 # A child that holds the pipe, and a grandchild that does not: both for ever. The grandchild's number is in the file that is named. No other
 # program runs, not even for a moment.
 FAMILY = """

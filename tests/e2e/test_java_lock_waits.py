@@ -7,6 +7,8 @@ import pytest
 import hanging
 from java_stacks import jdk  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.waits
+
 CIRCLES = [["a then b", "b then a"], ["left then right", "right then left"]]
 
 

@@ -10,6 +10,8 @@ import pytest
 from conftest import PROGRAMS, need_root
 from processes import tids_of
 
+pytestmark = pytest.mark.waits
+
 
 def waits(dump):
     """{name of a thread: (kind, name of the owner)} of those that are said to wait for something."""

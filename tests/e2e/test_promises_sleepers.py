@@ -7,6 +7,8 @@ import pytest
 
 from processes import status_of
 
+pytestmark = pytest.mark.waits
+
 
 def switches(pid):
     return int(status_of(pid)["voluntary_ctxt_switches"])

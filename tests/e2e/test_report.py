@@ -10,6 +10,8 @@ import pytest
 from conftest import PROGRAMS
 from recordings import Recording
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):

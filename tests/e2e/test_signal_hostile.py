@@ -12,6 +12,8 @@ from conftest import PROGRAMS
 from processes import until
 from recordings import Recording, ticks_so_far
 
+pytestmark = pytest.mark.waits
+
 HOSTILE = os.path.join(PROGRAMS, "in_hostile")
 # A library that does nothing, in the place of the agent.
 NO_AGENT = {**os.environ, "STILLFRAME_AGENT": os.path.join(PROGRAMS, "plugin.so")}

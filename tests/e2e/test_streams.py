@@ -9,6 +9,8 @@ import pytest
 
 from conftest import PROGRAMS
 
+pytestmark = pytest.mark.waits
+
 
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory):
