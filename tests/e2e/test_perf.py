@@ -247,7 +247,7 @@ def test_an_ordinary_user(tmp_path, everybodys):
         pytest.skip("perf events are for privileged users only here")
     output = everybodys.path("r.sfr")
     done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "--max-cost", "100", "-F", "999", "-o", output, "--",
-                           everybodys.program("busy_split"), "1.5"], capture_output=True, text=True, timeout=120,
+                           everybodys.program("busy_split"), "0.8"], capture_output=True, text=True, timeout=120,
                           env=everybodys.environment)
     assert done.returncode == 0, done
     recording = Recording(output)
@@ -262,7 +262,7 @@ def test_kernel_time_of_an_ordinary_user(everybodys):
     """Without the right to sample the kernel, time there is a loss with its cause, and not given to samples of user mode."""
     if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2")
-    script = ("import os, time\nend = time.monotonic() + 1.5\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
+    script = ("import os, time\nend = time.monotonic() + 0.8\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
               "while time.monotonic() < end: os.pread(fd, 1 << 22, 0)\ntimes = os.times()\n"
               "print('cpu_seconds %f' % time.process_time()); print('system', times.system)\n")
     output = everybodys.path("r.sfr")

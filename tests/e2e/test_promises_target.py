@@ -416,7 +416,7 @@ def test_itself(stillframe, target, tmp_path):
     t = target("deep", 10, "spin")
     first = stillframe.start("record", "-e", "ptrace", "-p", t.pid, "-o", tmp_path / "a.sfr")
     until(lambda: ticks_so_far(tmp_path / "a.sfr"), "it records", 60)
-    done, recording = stillframe.record(tmp_path / "b.sfr", "-p", first.pid, "-d", "1s", timeout=30)
+    done, recording = stillframe.record(tmp_path / "b.sfr", "-p", first.pid, "-d", "500ms", timeout=30)
     assert done.status == 0, done
     first.send_signal(signal.SIGINT)
     done = stillframe.wait(first, 30)

@@ -369,9 +369,9 @@ def test_children(stillframe, tmp_path):
 
 
 def test_threads_that_come_later_are_seen(stillframe, tmp_path):
-    done, recording = stillframe.record(tmp_path / "r.sfr", "--", path_of("busy_split"), 0.5, 4)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--", path_of("busy_split"), 0.3, 4)
     assert done.status == 0, done
-    busy = recording.rows("SELECT tid FROM thread_times WHERE cpu_ns > 250000000")
+    busy = recording.rows("SELECT tid FROM thread_times WHERE cpu_ns > 150000000")
     assert len(busy) == 4, recording.rows("SELECT * FROM thread_times")
 
 
