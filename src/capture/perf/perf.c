@@ -354,6 +354,17 @@ static bool is_to_scan(const struct sf_perf *perf, uint64_t now_ns)
 }
 
 /*
+ * After the end of some, others live, and are looked at when their time comes. At the end of a process whose children's CPU time is compared with what
+ * was seen of them, all children that have ended are to be known, and at the end of the recording all that has ended.
+ */
+static bool some_go_on(const struct sf_perf *perf)
+{
+	const struct sf_watch *watch = &perf->base.watch;
+
+	return !perf->base.last_tick && !watch->lost_firsts && (watch->processes.n > 0 || perf->base.options.all);
+}
+
+/*
  * When a record says that something has ended, and now and then. The last records of a process that is found to have ended may be in the rings:
  * of its samples, and of others that it has started. It is ended when they are read. False: all are gone.
  */
@@ -369,6 +380,9 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 	more = sf_watch_scan(watch, now_ns);
 	for (int i = 0; watch->has_kept && i < MAX_RESCANS; i++) {
 		sf_perf_batch(perf, now_ns);
+		sf_watch_end_kept(watch, now_ns);
+		if (some_go_on(perf))
+			return true;
 		watch->next_scan_ns = watch->next_list_ns = 0;
 		more = sf_watch_scan(watch, now_ns);
 	}

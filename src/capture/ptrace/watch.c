@@ -71,6 +71,19 @@ bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns)
 	return watch->processes.n > 0 || watch->options->all;
 }
 
+void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->processes.n; i-- > 0;) {
+		if (watch->processes.items[i].ended)
+			sf_watch_end_process(watch, i, now_ns);
+	}
+	for (size_t i = watch->threads.n; i-- > 0;) {
+		if (watch->threads.items[i]->ended)
+			sf_watch_end_thread(watch, i, now_ns);
+	}
+	watch->has_kept = false;
+}
+
 static int64_t count_others(const struct sf_watch *watch)
 {
 	int64_t others_ns = 0;

@@ -86,6 +86,9 @@ static inline bool sf_watch_knows_by_samples(const struct sf_watch *watch, const
 /* Scans for new and ended processes and threads, if it is time, and passes them to the relay. False: all are gone, and no other will come. */
 bool sf_watch_scan(struct sf_watch *watch, uint64_t now_ns);
 
+/* Ends what the last scan has kept, without a look at the others: the last records of it are read. */
+void sf_watch_end_kept(struct sf_watch *watch, uint64_t now_ns);
+
 /*
  * Whether threads that have not been looked at lately have run, for longer than this: the processes' own CPU clocks show more than
  * the looks at all others explain. After all have been looked at, sf_watch_looked_at_all() says so.
