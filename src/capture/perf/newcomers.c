@@ -32,14 +32,34 @@ const struct sf_perf_newcomer *sf_perf_newcomers_find(const struct sf_perf_newco
 	return find(newcomers, pid);
 }
 
+static void forget(struct sf_perf_newcomers *newcomers, struct sf_perf_newcomer *newcomer)
+{
+	const size_t at = (size_t)(newcomer - newcomers->known.items);
+
+	memmove(newcomer, newcomer + 1, (--newcomers->known.n - at) * sizeof(*newcomer));
+}
+
+/* A part at once: each time, the others are moved. */
+static void drop_some(struct sf_perf_newcomers *newcomers)
+{
+	const size_t n = newcomers->known.n / 8;
+
+	newcomers->known.n -= n;
+	newcomers->n_dropped += n;
+	memmove(newcomers->known.items, newcomers->known.items + n, newcomers->known.n * sizeof(newcomers->known.items[0]));
+}
+
 /* NULL: no memory. */
 static struct sf_perf_newcomer *add(struct sf_perf_newcomers *newcomers, int32_t pid)
 {
 	struct sf_perf_newcomer *found = find(newcomers, pid);
-	const size_t at = place_of(newcomers, pid);
+	size_t at;
 
 	if (found)
 		return found;
+	if (newcomers->known.n >= SF_PERF_MAX_NEWCOMERS)
+		drop_some(newcomers);
+	at = place_of(newcomers, pid);
 	if (!sf_vec_push(&newcomers->known, (struct sf_perf_newcomer){ 0 }))
 		return NULL;
 	found = &newcomers->known.items[at];
@@ -72,13 +92,6 @@ void sf_perf_newcomers_exec(struct sf_perf_newcomers *newcomers, int32_t pid, co
 		return;
 	newcomer->exec_ns = time_ns;
 	set_name(newcomer, name);
-}
-
-static void forget(struct sf_perf_newcomers *newcomers, struct sf_perf_newcomer *newcomer)
-{
-	const size_t at = (size_t)(newcomer - newcomers->known.items);
-
-	memmove(newcomer, newcomer + 1, (--newcomers->known.n - at) * sizeof(*newcomer));
 }
 
 void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, struct sf_perf_newcomer *ret)

@@ -23,8 +23,15 @@ struct sf_perf_ended {
 	uint64_t time_ns;
 };
 
+/*
+ * Of so many at the most: the record of an end may be lost. Those with the smallest ids give way, which mostly began first, and
+ * are named by /proc if they have a sample after all and live.
+ */
+#define SF_PERF_MAX_NEWCOMERS 65536u
+
 struct sf_perf_newcomers {
 	SF_VEC(struct sf_perf_newcomer) known; /* by pid */
+	uint64_t n_dropped;
 	SF_VEC(struct sf_perf_ended) ended;    /* in the order of time; each is kept for a while, as samples may follow */
 };
 

@@ -53,6 +53,7 @@ bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_
 		free(relay);
 		return sf_fail_memory(err);
 	}
+	(void)madvise(bytes, size, MADV_DONTFORK); /* else each write behind a fork, which a look-up of names is, copies a page: perhaps while a thread is held */
 	relay->ring = sf_outbox_init(bytes, RING_SIZE, 0);
 	relay->sink = *sink;
 	relay->memory = memory;

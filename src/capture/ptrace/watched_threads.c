@@ -114,15 +114,30 @@ static void list_threads_of(struct sf_watch *watch, int32_t pid, size_t n_known,
 	}
 }
 
+/* How many threads have a smaller id. */
+static size_t count_before(const struct sf_watch *watch, int32_t tid)
+{
+	size_t low = 0, high = watch->threads.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (watch->threads.items[middle]->task.tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Puts it where its id belongs. */
 static bool insert_thread(struct sf_watch *watch, struct sf_thread *thread)
 {
-	size_t at = watch->threads.n;
+	const size_t at = count_before(watch, thread->task.tid), n_behind = watch->threads.n - at;
 
 	if (!sf_vec_push(&watch->threads, thread))
 		return false;
-	for (; at && watch->threads.items[at - 1]->task.tid > thread->task.tid; at--)
-		watch->threads.items[at] = watch->threads.items[at - 1];
+	memmove(&watch->threads.items[at + 1], &watch->threads.items[at], n_behind * sizeof(watch->threads.items[0]));
 	watch->threads.items[at] = thread;
 	return true;
 }
