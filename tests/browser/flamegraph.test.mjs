@@ -230,6 +230,20 @@ test("a profile without samples says so", async () => {
 });
 
 // How long it takes is for bench/flamegraph.mjs to say; here it has to work.
+test("a page of events counts them, and has no times", async () => {
+	const opened = await openPage(browser, madeExport("html", 10, 999, 2, "events"));
+	const { page } = opened;
+	await settle(page);
+	const header = await page.locator("header").textContent();
+	assert.ok(header.includes("page-faults2,997 seen, 3,000 counted"), header);
+	assert.ok(!header.includes("CPU"), header);
+	assert.equal(await page.locator("#clock").isVisible(), false);
+	assert.match(await page.locator("#details").textContent(), /3,000 page-faults · 100\.0 % total/);
+	assert.doesNotMatch(await page.locator("#details").textContent(), /µs| ms\b/);
+	await page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
 test("100,000 distinct stacks open, zoom and turn over", async () => {
 	const { page, faults } = await openPage(browser, madeExport("html", 100000, 200000, 8));
 	await settle(page);

@@ -28,11 +28,11 @@ export function fakeExport(format) {
 	return file;
 }
 
-// Of a synthetic recording.
-export function madeExport(format, stacks, samples, threads) {
-	const recording = path.join(folder, `made-${stacks}.sfr`);
+// Of a synthetic recording: of times, or of three events for each sample ("events").
+export function madeExport(format, stacks, samples, threads, what = "times") {
+	const recording = path.join(folder, `made-${stacks}-${what}.sfr`);
 	const file = `${recording}.${format}`;
-	run("tests/programs/make_recording", recording, ...[stacks, samples, threads].map(String));
+	run("tests/programs/make_recording", recording, ...[stacks, samples, threads, what].map(String));
 	run("tests/browser/write_export", format, file, recording);
 	return file;
 }

@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 {
 	const struct sf_exporter *exporter = argc > 2 ? find(argv[1]) : NULL;
 	const struct sf_profile *profile = fake_profile();
-	const struct sf_filter filter = { .clock = SF_CLOCK_WALL };
+	struct sf_filter filter = { .clock = SF_CLOCK_WALL };
 	struct sf_profile *loaded = NULL;
 	struct sf_error err = { 0 };
 	FILE *out;
@@ -39,6 +39,8 @@ int main(int argc, char **argv)
 		return fail(&err);
 	if (loaded)
 		profile = loaded;
+	if (profile->measure.is_all)
+		filter.clock = SF_CLOCK_EVENT;
 	out = fopen(argv[2], "w");
 	if (!out) {
 		sf_fail_os(&err, "cannot write %s", argv[2]);

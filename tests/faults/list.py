@@ -46,6 +46,18 @@ FAULTS = [
     ("capture/ptrace/stack_copy.c", "before.switches == after.switches ? SF_COPY_DONE : SF_COPY_MOVED", "SF_COPY_DONE", "test_stack_copy"),
     ("capture/ptrace/stack_copy.c", "if (!sf_task_same_place(look, &again))\n\t\treturn SF_COPY_MOVED;", "", "test_stack_copy"),
     ("capture/ptrace/overhead_limit.c", "cost_ns < most_ns ? cost_ns : most_ns", "cost_ns + 0 * most_ns", "test_overhead_limit"),
+    # Events.
+    ("capture/perf/counting.c", "\tpass_over(thread, &weight);\n", "\tpass_over(thread, &weight);\n\tthread->over = weight;\n", "test_perf_counting"),
+    ("capture/perf/counting.c", "record->time_ns < perf->events.renewed_ns ?", "record->time_ns < 0 * perf->events.renewed_ns ?", "test_perf_counting"),
+    ("capture/perf/counting.c", "return record->pid == 0 ||", "return", "test_perf_counting"),
+    ("capture/perf/counting.c", "counting->no_room < missing ? counting->no_room : missing", "counting->no_room", "test_perf_counting"),
+    ("capture/perf/counting.c", "if (!sf_perf_send_event(perf, thread, record, &thread->over))\n\t\treturn;",
+     "sf_perf_send_event(perf, thread, record, &thread->over);", "test_perf_counting"),
+    ("capture/perf/pace.c", "each = lower(pace, each, allowed);", "(void)lower(pace, each, allowed);", "test_perf_counting"),
+    ("capture/choice/engines.c", "if (!has_event(engine, options))", "if (!has_event(engine, options) && options->all)", "test_engines"),
+    ("target/process.c", "if (process->map_is_told || is_empty(process))", "if (process->map_is_told)", "test_told_maps"),
+    ("recording/profile/unseen.c", "if (!loss->cpu_ns && !loss->amount)", "if (!loss->cpu_ns)", "test_measure"),
+    ("export/collapsed.c", ".is_time = filter->clock != SF_CLOCK_EVENT", ".is_time = true", "test_measure"),
     # What is recorded and shown.
     ("export/pprof.c", "(int64_t)profile->duration_ns;", "(int64_t)profile->duration_ns / 1000;", "test_export"),
     ("export/collapsed.c", "return (unsigned char)c < ' '", "return (signed char)c < ' '", "test_export"),

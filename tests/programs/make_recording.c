@@ -2,7 +2,7 @@
 /*
  * Writes a plausible recording through the real writer, for the tests of views and exports.
  *
- *     make_recording OUTPUT [STACKS [SAMPLES [THREADS]]]      (1000 stacks, 10000 samples, 4 threads)
+ *     make_recording OUTPUT [STACKS [SAMPLES [THREADS [events]]]]      (1000 stacks, 10000 samples, 4 threads)
  *
  * The same arguments give the same file. Stack number i spells i in decimal: one frame per digit, so
  * that all are distinct and share their outer frames; around them are recursion, a wait
@@ -83,6 +83,7 @@ struct maker {
 	struct sf_recording *recording;
 	uint64_t start_ns;
 	unsigned n_stacks, n_threads;
+	bool of_events;              /* each sample stands for three events, in place of time */
 	uint32_t *threads, *running, *blocked;
 };
 
@@ -147,12 +148,17 @@ static void write_sample(struct maker *maker, unsigned number, struct sf_error *
 		sample.state = SF_STATE_RUNNABLE;
 		sample.cpu_ns = 0;
 	}
+	if (maker->of_events) {
+		sample.cpu_ns = sample.wall_ns = 0;
+		sample.amount = 3;
+	}
 	must(sf_recording_sample(maker->recording, &sample, err), err);
 	if (!blocked)
 		sf_recording_hold(maker->recording, 4000 + number % 1000 * 17);
 	if (number % 500 == 499)
 		sf_recording_loss(maker->recording, sample.thread, SF_LOSS_LATE,
-				  &(struct sf_lost){ .ticks = 1, .cpu_ns = PERIOD_NS, .wall_ns = PERIOD_NS });
+				  maker->of_events ? &(struct sf_lost){ .ticks = 1, .amount = 3 }
+						   : &(struct sf_lost){ .ticks = 1, .cpu_ns = PERIOD_NS, .wall_ns = PERIOD_NS });
 }
 
 /* Every address but those of one module's first functions gets a name; each fourth an inlined one. */
@@ -205,7 +211,9 @@ int main(int argc, char **argv)
 		.start_ns = 1000000000,
 		.n_stacks = argument(argc, argv, 2, 1000),
 		.n_threads = argument(argc, argv, 4, 4),
+		.of_events = argc > 5 && strcmp(argv[5], "events") == 0,
 	};
+	struct sf_recording_totals totals;
 	const unsigned n_samples = argument(argc, argv, 3, 10000);
 	const struct sf_recording_about about = {
 		.command = "/opt/shop/bin/shopd --fast", .engine = "ptrace", .host = "example",
@@ -216,7 +224,7 @@ int main(int argc, char **argv)
 	uint64_t end_ns = maker.start_ns + (uint64_t)n_samples / maker.n_threads * PERIOD_NS;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: make_recording OUTPUT [STACKS [SAMPLES [THREADS]]]\n");
+		fprintf(stderr, "usage: make_recording OUTPUT [STACKS [SAMPLES [THREADS [events]]]]\n");
 		return 2;
 	}
 	maker.threads = calloc(maker.n_threads, sizeof(*maker.threads));
@@ -225,14 +233,19 @@ int main(int argc, char **argv)
 	if (!maker.threads || !maker.running || !maker.blocked)
 		return 1;
 	must(sf_recording_create(argv[1], &about, &maker.recording, &err), &err);
+	if (maker.of_events)
+		must(sf_recording_measure(maker.recording, "page-faults", "events", &err), &err);
 	describe_target(&maker, &err);
 	make_stacks(&maker, &err);
 	for (unsigned number = 0; number < n_samples; number++)
 		write_sample(&maker, number, &err);
 	for (unsigned i = 0; i < maker.n_threads; i++)
 		must(sf_recording_thread_end(maker.recording, maker.threads[i], end_ns,
-					     (uint64_t)n_samples / maker.n_threads * PERIOD_NS * 3 / 4,
+					     maker.of_events ? 0 : (uint64_t)n_samples / maker.n_threads * PERIOD_NS * 3 / 4,
 					     &err), &err);
+	sf_recording_totals(maker.recording, &totals);
+	if (maker.of_events)
+		sf_recording_counted(maker.recording, totals.amount_seen + totals.amount_lost);
 	name_all(&maker, &err);
 	must(sf_recording_finish(maker.recording, end_ns, &err), &err);
 	free(maker.threads);
