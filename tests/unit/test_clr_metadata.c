@@ -100,6 +100,7 @@ static const struct {
 	{ "Demo.Plain.<Nested>g__Two|13_1", "Demo.Plain.Nested.Two(int)", 41 },
 	{ "<>f__AnonymousType0`2.get_A", "AnonymousType<A, B>.A.get()", 0 },
 	{ "Demo.Thing.Demo.IThing.Do", "Demo.Thing.Demo.IThing.Do()", 45 },
+	{ "Demo.Thing.Demo.IThing.get_Count", "Demo.Thing.Demo.IThing.Count.get()", 45 },
 };
 
 static void known_names_and_lines(void **state)

@@ -252,19 +252,21 @@ static void put_state_machine(struct sf_clr_text *text, const struct sf_clr_meta
 	sf_clr_put(text, is_async(metadata, chain->rows[0]) ? " [async]" : " [iterator]");
 }
 
-/* "Size.get" for the accessor "get_Size" of a property, and "Changed.add" of an event. */
+/* "Size.get" for the accessor "get_Size" of a property, and "Changed.add" of an event; behind the name of an interface, too. */
 static bool put_accessor(struct sf_clr_text *text, const char *name)
 {
 	static const char *const accessors[] = { "get_", "set_", "add_", "remove_" };
+	const char *point = strrchr(name, '.'), *own = point ? point + 1 : name;
 
 	for (size_t i = 0; i < sizeof(accessors) / sizeof(*accessors); i++) {
 		const size_t n = strlen(accessors[i]);
 
-		if (strncmp(name, accessors[i], n))
+		if (strncmp(own, accessors[i], n))
 			continue;
-		sf_clr_put(text, name + n);
+		sf_clr_put_n(text, name, (size_t)(own - name));
+		sf_clr_put(text, own + n);
 		sf_clr_put(text, ".");
-		sf_clr_put_n(text, name, n - 1);
+		sf_clr_put_n(text, own, n - 1);
 		return true;
 	}
 	return false;
