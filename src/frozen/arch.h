@@ -140,6 +140,9 @@ struct sf_arch {
 	 */
 	bool (*clears_fp)(const struct sf_reader *reader, uint64_t pc);
 
+	/* Whether pc is behind the call by which one of musl's first functions calls on, by its exact code. NULL: no code is read for that. */
+	bool (*is_first_call)(const struct sf_reader *reader, uint64_t pc);
+
 	/*
 	 * Whether the instructions before pc take words from the stack into registers, the n-th last one into `reg`. So `reg` holds
 	 * the word that is n words below sp. NULL: no code is read for that.

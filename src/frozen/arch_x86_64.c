@@ -175,6 +175,24 @@ static bool clears_fp(const struct sf_reader *reader, uint64_t pc)
 	return false;
 }
 
+/* __clone in a new thread (musl: src/thread/x86_64/clone.s), and _start (arch/x86_64/crt_arch.h): the bytes up to pc; 0: any. */
+static bool is_first_call(const struct sf_reader *reader, uint64_t pc)
+{
+	static const uint8_t clone[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1 };
+	static const uint8_t start[] = { 0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, 0, 0, 0, 0, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 0, 0, 0, 0 };
+	uint8_t code[sizeof(start)];
+
+	if (!sf_read(reader, code, pc - sizeof(code), sizeof(code)))
+		return false;
+	if (memcmp(code + sizeof(code) - sizeof(clone), clone, sizeof(clone)) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(start); i++) {
+		if (start[i] && code[i] != start[i])
+			return false;
+	}
+	return true;
+}
+
 #define MAX_POPPED 6 /* as many registers as a function keeps */
 
 /* The register that the instruction which ends behind `n` bytes of code pops, and its size; N_REGS: it pops none. */
@@ -474,6 +492,7 @@ const struct sf_arch sf_arch_x86_64 = {
 	.find_exit = sf_x86_find_exit,
 	.switches_stack = sf_x86_switches_stack,
 	.clears_fp = clears_fp,
+	.is_first_call = is_first_call,
 	.has_popped = has_popped,
 	.follow_epilogue = sf_x86_follow_epilogue,
 	.prologue = prologue,

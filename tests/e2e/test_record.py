@@ -386,14 +386,14 @@ def test_builds_of_every_kind_have_whole_stacks(stillframe, target, tmp_path, na
 
 
 def test_musl(stillframe, target, tmp_path):
-    """Debian's musl has no unwind data: the program's own frames are all there, and the end says why no more."""
+    """Debian's musl has no unwind data, but where a thread begins it is known by its code: stacks are whole."""
     if not os.path.exists(path_of("deep_musl")):
         pytest.skip("musl-gcc is not installed")
     t = target("deep_musl", 30, "wave")
     done, recording = stillframe.record(tmp_path / "r.sfr", "-p", t.pid, "-d", "500ms", "-F", "499")
     assert done.status == 0, done
     ends = dict(recording.rows("SELECT e.word, sum(s.ticks) FROM samples s JOIN ends e ON e.id = s.\"end\" GROUP BY e.word"))
-    assert ends.get("root", 0) + ends.get("no-rule", 0) >= 0.98 * recording.samples, ends
+    assert ends.get("root", 0) >= 0.98 * recording.samples, ends
     assert recording.total_shares().get("main", 0) > 0.98
     assert max(sum(name.startswith("down_") for name in names) for names, _ in recording.stacks_of("bottom")) == 31
 

@@ -628,6 +628,40 @@ static void a_zero_frame_pointer_is_the_root(void **state)
 		      { JIT + 0x80, STACK + 0x150, CHAIN });
 }
 
+/*
+ * musl's functions between a thread's first one and the program's: without rules and without frame pointers. The first one is known by all
+ * of its bytes before the call.
+ */
+static void a_first_function_near(void **state)
+{
+	static const uint8_t clone[] = { 0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1 };
+	static const uint8_t start_code[] = { 0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, 1, 2, 3, 4, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 5, 6, 7, 8 };
+	static const struct {
+		const uint8_t *code;
+		size_t size;
+	} firsts[] = { { clone, sizeof(clone) }, { start_code, sizeof(start_code) } };
+	(void)state;
+
+	r.still.regs.pc = JIT + 0x50;
+	put_call(JIT + 0x80);
+	recorded_reg(&r, RBP, STACK + 0x140);
+	recorded_put(&r, STACK + 0x140, 7); /* no frame pointer: the function keeps something else there */
+	recorded_put(&r, STACK + 0x148, JIT + 0x80);
+	recorded_put(&r, STACK + 0x150, JIT + 0x90);  /* pushed; behind no such call */
+	recorded_put(&r, STACK + 0x158, JIT + 0x140);
+	for (size_t i = 0; i < 2; i++) {
+		recorded_bytes(&r, JIT + 0x140 - firsts[i].size, firsts[i].code, firsts[i].size);
+		assert_frames(SF_END_ROOT,
+			      { JIT + 0x50, STACK + 0x100, LEAF },
+			      { JIT + 0x80, STACK + 0x150, CHAIN },
+			      { JIT + 0x140, STACK + 0x160, GUESS });
+		recorded_bytes(&r, JIT + 0x140 - firsts[i].size, &(uint8_t){ 0x90 }, 1);
+		assert_frames(SF_END_NO_RULE,
+			      { JIT + 0x50, STACK + 0x100, LEAF },
+			      { JIT + 0x80, STACK + 0x150, CHAIN });
+	}
+}
+
 /* Code without frame pointers keeps whatever it likes in that register, also for its callee's leaf. */
 static void a_zero_is_no_root_where_no_frame_was_made(void **state)
 {
@@ -1344,6 +1378,7 @@ int main(void)
 		TEST(a_thread_that_was_just_made_has_no_caller),
 		TEST(who_makes_a_thread_is_where_it_was),
 		TEST(a_zero_frame_pointer_is_the_root),
+		TEST(a_first_function_near),
 		TEST(a_zero_is_no_root_where_no_frame_was_made),
 		TEST(frame_pointers_that_lead_nowhere),
 		TEST(a_broken_chain_above_a_call),

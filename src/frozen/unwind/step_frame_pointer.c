@@ -9,7 +9,8 @@
  * too, takes the top of the stack where the pc is in no code at all (a call of NULL).
  *
  * Above a call there is no such doubt, as code that calls and keeps no frame pointer either has
- * rules or cannot be walked.
+ * rules or cannot be walked. Except where a thread begins: musl's functions there have no rules, and a few words above sp is the return
+ * address to the thread's first function, which is known by its code.
  */
 #include "frozen/unwind/walk.h"
 
@@ -20,6 +21,8 @@
  * A wrong address on the stack rarely follows a call to just below pc.
  */
 #define MAX_FUNCTION_SIZE 65536
+
+#define MAX_WORDS 16 /* of musl's function above the thread's first one: five are saved by what calls main */
 
 /* A place that may be the caller's. */
 struct caller {
@@ -191,20 +194,40 @@ static enum sf_step step_exact(struct sf_cursor *cursor, enum sf_end *why)
 	return step == SF_STEP_TAKEN ? SF_STEP_FAILED : step;
 }
 
+static bool step_to_first(struct sf_cursor *cursor)
+{
+	const struct sf_still *still = cursor->still;
+	const struct sf_reader code = sf_reader_outside(&still->memory);
+	const uint64_t sp = cursor->regs.r[still->arch->sp];
+	struct caller first = { 0 };
+
+	if (!still->arch->is_first_call || !sf_reg_known(&cursor->regs, still->arch->sp))
+		return false;
+	for (unsigned i = 0; i < MAX_WORDS && sf_read_u64(&still->memory, sp + 8 * i, &first.pc); i++) {
+		if (!sf_frame_region(still, first.pc, false) || !still->arch->is_first_call(&code, first.pc))
+			continue;
+		first.sp = sp + 8 * i + 8;
+		take_record(cursor, &first);
+		cursor->via = SF_VIA_GUESS;
+		return true;
+	}
+	return false;
+}
+
 /*
  * Above a call. Return addresses are not compared with call instructions: that would cost a read.
  */
 static enum sf_step step_caller(struct sf_cursor *cursor, enum sf_end *why)
 {
-	struct caller record;
+	struct caller record = { 0 };
 	const enum sf_step step = read_record(cursor, &record, why);
 
-	if (step != SF_STEP_TAKEN)
+	if (step == SF_STEP_ROOT)
 		return step;
 	record.pc &= cursor->still->arch->code_mask;
-	if (!sf_frame_region(cursor->still, record.pc, false))
-		return SF_STEP_FAILED;
-	return take_record(cursor, &record);
+	if (step == SF_STEP_TAKEN && sf_frame_region(cursor->still, record.pc, false))
+		return take_record(cursor, &record);
+	return *why == SF_END_NO_RULE && step_to_first(cursor) ? SF_STEP_TAKEN : SF_STEP_FAILED;
 }
 
 enum sf_step sf_step_frame_pointer(struct sf_cursor *cursor, const struct sf_region *region,
