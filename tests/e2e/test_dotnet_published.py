@@ -102,7 +102,7 @@ def musl(tmp_path):
 
 @pytest.mark.long
 def test_musl(stillframe, musl, tmp_path):
-    """All frames are there, and the end says why none is above musl's own."""
+    """All frames are there, from the thread's first function on; but in the handler of a fault, on a stack of its own, they may be cut."""
     program = publish(tmp_path, "<SelfContained>true</SelfContained>", "Work", "musl-")
     target = Target([*musl, program, "busy"], env={**os.environ, "TMPDIR": str(tmp_path)}, nice=True)
     try:
@@ -116,12 +116,13 @@ def test_musl(stillframe, musl, tmp_path):
         target.end()
     stacks = stacks_of(stillframe, tmp_path / "r.sfr")
     check_chain(stacks)
-    whole = sum(weight for stack, weight in stacks if "[unknown in libc.so]" in stack[:3])
-    assert whole >= 0.99 * sum(weight for _, weight in stacks)
+    others = [(stack, weight) for stack, weight in stacks if stack[0] != "faults"]
+    whole = sum(weight for stack, weight in others if not any(frame.startswith("[cut") for frame in stack))
+    assert whole >= 0.99 * sum(weight for _, weight in others)
     for name, (functions, comments) in PARKED.items():
         found = [(frame["function"], frame["line"]) for frame in threads[name]["frames"] if frame["function"].startswith("Demo.")]
         assert found[:len(functions)] == [(f, line_of(c)) for f, c in zip(functions, comments)], (name, found)
-        assert threads[name]["end"] in ("no-rule", "root"), threads[name]["end"]
+        assert threads[name]["end"] == "root", threads[name]["end"]
 
 
 @pytest.mark.long
