@@ -217,7 +217,7 @@ static void look_once(const struct sf_saved_source *source, int32_t tid, struct 
 
 	if (!sf_saved_get(source, child, tid, true, &saved) || saved.look.syscall != SYS_read)
 		return;
-	result = sf_copy_saved(&saved, &wish, pages, copy);
+	result = sf_copy_saved(source, &saved, &wish, pages, copy);
 	look_at_words(copy->stack, copy->stack_size);
 	mixed = seen.mixed || seen.n_words < WORDS * FRAMES;
 	looks->n_stood += result == SF_COPY_DONE;
@@ -244,8 +244,11 @@ static void each_look(void **state)
 		skip();
 	}
 	assert_true(sf_process_threads(child, &ids));
-	for (size_t i = 0; looks.n_stood + looks.n_moved < n_wanted; i++)
+	for (size_t i = 0; looks.n_stood + looks.n_moved < n_wanted; i++) {
 		look_once(source, ids.ids.items[i % ids.ids.n], &pages, copy, &looks);
+		if (i % 1000000 == 999999)
+			print_message("%llu stood, %llu mixed\n", (unsigned long long)looks.n_stood, (unsigned long long)looks.n_mixed);
+	}
 	print_message("%llu stood, %llu of them mixed; %llu moved, %llu of them mixed\n", (unsigned long long)looks.n_stood,
 		      (unsigned long long)looks.n_mixed, (unsigned long long)looks.n_moved, (unsigned long long)looks.n_needed);
 	assert_int_equal(looks.n_mixed, 0);
@@ -256,12 +259,47 @@ static void each_look(void **state)
 	free(copy);
 }
 
+/* --- what is asked again behind the copy --- */
+
+static struct sf_saved later;
+static bool is_on_cpu;
+
+static bool get_later(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved *ret)
+{
+	(void)arg, (void)pid, (void)tid;
+	assert_true(anew);
+	*ret = later;
+	return !is_on_cpu;
+}
+
+/* The kernel counts a switch to a thread before the thread is on the CPU: one that waits for a CPU may run with the count that was read. */
+static void one_that_was_about_to_run(void **state)
+{
+	const struct sf_saved_source source = { .get = get_later };
+	const struct sf_saved saved = { .look = { .state = SF_STATE_RUNNABLE }, .switches = 7, .left_before = 6, .left_after = 6 };
+	uint64_t switches;
+
+	(void)state;
+	later = saved;
+	is_on_cpu = false;
+	assert_true(sf_saved_stood(&source, &saved, &switches));
+	is_on_cpu = true; /* it runs now */
+	assert_false(sf_saved_stood(&source, &saved, &switches));
+	is_on_cpu = false;
+	later.left_after = 7; /* it has run, and has left the CPU */
+	assert_false(sf_saved_stood(&source, &saved, &switches));
+	later = saved;
+	later.switches = 8;
+	assert_false(sf_saved_stood(&source, &saved, &switches));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_kernel_saved),
 		cmocka_unit_test(what_proc_shows),
 		cmocka_unit_test(each_look),
+		cmocka_unit_test(one_that_was_about_to_run),
 	};
 
 	return cmocka_run_group_tests(tests, start_child, end_child);

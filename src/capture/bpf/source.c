@@ -47,7 +47,8 @@ static bool get(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved 
 		return false;
 	for (unsigned i = 0; i < SF_TASK_SAVED; i++)
 		regs[i] = row->regs[i];
-	*ret = (struct sf_saved){ .pid = pid, .tid = tid, .switches = row->switches };
+	*ret = (struct sf_saved){ .pid = pid, .tid = tid, .switches = row->switches,
+				   .left_before = row->left_before, .left_after = row->left_after };
 	memccpy(ret->name, row->name, 0, sizeof(ret->name) - 1);
 	sf_sanitize(ret->name);
 	return sf_task_saved(pid, regs, state_of(row), &ret->look, &ret->regs);

@@ -37,6 +37,8 @@ struct task_struct {
 	int exit_state;
 	int on_cpu;
 	struct sched_info sched_info;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
@@ -76,17 +78,32 @@ static unsigned int own_level(void)
 	return BPF_CORE_READ(self, thread_pid, level);
 }
 
+static unsigned long times_left(const struct task_struct *task)
+{
+	return task->nvcsw + task->nivcsw;
+}
+
 /*
- * The switch count comes first, then whether the thread is on a CPU, then the registers. A thread that is on none, and whose count is the
- * same later, has not run since before its registers were read. x86-64 keeps the order of these loads.
+ * The order of the loads is the proof, and x86-64 keeps it. The kernel counts a switch to a thread a moment before the thread is on the CPU
+ * (kernel/sched/core.c: prepare_task_switch()), so a thread that is about to run has its new count, and is on none.
+ *
+ * - A thread that is blocked between two loads that see it on no CPU was not about to run at the second: it is awake before it is counted. If its switch
+ *   count is the same later, it has not run since before its registers were read.
+ * - Of one that waits for a CPU it is shown by how often it has left one (struct sf_saved): that rises before it is on none again.
  */
 static void fill(struct task_struct *task, struct sf_bpf_row *row)
 {
+	row->left_before = times_left(task);
+	barrier();
 	row->switches = task->sched_info.pcount;
 	barrier();
 	row->on_cpu = task->on_cpu != 0;
 	barrier();
 	row->state = task->__state;
+	barrier();
+	row->on_cpu |= task->on_cpu != 0;
+	barrier();
+	row->left_after = times_left(task);
 	bpf_probe_read_kernel(row->regs, sizeof(row->regs), (const void *)bpf_task_pt_regs(task));
 	bpf_probe_read_kernel(row->name, sizeof(row->name), task->comm);
 }

@@ -53,7 +53,7 @@ static void read_asleep(struct sf_capture *capture, struct sf_thread *thread, ui
 	/* The file of /proc that says where it sleeps may be another user's: the source says it all the same. */
 	result = (thread->look.placed || thread->task.look_fd < 0) &&
 		 sf_saved_get(capture->saved, thread->task.pid, thread->task.tid, true, &saved) ?
-			 sf_copy_saved(&saved, &wish, &capture->pages, copy) :
+			 sf_copy_saved(capture->saved, &saved, &wish, &capture->pages, copy) :
 			 sf_copy_blocked(&thread->task, &thread->look, &wish, &capture->pages, copy);
 	if (result != SF_COPY_DONE && result != SF_COPY_NOT_PLACED) {
 		/* The thread has moved or ended meanwhile: no sample. Its time stays in the accounts until the next look. */

@@ -226,7 +226,7 @@ static enum sf_copy_result take_saved(struct dumping *dumping, struct sf_dump_se
 	while (want && result == SF_COPY_DONE) {
 		const struct sf_stack_wish wish = sf_stack_leads_wish(&dumping->leads, want);
 
-		result = sf_copy_saved(saved, &wish, &dumping->pages, dumping->copy);
+		result = sf_copy_saved(dumping->source, saved, &wish, &dumping->pages, dumping->copy);
 		if (result == SF_COPY_DONE)
 			walk_taken(dumping, seen, &want);
 	}

@@ -17,7 +17,9 @@ struct sf_saved {
 	char name[SF_TASK_NAME];
 	struct sf_task_look look;
 	struct sf_regs regs;
-	uint64_t switches;       /* as in struct sf_task_run: while it is the same, the thread has not run since */
+	uint64_t switches;       /* as in struct sf_task_run: while it is the same, a thread that is blocked has not run since */
+	uint64_t left_before;    /* times that it has left a CPU, read before all this, ... */
+	uint64_t left_after;     /* ... and behind the moment at which it was on none */
 };
 
 struct sf_saved_source {
@@ -34,5 +36,11 @@ static inline bool sf_saved_get(const struct sf_saved_source *source, int32_t pi
 {
 	return source && source->get(source->arg, pid, tid, anew, ret);
 }
+
+/*
+ * Whether the thread has not run since it was read. One that is blocked is counted before it runs. One that waits for a CPU may have been counted already
+ * when it was read: it has not run if it is on no CPU now, and has left none since.
+ */
+bool sf_saved_stood(const struct sf_saved_source *source, const struct sf_saved *saved, uint64_t *switches_ret);
 
 #endif

@@ -145,17 +145,28 @@ static void begin_unheld(int32_t pid, int32_t tid, const struct sf_task_look *lo
 	memcpy(ret->args, look->args, sizeof(ret->args));
 }
 
-enum sf_copy_result sf_copy_saved(const struct sf_saved *saved, const struct sf_stack_wish *wish, struct sf_pages *pages,
-			    struct sf_stack_copy *ret)
+bool sf_saved_stood(const struct sf_saved_source *source, const struct sf_saved *saved, uint64_t *switches_ret)
 {
-	uint64_t switches;
+	struct sf_saved now;
+
+	if (saved->look.state != SF_STATE_RUNNABLE) {
+		*switches_ret = sf_task_switches(saved->pid, saved->tid);
+		return *switches_ret == saved->switches;
+	}
+	*switches_ret = saved->switches;
+	return sf_saved_get(source, saved->pid, saved->tid, true, &now) && now.switches == saved->switches && now.left_after == saved->left_before;
+}
+
+enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved, const struct sf_stack_wish *wish,
+				  struct sf_pages *pages, struct sf_stack_copy *ret)
+{
+	bool stood;
 
 	begin_unheld(saved->pid, saved->tid, &saved->look, ret);
 	ret->regs = saved->regs;
 	copy_stacks(pages, saved->look.sp, wish, ret);
-	switches = sf_task_switches(saved->pid, saved->tid);
-	ret->switches = switches;
-	return !switches ? SF_COPY_GONE : switches == saved->switches ? SF_COPY_DONE : SF_COPY_MOVED;
+	stood = sf_saved_stood(source, saved, &ret->switches);
+	return !ret->switches ? SF_COPY_GONE : stood ? SF_COPY_DONE : SF_COPY_MOVED;
 }
 
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,

@@ -81,9 +81,9 @@ enum sf_copy_result { SF_COPY_DONE, SF_COPY_GONE, SF_COPY_MOVED, SF_COPY_NOT_PLA
 enum sf_copy_result sf_copy_blocked(const struct sf_task *task, const struct sf_task_look *look,
 			    const struct sf_stack_wish *wish, struct sf_pages *pages, struct sf_stack_copy *ret);
 
-/* The same of a thread that was on no CPU when the kernel was asked for what it has saved of it. */
-enum sf_copy_result sf_copy_saved(const struct sf_saved *saved, const struct sf_stack_wish *wish, struct sf_pages *pages,
-			    struct sf_stack_copy *ret);
+/* The same of a thread that was on no CPU when `source` was asked for what the kernel has saved of it. */
+enum sf_copy_result sf_copy_saved(const struct sf_saved_source *source, const struct sf_saved *saved, const struct sf_stack_wish *wish,
+				  struct sf_pages *pages, struct sf_stack_copy *ret);
 
 /* A still that was copied, and what belongs to it while it is walked. */
 struct sf_copied_still {
