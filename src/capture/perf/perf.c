@@ -10,7 +10,6 @@
  */
 #include "capture/perf/perf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,10 +17,7 @@
 #include "capture/bpf/source.h"
 #include "os/cgroup.h"
 #include "os/clock.h"
-#include "os/kernel_symbols.h"
 #include "os/process.h"
-#include "os/rights.h"
-#include "os/tracepoints.h"
 
 #define BATCH_NS 10000000           /* between two batches at the least, unless a ring is half full ... */
 #define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
@@ -31,35 +27,17 @@
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
-#define LONG_ASLEEP 4               /* looks without a change after which a thread may be passed over ... */
-#define PASSED_OVER_NS 500000000    /* ... and has a sample for each of these times */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
 {
 	return (struct sf_perf *)capture;
 }
 
-/* Of other users' processes the mappings and the memory are read by the right to trace them. */
-static bool check_all(struct sf_error *err)
-{
-	unsigned missing;
-	char text[64];
-	bool kernel;
-
-	if (!sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, err))
-		return false;
-	missing = sf_rights_missing(SF_RIGHT_BIT(PERFMON) | SF_RIGHT_BIT(TRACE));
-	if (!missing)
-		return true;
-	sf_fail(err, SF_E_DENIED, "this user may not look at all processes");
-	return sf_fail_hint(err, "Be root, or have %s (stillframe doctor --setcap).", sf_rights_text(missing, text, sizeof(text)));
-}
-
 static bool check(int32_t pid, struct sf_error *err)
 {
 	bool kernel;
 
-	return pid == SF_ALL_PROCESSES ? check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
+	return pid == SF_ALL_PROCESSES ? sf_perf_check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
 }
 
 /* Threads have no samples for their time in the kernel then. */
@@ -75,78 +53,6 @@ bool sf_perf_is_limited(int32_t pid)
 static bool try_child(int32_t pid, struct sf_error *err)
 {
 	return check(pid, err);
-}
-
-/* Whether the kernel tells this user where its functions are. */
-static void examine_symbols(sf_finding_fn *report, void *arg)
-{
-	struct sf_kernel_symbols symbols = { 0 };
-	const bool fine = sf_kernel_symbols_load(&symbols);
-	const int hidden = sf_kernel_symbols_hidden();
-	char advice[160];
-
-	snprintf(advice, sizeof(advice), "/proc/kallsyms shows no addresses: kernel.kptr_restrict is %d: %shave CAP_SYSLOG.", hidden,
-		 hidden > 1 ? "sysctl kernel.kptr_restrict=1, and " : "");
-	report(arg, fine, "functions of the kernel have names", advice);
-	sf_kernel_symbols_deinit(&symbols);
-}
-
-/* That each sleep is told of needs no more than the kernel's frames. */
-static void examine_wakings(sf_finding_fn *report, void *arg)
-{
-	struct sf_tracepoint *tracepoint = malloc(sizeof(*tracepoint));
-	struct sf_error err = { 0 };
-
-	if (tracepoint)
-		report(arg, sf_tracepoint_find("sched", "sched_waking", tracepoint, &err),
-		       "who wakes a thread is told by the kernel (the tracepoint sched_waking)", err.text);
-	free(tracepoint);
-}
-
-/* One event of each kind: the kernel, or the machine, has the others of the kind, too. */
-static void examine_events(sf_finding_fn *report, void *arg, bool kernel)
-{
-	static const struct {
-		const char *name, *what;
-	} kinds[] = {
-		{ "page-faults", "page faults are counted (record --event)" },
-		{ "context-switches", "context switches are counted" },
-		{ "sched:sched_process_fork", "tracepoints are counted" },
-		{ "cycles", "the processor's events are counted: cycles, instructions, misses" },
-	};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct sf_perf_named_event event;
-		struct sf_error err = { 0 };
-		const bool fine = sf_perf_event_parse(kinds[i].name, &event, &err) && sf_perf_event_find(&event, kernel, &err);
-		const size_t size = strcspn(err.text, "\n");
-
-		if (err.text[size])
-			err.text[size] = '.';
-		report(arg, fine, kinds[i].what, strncmp(err.text, "--event: ", 9) == 0 ? err.text + 9 : err.text);
-	}
-}
-
-static void examine(sf_finding_fn *report, void *arg)
-{
-	struct sf_error err = { 0 }, of_all = { 0 };
-	char text[120];
-	bool kernel = false;
-
-	if (!sf_perf_events_allowed(0, &kernel, &err)) {
-		report(arg, false, "perf events may be opened", err.text);
-		return;
-	}
-	report(arg, check_all(&of_all), "all processes of the machine may be recorded (--all)", of_all.text);
-	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
-		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
-	report(arg, kernel, text, sf_kernel_is_locked() ? "The kernel is locked down (confidentiality): nothing gives it until it is started without."
-							: "Have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
-	examine_events(report, arg, kernel);
-	if (!kernel)
-		return;
-	examine_symbols(report, arg);
-	examine_wakings(report, arg);
 }
 
 void sf_perf_close(struct sf_capture *capture)
@@ -228,84 +134,6 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	*ret = capture;
 	return true;
 }
-
-/* --- threads that sleep --- */
-
-/* False when the thread is gone. */
-static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
-{
-	thread->asleep_due_ns = now_ns + sf_outside_jitter(capture, capture->blocked_period_ns);
-	if (sf_perf_sleeps_look(perf_of(capture), thread, now_ns))
-		return true;
-	sf_watch_extend_sleep(&capture->watch, thread, now_ns);
-	if (!sf_thread_see(thread, now_ns))
-		return false;
-	if (!sf_thread_awake(thread))
-		sf_ptrace_sample_asleep(capture, thread, now_ns);
-	sf_perf_sleeps_looked(perf_of(capture), thread);
-	return true;
-}
-
-/* A thread that has slept for long is looked at again when a thread without a sample has run. */
-static bool may_be_passed_over(const struct sf_capture *capture, const struct sf_thread *thread)
-{
-	return thread->sampled && thread->n_same >= LONG_ASLEEP && !sf_thread_awake(thread) && !capture->last_tick &&
-	       !atomic_load_explicit(&thread->again, memory_order_relaxed);
-}
-
-static bool is_due(const struct sf_capture *capture, const struct sf_thread *thread, uint64_t now_ns)
-{
-	return thread->watched && !thread->only_awake && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
-}
-
-/* Those that are due and may not be passed over, or those that may. How many may. */
-static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
-{
-	size_t n_passed_over = 0;
-
-	for (size_t i = capture->watch.threads.n; i-- > 0;) {
-		struct sf_thread *thread = capture->watch.threads.items[i];
-		const bool passes = may_be_passed_over(capture, thread);
-
-		if (!is_due(capture, thread, now_ns))
-			continue;
-		n_passed_over += passes;
-		if (passes == passed_over && !look(capture, thread, now_ns))
-			capture->watch.next_scan_ns = capture->watch.next_list_ns = 0; /* that ends it, when its last records are read */
-	}
-	return n_passed_over;
-}
-
-/* No thread has run but those with samples: the threads that are passed over sleep on. */
-static void pass_over(struct sf_capture *capture, uint64_t now_ns)
-{
-	for (size_t i = 0; i < capture->watch.threads.n; i++) {
-		struct sf_thread *thread = capture->watch.threads.items[i];
-
-		if (!is_due(capture, thread, now_ns) || !may_be_passed_over(capture, thread))
-			continue;
-		sf_thread_pass(thread, now_ns);
-		if (thread->asleep_ns >= PASSED_OVER_NS)
-			sf_watch_extend_sleep(&capture->watch, thread, now_ns);
-	}
-}
-
-static void look_at_due(struct sf_perf *perf, uint64_t now_ns)
-{
-	struct sf_capture *capture = &perf->base;
-
-	if (!capture->blocked_period_ns || look_at(capture, false, now_ns) == 0 || now_ns < perf->next_others_ns)
-		return;
-	perf->next_others_ns = now_ns + capture->blocked_period_ns;
-	if (!sf_watch_others_ran(&capture->watch, 0)) {
-		pass_over(capture, now_ns);
-		return;
-	}
-	look_at(capture, true, now_ns);
-	sf_watch_looked_at_all(&capture->watch);
-}
-
-/* --- running threads --- */
 
 static void grow(struct sf_perf *perf, struct sf_perf_events *events, uint32_t *wanted)
 {
@@ -479,7 +307,7 @@ static void sample_until_over(struct sf_capture *capture)
 		answer_all(capture);
 		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
-		look_at_due(perf, now_ns);
+		sf_perf_look_at_due(perf, now_ns);
 		if (capture->last_tick)
 			return;
 		grow(perf, &perf->events, &perf->stack_wanted);
@@ -541,7 +369,7 @@ const struct sf_engine sf_engine_perf = {
 	.reach = SF_REACHES_ALL,
 	.options = sf_perf_options,
 	.check_settings = check_settings,
-	.examine = examine,
+	.examine = sf_perf_examine,
 	.check = check,
 	.is_limited = sf_perf_is_limited,
 	.try_child = try_child,

@@ -45,6 +45,13 @@ extern const struct sf_option sf_perf_options[];
 bool sf_perf_is_limited(int32_t pid);
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 void sf_perf_close(struct sf_capture *capture);
+void sf_perf_examine(sf_finding_fn *report, void *arg);
+
+/* Whether this user may sample and look at all processes of the machine; else an error that says what is missing. */
+bool sf_perf_check_all(struct sf_error *err);
+
+/* Samples the sleeping threads that are due, but those of whose sleeps the kernel tells (sleeps.h). */
+void sf_perf_look_at_due(struct sf_perf *perf, uint64_t now_ns);
 
 /* Says in the summary what the recording lacks. False: the sink has failed. */
 bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err);

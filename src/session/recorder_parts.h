@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two files of the recorder share: recorder.c and recorded_samples.c. The functions of a sink are as capture/sink.h says. */
+#ifndef SF_SESSION_RECORDER_PARTS_H
+#define SF_SESSION_RECORDER_PARTS_H
+
+#include "session/recorder.h"
+
+/* The thread with this number of the engine's, or NULL. Valid until a thread is added. */
+struct sf_recorded_thread *sf_recorder_thread(struct sf_recorder *recorder, uint32_t serial);
+
+/* `thread`: its number in the recording, or 0. Always true. */
+bool sf_recorder_lose(struct sf_recorder *recorder, uint32_t thread, enum sf_loss cause, const struct sf_weight *weight);
+
+/* What is kept of the thread's stack for its next sample. */
+void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_thread *thread);
+
+/* --- functions of the sink --- */
+
+bool sf_recorder_note(void *arg, int32_t pid, const char *text, struct sf_error *err);
+struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still, const struct sf_weight *weight, uint64_t hold_ns,
+				     bool last, struct sf_error *err);
+bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace, const struct sf_seen *seen, const struct sf_weight *weight,
+		       struct sf_error *err);
+bool sf_recorder_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight, struct sf_error *err);
+bool sf_recorder_woken(void *arg, uint32_t serial, int32_t waker, const char *waker_name, struct sf_error *err);
+
+#endif
