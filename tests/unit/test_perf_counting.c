@@ -177,6 +177,7 @@ static void what_found_no_room_is_lost_and_no_more_than_is_missing(void **state)
 	assert_int_equal(sent, 10);
 	assert_int_equal(lost_by[SF_LOSS_RING_FULL], 50);
 	assert_int_equal(lost_by[SF_LOSS_REST], 3);
+	tear_down(state);
 	set_up(state);
 	no_room(5, 2); /* records of other kinds were among them */
 	sf_perf_batch(&perf, MS);
