@@ -55,15 +55,19 @@ def descendants(pid):
     return found
 
 
-def end_all(process):
-    """Kills it and what it started; what all that looked like before."""
-    pids = sorted({process.pid, *descendants(process.pid), *holders((process.stdout, process.stderr))})
-    seen = "\n".join(map(seen_of, pids))
+def kill(pids):
     for pid in pids:
         try:
             os.kill(pid, 9)
         except ProcessLookupError:
             pass
+
+
+def end_all(process):
+    """Kills it and what it started; what all that looked like before."""
+    pids = sorted({process.pid, *descendants(process.pid), *holders((process.stdout, process.stderr))})
+    seen = "\n".join(map(seen_of, pids))
+    kill(pids)
     return seen
 
 

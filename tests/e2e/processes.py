@@ -141,7 +141,7 @@ class Target:
             time.sleep(0.5)  # a hold lasts microseconds: what is still held now was forgotten
             self.held = held_threads(self.pid, not self.may_be_stopped)
         if self.runs():
-            hanging.end_all(self.process)
+            hanging.kill([self.pid, *hanging.descendants(self.pid)])
         self.process.wait(60)
         self.process.stdout.close()
         with contextlib.suppress(FileNotFoundError):

@@ -99,3 +99,10 @@ def test_a_status_and_both_outputs():
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
     with pytest.raises(AssertionError):
         hanging.run_well(["/bin/false"])
+
+
+def test_a_targets_end_is_that_of_what_it_started(target):
+    t = target(["/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo ready; wait"])
+    child, = hanging.descendants(t.pid)
+    assert not t.end()
+    until(lambda: not is_there(child), "the child has ended")
