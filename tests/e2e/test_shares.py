@@ -75,7 +75,7 @@ def doubtful(stillframe, tmp_path):
     shutil.copy(recording.path, path)
     with sqlite3.connect(path) as db:
         db.execute("DELETE FROM losses")
-        db.execute("INSERT INTO losses(thread, cause, ticks, cpu_ns, wall_ns) VALUES (0, 6, 0, ?, 0), (1, 0, 1, ?, 0)",
+        db.execute("INSERT INTO losses(thread, cause, ticks, cpu_ns, wall_ns, amount) VALUES (0, 6, 0, ?, 0, 0), (1, 0, 1, ?, 0, 0)",
                    (int(seen / 4 * 1e9), int(seen / 4 * 1e9)))
         db.execute("UPDATE threads SET cpu_counted_ns = ? WHERE id = 1", (int(seen * 1.25e9),))
     db.close()
