@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, Stillframe, need, need_root
+from conftest import PROGRAMS, Stillframe, need_root
 from processes import until
 from recordings import Recording, redo_record, redone, ticks_so_far
 
@@ -36,17 +36,17 @@ def reader(request, stillframe, tmp_path):
     folder = tmp_path / "open to all"
     folder.mkdir()
     folder.chmod(0o777)
-    prefix = []
+    prefix, program = [], os.path.join(PROGRAMS, "busy_split")
     if request.param == "as nobody":
-        need_root()
-        need("setpriv")
+        everybodys = request.getfixturevalue("everybodys")
+        stillframe.path, program = everybodys.stillframe(), everybodys.program("busy_split")
         for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
             above.chmod(above.stat().st_mode | 0o055)
         prefix = ["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"]
 
     def run(*arguments, **how):
         return stillframe(*arguments, prefix=prefix, cwd="/", **how)
-    run.prefix, run.folder, run.uid = prefix, folder, NOBODY if prefix else os.geteuid()
+    run.prefix, run.folder, run.uid, run.program = prefix, folder, NOBODY if prefix else os.geteuid(), program
     return run
 
 
@@ -189,7 +189,7 @@ def test_what_lies_beside_the_output_stays(reader):
     for end in ("-journal", "-wal", "-shm"):
         (reader.folder / ("r.sfr" + end)).write_text("somebody's")
     before = contents(reader.folder)
-    reader("record", "-F", "499", "-o", reader.folder / "r.sfr", "--", os.path.join(PROGRAMS, "busy_split"), 0.2).ok()
+    reader("record", "-F", "499", "-o", reader.folder / "r.sfr", "--", reader.program, 0.2).ok()
     after = contents(reader.folder)
     del after["r.sfr"]
     assert after == before
@@ -198,7 +198,7 @@ def test_what_lies_beside_the_output_stays(reader):
 def test_the_output_is_for_its_owner(reader):
     for umask, mode in ((0, 0o600), (0o022, 0o600), (0o277, 0o400)):
         output = reader.folder / ("r%o.sfr" % umask)
-        reader("record", "-F", "499", "-o", output, "--", os.path.join(PROGRAMS, "busy_split"), 0.1, umask=umask).ok()
+        reader("record", "-F", "499", "-o", output, "--", reader.program, 0.1, umask=umask).ok()
         assert stat.S_IMODE(output.stat().st_mode) == mode
 
 
@@ -216,7 +216,7 @@ def test_the_output_is_no_trap(reader, good):
         names.append("others.sfr")
     before = contents(reader.folder)
     for name in names:
-        done = reader("record", "-o", reader.folder / name, "--", os.path.join(PROGRAMS, "busy_split"), 0.1).fails(1)
+        done = reader("record", "-o", reader.folder / name, "--", reader.program, 0.1).fails(1)
         assert name in done.err and "not written" in done.err, done
     assert contents(reader.folder) == before
 

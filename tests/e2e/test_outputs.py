@@ -27,6 +27,7 @@ class Folder:
         subprocess.run([os.path.join(PROGRAMS, "make_stream"), self / "s.sfs"], check=True)
         os.chmod(self / "s.sfs", 0o644)
         self.prefix = []
+        self.everybodys = None   # with a prefix: where that user finds what is built
         if uid != os.geteuid():
             self.prefix = ["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid, "--clear-groups"]
 
@@ -54,6 +55,8 @@ def folder(request):
         if os.geteuid() == 0:
             need("setpriv")
         made = Folder(NOBODY if os.geteuid() == 0 else os.geteuid())
+    if made.prefix:
+        made.everybodys = request.getfixturevalue("everybodys")
     yield made
     shutil.rmtree(made.path)
 
@@ -176,8 +179,10 @@ def test_two_at_once(stillframe, folder):
 
 def profile_itself(stillframe, folder, output):
     """A program with the agent in it, which writes a stream."""
-    agent = os.path.join(os.path.dirname(stillframe.path), "libstillframe-agent.so")
-    return subprocess.run([*folder.prefix, os.path.join(PROGRAMS, "busy_split"), "0.2", "1"], capture_output=True, text=True,
+    agent, program = os.path.join(os.path.dirname(stillframe.path), "libstillframe-agent.so"), os.path.join(PROGRAMS, "busy_split")
+    if folder.everybodys:
+        agent, program = map(folder.everybodys.copy, (agent, program))
+    return subprocess.run([*folder.prefix, program, "0.2", "1"], capture_output=True, text=True,
                           timeout=60, env={**os.environ, "LD_PRELOAD": agent, "STILLFRAME": "out=" + output,
                                            "STILLFRAME_VERBOSE": "1"})
 
