@@ -12,7 +12,8 @@ MILLISECONDS = str(int(float(sys.argv[1] if len(sys.argv) > 1 else "8") * 1000))
 NAMES = ("half", "third", "fifth")
 SOURCE = os.path.join(TOP, "tests", "java", "Split.java")
 LAUNCHED = {"launched, perf": ("-e", "perf"), "launched, ptrace": ("-e", "ptrace", "--max-cost", "50"),
-            "launched, signal": ("-e", "signal"), "launched, signal, handler": ("-e", "signal", "--walk", "handler")}
+            "launched, signal": ("-e", "signal"), "launched, signal, handler": ("-e", "signal", "--walk", "handler"),
+            "launched, signal, --cpu-clock perf": ("-e", "signal", "--cpu-clock", "perf")}
 ATTACHED = {"attached, perf": ("-e", "perf"), "attached, perf, --java-debug-info": ("-e", "perf", "--java-debug-info"),
             "attached, ptrace, --java-debug-info": ("-e", "ptrace", "--max-cost", "50", "--java-debug-info"),
             "attached, signal": ("-e", "signal")}
