@@ -59,6 +59,7 @@ static void each_thing_is_said(void **state)
 	perf.budget.n_samples = 1000;
 	perf.budget.n_over = 100;
 	perf.base.limit.late_share = 2;
+	perf.newcomers.n_dropped = 5;
 	strcpy(perf.sleeps.reason, "no right to read it");
 	perf.sleeps.n_lost = 3;
 	perf.sleeps.n_lost_wakings = 4;
@@ -71,6 +72,7 @@ static void each_thing_is_said(void **state)
 	assert_string_equal(notes(),
 		"7 records found no room in the rings, and the kernel paused a clock 0 times: the times are right, with fewer samples\n"
 		"90 % of the samples were used: more would take over 2 % of this machine's CPUs (each sample stands for more time; --max-cost allows more)\n"
+		"the names of 5 processes that began were not kept until their first samples, since there were too many\n"
 		"who wakes threads was not told, and sleeps contain a wait for a CPU: no right to read it\n"
 		"3 records of sleeps found no room in the rings: those threads were looked at instead\n"
 		"4 records of who wakes found no room in the rings: sleeps without one contain a wait for a CPU\n"

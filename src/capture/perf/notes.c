@@ -38,6 +38,13 @@ static bool over_budget(const struct sf_perf *perf, char *ret)
 	return true;
 }
 
+static bool dropped_names(const struct sf_perf *perf, char *ret)
+{
+	snprintf(ret, NOTE_SIZE, "the names of %llu processes that began were not kept until their first samples, since there were too many",
+		 (unsigned long long)perf->newcomers.n_dropped);
+	return perf->newcomers.n_dropped;
+}
+
 static bool no_sleeps(const struct sf_perf *perf, char *ret)
 {
 	snprintf(ret, NOTE_SIZE, "sleeping threads were looked at some times a second, and not told of: %s", perf->sleeps.reason);
@@ -91,7 +98,7 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 
 /* To add one: a function above, and its place here, in the order of what matters most. */
 static note_fn *const notes[] = {
-	lost_records, over_budget, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
+	lost_records, over_budget, dropped_names, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
 };
 
 bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)
