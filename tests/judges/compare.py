@@ -212,6 +212,13 @@ def compare(ours, theirs, third, tally):
         tally.examples.setdefault(kind, "after %s: ours %s | judge %s" % (before, show(a), show(b)))
 
 
+def without_beginning(stack, name, others):
+    """Without the frame of this function at the stack's end, which none of the others has."""
+    only_ours = name and stack.frames and stack.frames[-1].name == name and not any(
+        judges.same(stack.frames[-1], frame) for other in others for frame in other.frames)
+    return stack._replace(frames=stack.frames[:-1]) if only_ours else stack
+
+
 def look(target, options):
     """What each judge says of one moment; None if a thread moved meanwhile."""
     before = where(target.pid)
@@ -245,9 +252,10 @@ def judge_situation(situation, options):
                     raise judges.JudgeFailed("they see other threads: %s" % {
                         judge: len(stacks) for judge, stacks in seen.items()})
                 for tid in threads:
+                    ours = without_beginning(seen[candidate][tid], situation.beginning, [seen[other][tid] for other in others])
                     for other in others:
                         third = seen[{"gdb": "eu-stack", "eu-stack": "gdb"}[other]][tid] if options.stillframe else None
-                        compare(seen[candidate][tid], seen[other][tid], third, tallies[other])
+                        compare(ours, seen[other][tid], third, tallies[other])
             target.let_go()
     finally:
         target.end()

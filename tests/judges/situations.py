@@ -22,6 +22,7 @@ class Situation:
     restarts: bool = False           # a program that may end; it is started again
     missing: str = ""                # why it cannot be looked at here
     least: float = 99.9              # of its frames must be equal, in percent
+    beginning: str = ""              # the function where the thread begins, if no judge has rules for what it calls
     environment: dict = field(default_factory=dict)
     brief: bool = False              # is looked at in the short form of the tests, too
 
@@ -172,7 +173,7 @@ def situations(programs, scratch):
         Situation("no .eh_frame_hdr", program("deep_no_eh_frame_hdr", 30, "wave"), brief=True),
         Situation(".debug_frame only", program("deep_debug_frame", 30, "wave"), brief=True),
         Situation("frame pointers only, no unwind data", program("deep_frame_pointers", 30, "pause"), asleep=True, brief=True),
-        Situation("musl", program("deep_musl", 30, "wave"),
+        Situation("musl", program("deep_musl", 30, "wave"), beginning="_start",
                   missing=absent("deep_musl", "musl-gcc is not installed"), brief=True),
         Situation("depth 10", program("deep", 10, "pause"), asleep=True),
         Situation("depth 100", program("deep", 100, "pause"), asleep=True),
