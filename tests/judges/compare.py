@@ -232,6 +232,11 @@ def look(target, options):
     return seen
 
 
+def most_moved(moments):
+    """Moments in which a target may move, so that they are of no use: others take their place."""
+    return max(1, moments // 10)
+
+
 def judge_situation(situation, options):
     """{judge: Tally}, and how many moments were of no use."""
     candidate = "stillframe" if options.stillframe else "eu-stack"
@@ -241,7 +246,9 @@ def judge_situation(situation, options):
     target = Target(situation)
     try:
         target.start()
-        for _ in range(moments):
+        for tried in range(moments + most_moved(moments)):
+            if tried - moved == moments:
+                break
             target.hold()
             seen = look(target, options)
             if seen is None:
@@ -296,7 +303,7 @@ def main():
                 failures.append("%s: %s" % (situation.name, error))
                 continue
             tallies, moved = result
-            if moved > max(1, options.moments // 10):
+            if moved > most_moved(options.moments):
                 failures.append("%s: moved in %d moments" % (situation.name, moved))
             for judge, tally in tallies.items():
                 print(row % (situation.name, judge, tally.stacks, tally.frames, "%.3f" % tally.percent(),
