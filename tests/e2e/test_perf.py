@@ -305,6 +305,7 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
     assert recording.value("SELECT sum(e.word = 'root') * 1.0 / count(*) FROM samples s JOIN ends e ON e.id = s.\"end\"") > 0.95, done
 
 
+@pytest.mark.alone   # what is lost before the first look depends on the CPU time that stillframe gets
 def test_short_commands_are_seen(stillframe, tmp_path):
     """Of a shell whose commands end within a period each. What they used before the first look that misses them is a loss."""
     loop = "i=0; while [ $i -lt 300 ]; do /bin/ls / >/dev/null; i=$((i+1)); done"
