@@ -308,7 +308,7 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
 @pytest.mark.alone   # what is lost before the first look depends on the CPU time that stillframe gets
 def test_short_commands_are_seen(stillframe, tmp_path):
     """Of a shell whose commands end within a period each. What they used before the first look that misses them is a loss."""
-    loop = "i=0; while [ $i -lt 300 ]; do /bin/ls / >/dev/null; i=$((i+1)); done"
+    loop = "i=0; while [ $i -lt 900 ]; do /bin/ls / >/dev/null; i=$((i+1)); done"
     done, recording = record(stillframe, tmp_path / "r.sfr", "--children", "-F", "199", "--", "/bin/sh", "-c", loop, timeout=120)
     assert done.status == 0, done
     seen, lost, counted = recording.cpu()

@@ -47,13 +47,15 @@ static uint64_t look_at_process(const struct sf_watch *watch, const struct sf_wa
 	return total_ns + (children_ns > process->children_cpu_ns ? children_ns - process->children_cpu_ns : 0);
 }
 
-/* By samples its time is known since the first of them only. */
+/* By samples its time is known since the first of them only. One that has ended without a sample will be lost. */
 static uint64_t look_at_thread(const struct sf_thread *thread)
 {
 	struct sf_task_run run;
-	const uint64_t now_ns = sf_task_run(&thread->task, &run) ? run.cpu_ns : thread->run.cpu_ns;
+	const bool lives = sf_task_run(&thread->task, &run);
 
-	return now_ns - thread->first_cpu_ns;
+	if (!lives && !thread->ran)
+		return 0;
+	return (lives ? run.cpu_ns : thread->run.cpu_ns) - thread->first_cpu_ns;
 }
 
 void sf_unseen_look(const struct sf_watch *watch, struct sf_unseen *ret)
