@@ -190,7 +190,6 @@ def cgroup():
         os.rmdir(path)
 
 
-@pytest.mark.alone   # a process that ends before it is looked at, on a busy machine, may have no name
 def test_a_control_group(stillframe, cgroup, tmp_path):
     """What is in it and what comes later, and nothing else."""
     done = stillframe("record", "--cgroup", os.path.basename(cgroup), "-o", tmp_path / "r.sfr", "-d", "500ms").ok()

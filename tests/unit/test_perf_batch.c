@@ -19,6 +19,8 @@
 
 static struct perf_event_mmap_page *pages[N_CPUS];
 static struct sf_perf perf;
+
+#define NOBODY 0x3ffffff0 /* no process has this id, or one of the next */
 static struct sf_thread threads[8];
 static struct sf_task_run runs[8];
 static bool is_gone, is_found, has_hole;
@@ -34,6 +36,7 @@ static struct {
 	bool in_exec;
 } sent[64];
 static size_t n_sent, n_losses;
+static uint64_t nameless_ns;         /* CPU time that is lost, of no thread */
 static union {
 	struct sf_stack_copy copy;
 	uint8_t room[sizeof(struct sf_stack_copy) + SF_PERF_MAX_RECORD];
@@ -173,8 +176,9 @@ void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, cons
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
 			  const struct sf_weight *weight)
 {
-	(void)relay, (void)thread, (void)cause, (void)weight;
+	(void)relay;
 	n_losses++;
+	nameless_ns += thread || cause != SF_LOSS_GONE ? 0 : weight->cpu_ns;
 }
 
 static int set_up(void **state)
@@ -199,6 +203,7 @@ static int set_up(void **state)
 	n_met = 0;
 	told[0] = 0;
 	n_sent = n_losses = 0;
+	nameless_ns = 0;
 	return 0;
 }
 
@@ -210,6 +215,7 @@ static int tear_down(void **state)
 		free(pages[i]);
 	}
 	sf_vec_deinit(&perf.due);
+	sf_perf_newcomers_deinit(&perf.newcomers);
 	sf_vec_deinit(&perf.base.watch.processes);
 	return 0;
 }
@@ -590,6 +596,48 @@ static void test_what_is_over_budget(void **state)
 	assert_int_equal(perf.budget.n_samples, 240);
 }
 
+/* A thread on its last way has no ids any more. It is no process, and its time is a loss: of the samples that are not passed over, for the others, too. */
+static void test_no_ids_any_more(void **state)
+{
+	const struct sf_capture_options options = { .all = true };
+	(void)state;
+
+	perf.base.watch.options = &options;
+	sample(0, -1, -1, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(nameless_ns, MS);
+	perf.budget.part = SF_PERF_ALL / 2;
+	for (uint64_t i = 0; i < 60; i++)
+		sample(0, -1, -1, 2 + i * 997);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_in_range(nameless_ns, 30 * MS, 90 * MS);
+	assert_int_equal(n_met + n_sent, 0);
+	assert_string_equal(told, "");
+	/* Where the kernel counts for each thread, nothing is missing. */
+	perf.base.watch.options = &perf.base.options;
+	nameless_ns = 0;
+	sample(0, -1, -1, 100);
+	sf_perf_batch(&perf, 3 * MS);
+	assert_int_equal(nameless_ns, 0);
+	assert_string_equal(told, "");
+}
+
+/* Where processes come into sight by their samples: the child of one that has had its sample, and has ended. */
+static void test_the_name_of_a_child(void **state)
+{
+	const struct sf_capture_options options = { .all = true };
+	struct sf_watched_process parent = { .pid = NOBODY, .name = "make" };
+	(void)state;
+
+	perf.base.watch.options = &options;
+	assert_true(sf_vec_push(&perf.base.watch.processes, parent));
+	fork_of(0, NOBODY + 1, NOBODY, 1);
+	fork_of(1, NOBODY + 3, NOBODY + 2, 2); /* its parent is not known */
+	sf_perf_batch(&perf, MS);
+	assert_string_equal(sf_perf_newcomers_find(&perf.newcomers, NOBODY + 1)->name, "make");
+	assert_string_equal(sf_perf_newcomers_find(&perf.newcomers, NOBODY + 3)->name, "");
+}
+
 /* The first sample of a thread is walked, so that the CPU time of a short one is not lost; of many new threads in one batch four. */
 static void test_first_samples_are_walked(void **state)
 {
@@ -653,6 +701,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_end_of_a_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_broken_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_ids_any_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_name_of_a_child, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_samples_are_walked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads_are_not_met_for_what_is_over_budget, set_up, tear_down),
 	};

@@ -66,8 +66,13 @@ bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const st
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight);
 
-/* The thread of a record. Where it is new, and `meets`, it is met. NULL: it is not known. */
+/* The thread of a record, or NULL. */
+struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record);
+/* The same. Where it is new, and `meets`, it is met. NULL: it is not known. */
 struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns);
+
+/* The first pass over a batch: afterwards perf->due has the threads whose samples are handed on, each with its share of CPU time. */
+void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns);
 
 /*
  * Hands the samples that the rings hold, and that the budget has room for, to the relay, each with its share of the CPU time that the kernel has counted for its

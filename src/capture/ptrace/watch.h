@@ -111,6 +111,8 @@ void sf_watch_end(struct sf_watch *watch, uint64_t now_ns);
  */
 void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, const char *name, uint64_t now_ns);
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
+/* The name that an engine or a scan has seen of a watched process; "" if there is none. */
+void sf_watch_process_name(const struct sf_watch *watch, int32_t pid, char ret[SF_TASK_NAME]);
 /* It does not fit the filter. */
 bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);

@@ -13,7 +13,7 @@
 #define CHILDREN_MIN_NS 2000000     /* between two searches: short-lived processes are what `make` and shells are made of */
 #define MAX_DEPTH 64                /* ancestors of a process that are looked at */
 
-/* Whether it fits the filter, with this name. What cannot be read of it any more is as it was, or as its parent's is. */
+/* Whether it fits the filter, with this name. A user or a name that cannot be read any more is as it was, or as the parent's is. */
 static void decide(const struct sf_watch *watch, struct sf_watched_process *process, const char *name)
 {
 	const struct sf_process_filter *filter = watch->options->filter;
@@ -233,6 +233,15 @@ void sf_watch_look_at_processes(struct sf_watch *watch, uint64_t now_ns)
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid)
 {
 	return sf_watch_find_process(watch, pid);
+}
+
+void sf_watch_process_name(const struct sf_watch *watch, int32_t pid, char ret[SF_TASK_NAME])
+{
+	const struct sf_watched_process *process = sf_watch_find_process(watch, pid);
+
+	memset(ret, 0, SF_TASK_NAME);
+	if (process)
+		memcpy(ret, process->name, SF_TASK_NAME);
 }
 
 bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid)

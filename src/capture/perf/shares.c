@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first pass over a batch (batch.c): meets new processes and threads, counts each thread's samples, and finds for how much CPU time they are to stand.
+ */
+#include "capture/perf/perf.h"
+
+#include <string.h>
+
+#include "frozen/signal/ticks.h"
+#include "os/process.h"
+
+#define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
+#define WAITS_PERIODS 4        /* ... and so many periods */
+#define MAX_FIRSTS 4           /* samples of a batch that are walked beyond the budget: each the first one of its thread */
+
+struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	struct sf_thread *thread = sf_watch_find(&perf->base.watch, record->tid);
+
+	return thread && thread->task.pid == record->pid ? thread : NULL;
+}
+
+/*
+ * All events are of the target's threads: what is not known is new. A thread whose id another one had is left to the next look
+ * at all threads.
+ */
+static struct sf_thread *meet(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_perf_newcomer newcomer;
+	struct sf_thread *thread;
+
+	if (sf_watch_find(&perf->base.watch, record->tid)) {
+		perf->base.watch.next_scan_ns = perf->base.watch.next_list_ns = 0;
+		return NULL;
+	}
+	sf_perf_newcomers_take(&perf->newcomers, record->pid, &newcomer);
+	sf_watch_meet_process(&perf->base.watch, record->pid, newcomer.parent ? newcomer.parent : sf_process_parent(record->pid),
+			      newcomer.name, now_ns);
+	thread = sf_watch_meet_thread(&perf->base.watch, record->pid, record->tid, now_ns);
+	if (thread)
+		thread->exec_ns = newcomer.exec_ns;
+	return thread;
+}
+
+struct sf_thread *sf_perf_thread_of(struct sf_perf *perf, const struct sf_perf_record *record, bool meets, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	return thread || !meets ? thread : meet(perf, record, now_ns);
+}
+
+/* The thread is held once, in place of its samples in this batch. */
+static void want_hold(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (!thread->to_hold)
+		thread->to_hold = sf_vec_push(&perf->to_hold, thread);
+}
+
+/*
+ * Where threads come into sight by their samples, one without a sample that is walked costs nothing. A sample that is walked stands for
+ * those that are not (begin_account). With a filter only those of its processes count, and of an event all samples count: so each thread is met.
+ */
+static bool is_passed_over_unmet(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	if (!sf_watch_is_sampled(&perf->base.watch) || perf->base.options.filter || perf->counting.on || sf_perf_budget_has_room(&perf->budget, record->time_ns))
+		return false;
+	perf->budget.n_samples++;
+	perf->budget.n_over++;
+	return true;
+}
+
+/*
+ * Whether the first sample of a thread is walked though the budget has no room for it: CPU time of a thread that ends without a sample is
+ * a loss.
+ */
+static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (thread->ran || thread->n_due || perf->n_firsts >= MAX_FIRSTS || sf_watch_knows_by_samples(&perf->base.watch, thread))
+		return false;
+	perf->n_firsts++;
+	thread->first_due = true;
+	return true;
+}
+
+/* For which a sample stands where threads come into sight by their samples: a period, and those of the samples that are passed over. */
+static uint64_t share_ns(const struct sf_perf *perf)
+{
+	return (uint64_t)((unsigned __int128)perf->events.period_ns * SF_PERF_ALL / perf->budget.part);
+}
+
+/*
+ * A thread that has ended is on its CPU for a moment more, when the kernel has taken its ids away: they are -1 (perf_event_pid_type() in the kernel's
+ * kernel/events/core.c). Nothing says whose time that is. Where all of the machine is not watched by samples, it is in an account.
+ */
+static void lose_sample(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	const uint64_t ns = share_ns(perf);
+	const struct sf_weight weight = { .cpu_ns = ns, .wall_ns = ns, .ticks = sf_ticks(ns, perf->events.period_ns) };
+
+	if (sf_watch_is_sampled(&perf->base.watch) && !perf->base.options.filter && !perf->counting.on &&
+	    sf_perf_budget_has_room(&perf->budget, record->time_ns))
+		sf_relay_loss(perf->base.relay, NULL, SF_LOSS_GONE, &weight);
+}
+
+static void count_sample(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	if (!record->pid) /* the idle task, where an event of the kernel is sampled */
+		return;
+	if (record->pid < 0) {
+		lose_sample(perf, record);
+		return;
+	}
+	if (!thread && (!sf_perf_concerns(perf, record->pid) || is_passed_over_unmet(perf, record)))
+		return;
+	if (!thread)
+		thread = meet(perf, record, now_ns);
+	if (!thread || !thread->watched)
+		return;
+	if (perf->may_hold && record->pid != perf->own_pid && sf_thread_needs_longer_copies(thread)) {
+		want_hold(perf, thread);
+		return;
+	}
+	perf->budget.n_samples++;
+	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
+		perf->budget.n_over++;
+		thread->n_over++;
+	} else if (thread->n_due || sf_vec_push(&perf->due, thread)) {
+		thread->n_due++;
+	}
+}
+
+static void note_exec(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	if (!thread && sf_watch_is_sampled(&perf->base.watch)) {
+		sf_perf_newcomers_exec(&perf->newcomers, record->pid, record->name, record->time_ns);
+		return;
+	}
+	if (!thread && sf_perf_concerns(perf, record->pid))
+		thread = meet(perf, record, now_ns);
+	if (thread)
+		thread->exec_ns = record->time_ns;
+}
+
+static void count_record(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (record->type == PERF_RECORD_SAMPLE)
+		count_sample(perf, record, now_ns);
+	else if (record->is_exec)
+		note_exec(perf, record, now_ns);
+}
+
+/* A child has its parent's name until it runs another program. The parent may have a sample already, and have ended. */
+static void note_fork(struct sf_perf *perf, const struct sf_perf_record *record)
+{
+	const struct sf_perf_newcomer *parent = sf_perf_newcomers_find(&perf->newcomers, record->parent_pid);
+	char name[SF_TASK_NAME] = "";
+
+	if (parent)
+		memcpy(name, parent->name, sizeof(name));
+	else if (!sf_task_name(record->parent_pid, record->parent_pid, name))
+		sf_watch_process_name(&perf->base.watch, record->parent_pid, name);
+	sf_perf_newcomers_fork(&perf->newcomers, record->pid, record->parent_pid, name);
+}
+
+static void meet_child(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	if (record->pid == record->parent_pid)
+		return;
+	if (sf_watch_is_sampled(&perf->base.watch))
+		note_fork(perf, record);
+	else if (sf_watch_has_process(&perf->base.watch, record->pid))
+		sf_watch_process_begins(&perf->base.watch, record->pid);
+	else if (perf->events.children && sf_perf_concerns(perf, record->parent_pid))
+		sf_watch_meet_process(&perf->base.watch, record->pid, record->parent_pid, "", now_ns);
+}
+
+/* A thread's CPU time by the kernel, when the thread ends: one record for each CPU. */
+static void count_end(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns)
+{
+	struct sf_thread *thread = sf_perf_find_thread(perf, record);
+
+	(void)now_ns;
+	if (thread)
+		thread->ended_cpu_ns += record->cpu_ns;
+}
+
+typedef void record_fn(struct sf_perf *perf, const struct sf_perf_record *record, uint64_t now_ns);
+
+/* `types`: a bit for each type of record. */
+static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64_t now_ns)
+{
+	const struct perf_event_header *header;
+	struct sf_perf_record record;
+
+	for (size_t i = 0; i < perf->events.n_cpus; i++) {
+		struct sf_perf_ring *ring = &perf->events.rings[i];
+
+		for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
+			if (header->type < 32 && types >> header->type & 1 && sf_perf_record_parse(header, &record))
+				fn(perf, &record, now_ns);
+		}
+		sf_perf_ring_rewind(ring);
+	}
+}
+
+/* Of all that runs, a child concerns only if its parent does, and the record of the parent's start may be in the ring of another CPU. */
+static void meet_children(struct sf_perf *perf, uint64_t now_ns)
+{
+	const struct sf_watch *watch = &perf->base.watch;
+	size_t n_before;
+
+	do {
+		n_before = watch->processes.n;
+		for_each(perf, 1u << PERF_RECORD_FORK, meet_child, now_ns);
+	} while (sf_perf_is_wide(perf) && watch->processes.n > n_before);
+}
+
+static void count(struct sf_perf *perf, uint64_t now_ns)
+{
+	perf->due.n = perf->to_hold.n = perf->n_firsts = 0;
+	meet_children(perf, now_ns); /* first: a child may have run on another CPU already */
+	for_each(perf, 1u << PERF_RECORD_COMM | 1u << PERF_RECORD_SAMPLE, count_record, now_ns);
+	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
+}
+
+/* The samples that came for the CPU time for which those of this batch are to stand. */
+static uint64_t n_samples(const struct sf_thread *thread)
+{
+	return (uint64_t)thread->n_due + thread->n_over;
+}
+
+/*
+ * Without the right to sample the kernel a thread has samples for its time in user mode only. Its CPU time
+ * beyond them waits, since a batch may end just before a sample. CPU time that is too long for that was spent in the kernel, and is a loss.
+ */
+static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
+{
+	const uint64_t period_ns = perf->events.period_ns, seen_ns = n_samples(thread) * (period_ns + period_ns / 20);
+	struct sf_weight weight = { 0 };
+	uint64_t more_ns;
+
+	if (perf->events.kernel)
+		return;
+	thread->cpu_ns += thread->beyond_ns;
+	more_ns = thread->cpu_ns > seen_ns ? thread->cpu_ns - seen_ns : 0;
+	thread->cpu_ns -= more_ns;
+	if (more_ns > WAITS_NS + WAITS_PERIODS * period_ns) {
+		weight.cpu_ns = weight.wall_ns = more_ns - period_ns;
+		weight.ticks = sf_ticks(weight.cpu_ns, period_ns);
+		thread->awake_ns -= (int64_t)weight.wall_ns;
+		sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
+	}
+	thread->beyond_ns = more_ns - weight.cpu_ns;
+}
+
+/* Of those of its samples that are walked, each stands for a period, and for those that are passed over. */
+static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	bool ran;
+
+	thread->begun = true;
+	sf_thread_measure(thread, now_ns, &ran);
+	thread->cpu_ns = thread->n_due * share_ns(perf);
+	thread->first_cpu_ns = thread->run.cpu_ns - thread->cpu_ns;
+	thread->awake_ns = (int64_t)thread->cpu_ns;
+	thread->asleep_ns = 0;
+}
+
+/*
+ * A thread that has ended has no count in /proc any more. Its last records have its CPU time. Where those are missing each of
+ * its samples stands for a period, and the kernel's count is taken to be that.
+ */
+static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	const uint64_t least_ns = n_samples(thread) * perf->events.period_ns;
+	bool ran;
+
+	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
+	if (sf_watch_knows_by_samples(&perf->base.watch, thread) && !thread->begun) {
+		begin_account(perf, thread, now_ns);
+		return;
+	}
+	if (sf_thread_measure(thread, now_ns, &ran))
+		return;
+	if (!sf_thread_settle_end(thread) && thread->cpu_ns < least_ns)
+		sf_thread_give_cpu(thread, least_ns - thread->cpu_ns);
+}
+
+void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)
+{
+	count(perf, now_ns);
+	for (size_t i = 0; i < perf->due.n && !perf->counting.on; i++) {
+		measure(perf, perf->due.items[i], now_ns);
+		hold_back(perf, perf->due.items[i]);
+		perf->due.items[i]->n_over = 0;
+	}
+}
