@@ -88,3 +88,25 @@ def ratio(values):
 
 def have(tool):
     return shutil.which(tool) is not None
+
+
+def start(stack, command, **options):
+    """Ended, when the stack is left, with all that it has started: it has a session of its own."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
+    stack.callback(process.wait)
+    stack.callback(lambda: os.killpg(process.pid, signal.SIGKILL))
+    return process
+
+
+NGINX = ("%s daemon off; worker_processes 1; pid %s/nginx.pid; error_log /dev/null; events {}\n"
+         "http { access_log off; server { listen 127.0.0.1:%d; location / { return 200 'hello, how do you do?'; } } }\n")
+
+
+def start_nginx(stack, folder, port, settings="", **options):
+    """One that answers each request at once, on this port of the loopback."""
+    configuration = os.path.join(folder, "nginx.conf")
+    with open(configuration, "w") as file:
+        file.write(NGINX % (settings, folder, port))
+    process = start(stack, ["nginx", "-p", str(folder), "-c", configuration], **options)
+    time.sleep(1)
+    return process

@@ -15,16 +15,6 @@ ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="bench-servers-"))
 WAITS = re.compile(r"epoll_p?wait|_*p?poll(64)?|_*(GI_*)?p?poll|futex|pthread_cond_(timed|clock)?wait|nanosleep|accept4?$")
 ENGINES = {"perf": (), "ptrace": ("--max-cost", "50"), "signal": ()}
-NGINX = ("daemon off; worker_processes 1; pid %s/nginx.pid; error_log /dev/null; events {}\n"
-         "http { access_log off; server { listen 127.0.0.1:18199; location / { return 200 'hello, how do you do?'; } } }\n")
-
-
-def start(stack, command, **options):
-    """Ended with all that it has started: it has a session of its own."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
-    stack.callback(process.wait)
-    stack.callback(lambda: os.killpg(process.pid, signal.SIGKILL))
-    return process.pid
 
 
 def listening():
@@ -33,15 +23,13 @@ def listening():
 
 
 def nginx(stack):
-    (FOLDER / "nginx.conf").write_text("master_process off; " + NGINX % FOLDER)
-    pid = start(stack, ["nginx", "-p", str(FOLDER), "-c", str(FOLDER / "nginx.conf")], env=listening())
-    time.sleep(1)
+    pid = start_nginx(stack, FOLDER, 18199, "master_process off;", env=listening()).pid
     start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18199/"])
     return pid
 
 
 def redis(stack):
-    pid = start(stack, ["redis-server", "--port", "18198", "--save", "", "--dir", str(FOLDER)], env=listening())
+    pid = start(stack, ["redis-server", "--port", "18198", "--save", "", "--dir", str(FOLDER)], env=listening()).pid
     time.sleep(1)
     start(stack, ["redis-benchmark", "-p", "18198", "-c", "4", "-n", "1000000000", "-t", "get", "-q"])
     return pid
@@ -57,7 +45,7 @@ def tomcat(stack):
     for name in ("logs", "work", "temp"):
         (base / name).mkdir()
     environment = {**listening(), "CATALINA_HOME": "/usr/share/tomcat10", "CATALINA_BASE": str(base)}
-    pid = start(stack, ["/usr/share/tomcat10/bin/catalina.sh", "run"], env=environment)
+    pid = start(stack, ["/usr/share/tomcat10/bin/catalina.sh", "run"], env=environment).pid
     time.sleep(15)
     start(stack, ["ab", "-q", "-k", "-c4", "-n5000000", "http://127.0.0.1:18197/"])
     time.sleep(10)   # until what is hot is compiled

@@ -17,25 +17,13 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 JAVA = ("import java.util.*;\npublic class Busy { public static void main(String[] a) { long n = 0; while (true) {\n"
         "  List<String> l = new ArrayList<>(); for (int i = 0; i < 20000; i++) l.add(Integer.toString(i * 31 % 9973));\n"
         "  Collections.sort(l); n += l.get(7).hashCode(); if (n == 42) System.out.println(n); } } }\n")
-NGINX = ("daemon off; worker_processes 1; pid %s/nginx.pid; error_log /dev/null; events {}\n"
-         "http { access_log off; server { listen 127.0.0.1:18099; location / { return 200 'hello, how do you do?'; } } }\n")
-
-
-def start(stack, command, **options):
-    """Ended with all that it has started: it has a session of its own."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
-    stack.callback(process.wait)
-    stack.callback(lambda: os.killpg(process.pid, signal.SIGKILL))
-    return process
 
 
 def nginx(stack):
     load = shutil.which("wrk") or shutil.which("ab")
     if not load or not have("nginx"):
         return None
-    (FOLDER / "nginx.conf").write_text(NGINX % FOLDER)
-    start(stack, ["nginx", "-p", str(FOLDER), "-c", str(FOLDER / "nginx.conf")])
-    time.sleep(1)
+    start_nginx(stack, FOLDER, 18099)
     url = "http://127.0.0.1:18099/"
     start(stack, [load, "-t1", "-c4", "-d1h", url] if load.endswith("wrk") else [load, "-q", "-c4", "-n100000000", url])
     return {"nginx"}
