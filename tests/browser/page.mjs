@@ -11,6 +11,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..")
 const build = path.resolve(process.env.SF_BUILD || path.join(root, "build"));
 const folder = mkdtempSync(path.join(tmpdir(), "stillframe-browser-"));
 const profileFolder = path.join(folder, "browser");
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 export const BROWSER = process.env.CHROMIUM || "/usr/bin/chromium";
 const ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
@@ -49,7 +50,6 @@ export async function startBrowser(more = []) {
 
 export async function stopBrowser(browser) {
 	await browser.close();
-	rmSync(folder, { recursive: true, force: true });
 }
 
 // The page, and the lists of what went wrong and of what it asked the network for.

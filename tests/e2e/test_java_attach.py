@@ -83,7 +83,7 @@ def test_the_machines_own_recorder_afterwards(stillframe, target, jdk, tmp_path)
     handler, works all the same."""
     if jdk.version < 25:
         pytest.skip("the sampler came with JDK 25")
-    t = target(jdk.java(["-Xlog:jfr*=off"], "Demo", "chain"), env=PLAIN)
+    t = target(jdk.java(["-Xlog:jfr*=off", "-XX:FlightRecorderOptions=repository=%s" % tmp_path], "Demo", "chain"), env=PLAIN)
     recorded(stillframe, t.pid, tmp_path / "r.sfr")
     file = tmp_path / "own.jfr"
     own = jdk.tool("jcmd", t.pid)

@@ -134,7 +134,7 @@ def test_the_machines_own_threads(stillframe, target, jdk, tmp_path):
     jumped to the next one, and handlers that the JVM's own sampler has called."""
     if jdk.version < 11:
         pytest.skip("Flight Recorder came with JDK 11")
-    options = ["-XX:StartFlightRecording:filename=%s" % (tmp_path / "own.jfr")]
+    options = ["-XX:StartFlightRecording:filename=%s" % (tmp_path / "own.jfr"), "-XX:FlightRecorderOptions=repository=%s" % tmp_path]
     if jdk.version >= 25:
         options[0] += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=1ms"
     t = target(jdk.java([*options, "-Xlog:jfr*=off"], "Demo", "chain", "alloc", "lambda"), env=PLAIN, nice=True)
