@@ -47,12 +47,31 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static void tell_code(struct sf_process *own, uint64_t start, uint64_t end, const char *file)
+{
+	assert_true(sf_process_tell(own, &(struct sf_mapping){ .start = start, .end = end, .executable = true, .path = file }));
+}
+
 static void told(uint64_t start, uint64_t end, const char *file)
 {
 	const struct sf_mapping mapping = { .start = start, .end = end, .inode = status.st_ino, .device = status.st_dev,
 					    .executable = true, .readable = true, .path = file };
 
 	assert_true(sf_process_tell(&process, &mapping));
+}
+
+/* A child that has ended, and that nobody has waited for: its list of mappings is there and empty. */
+static pid_t make_zombie(struct sf_process *ret)
+{
+	const pid_t pid = fork();
+	siginfo_t info;
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	sf_process_init(ret, pid);
+	assert_true(sf_process_refresh(ret, images, NULL));
+	return pid;
 }
 
 static void forget_told(struct sf_process *own)
@@ -125,13 +144,13 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	own.pid = process.pid;
 	assert_false(sf_process_refresh(&own, images, NULL));
 	for (int i = 0; i < 2; i++) {
-		assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+		tell_code(&own, 0x1000, 0x2000, path);
 		assert_true(sf_process_refresh(&own, images, NULL));
 		assert_int_equal(own.map->n_regions, n + 1);
 		assert_int_equal(own.map->regions[0].start, 0x1000);
 		assert_int_equal(own.map->regions[1].start, first);
 	}
-	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = first, .end = end, .executable = true, .path = "/new" }));
+	tell_code(&own, first, end, "/new");
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, n + 1);
 	assert_int_equal(own.map->regions[1].start, first);
@@ -146,21 +165,15 @@ static void test_a_map_from_the_system_is_added_to(void **state)
 	sf_process_deinit(&own);
 }
 
-/* The list of mappings of a process that has ended, and that nobody has waited for, is there and empty. */
+/* Mappings that were told take the place of an empty list. An empty list does not take the place of those. */
 static void test_nobody_has_waited(void **state)
 {
 	struct sf_process zombie;
-	const pid_t pid = fork();
-	siginfo_t info;
+	const pid_t pid = make_zombie(&zombie);
 
 	(void)state;
-	if (pid == 0)
-		_exit(0);
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	sf_process_init(&zombie, pid);
-	assert_true(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 0);
-	assert_true(sf_process_tell(&zombie, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+	tell_code(&zombie, 0x1000, 0x2000, path);
 	assert_true(sf_process_refresh(&zombie, images, NULL));
 	assert_int_equal(zombie.map->n_regions, 1);
 	forget_told(&zombie);
@@ -172,7 +185,7 @@ static void test_nobody_has_waited(void **state)
 
 static void tell_vdso(struct sf_process *own, uint64_t start)
 {
-	assert_true(sf_process_tell(own, &(struct sf_mapping){ .start = start, .end = start + 0x1000, .executable = true, .path = "[vdso]" }));
+	tell_code(own, start, start + 0x1000, "[vdso]");
 }
 
 /*
@@ -199,12 +212,12 @@ static void test_the_next_program_runs_already(void **state)
 	assert_null(own.map);
 	forget_told(&own);
 	tell_vdso(&own, 0x5000);
-	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x1000, .end = 0x2000, .executable = true, .path = path }));
+	tell_code(&own, 0x1000, 0x2000, path);
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, 2);
 	assert_int_equal(own.map->regions[0].start, 0x1000);
 	/* More is told: it is still that program. */
-	assert_true(sf_process_tell(&own, &(struct sf_mapping){ .start = 0x2000, .end = 0x3000, .executable = true, .path = path }));
+	tell_code(&own, 0x2000, 0x3000, path);
 	assert_true(sf_process_refresh(&own, images, NULL));
 	assert_int_equal(own.map->n_regions, 3);
 	sf_process_deinit(&own);
@@ -214,18 +227,12 @@ static void test_the_next_program_runs_already(void **state)
 static void test_an_empty_map_is_renewed_at_once(void **state)
 {
 	struct sf_process zombie;
-	const pid_t pid = fork();
-	siginfo_t info;
+	const pid_t pid = make_zombie(&zombie);
 
 	(void)state;
-	if (pid == 0)
-		_exit(0);
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	sf_process_init(&zombie, pid);
-	assert_true(sf_process_refresh(&zombie, images, NULL));
 	for (uint64_t i = 1; i <= 2; i++) {
 		zombie.refreshed_ns = UINT64_MAX / 2; /* just now, whatever a pause is */
-		assert_true(sf_process_tell(&zombie, &(struct sf_mapping){ .start = i << 12, .end = (i + 1) << 12, .executable = true, .path = path }));
+		tell_code(&zombie, i << 12, (i + 1) << 12, path);
 		assert_int_equal(zombie.refreshed_ns, 0);
 		assert_true(sf_process_refresh_stale(&zombie, images));
 		assert_int_equal(zombie.map->n_regions, i);
