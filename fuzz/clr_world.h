@@ -24,7 +24,7 @@ extern const struct sf_reader clr_memory;
 /* Makes the memory, the layout of structures, and a module. Ends the program where the assembly cannot be read. */
 void clr_world_init(void);
 
-/* What the memory is at first. */
+/* The first contents of the memory. */
 void clr_put(uint64_t at, uint64_t value);
 
 /*

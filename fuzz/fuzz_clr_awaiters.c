@@ -152,7 +152,7 @@ static uint32_t find(void)
 	return n;
 }
 
-/* What is right at first must be found: else the inputs show nothing. */
+/* The objects must be found while they are right: else the inputs show nothing. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

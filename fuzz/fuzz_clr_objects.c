@@ -111,7 +111,7 @@ static unsigned find_all(void)
 	return n;
 }
 
-/* What is right at first must be found: else the inputs show nothing. */
+/* The objects must be found while they are right: else the inputs show nothing. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;

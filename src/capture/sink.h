@@ -27,7 +27,7 @@ struct sf_weight {
 	uint32_t ticks;
 };
 
-/* What samples add up beside time, or in its place: an event. Texts are valid during the call. */
+/* A measure is added up over samples, beside time or in its place: an event. Texts are valid during the call. */
 struct sf_measure {
 	const char *name;     /* of the event: "page-faults" */
 	const char *unit;     /* of amounts: "events", "bytes" */

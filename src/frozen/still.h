@@ -35,7 +35,7 @@ const char *sf_state_word(unsigned state); /* "unknown" outside the list. Signal
 #define SF_SYSCALL_FAULT (-2)      /* blocked, but in no system call: a page fault */
 #define SF_SYSCALL_UNTOLD (-3)     /* blocked, and nothing says in what */
 
-/* What a sleeping thread waits for inside a system call or a page fault, as far as the kernel's frames say it. */
+/* The cause of a sleep inside a system call or a page fault, as far as the kernel's frames show it. */
 #define SF_CAUSES(X)                                                                               \
 	X(NONE, "")                                                                                \
 	X(BLOCK_IO, "block I/O")                                                                   \

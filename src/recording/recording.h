@@ -62,7 +62,7 @@ struct sf_recording_sample {
 	int32_t  syscall;
 };
 
-/* What a loss would have stood for. */
+/* The ticks, times and events of a loss. */
 struct sf_lost {
 	uint64_t ticks, cpu_ns, wall_ns, amount;
 };

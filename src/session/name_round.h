@@ -13,7 +13,7 @@
 #include "symbols/lookup.h"
 #include "target/images.h"
 
-/* What the rounds of a recording share. */
+/* The sources of names, which the rounds of a recording share. */
 struct sf_name_sources {
 	struct sf_lookup lookup;
 	struct sf_kernel_names kernel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of the recorder share: recorder.c and recorded_samples.c. The functions of a sink are as capture/sink.h says. */
+/* Shared by the two files of the recorder, recorder.c and recorded_samples.c. The functions of a sink are as capture/sink.h says. */
 #ifndef SF_SESSION_RECORDER_PARTS_H
 #define SF_SESSION_RECORDER_PARTS_H
 
@@ -11,7 +11,7 @@ struct sf_recorded_thread *sf_recorder_thread(struct sf_recorder *recorder, uint
 /* `thread`: its number in the recording, or 0. Always true. */
 bool sf_recorder_lose(struct sf_recorder *recorder, uint32_t thread, enum sf_loss cause, const struct sf_weight *weight);
 
-/* What is kept of the thread's stack for its next sample. */
+/* Frees the frames of the thread's stack that are kept for its next sample. */
 void sf_recorder_forget_suffix(struct sf_recorder *recorder, struct sf_recorded_thread *thread);
 
 /* --- functions of the sink --- */

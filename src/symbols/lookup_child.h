@@ -11,7 +11,7 @@
 
 #include "symbols/answers.h"
 
-/* What a child does. */
+/* The work of a child. */
 struct sf_lookup_work {
 	int fd;                     /* the image's file */
 	const char *path;
@@ -28,7 +28,7 @@ struct sf_lookup_child {
 	uint64_t until_ns;      /* it may go on */
 	uint64_t cpu_ns;        /* that it had used, */
 	uint64_t moved_ns;      /* and when that was more than before */
-	bool stuck;             /* it waits for a thing that does not come */
+	bool stuck;             /* it makes no progress */
 };
 
 /* Forks. The answers are complete if the child has ended by itself and says so in their memory. */

@@ -86,7 +86,7 @@ static const struct {
 	  "System.Collections.Generic.Dictionary<__Canon, System.ConsoleKeyInfo>.Entry.__GetFieldHelper" },
 	{ "S_P_CoreLib_System_Array__Sort<__Array<Int32>__UInt8<Pointer>__Char<ByRef>__S_P_CoreLib_System_Span_1<__MDArray<Object,2>>>",
 	  "System.Array.Sort<int[], byte*, ref char, System.Span<object[,]>>" },
-	/* What the C# compiler makes. */
+	/* Names that the C# compiler makes. */
 	{ "Demo_App_Demo_Work__Later_d__16__MoveNext", "Demo.Work.Later" },
 	{ "Demo_App_Demo_Work__Very_long_name_d__16_1<Int32>__MoveNext", "Demo.Work.Very_long_name<int>" },
 	{ "Demo_App_Demo_Work__Numbers_d__14__Dispose", "Demo.Work.Numbers.Dispose" },

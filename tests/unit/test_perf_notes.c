@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the summary says of a recording by perf: each thing that it lacks, and nothing of one that lacks nothing. */
+/* The notes of the summary of a recording by perf: each thing that the recording lacks, and no note where it lacks nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

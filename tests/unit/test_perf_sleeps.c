@@ -25,7 +25,7 @@ static struct sf_task_run run;
 static uint64_t clock_ns;
 static bool has_ended;
 
-/* What was sent. */
+/* The samples and events that were sent, as text. */
 static char told[2000];
 static union {
 	struct sf_stack_copy copy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread waits for, by the kernel's frames: chains as a kernel writes them, with functions at made-up addresses. */
+/* The causes of waits, by the kernel's frames: chains as a kernel writes them, with functions at made-up addresses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

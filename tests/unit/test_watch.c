@@ -927,7 +927,7 @@ static void an_ended_process_is_kept_for_a_scan(void **state)
 	expect("end 1: 0 us\n");
 }
 
-/* So are threads. */
+/* Threads that have ended are kept in the same way. */
 static void an_ended_thread_is_kept_for_a_scan(void **state)
 {
 	(void)state;

@@ -101,7 +101,7 @@ uint64_t sf_perf_counting_pace(struct sf_perf *perf, uint64_t now_ns)
 	return sf_perf_pace_look(&counting->pace, perf->events.each, n, now_ns);
 }
 
-/* What is missing: as much of it as can be found no room in the rings. */
+/* The missing events. As many of them as the lost records stand for are lost for want of room in the rings. */
 static void tell_missing(struct sf_perf *perf, uint64_t missing)
 {
 	const struct sf_perf_counting *counting = &perf->counting;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `doctor` says of perf events: what this user may sample here, and what is missing. */
+/* The findings of `doctor` about perf events: what this user may sample here, and what is missing. */
 #include "capture/perf/perf.h"
 
 #include <stdio.h>

@@ -113,7 +113,7 @@ void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const st
 	sf_relay_send(perf->base.relay, thread, weight, 0);
 }
 
-/* What cannot be walked is a loss. */
+/* A sample that cannot be walked is a loss. */
 static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
 {
 	if (record->regs || (record->n_chain && !record->is_32_bit))

@@ -192,7 +192,7 @@ static bool may_have_sleeps(const struct sf_thread *thread)
 	return thread && thread->watched && !thread->only_awake && !thread->is_32_bit;
 }
 
-/* What the thread has on its stack, if it goes to sleep now: the next record says whether it does. */
+/* Keeps the place of the record of the thread's stack: the next record says whether the thread goes to sleep now. */
 static void note_stack(struct sf_perf *perf, struct sf_thread *thread, uint32_t ring, uint64_t time_ns)
 {
 	end_sleep(thread);
@@ -435,7 +435,7 @@ bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_
 	return !look_instead(perf, thread);
 }
 
-/* What came before that is in the look's sample, also where its records are not read yet. */
+/* The time before that is in the look's sample, also where its records are not read yet. */
 void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread)
 {
 	if (!perf->sleeps.on || !thread->sampled || thread->sleep.has_sample)

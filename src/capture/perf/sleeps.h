@@ -66,14 +66,14 @@ struct sf_perf_sleeps {
 	uint64_t n_lost, n_lost_wakings, n_wakings_ever, n_paused, paused_ns;
 };
 
-/* Opens the events where they are allowed. What is missing is no error: then `reason` says it. */
+/* Opens the events where they are allowed. Events that are not allowed are no error: then `reason` says why. */
 void sf_perf_sleeps_open(struct sf_perf *perf);
 void sf_perf_sleeps_close(struct sf_perf_sleeps *sleeps);
 /* Attaches the events to the processes of perf->events. */
 void sf_perf_sleeps_attach(struct sf_perf *perf, const int32_t *pids, size_t n);
 void sf_perf_sleeps_enable(struct sf_perf_sleeps *sleeps);
 
-/* What functions of the kernel say. Reads them when this is called first. */
+/* The causes of waits that functions of the kernel stand for. Reads them when this is called first. */
 const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps);
 
 /* A batch: its begin (bytes in it); each record of its rings in the order of time; its end. */
@@ -90,7 +90,7 @@ bool sf_perf_sleeps_look(struct sf_perf *perf, struct sf_thread *thread, uint64_
 /* A look has found the thread asleep, and it has a sample of that. */
 void sf_perf_sleeps_looked(struct sf_perf *perf, struct sf_thread *thread);
 
-/* What was told of sleeps counts no longer: threads are looked at until more is told. */
+/* Forgets the sleeps of which records were read: threads are looked at until more records come. */
 void sf_perf_sleeps_forget(struct sf_perf *perf);
 /* The same of one thread. The next look finds out what the thread does, and where it sleeps. */
 void sf_perf_sleeps_forget_thread(struct sf_thread *thread);

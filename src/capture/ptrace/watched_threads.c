@@ -49,7 +49,7 @@ static void name_thread(struct sf_watch *watch, struct sf_thread *thread)
 			  regexec(&watch->names, thread->name, 0, NULL, 0) == 0;
 }
 
-/* What is known of its process. */
+/* Sets the fields that come from its process. */
 static void set_process(const struct sf_watch *watch, struct sf_thread *thread, const struct sf_watched_process *process)
 {
 	thread->by_samples = watch->by_samples;

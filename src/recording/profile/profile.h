@@ -123,7 +123,7 @@ struct sf_profile_loss {
 	uint64_t cpu_ns, wall_ns, amount;
 };
 
-/* What samples add up beside time, or in its place. */
+/* A measure is added up over samples, beside time or in its place. */
 struct sf_profile_measure {
 	char    *name, *unit;     /* NULL: the recording has none */
 	uint64_t counted;         /* how much there was in all, where that is known: */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Debian's libstdc++ and libgcc need of glibc and musl does not have, so that programs of .NET for musl run with them. For
+ * The functions of glibc that Debian's libstdc++ and libgcc need and that musl does not have, so that programs of .NET for musl run with them. For
  * tests/e2e/test_dotnet_published.py, which compiles it with musl-gcc.
  */
 #include <pthread.h>
