@@ -3,11 +3,11 @@
 #include "session/early_names.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "os/clock.h"
+#include "os/quiet_thread.h"
 
 #define FIRST_NS 2000000000      /* after the begin */
 #define LAST_NS 2000000000       /* before the end: on a busy machine a round takes as long */
@@ -54,16 +54,11 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-/* Signals are for other threads. Where no thread can be started, the round is looked up at the end. */
+/* Where no thread can be started, the round is looked up at the end. */
 static void start_thread(struct sf_early_names *early)
 {
-	sigset_t all, old;
-
 	atomic_store(&early->done, false);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	early->running = pthread_create(&early->thread, NULL, look_up, early) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	early->running = sf_quiet_thread_start(&early->thread, look_up, early);
 }
 
 static bool is_due(const struct sf_early_names *early, uint64_t now_ns)

@@ -2,7 +2,7 @@
 /* Reads the kernel's names in a thread of its own, and again where they may have changed. */
 #include "session/kernel_names.h"
 
-#include <signal.h>
+#include "os/quiet_thread.h"
 
 static void *read_names(void *arg)
 {
@@ -12,17 +12,11 @@ static void *read_names(void *arg)
 	return NULL;
 }
 
-/* Signals are for other threads. Where there is no thread, the names are read when they are needed. */
+/* Where there is no thread, the names are read when they are needed. */
 void sf_kernel_names_begin(struct sf_kernel_names *names)
 {
-	sigset_t all, old;
-
-	if (names->begun || names->symbols.symbols.n)
-		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	names->begun = pthread_create(&names->reader, NULL, read_names, names) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!names->begun && !names->symbols.symbols.n)
+		names->begun = sf_quiet_thread_start(&names->reader, read_names, names);
 }
 
 static void wait_for_reader(struct sf_kernel_names *names)

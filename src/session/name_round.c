@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#define MAX_INLINED 64 /* calls at an address */
-
 static bool add_image(struct sf_name_round *round, struct sf_recording *recording, const struct sf_image *image, struct sf_error *err)
 {
 	struct sf_round_image added = {
@@ -64,11 +62,11 @@ static void on_location(size_t index, const struct sf_location *locations, size_
 	const struct sf_round_image *image = arg;
 	struct sf_name_round *round = image->round;
 	struct sf_round_name name = { .module = image->module, .address = image->lookup.addresses[index], .first = round->locations.n };
-	size_t skipped = n > MAX_INLINED ? n - MAX_INLINED : 0; /* the outermost is the function itself: keep it */
+	const size_t left_out = sf_inlined_left_out(n);
 
-	name.n = (uint32_t)(n - skipped);
-	for (; skipped < n && !round->no_memory; skipped++)
-		round->no_memory = !keep_location(round, &locations[skipped]);
+	name.n = (uint32_t)(n - left_out);
+	for (size_t i = left_out; i < n && !round->no_memory; i++)
+		round->no_memory = !keep_location(round, &locations[i]);
 	if (!round->no_memory)
 		round->no_memory = !sf_vec_push(&round->names, name);
 }

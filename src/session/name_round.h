@@ -19,6 +19,13 @@ struct sf_name_sources {
 	struct sf_kernel_names kernel;
 };
 
+/* Of more inlined calls at an address the innermost have no names: the outermost is the function itself. How many have none: */
+#define SF_MAX_INLINED 64u
+static inline size_t sf_inlined_left_out(size_t n)
+{
+	return n > SF_MAX_INLINED ? n - SF_MAX_INLINED : 0;
+}
+
 struct sf_name_round;
 
 /* The addresses of an image; for src/session/name_round.c. */

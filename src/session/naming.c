@@ -25,8 +25,6 @@ bool sf_session_name_all(struct sf_recording *recording, struct sf_images *image
 	return fine && (!note || sf_recording_note(recording, 0, note, err));
 }
 
-#define MAX_INLINED 64
-
 /* The addresses of a module of a loaded profile. */
 struct late {
 	struct sf_late_names *names;
@@ -35,13 +33,10 @@ struct late {
 
 static void on_location(size_t index, const struct sf_location *locations, size_t n, void *arg)
 {
+	const size_t left_out = sf_inlined_left_out(n);
 	struct late *late = arg;
 
-	if (n > MAX_INLINED) { /* the outermost is the function itself: keep it */
-		locations += n - MAX_INLINED;
-		n = MAX_INLINED;
-	}
-	late->failed = late->failed || !sf_late_names_put(late->names, index, locations, n);
+	late->failed = late->failed || !sf_late_names_put(late->names, index, locations + left_out, n - left_out);
 }
 
 /* Opens the file at the path if it is still the file that was mapped; else -1. */

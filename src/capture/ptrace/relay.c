@@ -2,13 +2,13 @@
 /* The ring between the holding thread and the walking thread, and the holding thread's side of it. */
 #include "capture/ptrace/relay_record.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "frozen/raw.h"
 #include "os/clock.h"
+#include "os/quiet_thread.h"
 
 #define RING_SIZE ((size_t)16 << 20)
 
@@ -16,19 +16,6 @@ static void call_walker(struct sf_relay *relay)
 {
 	atomic_fetch_add_explicit(&relay->calls, 1, memory_order_release);
 	sf_raw_futex_wake(&relay->calls, 1);
-}
-
-/* The walking thread takes no signals: those are for the holding thread. */
-static int start_walker(struct sf_relay *relay)
-{
-	sigset_t all, old;
-	int error;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&relay->walker, NULL, sf_relay_walk, relay);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return error;
 }
 
 static void destroy(struct sf_relay *relay)
@@ -57,7 +44,7 @@ bool sf_relay_open(const struct sf_sink *sink, struct sf_relay **ret, struct sf_
 	relay->ring = sf_outbox_init(bytes, RING_SIZE, 0);
 	relay->sink = *sink;
 	relay->memory = memory;
-	if (start_walker(relay) != 0) {
+	if (!sf_quiet_thread_start(&relay->walker, sf_relay_walk, relay)) {
 		destroy(relay);
 		return sf_fail(err, SF_E_SYSTEM, "cannot start a thread");
 	}
