@@ -289,7 +289,7 @@ void sf_agent_end_locked(void)
 	stop_locked(NULL);
 }
 
-/* What the service thread had is left where it is, as in a forked child. */
+/* The memory of the service thread stays allocated, as in a forked child. */
 void sf_agent_abandon_locked(void)
 {
 	struct sf_agent_options options = agent.options;

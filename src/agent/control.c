@@ -240,7 +240,7 @@ static bool is_listening(void)
 	return listener.running && listener.pid == getpid();
 }
 
-/* Whoever waits for a caller gets one, who says nothing. */
+/* Connects to the listener's socket and sends nothing, so that its wait for a caller ends. */
 static void wake_listener(void)
 {
 	int channel = sf_channel_connect(listener.path, NULL);

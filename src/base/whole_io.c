@@ -33,7 +33,7 @@ bool sf_file_may_end_at(uint64_t end)
 	return false;
 }
 
-/* What has no position has no size either. */
+/* A descriptor without a position, such as a pipe, has no size either. */
 static bool has_room(int fd, size_t size)
 {
 	const int error = errno;

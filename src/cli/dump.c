@@ -134,7 +134,7 @@ static void print_known(FILE *out, const struct sf_dump *dump, size_t thread)
 	fprintf(out, "%s (%d)", dump->threads.items[thread].name, dump->threads.items[thread].seen.tid);
 }
 
-/* What it waits for that another thread has, and which; else what its runtime says that it does. */
+/* The lock for which the thread waits, and its owner; else the purpose of the wait, as the thread's runtime gives it. */
 static void print_lock(const struct sf_output *output, const struct sf_dump *dump, const struct sf_dump_thread *thread)
 {
 	const struct sf_lock_wait *lock = &thread->lock;
@@ -254,7 +254,7 @@ static bool look(const struct dump_options *given, int32_t pid, struct sf_dumps 
 	return true;
 }
 
-/* One after the other. One that fails does not keep the others from being shown. */
+/* Dumps the processes one after the other. Where one fails, the others are shown all the same. */
 static int look_at_given(const struct dump_options *given, struct sf_dumps *dumps)
 {
 	int status = SF_EXIT_OK;

@@ -5,7 +5,7 @@
  * stack in its process, or a recorded still in a test. The function reads all other memory. A value
  * of 0 and a failed read are never the same.
  *
- * A thread whose stack was copied runs on. What its stacks hold later is of another moment. So a reader
+ * A thread whose stack was copied runs on. Later words of its stacks are of another moment. So a reader
  * of such a copy reads stacks from its windows only (`copied`).
  */
 #ifndef SF_FROZEN_READER_H

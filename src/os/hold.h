@@ -52,7 +52,7 @@ struct sf_held {
 	int32_t syscall;     /* the one that it returns from or starts again, or SF_SYSCALL_NONE */
 };
 
-/* It stood in a job control stop, into which its release lets it go. */
+/* Whether the thread stood in a job control stop, to which it returns at its release. */
 static inline bool sf_held_in_job_stop(const struct sf_held *held)
 {
 	return held->stopped && !held->ours && !held->signal;

@@ -27,7 +27,7 @@ enum sf_right {
 #define SF_RIGHT_BIT(name) (1u << SF_RIGHT_##name)
 #define SF_ALL_RIGHTS ((1u << SF_N_RIGHTS) - 1)
 
-/* Those of these (bits) that this process does not have. In a user namespace, PERFMON, BPF and SYMBOLS count for nothing. */
+/* Those of `rights` (bits) that this process does not have. In a user namespace, PERFMON, BPF and SYMBOLS count for nothing. */
 unsigned sf_rights_missing(unsigned rights);
 
 /* "CAP_BPF and CAP_PERFMON"; "" for none. Returns ret. */

@@ -178,7 +178,7 @@ struct sf_recording_totals {
 };
 void sf_recording_totals(const struct sf_recording *recording, struct sf_recording_totals *ret);
 
-/* It does not end in order: sf_recording_finish() leaves it marked as cut short. */
+/* The recording does not end in order: sf_recording_finish() leaves it marked as cut short. */
 void sf_recording_cut_short(struct sf_recording *recording);
 /*
  * Marks the recording complete and closes it; the struct is gone in any case. `end_ns` 0: it

@@ -30,7 +30,7 @@ struct sf_runtime_findings {
 
 #define SF_RUNTIME_NAME 256    /* room for a thread's name, with what a runtime adds */
 
-/* What a runtime says of a thread's name. */
+/* Whether a runtime has a name for a thread. */
 enum sf_naming {
 	SF_UNNAMED,           /* it has none */
 	SF_NAMED,
@@ -118,14 +118,14 @@ struct sf_runtime_driver {
 	enum sf_naming (*thread_name)(void *state, int32_t tid, char *ret, size_t size);
 
 	/*
-	 * What a blocked thread with this trace waits for that another thread has, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
+	 * The lock for which a blocked thread with this trace waits, and the lock's owner, by their own ids. `timed`: its wait in the kernel has a time-out. Fills all of
 	 * *ret, the same for the same. It counts if a second reading has the same, and if the thread has not run meanwhile. False: nothing, or
 	 * it cannot be read. May be NULL.
 	 */
 	bool (*lock_wait)(void *state, int32_t tid, const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
 
 	/*
-	 * What a blocked thread with this trace does, by its functions: "waits for a task"; a constant. NULL: they do not say. May be NULL.
+	 * The purpose of the wait of a blocked thread with this trace, by its functions: "waits for a task"; a constant. NULL: they do not say. May be NULL.
 	 */
 	const char *(*purpose)(void *state, const struct sf_trace *trace);
 

@@ -71,7 +71,7 @@ uint64_t sf_runtimes_thread(struct sf_runtimes *runtimes, uint32_t slot, int32_t
 enum sf_naming sf_runtimes_thread_name(struct sf_runtimes *runtimes, int32_t tid, void (*renew)(void *arg), void *arg,
 				       char ret[SF_RUNTIME_NAME]);
 
-/* What a thread waits for, if two readings have the same; `renew` as above. */
+/* The lock for which a thread waits, if two readings have the same; `renew` as above. */
 bool sf_runtimes_lock_wait(struct sf_runtimes *runtimes, int32_t tid, const struct sf_trace *trace, bool timed,
 			   void (*renew)(void *arg), void *arg, struct sf_lock_wait *ret);
 

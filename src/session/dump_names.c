@@ -301,7 +301,7 @@ static bool name_dump(struct naming *naming, struct sf_dump *dump)
 	return true;
 }
 
-/* What is missing is missing of all of them: the last one says it. */
+/* The processes of a dump share what is missing, so the last one's note stands for all. */
 static void add_note(struct sf_dumps *dumps, const char *note)
 {
 	struct sf_dump *last = dumps->items.n ? &dumps->items.items[dumps->items.n - 1] : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for whom in a dump, and who waits in a circle. */
+/* Owners of the locks for which the threads of a dump wait, and circles of such waits. */
 #ifndef SF_SESSION_LOCK_WAITS_H
 #define SF_SESSION_LOCK_WAITS_H
 
@@ -7,7 +7,7 @@
 
 /*
  * Fills `lock` and `owner` of the dump's threads, and its circles. The threads have their frames with names. `runtimes` NULL: there
- * are none. What cannot be proved is left out.
+ * are none. An owner that cannot be proved is left out.
  */
 void sf_lock_waits_find(struct sf_dump *dump, struct sf_process_runtimes *runtimes);
 

@@ -24,7 +24,7 @@ static bool add_image(struct sf_name_round *round, struct sf_recording *recordin
 	return sf_fail_memory(err);
 }
 
-/* One that cannot be read names nothing. */
+/* An image that cannot be read names nothing. */
 bool sf_name_round_take(struct sf_name_round *round, struct sf_recording *recording, struct sf_images *images, struct sf_error *err)
 {
 	if (!round->texts)

@@ -43,7 +43,7 @@ bool sf_process_runtimes_handles(struct sf_process_runtimes *runtimes, int32_t p
 enum sf_naming sf_process_runtimes_name(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 					char ret[SF_RUNTIME_NAME]);
 
-/* What a thread waits for that another one has (runtime.h); by the ids that we see, but for that of the owner. */
+/* The lock for which a thread waits, and its owner (runtime.h). Ids are those of this process's namespace, but for the owner's. */
 bool sf_process_runtimes_lock_wait(struct sf_process_runtimes *runtimes, int32_t pid, int32_t tid,
 				   const struct sf_trace *trace, bool timed, struct sf_lock_wait *ret);
 

@@ -219,7 +219,7 @@ static uint32_t make_room(struct sf_trace *trace, uint32_t at, uint32_t wanted)
 	return n;
 }
 
-/* Those that await a function stand behind it as if they had called it. */
+/* Methods that await a function stand behind it as if they had called it. */
 static void add_awaiters(struct sf_walker *walker, const struct sf_still *still)
 {
 	struct sf_process_runtimes *runtimes = sf_walker_runtimes(walker, still->pid);

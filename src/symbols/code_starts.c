@@ -82,7 +82,7 @@ static bool is_filled_up(const struct sf_code_starts *starts, uint64_t address)
 	return address != first && address % ALIGNMENT == 0;
 }
 
-/* What the instruction leads to, beside the next one; *goes_on_ret: whether that follows. */
+/* Follows the instruction to its targets, beside the next one; *goes_on_ret: whether that follows. */
 static bool lead_on(struct search *search, uint64_t address, const struct sf_x86_instruction *now, bool *goes_on_ret)
 {
 	const struct sf_code_starts *starts = search->of;

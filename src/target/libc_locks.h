@@ -14,8 +14,8 @@
 bool sf_libc_lock_function(const char *name);
 
 /*
- * What a thread of the process waits for, which is in this function and in the system call futex with these arguments. It
- * holds for the moment of the call, if the thread has not run since the arguments were read. False: nothing that can be proved.
+ * The lock for which a thread of the process waits, which is in this function and in the system call futex with these arguments. The
+ * answer holds for the moment of the call, if the thread has not run since the arguments were read. False: nothing that can be proved.
  */
 bool sf_libc_lock_wait(int32_t pid, const char *function, const uint64_t args[6], struct sf_lock_wait *ret);
 

@@ -223,7 +223,7 @@ static void forget_replaced(struct sf_process *process, const struct sf_mapping 
 	process->told.n = n;
 }
 
-/* It was read when the process had executed the next program already. */
+/* Drops a map that was read when the process had executed the next program already. */
 static void forget_map(struct sf_process *process)
 {
 	free(process->map);

@@ -40,7 +40,7 @@ void sf_interpose_come_back(bool is_due)
 	errno = error;
 }
 
-/* One function of libc's: what it demands, its parameters, and its arguments. */
+/* An interposed function of libc: its demand, its parameters, and its arguments. */
 #define INTERPOSE(name, demand, parameters, ...)                                                   \
 	SF_INTERPOSED int name parameters                                                          \
 	{                                                                                          \

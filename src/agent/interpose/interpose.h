@@ -39,7 +39,7 @@ void *sf_interpose_find(enum sf_interposed which);
 void sf_interpose_signal_init(void);
 void sf_interpose_syscall_init(void);
 
-/* What a call of the program demands of all threads of the process. */
+/* The condition that a call of the program puts on all threads of the process. */
 enum sf_demand {
 	SF_DEMAND_NOTHING,
 	SF_DEMAND_ALIKE,          /* the same rights: else libc ends the process (libc/rights.h) */

@@ -27,7 +27,7 @@ void sf_fork_lock_all(void);
 void sf_fork_unlock_all(void);
 void sf_fork_renew_all(void); /* in the child */
 
-/* One of them, for as long as fork() waits; false: in vain. */
+/* Takes one of the locks, at most for as long as fork() waits; false: another thread still has it. */
 bool sf_fork_lock_in_time(enum sf_fork_lock which);
 
 /* For a short operation: no handler runs in this thread while it has the lock. */

@@ -65,8 +65,8 @@ struct sf_thread_entry *sf_agent_thread_table(void)
 /* --- the used part --- */
 
 /*
- * The table has 3 MB. What is used of it is known by blocks, so that no other is read: a page that was read once costs each
- * fork() of the program its copy.
+ * The table has 3 MB. Flags of used blocks keep the rest of it from being read: each page that was read once is copied at
+ * every fork() of the program.
  */
 #define BLOCK 64
 #define N_BLOCKS (SF_THREAD_TABLE_SIZE / BLOCK)

@@ -20,7 +20,7 @@
 #define BTF "/sys/kernel/btf/vmlinux"
 #define ROWS_AT_ONCE 256
 
-/* What is missing, the most certain first. */
+/* The message says which condition is missing, the most certain one first. */
 static void explain(int error, struct sf_error *err)
 {
 	const unsigned missing = sf_rights_missing(SF_RIGHT_BIT(BPF) | SF_RIGHT_BIT(PERFMON));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the BPF program (threads.bpf.c) writes of one thread. The program and stillframe include this file. */
+/* One thread, as the BPF program (threads.bpf.c) describes it. The program and stillframe include this file. */
 #ifndef SF_CAPTURE_BPF_ROW_H
 #define SF_CAPTURE_BPF_ROW_H
 

@@ -16,7 +16,7 @@ struct reading {
 	struct sf_bpf_rows rows, one;
 };
 
-/* The states of struct task_struct (include/linux/sched.h). What is being woken is in no run queue yet. */
+/* The states of struct task_struct (include/linux/sched.h). A thread that is being woken is in no run queue yet. */
 #define TASK_STOPPED_OR_TRACED 0x0cu
 #define TASK_WAKING 0x0200u
 

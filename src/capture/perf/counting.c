@@ -37,7 +37,7 @@ void sf_perf_counting_begin(struct sf_perf *perf, uint64_t now_ns)
 	sf_perf_pace_begin(&perf->counting.pace, perf->counting.event.least, NS_PER_S * perf->events.n_cpus / period_ns, now_ns);
 }
 
-/* Those of a record that was written before the last change of the pace. */
+/* The number of events for which the record stands, also if it was written before the last change of the pace. */
 static uint64_t events_of(const struct sf_perf *perf, const struct sf_perf_record *record)
 {
 	return record->time_ns < perf->events.renewed_ns ? perf->events.each_before : perf->events.each;

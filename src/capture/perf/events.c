@@ -337,7 +337,7 @@ static void hand_over(struct sf_perf_events *events, size_t n_old)
 	events->counted += sum_counts(events->fds.items, n_old);
 }
 
-/* Those that were opened after the first `n_old` take their place, or are none. */
+/* The events behind the first `n_old` take the place of those; not `fine`: they are closed. */
 static bool replace(struct sf_perf_events *events, size_t n_old, bool fine)
 {
 	const size_t n_new = events->fds.n - n_old;

@@ -32,7 +32,7 @@ static bool is_due(const struct sf_capture *capture, const struct sf_thread *thr
 	return thread->watched && !thread->only_awake && !thread->asked && (capture->last_tick || now_ns >= thread->asleep_due_ns);
 }
 
-/* Those that are due and may not be passed over, or those that may. How many may. */
+/* Looks at the due threads that may not be passed over, or (`passed_over`) at those that may. Returns how many may. */
 static size_t look_at(struct sf_capture *capture, bool passed_over, uint64_t now_ns)
 {
 	size_t n_passed_over = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the records tell of processes that have no sample yet, where all of the machine are watched: who started them, and what they
- * run. A process may end before it could be looked at; then this is all that is known of it. Kept until the first sample, or until the
- * process has ended.
+ * Processes without a sample yet, where the whole machine is watched: the parent and the program of each, from perf's records.
+ * A process may end before it is looked at; then the records are the only source. An entry is kept until the first sample, or until
+ * the process has ended.
  */
 #ifndef SF_CAPTURE_PERF_NEWCOMERS_H
 #define SF_CAPTURE_PERF_NEWCOMERS_H
@@ -37,7 +37,7 @@ struct sf_perf_newcomers {
 
 /* A process began, or runs already (parent 0); with its name as far as it is known. Without memory it is not kept. */
 void sf_perf_newcomers_fork(struct sf_perf_newcomers *newcomers, int32_t pid, int32_t parent, const char *name);
-/* It runs another program. */
+/* The process runs another program. */
 void sf_perf_newcomers_exec(struct sf_perf_newcomers *newcomers, int32_t pid, const char *name, uint64_t time_ns);
 /* It has a sample: fills ret with what is known of it (parent 0, name "": nothing), and forgets it. */
 void sf_perf_newcomers_take(struct sf_perf_newcomers *newcomers, int32_t pid, struct sf_perf_newcomer *ret);

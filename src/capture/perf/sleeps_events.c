@@ -53,7 +53,7 @@ static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
 	return fine;
 }
 
-/* That takes some 50 ms, for which a command need not wait. */
+/* To read the kernel's symbols takes some 50 ms, for which a command need not wait. */
 const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps)
 {
 	struct sf_kernel_symbols symbols = { 0 };

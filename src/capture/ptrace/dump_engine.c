@@ -82,7 +82,7 @@ static bool wait_for(struct dumping *dumping, int32_t tid, struct sf_held *held)
 	return false;
 }
 
-/* One that another stillframe holds for a moment is asked for again; *start_ns_ret: when it was asked for at last. */
+/* A thread that another stillframe holds for a moment is requested again; *start_ns_ret: the time of the last request. */
 static enum sf_hold request(struct dumping *dumping, int32_t tid, uint64_t *start_ns_ret)
 {
 	enum sf_hold result;

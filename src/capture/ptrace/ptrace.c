@@ -32,7 +32,7 @@ static bool check(int32_t pid, struct sf_error *err)
 	return result == SF_HOLD_REQUESTED || sf_hold_explain(pid, pid, result, err);
 }
 
-/* What Yama asks of who is not root, by its scope. */
+/* Advice for users other than root, by Yama's scope. */
 static const char *const scope_advice[] = {
 	"",
 	("Only commands that stillframe starts: stillframe record -- COMMAND; or have CAP_SYS_PTRACE (stillframe doctor --setcap); or sysctl "

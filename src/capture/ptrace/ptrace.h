@@ -89,7 +89,7 @@ extern const struct sf_option sf_outside_options[];
 /* Sets the limit as the options say. Returns the time. On the holding thread, as the next one. */
 uint64_t sf_outside_begin_limit(struct sf_capture *capture);
 
-/* What all has cost so far. Now and then looks whether CPUs are idle, too. */
+/* The cost of the recording so far. Now and then this also reads whether CPUs are idle. */
 struct sf_overhead_limit_clocks sf_outside_look_at_costs(struct sf_capture *capture);
 
 /* When a run that began at start_ns ends; whether it is over; and whether there is no use in going on. */

@@ -26,7 +26,7 @@ struct sf_saved_source {
 	void *arg;
 
 	/*
-	 * What is saved of a thread; `anew`: read now, and not with its process's other threads before. False: it is on a CPU, has ended,
+	 * The saved registers and counts of a thread; `anew`: read now, and not together with its process's other threads before. False: it is on a CPU, has ended,
 	 * or nothing can be said of it.
 	 */
 	bool (*get)(void *arg, int32_t pid, int32_t tid, bool anew, struct sf_saved *ret);

@@ -6,7 +6,7 @@
 
 #include "os/process.h"
 
-/* Where stacks end is not known, only that the copy was cut. What no copy could reach is taken for another stack. */
+/* The end of a stack is not known, only that the copy was cut. An address that no copy can reach is taken for one on another stack. */
 #define STACK_BOUND ((uint64_t)SF_COPY_MAX + (64u << 10))
 #define MAX_OTHER (SF_COPY_MAX / 4)  /* bytes of another stack */
 #define BELOW 4352u                  /* of where a lead points to, there is more of its frame (frozen/unwind/step_switch.c) */

@@ -23,8 +23,8 @@ struct sf_stack_wish sf_stack_leads_wish(struct sf_stack_leads *leads, uint32_t 
 }
 
 /*
- * The best word so far: of the pointer to exactly there, or of the lowest one, the highest word. Whoever left a stack kept where
- * it ended, at the top of the new one.
+ * The best word so far: of the pointer to exactly there, or of the lowest one, the highest word. The code that left a stack
+ * has stored the end of it at the top of the new one.
  */
 struct best {
 	uint64_t at, pointer;

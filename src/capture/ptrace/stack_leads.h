@@ -29,7 +29,7 @@ struct sf_stack_leads {
 };
 
 /*
- * What to copy: bytes of the stack that the thread is on, and leads to others. A plain struct, made from the shared
+ * The size and parts of a copy: bytes of the stack that the thread is on, and leads to others. A plain struct, made from the shared
  * fields. Signal-safe.
  */
 struct sf_stack_wish {

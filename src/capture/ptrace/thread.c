@@ -227,7 +227,7 @@ struct sf_weight sf_thread_take_awake(struct sf_thread *thread, bool on_cpu, uin
 	return weight;
 }
 
-/* What CPU time is longer than the time awake belongs to the samples that will take it (borrow()). */
+/* CPU time beyond the time awake belongs to the samples that will take it (borrow()). */
 struct sf_weight sf_thread_take_asleep(struct sf_thread *thread, uint64_t period_ns)
 {
 	const int64_t owed_ns = (int64_t)thread->cpu_ns - thread->awake_ns;

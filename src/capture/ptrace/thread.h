@@ -99,7 +99,7 @@ struct sf_thread {
 
 /* NULL when it is gone already, or memory ran out, or files (errno EMFILE). */
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns);
-/* One that has ended already, as far as an engine has seen it: nothing in /proc is open. NULL: no memory. */
+/* A thread that has ended already, with what an engine has seen of it: nothing in /proc is open. NULL: no memory. */
 struct sf_thread *sf_thread_create_ended(uint32_t serial, int32_t pid, int32_t tid, const char *name, uint64_t now_ns);
 void sf_thread_destroy(struct sf_thread *thread);
 
@@ -112,7 +112,7 @@ bool sf_thread_look(struct sf_thread *thread, uint64_t now_ns);
  */
 bool sf_thread_sleeps_again(struct sf_thread *thread, uint64_t now_ns);
 
-/* It still sleeps in the sleep in which it was interrupted. */
+/* Whether the thread still sleeps in the sleep in which it was interrupted. */
 bool sf_thread_was_held(const struct sf_thread *thread);
 
 /* Counts the time since the last tick that looked as spent in what the thread was seen doing last. */
@@ -159,7 +159,7 @@ struct sf_weight sf_thread_take_sleep(struct sf_thread *thread, uint64_t ns, uin
 /* The thread, which slept at the last look, has slept since, but for the CPU time that the kernel counted. */
 void sf_thread_sleep_until(struct sf_thread *thread, uint64_t now_ns);
 
-/* What to copy of its stacks. */
+/* The size and parts of the next copy of the thread's stacks. */
 static inline struct sf_stack_wish sf_thread_wish(struct sf_thread *thread)
 {
 	return sf_stack_leads_wish(&thread->leads, atomic_load_explicit(&thread->want, memory_order_relaxed));

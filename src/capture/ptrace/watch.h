@@ -68,8 +68,8 @@ bool sf_watch_open(struct sf_watch *watch, const struct sf_capture_options *opti
 void sf_watch_close(struct sf_watch *watch); /* every thread must have been ended */
 
 /*
- * Whether processes and threads come into sight by their first samples only: all of the machine, without those that sleep. What
- * has no sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and the time after its last sample for
+ * Whether processes and threads come into sight by their first samples only: all of the machine, without those that sleep. A
+ * thread without a sample is not looked at. A thread's first sample stands for its share of a CPU's clock, and the time after its last sample for
  * nothing. So the sum is right on average, also over threads that have no sample.
  */
 static inline bool sf_watch_is_sampled(const struct sf_watch *watch)
@@ -113,7 +113,7 @@ void sf_watch_meet_process(struct sf_watch *watch, int32_t pid, int32_t parent, 
 bool sf_watch_has_process(const struct sf_watch *watch, int32_t pid);
 /* The name that an engine or a scan has seen of a watched process; "" if there is none. */
 void sf_watch_process_name(const struct sf_watch *watch, int32_t pid, char ret[SF_TASK_NAME]);
-/* It does not fit the filter. */
+/* Whether the process does not fit the filter. */
 bool sf_watch_is_refused(const struct sf_watch *watch, int32_t pid);
 struct sf_thread *sf_watch_meet_thread(struct sf_watch *watch, int32_t pid, int32_t tid, uint64_t now_ns);
 

@@ -11,7 +11,7 @@
 
 /* --- processes --- */
 
-/* One that the user chose. False: no memory. */
+/* Adds a process that the user chose. False: no memory. */
 bool sf_watch_add_chosen(struct sf_watch *watch, int32_t pid);
 
 /* The process with this id, or NULL. Valid until a process is added or ended. */

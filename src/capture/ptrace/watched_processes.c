@@ -202,7 +202,7 @@ void sf_watch_end_process(struct sf_watch *watch, size_t index, uint64_t now_ns)
 		if (watch->threads.items[i]->task.pid == pid)
 			sf_watch_end_thread(watch, i, now_ns);
 	}
-	/* One that was never read has at least what its threads had. */
+	/* A process whose clock was never read has at least the CPU time of its threads. */
 	if (process->last_cpu_ns < process->threads_cpu_ns)
 		process->last_cpu_ns = process->threads_cpu_ns;
 	sf_unseen_lose(watch, process);

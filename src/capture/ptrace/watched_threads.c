@@ -278,7 +278,7 @@ void sf_watch_end_thread(struct sf_watch *watch, size_t index, uint64_t now_ns)
 	sf_thread_settle(thread, now_ns, false);
 	sf_thread_settle_end(thread);
 	/*
-	 * It slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
+	 * The thread slept on from its last sample. On a machine whose CPUs are busy that may be all that there is of a short command: its
 	 * next look is put off, or waits for a CPU.
 	 */
 	if (thread->sampled && !sf_thread_awake(thread))

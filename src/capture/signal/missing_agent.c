@@ -68,7 +68,7 @@ static bool quote_refusal(const struct sf_capture *capture, struct sf_error *err
 	return sf_fail_hint(err, "From outside: --engine ptrace.");
 }
 
-/* It had an agent, which went before the first tick. */
+/* The process had an agent, which went before the first tick. */
 static bool why_alone(const char *name, int32_t pid, struct sf_error *err)
 {
 	sf_fail(err, SF_E_UNSUPPORTED, "nothing was sampled: %s (pid %d) ran on without an agent in it", name, pid);

@@ -167,7 +167,7 @@ static bool look_whether_alone(struct sf_capture *capture, uint64_t now_ns, stru
 			      "an exec of a program into which it cannot come, for example", err);
 }
 
-/* It is not waited for here: what the system knows of it stays. */
+/* The child stays a zombie here, so that its counts in the system stay. */
 static void look_at_child(struct sf_capture *capture)
 {
 	siginfo_t about = { 0 };
@@ -253,7 +253,7 @@ static void rest(struct sf_capture *capture, bool skip)
 
 /* --- from the beginning to the end --- */
 
-/* Those of a child that has ended: they run, or may have begun to. */
+/* Whether children of a child that has ended run, or may have begun to. */
 static bool children_go_on(const struct sf_capture *capture, uint64_t now_ns)
 {
 	return capture->agents.n > 0 || capture->away.n > 0 || now_ns - capture->child_ended_ns < LAST_CALLS_NS;

@@ -4,7 +4,7 @@
  * keep a frame pointer or not, and some use it for numbers. But each way on from an instruction to the routine's return changes
  * the stack pointer by what its instructions say. So one such way is followed, by the stack pointer and the frame pointer alone, and
  * gives the place of the return address. A loop is left where its condition falls through, or by another way. Where a way goes on
- * in a register or cannot be read, another one is tried. What was found counts if it is a return address. Signal-safe.
+ * in a register or cannot be read, another one is tried. The word counts if it is a return address. Signal-safe.
  */
 #include "frozen/code_x86_64.h"
 #include "frozen/hotspot/instruction.h"

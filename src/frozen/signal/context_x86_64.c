@@ -160,7 +160,7 @@ void sf_context_give_way(const struct sf_handler_config *config, void *ucontext)
 }
 
 /*
- * No address. It stands in rcx, which every `syscall` overwrites, and which no program reads after a
+ * A mark that is no address. The mark stands in rcx, which every `syscall` overwrites, and which no program reads after a
  * call.
  */
 #define LEFT_INTERRUPTED INT64_C(0x5ac1a11d0e147e5e)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stepping by the instructions of the function, where no row covers it. Signal-safe. The code from pc to a return
- * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). What is
- * found there counts only if a call stands before it.
+ * shows how many bytes lie between sp and the return address, or that the frame pointer leads there (struct sf_exit). A
+ * return address counts only if a call stands before it.
  *
  * Frames to which a frame pointer led are left to the next stepper: their functions keep frame pointers, and reading the code
  * of each of them would cost too much.

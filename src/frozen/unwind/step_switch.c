@@ -9,7 +9,7 @@
  * is the return address to the function that called. It is proven by the call before it, which is one of this function, and by the
  * rules: one or two steps from it end at the record.
  *
- * mcall gives the goroutine up. What it calls is the scheduler, whose first frame it is. The first frame of a goroutine is
+ * mcall gives the goroutine up. It calls the scheduler, and is the scheduler's first frame. The first frame of a goroutine is
  * goexit: its return address was stored there by hand, one byte behind its start.
  *
  * A function with a frame of its own may go to g0, too: the clock calls the vDSO there. Its frame record lies on the stack that it left,

@@ -105,7 +105,7 @@ enum sf_hold sf_hold_request(int32_t tid)
 	struct seize call = { .tid = tid };
 	enum sf_hold why;
 
-	/* One that another tracer lets go between the call and the look at the reason is asked for again. */
+	/* A thread that another tracer lets go between the call and the look at the reason is requested again. */
 	for (int i = 0; i < MAX_REFUSALS; i++) {
 		if (!sf_alarm_bound(seize, &call) || call.result == 0)
 			break;

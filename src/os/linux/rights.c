@@ -103,7 +103,7 @@ bool sf_rights_are_from_file(void)
 	return getauxval(AT_SECURE) && geteuid() == getuid() && geteuid() != 0;
 }
 
-/* What the user can hand on by itself, the inheritable ones, stays. */
+/* Inheritable capabilities stay: the user can pass those on without stillframe. */
 void sf_rights_drop(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

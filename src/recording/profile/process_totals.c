@@ -55,7 +55,7 @@ static size_t add_up(const struct sf_profile *profile, const struct sf_share *sh
 	return n;
 }
 
-/* Those without time and samples are left out. */
+/* Leaves out processes without time and samples. Returns how many stay. */
 static size_t drop_empty(struct sf_process_total *totals, size_t n)
 {
 	size_t kept = 0;

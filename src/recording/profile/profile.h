@@ -99,14 +99,14 @@ struct sf_profile_sample {
 #define SF_UNSEEN_HINT                                                                             \
 	"of the CPU time is in no sample: it is the row " SF_UNSEEN_NAME ". Whose time it is is known, and not in which functions."
 
-/* What helps, behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show no more of that code. */
+/* The advice behind the hint. `narrow` and `lost`: losses of 32-bit code and all losses, in one unit. More samples show no more of that code. */
 static inline const char *sf_unseen_advice(uint64_t narrow, uint64_t lost)
 {
 	return 2 * narrow > lost ? "" : " A higher --rate or --max-cost, or another engine, sees more.";
 }
 #define SF_UNSEEN_PERCENT 3
 #define SF_UNSEEN_NS 20000000
-/* What shares are of: the kernel's count, unless that is not there yet for all threads. */
+/* The CPU time of which shares are taken: the kernel's count, unless that is not there yet for all threads. */
 static inline uint64_t sf_cpu_whole(uint64_t seen_ns, uint64_t unseen_ns, uint64_t counted_ns)
 {
 	return counted_ns > seen_ns + unseen_ns ? counted_ns : seen_ns + unseen_ns;

@@ -18,7 +18,7 @@ static uint32_t unseen_node(struct sf_loader *loader)
 	return (uint32_t)loader->nodes.n - 1;
 }
 
-/* Threads that came and went are in no row of the file. What they used is that of one more thread, of the first process. */
+/* Threads that came and went are in no row of the file. Their CPU time is that of one more thread, of the first process. */
 static bool add_unknown_thread(struct sf_loader *loader, uint32_t *ret)
 {
 	const struct sf_profile_thread *first = loader->threads.n ? &loader->threads.items[0] : NULL;

@@ -145,7 +145,7 @@ static int do_size(sqlite3_file *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
-/* What a killed writer left to be done, or what is missing: a file with a redo record is whole. */
+/* Carries out the work that a killed writer left, or finds what is missing: a file with a redo record is whole. */
 static int read_reader_state(struct one_file *file)
 {
 	int code = sf_redo_find(file->commit.fd, &file->commit.pages, &file->commit.new_size);

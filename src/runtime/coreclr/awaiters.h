@@ -11,7 +11,7 @@
 #include "frozen/trace.h"
 #include "runtime/coreclr/places.h"
 
-/* What is known of the types of objects; owned by the caller, from calloc. */
+/* A cache of facts about the types of objects; owned by the caller, from calloc. */
 struct sf_clr_object_types;
 
 struct sf_clr_object_types *sf_clr_object_types_create(void);   /* NULL: no memory */

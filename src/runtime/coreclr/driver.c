@@ -118,7 +118,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.purpose = purpose,
 	.awaiters = awaiters,
 	.examine = examine,
-	/* It throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
+	/* The handler throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
 	.undisturbed_signal = SIGSEGV,
 	.is_in = sf_clr_is_in,
 	.is_loadable = sf_clr_loadable,

@@ -111,7 +111,7 @@ static int connect_to(const struct sf_load_target *target, struct sf_error *err)
 
 /* --- one request --- */
 
-/* What is still to be read of a message of which `used` bytes are there; 0: it is whole, or it is none. */
+/* The bytes still to be read of a message of which `used` bytes are there; 0: it is whole, or it is none. */
 static size_t missing(const uint8_t *message, size_t used, size_t room)
 {
 	size_t size = SF_CLR_MESSAGE_HEADER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The object is on the stack, in the frames of the methods that wait or in what they saved of registers, since they need it when the
- * wait is over. What the wait is carried out by is there, too, and a field of the object leads to it. Words of calls that have
+ * wait is over. The event or handle that carries out the wait is there, too, and a field of the object leads to it. Words of calls that have
  * returned can be there as well. So the object is the only one of its type that has both; where there are several, none is taken.
  *
  * WaitHandle.WaitOne needs only the SafeWaitHandle of its object afterwards. The object may still be in a caller's frame. It counts if its

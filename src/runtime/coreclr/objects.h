@@ -3,7 +3,7 @@
  * Managed objects in the memory of a process: their types, their fields by name, and texts. The runtime's own descriptions of
  * classes say where fields are, so no offset of a class is known here.
  *
- * Collections move objects, while the other threads are suspended. What is read in the meantime can be of another object. So
+ * Collections move objects, while the other threads are suspended. Words that are read in the meantime can be of another object. So
  * a reading begins with sf_clr_is_still(), and it counts when a second one has the same result.
  */
 #ifndef SF_RUNTIME_CORECLR_OBJECTS_H

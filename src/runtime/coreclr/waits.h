@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a blocked thread waits for, by the methods of the class library in which it is. Ordinary code. */
+/* The purpose of a blocked thread's wait, by the methods of the class library on its stack. Ordinary code. */
 #ifndef SF_RUNTIME_CORECLR_WAITS_H
 #define SF_RUNTIME_CORECLR_WAITS_H
 

@@ -2,7 +2,7 @@
 /*
  * The monitors of HotSpot (runtime/objectMonitor.hpp, runtime/lockStack.hpp), and the locks that are AbstractOwnableSynchronizers.
  *
- * A monitor that a thread wants has an ObjectMonitor. Who has it is told in one of these ways:
+ * A monitor that a thread wants has an ObjectMonitor. Its owner is found in one of these ways:
  *
  *   - by the id of the owner (from JDK 24 on)
  *   - by the address of the owner's JavaThread (up to 23)
@@ -157,7 +157,7 @@ static bool find_lock_class(const struct sf_java_heap *heap, uint64_t lock)
 	return class && objects->lock_owner;
 }
 
-/* What a thread is parked for, and the JavaThread that has it. A virtual thread has none. */
+/* The lock for which a thread is parked, and the JavaThread that owns the lock. A virtual thread has no JavaThread. */
 static bool read_parked(const struct sf_java_heap *heap, uint64_t thread, uint64_t *lock_ret, uint64_t *owner_ret)
 {
 	const struct sf_java_objects *objects = heap->objects;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a Java thread waits for that another one has: a monitor that it wants to enter, or a lock of java.util.concurrent that it is
- * parked for. Hostile input.
+ * The lock for which a Java thread waits, and the lock's owner: a monitor at its entry, or a lock of java.util.concurrent for which
+ * the thread is parked. Hostile input.
  */
 #ifndef SF_RUNTIME_HOTSPOT_LOCKS_H
 #define SF_RUNTIME_HOTSPOT_LOCKS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket at which the runtime of a process listens. Called as the target's own user (load.c). Whoever may write to the folder can
- * put something else there: the file's owner and the process behind it are checked.
+ * A socket at which the runtime of a process listens. Called as the target's own user (load.c). Every user with the right to
+ * write to the folder can put another file there: the file's owner and the process behind it are checked.
  */
 #ifndef SF_RUNTIME_LOAD_SOCKET_H
 #define SF_RUNTIME_LOAD_SOCKET_H
