@@ -66,6 +66,11 @@ def samples_so_far(path):
     return so_far(path, "count(*)")
 
 
+def cpu_samples_so_far(path):
+    """Those that stand for CPU time. On a busy machine most ticks of a thread are waits for a CPU."""
+    return so_far(path, "coalesce(sum(cpu_ns > 0), 0)")
+
+
 def cpu_told(said):
     """What a test program said that it used of CPU time, all threads together, by its own getrusage() (tests/programs/program.h)."""
     return float(re.search(r"^cpu_seconds ([\d.]+)$", said, re.M)[1])

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from processes import Target
+from recordings import cpu_samples_so_far
 from test_dotnet import compile_program, line_of
 
 # The function that computes, and who awaits it, innermost first.
@@ -60,7 +61,7 @@ def test_awaiters_are_callers(stillframe, program, start, tmp_path, engine, how,
     while objects move. A method may be sampled before the outer ones have begun to wait for it: then the outer part is missing."""
     target = start(program[how], *arguments)
     path = tmp_path / "r.sfr"
-    stillframe.record_until(path, 800, "--async", "-e", engine, "-p", target.pid, "-F", "399", "--max-cost", "50")
+    stillframe.record_until(path, lambda path: cpu_samples_so_far(path) >= 400, "--async", "-e", engine, "-p", target.pid, "-F", "399", "--max-cost", "50")
     target.end()
     chains = chains_of(stillframe, path)
     assert set(chains) == set(CHAINS), chains
