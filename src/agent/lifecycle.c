@@ -28,6 +28,7 @@
 #include "agent/threads/api_guard.h"
 #include "agent/threads/exec_preparation.h"
 #include "agent/threads/thread_entries.h"
+#include "base/cache_folder.h"
 #include "unwind/cache.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */

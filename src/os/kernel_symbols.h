@@ -24,8 +24,13 @@ struct sf_kernel_symbols {
 	uint64_t own_start, own_end;             /* the kernel's own code, _stext and _etext; 0: not found */
 };
 
-/* Reads all; false: there are none that this user may see, or memory ran out. */
+/* Reads all; false: there are none that this user may see, or memory ran out. Takes some 70 ms of CPU time. */
 bool sf_kernel_symbols_load(struct sf_kernel_symbols *symbols);
+/*
+ * Those of the kernel's own code at least. They stay the same as long as the kernel runs, so the first call writes them to the user's cache
+ * folder, and later ones read them there in some 3 ms. A user who may not see addresses now gets none.
+ */
+bool sf_kernel_symbols_load_own(struct sf_kernel_symbols *symbols);
 /* kernel.kptr_restrict; 0 where it cannot be read. */
 int sf_kernel_symbols_hidden(void);
 void sf_kernel_symbols_deinit(struct sf_kernel_symbols *symbols);

@@ -8,7 +8,7 @@ static void *read_names(void *arg)
 {
 	struct sf_kernel_names *names = arg;
 
-	sf_kernel_symbols_load(&names->symbols);
+	sf_kernel_symbols_load_own(&names->symbols);
 	return NULL;
 }
 

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cache of unwind tables on disk.
- *
- * Files are written under a temporary name and renamed, so a reader sees a whole file or none,
- * and two writers of one table do no harm: both write the same.
- */
+/* The cache of unwind tables on disk. Two writers of one table do no harm: both write the same. */
 #include "unwind/cache.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "base/cache_folder.h"
 #include "base/cleanup.h"
 #include "base/whole_io.h"
 #include "unwind/rows.h"
-
-/* DIGEST-ARCH: 64 digits, and room for an architecture's name. */
-#define NAME_SIZE 96
-#define TEMPORARY ".new-"
 
 #define PIECE ((size_t)128 << 10)
 
@@ -40,74 +28,12 @@ void sf_cache_use_files(void)
 	uses_files = true;
 }
 
-static bool is_ours(const struct stat *status)
-{
-	return status->st_uid == geteuid() && !(status->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Makes and opens a folder below another; takes and closes `parent`. */
-static int open_below(int parent, const char *name, int flags)
-{
-	SF_CLEANUP(close) int above = parent;
-
-	if (above < 0 || (mkdirat(above, name, 0700) != 0 && errno != EEXIST))
-		return -1;
-	return openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
-}
-
-static char folder_path[PATH_MAX];
-static bool has_folder_path;
-
-/* A relative path, or one that is too long, counts for nothing (XDG Base Directory Specification). */
-static bool is_usable(const char *path)
-{
-	return path && path[0] == '/' && strlen(path) < PATH_MAX - sizeof("/.cache");
-}
-
-/* Where the user's cache folder is to be, by the environment; empty: it does not say. */
-static void find_folder_path(char ret[PATH_MAX])
-{
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-
-	*ret = 0;
-	if (is_usable(cache))
-		strcpy(ret, cache);
-	else if (is_usable(home))
-		snprintf(ret, PATH_MAX, "%s/.cache", home);
-}
-
-void sf_cache_read_environment(void)
-{
-	find_folder_path(folder_path);
-	has_folder_path = true;
-}
-
-/* The user's cache folder may be a link to anywhere. */
-static int open_user_cache(void)
-{
-	char path[PATH_MAX];
-
-	if (has_folder_path)
-		strcpy(path, folder_path);
-	else
-		find_folder_path(path);
-	if (!*path || (mkdir(path, 0700) != 0 && errno != EEXIST))
-		return -1;
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 int sf_cache_open(void)
 {
-	SF_CLEANUP(close) int folder = -1;
-	struct stat status;
 	char name[32];
 
 	snprintf(name, sizeof(name), "tables-%u", SF_TABLE_VERSION);
-	folder = open_below(open_below(open_user_cache(), "stillframe", O_NOFOLLOW), name,
-			    O_NOFOLLOW);
-	if (folder < 0 || fstat(folder, &status) != 0 || !is_ours(&status))
-		return -1;
-	return sf_steal_fd(&folder);
+	return sf_cache_folder_open(name);
 }
 
 bool sf_cache_id(char ret[SF_CACHE_ID])
@@ -122,13 +48,14 @@ bool sf_cache_id(char ret[SF_CACHE_ID])
 	return true;
 }
 
-static void format_name(const struct sf_cache_key *key, char ret[NAME_SIZE])
+/* DIGEST-ARCH: 64 digits, and room for an architecture's name. */
+static void format_name(const struct sf_cache_key *key, char ret[SF_CACHE_NAME])
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(key->made_from); i++)
-		n += (size_t)snprintf(ret + n, NAME_SIZE - n, "%02x", key->made_from[i]);
-	snprintf(ret + n, NAME_SIZE - n, "-%s", key->arch->name);
+		n += (size_t)snprintf(ret + n, SF_CACHE_NAME - n, "%02x", key->made_from[i]);
+	snprintf(ret + n, SF_CACHE_NAME - n, "-%s", key->arch->name);
 }
 
 static bool is_for(const struct sf_table_header *header, const struct sf_cache_key *key)
@@ -223,104 +150,45 @@ static bool read_copy(int folder, int fd, size_t size, void **ret)
 	return true;
 }
 
-static bool load(int folder, int fd, const struct stat *status, const struct sf_cache_key *key,
-		 void **ret, size_t *size_ret)
+static bool load(int folder, int fd, size_t size, const struct sf_cache_key *key, void **ret)
 {
-	const size_t size = (size_t)status->st_size;
 	void *block;
 
-	if (status->st_size < (off_t)sizeof(struct sf_table_header) ||
-	    (uint64_t)status->st_size > SF_CACHE_LIMIT || !read_copy(folder, fd, size, &block))
+	if (size < sizeof(struct sf_table_header) || size > SF_CACHE_LIMIT || !read_copy(folder, fd, size, &block))
 		return false;
 	if (!is_whole(block, size, key)) {
 		munmap(block, size);
 		return false;
 	}
 	*ret = block;
-	*size_ret = size;
 	return true;
 }
 
 bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t *size_ret)
 {
 	SF_CLEANUP(close) int fd = -1;
-	struct stat status;
-	char name[NAME_SIZE];
+	char name[SF_CACHE_NAME];
+	size_t size;
 
 	format_name(key, name);
-	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
-	    !load(folder, fd, &status, key, ret, size_ret))
+	fd = sf_cache_file_open(folder, name, &size);
+	if (fd < 0 || !load(folder, fd, size, key, ret))
 		return false;
+	*size_ret = size;
 	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
 	return true;
 }
 
-/* No fsync: after a crash of the machine the checksum tells. */
-static bool write_file(int folder, const char *name, const void *block, size_t size)
-{
-	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	SF_CLEANUP(close) int fd = openat(folder, name, flags, 0600);
-
-	return fd >= 0 && sf_write_all(fd, block, size);
-}
-
 bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size)
 {
-	char name[NAME_SIZE], temporary[64];
-	uint64_t number;
+	const struct iovec piece = { .iov_base = (void *)block, .iov_len = size };
+	char name[SF_CACHE_NAME];
 
-	if (!is_for(block, key) ||
-	    getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+	if (!is_for(block, key))
 		return false;
 	format_name(key, name);
-	snprintf(temporary, sizeof(temporary), TEMPORARY "%016llx", (unsigned long long)number);
-	if (!write_file(folder, temporary, block, size) ||
-	    renameat(folder, temporary, folder, name) != 0) {
-		unlinkat(folder, temporary, 0);
+	if (!sf_cache_file_put(folder, name, &piece, 1))
 		return false;
-	}
 	sf_cache_prune(folder, SF_CACHE_LIMIT);
 	return true;
-}
-
-/*
- * The size of all files, and the name of the one used least recently. Temporary files count, too: what a
- * killed writer left behind goes when it is the oldest.
- */
-static uint64_t find_oldest(int folder, char ret[NAME_SIZE])
-{
-	SF_CLEANUP(close) int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	SF_CLEANUP(closedir) DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
-	struct timespec oldest = { .tv_sec = INT64_MAX };
-	struct dirent *entry;
-	uint64_t total = 0;
-
-	if (stream)
-		sf_steal_fd(&copy);
-	while (stream && (entry = readdir(stream))) {
-		const struct timespec *used;
-		struct stat status;
-
-		if (strlen(entry->d_name) >= NAME_SIZE ||
-		    fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    !S_ISREG(status.st_mode))
-			continue;
-		total += (uint64_t)status.st_size;
-		used = &status.st_mtim;
-		if (used->tv_sec > oldest.tv_sec ||
-		    (used->tv_sec == oldest.tv_sec && used->tv_nsec >= oldest.tv_nsec))
-			continue;
-		oldest = *used;
-		strcpy(ret, entry->d_name);
-	}
-	return total;
-}
-
-void sf_cache_prune(int folder, uint64_t limit)
-{
-	char oldest[NAME_SIZE];
-
-	while (find_oldest(folder, oldest) > limit && unlinkat(folder, oldest, 0) == 0)
-		;
 }

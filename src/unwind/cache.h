@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables on disk, by what they are made from: $XDG_CACHE_HOME/stillframe/tables-3/DIGEST-ARCH (default
- * ~/.cache). The number in the folder's name is the format's, SF_TABLE_VERSION, so versions of
- * stillframe do not fight over a file.
+ * Tables on disk (base/cache_folder.h), by what they are made from: tables-VERSION/DIGEST-ARCH. The number in the folder's name is
+ * the format's, SF_TABLE_VERSION, so versions of stillframe do not fight over a file.
  *
  * The digest (unwind/inputs.h) is the only protection against files with another file's identity. The table of a
  * hostile file is kept too, but it is used only for files with the same unwind sections.
  *
- * A file in the cache is used only if it belongs to this user, no other user can write to it, and its
- * checksum is right. Any other file is a miss and not an error.
+ * A file whose checksum is not right is a miss, too.
  */
 #ifndef SF_UNWIND_CACHE_H
 #define SF_UNWIND_CACHE_H
@@ -30,12 +28,6 @@ struct sf_cache_key {
 };
 
 /*
- * Reads the environment now; later calls use this result. Inside a program that is not ours, the environment may change while
- * another thread reads it, and a shell's getenv() is its own, for its own thread.
- */
-void sf_cache_read_environment(void);
-
-/*
  * From now on tables are read into files without a name, where the cache's file system is local and supports such files. No other
  * process can open these, and the kernel can take their pages back, so a table in a watched program needs no memory that
  * cannot be reclaimed. Otherwise tables are in anonymous memory.
@@ -54,8 +46,5 @@ bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t
 
 /* Writes a table: all of it or nothing, whoever else does the same. False: it is not there. */
 bool sf_cache_put(int folder, const struct sf_cache_key *key, const void *block, size_t size);
-
-/* Removes the files used least recently until the rest has at most `limit` bytes. */
-void sf_cache_prune(int folder, uint64_t limit);
 
 #endif

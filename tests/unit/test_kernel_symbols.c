@@ -4,8 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -90,6 +95,125 @@ static void test_the_running_kernel(void **state)
 		assert_true(symbols.symbols.items[i - 1].address <= symbols.symbols.items[i].address);
 }
 
+static char home[64], kept_folder[128], kept_file[PATH_MAX];
+
+static int set_up_cache(void **state)
+{
+	(void)state;
+	strcpy(home, "/tmp/stillframe-test-XXXXXX");
+	assert_non_null(mkdtemp(home));
+	assert_int_equal(setenv("XDG_CACHE_HOME", home, 1), 0);
+	snprintf(kept_folder, sizeof(kept_folder), "%s/stillframe/kernel-symbols-1", home);
+	return 0;
+}
+
+/* The one file that is kept; false: none is. */
+static bool find_kept(void)
+{
+	DIR *folder = opendir(kept_folder);
+	const struct dirent *entry;
+	unsigned n = 0;
+
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(kept_file, sizeof(kept_file), "%s/%s", kept_folder, entry->d_name);
+		n++;
+	}
+	if (folder)
+		closedir(folder);
+	assert_true(n <= 1);
+	return n == 1;
+}
+
+static int tear_down_cache(void **state)
+{
+	char stillframe[128];
+
+	if (find_kept())
+		assert_int_equal(unlink(kept_file), 0);
+	rmdir(kept_folder);
+	snprintf(stillframe, sizeof(stillframe), "%s/stillframe", home);
+	rmdir(stillframe);
+	assert_int_equal(rmdir(home), 0);
+	return tear_down(state);
+}
+
+/* Loads once, so that the symbols are kept. This user may not see them: skips. */
+static void keep_first(void)
+{
+	if (!sf_kernel_symbols_load_own(&symbols)) {
+		assert_false(find_kept());
+		skip();
+	}
+	assert_true(find_kept());
+}
+
+static void load_again(void)
+{
+	sf_kernel_symbols_deinit(&symbols);
+	assert_true(sf_kernel_symbols_load_own(&symbols));
+}
+
+/* Writes over the end of the file, which has the last name. */
+static void overwrite_end(const char *text)
+{
+	const int fd = open(kept_file, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_true(lseek(fd, -(off_t)strlen(text) - 1, SEEK_END) > 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static bool is_last_name_like(const char *text)
+{
+	return strncmp(symbols.names.items + symbols.names.n - strlen(text) - 1, text, strlen(text)) == 0;
+}
+
+static void test_the_kernels_own_code_is_kept(void **state)
+{
+	struct sf_kernel_symbols all = { 0 };
+	size_t n_own = 0;
+
+	(void)state;
+	keep_first();
+	overwrite_end("by_file");
+	load_again();
+	assert_true(is_last_name_like("by_file"));
+	assert_true(sf_kernel_symbols_load(&all));
+	for (size_t i = 0; i < all.symbols.n; i++) {
+		if (!sf_kernel_symbols_is_own(&all, all.symbols.items[i].address))
+			continue;
+		assert_true(sf_kernel_symbols_is_own(&symbols, all.symbols.items[i].address));
+		assert_string_equal(all.names.items + all.symbols.items[i].name, symbols.names.items + symbols.symbols.items[n_own++].name);
+	}
+	assert_int_equal(symbols.symbols.n, n_own);
+	sf_kernel_symbols_deinit(&all);
+}
+
+/* One that others may write to; one that is cut; one whose numbers lead out of it. Each is written anew. */
+static void test_other_files_are_not_believed(void **state)
+{
+	const uint64_t far = UINT64_MAX / 2;
+	int fd;
+
+	(void)state;
+	keep_first();
+	overwrite_end("by_file");
+	assert_int_equal(chmod(kept_file, 0666), 0);
+	load_again();
+	assert_false(is_last_name_like("by_file"));
+	assert_int_equal(truncate(kept_file, 100000), 0);
+	load_again();
+	assert_true(symbols.symbols.n > 1000);
+	fd = open(kept_file, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, &far, sizeof(far), 4 * sizeof(uint64_t) + offsetof(struct sf_kernel_symbol, name)), sizeof(far));
+	close(fd);
+	load_again();
+	assert_true(symbols.symbols.items[0].name < symbols.names.n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +221,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_the_kernels_own_code, tear_down),
 		cmocka_unit_test_teardown(test_lines_that_name_nothing, tear_down),
 		cmocka_unit_test_teardown(test_the_running_kernel, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_kernels_own_code_is_kept, set_up_cache, tear_down_cache),
+		cmocka_unit_test_setup_teardown(test_other_files_are_not_believed, set_up_cache, tear_down_cache),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

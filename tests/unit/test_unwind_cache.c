@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cache_folder.h"
 #include "unwind/cache.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"

@@ -53,7 +53,7 @@ static bool open_wakings(struct sf_perf_sleeps *sleeps, struct sf_error *err)
 	return fine;
 }
 
-/* To read the kernel's symbols takes some 50 ms, for which a command need not wait. */
+/* To read the kernel's symbols for the first time since it began takes some 70 ms, for which a command need not wait. */
 const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps)
 {
 	struct sf_kernel_symbols symbols = { 0 };
@@ -61,7 +61,7 @@ const struct sf_perf_waits *sf_perf_sleeps_waits(struct sf_perf_sleeps *sleeps)
 	if (sleeps->knows_kernel)
 		return &sleeps->waits;
 	sleeps->knows_kernel = true;
-	if (sf_kernel_symbols_load(&symbols))
+	if (sf_kernel_symbols_load_own(&symbols))
 		sf_perf_waits_take(&sleeps->waits, &symbols);
 	sf_kernel_symbols_deinit(&symbols);
 	return &sleeps->waits;
