@@ -23,6 +23,7 @@
 #include "runtime/coreclr/load.h"
 #include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
+#include "runtime/coreclr/profiler_id.h"
 #include "runtime/coreclr/utf16.h"
 
 #define HEADER "DOTNET_IPC_V1\0"
@@ -76,7 +77,7 @@ static void test_garbage(void **state)
 		memcpy(bytes, DECLINES, sizeof(DECLINES) - 1);
 		for (size_t j = i % 2 ? 14 : 0; j < sizeof(bytes); j++)
 			bytes[j] = (uint8_t)random();
-		if (!sf_clr_message_judge(bytes, size, 42, &err))
+		if (!sf_clr_message_judge(bytes, size, 42, SF_CLR_PROFILER_DECLINES, &err))
 			assert_true(err.text[0] && strlen(err.text) < sizeof(err.text));
 	}
 }

@@ -5,48 +5,36 @@
  * CORECLR_PROFILER_PATH (CoreCLR: inc/corprof.idl, vm/profilinghelper.cpp). The agent may have been preloaded as well: the loader
  * maps a library once, so there is one agent all the same.
  *
- * The agent starts, and then declines to be a profiler (CORPROF_E_PROFILER_CANCEL_ACTIVATION). So the runtime has no
- * profiler afterwards: it runs as fast as before, starts no thread, calls nothing here, and another profiler can be attached.
- * The agent needs none of the runtime's functions. It reads the runtime's structures, as stillframe does from outside.
+ * The agent starts. It is a profiler from then on where a part of it needs one (clr_profiler.h). Otherwise it declines to
+ * be one (CORPROF_E_PROFILER_CANCEL_ACTIVATION): the runtime then has no profiler, runs as fast as before, starts no
+ * thread, and calls nothing here.
  *
  * A class factory and a callback object in plain C: an interface is a pointer to an array of functions, whose first argument is
  * the interface.
  */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "agent/coreclr/clr_guid.h"
+#include "agent/coreclr/clr_profiler.h"
 #include "agent/lifecycle.h"
 #include "runtime/coreclr/profiler_id.h"
 
 #define SF_CLR_EXPORT __attribute__((visibility("default")))
 
-#define OK 0
-#define FAILED ((int32_t)0x80004005)
-#define NO_INTERFACE ((int32_t)0x80004002)
 #define NO_CLASS ((int32_t)0x80040111)
 #define MAX_OPTIONS 4096
 
-/* As it lies in memory. */
-typedef uint8_t guid[16];
-
-static const guid own_class = SF_CLR_PROFILER_ID;
-static const guid unknown = { 0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0x46 };
-static const guid class_factory = { 1, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0x46 };
+static const sf_clr_guid own_class = SF_CLR_PROFILER_ID;
 
 /* ICorProfilerCallback2, 3 and 11: those that .NET 6 and later ask for. */
-static const guid callbacks[] = {
+static const sf_clr_guid callbacks[] = {
 	{ 0x29, 0xc8, 0x8c, 0x8a, 0xf2, 0xcc, 0xfe, 0x49, 0xbb, 0xae, 0x0f, 0x02, 0x22, 0x28, 0x07, 0x1a },
 	{ 0x52, 0xed, 0xd2, 0x4f, 0x31, 0x77, 0x8d, 0x4b, 0x94, 0x69, 0x03, 0xd2, 0xcc, 0x30, 0x86, 0xc5 },
 	{ 0x46, 0x08, 0x35, 0x42, 0xed, 0xaa, 0xf7, 0x47, 0xb1, 0x28, 0xfd, 0x0c, 0x98, 0x88, 0x1c, 0xde },
 };
-
-static bool is(const void *asked, const guid known)
-{
-	return memcmp(asked, known, sizeof(guid)) == 0;
-}
 
 /* --- both objects live as long as the library, which is never unmapped --- */
 
@@ -59,13 +47,13 @@ static uint32_t count(void *self)
 static int32_t ok(void *self)
 {
 	(void)self;
-	return OK;
+	return SF_CLR_OK;
 }
 
 static int32_t give(bool has, void *self, void **ret)
 {
 	*ret = has ? self : NULL;
-	return has ? OK : NO_INTERFACE;
+	return has ? SF_CLR_OK : SF_CLR_E_NOINTERFACE;
 }
 
 /* --- the callbacks --- */
@@ -75,26 +63,40 @@ enum callback {
 	ADD_REF = 1,
 	RELEASE = 2,
 	INITIALIZE = 3,
+	SHUTDOWN = 4,
+	THREAD_DESTROYED = 30,
 	INITIALIZE_FOR_ATTACH = 80,
+	PROFILER_ATTACH_COMPLETE = 81,
+	PROFILER_DETACH_SUCCEEDED = 82,
+	EVENT_PIPE_EVENT_DELIVERED = 95,
+	EVENT_PIPE_PROVIDER_CREATED = 96,
 	LOAD_AS_NOTIFICATION_ONLY = 97,
 	N_CALLBACKS
 };
 
 static int32_t query_callback(void *self, const void *asked, void **ret)
 {
-	bool has = is(asked, unknown);
+	bool has = sf_clr_is_id(asked, sf_clr_unknown_id);
 
 	for (size_t i = 0; i < sizeof(callbacks) / sizeof(*callbacks); i++)
-		has |= is(asked, callbacks[i]);
+		has |= sf_clr_is_id(asked, callbacks[i]);
 	return give(has, self, ret);
 }
 
+static int32_t arrive(struct sf_clr_unknown *unknown)
+{
+	const int error = errno;
+	const int32_t result = sf_clr_profiler_arrive(unknown);
+
+	errno = error;
+	return result;
+}
+
 /* The library's constructor has obeyed STILLFRAME= by now. */
-static int32_t initialize(void *self, void *info)
+static int32_t initialize(void *self, struct sf_clr_unknown *unknown)
 {
 	(void)self;
-	(void)info;
-	return SF_CLR_PROFILER_DECLINES;
+	return arrive(unknown);
 }
 
 static bool begin(const char *options)
@@ -108,21 +110,34 @@ static bool begin(const char *options)
 }
 
 /* The number that is returned goes to the process that attaches. */
-static int32_t initialize_for_attach(void *self, void *info, const void *data, uint32_t size)
+static int32_t initialize_for_attach(void *self, struct sf_clr_unknown *unknown, const void *data, uint32_t size)
 {
 	char options[MAX_OPTIONS] = "";
 	int error = errno;
 	bool begun;
 
 	(void)self;
-	(void)info;
 	if (size >= sizeof(options))
-		return FAILED;
+		return SF_CLR_E_FAIL;
 	if (size)
 		memcpy(options, data, size);
 	begun = begin(options);
 	errno = error;
-	return begun ? SF_CLR_PROFILER_DECLINES : FAILED;
+	return begun ? arrive(unknown) : SF_CLR_E_FAIL;
+}
+
+static int32_t shut_down(void *self)
+{
+	(void)self;
+	sf_clr_profiler_shut_down();
+	return SF_CLR_OK;
+}
+
+static int32_t detach_succeeded(void *self)
+{
+	(void)self;
+	sf_clr_profiler_detached();
+	return SF_CLR_OK;
 }
 
 /* Beside another profiler, which keeps its place. */
@@ -130,7 +145,49 @@ static int32_t load_as_notification_only(void *self, int32_t *ret)
 {
 	(void)self;
 	*ret = 1;
-	return OK;
+	return SF_CLR_OK;
+}
+
+/* --- notifications: on any thread of the runtime, in the middle of the program's work --- */
+
+/* Calls this function of each part that has it. */
+#define NOTIFY(function, argument)                                                                 \
+	do {                                                                                       \
+		const int error_ = errno;                                                          \
+                                                                                                   \
+		for (unsigned i_ = 0; i_ < SF_CLR_MAX_PARTS; i_++) {                               \
+			const struct sf_clr_part *part_ = sf_clr_profiler_part(i_);                \
+                                                                                                   \
+			if (part_ && part_->function)                                              \
+				part_->function(argument);                                         \
+		}                                                                                  \
+		errno = error_;                                                                    \
+	} while (0)
+
+static int32_t thread_destroyed(void *self, uintptr_t thread)
+{
+	(void)self;
+	NOTIFY(thread_destroyed, thread);
+	return SF_CLR_OK;
+}
+
+static int32_t event_delivered(void *self, uintptr_t provider, uint32_t id, uint32_t version, uint32_t metadata_size,
+			       const uint8_t *metadata, uint32_t size, const uint8_t *data, const void *activity,
+			       const void *related, uintptr_t thread, uint32_t n_frames, const uintptr_t *frames)
+{
+	const struct sf_clr_event event = {
+		.provider = provider, .id = id, .version = version, .data = data, .size = size, .thread = thread,
+	};
+
+	(void)self;
+	(void)metadata_size;
+	(void)metadata;
+	(void)activity;
+	(void)related;
+	(void)n_frames;
+	(void)frames;
+	NOTIFY(event_delivered, &event);
+	return SF_CLR_OK;
 }
 
 static void *const callback_table[N_CALLBACKS] = {
@@ -138,9 +195,16 @@ static void *const callback_table[N_CALLBACKS] = {
 	[ADD_REF] = (void *)count,
 	[RELEASE] = (void *)count,
 	[INITIALIZE] = (void *)initialize,
-	[INITIALIZE + 1 ... INITIALIZE_FOR_ATTACH - 1] = (void *)ok,
+	[SHUTDOWN] = (void *)shut_down,
+	[SHUTDOWN + 1 ... THREAD_DESTROYED - 1] = (void *)ok,
+	[THREAD_DESTROYED] = (void *)thread_destroyed,
+	[THREAD_DESTROYED + 1 ... INITIALIZE_FOR_ATTACH - 1] = (void *)ok,
 	[INITIALIZE_FOR_ATTACH] = (void *)initialize_for_attach,
-	[INITIALIZE_FOR_ATTACH + 1 ... LOAD_AS_NOTIFICATION_ONLY - 1] = (void *)ok,
+	[PROFILER_ATTACH_COMPLETE] = (void *)ok,
+	[PROFILER_DETACH_SUCCEEDED] = (void *)detach_succeeded,
+	[PROFILER_DETACH_SUCCEEDED + 1 ... EVENT_PIPE_EVENT_DELIVERED - 1] = (void *)ok,
+	[EVENT_PIPE_EVENT_DELIVERED] = (void *)event_delivered,
+	[EVENT_PIPE_PROVIDER_CREATED] = (void *)ok,
 	[LOAD_AS_NOTIFICATION_ONLY] = (void *)load_as_notification_only,
 };
 
@@ -150,7 +214,7 @@ static void *const *callback_object = callback_table;
 
 static int32_t query_factory(void *self, const void *asked, void **ret)
 {
-	return give(is(asked, unknown) || is(asked, class_factory), self, ret);
+	return give(sf_clr_is_id(asked, sf_clr_unknown_id) || sf_clr_is_id(asked, sf_clr_class_factory), self, ret);
 }
 
 static int32_t create_instance(void *self, void *outer, const void *asked, void **ret)
@@ -170,7 +234,7 @@ SF_CLR_EXPORT int32_t DllGetClassObject(const void *class_id, const void *asked,
 
 SF_CLR_EXPORT int32_t DllGetClassObject(const void *class_id, const void *asked, void **ret)
 {
-	if (is(class_id, own_class))
+	if (sf_clr_is_id(class_id, own_class))
 		return query_factory(&factory_object, asked, ret);
 	*ret = NULL;
 	return NO_CLASS;

@@ -172,6 +172,8 @@ static bool take_ready(struct sf_capture *capture, struct sf_signal_agent *agent
 		return sf_signal_agent_end(capture, agent, wrong, err);
 	agent->state = SF_SIGNAL_SAMPLING;
 	agent->sampled = true;
+	if (!capture->any_sampled)
+		capture->start_ns = sf_now_ns();
 	capture->any_sampled = true;
 	return true;
 }

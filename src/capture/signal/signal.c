@@ -259,6 +259,12 @@ static bool children_go_on(const struct sf_capture *capture, uint64_t now_ns)
 	return capture->agents.n > 0 || capture->away.n > 0 || now_ns - capture->child_ended_ns < LAST_CALLS_NS;
 }
 
+/* No agent samples yet, and those that were called have time left to begin. The duration begins with the first one. */
+static bool is_beginning(const struct sf_capture *capture, uint64_t now_ns)
+{
+	return !capture->any_sampled && capture->agents.n > 0 && now_ns - capture->start_ns < SF_SIGNAL_CALL_NS;
+}
+
 static bool over(const struct sf_capture *capture)
 {
 	const struct sf_capture_options *options = &capture->options;
@@ -268,7 +274,7 @@ static bool over(const struct sf_capture *capture)
 		return true;
 	if (capture->child_ended && !(options->children && children_go_on(capture, now_ns)))
 		return true;
-	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns)
+	if (options->duration_ns && now_ns - capture->start_ns >= options->duration_ns && !is_beginning(capture, now_ns))
 		return true;
 	if (!options->child)
 		return capture->agents.n == 0;

@@ -66,7 +66,8 @@ struct sf_capture {
 	struct sf_feeds feeds;           /* what theirs share */
 	struct sf_record_header *record; /* room for one */
 	SF_VEC(struct pollfd) polled;
-	uint64_t start_ns, idle_ns, lives_ns; /* when it began; the last look of these kinds */
+	uint64_t start_ns;               /* when the first agent began to sample; before that when it was called */
+	uint64_t idle_ns, lives_ns;      /* the last look of these kinds */
 	uint64_t alone_ns;               /* since when no process that was chosen has an agent; 0: one has */
 	bool any_sampled, any_ticks, told_alone, told_crowd;
 	bool left_alone;                 /* a process that was chosen ran on without an agent */

@@ -6,12 +6,14 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
 #include "os/process.h"
 #include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
+#include "runtime/coreclr/profiler_id.h"
 #include "runtime/load/load.h"
 
 #define MAX_REPLY 1024
@@ -49,9 +51,8 @@ bool sf_clr_loadable(int32_t pid, struct sf_error *err)
 	return ok;
 }
 
-/* In the child, as the target's user. */
-static bool attach(const struct sf_load_target *target, const char *library, const char *options,
-		   struct sf_error *err)
+static bool attach_as(const struct sf_load_target *target, const char *library, const char *options,
+		      int32_t expected, struct sf_error *err)
 {
 	uint8_t request[SF_CLR_MAX_MESSAGE], reply[MAX_REPLY] = { 0 };
 	const size_t size = sf_clr_message_attach(library, options, request, sizeof(request));
@@ -60,7 +61,14 @@ static bool attach(const struct sf_load_target *target, const char *library, con
 	if (!size)
 		return sf_fail(err, SF_E_INPUT, "the path of the agent is too long for .NET, or is not UTF-8");
 	n = sf_clr_socket_ask(target, request, size, reply, sizeof(reply), err);
-	return n >= 0 && sf_clr_message_judge(reply, (size_t)n, target->pid, err);
+	return n >= 0 && sf_clr_message_judge(reply, (size_t)n, target->pid, expected, err);
+}
+
+/* In the child, as the target's user. */
+static bool attach(const struct sf_load_target *target, const char *library, const char *options,
+		   struct sf_error *err)
+{
+	return attach_as(target, library, options, SF_CLR_PROFILER_DECLINES, err);
 }
 
 bool sf_clr_load(int32_t pid, const char *library, const char *options, struct sf_error *err)
@@ -68,6 +76,21 @@ bool sf_clr_load(int32_t pid, const char *library, const char *options, struct s
 	struct sf_load_target target;
 	bool ok = sf_load_target_open(pid, &target, err) && sf_load(&target, library, options, attach, err);
 
+	sf_load_target_close(&target);
+	return ok;
+}
+
+bool sf_clr_attach_self(const char *name, struct sf_error *err)
+{
+	struct sf_load_target target;
+	char path[PATH_MAX];
+	bool deleted, ok;
+
+	sf_load_mapped(getpid(), name, path, sizeof(path), &deleted);
+	if (!*path)
+		return sf_fail(err, SF_E_UNSUPPORTED, "no agent is mapped in this process");
+	ok = sf_load_target_open(getpid(), &target, err) &&
+	     attach_as(&target, path, "", SF_CLR_PROFILER_STAYS, err);
 	sf_load_target_close(&target);
 	return ok;
 }

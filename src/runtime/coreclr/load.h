@@ -2,7 +2,7 @@
 /*
  * Has a running .NET process load the agent, by the command AttachProfiler of the runtime's diagnostics socket (runtime:
  * src/native/eventpipe/ds-*.c). The agent begins, and declines to be a
- * profiler (agent/coreclr/profiler.c).
+ * profiler unless a part of it needs one (agent/coreclr/clr_profiler.h).
  *
  *   load_socket.c    finds the socket; one request and its reply
  *   load_message.c   the bytes of requests and replies (hostile)
@@ -25,5 +25,12 @@ bool sf_clr_loadable(int32_t pid, struct sf_error *err);
 
 /* Loads `library` (an absolute path of ours), which begins with `options`. */
 bool sf_clr_load(int32_t pid, const char *library, const char *options, struct sf_error *err);
+
+/*
+ * In a process with the agent in it: the runtime takes the agent, the mapped library whose name begins so, as a profiler
+ * that stays. Called on a thread of the agent; the runtime calls the agent on another thread before this returns. The loader
+ * finds a library that is mapped by its path, also where the file is gone.
+ */
+bool sf_clr_attach_self(const char *name, struct sf_error *err);
 
 #endif

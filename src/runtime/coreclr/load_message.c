@@ -124,12 +124,12 @@ static bool refuse(uint32_t number, int pid, struct sf_error *err)
 }
 
 /* A set of commands, a number in it, and what the runtime or the agent returned. */
-bool sf_clr_message_judge(const uint8_t *reply, size_t size, int pid, struct sf_error *err)
+bool sf_clr_message_judge(const uint8_t *reply, size_t size, int pid, int32_t expected, struct sf_error *err)
 {
 	uint32_t number;
 
 	if (size < SF_CLR_MESSAGE_HEADER + 4 || sf_clr_message_size(reply) != size || reply[16] != ANSWER_SET)
 		return sf_fail(err, SF_E_INPUT, "the diagnostics socket of pid %d answers, but not as .NET's do", pid);
 	number = number_at(reply + SF_CLR_MESSAGE_HEADER, 4);
-	return number == (uint32_t)SF_CLR_PROFILER_DECLINES || refuse(number, pid, err);
+	return number == (uint32_t)expected || refuse(number, pid, err);
 }

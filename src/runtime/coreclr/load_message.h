@@ -21,7 +21,10 @@ size_t sf_clr_message_attach(const char *library, const char *options, uint8_t *
 /* The size that a message of at least SF_CLR_MESSAGE_HEADER bytes says it has; 0: it is none. */
 size_t sf_clr_message_size(const uint8_t *message);
 
-/* Whether the reply to that request says that the agent has begun. */
-bool sf_clr_message_judge(const uint8_t *reply, size_t size, int pid, struct sf_error *err);
+/*
+ * Whether the reply to that request says that the agent has begun: its result is `expected`, SF_CLR_PROFILER_STAYS or
+ * SF_CLR_PROFILER_DECLINES.
+ */
+bool sf_clr_message_judge(const uint8_t *reply, size_t size, int pid, int32_t expected, struct sf_error *err);
 
 #endif

@@ -10,5 +10,6 @@
 
 /* CORPROF_E_PROFILER_CANCEL_ACTIVATION (CoreCLR: inc/corerror.xml): the agent has begun, and is not a profiler. */
 #define SF_CLR_PROFILER_DECLINES ((int32_t)0x80131375)
+#define SF_CLR_PROFILER_STAYS 0
 
 #endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The few functions of ICorProfilerInfo12 that the agent calls, by their places in its table, so that no header of
+ * .NET is needed (CoreCLR: inc/corprof.idl; places from 0, those of the older interfaces first). The table only ever
+ * grows at the end. .NET 5 and later have this version.
+ *
+ * Functions that the runtime allows from any thread without a Thread object of its own, as the agent's are, may be
+ * called at any time between came_up and leaves (clr_profiler.h).
+ */
+#ifndef SF_AGENT_CLR_INFO_H
+#define SF_AGENT_CLR_INFO_H
+
+#include <stdint.h>
+
+struct sf_clr_info;    /* ICorProfilerInfo12: begins with a pointer to its table; the same for those below */
+struct sf_clr_unknown; /* IUnknown */
+struct sf_clr_threads; /* ICorProfilerThreadEnum */
+
+/* HRESULTs: CoreCLR: inc/corerror.xml, and pal/inc/rt/palrt.h. Below 0: a failure. */
+#define SF_CLR_OK 0
+#define SF_CLR_FALSE 1
+#define SF_CLR_E_FAIL ((int32_t)0x80004005)
+#define SF_CLR_E_NOINTERFACE ((int32_t)0x80004002)
+
+/* COR_PRF_MONITOR and COR_PRF_HIGH_MONITOR: what an attached profiler that only takes notifications may set. */
+#define SF_CLR_MONITOR_THREADS 0x200u
+#define SF_CLR_ENABLE_STACK_SNAPSHOT 0x10000000u
+#define SF_CLR_HIGH_MONITOR_EVENT_PIPE 0x80u
+
+/* StackSnapshotCallback: `frame_info` and `context` are valid during the call. Other than SF_CLR_OK: the walk ends. */
+typedef int32_t sf_clr_snapshot_fn(uintptr_t function, uintptr_t ip, uintptr_t frame_info, uint32_t context_size,
+				   const uint8_t *context, void *arg);
+
+static inline void *sf_clr_entry(const void *object, unsigned place)
+{
+	return (*(void *const *const *)object)[place];
+}
+
+/* X(name, object, place, parameters, their names): all return an HRESULT. To add one: a line. */
+#define SF_CLR_FUNCTIONS(X)                                                                        \
+	X(sf_clr_query, sf_clr_unknown, 0, (struct sf_clr_unknown *o, const void *id, void **ret), (o, id, ret)) \
+	X(sf_clr_get_thread_info, sf_clr_info, 12, (struct sf_clr_info *o, uintptr_t thread, uint32_t *tid_ret), \
+	  (o, thread, tid_ret))                                                                    \
+	X(sf_clr_get_metadata, sf_clr_info, 19,                                                    \
+	  (struct sf_clr_info *o, uintptr_t function, const void *id, void **ret, uint32_t *token_ret), \
+	  (o, function, id, ret, token_ret))                                                       \
+	X(sf_clr_snapshot, sf_clr_info, 36,                                                        \
+	  (struct sf_clr_info *o, uintptr_t thread, sf_clr_snapshot_fn *callback, uint32_t flags, void *arg, \
+	   uint8_t *context, uint32_t context_size),                                               \
+	  (o, thread, callback, flags, arg, context, context_size))                                \
+	X(sf_clr_request_detach, sf_clr_info, 58, (struct sf_clr_info *o, uint32_t expected_ms), (o, expected_ms)) \
+	X(sf_clr_enum_threads, sf_clr_info, 71, (struct sf_clr_info *o, struct sf_clr_threads **ret), (o, ret)) \
+	X(sf_clr_initialize_thread, sf_clr_info, 72, (struct sf_clr_info *o), (o))                 \
+	X(sf_clr_set_events, sf_clr_info, 82, (struct sf_clr_info *o, uint32_t low, uint32_t high), (o, low, high)) \
+	X(sf_clr_suspend, sf_clr_info, 97, (struct sf_clr_info *o), (o))                           \
+	X(sf_clr_resume_all, sf_clr_info, 98, (struct sf_clr_info *o), (o))                        \
+	X(sf_clr_next_threads, sf_clr_threads, 7,                                                  \
+	  (struct sf_clr_threads *o, uint32_t n, uintptr_t *ret, uint32_t *n_ret), (o, n, ret, n_ret))
+
+#define X(name, object, place, parameters, names)                                                  \
+	static inline int32_t name parameters                                                      \
+	{                                                                                          \
+		return ((int32_t (*) parameters)sf_clr_entry(o, place)) names;                     \
+	}
+SF_CLR_FUNCTIONS(X)
+#undef X
+
+/* IUnknown::Release, of any of these objects. */
+static inline void sf_clr_release(void *object)
+{
+	((uint32_t (*)(void *))sf_clr_entry(object, 2))(object);
+}
+
+#endif

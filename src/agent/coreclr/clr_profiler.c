@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts that need a profiler, and the profiler's life: it comes up, gets its event mask, and detaches. */
+#include "agent/coreclr/clr_profiler.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/coreclr/clr_guid.h"
+#include "agent/libc/fork_lock.h"
+#include "runtime/coreclr/load.h"
+#include "runtime/coreclr/profiler_id.h"
+
+#define DETACH_MS 1                  /* the runtime's first look whether the profiler is out of use */
+#define MAX_LEAVING 8
+
+/*
+ * `lock` protects all but the array of parts, which the runtime's threads read without it. It is held for no call that
+ * waits for another thread, except `leaves`.
+ */
+static pthread_mutex_t *const lock = &sf_fork_mutexes[SF_FORK_RUNTIME];
+static const struct sf_clr_part *_Atomic parts[SF_CLR_MAX_PARTS];
+static struct sf_clr_info *info;     /* NULL: the profiler is not up */
+/* Of profilers that the runtime detaches, which takes it five seconds. The next one does not wait for that. */
+static struct sf_clr_info *leaving[MAX_LEAVING];
+static unsigned n_leaving;
+static int32_t arrival;              /* the HRESULT of setting the events, where the profiler could not come up */
+static pid_t owner;                  /* whose profiler it is: a forked child has none */
+
+const struct sf_clr_part *sf_clr_profiler_part(unsigned i)
+{
+	return atomic_load_explicit(&parts[i], memory_order_acquire);
+}
+
+/* --- parts --- */
+
+static bool replace(const struct sf_clr_part *from, const struct sf_clr_part *to)
+{
+	for (unsigned i = 0; i < SF_CLR_MAX_PARTS; i++) {
+		if (sf_clr_profiler_part(i) != from)
+			continue;
+		atomic_store_explicit(&parts[i], to, memory_order_release);
+		return true;
+	}
+	return false;
+}
+
+static bool are_there_any(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < SF_CLR_MAX_PARTS; i++)
+		any |= sf_clr_profiler_part(i) != NULL;
+	return any;
+}
+
+static int32_t set_events(struct sf_clr_info *of)
+{
+	uint32_t low = 0, high = 0;
+
+	for (unsigned i = 0; i < SF_CLR_MAX_PARTS; i++) {
+		const struct sf_clr_part *part = sf_clr_profiler_part(i);
+
+		low |= part ? part->events_low : 0;
+		high |= part ? part->events_high : 0;
+	}
+	return sf_clr_set_events(of, low, high);
+}
+
+static void come_up(const struct sf_clr_part *part)
+{
+	if (part && part->came_up)
+		part->came_up(info);
+}
+
+static void leave(const struct sf_clr_part *part)
+{
+	if (part && part->leaves)
+		part->leaves(info);
+}
+
+/* --- what the runtime calls --- */
+
+static int32_t take(struct sf_clr_unknown *unknown)
+{
+	void *found = NULL;
+	int32_t result = sf_clr_query(unknown, sf_clr_info_12, &found);
+
+	if (result >= 0)
+		result = set_events(found);
+	if (result < 0) {
+		if (found)
+			sf_clr_release(found);
+		return result;
+	}
+	info = found;
+	owner = getpid();
+	for (unsigned i = 0; i < SF_CLR_MAX_PARTS; i++)
+		come_up(sf_clr_profiler_part(i));
+	return SF_CLR_OK;
+}
+
+int32_t sf_clr_profiler_arrive(struct sf_clr_unknown *unknown)
+{
+	int32_t result = SF_CLR_PROFILER_DECLINES;
+
+	pthread_mutex_lock(lock);
+	if (!info && are_there_any())
+		arrival = result = take(unknown);
+	pthread_mutex_unlock(lock);
+	return result;
+}
+
+void sf_clr_profiler_shut_down(void)
+{
+	pthread_mutex_lock(lock);
+	for (unsigned i = 0; info && i < SF_CLR_MAX_PARTS; i++)
+		leave(sf_clr_profiler_part(i));
+	info = NULL;
+	pthread_mutex_unlock(lock);
+}
+
+void sf_clr_profiler_detached(void)
+{
+	pthread_mutex_lock(lock);
+	if (n_leaving) {
+		sf_clr_release(leaving[0]);
+		memmove(leaving, leaving + 1, --n_leaving * sizeof(*leaving));
+	}
+	pthread_mutex_unlock(lock);
+}
+
+/* --- begin --- */
+
+static bool attach(struct sf_error *err)
+{
+	if (!sf_clr_attach_self("libstillframe-agent", err))
+		return false;
+	return sf_clr_profiler_is_up() ||
+	       sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime took the agent as a profiler and let go of it: error 0x%08x",
+		       (uint32_t)arrival);
+}
+
+static bool is_up(void)
+{
+	return info && owner == getpid();
+}
+
+/* The profiler is up already: it gets the events of one part more. */
+static bool join(const struct sf_clr_part *part, struct sf_error *err)
+{
+	const int32_t result = set_events(info);
+
+	if (result < 0)
+		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime refuses the events of a profiler: error 0x%08x",
+			       (uint32_t)result);
+	come_up(part);
+	return true;
+}
+
+static bool begin(const struct sf_clr_part *part, bool *attaches_ret, struct sf_error *err)
+{
+	*attaches_ret = false;
+	if (!replace(NULL, part))
+		return sf_fail(err, SF_E_UNSUPPORTED, "too many parts of the agent need a .NET profiler");
+	*attaches_ret = !is_up() && sf_clr_is_in(getpid());
+	if (!is_up() || join(part, err))
+		return true;
+	replace(part, NULL);
+	return false;
+}
+
+bool sf_clr_profiler_begin(const struct sf_clr_part *part, struct sf_error *err)
+{
+	bool attaches, ok;
+
+	pthread_mutex_lock(lock);
+	ok = begin(part, &attaches, err);
+	pthread_mutex_unlock(lock);
+	if (!ok || !attaches || attach(err))
+		return ok;
+	sf_clr_profiler_end(part); /* a late answer finds no part */
+	return false;
+}
+
+/* --- end --- */
+
+/* A runtime that refuses keeps a profiler without events, which the next profile uses. */
+static void detach(void)
+{
+	if (sf_clr_request_detach(info, DETACH_MS) < 0)
+		return;
+	if (n_leaving < MAX_LEAVING)
+		leaving[n_leaving++] = info;
+	info = NULL;
+}
+
+static void end(const struct sf_clr_part *part)
+{
+	if (!replace(part, NULL) || !is_up())
+		return;
+	leave(part);
+	set_events(info);
+	if (!are_there_any())
+		detach();
+}
+
+void sf_clr_profiler_end(const struct sf_clr_part *part)
+{
+	pthread_mutex_lock(lock);
+	end(part);
+	pthread_mutex_unlock(lock);
+}
+
+bool sf_clr_profiler_is_up(void)
+{
+	bool result;
+
+	pthread_mutex_lock(lock);
+	result = is_up();
+	pthread_mutex_unlock(lock);
+	return result;
+}

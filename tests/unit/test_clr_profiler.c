@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profiler in .NET's sense (agent/coreclr/clr_profiler.h), from a runtime that is a table of functions here: it comes up
+ * only where a part needs it, gets the events of all parts, and detaches with the last one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/coreclr/clr_guid.h"
+#include "agent/coreclr/clr_profiler.h"
+#include "runtime/coreclr/profiler_id.h"
+
+#define REFUSED ((int32_t)0x80131360)
+
+/* --- a runtime --- */
+
+static struct {
+	int32_t query, set_events, detach; /* HRESULTs */
+	uint32_t low, high;
+	unsigned n_queries, n_releases, n_detaches;
+} runtime;
+
+static int32_t query(void *self, const void *id, void **ret)
+{
+	runtime.n_queries++;
+	assert_true(sf_clr_is_id(id, sf_clr_info_12));
+	*ret = runtime.query >= 0 ? self : NULL;
+	return runtime.query;
+}
+
+static uint32_t release(void *self)
+{
+	(void)self;
+	runtime.n_releases++;
+	return 0;
+}
+
+static int32_t set_events(void *self, uint32_t low, uint32_t high)
+{
+	(void)self;
+	runtime.low = low;
+	runtime.high = high;
+	return runtime.set_events;
+}
+
+static int32_t request_detach(void *self, uint32_t ms)
+{
+	(void)self;
+	(void)ms;
+	runtime.n_detaches++;
+	return runtime.detach;
+}
+
+static void *functions[115];
+static void *const *object = functions;
+
+static struct sf_clr_unknown *offered(void)
+{
+	functions[0] = (void *)query;
+	functions[2] = (void *)release;
+	functions[58] = (void *)request_detach;
+	functions[82] = (void *)set_events;
+	return (struct sf_clr_unknown *)(void *)&object;
+}
+
+/* --- parts --- */
+
+static unsigned n_up, n_left;
+
+static void came_up(struct sf_clr_info *info)
+{
+	assert_ptr_equal(info, &object);
+	n_up++;
+}
+
+static void leaves(struct sf_clr_info *info)
+{
+	assert_ptr_equal(info, &object);
+	n_left++;
+}
+
+static const struct sf_clr_part one = { .events_low = 1, .events_high = 16, .came_up = came_up, .leaves = leaves };
+static const struct sf_clr_part two = { .events_low = 6, .came_up = came_up, .leaves = leaves };
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&runtime, 0, sizeof(runtime));
+	n_up = n_left = 0;
+	return 0;
+}
+
+/* --- tests --- */
+
+static void test_it_declines_where_no_part_needs_it(void **state)
+{
+	(void)state;
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_PROFILER_DECLINES);
+	assert_int_equal(runtime.n_queries, 0);
+	assert_false(sf_clr_profiler_is_up());
+	sf_clr_profiler_end(&one);
+	assert_int_equal(n_left, 0);
+}
+
+static void test_a_life(void **state)
+{
+	(void)state;
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	assert_false(sf_clr_profiler_is_up());
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	assert_true(sf_clr_profiler_is_up());
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_PROFILER_DECLINES);
+	assert_int_equal(n_up, 1);
+	assert_int_equal(runtime.low, 1);
+	assert_int_equal(runtime.high, 16);
+	assert_true(sf_clr_profiler_begin(&two, NULL));
+	assert_int_equal(n_up, 2);
+	assert_int_equal(runtime.low, 7);
+	sf_clr_profiler_end(&one);
+	assert_int_equal(runtime.low, 6);
+	assert_int_equal(runtime.high, 0);
+	assert_int_equal(runtime.n_detaches, 0);
+	sf_clr_profiler_end(&two);
+	assert_int_equal(n_left, 2);
+	assert_int_equal(runtime.n_detaches, 1);
+	assert_int_equal(runtime.low, 0);
+	assert_false(sf_clr_profiler_is_up());
+	assert_int_equal(runtime.n_releases, 0);
+	sf_clr_profiler_detached();
+	assert_int_equal(runtime.n_releases, 1);
+}
+
+/* A part that could not be served is not waited for: the next profile begins anew. */
+static void test_the_runtime_refuses(void **state)
+{
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	runtime.query = SF_CLR_E_NOINTERFACE;
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_E_NOINTERFACE);
+	runtime.query = SF_CLR_OK;
+	runtime.set_events = REFUSED;
+	assert_int_equal(sf_clr_profiler_arrive(offered()), REFUSED);
+	assert_int_equal(runtime.n_releases, 1);
+	assert_false(sf_clr_profiler_is_up());
+	assert_int_equal(n_up, 0);
+	runtime.set_events = SF_CLR_OK;
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	runtime.set_events = REFUSED;
+	assert_false(sf_clr_profiler_begin(&two, &err));
+	assert_non_null(strstr(err.text, "0x80131360"));
+	assert_int_equal(n_up, 1);
+	sf_clr_profiler_end(&two);
+	assert_int_equal(n_left, 0);
+	sf_clr_profiler_end(&one);
+	assert_int_equal(n_left, 1);
+	assert_false(sf_clr_profiler_is_up());
+}
+
+/* A profiler that may not detach stays, without events, and serves the next profile. */
+static void test_it_may_not_detach(void **state)
+{
+	(void)state;
+	runtime.detach = REFUSED;
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	sf_clr_profiler_end(&one);
+	assert_int_equal(runtime.low, 0);
+	assert_int_equal(n_left, 1);
+	runtime.detach = SF_CLR_OK;
+	assert_true(sf_clr_profiler_begin(&two, NULL));
+	assert_int_equal(n_up, 2);
+	assert_int_equal(runtime.low, 6);
+	sf_clr_profiler_end(&two);
+	assert_false(sf_clr_profiler_is_up());
+}
+
+static void test_the_runtime_ends(void **state)
+{
+	(void)state;
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	sf_clr_profiler_shut_down();
+	assert_int_equal(n_left, 1);
+	assert_false(sf_clr_profiler_is_up());
+	sf_clr_profiler_end(&one);
+	assert_int_equal(n_left, 1);
+	assert_int_equal(runtime.n_detaches, 0);
+}
+
+/* The next profile does not wait for it; what a late runtime says counts once for each. */
+static void test_it_is_long_in_leaving(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		assert_true(sf_clr_profiler_begin(&one, NULL));
+		assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+		assert_true(sf_clr_profiler_is_up());
+		sf_clr_profiler_end(&one);
+		assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_PROFILER_DECLINES);
+	}
+	for (unsigned i = 0; i < 30; i++)
+		sf_clr_profiler_detached();
+	assert_int_equal(runtime.n_detaches, 20);
+	assert_int_equal(runtime.n_releases, 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_it_declines_where_no_part_needs_it, set_up),
+		cmocka_unit_test_setup(test_a_life, set_up),
+		cmocka_unit_test_setup(test_the_runtime_refuses, set_up),
+		cmocka_unit_test_setup(test_it_may_not_detach, set_up),
+		cmocka_unit_test_setup(test_the_runtime_ends, set_up),
+		cmocka_unit_test_setup(test_it_is_long_in_leaving, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
