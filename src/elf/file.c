@@ -229,6 +229,27 @@ bool sf_elf_map(struct sf_elf *elf)
 	return true;
 }
 
+bool sf_elf_load(struct sf_elf *elf)
+{
+	struct sf_elf loaded = { .fd = -1, .size = elf->size };
+
+	loaded.map = mmap(NULL, elf->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (loaded.map == MAP_FAILED)
+		return false;
+	if (read_all(elf->fd, loaded.map, 0, elf->size) && may_begin_memory(loaded.map, elf->size))
+		loaded.elf = elf_memory(loaded.map, elf->size);
+	if (!open_elf(&loaded, NULL))
+		return false;
+	memcpy(loaded.build_id, elf->build_id, sizeof(loaded.build_id));
+	loaded.build_id_size = elf->build_id_size;
+	loaded.fd = elf->fd;
+	loaded.owns_fd = elf->owns_fd;
+	elf->owns_fd = false;
+	sf_elf_close(elf);
+	*elf = loaded;
+	return true;
+}
+
 bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err)
 {
 	*ret = (struct sf_elf){ .fd = -1, .size = size, .memory = bytes };

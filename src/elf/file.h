@@ -73,6 +73,12 @@ bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err
  */
 bool sf_elf_map(struct sf_elf *elf);
 
+/*
+ * Copies an open file into memory; all later reads use the copy, which stays the same whatever happens to the file. Also what was found when it was
+ * opened is found again, in the copy, but for the build id. Must not be called after a section was handed out, nor for a file whose work is limited. False: nothing has changed.
+ */
+bool sf_elf_load(struct sf_elf *elf);
+
 /* Opens a file in memory, and takes `bytes`, which is from malloc, also on failure. */
 bool sf_elf_open_memory(void *bytes, size_t size, struct sf_elf *ret, struct sf_error *err);
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "os/clock.h"
 #include "os/rights.h"
+#include "symbols/kept_names.h"
 
 /*
  * On what a child may have beside what it shares with its parent. 10,000 addresses in 100 MB of debug data take 30 MB beside the
@@ -76,14 +77,64 @@ static bool arrange_files(int *image, int *alive)
 	return close_range(5, ~0u, 0) == 0 || errno == ENOSYS;
 }
 
+/* The addresses of which no answer is kept, and the answers that come. */
+struct unkept {
+	const struct sf_lookup_work *work;
+	const struct sf_symbols *symbols;
+	struct sf_kept_names kept;
+	SF_VEC(uint64_t) addresses;
+	SF_VEC(size_t) numbers;      /* of these among the work's */
+};
+
+static void put_and_keep(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	struct unkept *unkept = arg;
+
+	sf_answers_put(unkept->numbers.items[index], locations, n, unkept->work->answers);
+	if (!sf_symbols_depends_on_more(unkept->symbols))
+		sf_kept_names_add(&unkept->kept, unkept->addresses.items[index], locations, n);
+}
+
+/* Puts the answers that are kept, and collects the other addresses. False: no memory. */
+static bool put_kept(struct unkept *unkept)
+{
+	const struct sf_lookup_work *work = unkept->work;
+
+	for (size_t i = 0; i < work->n; i++) {
+		size_t n;
+		const struct sf_location *locations = sf_kept_names_find(&unkept->kept, work->addresses[i], &n);
+
+		if (locations)
+			sf_answers_put(i, locations, n, work->answers);
+		else if (!sf_vec_push(&unkept->addresses, work->addresses[i]) || !sf_vec_push(&unkept->numbers, i))
+			return false;
+	}
+	return true;
+}
+
+/* The process ends behind that: it gives no memory back. */
+static bool answer_by_kept(const struct sf_lookup_work *work, struct sf_symbols *symbols, const uint8_t digest[SF_DIGEST_SIZE])
+{
+	struct unkept unkept = { .work = work, .symbols = symbols };
+
+	sf_kept_names_open(digest, &unkept.kept);
+	if (!put_kept(&unkept) || !sf_symbols_resolve(symbols, unkept.addresses.items, unkept.addresses.n, put_and_keep, &unkept, NULL))
+		return false;
+	sf_kept_names_write(&unkept.kept);
+	return true;
+}
+
 /* A file that makes no sense has no names, and that is an answer; false when memory ran out. */
 static bool answer(const struct sf_lookup_work *work)
 {
+	uint8_t digest[SF_DIGEST_SIZE];
 	struct sf_symbols *symbols;
 	struct sf_error err;
 
 	if (!sf_symbols_open(work->fd, work->path, work->debug_data, &symbols, &err))
 		return err.code != SF_E_NO_MEMORY;
+	if (work->debug_data && sf_symbols_digest(symbols, digest))
+		return answer_by_kept(work, symbols, digest);
 	return sf_symbols_resolve(symbols, work->addresses, work->n, sf_answers_put, work->answers, NULL);
 }
 

@@ -10,6 +10,7 @@
 
 #include <elfutils/libdwelf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@
  * absolute: a sparse file has any size that its maker likes, and zlib packs zeros a thousand times.
  */
 #define MAX_UNPACKED ((uint64_t)192 << 20)
+
+#define MAX_LOADED ((uint64_t)16 << 20) /* of an image and its debug file: libc and its debug data have 6 MB */
 
 /* The size of a section in memory when it is unpacked; 0 when it is not packed. */
 static bool unpacked_size(Elf_Scn *section, const GElf_Shdr *header, uint64_t *ret)
@@ -192,25 +195,43 @@ static void open_dwarf(struct sf_sources *sources, const struct sf_elf *file)
 		     sources->alt_dwarf ? sources->alt_dwarf : sources->no_alt_dwarf);
 }
 
-/* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
-static void open_debug_data(struct sf_sources *sources, const char *path, bool dwarf)
+void sf_sources_need_dwarf(struct sf_sources *sources)
 {
-	if (has_dwarf(sources->image.elf)) {
-		if (dwarf)
-			open_dwarf(sources, &sources->image);
-		return;
+	if (sources->dwarf_of && !sources->no_alt)
+		open_dwarf(sources, sources->dwarf_of);
+}
+
+/* A small file is copied, a large one is mapped. False: it is read by its descriptor. */
+static bool fix(struct sf_sources *sources, struct sf_elf *file, uint64_t *room)
+{
+	if (file->size <= *room && sf_elf_load(file)) {
+		*room -= file->size;
+		return true;
 	}
-	if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) &&
-	    sf_elf_map(&sources->debug) && dwarf)
-		open_dwarf(sources, &sources->debug);
+	sources->settled = false;
+	return sf_elf_map(file);
+}
+
+/* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
+static void open_debug_data(struct sf_sources *sources, const char *path, bool dwarf, uint64_t *room)
+{
+	const struct sf_elf *of = NULL;
+
+	if (has_dwarf(sources->image.elf))
+		of = &sources->image;
+	else if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) && fix(sources, &sources->debug, room))
+		of = &sources->debug;
+	if (dwarf)
+		sources->dwarf_of = of;
 }
 
 bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
 		     struct sf_error *err)
 {
+	uint64_t room = dwarf ? MAX_LOADED : 0;
 	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	*ret = (struct sf_sources){ 0 };
+	*ret = (struct sf_sources){ .settled = true };
 	if (own_fd < 0)
 		return sf_fail_os(err, "cannot keep %s open", path ? path : "an image");
 	if (!sf_elf_open(own_fd, &ret->image, err)) {
@@ -218,8 +239,58 @@ bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *re
 		return false;
 	}
 	ret->image.owns_fd = true;
-	sf_elf_map(&ret->image);
-	open_debug_data(ret, path, dwarf);
+	fix(ret, &ret->image, &room);
+	open_debug_data(ret, path, dwarf, &room);
+	return true;
+}
+
+/* The build id of a program or library that this process runs, by its notes in memory. */
+static int add_build(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct sf_digest *digest = arg;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const char *at = (const char *)(info->dlpi_addr + segment->p_vaddr), *end = at + segment->p_memsz;
+
+		while (segment->p_type == PT_NOTE && end - at > (ptrdiff_t)sizeof(ElfW(Nhdr))) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const char *id = at + sizeof(*note) + ((note->n_namesz + 3u) & ~3u);
+
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == sizeof("GNU") && memcmp(note + 1, "GNU", sizeof("GNU")) == 0) {
+				sf_digest_add(digest, id, note->n_descsz);
+				return 0;
+			}
+			at = id + ((note->n_descsz + 3u) & ~3u);
+		}
+	}
+	return info->dlpi_name && strstr(info->dlpi_name, "vdso") ? 0 : 1;
+}
+
+static void add_file(struct sf_digest *digest, const struct sf_elf *file)
+{
+	const uint64_t size = file->elf ? file->size : 0;
+
+	sf_digest_add(digest, &size, sizeof(size));
+	if (size)
+		sf_digest_add(digest, file->map, size);
+}
+
+bool sf_sources_digest(const struct sf_sources *sources, const char *name, uint8_t ret[SF_DIGEST_SIZE])
+{
+	GElf_Shdr header;
+	struct sf_digest digest;
+
+	if (!sources->settled || (sources->dwarf_of && sf_elf_find_section(sources->dwarf_of->elf, ".gnu_debugaltlink", &header)))
+		return false;
+	sf_digest_begin(&digest);
+	if (dl_iterate_phdr(add_build, &digest) != 0)
+		return false;
+	sf_digest_add(&digest, name, strlen(name) + 1);
+	add_file(&digest, &sources->image);
+	add_file(&digest, &sources->debug);
+	sf_digest_end(&digest, ret);
 	return true;
 }
 

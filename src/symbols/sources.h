@@ -10,11 +10,14 @@
 #include <elfutils/libdw.h>
 #include <limits.h>
 
+#include "base/digest.h"
 #include "elf/file.h"
 
 struct sf_sources {
 	struct sf_elf image, debug, alt; /* debug, alt: not open where there is none */
-	Dwarf *dwarf;                    /* of the image or of its debug file, or NULL */
+	bool settled;                    /* image and debug are in memory, where nothing changes them */
+	const struct sf_elf *dwarf_of;   /* the one of these two whose DWARF may be opened; NULL: there is none */
+	Dwarf *dwarf;                    /* of that one, or NULL */
 	Dwarf *alt_dwarf;                /* what `dwarf` shares with others, or NULL */
 	Elf *no_alt;                     /* an empty file, for those that share nothing, */
 	Dwarf *no_alt_dwarf;             /* not NULL where `dwarf` is not */
@@ -22,11 +25,20 @@ struct sf_sources {
 
 /*
  * Opens what there is for the file behind `fd`, of which a copy is kept. `path`: see
- * sf_symbols_open. `dwarf`: also what has debug data. False when the image itself cannot be read: then nothing is left open.
+ * sf_symbols_open. `dwarf`: also what has debug data, but its DWARF. False when the image itself cannot be read: then nothing is left open.
  */
 bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
 		     struct sf_error *err);
 void sf_sources_close(struct sf_sources *sources); /* of zeroed ones too */
+
+/* Opens the DWARF, the first time that it is called: that unpacks its sections. */
+void sf_sources_need_dwarf(struct sf_sources *sources);
+
+/*
+ * A digest of all that names come from: of the files' bytes, of the file's name, and of the builds of stillframe and of its libraries. False: the files are too large, or there are
+ * more than these two, or a build has no id.
+ */
+bool sf_sources_digest(const struct sf_sources *sources, const char *name, uint8_t ret[SF_DIGEST_SIZE]);
 
 /* The file that `dwarf` is of. */
 const struct sf_elf *sf_sources_dwarf_file(const struct sf_sources *sources);

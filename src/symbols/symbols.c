@@ -29,6 +29,7 @@ struct sf_symbols {
 		uint64_t start, size;
 	} ilc[2];                        /* code by ILC; size 0: none */
 	struct sf_budget budget;
+	bool split;                      /* the unit that is being resolved has its other half in another file */
 	sf_location_fn *fn;              /* receives the answers */
 	void *arg;
 };
@@ -193,6 +194,7 @@ static bool report_one(struct sf_symbols *symbols, const struct sf_query *query,
 {
 	struct sf_location *outermost = &locations[n - 1];
 
+	symbols->address_names.by_asked = false;
 	if (!*outermost->function && !name_by_address(symbols, query->address, outermost))
 		return false;
 	if (!is_known(locations, n))
@@ -212,6 +214,7 @@ static bool open_unit(struct sf_symbols *symbols, const struct sf_elf *file, Dwa
 	*ret = (struct unit){ 0 };
 	if (!dwarf_offdie(symbols->sources.dwarf, offset, &ret->die) || !sf_die_is_whole(&ret->die))
 		return false;
+	symbols->split = dwarf_hasattr(&ret->die, DW_AT_dwo_name) || dwarf_hasattr(&ret->die, DW_AT_GNU_dwo_name);
 	ret->code = ret->die;
 	ret->folder = sf_die_string(&ret->die, DW_AT_comp_dir);
 	if (sf_split_find(&ret->die, file, symbols->sources.no_alt_dwarf, &split))
@@ -232,6 +235,7 @@ static void look_for_compiler(struct sf_symbols *symbols, uint64_t address)
 static bool resolve_without_unit(struct sf_symbols *symbols, const struct sf_query *queries,
 				 size_t n)
 {
+	symbols->split = false;
 	for (size_t i = 0; i < n; i++) {
 		struct sf_location location = unknown;
 
@@ -320,6 +324,7 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 
 	if (n == 0)
 		return true;
+	sf_sources_need_dwarf(&symbols->sources);
 	queries = calloc(n, sizeof(*queries));
 	if (!queries)
 		return sf_fail_memory(err);
@@ -335,6 +340,16 @@ bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, s
 		sf_units_assign(sources->dwarf, &sources->image, queries, n, &symbols->budget);
 	qsort(queries, n, sizeof(*queries), by_unit);
 	return resolve_sorted(symbols, queries, n) || sf_fail_memory(err);
+}
+
+bool sf_symbols_digest(const struct sf_symbols *symbols, uint8_t ret[SF_DIGEST_SIZE])
+{
+	return sf_sources_digest(&symbols->sources, symbols->names.base, ret);
+}
+
+bool sf_symbols_depends_on_more(const struct sf_symbols *symbols)
+{
+	return symbols->split || symbols->address_names.by_asked || !symbols->budget.left;
 }
 
 /* The sections that ILC puts managed code into. */

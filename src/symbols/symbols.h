@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/location.h"
 
@@ -53,6 +54,13 @@ void sf_symbols_close(struct sf_symbols *symbols); /* takes NULL */
  */
 bool sf_symbols_resolve(struct sf_symbols *symbols, const uint64_t *addresses, size_t n,
 			sf_location_fn *fn, void *arg, struct sf_error *err);
+
+/*
+ * A digest of all that answers come from (sources.h), for keeping them. False: there is none. An answer may depend on more: on other files, or on the other addresses of the same call. In the
+ * sf_location_fn sf_symbols_depends_on_more() says so.
+ */
+bool sf_symbols_digest(const struct sf_symbols *symbols, uint8_t ret[SF_DIGEST_SIZE]);
+bool sf_symbols_depends_on_more(const struct sf_symbols *symbols);
 
 /*
  * A C++ or Rust name made readable, from malloc; a copy of `name` if it is neither. NULL: no

@@ -29,7 +29,7 @@ MAY = {
     "base/cache_folder.c": ("open openat*4 fdopendir", "the user's own cache folder, and files there whose names stillframe makes"),
     "base/foreign_file.c": ("open*3 openat*3", "names from outside: found with O_PATH, opened when it is a regular file"),
     "base/output_file.c": ("mkostemp open*3", "what the user named for writing, never through a link: the file, a new one beside it, or a device or FIFO found with O_PATH"),
-    "elf/file.c": ("elf_begin elf_memory*2", "of descriptors and of memory: libelf opens nothing"),
+    "elf/file.c": ("elf_begin elf_memory*3", "of descriptors and of memory: libelf opens nothing"),
     "elf/program.c": ("elf_begin open", "a descriptor; /proc/PID/exe with O_PATH"),
     "symbols/sources.c": ("elf_memory dwarf_begin_elf*2", "of a mapped file, with another one set for what it shares with others; of an "
                           "empty file in memory"),

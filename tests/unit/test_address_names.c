@@ -66,7 +66,10 @@ static void run(const char *command)
 
 struct name {
 	char function[512], linkage[512];
+	bool depends; /* on more than the file */
 };
+
+static struct sf_symbols *symbols;
 
 static void keep(size_t index, const struct sf_location *locations, size_t n, void *arg)
 {
@@ -75,6 +78,7 @@ static void keep(size_t index, const struct sf_location *locations, size_t n, vo
 	assert_int_equal(n, 1);
 	snprintf(names[index].function, sizeof(names->function), "%s", locations[0].function);
 	snprintf(names[index].linkage, sizeof(names->linkage), "%s", locations[0].linkage);
+	names[index].depends = sf_symbols_depends_on_more(symbols);
 }
 
 /* The names at `n` addresses of the file at `path`, from calloc. */
@@ -82,7 +86,6 @@ static struct name *names_at(const char *path, const uint64_t *addresses, size_t
 {
 	struct name *names = calloc(n, sizeof(*names));
 	SF_CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct sf_symbols *symbols;
 	struct sf_error err;
 
 	assert_non_null(names);
@@ -166,6 +169,8 @@ static void symbols_without_a_size_end_at_the_next_function(void **state)
 	assert_string_equal(names[0].function, "bare");
 	assert_string_equal(names[1].function, "bare");
 	assert_string_equal(names[2].function, expected);
+	assert_false(names[0].depends);
+	assert_false(names[2].depends);
 	assert_string_equal(names[3].function, expected);
 	assert_string_equal(names[4].function, "");
 }
@@ -206,6 +211,7 @@ static void assert_bare(const char *name, bool is_found, uint64_t other)
 		snprintf(expected, sizeof(expected), "0x%" PRIx64 " in bare", start);
 	names = names_at(path, addresses, 3);
 	assert_string_equal(names[0].function, expected);
+	assert_int_equal(names[0].depends, is_found);
 	if (strcmp(name, "moved") != 0) /* one byte */
 		assert_string_equal(names[1].function, expected);
 }

@@ -698,6 +698,42 @@ static void any_order(void **state)
 	}
 }
 
+static void keep_dependence(size_t index, const struct sf_location *locations, size_t n, void *arg)
+{
+	void **symbols_and_result = arg;
+
+	(void)index;
+	(void)locations;
+	(void)n;
+	*(bool *)symbols_and_result[1] = sf_symbols_depends_on_more(symbols_and_result[0]);
+}
+
+static void assert_dependence(const char *build, const char *program, bool expected)
+{
+	SF_CLEANUP(close) int fd = -1;
+	struct sf_symbols *symbols;
+	char path[128];
+	uint64_t address;
+	bool depends = !expected;
+
+	assert_true(run(build));
+	address = address_of(program, "hidden");
+	snprintf(path, sizeof(path), "%s/%s", folder, program);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(sf_symbols_open(fd, path, true, &symbols, NULL));
+	assert_true(sf_symbols_resolve(symbols, &address, 1, keep_dependence, (void *[]){ symbols, &depends }, NULL));
+	assert_int_equal(depends, expected);
+	sf_symbols_close(symbols);
+}
+
+/* The other half of a split unit may be another one tomorrow. */
+static void split_units_depend_on_more_than_the_file(void **state)
+{
+	(void)state;
+	assert_dependence("gcc -g -O2 c.c -o whole", "whole", false);
+	assert_dependence("gcc -g -O2 -gsplit-dwarf c.c -o halves", "halves", true);
+}
+
 static int prepare(void **state)
 {
 	(void)state;
@@ -732,6 +768,7 @@ int main(void)
 		cmocka_unit_test(memory_file),
 		cmocka_unit_test(not_an_image),
 		cmocka_unit_test(any_order),
+		cmocka_unit_test(split_units_depend_on_more_than_the_file),
 	};
 
 	int status = cmocka_run_group_tests(tests, prepare, clean_up);
