@@ -2,9 +2,11 @@
 /* Opens perf events and maps their rings on Linux. */
 #include "os/perf_events.h"
 
+#include <ctype.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -175,14 +177,27 @@ void sf_perf_wait(const int *owners, size_t n, uint64_t until_ns)
 	ppoll(polled, n, &rest, NULL);
 }
 
-/* "0-3,8": proc(5), sysfs' lists of CPUs. */
-size_t sf_perf_cpus(int *ret, size_t capacity)
+struct cpus {
+	int *items;
+	size_t n, capacity;
+};
+
+/* A line of /proc/stat: that of each CPU that is on begins with "cpu" and its number, that of their sum with "cpu" and a blank (proc_stat(5)). */
+static bool take_cpu(const char *line, void *arg)
 {
-	char text[1024] = "";
+	struct cpus *cpus = arg;
+
+	if (strncmp(line, "cpu", 3) == 0 && isdigit((unsigned char)line[3]) && cpus->n < cpus->capacity)
+		cpus->items[cpus->n++] = atoi(line + 3);
+	return true;
+}
+
+/* "0-3,8": sysfs' list of CPUs. */
+static size_t parse_cpus(const char *text, int *ret, size_t capacity)
+{
 	size_t n = 0;
 	const char *at = text;
 
-	sf_proc_scan("/sys/devices/system/cpu/online", "%1023[^\n]", text);
 	for (int used = 0; *at; at += used + (at[used] == ',')) {
 		unsigned first, last;
 		int more = 0;
@@ -196,6 +211,18 @@ size_t sf_perf_cpus(int *ret, size_t capacity)
 			ret[n++] = (int)first;
 	}
 	return n;
+}
+
+size_t sf_perf_cpus(int *ret, size_t capacity)
+{
+	struct cpus cpus = { .items = ret, .capacity = capacity };
+	char text[1024] = "";
+
+	sf_proc_scan("/sys/devices/system/cpu/online", "%1023[^\n]", text);
+	if (*text)
+		return parse_cpus(text, ret, capacity);
+	sf_proc_lines("/proc/stat", take_cpu, &cpus); /* where /sys is not mounted */
+	return cpus.n;
 }
 
 int sf_perf_paranoid(void)
