@@ -96,3 +96,21 @@ bool sf_fail_hint(struct sf_error *err, const char *format, ...)
 	add_text(err, line);
 	return false;
 }
+
+/* A full stop takes the place of the end of a line that has none. A hint begins with two blanks, of which one is left out. */
+char *sf_error_sentences(const char *lines, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (const char *at = lines; *at && n + 2 < size; at++) {
+		if (*at != '\n') {
+			ret[n++] = *at;
+			continue;
+		}
+		if (n && ret[n - 1] != '.')
+			ret[n++] = '.';
+		at += at[1] == ' ' && at[2] == ' ';
+	}
+	ret[n] = 0;
+	return ret;
+}

@@ -7,6 +7,7 @@
 #define SF_BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum sf_code {
 	SF_E_NONE,
@@ -42,6 +43,9 @@ bool sf_fail_os(struct sf_error *err, const char *format, ...)
 const char *sf_os_error(int error);
 
 bool sf_fail_memory(struct sf_error *err);
+
+/* A message and its hints as sentences on one line: "what failed: why. What to do." Returns ret; what has no room is cut. */
+char *sf_error_sentences(const char *lines, char *ret, size_t size);
 
 /* Adds a line ("what to do") behind the text. Returns false too. */
 bool sf_fail_hint(struct sf_error *err, const char *format, ...)

@@ -134,10 +134,10 @@ struct sf_engine {
 	bool (*check)(int32_t pid, struct sf_error *err);
 
 	/*
-	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works. Called where check() said
-	 * that it works. NULL in the place of the function: it never does.
+	 * Whether it sees less than an engine should here, so that it is chosen only where no other engine works; then `why` says why, and what would
+	 * help. Called where check() said that it works. NULL in the place of the function: it never does.
 	 */
-	bool (*is_limited)(int32_t pid);
+	bool (*is_limited)(int32_t pid, struct sf_error *why);
 
 	/*
 	 * Whether it works for a child of the caller, which waits before it runs its program: the engine may try it on

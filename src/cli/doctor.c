@@ -30,27 +30,19 @@ static const struct sf_option options[] = {
 	{ .name = NULL },
 };
 
-/* A message and its hints, a line each, as sentences. */
-static void print_sentences(FILE *file, const char *lines)
-{
-	char text[sizeof(((struct sf_error *)NULL)->text)];
-
-	snprintf(text, sizeof(text), "%s", lines);
-	for (char *end = text; (end = strchr(end, '\n'));)
-		*end = '.';
-	sf_print_wrapped(file, text, strlen(text), 7, 7);
-}
-
 /* Prints a line of the report: fine or not, the finding, and the advice (may be empty). */
 static void print_finding(const struct sf_output *output, bool fine, const char *what, const char *advice)
 {
+	char text[sizeof(((struct sf_error *)NULL)->text)];
+
 	fputs("  ", output->file);
 	sf_print_in(output, fine ? SF_GREEN : SF_YELLOW, "%-4s", fine ? "ok" : "no");
 	fputc(' ', output->file);
 	sf_print_wrapped(output->file, what, strlen(what), 7, 7);
 	if (!fine && *advice) {
+		sf_error_sentences(advice, text, sizeof(text));
 		fputs("       ", output->file);
-		print_sentences(output->file, advice);
+		sf_print_wrapped(output->file, text, strlen(text), 7, 7);
 	}
 }
 

@@ -283,19 +283,33 @@ static int pass_on(const struct sf_launched *launched, int status, bool fine)
 	return passed ? passed : fine ? SF_EXIT_OK : SF_EXIT_FAILED;
 }
 
-/* Chooses the engine. Where no engine outside works, the user reads why. */
+/* Why a better engine was passed over: a note of the recording. Where the program samples itself, the user reads it before: the agent may fail, too. */
+static void report_passed(struct given *given, const struct sf_error *passed)
+{
+	static char note[sizeof(passed->text) + 80];
+	const struct sf_engine *engine = given->session.engine;
+	const bool inside = strcmp(engine->from, "inside") == 0;
+	char why[sizeof(passed->text)];
+
+	snprintf(note, sizeof(note), "by %s%s, since a better engine does not work here: %s", engine->name, inside ? ", from inside" : "",
+		 sf_error_sentences(passed->text, why, sizeof(why)));
+	if (!inside)
+		given->session.note = note;
+	else if (!given->quiet)
+		fprintf(stderr, "stillframe: %s\n", note);
+}
+
 static bool choose_engine(struct given *given, struct sf_error *err)
 {
 	struct sf_session_options *session = &given->session;
-	bool inside;
+	struct sf_error passed;
 
-	session->engine = sf_engine_choose(named_engine(given), &session->capture, &inside, err);
+	session->engine = sf_engine_choose(named_engine(given), &session->capture, &passed, err);
 	if (session->engine && session->awaiters && !(session->engine->yields & SF_YIELDS_STILLS))
 		return sf_fail(err, SF_E_INPUT, "--" SF_AWAITERS " reads objects of the program from outside, and the engine %s walks inside "
 			       "the program", session->engine->name);
-	if (session->engine && inside && !given->quiet)
-		fprintf(stderr, "stillframe: %.*s: so by %s, from %s\n", (int)strcspn(err->text, "\n"),
-			err->text, session->engine->name, session->engine->from);
+	if (session->engine && *passed.text)
+		report_passed(given, &passed);
 	return session->engine != NULL;
 }
 

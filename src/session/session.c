@@ -163,6 +163,8 @@ bool sf_session_record(const struct sf_session_options *options, struct sf_sessi
 	start_ns = sf_now_ns();
 	recorder.early = sf_early_names_open(recording, recorder.walker.images, &sources,
 					     options->capture.duration_ns ? start_ns + options->capture.duration_ns : UINT64_MAX);
+	if (options->note)
+		sink.note(sink.arg, options->capture.pid, options->note, NULL);
 	fine = run_engine(options, capture, &sink, result, err);
 	end_ns = sf_now_ns();
 	result->duration_ns = end_ns - start_ns;

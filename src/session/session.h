@@ -20,6 +20,7 @@ struct sf_session_options {
 	bool awaiters;            /* asynchronous functions have as callers those that await them; needs an engine that yields stills */
 	const char *output;       /* the recording's path */
 	const char *command;      /* what is watched, for people */
+	const char *note;         /* of the choice of the engine, for the summary and the recording; NULL: none */
 	struct sf_launched *launched; /* a command that is to start now; NULL: none */
 };
 

@@ -284,6 +284,29 @@ def refuse(name, error):
     assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
 
 
+def shown(tmp_path, files, hidden=()):
+    """A prefix: whoever runs behind it reads these texts in these files, and nothing in these folders."""
+    need_root()
+    need("unshare", "mount")
+    script = []
+    for i, (path, text) in enumerate(files.items()):
+        folder = os.path.dirname(path)
+        own = tmp_path / ("shown-%d" % i)
+        own.mkdir()
+        (own / os.path.basename(path)).write_text(text)
+        own.chmod(0o755)
+        source = own if not os.path.exists(path) else own / os.path.basename(path)
+        script.append("mount --bind %s %s" % (source, folder if source == own else path))
+    script += ["mount -t tmpfs none %s" % folder for folder in hidden]
+    return ["unshare", "-m", "sh", "-c", " && ".join([*script, 'exec "$@"']), "sh"]
+
+
+def paranoid():
+    """kernel.perf_event_paranoid"""
+    with open("/proc/sys/kernel/perf_event_paranoid") as file:
+        return int(file.read())
+
+
 # --- inside a process ----------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import NOBODY, STILLFRAME
+from conftest import NOBODY, STILLFRAME, paranoid
 from java_stacks import jdk  # noqa: F401 (jdk is a fixture)
 from recordings import Recording
 
@@ -183,7 +183,7 @@ def test_what_is_refused_is_said_in_a_sentence(stillframe, kernel_counts, tmp_pa
 
 
 def test_an_ordinary_user_counts_own_page_faults(stillframe, everybodys):
-    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) > 2:
+    if paranoid() > 2:
         pytest.skip("the kernel counts nothing for ordinary users here")
     stillframe.path = everybodys.stillframe()
     how = {"prefix": NOBODY, "cwd": everybodys.folder, "env": everybodys.environment}

@@ -128,7 +128,7 @@ def test_auto_loads_where_all_outside_is_refused(stillframe, target, jdk, tmp_pa
         pytest.skip("the filter has x86-64's number of ptrace")
     t = target(jdk.java([], "Demo", "chain"), env=PLAIN)
     done = stillframe.record_until(str(tmp_path / "r.sfr"), 40, "-e", "auto", "-p", t.pid, prefix=refusing(PTRACE, PERF_EVENT_OPEN))
-    assert re.search(r"so by signal, from inside", done.err), done
+    assert re.search(r"by signal, from inside, since", done.err), done
     assert "loaded into the program by its runtime" in " ".join(done.err.split()), done
     assert Recording(tmp_path / "r.sfr").samples > 20
     assert what_it_said(t, jdk)[0] == []

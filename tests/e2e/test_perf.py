@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import LONG, NOBODY, PROGRAMS, need
+from conftest import LONG, NOBODY, PROGRAMS, need, paranoid
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from processes import until
 from recordings import Recording, cpu_told, of_the_three
@@ -243,7 +243,7 @@ def test_kernel_frames(stillframe, tmp_path):
 
 def test_an_ordinary_user(tmp_path, everybodys):
     """At kernel.perf_event_paranoid 2, which is enough for own processes."""
-    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) > 2:
+    if paranoid() > 2:
         pytest.skip("perf events are for privileged users only here")
     output = everybodys.path("r.sfr")
     done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "--engine", "perf", "--max-cost", "100", "-F", "999", "-o", output, "--",
@@ -260,7 +260,7 @@ def test_an_ordinary_user(tmp_path, everybodys):
 
 def test_kernel_time_of_an_ordinary_user(everybodys):
     """Without the right to sample the kernel, time there is a loss with its cause, and not given to samples of user mode."""
-    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
+    if paranoid() != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2")
     script = ("import os, time\nend = time.monotonic() + 0.8\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
               "while time.monotonic() < end: os.pread(fd, 1 << 22, 0)\ntimes = os.times()\n"
@@ -279,7 +279,7 @@ def test_kernel_time_of_an_ordinary_user(everybodys):
 
 def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
     """Threads would have no samples for their time in the kernel. ptrace sees it, and needs no more rights."""
-    if int(open("/proc/sys/kernel/perf_event_paranoid").read()) != 2:
+    if paranoid() != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2")
     done = subprocess.run([*NOBODY, everybodys.stillframe(), "record", "-o", everybodys.path("r.sfr"), "--",
                            everybodys.program("busy_split"), "0.3"], capture_output=True, text=True, timeout=120,

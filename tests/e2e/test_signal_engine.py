@@ -246,7 +246,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_auto_goes_inside_where_all_outside_is_refused(stillframe, tmp_path):
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.5,
                       prefix=refusing(PTRACE, PERF_EVENT_OPEN)).ok()
-    assert re.search(r"not permitted: so by signal", done.err), done
+    assert re.search(r"by signal, from inside, since .*not permitted\. ", done.err), done
     assert "by signal (sampler walk)" in done.err, done
     assert Recording(tmp_path / "r.sfr").samples > 20
 

@@ -48,16 +48,16 @@ static void test_more_than_an_engine_reaches(void **state)
 	const int32_t more[] = { getpid() };
 	const struct sf_capture_options several = { .pid = getpid(), .more = more, .n_more = 1 };
 	const struct sf_capture_options all = { .all = true };
-	bool inside;
+	struct sf_error passed;
 
 	(void)state;
 	for (size_t i = 0; sf_engines[i]; i++) {
 		struct sf_error err = { 0 };
 
 		if (sf_engines[i]->reach < SF_REACHES_SEVERAL)
-			assert_null(sf_engine_choose(sf_engines[i], &several, &inside, &err));
+			assert_null(sf_engine_choose(sf_engines[i], &several, &passed, &err));
 		if (sf_engines[i]->reach < SF_REACHES_ALL) {
-			assert_null(sf_engine_choose(sf_engines[i], &all, &inside, &err));
+			assert_null(sf_engine_choose(sf_engines[i], &all, &passed, &err));
 			assert_non_null(strstr(err.text, sf_engines[i]->name));
 		}
 	}
@@ -78,13 +78,13 @@ static void test_an_event_is_not_left_out(void **state)
 	static const struct sf_setting clock[] = { { SF_SETTING_EVENT, "cpu-clock" }, { NULL, NULL } };
 	const struct sf_capture_options options = { .pid = getpid(), .settings = event };
 	struct sf_error err = { 0 };
-	bool inside;
+	struct sf_error passed;
 
 	(void)state;
 	assert_string_equal(sf_setting_event(event), "page-faults");
 	assert_null(sf_setting_event(clock));
 	assert_null(sf_setting_event(NULL));
-	assert_null(sf_engine_choose(sf_engine_by_name("ptrace"), &options, &inside, &err));
+	assert_null(sf_engine_choose(sf_engine_by_name("ptrace"), &options, &passed, &err));
 	assert_non_null(strstr(err.text, "the engine ptrace has no --event"));
 }
 

@@ -92,12 +92,39 @@ static void sleeps_that_are_not_told(void **state)
 	assert_string_equal(notes(), "sleeping threads were looked at some times a second, and not told of: no right\n");
 }
 
+/* The message and its hints become sentences. */
+static void what_the_user_may_not(void **state)
+{
+	(void)state;
+	sf_fail(&perf.no_kernel, SF_E_DENIED, "no right");
+	sf_fail_hint(&perf.no_kernel, "Have it.");
+	assert_string_equal(notes(), "time in the kernel was not sampled, and is a loss: no right. Have it.\n");
+	perf.base.blocked_period_ns = 1;
+	assert_string_equal(notes(), "time in the kernel was not sampled, and is a loss; sleeping threads were looked at some times a second: no right. Have it.\n");
+	perf.base.blocked_period_ns = 0;
+	perf.counting.on = true;
+	assert_string_equal(notes(), "events in the kernel were not counted: no right. Have it.\n");
+}
+
+static void sleepers_without_their_registers(void **state)
+{
+	(void)state;
+	sf_fail(&perf.no_saved, SF_E_DENIED, "no program");
+	assert_string_equal(notes(), ""); /* no thread slept */
+	perf.base.read_asleep = true;
+	assert_string_equal(notes(), "sleeping threads were read without all their registers, and held where these were needed, once for each sleep: no program\n");
+	perf.base.options.no_interrupt = true;
+	assert_string_equal(notes(), "sleeping threads were read without all their registers: no program\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_is_said_of_nothing, set_up),
 		cmocka_unit_test_setup(each_thing_is_said, set_up),
 		cmocka_unit_test_setup(sleeps_that_are_not_told, set_up),
+		cmocka_unit_test_setup(what_the_user_may_not, set_up),
+		cmocka_unit_test_setup(sleepers_without_their_registers, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

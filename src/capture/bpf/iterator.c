@@ -17,27 +17,25 @@
 #include "capture/bpf/threads.lskel.h"
 #endif
 
-#define BTF "/sys/kernel/btf/vmlinux"
+#define KERNEL "/sys/kernel"        /* is not there where /sys is not mounted: then the kernel may describe its types all the same */
+#define BTF KERNEL "/btf/vmlinux"
 #define ROWS_AT_ONCE 256
 
 /* The message says which condition is missing, the most certain one first. */
 static void explain(int error, struct sf_error *err)
 {
 	const unsigned missing = sf_rights_missing(SF_RIGHT_BIT(BPF) | SF_RIGHT_BIT(PERFMON));
-	char text[64];
+	char text[128];
 
 	sf_fail(err, SF_E_DENIED, "the BPF program cannot be loaded: %s", sf_os_error(error));
 	if (!sf_kernel_is(5, 18))
 		sf_fail_hint(err, "This kernel is too old: it needs Linux 5.18.");
-	if (access(BTF, R_OK) != 0)
+	if (access(KERNEL, F_OK) == 0 && access(BTF, R_OK) != 0)
 		sf_fail_hint(err, "This kernel does not describe its types (" BTF "): it needs CONFIG_DEBUG_INFO_BTF.");
 	if (sf_kernel_is_locked())
 		sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
-	else if (missing && sf_rights_are_inner())
-		sf_fail_hint(err, "stillframe is in a user namespace, where %s count for nothing: run it outside.",
-			     sf_rights_text(missing, text, sizeof(text)));
 	else if (missing)
-		sf_fail_hint(err, "Be root, or have %s (stillframe doctor --setcap).", sf_rights_text(missing, text, sizeof(text)));
+		sf_fail_hint(err, "To load it, %s.", sf_rights_to_have(missing, text, sizeof(text)));
 	else if (error == EPERM || error == EACCES)
 		sf_fail_hint(err, "stillframe has the rights: a system-call filter (seccomp; a container's, perhaps) or a security module "
 			     "refuses it.");

@@ -95,9 +95,9 @@ static const struct sf_engine *choose_named(const struct sf_engine *named, const
 	return works(named, options, err) ? named : NULL;
 }
 
-static bool is_limited(const struct sf_engine *engine, const struct sf_capture_options *options)
+static bool is_limited(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *why)
 {
-	return engine->is_limited && !options->all && engine->is_limited(options->child ? options->child : options->pid);
+	return engine->is_limited && !options->all && engine->is_limited(options->child ? options->child : options->pid, why);
 }
 
 static bool is_outside(const struct sf_engine *engine)
@@ -105,8 +105,11 @@ static bool is_outside(const struct sf_engine *engine)
 	return strcmp(engine->from, "outside") == 0;
 }
 
-/* The reason is that of the last engine outside that does not work: it needs the least. Of all processes it is the first. NULL: none works. */
-static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *reason)
+/*
+ * The best engine that works and is not limited, else the best that works. NULL: none works. *first_ret has the reason for which the first engine
+ * was passed over. *last_ret has the reason of the last engine outside that does not work, and so needs the least; of all processes it is the first.
+ */
+static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *first_ret, struct sf_error *last_ret)
 {
 	const struct sf_engine *limited = NULL;
 
@@ -114,28 +117,39 @@ static const struct sf_engine *choose_best(const struct sf_capture_options *opti
 		struct sf_error why = { 0 };
 		const bool fine = works(sf_engines[i], options, &why);
 
-		if (fine && !is_limited(sf_engines[i], options))
+		if (fine && !is_limited(sf_engines[i], options, &why))
 			return sf_engines[i];
+		if (i == 0)
+			*first_ret = why;
 		if (fine)
 			limited = limited ? limited : sf_engines[i];
 		else if (i == 0 || (is_outside(sf_engines[i]) && !options->all && has_event(sf_engines[i], options)))
-			*reason = why;
+			*last_ret = why;
 	}
 	return limited;
 }
 
+/* An engine says itself in which way it is limited; of an event no other engine was to be had. */
 const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const struct sf_capture_options *options,
-					 bool *inside_ret, struct sf_error *err)
+					 struct sf_error *passed, struct sf_error *err)
 {
+	struct sf_error first = { 0 }, last = { 0 }, limits;
 	const struct sf_engine *chosen;
 
-	*inside_ret = false;
+	*passed = (struct sf_error){ 0 };
 	if (!check_width(options, err))
 		return NULL;
 	if (named)
 		return choose_named(named, options, err);
-	chosen = choose_best(options, err);
-	*inside_ret = chosen && !is_outside(chosen);
+	chosen = choose_best(options, &first, &last);
+	if (!chosen)
+		*err = last;
+	else if (!is_outside(chosen))
+		*passed = last;
+	else if (!is_limited(chosen, options, &limits))
+		*passed = first;
+	else if (!sf_setting_event(options->settings))
+		*passed = last;
 	return chosen;
 }
 

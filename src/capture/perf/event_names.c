@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/perf_events.h"
+#include "os/rights.h"
 #include "os/tracepoints.h"
 
 #define FREQUENT 100000         /* of a processor's counter: so many events between two samples at the least ... */
@@ -143,9 +144,11 @@ static bool probe(const struct sf_perf_named_event *event, bool kernel, struct s
 
 bool sf_perf_event_find(struct sf_perf_named_event *event, bool kernel, struct sf_error *err)
 {
+	char to_have[128];
+
 	if (event->in_kernel && !kernel) {
 		sf_fail(err, SF_E_DENIED, "--event: the event %s happens in the kernel, where this user may not look", event->name);
-		return sf_fail_hint(err, "Be root, or have CAP_PERFMON (stillframe doctor --setcap); page-faults need neither.");
+		return sf_fail_hint(err, "Be root, or %s; page-faults need neither.", sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have)));
 	}
 	return (event->type != PERF_TYPE_TRACEPOINT || find_tracepoint(event, err)) && probe(event, kernel, err);
 }

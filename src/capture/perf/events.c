@@ -43,18 +43,19 @@ static bool may_be_sampled(int cpu)
 static bool explain_denied(int32_t pid, int cpu, struct sf_error *err)
 {
 	const int paranoid = sf_perf_paranoid();
+	char to_have[128];
 
+	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
 	if (!sf_rights_missing(SF_RIGHT_BIT(PERFMON)))
 		return sf_fail_hint(err, "stillframe has CAP_PERFMON: a system-call filter (seccomp; a container's, perhaps) or a security "
 				    "module refuses it.");
 	if (paranoid > 2)
-		return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: have CAP_PERFMON (stillframe doctor --setcap), or sysctl "
-				    "kernel.perf_event_paranoid=2, which is enough for own processes.", paranoid);
+		return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: %s, or sysctl kernel.perf_event_paranoid=2, which is enough for own "
+				    "processes.", paranoid, to_have);
 	if (pid == SF_PERF_ALL_THREADS && may_be_sampled(cpu))
-		return sf_fail_hint(err, "To sample all processes have CAP_PERFMON (stillframe doctor --setcap), or be root.");
+		return sf_fail_hint(err, "To sample all processes %s, or be root.", to_have);
 	if (pid != 0 && may_be_sampled(cpu))
-		return sf_fail_hint(err, "The process belongs to another user or may not be traced: have CAP_PERFMON (stillframe doctor --setcap), "
-				    "or be root.");
+		return sf_fail_hint(err, "The process belongs to another user or may not be traced: %s, or be root.", to_have);
 	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d, which is enough for own processes: a system-call filter (seccomp; a "
 			    "container's, perhaps) or a security module refuses it.", paranoid);
 }
@@ -82,6 +83,17 @@ bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
 		return explain(pid, cpu, errno, err);
 	close(fd);
 	return true;
+}
+
+bool sf_perf_fail_kernel(struct sf_error *err)
+{
+	char to_have[128];
+
+	sf_fail(err, SF_E_DENIED, "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is %d)", sf_perf_paranoid());
+	if (sf_kernel_is_locked())
+		return sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
+	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
+	return sf_fail_hint(err, "For that, %s, or sysctl kernel.perf_event_paranoid=1.", to_have);
 }
 
 /* --- rings --- */

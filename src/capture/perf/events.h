@@ -44,6 +44,9 @@ struct sf_perf_events {
 	SF_VEC(int) fds;                    /* of the threads' events */
 };
 
+/* Fails with what this user must have for the events to show what threads do in the kernel. */
+bool sf_perf_fail_kernel(struct sf_error *err);
+
 /* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);

@@ -15,7 +15,7 @@
 bool sf_perf_check_all(struct sf_error *err)
 {
 	unsigned missing;
-	char text[64];
+	char text[128];
 	bool kernel;
 
 	if (!sf_perf_events_allowed(SF_PERF_ALL_THREADS, &kernel, err))
@@ -24,7 +24,7 @@ bool sf_perf_check_all(struct sf_error *err)
 	if (!missing)
 		return true;
 	sf_fail(err, SF_E_DENIED, "this user may not look at all processes");
-	return sf_fail_hint(err, "Be root, or have %s (stillframe doctor --setcap).", sf_rights_text(missing, text, sizeof(text)));
+	return sf_fail_hint(err, "Be root, or %s.", sf_rights_to_have(missing, text, sizeof(text)));
 }
 
 /* Whether the kernel tells this user where its functions are. */
@@ -69,17 +69,14 @@ static void examine_events(sf_finding_fn *report, void *arg, bool kernel)
 		struct sf_perf_named_event event;
 		struct sf_error err = { 0 };
 		const bool fine = sf_perf_event_parse(kinds[i].name, &event, &err) && sf_perf_event_find(&event, kernel, &err);
-		const size_t size = strcspn(err.text, "\n");
 
-		if (err.text[size])
-			err.text[size] = '.';
 		report(arg, fine, kinds[i].what, strncmp(err.text, "--event: ", 9) == 0 ? err.text + 9 : err.text);
 	}
 }
 
 void sf_perf_examine(sf_finding_fn *report, void *arg)
 {
-	struct sf_error err = { 0 }, of_all = { 0 };
+	struct sf_error err = { 0 }, of_all = { 0 }, hidden = { 0 };
 	char text[120];
 	bool kernel = false;
 
@@ -90,8 +87,8 @@ void sf_perf_examine(sf_finding_fn *report, void *arg)
 	report(arg, sf_perf_check_all(&of_all), "all processes of the machine may be recorded (--all)", of_all.text);
 	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
 		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
-	report(arg, kernel, text, sf_kernel_is_locked() ? "The kernel is locked down (confidentiality): nothing gives it until it is started without."
-							: "Have CAP_PERFMON, or sysctl kernel.perf_event_paranoid=1.");
+	sf_perf_fail_kernel(&hidden);
+	report(arg, kernel, text, hidden.text + strcspn(hidden.text, "\n"));
 	examine_events(report, arg, kernel);
 	if (!kernel)
 		return;

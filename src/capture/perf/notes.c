@@ -8,7 +8,7 @@
 
 /* Whether there is something to say. ret holds at least NOTE_SIZE bytes. */
 typedef bool note_fn(const struct sf_perf *perf, char *ret);
-#define NOTE_SIZE 240
+#define NOTE_SIZE 800
 
 static bool lost_events(const struct sf_perf *perf, char *ret)
 {
@@ -43,6 +43,27 @@ static bool dropped_names(const struct sf_perf *perf, char *ret)
 	snprintf(ret, NOTE_SIZE, "the names of %llu processes that began were not kept until their first samples, since there were too many",
 		 (unsigned long long)perf->newcomers.n_dropped);
 	return perf->newcomers.n_dropped;
+}
+
+static bool no_kernel(const struct sf_perf *perf, char *ret)
+{
+	char why[sizeof(perf->no_kernel.text)];
+
+	snprintf(ret, NOTE_SIZE, "%s%s: %s",
+		 perf->counting.on ? "events in the kernel were not counted" : "time in the kernel was not sampled, and is a loss",
+		 perf->base.blocked_period_ns ? "; sleeping threads were looked at some times a second" : "",
+		 sf_error_sentences(perf->no_kernel.text, why, sizeof(why)));
+	return *perf->no_kernel.text;
+}
+
+static bool no_saved(const struct sf_perf *perf, char *ret)
+{
+	char why[sizeof(perf->no_saved.text)];
+
+	snprintf(ret, NOTE_SIZE, "sleeping threads were read without all their registers%s: %s",
+		 perf->base.options.no_interrupt ? "" : ", and held where these were needed, once for each sleep",
+		 sf_error_sentences(perf->no_saved.text, why, sizeof(why)));
+	return *perf->no_saved.text && perf->base.read_asleep;
 }
 
 static bool no_sleeps(const struct sf_perf *perf, char *ret)
@@ -98,7 +119,7 @@ static bool part_of_sleeps(const struct sf_perf *perf, char *ret)
 
 /* To add one: a function above, and its place here, in the order of what matters most. */
 static note_fn *const notes[] = {
-	lost_records, over_budget, dropped_names, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
+	lost_records, over_budget, dropped_names, no_kernel, no_saved, no_sleeps, no_wakings, lost_sleeps, lost_wakings, gave_up_wakings, paused_sleeps, part_of_sleeps,
 };
 
 bool sf_perf_notes(const struct sf_perf *perf, const struct sf_sink *sink, struct sf_error *err)

@@ -41,12 +41,11 @@ static bool check(int32_t pid, struct sf_error *err)
 }
 
 /* Threads have no samples for their time in the kernel then. */
-bool sf_perf_is_limited(int32_t pid)
+bool sf_perf_is_limited(int32_t pid, struct sf_error *why)
 {
-	struct sf_error err = { 0 };
 	bool kernel;
 
-	return sf_perf_events_allowed(pid, &kernel, &err) && !kernel;
+	return sf_perf_events_allowed(pid, &kernel, why) && !kernel && !sf_perf_fail_kernel(why);
 }
 
 /* The child is ours, but it waits as this user did: as any other process of the user. */
@@ -93,6 +92,8 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 	perf->events.cgroup = perf->base.watch.cgroup;
 	perf->events.children = perf->base.options.children || (perf->events.all && !sf_watch_is_sampled(&perf->base.watch));
 	perf->events.enabled = perf->base.options.child != 0;
+	if (fine && !perf->events.kernel)
+		sf_perf_fail_kernel(&perf->no_kernel);
 	fine = fine && sf_perf_counting_open(perf, err) && sf_perf_events_open(&perf->events, perf->base.period_ns, err);
 	if (fine)
 		sf_perf_sleeps_open(perf);
@@ -114,7 +115,6 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 {
 	struct sf_perf *perf = calloc(1, sizeof(*perf));
 	struct sf_capture *capture = perf ? &perf->base : NULL;
-	struct sf_error unsaved;
 
 	if (!perf)
 		return sf_fail_memory(err);
@@ -130,7 +130,7 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 	capture->tells_sleeps = perf->sleeps.on;
 	capture->watch.keeps_ended = true;
 	if (capture->blocked_period_ns)
-		capture->saved = sf_bpf_source_open(&unsaved);
+		capture->saved = sf_bpf_source_open(&perf->no_saved);
 	*ret = capture;
 	return true;
 }

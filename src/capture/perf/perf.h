@@ -37,12 +37,14 @@ struct sf_perf {
 	uint64_t next_others_ns;      /* when it is asked next whether one ran that was passed over */
 	uint64_t next_fill_ns;        /* when a hole in a stack may be filled next */
 	uint32_t stack_wanted;        /* bytes that the copies should have had */
+	struct sf_error no_kernel;    /* why the events do not show what threads do in the kernel; no text: they do */
+	struct sf_error no_saved;     /* why there is no source of saved registers; no text: there is one, or it has no use */
 };
 
 extern const struct sf_option sf_perf_options[];
 
 /* Fields of the engines perf and bpf (engine.h). */
-bool sf_perf_is_limited(int32_t pid);
+bool sf_perf_is_limited(int32_t pid, struct sf_error *why);
 bool sf_perf_run(struct sf_capture *capture, const struct sf_sink *sink, struct sf_error *err);
 void sf_perf_close(struct sf_capture *capture);
 void sf_perf_examine(sf_finding_fn *report, void *arg);

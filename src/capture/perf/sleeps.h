@@ -38,7 +38,7 @@ struct sf_perf_kept_sleep {
 struct sf_perf_sleeps {
 	bool     on;                /* the kernel tells of sleeps ... */
 	bool     has_wakings;       /* ... and of who wakes */
-	char     reason[160];       /* why not the one or the other; "": nothing is missing, or sleeps were not asked for */
+	char     reason[160];       /* why not the one or the other; "": nothing is missing, sleeps were not asked for, or the events do not show the kernel */
 	uint64_t min_ns;
 	struct sf_perf_events switches, wakings;
 	uint16_t waking;            /* the number of sched_waking, in the context of who wakes; sched_wakeup follows when the thread is on a queue */

@@ -78,10 +78,8 @@ void sf_perf_sleeps_open(struct sf_perf *perf)
 		sf_parse_time(given, &sleeps->min_ns, &err);
 	if (!perf->base.blocked_period_ns || sf_watch_is_sampled(&perf->base.watch))
 		return;
-	if (!perf->events.kernel) {
-		snprintf(sleeps->reason, sizeof(sleeps->reason), "the kernel tells of sleeps only with CAP_PERFMON, or where kernel.perf_event_paranoid is 1");
+	if (!perf->events.kernel)
 		return;
-	}
 	sleeps->switches = (struct sf_perf_events){
 		.kind = SF_PERF_SWITCHES, .all = perf->events.all, .cgroup = perf->events.cgroup, .children = perf->events.children,
 		.kernel = true, .enabled = perf->events.enabled,

@@ -81,6 +81,7 @@ void sf_ptrace_sample_asleep(struct sf_capture *capture, struct sf_thread *threa
 		sf_ptrace_lose(capture, thread, SF_LOSS_NARROW);
 		return;
 	}
+	capture->read_asleep = true;
 	if (must_hold_asleep(capture, thread)) {
 		hold_asleep(capture, thread, now_ns);
 	} else if (thread->sampled && !again) {

@@ -36,6 +36,7 @@ struct sf_capture {
 	enum sf_hold refusal;       /* the last reason why a thread could not be asked for */
 	int32_t refused_pid, refused_tid;
 	bool held_any;
+	bool read_asleep;           /* a thread that slept was read, or held */
 	_Atomic bool stopped;
 };
 

@@ -84,6 +84,16 @@ const char *sf_rights_text(unsigned wanted, char *ret, size_t size)
 	return ret;
 }
 
+const char *sf_rights_to_have(unsigned wanted, char *ret, size_t size)
+{
+	const bool inner = sf_rights_are_inner();
+	char text[96];
+
+	snprintf(ret, size, "%s %s%s", inner ? "run stillframe outside its user namespace with" : "have",
+		 sf_rights_text(wanted, text, sizeof(text)), inner ? "" : " (stillframe doctor --setcap)");
+	return ret;
+}
+
 const char *sf_rights_setcap(unsigned wanted, char *ret, size_t size)
 {
 	size_t used = 0;
