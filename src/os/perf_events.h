@@ -23,6 +23,7 @@ enum sf_perf_kind {
 	SF_PERF_CLOCK,         /* a sample after each period of CPU time; and the records of processes, threads and mappings */
 	SF_PERF_SWITCHES,      /* a sample each time that a thread leaves its CPU, and a record each time that one leaves or gets a CPU */
 	SF_PERF_WAKINGS,       /* the tracepoint `tracepoint`, without a stack: its own fields only */
+	SF_PERF_SIGNALS,       /* the tracepoint `tracepoint`, with registers and stack as they are in user mode */
 	SF_PERF_COUNTED,       /* a sample after each `each` of an event; and the records of a clock */
 };
 
@@ -61,6 +62,9 @@ void sf_perf_unmap(void *ring, size_t size);
 
 /* From now on the event writes into the ring of an owner on the same CPU. False and errno. */
 bool sf_perf_redirect(int fd, int owner);
+
+/* From now on only records of a tracepoint whose fields fit (the kernel's Documentation/trace/events.rst). False and errno. */
+bool sf_perf_set_filter(int fd, const char *filter);
 
 /* The same for the events that other threads have inherited from it. */
 bool sf_perf_enable(int fd);

@@ -218,3 +218,17 @@ def test_no_thread_is_held(stillframe, target, tmp_path):
                                "JOIN processes p ON p.id = t.process WHERE p.pid = %d GROUP BY 1" % t.pid))
     assert ends.get("other-stack", 0) > 10, ends
     assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") == 0
+
+
+@pytest.mark.parametrize("nested", [[], ["nested"]])
+def test_handlers_that_begin_meanwhile(stillframe, target, tmp_path, nested):
+    """The kernel copies what their threads leave for the alternate stack: the stacks are whole, and no thread is held."""
+    process = start_all(stillframe, tmp_path / "r.sfr")
+    t = target("altstack_signal", "spin", *nested)
+    until(lambda: cpu_of(t.pid) > 0.5, "the handler runs", 20)
+    process.terminate()
+    recording = finished(stillframe.wait(process), tmp_path / "r.sfr")
+    _, seconds, whole = seen_of(recording, t.pid)
+    assert seconds > 0.3 and whole >= 0.95, (seconds, whole)
+    assert any("main" in names for names, _ in recording.stacks_of("handler_leaf"))
+    assert recording.value("SELECT coalesce(sum(count), 0) FROM holds") == 0

@@ -683,6 +683,141 @@ static void test_threads_are_not_met_for_what_is_over_budget(void **state)
 	assert_int_equal(n_sent, 1);
 }
 
+/* --- stacks that were left for a signal's handler --- */
+
+#define MAIN_STACK UINT64_C(0x7f0000000000) /* beyond the registers of made_sample() */
+#define REGS_AT (sizeof(struct perf_event_header) + 24 + 16) /* behind the identity, no chain and the ABI */
+
+static struct perf_event_mmap_page *signals_page;
+
+static int set_up_signals(void **state)
+{
+	set_up(state);
+	signals_page = made_ring(SIZE);
+	perf.signals.events = (struct sf_perf_events){ .kind = SF_PERF_SIGNALS, .n_cpus = 1 };
+	sf_perf_ring_init(&perf.signals.events.rings[0], signals_page, RING_PAGE, SIZE);
+	perf.signals.left = calloc(SF_PERF_LEFT_STACKS, sizeof(*perf.signals.left));
+	return perf.signals.left ? 0 : -1;
+}
+
+static int tear_down_signals(void **state)
+{
+	sf_perf_ring_deinit(&perf.signals.events.rings[0]);
+	free(signals_page);
+	free(perf.signals.left);
+	return tear_down(state);
+}
+
+/* Where a thread on the main stack is interrupted: each register is by so much larger than in made_sample(). */
+static struct sf_regs interrupted_at(uint64_t stack)
+{
+	uint64_t values[64];
+	struct sf_regs regs;
+
+	for (unsigned i = 0; i < sf_perf_n_regs; i++)
+		values[i] = 0x1000 + i + stack;
+	sf_perf_load_regs(values, &regs);
+	return regs;
+}
+
+/* The frame of a handler on the alternate stack, which says where the thread was interrupted. */
+static void put_frame(struct made_record *made, uint64_t stack)
+{
+	const struct sf_regs regs = interrupted_at(stack);
+	uint8_t *bytes = made->bytes + REGS_AT + sf_perf_n_regs * sizeof(uint64_t) + sizeof(uint64_t);
+
+	memcpy(bytes + 64, &regs.r[sf_arch_host()->sp], sizeof(uint64_t));
+	memcpy(bytes + 72, &regs.pc, sizeof(uint64_t));
+}
+
+/* A signal that interrupts a thread there, with 256 bytes of its stack. `frame`: of another one, whose handler it interrupts; 0: none. */
+static void signal_at(int32_t tid, uint64_t time_ns, uint64_t stack, uint64_t frame)
+{
+	struct made_record made;
+
+	made_sample(&made, 10, tid, time_ns, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 512, 256);
+	for (unsigned i = 0; i < sf_perf_n_regs; i++)
+		((uint64_t *)(void *)(made.bytes + REGS_AT))[i] += stack;
+	if (frame)
+		put_frame(&made, frame);
+	ring_append(signals_page, SIZE, made.bytes, made.size);
+}
+
+static void sample_in_handler(uint64_t time_ns, uint64_t stack)
+{
+	struct made_record made;
+
+	made_sample(&made, 10, 10, time_ns, NULL, 0, PERF_SAMPLE_REGS_ABI_64, 256, 248);
+	put_frame(&made, stack);
+	append(0, &made);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+}
+
+static void assert_left(uint64_t stack)
+{
+	const struct sf_regs regs = interrupted_at(stack);
+
+	assert_int_equal(buffer.copy.n_others, 1);
+	assert_int_equal(buffer.copy.others[0].start, regs.r[sf_arch_host()->sp]);
+	assert_int_equal(buffer.copy.others[0].size, 256);
+	assert_int_equal(buffer.copy.others[0].more, 0);
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(buffer.copy.stack[248 + i], i);
+}
+
+static void test_the_stack_that_was_left_is_the_second_one(void **state)
+{
+	(void)state;
+	signal_at(10, 1, MAIN_STACK, 0);
+	sample_in_handler(2, MAIN_STACK);
+	assert_left(MAIN_STACK);
+	sample_in_handler(3, MAIN_STACK);
+	assert_left(MAIN_STACK);
+	signal_at(10, 4, MAIN_STACK + 4096, 0); /* another handler begins */
+	sample_in_handler(5, MAIN_STACK + 4096);
+	assert_left(MAIN_STACK + 4096);
+	assert_int_equal(n_sent, 3);
+}
+
+/* The handler is interrupted by another one, on the same stack. */
+static void test_a_stack_that_was_left_twice(void **state)
+{
+	(void)state;
+	signal_at(10, 1, MAIN_STACK, 0);
+	signal_at(10, 2, 0x100000, MAIN_STACK);
+	sample_in_handler(3, MAIN_STACK);
+	assert_left(MAIN_STACK);
+}
+
+static void test_no_stack_that_was_left(void **state)
+{
+	(void)state;
+	signal_at(11, 1, MAIN_STACK, 0); /* by another thread */
+	sample_in_handler(2, MAIN_STACK);
+	assert_int_equal(buffer.copy.n_others, 0);
+	signal_at(10, 3, MAIN_STACK, 0);
+	sample_in_handler(4, MAIN_STACK + 4096); /* at another place */
+	assert_int_equal(buffer.copy.n_others, 0);
+	signal_at(10, 5, 0, 0); /* the thread's own copy has that place */
+	sample_in_handler(6, 0);
+	assert_int_equal(buffer.copy.n_others, 0);
+}
+
+/* Of more threads than there is room for, the last ones. */
+static void test_many_stacks_that_were_left(void **state)
+{
+	(void)state;
+	signal_at(10, 1, MAIN_STACK, 0);
+	for (int32_t i = 0; i < (int32_t)SF_PERF_LEFT_STACKS - 1; i++)
+		signal_at(1000 + i, (uint64_t)(2 + i), MAIN_STACK, 0);
+	sample_in_handler(100, MAIN_STACK);
+	assert_left(MAIN_STACK);
+	signal_at(999, 101, MAIN_STACK, 0);
+	sample_in_handler(102, MAIN_STACK);
+	assert_int_equal(buffer.copy.n_others, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -705,6 +840,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_name_of_a_child, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_samples_are_walked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_threads_are_not_met_for_what_is_over_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_stack_that_was_left_is_the_second_one, set_up_signals, tear_down_signals),
+		cmocka_unit_test_setup_teardown(test_a_stack_that_was_left_twice, set_up_signals, tear_down_signals),
+		cmocka_unit_test_setup_teardown(test_no_stack_that_was_left, set_up_signals, tear_down_signals),
+		cmocka_unit_test_setup_teardown(test_many_stacks_that_were_left, set_up_signals, tear_down_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

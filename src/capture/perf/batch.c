@@ -117,6 +117,8 @@ static void handle_oldest(struct sf_perf *perf, const struct oldest *oldest, uin
 		sf_perf_sleeps_switch(perf, oldest->index, &record, now_ns);
 	else if (oldest->kind == SF_PERF_WAKINGS && sf_perf_record_parse_raw(header, &record))
 		sf_perf_sleeps_waking(perf, &record);
+	else if (oldest->kind == SF_PERF_SIGNALS && sf_perf_record_parse(header, &record))
+		sf_perf_signals_take(&perf->signals, &record);
 	sf_perf_ring_take(oldest->ring);
 }
 
@@ -128,6 +130,7 @@ static void handle_all(struct sf_perf *perf, uint64_t now_ns)
 		find_oldest(&perf->events, &oldest);
 		find_oldest(&perf->sleeps.switches, &oldest);
 		find_oldest(&perf->sleeps.wakings, &oldest);
+		find_oldest(&perf->signals.events, &oldest);
 		if (!oldest.ring)
 			return;
 		handle_oldest(perf, &oldest, now_ns);
@@ -173,11 +176,13 @@ uint64_t sf_perf_batch(struct sf_perf *perf, uint64_t now_ns)
 
 	perf->base.watch.told_until_ns = perf->sleeps.began_ns;
 	n_bytes += sf_perf_events_begin(&perf->events);
+	n_bytes += sf_perf_events_begin(&perf->signals.events);
 	if (!n_bytes && !perf->sleeps.kept.n)
 		return 0;
 	sf_perf_share_out(perf, now_ns);
 	handle_all(perf, now_ns);
 	sf_perf_events_end(&perf->events);
+	sf_perf_events_end(&perf->signals.events);
 	sf_perf_sleeps_end(perf, now_ns);
 	learn_sizes(perf);
 	hold_all(perf, now_ns);

@@ -13,8 +13,10 @@
 #define RING_MAX ((size_t)8 << 20)
 #define RING_COUNTED ((size_t)16 << 20) /* of events, which come in bursts */
 #define STACK_COUNTED 16384u
+#define STACK_SIGNALS 16384u
 #define RING_MIN ((size_t)128 << 10)   /* two records of the longest kind */
 #define RING_WAKINGS ((size_t)4 << 20) /* of records of 88 bytes, of all threads of the machine */
+#define RING_SIGNALS ((size_t)4 << 20) /* 250 records: a program that throws exceptions for null pointers makes thousands in a second */
 #define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
 #define MAX_LISTINGS 100               /* of threads that start others without end */
 #define PROBE_NS 1000000000
@@ -100,7 +102,11 @@ bool sf_perf_fail_kernel(struct sf_error *err)
 
 static size_t first_ring_size(enum sf_perf_kind kind, size_t n_cpus)
 {
-	size_t size = kind == SF_PERF_WAKINGS ? RING_WAKINGS : kind == SF_PERF_COUNTED ? RING_COUNTED : RING_MAX; /* a size is a power of two */
+	static const size_t sizes[] = { /* powers of two */
+		[SF_PERF_CLOCK] = RING_MAX, [SF_PERF_SWITCHES] = RING_MAX, [SF_PERF_WAKINGS] = RING_WAKINGS,
+		[SF_PERF_SIGNALS] = RING_SIGNALS, [SF_PERF_COUNTED] = RING_COUNTED,
+	};
+	size_t size = sizes[kind];
 
 	while (size > RING_MIN && size * n_cpus > RINGS_TOTAL)
 		size /= 2;
@@ -183,7 +189,9 @@ bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, stru
 	}
 	if (!open_rings(events, err))
 		return false;
-	if (events->kind != SF_PERF_WAKINGS)
+	if (events->kind == SF_PERF_SIGNALS)
+		events->stack_bytes = STACK_SIGNALS;
+	else if (events->kind != SF_PERF_WAKINGS)
 		events->stack_bytes = first_stack(events->kind, events->ring_size, period_ns);
 	return true;
 }
@@ -218,7 +226,8 @@ static int open_event(const struct sf_perf_events *events, int32_t tid, size_t c
 	const bool counts = events->enabled && !event.on_exec && !events->waits;
 	const int fd = sf_perf_open_event(&event);
 
-	if (fd < 0 || (sf_perf_redirect(fd, events->owners[cpu]) && (!counts || sf_perf_enable(fd))))
+	if (fd < 0 || ((!events->filter || sf_perf_set_filter(fd, events->filter)) && sf_perf_redirect(fd, events->owners[cpu]) &&
+		       (!counts || sf_perf_enable(fd))))
 		return fd;
 	close(fd);
 	return -1;

@@ -23,7 +23,8 @@
 struct sf_perf_events {
 	enum sf_perf_kind kind;
 	uint64_t period_ns;    /* of a clock */
-	uint32_t tracepoint;   /* of SF_PERF_WAKINGS */
+	uint32_t tracepoint;   /* of SF_PERF_WAKINGS and SF_PERF_SIGNALS */
+	const char *filter;    /* of the tracepoint's records; NULL: all */
 	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
 	uint64_t config;       /* ... and which of these */
 	uint64_t each;         /* so many of it for a sample */

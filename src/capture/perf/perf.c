@@ -62,6 +62,7 @@ void sf_perf_close(struct sf_capture *capture)
 		return;
 	sf_perf_events_close(&perf->events);
 	sf_perf_sleeps_close(&perf->sleeps);
+	sf_perf_signals_close(&perf->signals);
 	sf_vec_deinit(&perf->due);
 	sf_perf_newcomers_deinit(&perf->newcomers);
 	sf_bpf_source_close(capture->saved);
@@ -103,6 +104,8 @@ static bool open_events(struct sf_perf *perf, struct sf_error *err)
 		fine = sf_perf_events_attach(&perf->events, ids.ids.items, ids.ids.n, err);
 	if (fine)
 		sf_perf_sleeps_attach(perf, ids.ids.items, ids.ids.n);
+	if (fine && perf->base.options.all && perf->events.kernel)
+		sf_perf_signals_open(&perf->signals, &perf->events);
 	sf_vec_deinit(&ids.ids);
 	return fine;
 }
@@ -240,7 +243,7 @@ static uint64_t batch_ns(const struct sf_perf *perf, uint64_t n_samples)
 
 static void wait_for_rings(const struct sf_perf *perf, uint64_t until_ns)
 {
-	const struct sf_perf_events *all[] = { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings };
+	const struct sf_perf_events *all[] = { &perf->events, &perf->sleeps.switches, &perf->sleeps.wakings, &perf->signals.events };
 	int owners[sizeof(all) / sizeof(all[0]) * SF_PERF_MAX_CPUS];
 	size_t n = 0;
 
@@ -296,6 +299,7 @@ static void sample_until_over(struct sf_capture *capture)
 	if (!perf->events.enabled)
 		sf_perf_events_enable(&perf->events);
 	sf_perf_sleeps_enable(&perf->sleeps);
+	sf_perf_events_enable(&perf->signals.events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
 		uint64_t n_samples;
 

@@ -13,6 +13,7 @@
 #include "capture/perf/events.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
+#include "capture/perf/signals.h"
 #include "capture/perf/sleeps.h"
 #include "capture/perf/widen.h"
 #include "capture/ptrace/ptrace.h"
@@ -24,6 +25,7 @@ struct sf_perf {
 	struct sf_perf_budget budget;
 	unsigned n_firsts;            /* samples of this batch that are walked beyond the budget */
 	struct sf_perf_sleeps sleeps;
+	struct sf_perf_signals signals; /* with `all` */
 	struct sf_perf_counting counting; /* of an event in place of the CPU clock */
 	struct sf_perf_widening widening;
 	struct sf_perf_newcomers newcomers; /* where processes are known by their samples */

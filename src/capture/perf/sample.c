@@ -55,10 +55,40 @@ static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *re
 	return thread->exec_ns && record->time_ns > thread->exec_ns;
 }
 
-/* With the first n_kernel of the kernel's frames. */
-static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size,
-		      size_t n_kernel, struct sf_stack_copy *ret)
+/* What becomes a still of a record. */
+struct parts {
+	uint32_t size;                   /* bytes of the stack */
+	size_t n_kernel;                 /* so many of the kernel's frames, the first ones */
+	const struct sf_perf_left *left; /* the stack that the thread has left for this one; NULL: none */
+};
+
+/* `size` bytes; or all of a stack that the thread is on for a signal's handler: where it was interrupted stands at its end. */
+static struct parts parts_of(const struct sf_perf *perf, const struct sf_perf_record *record, uint32_t size, size_t n_kernel)
 {
+	const struct sf_perf_left *left = sf_perf_signals_find(&perf->signals, record);
+
+	return (struct parts){ .size = left ? record->stack_size : size, .n_kernel = n_kernel, .left = left };
+}
+
+static uint32_t room_for(const struct parts *parts)
+{
+	return parts->size + (parts->left ? parts->left->size : 0) + 16 + (uint32_t)(parts->n_kernel * sizeof(uint64_t));
+}
+
+/* Behind the stack itself, whose size is set. */
+static void add_left(const struct sf_perf_left *left, struct sf_stack_copy *ret)
+{
+	if (!left)
+		return;
+	memcpy(ret->stack + ((ret->stack_size + 7u) & ~7u), left->bytes, left->size);
+	ret->others[0] = (struct sf_stack_piece){ .start = left->sp, .size = left->size, .more = left->cut };
+	ret->n_others = 1;
+}
+
+static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct parts *parts,
+		      struct sf_stack_copy *ret)
+{
+	const uint32_t size = parts->size;
 	bool hole;
 
 	*ret = (struct sf_stack_copy){
@@ -69,10 +99,11 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		.flags = SF_STILL_COPY | (is_in_exec(thread, record) ? SF_STILL_IN_EXEC : 0u),
 		.time_ns = record->time_ns,
 		.stack_size = size,
-		.n_kernel = (uint32_t)n_kernel,
+		.n_kernel = (uint32_t)parts->n_kernel,
 	};
-	if (n_kernel)
-		memcpy(ret->stack + ((size + 7u) & ~7u), record->chain, n_kernel * sizeof(*record->chain));
+	add_left(parts->left, ret);
+	if (parts->n_kernel)
+		memcpy((uint64_t *)sf_stack_copy_kernel(ret), record->chain, parts->n_kernel * sizeof(*record->chain));
 	if (has_left_user(thread, record))
 		return;
 	sf_perf_load_regs(record->regs, &ret->regs);
@@ -84,11 +115,6 @@ static void fill_copy(struct sf_perf *perf, struct sf_thread *thread, const stru
 		memcpy(ret->stack, record->stack, size);
 }
 
-static uint32_t room_for(uint32_t stack_size, size_t n_kernel)
-{
-	return stack_size + 8 + (uint32_t)(n_kernel * sizeof(uint64_t));
-}
-
 /* In a wait for another thread or for the outside, the kernel's own frames say no more than the name of the system call. */
 static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_perf_wait *wait)
 {
@@ -98,11 +124,11 @@ static bool shows_kernel(const struct sf_thread *thread, const struct sf_perf_re
 void sf_perf_send_sleep(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record,
 			const struct sf_perf_wait *wait, uint64_t time_ns, const struct sf_weight *weight)
 {
-	const uint32_t size = record->stack_size; /* where threads sleep their stacks differ: what the last one needed says little */
-	const size_t n_kernel = shows_kernel(thread, record, wait) ? record->n_chain : 0;
-	struct sf_stack_copy *copy = sf_relay_reserve_waiting(perf->base.relay, room_for(size, n_kernel));
+	/* All of the copy: where threads sleep their stacks differ, and what the last one needed says little. */
+	const struct parts parts = parts_of(perf, record, record->stack_size, shows_kernel(thread, record, wait) ? record->n_chain : 0);
+	struct sf_stack_copy *copy = sf_relay_reserve_waiting(perf->base.relay, room_for(&parts));
 
-	fill_copy(perf, thread, record, size, n_kernel, copy);
+	fill_copy(perf, thread, record, &parts, copy);
 	copy->state = wait->is_stopped ? SF_STATE_STOPPED : SF_STATE_BLOCKED;
 	copy->syscall = wait->syscall;
 	copy->cause = wait->cause;
@@ -122,11 +148,11 @@ static bool has_stack(struct sf_perf *perf, struct sf_thread *thread, const stru
 	return false;
 }
 
-/* A running thread, with `size` bytes of its stack. */
-static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, uint32_t size, bool is_only,
+/* A running thread. */
+static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct parts *parts, bool is_only,
 		 const struct sf_weight *weight, struct sf_stack_copy *copy)
 {
-	fill_copy(perf, thread, record, size, record->n_chain, copy);
+	fill_copy(perf, thread, record, parts, copy);
 	copy->is_only = is_only;
 	thread->copy_was_full = record->stack_size == record->stack_room;
 	sf_relay_send(perf->base.relay, thread, weight, 0);
@@ -137,22 +163,22 @@ static void send(struct sf_perf *perf, struct sf_thread *thread, const struct sf
 void sf_perf_send_sample(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record)
 {
 	const struct sf_weight weight = sf_thread_take_share(thread, thread->n_due--, perf->events.period_ns);
-
-	const uint32_t size = bytes_to_copy(thread, record);
+	const struct parts parts = parts_of(perf, record, bytes_to_copy(thread, record), record->n_chain);
 
 	if (has_stack(perf, thread, record, &weight))
-		send(perf, thread, record, size, false, &weight, sf_relay_reserve_waiting(perf->base.relay, room_for(size, record->n_chain)));
+		send(perf, thread, record, &parts, false, &weight, sf_relay_reserve_waiting(perf->base.relay, room_for(&parts)));
 }
 
 /* All of the copy: where events happen the stacks differ, and each may be the only one of its place. */
 bool sf_perf_send_event(struct sf_perf *perf, struct sf_thread *thread, const struct sf_perf_record *record, const struct sf_weight *weight)
 {
+	const struct parts parts = parts_of(perf, record, record->stack_size, record->n_chain);
 	struct sf_stack_copy *copy;
 
 	if (!has_stack(perf, thread, record, weight))
 		return true;
-	copy = sf_relay_reserve(perf->base.relay, room_for(record->stack_size, record->n_chain));
+	copy = sf_relay_reserve(perf->base.relay, room_for(&parts));
 	if (copy)
-		send(perf, thread, record, record->stack_size, true, weight, copy);
+		send(perf, thread, record, &parts, true, weight, copy);
 	return copy;
 }

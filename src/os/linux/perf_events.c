@@ -75,6 +75,14 @@ static void set_wakings(const struct sf_perf_event *event, struct perf_event_att
 	attr->sample_regs_user = attr->sample_stack_user = 0;
 }
 
+static void set_signals(const struct sf_perf_event *event, struct perf_event_attr *attr)
+{
+	attr->type = PERF_TYPE_TRACEPOINT;
+	attr->config = event->tracepoint;
+	attr->sample_period = 1;
+	attr->exclude_callchain_kernel = 1;
+}
+
 int sf_perf_open_event(const struct sf_perf_event *event)
 {
 	const bool of_cpu = event->tid == SF_PERF_ALL_THREADS || event->in_cgroup;
@@ -102,6 +110,8 @@ int sf_perf_open_event(const struct sf_perf_event *event)
 		set_switches(&attr);
 	else if (event->kind == SF_PERF_COUNTED)
 		set_counted(event, &attr);
+	else if (event->kind == SF_PERF_SIGNALS)
+		set_signals(event, &attr);
 	else
 		set_wakings(event, &attr);
 	return open_event(&attr, event->tid, event->cpu, event->in_cgroup ? PERF_FLAG_PID_CGROUP : 0);
@@ -142,6 +152,11 @@ void sf_perf_unmap(void *ring, size_t size)
 bool sf_perf_redirect(int fd, int owner)
 {
 	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner) == 0;
+}
+
+bool sf_perf_set_filter(int fd, const char *filter)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) == 0;
 }
 
 bool sf_perf_enable(int fd)
