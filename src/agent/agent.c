@@ -232,6 +232,7 @@ static bool stop_locked(struct sf_error *err)
 	bool ok;
 
 	sf_sampler_stop(&agent);
+	sf_agent_runtimes_stop();
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
 	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);

@@ -24,7 +24,10 @@ struct given {
 
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const runtime_walks[] = { SF_OWN_WALKS, NULL };
+#define X(name, option, ours, theirs, help, agent_help, why)                                       \
+	static const char *const walks_of_##name[] = { ours, theirs, "both", NULL };
+SF_RUNTIME_WALKS(X)
+#undef X
 static const char *const only[] = { "all", "registered", "main", NULL };
 /* In the order of sf_agent_clocks, behind "auto". */
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
@@ -49,8 +52,10 @@ static const struct sf_option keys[] = {
 	{ "walk", 0, SF_OPTION_CHOICE, AT(walk), "WHO",
 	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
 	  walks },
-	{ SF_OWN_WALK, 0, SF_OPTION_CHOICE, AT(runtime_walk), "HOW", SF_OWN_WALK_AGENT_HELP,
-	  runtime_walks },
+#define X(name, option, ours, theirs, help, agent_help, why)                                       \
+	{ option, 0, SF_OPTION_CHOICE, AT(runtime_walks[SF_RUNTIME_##name]), "HOW", agent_help, walks_of_##name },
+	SF_RUNTIME_WALKS(X)
+#undef X
 	{ SF_NOT_COMPLETE, 0, SF_OPTION_FLAG, AT(not_complete), NULL, SF_NOT_COMPLETE_AGENT_HELP },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
@@ -198,13 +203,43 @@ static bool take_signal(struct given *given, struct sf_error *err)
 		       "USR2 or RTMIN+3", given->signal);
 }
 
-static bool check(const struct sf_agent_options *options, struct sf_error *err)
+/* Why a runtime's own walk needs walk=handler; NULL: it comes in rounds, at the sampler's own ticks. */
+static const struct {
+	int slot;
+	const char *option, *word, *why;
+} runtime_walks[] = {
+#define X(name, option, ours, theirs, help, agent_help, why) { SF_RUNTIME_##name, option, theirs, why },
+	SF_RUNTIME_WALKS(X)
+#undef X
+};
+
+/* The word "tick" in cpu_clocks. */
+#define TICK 4
+
+static bool check_walk(struct sf_agent_options *options, size_t i, struct sf_error *err)
 {
+	if (options->runtime_walks[runtime_walks[i].slot] == SF_AGENT_WALK_OURS)
+		return true;
+	if (runtime_walks[i].why)
+		return options->walk == SF_AGENT_HANDLER ||
+		       sf_fail(err, SF_E_INPUT, "%s=%s needs walk=handler: %s", runtime_walks[i].option,
+			       runtime_walks[i].word, runtime_walks[i].why);
+	if (options->cpu_clock && options->cpu_clock != TICK)
+		return sf_fail(err, SF_E_INPUT, "%s=%s needs cpu-clock=tick: the runtime walks its threads in rounds",
+			       runtime_walks[i].option, runtime_walks[i].word);
+	options->cpu_clock = TICK;
+	return true;
+}
+
+static bool check(struct sf_agent_options *options, struct sf_error *err)
+{
+	bool fine = true;
+
 	if (!options->out[0])
 		return sf_fail(err, SF_E_INPUT, "out: the name of a file is missing");
-	if (options->runtime_walk != SF_AGENT_WALK_OURS && options->walk != SF_AGENT_HANDLER)
-		return sf_fail(err, SF_E_INPUT, SF_OWN_WALK_AGENT_NEEDS);
-	return true;
+	for (size_t i = 0; fine && i < sizeof(runtime_walks) / sizeof(*runtime_walks); i++)
+		fine = check_walk(options, i, err);
+	return fine;
 }
 
 bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err)

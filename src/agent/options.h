@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "frozen/runtime_list.h"
 
 enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
 enum sf_agent_runtime_walk { SF_AGENT_WALK_OURS, SF_AGENT_WALK_THEIRS, SF_AGENT_WALK_BOTH };
@@ -36,7 +37,7 @@ struct sf_agent_options {
 	uint64_t    blocked_rate_mhz; /* default 20 Hz */
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
-	int         runtime_walk;        /* enum sf_agent_runtime_walk */
+	int         runtime_walks[SF_N_RUNTIMES]; /* by slot: enum sf_agent_runtime_walk */
 	bool        not_complete;     /* runtimes are left as they are: runtime/runtime.h, complete() */
 	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in
 				       * sf_agent_clocks */

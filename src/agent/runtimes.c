@@ -8,7 +8,7 @@
 
 extern const struct sf_agent_runtime sf_agent_no_part;
 
-const struct sf_agent_runtime sf_agent_no_part = { NULL, NULL };
+const struct sf_agent_runtime sf_agent_no_part = { NULL, NULL, NULL };
 
 #define X(name, driver, part) extern const struct sf_agent_runtime part;
 SF_RUNTIMES(X)
@@ -27,6 +27,14 @@ bool sf_agent_runtimes_begin(const struct sf_agent_options *options, struct sf_e
 	for (size_t i = 0; ok && i < SF_N_RUNTIMES; i++)
 		ok = !parts[i]->begin || parts[i]->begin(options, err);
 	return ok;
+}
+
+void sf_agent_runtimes_stop(void)
+{
+	for (size_t i = 0; i < SF_N_RUNTIMES; i++) {
+		if (parts[i]->stop)
+			parts[i]->stop();
+	}
 }
 
 void sf_agent_runtimes_end(void)

@@ -98,10 +98,12 @@ enum sf_reach {
 	SF_REACHES_ALL,            /* options.all, too */
 };
 
+#define SF_CHILD_VARIABLES 8
+
 /* The needs of a child that the engine is to sample. Texts are valid until close(). NULL: nothing. */
 struct sf_child_needs {
 	const char *library;       /* the path of a library that the child's program is to load first */
-	const char *variable;      /* "NAME=value", for the child's environment */
+	const char *variables[SF_CHILD_VARIABLES + 2]; /* "NAME=value", for the child's environment, up to the first NULL */
 };
 
 /* A finding about this machine: whether something that an engine needs is there, and what to do otherwise ("": nothing). */

@@ -40,7 +40,8 @@
 	X(NO_SLOT, "no-slot", "too many threads were being sampled at once")                       \
 	X(KERNEL, "kernel", "the thread was in the kernel, where this user may not sample")     \
 	X(REST, "rest", "the thread ran after its last sample, and the recording ended before its next one") \
-	X(NARROW, "32-bit", "the thread ran 32-bit code, whose stacks are not read")
+	X(NARROW, "32-bit", "the thread ran 32-bit code, whose stacks are not read")               \
+	SF_RUNTIME_LOSSES(X)
 
 enum sf_end {
 #define X(name, word, text) SF_END_##name,

@@ -23,7 +23,7 @@
  */
 #define SF_RUNTIMES(X)                                                                             \
 	X(HOTSPOT, sf_hotspot_driver, sf_agent_java)                                               \
-	X(CORECLR, sf_coreclr_driver, sf_agent_no_part)                                            \
+	X(CORECLR, sf_coreclr_driver, sf_agent_coreclr)                                            \
 	SF_TEST_RUNTIMES(X)
 
 /* The slot of each runtime: sf_runtime.slot. */
@@ -38,6 +38,8 @@ enum sf_runtime_slot {
 #define SF_RUNTIME_KINDS(X) SF_HOTSPOT_KINDS(X)
 #define SF_LATER_RUNTIME_KINDS(X) SF_CORECLR_KINDS(X)
 #define SF_RUNTIME_ENDS(X) SF_HOTSPOT_ENDS(X)
+/* Causes of losses that only walks by a runtime's own function have. */
+#define SF_RUNTIME_LOSSES(X) SF_CORECLR_LOSSES(X)
 
 /* The word for functions of managed code. */
 #define SF_MANAGED_WORD SF_HOTSPOT_MANAGED_WORD
@@ -52,13 +54,21 @@ enum sf_runtime_slot {
 #define SF_EXACT_HINT SF_HOTSPOT_EXACT_HINT
 #define SF_EXACT_PAGE_HINT SF_HOTSPOT_EXACT_PAGE_HINT
 
-/* The option for a walk by a runtime's own function for stacks, of `record` and of the agent. The first choice: ours. */
-#define SF_OWN_WALK SF_HOTSPOT_OWN_WALK
-#define SF_OWN_WALKS SF_HOTSPOT_OWN_WALKS
-#define SF_OWN_WALK_HELP SF_HOTSPOT_OWN_WALK_HELP
-#define SF_OWN_WALK_NEEDS SF_HOTSPOT_OWN_WALK_NEEDS
-#define SF_OWN_WALK_AGENT_HELP SF_HOTSPOT_OWN_WALK_AGENT_HELP
-#define SF_OWN_WALK_AGENT_NEEDS SF_HOTSPOT_OWN_WALK_AGENT_NEEDS
+/*
+ * The options for walks by a runtime's own function for stacks, of `record` and of the agent: one for each runtime that has such a
+ * function. X(NAME, option, the word for our walk, the word for the runtime's, help of `record`, help of the agent, why
+ * the runtime's needs --walk=handler). The last is NULL for a runtime that walks its threads in rounds
+ * (agent/sampler/sampler.h). The third choice of each option is "both". The default is our walk.
+ */
+#define SF_RUNTIME_WALKS(X) SF_HOTSPOT_WALKS(X) SF_CORECLR_WALKS(X)
+
+/*
+ * The environment in which a runtime loads the agent at its start, for a command whose walks come in rounds. X(what the text begins
+ * with, the rest; NULL: the path of the agent's library). SF_LAUNCH_LOADS_TAKEN: the variable that is set where the runtime loads
+ * another library already.
+ */
+#define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
+#define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
 
 /* The option for complete records of inlined calls (runtime.h, complete()), and its opposite: "no-" and this. */
 #define SF_COMPLETE SF_HOTSPOT_COMPLETE

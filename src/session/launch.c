@@ -148,9 +148,12 @@ static bool give_word(const struct sf_launched *launched, const struct sf_child_
 	struct message message = { .size = 0 };
 	size_t size;
 
-	if ((needs->library && !preload) || !add_text(&message, preload) ||
-	    !add_text(&message, needs->variable) || !add_text(&message, launched->variable))
+	if ((needs->library && !preload) || !add_text(&message, preload) || !add_text(&message, launched->variable))
 		return false;
+	for (size_t i = 0; needs->variables[i]; i++) {
+		if (!add_text(&message, needs->variables[i]))
+			return false;
+	}
 	size = offsetof(struct message, texts) + message.size;
 	return write(launched->go_fd, &message, size) == (ssize_t)size;
 }

@@ -35,6 +35,18 @@ FAULTS = [
     ("agent/sampler/cpu_affinity.c", "if (!CPU_EQUAL(&now, &there))", "if (!CPU_EQUAL(&now, &there) && !to)", "test_cpu_affinity"),
     ("frozen/hotspot/metadata_cache.c", "if (trust->n == SF_CACHED_METADATA)\n\t\treturn false;", "if (trust->n == SF_CACHED_METADATA)\n\t\treturn true;", "test_metadata_cache"),
     ("frozen/hotspot/metadata_cache.c", "ret->address == address && take(", "take(", "test_metadata_cache"),
+    # The profiler in .NET, and the rounds.
+    ("agent/coreclr/clr_profiler.c", "if (!info && are_there_any())", "if (!info)", "test_clr_profiler"),
+    ("agent/coreclr/clr_profiler.c", "if (!are_there_any())\n\t\tdetach();", "detach();", "test_clr_profiler"),
+    ("agent/coreclr/clr_rounds.c", "result = sf_clr_resume_all(info);", "result = threads ? sf_clr_resume_all(info) : SF_CLR_OK;", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "if (!walked || walked->is_managed)", "if (!walked)", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "wait_for_round(ENDING_NS);", "", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "wait_for_round(ENDING_NS);", "wait_for_round(20 * LEAVE_NS);", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "i < n && i < AT_ONCE;", "i < n;", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "\twait_for_round(LEAVE_NS);", "", "test_clr_rounds"),
+    ("agent/coreclr/clr_stack.c", "return SF_CLR_E_FAIL;\n\t}", "return SF_CLR_OK;\n\t}", "test_clr_rounds"),
+    ("agent/sampler/select_threads.c", "SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;", "SF_ENTRY_DEAF;", "test_clr_rounds"),
+    ("agent/sampler/sampler.c", "if (sampler->requests.n || !all_free())", "if (false && !all_free())", "test_clr_rounds"),
     # The ptrace engine.
     ("capture/ptrace/thread.c", "thread->asleep_ns -= from_ns;\n\tthread->awake_ns += from_ns;", "(void)thread;", "test_capture_thread"),
     ("capture/ptrace/thread.c", "began_ns >= thread->looked_ns ||", "", "test_capture_thread"),

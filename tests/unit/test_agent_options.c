@@ -148,6 +148,28 @@ static void refusals(void **state)
 	refused("max-depth=20000", "too large");
 	refused("out=", "out");
 	refused("pid=-3", "'-3' is not a process number");
+	refused("java-walk=agct", "java-walk=agct needs walk=handler");
+	refused("dotnet-walk=agct", "'agct' is none of own, snapshot, both");
+	refused("dotnet-walk=snapshot,cpu-clock=timer", "dotnet-walk=snapshot needs cpu-clock=tick");
+}
+
+/* Walks in rounds have the clock of the rounds. */
+static void walks_in_rounds(void **state)
+{
+	static const char *const texts[] = { "dotnet-walk=both", "dotnet-walk=both,cpu-clock=tick", "dotnet-walk=both,walk=handler" };
+	struct sf_agent_options options;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		options = parse(texts[i]);
+		assert_int_equal(options.runtime_walks[SF_RUNTIME_CORECLR], SF_AGENT_WALK_BOTH);
+		assert_int_equal(options.runtime_walks[SF_RUNTIME_HOTSPOT], SF_AGENT_WALK_OURS);
+		assert_ptr_equal(sf_agent_clocks[options.cpu_clock - 1], &sf_agent_clock_tick);
+		sf_agent_options_deinit(&options);
+	}
+	options = parse("dotnet-walk=own,cpu-clock=timer");
+	assert_int_equal(options.cpu_clock, 2);
+	sf_agent_options_deinit(&options);
 }
 
 static void signals(void **state)
@@ -230,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_value_may_look_like_an_option),
 		cmocka_unit_test(what_starts),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(walks_in_rounds),
 		cmocka_unit_test(signals),
 		cmocka_unit_test(clocks_agree),
 		cmocka_unit_test(page_lists_them),

@@ -54,6 +54,33 @@ static void test_other_libraries_stay(void **state)
 	assert_string_equal(preload_of((char *)"LD_PRELOAD=" OURS ".1:" OURS), "LD_PRELOAD=" OURS ".1");
 }
 
+/* How many of these words are left, beside the two that bring the agent. */
+static size_t left_of(const char *first, const char *second, const char *third)
+{
+	char *const envp[] = { (char *)VARIABLE, (char *)"LD_PRELOAD=" OURS, (char *)first, (char *)second, (char *)third, NULL };
+	struct sf_environment_size size;
+	char *words[8], text[256];
+	size_t n = 0;
+
+	assert_true(sf_environment_measure(envp, VARIABLE, &size));
+	sf_environment_copy(envp, VARIABLE, words, text);
+	while (words[n])
+		n++;
+	return n;
+}
+
+/* The words by which a runtime loads the agent go together; those of another profiler stay. */
+static void test_a_runtime_that_loads_the_agent(void **state)
+{
+	(void)state;
+	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
+				 "CORECLR_PROFILER_PATH_64=" OURS), 0);
+	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
+				 "CORECLR_PROFILER_PATH_64=/lib/b.so"), 3);
+	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={00000000-0000-0000-0000-000000000001}",
+				 "CORECLR_PROFILER_PATH_64=" OURS), 3);
+}
+
 static void test_nothing_to_do(void **state)
 {
 	char *const no_library[] = { (char *)"LD_PRELOAD=/lib/b.so", (char *)VARIABLE, NULL };
@@ -71,6 +98,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_ours_goes),
 		cmocka_unit_test(test_other_libraries_stay),
+		cmocka_unit_test(test_a_runtime_that_loads_the_agent),
 		cmocka_unit_test(test_nothing_to_do),
 	};
 

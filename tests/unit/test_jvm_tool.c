@@ -121,7 +121,7 @@ static void wait_until(const _Atomic int *what, int value)
 
 static void begin_profile(void)
 {
-	const struct sf_agent_options options = { .runtime_walk = SF_AGENT_WALK_OURS };
+	const struct sf_agent_options options = { .runtime_walks = { SF_AGENT_WALK_OURS } };
 	struct sf_error err = { 0 };
 
 	assert_true(sf_jvm_tool_begin(&options, &err));

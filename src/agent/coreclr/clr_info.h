@@ -15,11 +15,13 @@
 struct sf_clr_info;    /* ICorProfilerInfo12: begins with a pointer to its table; the same for those below */
 struct sf_clr_unknown; /* IUnknown */
 struct sf_clr_threads; /* ICorProfilerThreadEnum */
+struct sf_clr_metadata; /* IMetaDataImport (inc/cor.h) */
 
 /* HRESULTs: CoreCLR: inc/corerror.xml, and pal/inc/rt/palrt.h. Below 0: a failure. */
 #define SF_CLR_OK 0
 #define SF_CLR_FALSE 1
 #define SF_CLR_E_FAIL ((int32_t)0x80004005)
+#define SF_CLR_ABORTED ((int32_t)0x80131361) /* CORPROF_E_STACKSNAPSHOT_ABORTED: the callback ended the walk */
 #define SF_CLR_E_NOINTERFACE ((int32_t)0x80004002)
 
 /* COR_PRF_MONITOR and COR_PRF_HIGH_MONITOR: what an attached profiler that only takes notifications may set. */
@@ -54,6 +56,15 @@ static inline void *sf_clr_entry(const void *object, unsigned place)
 	X(sf_clr_set_events, sf_clr_info, 82, (struct sf_clr_info *o, uint32_t low, uint32_t high), (o, low, high)) \
 	X(sf_clr_suspend, sf_clr_info, 97, (struct sf_clr_info *o), (o))                           \
 	X(sf_clr_resume_all, sf_clr_info, 98, (struct sf_clr_info *o), (o))                        \
+	X(sf_clr_type_name, sf_clr_metadata, 12,                                                   \
+	  (struct sf_clr_metadata *o, uint32_t type, uint16_t *ret, uint32_t n, uint32_t *n_ret, uint32_t *flags_ret, \
+	   uint32_t *base_ret),                                                                    \
+	  (o, type, ret, n, n_ret, flags_ret, base_ret))                                           \
+	X(sf_clr_method_name, sf_clr_metadata, 30,                                                 \
+	  (struct sf_clr_metadata *o, uint32_t method, uint32_t *type_ret, uint16_t *ret, uint32_t n, uint32_t *n_ret, \
+	   uint32_t *flags_ret, const uint8_t **signature_ret, uint32_t *size_ret, uint32_t *place_ret, \
+	   uint32_t *how_ret),                                                                     \
+	  (o, method, type_ret, ret, n, n_ret, flags_ret, signature_ret, size_ret, place_ret, how_ret)) \
 	X(sf_clr_next_threads, sf_clr_threads, 7,                                                  \
 	  (struct sf_clr_threads *o, uint32_t n, uintptr_t *ret, uint32_t *n_ret), (o, n, ret, n_ret))
 

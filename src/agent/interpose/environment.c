@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "frozen/runtime_list.h"
+
 #define PRELOAD "LD_PRELOAD="
 #define LIBRARY "libstillframe-agent.so"
 #define SEPARATORS " :" /* ld.so(8) */
@@ -43,6 +45,38 @@ static bool is_preload(const char *word)
 	return strncmp(word, PRELOAD, sizeof(PRELOAD) - 1) == 0 && strstr(word, LIBRARY);
 }
 
+/* A word by which a runtime loads the agent: exactly this text, or one that begins so and has the library behind. */
+static bool is_load(const char *word, const char *start, const char *rest)
+{
+	const size_t size = strlen(start);
+
+	if (strncmp(word, start, size) != 0)
+		return false;
+	return rest ? strcmp(word + size, rest) == 0 : is_library(word + size, strlen(word + size));
+}
+
+/* The words by which a runtime loads the agent at its start are there together (SF_LAUNCH_LOADS). */
+static bool is_any_load(const char *word)
+{
+#define X(start, rest)                                                                             \
+	if (is_load(word, start, rest))                                                            \
+		return true;
+	SF_LAUNCH_LOADS(X)
+#undef X
+	return false;
+}
+
+static bool has_loads(char *const envp[])
+{
+#define X(start, rest) +1
+	size_t missing = 0 SF_LAUNCH_LOADS(X);
+#undef X
+
+	for (; *envp; envp++)
+		missing -= missing && is_any_load(*envp);
+	return !missing;
+}
+
 bool sf_environment_measure(char *const envp[], const char *variable, struct sf_environment_size *ret)
 {
 	bool has_variable = false;
@@ -58,8 +92,10 @@ bool sf_environment_measure(char *const envp[], const char *variable, struct sf_
 
 void sf_environment_copy(char *const envp[], const char *variable, char **ret, char *text)
 {
+	const bool loads = has_loads(envp);
+
 	for (; *envp; envp++) {
-		if (strcmp(*envp, variable) == 0)
+		if (strcmp(*envp, variable) == 0 || (loads && is_any_load(*envp)))
 			continue;
 		if (!is_preload(*envp))
 			*ret++ = *envp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The environment of a program into which the agent would be loaded for nothing, as it is not sampled: the agent's variable is
- * missing, and LD_PRELOAD is without the agent's library. A program that is given another STILLFRAME keeps all of it: that one was
+ * missing, LD_PRELOAD is without the agent's library, and the words by which a runtime loads the agent are missing, too. A program that is given another STILLFRAME keeps all of it: that one was
  * written by the process itself. The copy is on the stack of the caller, which may be the child of a vfork. Signal-safe.
  */
 #ifndef SF_AGENT_INTERPOSE_ENVIRONMENT_H

@@ -336,13 +336,13 @@ static bool may_ask(const struct sf_agent_options *options, struct sf_error *err
 {
 	if (!look_for_machine(err))
 		return false;
-	sf_handler.config.walks_twice = options->runtime_walk == SF_AGENT_WALK_BOTH;
+	sf_handler.config.walks_twice = options->runtime_walks[SF_RUNTIME_HOTSPOT] == SF_AGENT_WALK_BOTH;
 	return sf_jvm_walk_find(tool.version, err);
 }
 
 bool sf_jvm_tool_begin(const struct sf_agent_options *options, struct sf_error *err)
 {
-	bool asks = options->runtime_walk != SF_AGENT_WALK_OURS;
+	bool asks = options->runtime_walks[SF_RUNTIME_HOTSPOT] != SF_AGENT_WALK_OURS;
 	struct sf_jni_vm *vm;
 
 	if (asks && !may_ask(options, err))

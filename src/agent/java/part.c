@@ -5,4 +5,4 @@
 
 extern const struct sf_agent_runtime sf_agent_java;
 
-const struct sf_agent_runtime sf_agent_java = { sf_jvm_tool_begin, sf_jvm_tool_end };
+const struct sf_agent_runtime sf_agent_java = { sf_jvm_tool_begin, NULL, sf_jvm_tool_end };

@@ -27,7 +27,10 @@
 #define LOOKS_AT_ONCE 64         /* threads, between two looks at the slots: 10 us, or 300 if all ran */
 #define IDLE_NS 100000000        /* between two looks, where only clocks are looked after */
 #define SETTLE_NS 5000000        /* while requests are under way */
+#define SOON_NS 500000           /* until a round is tried again */
 #define END_NS 200000000         /* for threads that stand when it ends */
+
+sf_sampler_round_fn *_Atomic sf_sampler_round;
 
 struct sf_sampler {
 	struct sf_agent *agent;
@@ -131,6 +134,38 @@ static void look_at_last(const struct sf_sampler *sampler)
 	sf_wake_up_post(&sf_handler.output.wake_up);
 }
 
+static bool all_free(void)
+{
+	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
+		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* False: not now. */
+static bool make_round(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	sf_sampler_round_fn *round = atomic_load(&sf_sampler_round);
+
+	if (!round)
+		return true;
+	if (sampler->requests.n || !all_free())
+		return false;
+	round(sampler->agent, now_ns);
+	return true;
+}
+
+static void tick_clock(struct sf_sampler *sampler, uint64_t now_ns)
+{
+	if (!make_round(sampler, now_ns)) {
+		sampler->next_tick_ns = now_ns + SOON_NS;
+		return;
+	}
+	request_selected(sampler);
+	sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
+}
+
 /* A round of looks is not mixed with a scan, which moves threads about. */
 static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 {
@@ -153,10 +188,8 @@ static void tick(struct sf_sampler *sampler, uint64_t now_ns)
 		sampler->looked = threads->n;
 	}
 	look_on(sampler, now_ns);
-	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns) {
-		request_selected(sampler);
-		sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
-	}
+	if (sampler->tick_period_ns && now_ns >= sampler->next_tick_ns)
+		tick_clock(sampler, now_ns);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -206,15 +239,6 @@ static void turn(struct sf_sampler *sampler)
 }
 
 /* --- the thread --- */
-
-static bool all_free(void)
-{
-	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
-		if (sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE)
-			return false;
-	}
-	return true;
-}
 
 /* Serves the threads that stand, and waits for those that were requested, until there are none, or until until_ns. */
 static void serve_the_rest(struct sf_sampler *sampler, uint64_t until_ns)

@@ -19,6 +19,14 @@
 #include "agent/agent.h"
 
 /*
+ * A round: a runtime walks its threads by its own means, and suspends them meanwhile. The sampler makes one at each of its
+ * ticks (cpu-clock=tick), before its requests, and only while it holds no thread and no request is open. So a thread that
+ * the runtime waits for never waits for the sampler. NULL: there are no rounds.
+ */
+typedef void sf_sampler_round_fn(struct sf_agent *agent, uint64_t now_ns);
+extern sf_sampler_round_fn *_Atomic sf_sampler_round;
+
+/*
  * Starts the sampler. On return the threads have been scanned and their clocks are armed. The caller
  * has filled all other fields of *agent and sf_handler.
  */

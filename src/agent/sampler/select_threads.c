@@ -12,7 +12,7 @@
 
 static bool can_be_requested(const struct sf_agent_thread *thread)
 {
-	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_DEAF;
+	const uint32_t passed_over = SF_ENTRY_LEAVING | SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;
 
 	return thread->watched && !thread->replaced && !atomic_load(&thread->entry->request) &&
 	       !(atomic_load(&thread->entry->flags) & passed_over);

@@ -122,7 +122,7 @@ static void look_at_silent(struct sf_agent *agent, struct sf_agent_thread *threa
 
 static void look_at_clock(struct sf_agent *agent, struct sf_agent_thread *thread, uint64_t cpu_ns, uint64_t now_ns)
 {
-	const bool silent = is_silent(thread);
+	const bool silent = is_silent(thread) && !(atomic_load(&thread->entry->flags) & SF_ENTRY_IN_ROUNDS);
 
 	thread->n_samples_before = atomic_load(&thread->entry->n_samples);
 	look_at_timer(agent, thread, cpu_ns);

@@ -92,6 +92,37 @@ char *sf_signal_variable(const struct sf_capture_options *options, const char *s
 	return asprintf(&text, "STILLFRAME=%s,%s", list, only) < 0 ? NULL : text;
 }
 
+static bool is_taken(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	return value && *value && strcmp(value, "0") != 0;
+}
+
+bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err)
+{
+	static const char *const texts[][2] = {
+#define X(start, rest) { start, rest },
+		SF_LAUNCH_LOADS(X)
+#undef X
+	};
+	const size_t n = sizeof(texts) / sizeof(*texts);
+
+	_Static_assert(sizeof(texts) / sizeof(*texts) < SF_CHILD_VARIABLES, "room for all");
+	if (is_taken(SF_LAUNCH_LOADS_TAKEN)) {
+		sf_fail(err, SF_E_INPUT, "the environment has a profiler for the command already (" SF_LAUNCH_LOADS_TAKEN
+			"), which stays");
+		return sf_fail_hint(err, "Start the command, and record -p PID: the agent then comes beside that profiler.");
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (asprintf(&ret[i], "%s%s", texts[i][0], texts[i][1] ? texts[i][1] : library) < 0) {
+			ret[i] = NULL;
+			return sf_fail_memory(err);
+		}
+	}
+	return true;
+}
+
 static void add_text(char *ret, const char *key, const char *value)
 {
 	if (value)

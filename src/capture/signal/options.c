@@ -9,7 +9,10 @@
 #include "capture/signal/signal_engine.h"
 
 static const char *const walks[] = { "sampler", "handler", NULL };
-static const char *const runtime_walks[] = { SF_OWN_WALKS, NULL };
+#define X(name, option, ours, theirs, help, agent_help, why)                                       \
+	static const char *const walks_of_##name[] = { ours, theirs, "both", NULL };
+SF_RUNTIME_WALKS(X)
+#undef X
 static const char *const cpu_clocks[] = { "auto", "perf", "timer", "itimer", "tick", NULL };
 static const char *const only[] = { "all", "registered", "main", NULL };
 
@@ -18,8 +21,11 @@ const struct sf_option sf_signal_options[] = {
 	{ .name = "walk", .kind = SF_OPTION_CHOICE, .argument = "WHO", .choices = walks,
 	  .help = "signal engine: sampler: a thread in the process walks the others; handler: each walks "
 		  "itself (default sampler)" },
-	{ .name = SF_OWN_WALK, .kind = SF_OPTION_CHOICE, .argument = "HOW", .choices = runtime_walks,
-	  .help = "signal engine: " SF_OWN_WALK_HELP },
+#define X(name_, option, ours, theirs, help_, agent_help, why)                                     \
+	{ .name = option, .kind = SF_OPTION_CHOICE, .argument = "HOW", .choices = walks_of_##name_, \
+	  .help = "signal engine: " help_ },
+	SF_RUNTIME_WALKS(X)
+#undef X
 	{ .name = "cpu-clock", .kind = SF_OPTION_CHOICE, .argument = "CLOCK", .choices = cpu_clocks,
 	  .help = "signal engine: what rings for CPU time: perf, timer, itimer or tick (default auto: timer, "
 		  "and perf for threads that timers miss)" },
@@ -34,16 +40,61 @@ const struct sf_option sf_signal_options[] = {
 	{ .name = NULL },
 };
 
-/* Walks by a runtime's own means run in handlers only. */
+static const struct {
+	const char *option, *ours, *why;
+} runtime_walks[] = {
+#define X(name, option, ours, theirs, help, agent_help, why) { option, ours, why },
+	SF_RUNTIME_WALKS(X)
+#undef X
+};
+
+#define N_RUNTIME_WALKS (sizeof(runtime_walks) / sizeof(*runtime_walks))
+
+/* The word of the runtime's own walk, NULL: ours. */
+static const char *runtime_walk(const struct sf_setting *settings, size_t i)
+{
+	const char *word = sf_setting(settings, runtime_walks[i].option);
+
+	return word && strcmp(word, runtime_walks[i].ours) != 0 ? word : NULL;
+}
+
+static bool is_set_to(const struct sf_setting *settings, const char *name, const char *word)
+{
+	const char *value = sf_setting(settings, name);
+
+	return value && strcmp(value, word) == 0;
+}
+
+static bool check_walk(const struct sf_setting *settings, size_t i, struct sf_error *err)
+{
+	const char *word = runtime_walk(settings, i), *why = runtime_walks[i].why;
+
+	if (!word)
+		return true;
+	if (why)
+		return is_set_to(settings, "walk", "handler") ||
+		       sf_fail(err, SF_E_INPUT, "--%s %s needs --walk handler: %s", runtime_walks[i].option, word, why);
+	return !sf_setting(settings, "cpu-clock") || is_set_to(settings, "cpu-clock", "tick") ||
+	       sf_fail(err, SF_E_INPUT, "--%s %s cannot have --cpu-clock %s: the runtime walks its threads in rounds, by "
+		       "--cpu-clock tick", runtime_walks[i].option, word, sf_setting(settings, "cpu-clock"));
+}
+
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err)
 {
-	const char *runtime_walk = sf_setting(settings, SF_OWN_WALK), *walk = sf_setting(settings, "walk");
+	bool fine = true;
 
-	if (!runtime_walk || strcmp(runtime_walk, runtime_walks[0]) == 0 || (walk && strcmp(walk, "handler") == 0))
-		return true;
-	return sf_fail(err, SF_E_INPUT,
-		       "--" SF_OWN_WALK " %s needs --walk handler: " SF_OWN_WALK_NEEDS,
-		       runtime_walk);
+	for (size_t i = 0; fine && i < N_RUNTIME_WALKS; i++)
+		fine = check_walk(settings, i, err);
+	return fine;
+}
+
+bool sf_signal_walks_in_rounds(const struct sf_setting *settings)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < N_RUNTIME_WALKS; i++)
+		any |= runtime_walk(settings, i) && !runtime_walks[i].why;
+	return any;
 }
 
 void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size)

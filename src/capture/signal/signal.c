@@ -84,6 +84,8 @@ static void close_capture(struct sf_capture *capture)
 		sf_channel_remove(capture->path);
 	}
 	free(capture->variable);
+	for (size_t i = 0; i < SF_CHILD_VARIABLES; i++)
+		free(capture->loads[i]);
 	free(capture->record);
 	free(capture);
 }
@@ -108,6 +110,9 @@ static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 		capture->variable = sf_signal_variable(options, capture->path);
 		if (!capture->variable)
 			return sf_fail_memory(err);
+		if (sf_signal_walks_in_rounds(options->settings) &&
+		    !sf_signal_loads(capture->library, capture->loads, err))
+			return false;
 	}
 	return sf_signal_start_text(options, capture->path, capture->start, err);
 }
@@ -133,7 +138,13 @@ static bool open_capture(const struct sf_capture_options *options, struct sf_cap
 
 static struct sf_child_needs child_needs(const struct sf_capture *capture)
 {
-	return (struct sf_child_needs){ capture->variable ? capture->library : NULL, capture->variable };
+	struct sf_child_needs needs = { .library = capture->variable ? capture->library : NULL };
+	size_t n = 0;
+
+	needs.variables[n++] = capture->variable;
+	for (size_t i = 0; capture->variable && capture->loads[i]; i++)
+		needs.variables[n++] = capture->loads[i];
+	return needs;
 }
 
 static void stop(struct sf_capture *capture)

@@ -62,6 +62,7 @@ struct sf_capture {
 	char start[SF_CONTROL_TEXT];     /* the text of START */
 	char library[4096];              /* what a child is to load, ... */
 	char *variable;                  /* ... and to have in its environment; NULL: no child */
+	char *loads[SF_CHILD_VARIABLES]; /* ... too, up to the first NULL */
 	SF_VEC(struct sf_signal_agent *) agents;
 	struct sf_feeds feeds;           /* what theirs share */
 	struct sf_record_header *record; /* room for one */
@@ -123,6 +124,8 @@ void sf_signal_agent_free(struct sf_signal_agent *agent);
 bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
 /* "STILLFRAME=...", for a child's environment; the caller's to free. NULL when memory ran out. */
 char *sf_signal_variable(const struct sf_capture_options *options, const char *socket);
+/* What makes a child's runtime load the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library already. */
+bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err);
 /* The text of START. `socket`: where forked children are to call, or NULL. */
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err);
@@ -130,6 +133,8 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 /* --- options.c: fields of the engine (engine.h) --- */
 
 extern const struct sf_option sf_signal_options[];
+/* Whether a runtime is to load the agent at its start, to walk threads in rounds. */
+bool sf_signal_walks_in_rounds(const struct sf_setting *settings);
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err);
 void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size);
 

@@ -243,6 +243,16 @@ const struct sf_region *sf_clr_find_region(const struct sf_runtime *runtime, uin
 /* Whether the runtime's own map has something for the part of the address space that pc is in, or cannot be read. */
 bool sf_clr_is_listed(const struct sf_coreclr *coreclr, const struct sf_reader *memory, uint64_t pc);
 
+/* The runtime of this map, or NULL. */
+const struct sf_coreclr *sf_coreclr_of(const struct sf_code_map *map);
+
+/*
+ * Gives a frame whose pc the runtime itself has reported its kind and key. A pc at the start of a body is where the thread
+ * stands, any other one counts as a return address. False: no body is known there.
+ */
+struct sf_frame;
+bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *memory, struct sf_frame *frame);
+
 /* The range that holds pc, or NULL. */
 const struct sf_clr_range *sf_clr_find_range(const struct sf_coreclr *coreclr, uint64_t pc);
 

@@ -19,11 +19,8 @@ static struct sf_frame *frame_of(const struct sf_cursor *cursor)
 }
 
 /* The key: the method's code by its address. Where another method's code comes there later, the MethodDesc differs. */
-static void set_key(const struct sf_cursor *cursor, const struct sf_clr_range *range,
-		    const struct sf_clr_body *body)
+static void set_key(struct sf_frame *frame, const struct sf_clr_range *range, const struct sf_clr_body *body)
 {
-	struct sf_frame *frame = frame_of(cursor);
-
 	frame->kind = range->code == SF_CLR_CODE_PRECOMPILED ? SF_KIND_PRECOMPILED : SF_KIND_JITTED;
 	frame->token = body->method_start;
 	frame->id = (uint32_t)(body->method >> 3);
@@ -174,7 +171,7 @@ static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cur
 		return step_unlisted(coreclr, cursor, why);
 	switch (find_body(coreclr, cursor, range, &body)) {
 	case SF_CLR_FOUND_BODY:
-		set_key(cursor, range, &body);
+		set_key(frame_of(cursor), range, &body);
 		return step_body(coreclr, cursor, &body, why);
 	case SF_CLR_FOUND_STUB:
 		set_stub_key(cursor, body.stub_kind);
@@ -188,6 +185,33 @@ static enum sf_step step(const struct sf_runtime *runtime, struct sf_cursor *cur
 	}
 	set_stub_key(cursor, SF_CLR_STUB_UNKNOWN);
 	return SF_STEP_FAILED;
+}
+
+bool sf_clr_key_frame(const struct sf_coreclr *coreclr, const struct sf_reader *memory, struct sf_frame *frame)
+{
+	const uint64_t pc = frame->pc;
+	const struct sf_clr_range *range = sf_clr_find_range(coreclr, pc);
+	struct sf_clr_body body;
+
+	if (range && sf_clr_find_body(&coreclr->layout, range, memory, pc, &body) == SF_CLR_FOUND_BODY && body.start == pc) {
+		frame->flags |= SF_FRAME_EXACT;
+	} else {
+		range = sf_clr_find_range(coreclr, pc - 1);
+		if (!range || sf_clr_find_body(&coreclr->layout, range, memory, pc - 1, &body) != SF_CLR_FOUND_BODY)
+			return false;
+	}
+	frame->runtime = (uint8_t)(coreclr->runtime.slot + 1);
+	set_key(frame, range, &body);
+	return true;
+}
+
+const struct sf_coreclr *sf_coreclr_of(const struct sf_code_map *map)
+{
+	for (size_t i = 0; map && i < map->n_runtimes; i++) {
+		if (map->runtimes[i]->ops == &sf_coreclr_ops)
+			return (const struct sf_coreclr *)map->runtimes[i];
+	}
+	return NULL;
 }
 
 /* The frames that are true. Stubs jump: where one seems to have called, its address is none to return to. */

@@ -26,6 +26,48 @@
 	"of a .NET program in the command: have the runtime record which methods it inlines, so that they are frames of " \
 	"their own"
 
+/* As SF_RUNTIME_WALKS in frozen/runtime_list.h. */
+#define SF_CORECLR_WALKS(X)                                                                        \
+	X(CORECLR, "dotnet-walk", "own", "snapshot", SF_CORECLR_WALK_HELP, SF_CORECLR_WALK_AGENT_HELP, NULL)
+#define SF_CORECLR_WALK_HELP                                                                       \
+	"own: stillframe walks .NET itself; snapshot: the runtime does, by DoStackSnapshot, and is suspended meanwhile; " \
+	"both: each sample twice, to compare (default own)"
+#define SF_CORECLR_WALK_AGENT_HELP                                                                 \
+	"own (default): by stillframe itself; snapshot: by the runtime's DoStackSnapshot, while the runtime is suspended; " \
+	"both: each sample twice, to compare."
+
+/*
+ * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The last variable goes before CORECLR_PROFILER_PATH (CoreCLR:
+ * inc/clrconfignames.h, vm/profilinghelper.cpp).
+ */
+#define SF_CORECLR_LOADS(X)                                                                        \
+	X("CORECLR_ENABLE_PROFILING=", "1")                                                        \
+	X("CORECLR_PROFILER=", "{6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}")                            \
+	X("CORECLR_PROFILER_PATH_64=", NULL)
+#define SF_CORECLR_LOADS_TAKEN "CORECLR_ENABLE_PROFILING"
+
+/* As SF_LOSSES in frozen/ends.h: the results of the walking calls. agent/coreclr/clr_results.c has their numbers. */
+#define SF_CORECLR_LOSSES(X)                                                                       \
+	X(CLR_SUSPENDED, "clr-suspension-in-progress", ".NET: the runtime was being suspended, as for a collection") \
+	X(CLR_UNINITIALIZED, "clr-runtime-uninitialized", ".NET: the runtime had not started yet")  \
+	X(CLR_DETACHING, "clr-profiler-detaching", ".NET: the profiler was being detached")         \
+	X(CLR_NOT_YET, "clr-not-yet-available", ".NET: the runtime had no collector yet")           \
+	X(CLR_TARGET, "clr-stacksnapshot-invalid-tgt-thread", ".NET: the runtime refused to walk this thread") \
+	X(CLR_UNMANAGED, "clr-stacksnapshot-unmanaged-ctx", ".NET: the thread stood where the runtime's walk cannot begin") \
+	X(CLR_UNSAFE, "clr-stacksnapshot-unsafe", ".NET: the thread's stack could not be walked at this moment") \
+	X(CLR_ABORTED, "clr-stacksnapshot-aborted", ".NET: the runtime's walk was broken off")      \
+	X(CLR_SEQUENCE, "clr-unsupported-call-sequence", ".NET: the runtime refused a call on this thread") \
+	X(CLR_ASYNCHRONOUS, "clr-asynchronous-unsafe", ".NET: the runtime's map of its code was being changed") \
+	X(CLR_FLAGS, "clr-inconsistent-with-flags", ".NET: the profiler lacked the permission for walks") \
+	X(CLR_NOT_IMPLEMENTED, "clr-e-notimpl", ".NET: the runtime does not walk this thread now")  \
+	X(CLR_FAIL, "clr-e-fail", ".NET: the runtime found no managed frame on the thread's stack")  \
+	X(CLR_ARGUMENT, "clr-e-invalidarg", ".NET: the runtime refused the arguments of a walk")    \
+	X(CLR_MEMORY, "clr-e-outofmemory", ".NET: the runtime had no memory for a walk")            \
+	X(CLR_UNEXPECTED, "clr-e-unexpected", ".NET: the runtime's walk read memory that is not there") \
+	X(CLR_NO_FRAMES, "clr-no-frames", ".NET: the runtime's walk succeeded and gave no frame")   \
+	X(CLR_OTHER, "clr-other-error", ".NET: the runtime's walk failed with an error that is none of these") \
+	X(CLR_NO_ROOM, "clr-no-room", ".NET: more frames than one suspension of the runtime has room for")
+
 #define SF_CORECLR_AWAITERS_OPTION "async"
 #define SF_CORECLR_AWAITERS_HELP                                                                   \
 	"async methods of .NET have as callers the methods that await them, marked as not being on the stack"

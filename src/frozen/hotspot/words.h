@@ -30,18 +30,17 @@
 
 #define SF_HOTSPOT_MANAGED_WORD "java"
 
-#define SF_HOTSPOT_OWN_WALK "java-walk"
-#define SF_HOTSPOT_OWN_WALKS "vmstructs", "agct", "both"
-#define SF_HOTSPOT_OWN_WALK_HELP                                                                   \
+/* As SF_RUNTIME_WALKS in frozen/runtime_list.h. */
+#define SF_HOTSPOT_WALKS(X)                                                                        \
+	X(HOTSPOT, "java-walk", "vmstructs", "agct", SF_HOTSPOT_WALK_HELP, SF_HOTSPOT_WALK_AGENT_HELP, \
+	  "AsyncGetCallTrace only walks the thread that calls it")
+#define SF_HOTSPOT_WALK_HELP                                                                       \
 	"vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "                \
 	"AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "    \
 	"vmstructs)"
-#define SF_HOTSPOT_OWN_WALK_AGENT_HELP                                                             \
+#define SF_HOTSPOT_WALK_AGENT_HELP                                                                 \
 	"vmstructs (default): by stillframe itself; agct: by the machine's AsyncGetCallTrace, with " \
 	"walk=handler; both: each sample twice, to compare."
-#define SF_HOTSPOT_OWN_WALK_NEEDS "AsyncGetCallTrace only walks the thread that calls it"
-#define SF_HOTSPOT_OWN_WALK_AGENT_NEEDS                                                            \
-	"java-walk=agct needs walk=handler: AsyncGetCallTrace only walks the thread that calls it"
 
 #define SF_HOTSPOT_KINDS_OPTION "java-kinds"
 #define SF_HOTSPOT_KINDS_HELP "tell Java functions apart by how they ran: interpreted, c1, c2, inlined"

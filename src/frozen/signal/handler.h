@@ -49,6 +49,9 @@ unsigned sf_handler_serve(struct sf_handler *handler, struct sf_workspace *works
 enum sf_end sf_handler_walk(const struct sf_handler_code *code, struct sf_workspace *workspace,
 			    struct sf_still *still, const struct sf_thread_entry *entry);
 
+/* A walk met code that is not in the code map: the service thread is to renew the map. Signal-safe. */
+void sf_handler_note_stale_map(struct sf_handler *handler);
+
 /*
  * Puts workspace->trace into the outbox as this sample; fills in its number of frames and its end.
  * False: there was no room, and the caller still has to account for its weight. Signal-safe.

@@ -71,7 +71,7 @@ static void pack_frames(const struct sf_handler_code *code, struct sf_workspace 
  * The service thread clears map_stale before its search for new code. So only the first of several
  * walks that meet new code wakes the service thread.
  */
-static void note_stale_map(struct sf_handler *handler)
+void sf_handler_note_stale_map(struct sf_handler *handler)
 {
 	if (!atomic_load_explicit(&handler->code.map_stale, memory_order_relaxed) &&
 	    !atomic_exchange(&handler->code.map_stale, 1))
@@ -86,7 +86,7 @@ bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 	sample->n_frames = trace->n_frames;
 	sample->end = (uint8_t)trace->end;
 	if (sf_trace_may_be_stale(trace))
-		note_stale_map(handler);
+		sf_handler_note_stale_map(handler);
 	pack_frames(&handler->code, workspace);
 	return sf_output_put_record(&handler->output, SF_STREAM_SAMPLE, sample, sizeof(*sample), workspace->packed,
 				    trace->n_frames * sizeof(struct sf_stream_frame));

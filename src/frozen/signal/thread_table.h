@@ -30,6 +30,7 @@ enum sf_thread_entry_flags {
 	SF_ENTRY_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
 	SF_ENTRY_NAMED = 32,       /* the thread gave itself a name */
 	SF_ENTRY_RENAMED = 64,     /* ... which the sampler has not written to the stream yet */
+	SF_ENTRY_IN_ROUNDS = 256,  /* a runtime walks the thread in rounds (agent/sampler/sampler.h): no requests to it */
 	SF_ENTRY_LEFT_RUNTIME = 128, /* the thread has left a runtime: its handles may be out of date */
 };
 

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reasons for which a runtime loads no profiler, as far as they show in the process. */
+#include "agent/coreclr/clr_absence.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frozen/signal/handler.h"
+#include "runtime/coreclr/load.h"
+#include "stream/record.h"
+
+#define BEGIN "the .NET runtime walked no thread for stillframe, whose own walk was used: "
+
+static bool is_set_to(const char *variable, const char *value)
+{
+	const char *found = getenv(variable);
+
+	return found && strcmp(found, value) == 0;
+}
+
+/* In the order in which a reason counts. */
+static const char *reason(void)
+{
+	if (!sf_clr_is_in(getpid()))
+		return BEGIN "there was none in the process";
+	if (is_set_to("DOTNET_EnableDiagnostics", "0"))
+		return BEGIN "DOTNET_EnableDiagnostics=0 forbids profilers";
+	if (is_set_to("DOTNET_EnableDiagnostics_Profiler", "0"))
+		return BEGIN "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers";
+	if (!is_set_to("CORECLR_ENABLE_PROFILING", "1"))
+		return BEGIN "it started without CORECLR_ENABLE_PROFILING=1, and after the profile";
+	return BEGIN "it did not load the agent as a profiler, and does not say why";
+}
+
+void sf_clr_tell_absence(void)
+{
+	const char *text = reason();
+	const struct sf_stream_note note = { .size = (uint32_t)strlen(text) };
+
+	sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rounds: which threads are walked, what is called in which order, and the records of what came out. */
+#include "agent/coreclr/clr_rounds.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/coreclr/clr_absence.h"
+#include "agent/coreclr/clr_profiler.h"
+#include "agent/coreclr/clr_results.h"
+#include "agent/coreclr/clr_stack.h"
+#include "agent/sampler/sampler.h"
+#include "agent/sampler/threads.h"
+#include "frozen/coreclr/coreclr.h"
+#include "frozen/raw.h"
+#include "frozen/signal/handler.h"
+#include "frozen/signal/weight.h"
+#include "os/clock.h"
+
+#define MAX_WALKED 1024              /* threads in one round; the others keep their time for the next one */
+#define AT_ONCE 64                   /* ThreadIDs that are asked for at once */
+#define PAUSE_SHARE 10               /* the runtime is suspended for at most one part in so many of the time */
+#define ENDING_NS 100000000u         /* that a thread which ends waits for a walk */
+#define LEAVE_NS 1000000000u         /* that the end of a profile waits for a round */
+#define LOOK_NS 50000u
+
+/* A thread that ran since its last sample. */
+struct walked {
+	struct sf_agent_thread *thread;
+	uint64_t cpu_ns;             /* its clock before the suspension */
+	bool is_managed;             /* the runtime has listed it */
+	struct sf_clr_stack stack;
+};
+
+static struct {
+	struct sf_clr_info *_Atomic info; /* NULL: no rounds */
+	_Atomic bool busy;           /* a round is under way */
+	_Atomic bool came_up;        /* in this profile */
+	int walk;                    /* enum sf_agent_runtime_walk */
+	int32_t tid;                 /* of the thread that the runtime has prepared */
+	uint64_t not_before_ns;
+	struct sf_clr_pool pool;
+	struct walked walked[MAX_WALKED];
+	uint32_t n_walked;
+	uint16_t places[SF_THREAD_TABLE_SIZE]; /* by the thread's place in the sampler's list: its place in walked + 1 */
+} rounds;
+
+/* --- the threads that ran --- */
+
+static bool has_run(const struct sf_agent_thread *thread, uint64_t *cpu_ns_ret)
+{
+	return thread->watched && !thread->replaced && !(atomic_load(&thread->entry->flags) & SF_ENTRY_LEAVING) &&
+	       sf_agent_thread_cpu(thread->tid, cpu_ns_ret) &&
+	       *cpu_ns_ret > atomic_load(&thread->entry->accounted_ns) && *cpu_ns_ret != thread->ticked_cpu_ns;
+}
+
+static void find_walked(struct sf_agent_threads *threads)
+{
+	rounds.n_walked = 0;
+	for (uint32_t i = 0; i < threads->n && rounds.n_walked < MAX_WALKED; i++) {
+		struct walked *walked = &rounds.walked[rounds.n_walked];
+
+		if (!has_run(&threads->all[i], &walked->cpu_ns))
+			continue;
+		walked->thread = &threads->all[i];
+		walked->is_managed = false;
+		rounds.places[i] = (uint16_t)++rounds.n_walked;
+	}
+}
+
+static void forget_walked(const struct sf_agent_threads *threads)
+{
+	for (uint32_t i = 0; i < rounds.n_walked; i++)
+		rounds.places[rounds.walked[i].thread - threads->all] = 0;
+}
+
+/* The thread with this id, if it ran. The runtime has listed it, so the sampler no longer requests it. */
+static struct walked *find_listed(const struct sf_agent_threads *threads, int32_t tid)
+{
+	struct sf_thread_entry *entry = sf_thread_table_find(threads->entries, tid);
+	uint32_t place = entry ? threads->places[entry - threads->entries] : 0;
+
+	if (!place)
+		return NULL;
+	atomic_fetch_or(&entry->flags, SF_ENTRY_IN_ROUNDS);
+	place = rounds.places[place - 1];
+	return place ? &rounds.walked[place - 1] : NULL;
+}
+
+/* --- records --- */
+
+static void lose(enum sf_loss cause, const struct walked *walked)
+{
+	struct sf_thread_entry *entry = walked->thread->entry;
+	const struct sf_weight_taken taken = sf_weigh(entry, walked->cpu_ns, sf_handler.config.period_ns);
+
+	sf_output_lose(&sf_handler.output, walked->thread->serial, cause, taken.cpu_ns, taken.wall_ns, taken.ticks);
+}
+
+/* A failed call that is of no thread, or of one that is not known: a tick all the same. */
+static void lose_call(int32_t result)
+{
+	sf_output_lose(&sf_handler.output, 0, sf_clr_loss(result), 0, 0, 1);
+}
+
+static struct sf_stream_sample new_sample(const struct walked *walked, uint64_t now_ns, uint64_t pause_ns)
+{
+	return (struct sf_stream_sample){
+		.serial = walked->thread->serial,
+		.time_ns = now_ns,
+		.hold_ns = pause_ns,
+		.ticks = 1,
+		.label = atomic_load(&walked->thread->entry->label),
+		.syscall = SF_SYSCALL_NONE,
+		.state = SF_STATE_RUNNING,
+	};
+}
+
+/* The workspace's trace, with the thread's CPU time since its last sample as its weight. */
+static void put(struct sf_workspace *workspace, const struct walked *walked, struct sf_stream_sample sample)
+{
+	struct sf_thread_entry *entry = walked->thread->entry;
+	const struct sf_weight_taken taken = sf_weigh(entry, walked->cpu_ns, sf_handler.config.period_ns);
+
+	sample.cpu_ns = taken.cpu_ns;
+	sample.wall_ns = taken.wall_ns;
+	sample.ticks = taken.ticks;
+	if (sf_handler_put(&sf_handler, workspace, &sample))
+		atomic_fetch_add(&entry->n_samples, 1);
+	else
+		sf_output_lose(&sf_handler.output, walked->thread->serial, SF_LOSS_RING_FULL, taken.cpu_ns, taken.wall_ns,
+			       taken.ticks);
+}
+
+/* Of the image with the runtime's own code; 0: not known. */
+static uint32_t code_image(const struct sf_clr_info *info, const struct sf_code_map *map)
+{
+	const uint64_t own = (uint64_t)(uintptr_t)sf_clr_entry(info, 0);
+	const struct sf_region *region = map ? sf_code_map_find(map, own) : NULL;
+
+	return region ? region->image : 0;
+}
+
+/* By both walks our own is the second sample of the same moment: it stands for no time. */
+static void put_walked(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
+		       struct walked *walked, struct sf_stream_sample sample)
+{
+	struct sf_workspace *workspace = agent->workspace;
+	const bool twice = rounds.walk == SF_AGENT_WALK_BOTH && walked->stack.n_own;
+
+	sf_clr_stack_join(&rounds.pool, info, map, code_image(info, map), &walked->stack, workspace);
+	put(workspace, walked, sample);
+	if (!twice)
+		return;
+	sf_clr_stack_own(&rounds.pool, &walked->stack, workspace);
+	sf_handler_put(&sf_handler, workspace, &sample);
+}
+
+static void record(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
+		   struct walked *walked, const struct sf_stream_sample *sample)
+{
+	const struct sf_clr_stack *stack = &walked->stack;
+
+	walked->thread->ticked_cpu_ns = walked->cpu_ns;
+	if (stack->is_full)
+		lose(SF_LOSS_CLR_NO_ROOM, walked);
+	else if (stack->result < 0)
+		lose(sf_clr_loss(stack->result), walked);
+	else if (!stack->n)
+		lose(SF_LOSS_CLR_NO_FRAMES, walked);
+	else
+		put_walked(agent, info, map, walked, *sample);
+}
+
+static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
+		       uint64_t now_ns, uint64_t pause_ns)
+{
+	for (uint32_t i = 0; i < rounds.n_walked; i++) {
+		struct walked *walked = &rounds.walked[i];
+		const struct sf_stream_sample sample = new_sample(walked, now_ns, pause_ns);
+
+		if (walked->is_managed)
+			record(agent, info, map, walked, &sample);
+		else /* the thread is native, or has left the runtime: the sampler requests it */
+			atomic_fetch_and(&walked->thread->entry->flags, ~(uint32_t)SF_ENTRY_IN_ROUNDS);
+	}
+}
+
+/* The runtime is not suspended: the threads that it would have walked lose their ticks. */
+static void lose_all(int32_t result)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < rounds.n_walked; i++) {
+		struct walked *walked = &rounds.walked[i];
+
+		if (!(atomic_load(&walked->thread->entry->flags) & SF_ENTRY_IN_ROUNDS))
+			continue;
+		walked->thread->ticked_cpu_ns = walked->cpu_ns;
+		lose(sf_clr_loss(result), walked);
+		any = true;
+	}
+	if (!any)
+		lose_call(result);
+}
+
+/* --- inside the suspension --- */
+
+static void capture(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
+		    uintptr_t thread)
+{
+	struct walked *walked;
+	uint32_t tid = 0;
+	const int32_t result = sf_clr_get_thread_info(info, thread, &tid);
+
+	if (result < 0) {
+		lose_call(result);
+		return;
+	}
+	walked = find_listed(agent->threads, (int32_t)tid);
+	if (!walked || walked->is_managed)
+		return;
+	walked->is_managed = true;
+	sf_clr_stack_capture(&rounds.pool, info, agent->workspace, map, thread, (int32_t)tid, &walked->stack);
+}
+
+/* Each thread of the runtime. ThreadIDs are good only as long as the runtime is suspended. */
+static void capture_all(const struct sf_agent *agent, struct sf_clr_info *info, const struct sf_code_map *map,
+			struct sf_clr_threads *threads)
+{
+	uintptr_t ids[AT_ONCE];
+	uint32_t n = 0, seen = 0;
+	int32_t result = SF_CLR_OK;
+
+	while (result == SF_CLR_OK && seen < SF_THREAD_TABLE_SIZE) {
+		result = sf_clr_next_threads(threads, AT_ONCE, ids, &n);
+		if (result < 0)
+			lose_call(result);
+		for (uint32_t i = 0; result >= 0 && i < n && i < AT_ONCE; i++)
+			capture(agent, info, map, ids[i]);
+		seen += AT_ONCE;
+	}
+}
+
+/* Between SuspendRuntime and ResumeRuntime. Returns the enumerator, which is released when the threads run again. */
+static struct sf_clr_threads *walk_suspended(const struct sf_agent *agent, struct sf_clr_info *info,
+					     const struct sf_code_map *map)
+{
+	struct sf_clr_threads *threads = NULL;
+	const int32_t result = sf_clr_enum_threads(info, &threads);
+
+	if (result < 0 || !threads) {
+		lose_call(result);
+		return NULL;
+	}
+	capture_all(agent, info, map, threads);
+	return threads;
+}
+
+/* --- a round --- */
+
+/* The runtime's functions read memory that may not exist, and catch the fault: it must reach the runtime's handler. */
+static void let_faults_through(uint64_t *before_ret)
+{
+	const uint64_t faults = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1) |
+				UINT64_C(1) << (SIGILL - 1) | UINT64_C(1) << (SIGFPE - 1);
+
+	sf_raw4(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, before_ret, sizeof(*before_ret));
+}
+
+static bool is_prepared(struct sf_clr_info *info)
+{
+	const int32_t tid = (int32_t)sf_raw0(SYS_gettid);
+	int32_t result;
+
+	if (rounds.tid == tid)
+		return true;
+	result = sf_clr_initialize_thread(info);
+	if (result < 0)
+		lose_all(result);
+	else
+		rounds.tid = tid;
+	return result >= 0;
+}
+
+static void suspend_and_walk(const struct sf_agent *agent, struct sf_clr_info *info)
+{
+	const struct sf_code_map *map = atomic_load(&sf_handler.code.map);
+	const uint64_t start_ns = sf_raw_now_ns();
+	struct sf_clr_threads *threads;
+	int32_t result = sf_clr_suspend(info);
+	uint64_t end_ns;
+
+	if (result < 0) {
+		lose_all(result);
+		return;
+	}
+	rounds.pool.n_captured = rounds.pool.n_frames = 0;
+	threads = walk_suspended(agent, info, map);
+	result = sf_clr_resume_all(info);
+	end_ns = sf_raw_now_ns();
+	if (threads)
+		sf_clr_release(threads);
+	if (result < 0)
+		lose_call(result);
+	record_all(agent, info, map, start_ns, end_ns - start_ns);
+	rounds.not_before_ns = end_ns + (PAUSE_SHARE - 1) * (end_ns - start_ns);
+}
+
+/* The service thread has not attached to the runtime yet: no frame could be described. */
+static bool is_too_early(void)
+{
+	const struct sf_code_map *map = atomic_load(&sf_handler.code.map);
+
+	return map && !sf_coreclr_of(map);
+}
+
+static void make_round(struct sf_agent *agent, struct sf_clr_info *info, uint64_t now_ns)
+{
+	uint64_t before;
+
+	if (now_ns < rounds.not_before_ns || is_too_early())
+		return;
+	find_walked(agent->threads);
+	if (rounds.n_walked) {
+		let_faults_through(&before);
+		if (is_prepared(info))
+			suspend_and_walk(agent, info);
+		sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	}
+	forget_walked(agent->threads);
+}
+
+static void do_round(struct sf_agent *agent, uint64_t now_ns)
+{
+	struct sf_clr_info *info;
+
+	atomic_store(&rounds.busy, true);
+	info = atomic_load(&rounds.info);
+	if (info)
+		make_round(agent, info, now_ns);
+	atomic_store(&rounds.busy, false);
+}
+
+static void wait_for_round(uint64_t ns)
+{
+	const uint64_t until_ns = sf_now_ns() + ns;
+
+	while (atomic_load(&rounds.busy) && sf_now_ns() < until_ns)
+		sf_sleep_until(sf_now_ns() + LOOK_NS);
+}
+
+/* --- the profiler --- */
+
+static void came_up(struct sf_clr_info *info)
+{
+	atomic_store(&rounds.came_up, true);
+	atomic_store(&rounds.info, info);
+}
+
+static void leaves(struct sf_clr_info *info)
+{
+	(void)info;
+	atomic_store(&rounds.info, NULL);
+	wait_for_round(LEAVE_NS);
+}
+
+/* Its Thread object is freed when this returns. */
+static void thread_destroyed(uintptr_t thread)
+{
+	(void)thread;
+	wait_for_round(ENDING_NS);
+}
+
+static const struct sf_clr_part part = {
+	.events_low = SF_CLR_MONITOR_THREADS | SF_CLR_ENABLE_STACK_SNAPSHOT,
+	.came_up = came_up,
+	.leaves = leaves,
+	.thread_destroyed = thread_destroyed,
+};
+
+bool sf_clr_rounds_begin(int walk, struct sf_error *err)
+{
+	rounds.walk = walk;
+	atomic_store(&rounds.came_up, false);
+	if (walk == SF_AGENT_WALK_OURS)
+		return true;
+	if (sf_handler.config.arch != &sf_arch_x86_64)
+		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime walks its threads for stillframe on x86-64 only");
+	if (!sf_clr_pool_init(&rounds.pool))
+		return sf_fail_memory(err);
+	rounds.tid = 0;
+	rounds.not_before_ns = 0;
+	if (!sf_clr_profiler_begin(&part, err)) {
+		sf_clr_pool_deinit(&rounds.pool);
+		return false;
+	}
+	atomic_store(&sf_sampler_round, do_round);
+	return true;
+}
+
+void sf_clr_rounds_stop(void)
+{
+	if (rounds.walk != SF_AGENT_WALK_OURS && !atomic_load(&rounds.came_up))
+		sf_clr_tell_absence();
+}
+
+/* The sampler has ended, so no round is under way. */
+void sf_clr_rounds_end(void)
+{
+	if (!rounds.pool.captured)
+		return;
+	atomic_store(&sf_sampler_round, NULL);
+	sf_clr_profiler_end(&part);
+	for (uint32_t i = 0; sf_handler.link.entries && i < SF_THREAD_TABLE_SIZE; i++)
+		atomic_fetch_and(&sf_handler.link.entries[i].flags, ~(uint32_t)SF_ENTRY_IN_ROUNDS);
+	sf_clr_pool_deinit(&rounds.pool);
+}

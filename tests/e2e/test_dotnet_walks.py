@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--dotnet-walk: walks by .NET's own DoStackSnapshot, beside ours of the same moment, and the profiler that stays for them. The program
+(tests/programs/dotnet/Split.cs) spends its time in known methods."""
+import collections
+import os
+import signal
+import sqlite3
+
+import pytest
+
+from conftest import AGENT, PROGRAMS
+from processes import Target
+from test_dotnet import PLAIN, compile_program, mapped_in, threads_of
+
+pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
+MANAGED = ("jitted", "tier0", "tier0-counting", "tier1-counting", "osr", "tier1", "optimized", "precompiled")
+CHAIN = ["Demo.Split.Round(int)"] + 6 * ["Demo.Split.Deep(int, int)"] + ["Demo.Split.Splits()", "System.Threading.Thread.StartCallback()"]
+SPLIT = {"Demo.Split.Half(int)": 50, "Demo.Split.Third(int)": 30, "Demo.Split.Fifth(int)": 20}
+VENDOR = {"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": "{00000000-0000-0000-0000-000000000001}",
+          "CORECLR_PROFILER_PATH": PROGRAMS + "/dotnet_profiler.so"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return compile_program(tmp_path_factory.mktemp("dotnet"), "Split")
+
+
+@pytest.fixture
+def split(program, tmp_path):
+    started = []
+
+    def start(*arguments, **environment):
+        started.append(Target(["dotnet", program, *arguments], env={**PLAIN, "TMPDIR": str(tmp_path), **environment}, nice=True))
+        return started[-1]
+    yield start
+    for target in started:
+        target.end()
+
+
+class Stacks:
+    """The samples with CPU time of a recording: {thread's name: [[(function, kind, via), ...], ...]}, innermost first; in `pairs` those that
+    were taken by both walks, as (the runtime's, ours)."""
+
+    def __init__(self, path):
+        db = sqlite3.connect(path)
+        words = {table: dict(db.execute("SELECT id, word FROM %s" % table)) for table in ("ends", "vias", "kinds")}
+        names = dict(db.execute("SELECT frame, name FROM frame_names ORDER BY frame, seq"))
+        self.frames = {frame: (names.get(frame), words["kinds"][kind], words["vias"][via])
+                       for frame, kind, via in db.execute("SELECT id, kind, via FROM frames")}
+        self.nodes = {node: (parent, frame) for node, parent, frame in db.execute("SELECT id, parent, frame FROM stacks")}
+        threads = dict(db.execute("SELECT id, name FROM threads"))
+        moments = collections.defaultdict(list)
+        for thread, time, stack, end, cpu in db.execute('SELECT thread, time_ns, stack, "end", cpu_ns FROM samples ORDER BY id'):
+            moments[thread, time].append((self.stack(stack), words["ends"][end], cpu))
+        self.of, self.pairs, self.ends = collections.defaultdict(list), collections.defaultdict(list), collections.Counter()
+        for (thread, _), taken in moments.items():
+            if not taken[0][2]:
+                continue
+            self.of[threads[thread]].append(taken[0][0])
+            self.ends[taken[0][1]] += 1
+            if len(taken) == 2:
+                assert taken[1][2] == 0, "the second one stands for time"
+                self.pairs[threads[thread]].append((taken[0][0], taken[1][0]))
+        db.close()
+
+    def stack(self, node):
+        found = []
+        while node:
+            node, frame = self.nodes[node]
+            found.append(self.frames[frame])
+        return found
+
+    def by_runtime(self, thread):
+        """Those that the runtime walked."""
+        return [stack for stack in self.of[thread] if any(via == "agct" and kind in MANAGED for _, kind, via in stack)]
+
+
+def methods(stack):
+    return [name for name, kind, _ in stack if kind in MANAGED]
+
+
+def check_split(stacks):
+    """The three methods are innermost, each as often as it uses time, below their whole chain. 60 samples have an error of 6.5 points at
+    most, twice out of three times: four times that is allowed."""
+    taken = stacks.by_runtime("splits")
+    innermost = collections.Counter(methods(stack)[0] for stack in taken)
+    assert len(taken) >= 60, len(taken)
+    for name, share in SPLIT.items():
+        assert abs(100 * innermost[name] / len(taken) - share) < 26 * (60 / len(taken)) ** 0.5, innermost
+    for stack in taken:
+        own = methods(stack)
+        assert own[-len(CHAIN):] == CHAIN or own == CHAIN[-len(own):], own
+
+
+def check_native(stacks):
+    """Between the method that sorts and the one that compares is libc's sorting."""
+    both = [stack for stack in stacks.by_runtime("sorts") if "Demo.Split.Compare(int*, int*)" in methods(stack)]
+    assert both
+    for stack in both:
+        names = [name for name, _, _ in stack]
+        between = stack[names.index("Demo.Split.Compare(int*, int*)") + 1:names.index("Demo.Split.Sort(int*, int)")]
+        assert between and all(kind == "native" and ("qsort" in name or "msort" in name) for name, kind, _ in between), stack
+
+
+def check_suspension(stacks, least):
+    """No method that polls for a suspension is in a stack, and the handler that the runtime stops threads by is not either."""
+    polls = stacks.by_runtime("reads")
+    assert len(polls) >= least and all("Demo.Split.Reads()" in methods(stack) for stack in polls), polls
+    for thread in ("splits", "sorts", "reads"):
+        for stack in stacks.by_runtime(thread):
+            assert not any("PollGC" in (name or "") or "restore_rt" in (name or "") for name, _, _ in stack), stack
+
+
+def test_launched_by_both_walks(stillframe, program, tmp_path, monkeypatch):
+    """Both walks of each suspended thread have the same methods in the same order. What the user had in the environment is kept."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "both", "-F", "199", "--", "nice",
+                                        "dotnet", program, "5", timeout=100)
+    done.ok()
+    assert done.out == "ready\n"
+    stacks = Stacks(tmp_path / "r.sfr")
+    check_split(stacks)
+    check_native(stacks)
+    check_suspension(stacks, 10)
+    for thread in ("splits", "sorts", "reads"):
+        assert len(stacks.pairs[thread]) >= 10, stacks.pairs.keys()
+        for its, ours in stacks.pairs[thread]:
+            assert methods(its) == methods(ours), (its, ours)
+    assert stacks.ends["root"] >= 0.9 * sum(stacks.ends.values()), stacks.ends
+    times = recording.rows("SELECT sum(cpu_ns) FROM samples UNION ALL SELECT sum(cpu_ns) FROM losses UNION ALL "
+                           "SELECT sum(cpu_counted_ns) FROM threads")
+    seen, lost, counted = (row[0] or 0 for row in times)
+    assert abs(seen + lost - counted) < 0.01 * counted and lost < 0.2 * counted, times
+
+
+def test_attached_and_detached(stillframe, split, tmp_path):
+    """The profiler comes into a running program, and leaves it: twice. Between the two no thread of the agent but the listener is left,
+    and a recording by our own walk loads nothing."""
+    target = split()
+    for name, walk in (("1.sfr", "snapshot"), ("2.sfr", "own"), ("3.sfr", "snapshot")):
+        done = stillframe.record_until(str(tmp_path / name), 200, "-p", target.pid, "-e", "signal", "--dotnet-walk", walk, "-F", "199")
+        assert ("loaded into the program" in " ".join(done.err.split())) == (name == "1.sfr"), done.err
+        assert threads_of(target.pid) == ["sf-listen"] and len(mapped_in(target.pid)) == 1
+        stacks = Stacks(tmp_path / name)
+        assert bool(stacks.by_runtime("splits")) == (walk == "snapshot")
+        if walk == "snapshot":
+            check_suspension(stacks, 1)
+            assert not stacks.pairs["splits"]
+    target.assert_moves()
+    target.process.terminate()
+    assert target.finish() == (-signal.SIGTERM, "ready\n")
+
+
+def test_beside_a_vendors_profiler(stillframe, split, tmp_path):
+    """It keeps its place, and is told of the program's end, which comes while the program is recorded."""
+    target = split("4", **VENDOR)
+    done, _ = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-e", "signal", "--dotnet-walk", "snapshot", "-F", "199", timeout=60)
+    done.ok()
+    assert Stacks(tmp_path / "r.sfr").by_runtime("splits")
+    assert target.finish() == (0, "ready\nthe profiler was there to the end\n")
+
+
+def test_refusals(stillframe, program, tmp_path, monkeypatch):
+    """One clear message each, before anything starts; and a runtime that takes no profiler is said to be one."""
+    record = ("record", "-e", "signal", "--dotnet-walk", "snapshot", "-o", tmp_path / "r.sfr")
+    err = stillframe(*record, "--cpu-clock", "timer", "--", "true").fails(2).err
+    assert "--dotnet-walk snapshot cannot have --cpu-clock timer" in " ".join(err.split()), err
+    with monkeypatch.context() as with_vendor:
+        for name, value in VENDOR.items():
+            with_vendor.setenv(name, value)
+        err = " ".join(stillframe(*record, "--", "dotnet", program, "1").fails().err.split())
+        assert "CORECLR_ENABLE_PROFILING" in err and "record -p PID" in err, err
+    assert not (tmp_path / "r.sfr").exists()
+    monkeypatch.setenv("DOTNET_EnableDiagnostics_Profiler", "0")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done = stillframe(*record, "--", "dotnet", program, "1", timeout=60).ok()
+    assert "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers" in " ".join(done.err.split()), done.err
+    assert not Stacks(tmp_path / "r.sfr").by_runtime("splits")
+
+
+def test_what_a_child_inherits(stillframe, tmp_path, monkeypatch):
+    """A program that the command starts has none of the variables by which the command's runtime loads the agent."""
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done = stillframe("record", "-e", "signal", "--dotnet-walk", "snapshot", "-o", tmp_path / "r.sfr", "--", "sh", "-c",
+                      "echo $CORECLR_PROFILER_PATH_64; (env; sleep 0.1); true", timeout=60)
+    out = done.out.splitlines()
+    assert out[0].endswith("libstillframe-agent.so"), done
+    assert not [line for line in out[1:] if line.startswith("CORECLR_")], out
