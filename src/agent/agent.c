@@ -26,6 +26,7 @@
 #include "agent/sampler/sampler.h"
 #include "agent/interpose/signals.h"
 #include "agent/sampler/threads.h"
+#include "agent/threads/events.h"
 #include "agent/libc/vdso.h"
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
@@ -81,6 +82,33 @@ static bool tell_process(struct sf_error *err)
 	       sf_fail_memory(err);
 }
 
+/* --- an event in place of time --- */
+
+static void begin_events(void)
+{
+	const struct sf_runtime_event_choice *wanted = &agent.options.wanted_event;
+
+	if (!wanted->event)
+		return;
+	sf_agent_events_tell(wanted->event->name, wanted->event->unit, false);
+	sf_agent_events_begin(wanted->each, agent.options.rate_mhz / 1000);
+}
+
+static void switch_events(bool on)
+{
+	if (agent.options.wanted_event.event)
+		sf_agent_events_switch(on);
+}
+
+/* The sampler has ended: nobody looks after threads. */
+static void end_events(void)
+{
+	const struct sf_runtime_event *event = agent.options.wanted_event.event;
+
+	if (event)
+		sf_agent_events_end(event->name, event->unit);
+}
+
 /* --- start --- */
 
 static uint16_t make_cookie(void)
@@ -112,6 +140,7 @@ static bool prepare_inside(struct sf_error *err)
 	sf_handler.config.jitter = true;
 	sf_handler.config.kernel_tick_ns = sf_agent_clock_tick_ns();
 	sf_handler.config.patience_ns = PATIENCE_NS;
+	sf_handler.config.some_threads = agent.options.only != SF_AGENT_ALL || agent.options.threads;
 	sf_handler.config.period_ns =
 		agent.options.clock == SF_AGENT_WALL ? 0 : sf_period_ns(agent.options.rate_mhz);
 	return sf_handler.config.arch || sf_fail(err, SF_E_UNSUPPORTED, "no support for this processor");
@@ -119,7 +148,7 @@ static bool prepare_inside(struct sf_error *err)
 
 static bool choose_clock(struct sf_error *err)
 {
-	if (agent.options.clock == SF_AGENT_WALL)
+	if (agent.options.event || agent.options.clock == SF_AGENT_WALL)
 		return true;
 	agent.clock = sf_agent_clock_choose(agent.options.cpu_clock, err);
 	return agent.clock != NULL;
@@ -204,6 +233,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 		return false;
 	}
 	*options = (struct sf_agent_options){ 0 };
+	begin_events();
 	atomic_store(&running, true);
 	return true;
 }
@@ -231,9 +261,11 @@ static bool stop_locked(struct sf_error *err)
 	struct sf_agent_options options = agent.options;
 	bool ok;
 
+	switch_events(false);
 	sf_sampler_stop(&agent);
 	sf_agent_runtimes_stop();
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
+	end_events();
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
 	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
 	sf_sampler_destroy(&agent);
@@ -327,6 +359,7 @@ static void pause_locked(bool pause)
 	if (pause)
 		atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	atomic_store(&agent.paused, pause);
+	switch_events(!pause);
 	wait_for_turn();
 	if (!pause)
 		atomic_store(&sf_handler.link.mode, mode_of(&agent.options));

@@ -64,6 +64,8 @@ static const struct sf_option keys[] = {
 	  "one; " SF_LOADED_SIGNAL_HELP ")." },
 	{ "only", 0, SF_OPTION_CHOICE, AT(only), "THREADS",
 	  "all (default); registered: those that called sf_thread_register(); main.", only },
+	{ "event", 0, SF_OPTION_STRING, AT(event), "EVENT",
+	  "An event of the program's runtime in place of time: allocation, exception and others (default: none)." },
 	{ "threads", 0, SF_OPTION_STRING, AT(threads), "REGEX",
 	  "Only threads whose name matches (default: all)." },
 	{ "per-tick", 0, SF_OPTION_COUNT, AT(per_tick), "N",
@@ -242,6 +244,15 @@ static bool check(struct sf_agent_options *options, struct sf_error *err)
 	return fine;
 }
 
+/* The thread on which an event happens walks itself. */
+static bool take_event(struct sf_agent_options *options, struct sf_error *err)
+{
+	if (!options->event)
+		return true;
+	options->walk = SF_AGENT_HANDLER;
+	return sf_runtime_event_parse(options->event, &options->wanted_event, err);
+}
+
 bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err)
 {
 	char *buffer = malloc(3 * strlen(text) + 3);
@@ -256,7 +267,7 @@ bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, stru
 		ok = sf_fail_memory(err);
 	else
 		ok = parse_words(&words, &given, err) && take_signal(&given, err) &&
-		     check(&given.options, err);
+		     check(&given.options, err) && take_event(&given.options, err);
 	/* `listen` alone, and nothing at all, start nothing. */
 	if (words.all.n > 1 && !(words.all.n == 2 && given.options.listen))
 		given.options.start = true;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "frozen/runtime_list.h"
+#include "runtime/events.h"
 
 enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
 enum sf_agent_runtime_walk { SF_AGENT_WALK_OURS, SF_AGENT_WALK_THEIRS, SF_AGENT_WALK_BOTH };
@@ -43,6 +44,8 @@ struct sf_agent_options {
 				       * sf_agent_clocks */
 	int         signal;           /* 0: chosen (signals.h) */
 	int         only;             /* enum sf_agent_only */
+	const char *event;            /* of a runtime of the program, sampled in place of time; NULL: none */
+	struct sf_runtime_event_choice wanted_event; /* the same, found */
 	const char *threads;          /* POSIX extended regex on thread names, or NULL */
 	uint32_t    per_tick;         /* threads asked at one tick of the sampler's own clock; 0:
 				       * all. Default 8 */

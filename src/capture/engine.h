@@ -126,6 +126,12 @@ struct sf_engine {
 	/* Whether these settings go together. NULL in the place of the function: they do. */
 	bool (*check_settings)(const struct sf_setting *settings, struct sf_error *err);
 
+	/*
+	 * Whether this value of SF_SETTING_EVENT has the name of an event of this engine. NULL in the place of the function: an engine with
+	 * that option has the events that no other engine has.
+	 */
+	bool (*has_event)(const char *event);
+
 	/* Fills ret with the summary's text beside the name: "sampler walk". NULL in the place of the function: no text. */
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 

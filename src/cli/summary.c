@@ -87,7 +87,7 @@ static void print_events(FILE *out, const struct sf_recording_totals *totals)
 {
 	char seen[32], counted[32], lost[32];
 
-	fprintf(out, "  events %s %s seen, %s counted by the kernel", sf_format_count(seen, totals->amount_seen), totals->measure,
+	fprintf(out, "  events %s %s seen, %s counted", sf_format_count(seen, totals->amount_seen), totals->measure,
 		sf_format_count(counted, totals->amount_counted));
 	if (totals->amount_lost)
 		fprintf(out, ", %s lost", sf_format_count(lost, totals->amount_lost));

@@ -70,6 +70,14 @@ enum sf_runtime_slot {
 #define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
 #define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
 
+/*
+ * The environment in which a runtime loads the agent at its start, for a command whose walks come in rounds. X(what the text begins
+ * with, the rest; NULL: the path of the agent's library). SF_LAUNCH_LOADS_TAKEN: the variable that is set where the runtime loads
+ * another library already.
+ */
+#define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
+#define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
+
 /* The option for complete records of inlined calls (runtime.h, complete()), and its opposite: "no-" and this. */
 #define SF_COMPLETE SF_HOTSPOT_COMPLETE
 #define SF_COMPLETE_HELP SF_HOTSPOT_COMPLETE_HELP
@@ -81,6 +89,9 @@ enum sf_runtime_slot {
 #define SF_LAUNCH_INLINED SF_CORECLR_INLINED_OPTION
 #define SF_LAUNCH_INLINED_VARIABLE SF_CORECLR_INLINED_VARIABLE
 #define SF_LAUNCH_INLINED_HELP SF_CORECLR_INLINED_HELP
+
+/* The names of the events of all runtimes, for --event (runtime/events.h). */
+#define SF_RUNTIME_EVENT_NAMES SF_CORECLR_EVENT_NAMES
 
 /* The option for the awaiters of asynchronous functions (runtime.h). */
 #define SF_AWAITERS SF_CORECLR_AWAITERS_OPTION

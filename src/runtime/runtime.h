@@ -37,6 +37,12 @@ enum sf_naming {
 	SF_NAMED_LATER,       /* it cannot be read while a collector moves it */
 };
 
+/* An event of a runtime, which the agent samples in place of time (runtime/events.h). */
+struct sf_runtime_event {
+	const char *name;     /* as in --event NAME */
+	const char *unit;     /* of its amounts: "events", "bytes" */
+};
+
 struct sf_runtime_driver {
 	const struct sf_runtime_ops *ops;
 
@@ -146,6 +152,9 @@ struct sf_runtime_driver {
 	 * The agent does not interrupt this handler.
 	 */
 	int undisturbed_signal;
+
+	/* The i-th event that the agent's part of this runtime reports; NULL behind the last. May be NULL: it has none. */
+	const struct sf_runtime_event *(*event)(size_t i);
 
 	/*
 	 * Loading the agent into a running process by the runtime's own means: whether the process has such a runtime,

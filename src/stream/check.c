@@ -8,7 +8,7 @@
 #include "frozen/trace.h"
 
 /*
- * No clock counts to 73 years, and sums of a few such times overflow nowhere: whoever adds up
+ * No clock counts to 73 years, nor does any program count to so many events, and sums of a few such times overflow nowhere: whoever adds up
  * many of them checks the sum.
  */
 #define MAX_NS (UINT64_C(1) << 61)
@@ -69,10 +69,10 @@ static const char *check_image(const struct sf_record_header *record)
 	return NULL;
 }
 
-static const char *check_frames(const struct sf_stream_sample *sample)
+static const char *check_frames(const struct sf_stream_frame *frames, uint32_t n)
 {
-	for (uint32_t i = 0; i < sample->n_frames; i++) {
-		const struct sf_stream_frame *frame = &sample->frames[i];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sf_stream_frame *frame = &frames[i];
 
 		if (frame->via >= SF_N_VIAS)
 			return "a frame that was found in an unknown way";
@@ -96,7 +96,7 @@ static const char *check_sample(const struct sf_record_header *record)
 	if (!sample->serial || sample->time_ns > MAX_NS || sample->cpu_ns > MAX_NS ||
 	    sample->wall_ns > MAX_NS || sample->hold_ns > MAX_NS)
 		return "a sample whose numbers are out of range";
-	return check_frames(sample);
+	return check_frames(sample->frames, sample->n_frames);
 }
 
 static const char *check_again(const struct sf_record_header *record)
@@ -165,6 +165,37 @@ static const char *check_place(const struct sf_record_header *record)
 	return text <= place->text_size ? NULL : "a place whose names are longer than its text";
 }
 
+static const char *check_measure(const struct sf_record_header *record)
+{
+	const struct sf_stream_measure *measure = (const void *)record;
+
+	if (!fits(record, sizeof(*measure), (uint64_t)measure->name_size + measure->unit_size))
+		return "a measure whose name is longer than its record";
+	return measure->name_size && measure->unit_size && measure->counted <= MAX_NS ? NULL : "a measure without a name, or whose count is out of range";
+}
+
+static const char *check_event(const struct sf_record_header *record)
+{
+	const struct sf_stream_event *event = (const void *)record;
+
+	if (event->n_frames > SF_MAX_DEPTH ||
+	    !fits(record, sizeof(*event),
+		  event->n_frames * sizeof(event->frames[0]) + (uint64_t)event->key_size + event->value_size))
+		return "an event with more frames and text than its record has room for";
+	if (event->end >= SF_N_ENDS)
+		return "an event with an unknown end";
+	if (!event->serial || event->time_ns > MAX_NS || event->hold_ns > MAX_NS || event->amount > MAX_NS)
+		return "an event whose numbers are out of range";
+	return check_frames(event->frames, event->n_frames);
+}
+
+static const char *check_event_loss(const struct sf_record_header *record)
+{
+	const struct sf_stream_event_loss *loss = (const void *)record;
+
+	return loss->cause < SF_N_LOSSES && loss->amount <= MAX_NS ? NULL : "lost events of unknown cause, or too many";
+}
+
 /* A record of a known type is at least its struct. To add a type: its function in `contents`. */
 static const struct {
 	size_t size;
@@ -188,6 +219,9 @@ static check_fn *const contents[SF_STREAM_N_TYPES] = {
 	[SF_STREAM_NOTE] = check_note,
 	[SF_STREAM_END] = check_end,
 	[SF_STREAM_PLACE] = check_place,
+	[SF_STREAM_MEASURE] = check_measure,
+	[SF_STREAM_EVENT] = check_event,
+	[SF_STREAM_EVENT_LOSS] = check_event_loss,
 };
 
 const char *sf_stream_check(const struct sf_record_header *record, size_t size)

@@ -77,6 +77,15 @@ struct sf_stream_label {
 	char     text[];           /* key, value */
 };
 
+struct sf_stream_measure {
+	struct sf_record_header header;
+	uint64_t counted;          /* when is_counted: in all; else 0 */
+	uint16_t name_size, unit_size;
+	uint16_t is_counted;       /* 1: this is the end */
+	uint16_t reserved;
+	char     text[];           /* name, unit */
+};
+
 struct sf_stream_note {
 	struct sf_record_header header;
 	uint32_t size, reserved;

@@ -37,7 +37,7 @@ ROOMS = {
     "capture/ptrace": "frozen frozen/output frozen/signal base os target capture",
     "capture/bpf": "frozen base os capture capture/ptrace",
     "capture/perf": "frozen frozen/memory/hash.h frozen/signal/ticks.h base os capture capture/ptrace capture/bpf",
-    "capture/signal": "frozen/output base elf os unwind runtime stream capture",
+    "capture/signal": "frozen frozen/output base elf os unwind runtime stream capture",
     "capture/choice": "base elf os capture",
     "recording/store": "frozen base",
     "recording": "frozen frozen/unwind base recording/store",
@@ -56,7 +56,7 @@ ROOMS = {
                      "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
-    "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/sampler "
+    "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/threads/events.h agent/sampler "
                      "agent/agent.h agent/lifecycle.h agent/options.h agent/runtimes.h",
     "agent": "frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
              "agent/host agent/sampler agent/service",

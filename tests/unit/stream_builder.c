@@ -114,6 +114,18 @@ void stream_image(struct stream_builder *b, uint32_t number, const char *path, c
 	stream_add(b, SF_STREAM_IMAGE, &record, sizeof(record), path, strlen(path), NULL, 0);
 }
 
+static void make_frames(struct sf_stream_frame *ret, const uint64_t (*frames)[2], uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		ret[i] = (struct sf_stream_frame){
+			.address = frames[i][0],
+			.image = frames[i][1] == STREAM_MANAGED ? 0 : (uint32_t)frames[i][1],
+			.kind = frames[i][1] == STREAM_MANAGED ? SF_KIND_C2 : SF_KIND_NATIVE,
+			.via = i ? SF_VIA_ROWS : SF_VIA_LEAF,
+			.flags = i ? 0 : SF_FRAME_EXACT,
+		};
+}
+
 void stream_sample(struct stream_builder *b, uint32_t serial, uint64_t at_ms, uint64_t ms,
 		   uint32_t label, const uint64_t (*frames)[2], uint32_t n)
 {
@@ -133,14 +145,7 @@ void stream_sample(struct stream_builder *b, uint32_t serial, uint64_t at_ms, ui
 	};
 
 	check(n <= 64);
-	for (uint32_t i = 0; i < n; i++)
-		list[i] = (struct sf_stream_frame){
-			.address = frames[i][0],
-			.image = frames[i][1] == STREAM_MANAGED ? 0 : (uint32_t)frames[i][1],
-			.kind = frames[i][1] == STREAM_MANAGED ? SF_KIND_C2 : SF_KIND_NATIVE,
-			.via = i ? SF_VIA_ROWS : SF_VIA_LEAF,
-			.flags = i ? 0 : SF_FRAME_EXACT,
-		};
+	make_frames(list, frames, n);
 	stream_add(b, SF_STREAM_SAMPLE, &record, sizeof(record), list, n * sizeof(*list), NULL, 0);
 }
 
@@ -184,6 +189,48 @@ void stream_end(struct stream_builder *b, uint64_t at_ms, uint64_t lost)
 	const struct sf_stream_end record = { .time_ns = at(at_ms), .lost_records = lost };
 
 	stream_add(b, SF_STREAM_END, &record, sizeof(record), NULL, 0, NULL, 0);
+}
+
+void stream_measure(struct stream_builder *b, const char *name, bool is_counted, uint64_t counted)
+{
+	const struct sf_stream_measure record = {
+		.counted = counted,
+		.name_size = (uint16_t)strlen(name),
+		.unit_size = sizeof("events") - 1,
+		.is_counted = is_counted,
+	};
+
+	stream_add(b, SF_STREAM_MEASURE, &record, offsetof(struct sf_stream_measure, text), name, strlen(name), "events", record.unit_size);
+}
+
+void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value,
+		  const uint64_t (*frames)[2], uint32_t n)
+{
+	struct sf_stream_frame list[64];
+	const struct sf_stream_event record = {
+		.serial = serial,
+		.n_frames = n,
+		.time_ns = at(1),
+		.hold_ns = 5000,
+		.amount = amount,
+		.end = SF_END_ROOT,
+		.key_size = (uint16_t)strlen(key),
+		.value_size = (uint16_t)strlen(value),
+	};
+	char text[128];
+
+	check(n <= 64 && strlen(key) + strlen(value) < sizeof(text));
+	make_frames(list, frames, n);
+	memcpy(text, key, strlen(key));
+	memcpy(text + strlen(key), value, strlen(value));
+	stream_add(b, SF_STREAM_EVENT, &record, sizeof(record), list, n * sizeof(*list), text, strlen(key) + strlen(value));
+}
+
+void stream_event_loss(struct stream_builder *b, uint32_t serial, uint32_t cause, uint64_t amount)
+{
+	const struct sf_stream_event_loss record = { .serial = serial, .cause = cause, .amount = amount };
+
+	stream_add(b, SF_STREAM_EVENT_LOSS, &record, sizeof(record), NULL, 0, NULL, 0);
 }
 
 static struct sf_stream_function function(const char *name, uint32_t line, uint16_t flags)

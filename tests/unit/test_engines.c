@@ -111,7 +111,31 @@ static bool has_option(const struct sf_engine *engine, const char *name)
 	return false;
 }
 
-/* Each option, alone, for each engine and for none: accepted where the engine's own table has it. */
+/* An event is for the engine that has it: a runtime's for the one that is inside, the kernel's for those outside. */
+static void test_events_are_for_their_engines(void **state)
+{
+	static const struct { const char *event, *engine; bool fine; } cases[] = {
+		{ "page-faults", "perf", true }, { "page-faults", "bpf", true }, { "page-faults", "signal", false },
+		{ "exception", "perf", false }, { "exception/10", "bpf", false }, { "exception/10", "signal", true },
+		{ "exception/x", "signal", false }, { "page-faults/x", "perf", false },
+	};
+	static const struct sf_setting exception[] = { { SF_SETTING_EVENT, "exception" }, { NULL, NULL } };
+	const struct sf_capture_options options = { .pid = getpid(), .settings = exception };
+	struct sf_error err = { 0 }, passed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct sf_setting given[] = { { SF_SETTING_EVENT, cases[i].event }, { NULL, NULL } };
+
+		assert_int_equal(sf_engine_check_settings(sf_engine_by_name(cases[i].engine), given, &err), cases[i].fine);
+	}
+	assert_true(sf_engine_check_settings(NULL, exception, &err));
+	/* No agent is in this process: that is the reason, and not that perf has no such event. */
+	assert_null(sf_engine_choose(NULL, &options, &passed, &err));
+	assert_null(strstr(err.text, "perf"));
+}
+
+/* Each option, alone, for each engine and for none: accepted where the engine's own table has it, and an event where the engine has it. */
 static void test_options_are_for_their_engines(void **state)
 {
 	const struct sf_option *all[SF_MAX_SETTINGS];
@@ -128,7 +152,8 @@ static void test_options_are_for_their_engines(void **state)
 		assert_null(sf_setting(NULL, all[i]->name));
 		assert_int_equal(sf_engine_check_settings(NULL, given, &err), has_option(sf_engines[0], all[i]->name));
 		for (size_t j = 0; sf_engines[j]; j++) {
-			const bool takes = has_option(sf_engines[j], all[i]->name);
+			const bool is_event = strcmp(all[i]->name, SF_SETTING_EVENT) == 0;
+			const bool takes = has_option(sf_engines[j], all[i]->name) && !(is_event && sf_engines[j]->has_event);
 
 			memset(&err, 0, sizeof(err));
 			assert_int_equal(sf_engine_check_settings(sf_engines[j], given, &err), takes);
@@ -298,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_every_option_once),
 		cmocka_unit_test(test_options_are_for_their_engines),
 		cmocka_unit_test(test_an_event_is_not_left_out),
+		cmocka_unit_test(test_events_are_for_their_engines),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_findings),
 		cmocka_unit_test_teardown(test_dumps, end_sleeper),

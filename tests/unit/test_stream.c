@@ -225,6 +225,27 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(PLACE, sf_stream_place, text_size, UINT32_MAX);
 	SPOIL(PLACE, sf_stream_place, functions[1].file_size, 10);
 	SPOIL(PLACE, sf_stream_place, functions[0].name_size, UINT16_MAX);
+#define MEASURE stream_measure(&built, "gc", true, 7)
+	SPOIL(MEASURE, sf_stream_measure, name_size, 11);
+	SPOIL(MEASURE, sf_stream_measure, name_size, 0);
+	SPOIL(MEASURE, sf_stream_measure, unit_size, 15);
+	SPOIL(MEASURE, sf_stream_measure, counted, UINT64_MAX);
+#define EVENT stream_event(&built, 1, 3, "type", "Odd", frames, 3)
+	SPOIL(EVENT, sf_stream_event, n_frames, 4);
+	SPOIL(EVENT, sf_stream_event, n_frames, SF_MAX_DEPTH + 1);
+	SPOIL(EVENT, sf_stream_event, n_frames, 0x10000003); /* times 16 it is 0x30 in 32 bits */
+	SPOIL(EVENT, sf_stream_event, end, SF_N_ENDS);
+	SPOIL(EVENT, sf_stream_event, serial, 0);
+	SPOIL(EVENT, sf_stream_event, key_size, 6);
+	SPOIL(EVENT, sf_stream_event, value_size, 5);
+	SPOIL(EVENT, sf_stream_event, value_size, UINT16_MAX);
+	SPOIL(EVENT, sf_stream_event, amount, UINT64_MAX);
+	SPOIL(EVENT, sf_stream_event, hold_ns, UINT64_MAX);
+	SPOIL(EVENT, sf_stream_event, time_ns, UINT64_MAX);
+	SPOIL(EVENT, sf_stream_event, frames[2].via, SF_N_VIAS);
+	SPOIL(EVENT, sf_stream_event, frames[2].kind, SF_N_KINDS);
+	SPOIL(stream_event_loss(&built, 0, 0, 1), sf_stream_event_loss, cause, SF_N_LOSSES);
+	SPOIL(stream_event_loss(&built, 0, 0, 1), sf_stream_event_loss, amount, UINT64_MAX);
 }
 
 #define MAX_NS (UINT64_C(1) << 61)

@@ -84,10 +84,13 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 		     const struct sf_seen *seen, const struct sf_weight *weight,
 		     struct sf_error *err)
 {
-	(void)arg, (void)err, (void)weight;
-	return tell("trace %u: %u frames, %s=%s\n", serial, trace->n_frames,
-		    seen->label_key ? seen->label_key : "",
-		    seen->label_value ? seen->label_value : "");
+	(void)arg, (void)err;
+	tell("trace %u: %u frames, %s=%s", serial, trace->n_frames,
+	     seen->label_key ? seen->label_key : "",
+	     seen->label_value ? seen->label_value : "");
+	if (weight->amount)
+		tell(", %u of it", (unsigned)weight->amount);
+	return tell("\n");
 }
 
 static bool on_again(void *arg, uint32_t serial, uint64_t time_ns, const struct sf_weight *weight,
@@ -101,7 +104,16 @@ static bool on_loss(void *arg, uint32_t serial, enum sf_loss cause, const struct
 		    struct sf_error *err)
 {
 	(void)arg, (void)err;
-	return tell("loss %u: %s %u\n", serial, sf_loss_word(cause), weight->ticks);
+	tell("loss %u: %s %u", serial, sf_loss_word(cause), weight->ticks);
+	if (weight->amount)
+		tell(", %u of it", (unsigned)weight->amount);
+	return tell("\n");
+}
+
+static bool on_measure(void *arg, const struct sf_measure *measure, struct sf_error *err)
+{
+	(void)arg, (void)err;
+	return tell("measure %s of %s: %d %u\n", measure->name, measure->unit, measure->is_counted, (unsigned)measure->counted);
 }
 
 static const struct sf_sink teller = {
@@ -111,6 +123,7 @@ static const struct sf_sink teller = {
 	.trace = on_trace,
 	.again = on_again,
 	.loss = on_loss,
+	.measure = on_measure,
 };
 
 static void serials_are_the_sessions(void **state)
@@ -173,6 +186,78 @@ static void what_is_unknown_is_tolerated(void **state)
 				  "thread 1: 1/8 late\ntrace 1: 1 frames, =\n"
 				  "trace 1: 0 frames, trace=x\nloss 0: ring-full 5\n"
 				  "loss 0: ring-full 1\n");
+	sf_feed_deinit(&feed);
+}
+
+/* Two processes count the same event: it is one measure, and its count is the sum. */
+static void events_have_amounts_and_labels(void **state)
+{
+	struct sf_feed first, second;
+	struct sf_error err;
+	struct sf_feeds feeds = { 0 };
+	(void)state;
+
+	told[0] = 0;
+	assert_true(sf_feed_init(&first, 1, &feeds, &err));
+	assert_true(sf_feed_init(&second, 2, &feeds, &err));
+	stream_start(&built);
+	stream_measure(&built, "gc", false, 0);
+	stream_thread(&built, 3, 8, "main");
+	stream_event(&built, 3, 5, "reason", "induced", frames, 2);
+	stream_event(&built, 3, 1, "", "", frames, 0);
+	stream_event(&built, 4, 2, "", "", frames, 1);
+	stream_event_loss(&built, 3, SF_LOSS_REST, 9);
+	stream_measure(&built, "gc", true, 17);
+	feed_all(&first, &teller);
+	stream_start(&built);
+	stream_measure(&built, "gc", false, 0);
+	feed_all(&second, &teller);
+	assert_true(sf_feeds_finish(&feeds, &teller, &err)); /* the second one's count is not known yet */
+	stream_start(&built);
+	stream_measure(&built, "gc", true, 3);
+	feed_all(&second, &teller);
+	assert_true(sf_feeds_finish(&feeds, &teller, &err));
+	assert_string_equal(told, "measure gc of events: 0 0\nthread 1: 1/8 main\n"
+				  "trace 1: 2 frames, reason=induced, 5 of it\ntrace 1: 0 frames, =, 1 of it\n"
+				  "loss 0: ring-full 1, 2 of it\nloss 1: rest 1, 9 of it\n"
+				  "measure gc of events: 1 20\n");
+	sf_feed_deinit(&first);
+	sf_feed_deinit(&second);
+}
+
+static bool is_refused(struct sf_feed *feed)
+{
+	const struct sf_record_header *record = (const void *)stream_last(&built);
+	struct sf_error err = { 0 };
+
+	assert_null(sf_stream_check(record, record->size));
+	return !sf_feed_record(feed, &teller, record, &err) && err.code == SF_E_INPUT;
+}
+
+/* Another event, an event where none is counted, and amounts beyond all bounds. */
+static void hostile_events_end_the_stream(void **state)
+{
+	struct sf_feed feed;
+	struct sf_error err;
+	struct sf_feeds feeds = { 0 };
+	bool refused = false;
+	(void)state;
+
+	told[0] = 0;
+	assert_true(sf_feed_init(&feed, 1, &feeds, &err));
+	stream_start(&built);
+	stream_event(&built, 3, 5, "", "", frames, 0);
+	assert_true(is_refused(&feed));
+	stream_event_loss(&built, 3, SF_LOSS_REST, 9);
+	assert_true(is_refused(&feed));
+	stream_measure(&built, "gc", false, 0);
+	assert_false(is_refused(&feed));
+	stream_measure(&built, "jit", false, 0);
+	assert_true(is_refused(&feed));
+	stream_event_loss(&built, 3, SF_LOSS_REST, UINT64_C(1) << 61);
+	for (int i = 0; i < 4 && !refused; i++)
+		refused = is_refused(&feed);
+	assert_true(refused);
 	sf_feed_deinit(&feed);
 }
 
@@ -483,6 +568,8 @@ int main(void)
 		cmocka_unit_test(serials_are_the_sessions),
 		cmocka_unit_test(what_is_unknown_is_tolerated),
 		cmocka_unit_test(another_program_starts_anew),
+		cmocka_unit_test(events_have_amounts_and_labels),
+		cmocka_unit_test(hostile_events_end_the_stream),
 		cmocka_unit_test(sums_do_not_overflow),
 		cmocka_unit_test(image_numbers_are_each_process_s_own),
 		cmocka_unit_test(a_rebuilt_file_is_another_image),

@@ -3,6 +3,7 @@
 #include "agent/coreclr/clr_absence.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@
 #include "runtime/coreclr/load.h"
 #include "stream/record.h"
 
-#define BEGIN "the .NET runtime walked no thread for stillframe, whose own walk was used: "
+#define MAX_NOTE 256
 
 static bool is_set_to(const char *variable, const char *value)
 {
@@ -24,20 +25,22 @@ static bool is_set_to(const char *variable, const char *value)
 static const char *reason(void)
 {
 	if (!sf_clr_is_in(getpid()))
-		return BEGIN "there was none in the process";
+		return "there was none in the process";
 	if (is_set_to("DOTNET_EnableDiagnostics", "0"))
-		return BEGIN "DOTNET_EnableDiagnostics=0 forbids profilers";
+		return "DOTNET_EnableDiagnostics=0 forbids profilers";
 	if (is_set_to("DOTNET_EnableDiagnostics_Profiler", "0"))
-		return BEGIN "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers";
+		return "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers";
 	if (!is_set_to("CORECLR_ENABLE_PROFILING", "1"))
-		return BEGIN "it started without CORECLR_ENABLE_PROFILING=1, and after the profile";
-	return BEGIN "it did not load the agent as a profiler, and does not say why";
+		return "it started without CORECLR_ENABLE_PROFILING=1, and after the profile";
+	return "it did not load the agent as a profiler, and does not say why";
 }
 
-void sf_clr_tell_absence(void)
+void sf_clr_tell_absence(const char *consequence)
 {
-	const char *text = reason();
-	const struct sf_stream_note note = { .size = (uint32_t)strlen(text) };
+	char text[MAX_NOTE];
+	struct sf_stream_note note = { .size = 0 };
 
+	snprintf(text, sizeof(text), "%s: %s", consequence, reason());
+	note.size = (uint32_t)strlen(text);
 	sf_output_put_record(&sf_handler.output, SF_STREAM_NOTE, &note, sizeof(note), text, note.size);
 }

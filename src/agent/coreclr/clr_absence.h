@@ -3,7 +3,7 @@
 #ifndef SF_AGENT_CLR_ABSENCE_H
 #define SF_AGENT_CLR_ABSENCE_H
 
-/* Writes the reason as a note for the user into the stream. */
-void sf_clr_tell_absence(void);
+/* Writes what follows from it, and the reason, as a note for the user into the stream. */
+void sf_clr_tell_absence(const char *consequence);
 
 #endif

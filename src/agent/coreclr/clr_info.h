@@ -33,6 +33,14 @@ struct sf_clr_metadata; /* IMetaDataImport (inc/cor.h) */
 typedef int32_t sf_clr_snapshot_fn(uintptr_t function, uintptr_t ip, uintptr_t frame_info, uint32_t context_size,
 				   const uint8_t *context, void *arg);
 
+/* COR_PRF_EVENTPIPE_PROVIDER_CONFIG. Texts are UTF-16 with a zero behind. */
+struct sf_clr_provider {
+	const uint16_t *name;
+	uint64_t keywords;
+	uint32_t level;
+	const uint16_t *filter; /* NULL: none */
+};
+
 static inline void *sf_clr_entry(const void *object, unsigned place)
 {
 	return (*(void *const *const *)object)[place];
@@ -65,6 +73,9 @@ static inline void *sf_clr_entry(const void *object, unsigned place)
 	   uint32_t *flags_ret, const uint8_t **signature_ret, uint32_t *size_ret, uint32_t *place_ret, \
 	   uint32_t *how_ret),                                                                     \
 	  (o, method, type_ret, ret, n, n_ret, flags_ret, signature_ret, size_ret, place_ret, how_ret)) \
+	X(sf_clr_start_session, sf_clr_info, 101,                                                  \
+	  (struct sf_clr_info *o, uint32_t n, const struct sf_clr_provider *providers, int32_t rundown, uint64_t *ret), \
+	  (o, n, providers, rundown, ret))                                                         \
 	X(sf_clr_next_threads, sf_clr_threads, 7,                                                  \
 	  (struct sf_clr_threads *o, uint32_t n, uintptr_t *ret, uint32_t *n_ret), (o, n, ret, n_ret))
 

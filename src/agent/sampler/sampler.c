@@ -62,7 +62,7 @@ static uint64_t next_time(struct sf_sampler *sampler, uint64_t now_ns, uint64_t 
 /* Whether running threads have no clock of their own, and must be requested. */
 static bool must_request(const struct sf_agent *agent)
 {
-	return !agent->clock || agent->clock == &sf_agent_clock_tick;
+	return !agent->options.event && (!agent->clock || agent->clock == &sf_agent_clock_tick);
 }
 
 static void set_periods(struct sf_sampler *sampler)

@@ -187,6 +187,10 @@ void sf_thread_poll(struct sf_agent *agent, struct sf_agent_thread *thread, uint
 		sf_agent_threads_hurry();
 		return;
 	}
+	if (agent->options.event) { /* no time is sampled */
+		thread->cpu_ns = cpu_ns;
+		return;
+	}
 	visit_since_ns = sf_api_guard_since(thread->entry);
 	if (visit_since_ns) {
 		look_at_visitor(agent, thread, cpu_ns, visit_since_ns);

@@ -13,6 +13,7 @@
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
 #include "frozen/raw.h"
+#include "frozen/signal/event_sample.h"
 #include "frozen/signal/handler.h"
 #include "frozen/signal/ticks.h"
 #include "stream/record.h"
@@ -97,6 +98,18 @@ static bool is_wanted(const struct sf_agent_threads *threads, const struct sf_ag
 	return thread->matches;
 }
 
+/* A thread that has counted an event has a serial by now (agent/threads/events.c); only the first watch takes that over. */
+static uint32_t give_serial(struct sf_agent_thread *thread)
+{
+	uint32_t present = thread->serial;
+	const uint32_t fresh = atomic_fetch_add(&sf_handler.link.last_serial, 1) + 1;
+
+	if (!atomic_compare_exchange_strong(&thread->entry->serial, &present, fresh))
+		return present;
+	atomic_fetch_add(&sf_handler.link.n_with_serial, 1);
+	return fresh;
+}
+
 static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread *thread,
 			uint64_t now_ns)
 {
@@ -106,7 +119,6 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	if (!sf_agent_thread_cpu(thread->tid, &cpu_ns))
 		return;
 	thread->watched = true;
-	thread->serial = ++threads->last_serial;
 	thread->sampled_asleep = false;
 	thread->first_cpu_ns = thread->cpu_ns = thread->ticked_cpu_ns = cpu_ns;
 	sf_timer_coverage_begin(&thread->coverage, cpu_ns, atomic_load(&entry->n_samples));
@@ -118,8 +130,7 @@ static void begin_watch(struct sf_agent_threads *threads, struct sf_agent_thread
 	atomic_store(&entry->run_delay_ns, 0);
 	sf_api_guard_restart(entry, now_ns);
 	atomic_store(&entry->period_ns, sf_handler.config.period_ns);
-	atomic_store(&entry->serial, thread->serial);
-	atomic_fetch_add(&sf_handler.link.n_with_serial, 1);
+	thread->serial = give_serial(thread);
 	atomic_fetch_and(&entry->flags, ~(uint32_t)(SF_ENTRY_UNWATCHED | SF_ENTRY_DEAF));
 	sf_watch_tell_name(thread, now_ns);
 	sf_watch_arm(threads, thread);
@@ -142,15 +153,16 @@ void sf_thread_watch_end(struct sf_agent_threads *threads, struct sf_agent_threa
 		thread->cpu_ns = cpu_ns;
 		cause = SF_LOSS_REST; /* it is the watch that ends */
 	}
+	sf_event_lose(&sf_handler.output, thread->entry, SF_LOSS_REST);
 	lost_ns = sf_thread_entry_take_cpu(thread->entry, thread->cpu_ns, &ticks);
-	if (lost_ns)
+	if (lost_ns && !threads->options->event)
 		sf_output_lose(&sf_handler.output, thread->serial, cause, lost_ns, lost_ns,
 			       sf_ticks_due(lost_ns, sf_period_ns(threads->options->rate_mhz)));
 	spoken_ns = atomic_load(&thread->entry->accounted_ns);
 	cpu_ns = spoken_ns > thread->first_cpu_ns ? spoken_ns - thread->first_cpu_ns : 0;
 	threads->ended_cpu_ns += cpu_ns;
 	thread->watched = false;
-	tell_end(thread, cpu_ns, now_ns);
+	tell_end(thread, threads->options->event ? 0 : cpu_ns, now_ns);
 }
 
 void sf_watch_settle(struct sf_agent_threads *threads, struct sf_agent_thread *thread,

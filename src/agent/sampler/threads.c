@@ -75,6 +75,7 @@ struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *
 		return NULL;
 	}
 	sf_agent_thread_table_renew();
+	atomic_store(&sf_handler.link.last_serial, 0);
 	sf_handler.link.entries = threads->entries;
 	return threads;
 }
@@ -119,7 +120,7 @@ static void count_unseen(const struct sf_agent_threads *threads)
 	uint64_t total_ns = sf_agent_threads_others_cpu_ns(threads) - threads->others_cpu_ns;
 	uint64_t seen_ns = threads->ended_cpu_ns + threads->paused_cpu_ns;
 
-	if (threads->options->only != SF_AGENT_ALL || threads->has_names || !threads->n_scans ||
+	if (threads->options->event || threads->options->only != SF_AGENT_ALL || threads->has_names || !threads->n_scans ||
 	    total_ns <= seen_ns + NOTABLE_CPU_NS || (int64_t)total_ns < 0)
 		return;
 	sf_output_lose(&sf_handler.output, 0, SF_LOSS_UNSEEN, total_ns - seen_ns, 0,

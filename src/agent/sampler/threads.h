@@ -69,7 +69,6 @@ struct sf_agent_threads {
 	uint64_t own_ended_cpu_ns;            /* of those that have ended and will be followed by others */
 	regex_t  names;
 	bool     has_names;
-	uint32_t last_serial;
 	uint64_t next_scan_ns, pause_ns;      /* until the next scan */
 	uint64_t least_scan_ns;               /* what scans may cost allows none before */
 	uint64_t full_scan_ns, n_counted;     /* ... at the latest, if as many threads are there as

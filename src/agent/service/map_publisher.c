@@ -263,14 +263,20 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool is_stale(void)
+/*
+ * Events of a runtime come in no steady stream that would meet its code as soon as it is there: where they are sampled, the map is
+ * out of date until there is a runtime.
+ */
+static bool is_stale(const struct sf_service *service)
 {
+	if (service->agent->options.event && !sf_runtimes_any(&service->runtimes.all))
+		return true;
 	return atomic_load_explicit(&sf_handler.code.map_stale, memory_order_relaxed) != 0;
 }
 
 static uint64_t wanted_pause_ns(const struct sf_service *service, bool young)
 {
-	const bool stale = is_stale();
+	const bool stale = is_stale(service);
 
 	if (service->renew || (stale && young))
 		return 0;
@@ -301,8 +307,9 @@ static void renew_now(struct sf_service *service)
 {
 	const struct sf_code_map *before = service->process.map;
 	/* First: code that is met while the map is read is looked for again. */
-	const bool stale = atomic_exchange(&sf_handler.code.map_stale, 0);
+	const bool stale = is_stale(service);
 
+	atomic_store(&sf_handler.code.map_stale, 0);
 	if (stale)
 		sf_runtime_publisher_refresh(service, true);
 	service->renew = service->urgent = false;

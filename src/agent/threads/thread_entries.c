@@ -12,6 +12,7 @@
 
 #include "agent/clocks/clocks.h"
 #include "agent/threads/exec_preparation.h"
+#include "frozen/signal/event_sample.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
@@ -124,6 +125,7 @@ static void renew(struct sf_thread_entry *entry, int32_t tid)
 	atomic_store(&entry->clock_unwanted, 0);
 	atomic_store(&entry->perf_fd, 0);
 	atomic_store(&entry->api_ns, 0);
+	atomic_store(&entry->event_amount, 0);
 }
 
 void sf_agent_each_entry(void (*fn)(struct sf_thread_entry *entry, int32_t tid))
@@ -145,8 +147,12 @@ void sf_agent_thread_table_renew(void)
 /* Entries of threads that claimed one and ended before the sampler, if there is one, took note. */
 static void sweep(struct sf_thread_entry *entry, int32_t tid)
 {
-	if (atomic_load(&entry->serial) == 0 && !lives(tid))
-		sf_thread_table_leave(entry);
+	const bool watched = atomic_load(&entry->serial) && !(atomic_load(&entry->flags) & SF_ENTRY_UNWATCHED);
+
+	if (watched || lives(tid))
+		return;
+	sf_event_lose(&sf_handler.output, entry, SF_LOSS_REST);
+	sf_thread_table_leave(entry);
 }
 
 struct sf_thread_entry *sf_agent_own_entry(struct sf_error *err)

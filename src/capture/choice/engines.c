@@ -46,16 +46,30 @@ static bool takes(const struct sf_engine *engine, const char *name)
 	return false;
 }
 
-/* Another option of an engine that is not chosen is left out of account; an event is what is to be recorded. */
-static bool has_event(const struct sf_engine *engine, const struct sf_capture_options *options)
+/* Whether the event is one of those of an engine that names its own. */
+static bool is_named_event(const char *event)
 {
-	return !sf_setting_event(options->settings) || takes(engine, SF_SETTING_EVENT);
+	for (size_t i = 0; sf_engines[i]; i++) {
+		if (sf_engines[i]->has_event && sf_engines[i]->has_event(event))
+			return true;
+	}
+	return false;
+}
+
+/* Another option of an engine that is not chosen is left out of account; an event is what is to be recorded. */
+static bool has_event(const struct sf_engine *engine, const struct sf_setting *settings)
+{
+	const char *event = sf_setting_event(settings);
+
+	if (!event)
+		return true;
+	return takes(engine, SF_SETTING_EVENT) && (engine->has_event ? engine->has_event(event) : !is_named_event(event));
 }
 
 static bool works(const struct sf_engine *engine, const struct sf_capture_options *options, struct sf_error *err)
 {
-	if (!has_event(engine, options))
-		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --" SF_SETTING_EVENT, engine->name);
+	if (!has_event(engine, options->settings))
+		return sf_fail(err, SF_E_UNSUPPORTED, "the engine %s has no --" SF_SETTING_EVENT " %s", engine->name, sf_setting_event(options->settings));
 	if (!reaches(engine, options, err))
 		return false;
 	if (options->child)
@@ -105,9 +119,24 @@ static bool is_outside(const struct sf_engine *engine)
 	return strcmp(engine->from, "outside") == 0;
 }
 
+/* Whether the event is one that only this engine has. */
+static bool is_alone(const struct sf_engine *engine, const struct sf_capture_options *options)
+{
+	const char *event = sf_setting_event(options->settings);
+
+	return event && engine->has_event && engine->has_event(event);
+}
+
+/* Whether the reason for which it does not work is worth more than that of the engines before it. */
+static bool explains(const struct sf_engine *engine, const struct sf_capture_options *options)
+{
+	return is_alone(engine, options) || (is_outside(engine) && !options->all && has_event(engine, options->settings));
+}
+
 /*
  * The best engine that works and is not limited, else the best that works. NULL: none works. *first_ret has the reason for which the first engine
- * was passed over. *last_ret has the reason of the last engine outside that does not work, and so needs the least; of all processes it is the first.
+ * was passed over. *last_ret has the reason of the last engine outside that does not work, and so needs the least; of all processes it is the first;
+ * of an event that one engine alone has, it is this engine.
  */
 static const struct sf_engine *choose_best(const struct sf_capture_options *options, struct sf_error *first_ret, struct sf_error *last_ret)
 {
@@ -123,7 +152,7 @@ static const struct sf_engine *choose_best(const struct sf_capture_options *opti
 			*first_ret = why;
 		if (fine)
 			limited = limited ? limited : sf_engines[i];
-		else if (i == 0 || (is_outside(sf_engines[i]) && !options->all && has_event(sf_engines[i], options)))
+		else if (i == 0 || explains(sf_engines[i], options))
 			*last_ret = why;
 	}
 	return limited;
@@ -144,9 +173,9 @@ const struct sf_engine *sf_engine_choose(const struct sf_engine *named, const st
 	chosen = choose_best(options, &first, &last);
 	if (!chosen)
 		*err = last;
-	else if (!is_outside(chosen))
+	else if (!is_outside(chosen) && !is_alone(chosen, options))
 		*passed = last;
-	else if (!is_limited(chosen, options, &limits))
+	else if (is_outside(chosen) && !is_limited(chosen, options, &limits))
 		*passed = first;
 	else if (!sf_setting_event(options->settings))
 		*passed = last;
@@ -215,32 +244,56 @@ size_t sf_engine_options(const struct sf_option *ret[SF_MAX_SETTINGS])
 	return n;
 }
 
-static bool refuse(const char *option, const struct sf_engine *named, struct sf_error *err)
+/* Whether the engine can do something with this setting. */
+static bool accepts(const struct sf_engine *engine, const struct sf_setting *setting)
 {
+	const bool is_event = strcmp(setting->name, SF_SETTING_EVENT) == 0;
+
+	return takes(engine, setting->name) && (!is_event || has_event(engine, setting));
+}
+
+static bool refuse(const struct sf_setting *setting, const struct sf_engine *named, struct sf_error *err)
+{
+	const bool is_event = strcmp(setting->name, SF_SETTING_EVENT) == 0;
 	char names[128] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; sf_engines[i]; i++) {
-		if (takes(sf_engines[i], option) && used < sizeof(names))
+		if (accepts(sf_engines[i], setting) && used < sizeof(names))
 			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
 						 used ? " or " : "", sf_engines[i]->name);
 	}
-	return sf_fail(err, SF_E_INPUT, "--%s is for --engine %s%s%s", option, names,
+	return sf_fail(err, SF_E_INPUT, "--%s%s%.60s is for --engine %s%s%s", setting->name, is_event ? " " : "", is_event ? setting->value : "", names,
 		       named ? ", not " : " only", named ? named->name : "");
+}
+
+/* The event of another engine is nothing that an engine can check. */
+static bool check_own(const struct sf_engine *engine, const struct sf_setting *settings, struct sf_error *err)
+{
+	struct sf_setting own[SF_MAX_SETTINGS + 1] = { { NULL, NULL } };
+	size_t n = 0;
+
+	for (; settings->name && n < SF_MAX_SETTINGS; settings++) {
+		if (strcmp(settings->name, SF_SETTING_EVENT) != 0 || has_event(engine, settings))
+			own[n++] = *settings;
+	}
+	own[n] = (struct sf_setting){ NULL, NULL };
+	return !engine->check_settings || engine->check_settings(own, err);
 }
 
 bool sf_engine_check_settings(const struct sf_engine *named, const struct sf_setting *settings,
 			      struct sf_error *err)
 {
-	const struct sf_engine *engine = named ? named : sf_engines[0];
-
 	for (size_t i = 0; sf_engines[i]; i++) {
-		if (sf_engines[i]->check_settings && !sf_engines[i]->check_settings(settings, err))
+		if (!check_own(sf_engines[i], settings, err))
 			return false;
 	}
 	for (; settings->name; settings++) {
-		if (settings->value && !takes(engine, settings->name))
-			return refuse(settings->name, named, err);
+		const bool is_event = strcmp(settings->name, SF_SETTING_EVENT) == 0;
+		const bool is_fine = named || !is_event ? accepts(named ? named : sf_engines[0], settings) : true;
+
+		if (settings->value && !is_fine)
+			return refuse(settings, named, err);
 	}
 	return true;
 }

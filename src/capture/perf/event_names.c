@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "frozen/runtime_list.h"
 #include "os/perf_events.h"
 #include "os/rights.h"
 #include "os/tracepoints.h"
@@ -44,7 +45,7 @@ static bool refuse_name(const char *name, struct sf_error *err)
 	for (size_t i = 0; i < N_FORMS; i++)
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), ", %s", forms[i].name);
 	sf_fail(err, SF_E_INPUT, "--event: there is no event \"%.60s\"", name);
-	return sf_fail_hint(err, "The events are cpu-clock%s, and the kernel's tracepoints as SYSTEM:NAME.", list);
+	return sf_fail_hint(err, "The events are cpu-clock%s, the kernel's tracepoints as SYSTEM:NAME, and " SF_RUNTIME_EVENT_NAMES ".", list);
 }
 
 static bool take_form(const char *name, struct sf_perf_named_event *ret)

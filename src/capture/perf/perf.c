@@ -361,7 +361,7 @@ const struct sf_option sf_perf_options[] = {
 	  .help = "engines perf and bpf: each sleep of this length has a sample of its own, where the kernel may be asked (default 1ms)" },
 	{ .name = SF_SETTING_EVENT, .kind = SF_OPTION_STRING, .argument = "EVENT",
 	  .help = "engines perf and bpf: sample an event in place of time: page-faults, context-switches, cycles and others that perf has, or a tracepoint "
-		  "SYSTEM:NAME; NAME/N: each N-th (default: each, or fewer than --rate)" },
+		  "SYSTEM:NAME; engine signal: " SF_RUNTIME_EVENT_NAMES "; NAME/N: each N-th (default: each, or fewer than --rate)" },
 	{ .name = NULL },
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capture/signal/signal_engine.h"
+#include "frozen/runtime_list.h"
 #include "unwind/cache.h"
 
 #define NAME "libstillframe-agent.so"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/signal/signal_engine.h"
+#include "runtime/events.h"
 
 static const char *const walks[] = { "sampler", "handler", NULL };
 #define X(name, option, ours, theirs, help, agent_help, why)                                       \
@@ -37,6 +38,7 @@ const struct sf_option sf_signal_options[] = {
 	{ .name = "per-tick", .kind = SF_OPTION_COUNT, .argument = "N", .maximum = 16384,
 	  .help = "signal engine: threads without a clock of their own that are sampled at a tick, "
 		  "0: all (default 8)" },
+	{ .name = SF_SETTING_EVENT, .kind = SF_OPTION_STRING, .argument = "EVENT", .help = "as for the engine perf" },
 	{ .name = NULL },
 };
 
@@ -79,9 +81,25 @@ static bool check_walk(const struct sf_setting *settings, size_t i, struct sf_er
 		       "--cpu-clock tick", runtime_walks[i].option, word, sf_setting(settings, "cpu-clock"));
 }
 
+static bool check_event(const struct sf_setting *settings, struct sf_error *err)
+{
+	const char *event = sf_setting_event(settings);
+	struct sf_runtime_event_choice wanted;
+
+	if (!event)
+		return true;
+	if (sf_setting(settings, "walk"))
+		return sf_fail(err, SF_E_INPUT, "either --event or --walk, not both: the thread on which an event happens walks itself");
+	for (size_t i = 0; i < N_RUNTIME_WALKS; i++) {
+		if (runtime_walk(settings, i))
+			return sf_fail(err, SF_E_INPUT, "either --event or --%s, not both: the thread on which an event happens walks itself", runtime_walks[i].option);
+	}
+	return sf_runtime_event_parse(event, &wanted, err);
+}
+
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err)
 {
-	bool fine = true;
+	bool fine = check_event(settings, err);
 
 	for (size_t i = 0; fine && i < N_RUNTIME_WALKS; i++)
 		fine = check_walk(settings, i, err);
@@ -99,7 +117,7 @@ bool sf_signal_walks_in_rounds(const struct sf_setting *settings)
 
 void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size)
 {
-	const char *walk = sf_setting(settings, "walk");
+	const char *walk = sf_setting_event(settings) ? "own" : sf_setting(settings, "walk");
 
 	snprintf(ret, size, "%s walk", walk ? walk : walks[0]);
 }

@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "os/cpu_clocks.h"
 #include "os/process.h"
+#include "runtime/events.h"
 #include "runtime/runtimes.h"
 
 #define DRAIN_MS 20          /* between two looks, ... */
@@ -110,7 +111,7 @@ static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 		capture->variable = sf_signal_variable(options, capture->path);
 		if (!capture->variable)
 			return sf_fail_memory(err);
-		if (sf_signal_walks_in_rounds(options->settings) &&
+		if ((sf_signal_walks_in_rounds(options->settings) || sf_setting_event(options->settings)) &&
 		    !sf_signal_loads(capture->library, capture->loads, err))
 			return false;
 	}
@@ -422,7 +423,7 @@ static bool run(struct sf_capture *capture, const struct sf_sink *sink, struct s
 	capture->start_ns = capture->alone_ns = sf_now_ns();
 	if (!capture->options.child && !call_chosen(capture, err))
 		return false;
-	if (!sample_until_over(capture, err) || !stop_all(capture, err))
+	if (!sample_until_over(capture, err) || !stop_all(capture, err) || !sf_feeds_finish(&capture->feeds, sink, err))
 		return false;
 	if (!capture->any_sampled || (capture->left_alone && !capture->any_ticks))
 		return sf_signal_why(capture, err);
@@ -439,6 +440,7 @@ const struct sf_engine sf_engine_signal = {
 	.reach = SF_REACHES_SEVERAL,
 	.options = sf_signal_options,
 	.check_settings = sf_signal_check_settings,
+	.has_event = sf_runtime_has_event,
 	.describe = sf_signal_describe,
 	.examine = examine,
 	.check = check,

@@ -2,6 +2,7 @@
 /* A feed: decodes the records of one process and calls the sink, within limits on memory and times. */
 #include "capture/signal/stream_reader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ void sf_feed_deinit(struct sf_feed *feed)
 	forget_labels(feed);
 	sf_intern_destroy(feed->numbers);
 	sf_intern_destroy(feed->label_numbers);
+	sf_intern_destroy(feed->event_labels);
 	sf_vec_deinit(&feed->threads);
 	sf_vec_deinit(&feed->labels);
 	sf_vec_deinit(&feed->frames);
@@ -247,13 +249,13 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 	return !sink->image || sink->image(sink->arg, feed->pid, &seen, err);
 }
 
-static bool take_frames(struct sf_feed *feed, const struct sf_stream_sample *sample)
+static bool take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n)
 {
 	feed->frames.n = 0;
-	if (!sf_vec_reserve(&feed->frames, sample->n_frames))
+	if (!sf_vec_reserve(&feed->frames, n))
 		return false;
-	for (uint32_t i = 0; i < sample->n_frames; i++) {
-		const struct sf_stream_frame *frame = &sample->frames[i];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sf_stream_frame *frame = &frames[i];
 
 		feed->frames.items[i] = (struct sf_frame){
 			.pc = frame->address,
@@ -264,7 +266,7 @@ static bool take_frames(struct sf_feed *feed, const struct sf_stream_sample *sam
 			.kind = frame->kind,
 		};
 	}
-	feed->frames.n = sample->n_frames;
+	feed->frames.n = n;
 	return true;
 }
 
@@ -291,7 +293,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
-	if (!take_frames(feed, sample))
+	if (!take_frames(feed, sample->frames, sample->n_frames))
 		return sf_fail_memory(err);
 	trace = (struct sf_trace){ feed->frames.items, sample->n_frames, sample->n_frames,
 				   (enum sf_end)sample->end };
@@ -323,6 +325,125 @@ static bool feed_loss(struct sf_feed *feed, const struct sf_sink *sink,
 	return weigh(feed, thread, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
 	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight,
 			  err);
+}
+
+/* --- an event --- */
+
+/* The first measure of all feeds holds: an agent that names another one has run wild. */
+static bool is_measured(struct sf_feed *feed, const struct sf_sink *sink, const char *name, const char *unit, struct sf_error *err)
+{
+	struct sf_feeds *feeds = feed->feeds;
+	const struct sf_measure measure = { .name = name, .unit = unit };
+
+	if (*feeds->measure)
+		return strcmp(feeds->measure, name) == 0 || sf_fail(err, SF_E_INPUT, "process %d counts another event than it was told to", feed->pid);
+	snprintf(feeds->measure, sizeof(feeds->measure), "%s", name);
+	snprintf(feeds->unit, sizeof(feeds->unit), "%s", unit);
+	return !sink->measure || sink->measure(sink->arg, &measure, err);
+}
+
+static bool feed_measure(struct sf_feed *feed, const struct sf_sink *sink,
+			 const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_measure *measure = (const void *)record;
+	char name[sizeof(feed->feeds->measure)], unit[sizeof(feed->feeds->unit)];
+
+	if (feed->left_out)
+		return true;
+	snprintf(name, sizeof(name), "%.*s", measure->name_size, measure->text);
+	snprintf(unit, sizeof(unit), "%.*s", measure->unit_size, measure->text + measure->name_size);
+	if (!*name || !is_measured(feed, sink, name, unit, err))
+		return !*name;
+	if (!measure->is_counted) {
+		feed->feeds->n_counting++;
+		return true;
+	}
+	feed->feeds->n_counted++;
+	feed->feeds->counted += measure->counted;
+	return feed->feeds->counted <= MAX_SUM_NS || sf_fail(err, SF_E_INPUT, "the events of process %d add up to more than there can be", feed->pid);
+}
+
+/* An amount of the measure, and one tick. */
+static bool weigh_event(struct sf_feed *feed, struct sf_weight *ret, uint64_t amount, struct sf_error *err)
+{
+	if (!weigh(feed, NULL, ret, 0, 0, 1, err))
+		return false;
+	ret->amount = amount;
+	feed->amount += amount;
+	return feed->amount <= MAX_SUM_NS || sf_fail(err, SF_E_INPUT, "the events of process %d add up to more than there can be", feed->pid);
+}
+
+/* Whether samples may carry this label: one that they carry already, or one that has room. */
+static bool may_label(struct sf_feed *feed, const char *text, size_t size)
+{
+	if (!feed->event_labels)
+		feed->event_labels = sf_intern_create();
+	if (!feed->event_labels || sf_intern_find(feed->event_labels, text, size))
+		return feed->event_labels != NULL;
+	return take_room(feed, SF_FEED_LABELS, 1) && take_room(feed, SF_FEED_LABEL_TEXT, size + 2) &&
+	       sf_intern_add(feed->event_labels, text, size, NULL);
+}
+
+static bool feed_event(struct sf_feed *feed, const struct sf_sink *sink,
+		       const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_event *event = (const void *)record;
+	const char *text = (const char *)&event->frames[event->n_frames];
+	struct sf_feed_thread *thread = find_thread(feed, event->serial);
+	SF_CLEANUP(free) char *key = copy_text(text, event->key_size);
+	SF_CLEANUP(free) char *value = copy_text(text + event->key_size, event->value_size);
+	const bool labelled = event->key_size && may_label(feed, text, (size_t)event->key_size + event->value_size);
+	const struct sf_seen seen = {
+		.time_ns = event->time_ns,
+		.hold_ns = event->hold_ns,
+		.state = SF_STATE_RUNNING,
+		.syscall = SF_SYSCALL_NONE,
+		.label_key = labelled ? key : NULL,
+		.label_value = labelled ? value : NULL,
+	};
+	struct sf_weight weight;
+	struct sf_trace trace;
+
+	if (!key || !value)
+		return sf_fail_memory(err);
+	see_time(feed, event->time_ns);
+	if (!*feed->feeds->measure)
+		return sf_fail(err, SF_E_INPUT, "process %d has an event, and counts none", feed->pid);
+	if (!weigh_event(feed, &weight, event->amount, err))
+		return false;
+	if (!thread)
+		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
+	if (!take_frames(feed, event->frames, event->n_frames))
+		return sf_fail_memory(err);
+	trace = (struct sf_trace){ feed->frames.items, event->n_frames, event->n_frames, (enum sf_end)event->end };
+	return sink->trace(sink->arg, thread->serial, &trace, &seen, &weight, err);
+}
+
+static bool feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink,
+			    const struct sf_record_header *record, struct sf_error *err)
+{
+	const struct sf_stream_event_loss *loss = (const void *)record;
+	struct sf_feed_thread *thread = find_thread(feed, loss->serial);
+	struct sf_weight weight;
+
+	if (!*feed->feeds->measure)
+		return sf_fail(err, SF_E_INPUT, "process %d has lost events, and counts none", feed->pid);
+	return weigh_event(feed, &weight, loss->amount, err) &&
+	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight, err);
+}
+
+bool sf_feeds_finish(const struct sf_feeds *feeds, const struct sf_sink *sink, struct sf_error *err)
+{
+	const struct sf_measure measure = {
+		.name = feeds->measure,
+		.unit = feeds->unit,
+		.is_counted = true,
+		.counted = feeds->counted,
+	};
+
+	if (!*feeds->measure || feeds->n_counted < feeds->n_counting)
+		return true;
+	return !sink->measure || sink->measure(sink->arg, &measure, err);
 }
 
 /* The first of a number holds: numbers are never used again. */
@@ -442,6 +563,9 @@ static bool (*const feeders[SF_STREAM_N_TYPES])(struct sf_feed *feed, const stru
 	[SF_STREAM_NOTE] = feed_note,
 	[SF_STREAM_END] = feed_end,
 	[SF_STREAM_PLACE] = feed_place,
+	[SF_STREAM_MEASURE] = feed_measure,
+	[SF_STREAM_EVENT] = feed_event,
+	[SF_STREAM_EVENT_LOSS] = feed_event_loss,
 };
 
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,

@@ -44,6 +44,9 @@ enum sf_feed_limit {
 struct sf_feeds {
 	uint32_t n_serials;       /* the session's serials that are in use */
 	uint64_t used[SF_FEED_N_LIMITS];
+	char     measure[64], unit[16]; /* of the event that they count; "": none */
+	uint32_t n_counting, n_counted; /* measures that began, and that ended with their count */
+	uint64_t counted;         /* the sum of these */
 	unsigned full, told;      /* bits: the limits that something was left out for; the sink was
 				   * told of these */
 };
@@ -57,9 +60,10 @@ struct sf_feed {
 	SF_VEC(struct sf_feed_thread) threads;
 	struct sf_intern *label_numbers;         /* the sender's number: its place in labels + 1 */
 	SF_VEC(struct sf_feed_label) labels;
+	struct sf_intern *event_labels;          /* those that events carry, key and value; NULL: none yet */
 	SF_VEC(struct sf_frame) frames;          /* of the sample at hand */
 	uint64_t told_lost;       /* records of which the sink knows that they were lost */
-	uint64_t cpu_ns, wall_ns, ticks;         /* of all samples and losses so far */
+	uint64_t cpu_ns, wall_ns, ticks, amount; /* of all samples and losses so far */
 
 	/* For the caller. */
 	uint64_t last_ns;         /* the latest time in any record */
@@ -96,5 +100,8 @@ bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t tot
 /* The stream is over: ends the threads that have not ended, at `time_ns` (0: feed->last_ns). */
 bool sf_feed_finish(struct sf_feed *feed, const struct sf_sink *sink, uint64_t time_ns,
 		    struct sf_error *err);
+
+/* All streams are over: passes on what was counted of the event, if they counted one, and all of them to the end. */
+bool sf_feeds_finish(const struct sf_feeds *feeds, const struct sf_sink *sink, struct sf_error *err);
 
 #endif

@@ -67,6 +67,16 @@
 	X(CLR_NO_FRAMES, "clr-no-frames", ".NET: the runtime's walk succeeded and gave no frame")   \
 	X(CLR_OTHER, "clr-other-error", ".NET: the runtime's walk failed with an error that is none of these") \
 	X(CLR_NO_ROOM, "clr-no-room", ".NET: more frames than one suspension of the runtime has room for")
+/* The names of its events for --event (runtime/coreclr/events.c). */
+#define SF_CORECLR_EVENT_ALLOCATION "allocation"
+#define SF_CORECLR_EVENT_EXCEPTION "exception"
+#define SF_CORECLR_EVENT_CONTENTION "contention"
+#define SF_CORECLR_EVENT_GC "gc"
+#define SF_CORECLR_EVENT_JIT "jit"
+#define SF_CORECLR_EVENT_CLASS_LOAD "class-load"
+#define SF_CORECLR_EVENT_NAMES                                                                     \
+	SF_CORECLR_EVENT_ALLOCATION ", " SF_CORECLR_EVENT_EXCEPTION ", " SF_CORECLR_EVENT_CONTENTION ", " \
+	SF_CORECLR_EVENT_GC ", " SF_CORECLR_EVENT_JIT " and " SF_CORECLR_EVENT_CLASS_LOAD " of .NET"
 
 #define SF_CORECLR_AWAITERS_OPTION "async"
 #define SF_CORECLR_AWAITERS_HELP                                                                   \

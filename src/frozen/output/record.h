@@ -22,7 +22,10 @@
 	X(LABEL, sf_stream_label, "a label that samples may carry")                                \
 	X(NOTE, sf_stream_note, "something that the user should read")                             \
 	X(END, sf_stream_end, "sampling was stopped")                                             \
-	X(PLACE, sf_stream_place, "the functions at a place that frames name by its key")
+	X(PLACE, sf_stream_place, "the functions at a place that frames name by its key")         \
+	X(MEASURE, sf_stream_measure, "the event that is counted; again at the end, with its count") \
+	X(EVENT, sf_stream_event, "where an event happened")                                       \
+	X(EVENT_LOSS, sf_stream_event_loss, "events of a thread that no sample stands for")
 
 enum sf_stream_type {
 	SF_STREAM_FILLER, /* 0 */
@@ -55,6 +58,27 @@ struct sf_stream_sample {
 	uint8_t  end;              /* enum sf_end */
 	uint16_t still_flags;      /* enum sf_still_flags */
 	struct sf_stream_frame frames[];  /* innermost first */
+};
+
+/* A sample of an event: it stands for an amount of the measure, and for no time. */
+struct sf_stream_event {
+	struct sf_record_header header;
+	uint32_t serial, n_frames;
+	uint64_t time_ns;
+	uint64_t hold_ns;          /* for which the walk kept the thread */
+	uint64_t amount;           /* of the thread's events since its last sample, this one included */
+	uint8_t  end;              /* enum sf_end */
+	uint8_t  reserved;
+	uint16_t key_size, value_size; /* of its label, whose text is behind the frames; key_size 0: it has none */
+	uint16_t reserved2;
+	struct sf_stream_frame frames[];  /* innermost first */
+};
+
+struct sf_stream_event_loss {
+	struct sf_record_header header;
+	uint32_t serial;           /* 0: of no known thread */
+	uint32_t cause;            /* enum sf_loss */
+	uint64_t amount;
 };
 
 struct sf_stream_loss {

@@ -51,6 +51,14 @@ enum sf_end sf_handler_walk(const struct sf_handler_code *code, struct sf_worksp
 
 /* A walk met code that is not in the code map: the service thread is to renew the map. Signal-safe. */
 void sf_handler_note_stale_map(struct sf_handler *handler);
+/* The still of the thread in this slot, with the code map, which the slot pins until slot->map is set to NULL. Signal-safe. */
+void sf_handler_fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret);
+
+/*
+ * Packs the frames of workspace->trace but for the first `skip`, and queues the managed ones to be described. Where the walk met
+ * unknown code, the service thread is woken. Signal-safe.
+ */
+void sf_handler_pack(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t skip);
 
 /*
  * Puts workspace->trace into the outbox as this sample; fills in its number of frames and its end.

@@ -52,16 +52,16 @@ static struct sf_stream_frame packed(const struct sf_frame *frame, const struct 
 	return packed;
 }
 
-/* A managed frame leaves the process as its key (frame_keys.h). */
-static void pack_frames(const struct sf_handler_code *code, struct sf_workspace *workspace)
+/* A managed frame leaves the process as its key (frame_keys.h). The first `skip` frames do not leave it. */
+static void pack_frames(const struct sf_handler_code *code, struct sf_workspace *workspace, uint32_t skip)
 {
 	struct sf_frame_keys *keys = atomic_load_explicit(&code->frame_keys, memory_order_acquire);
 	const struct sf_frame *frames = workspace->trace.frames;
 	const uint32_t n = workspace->trace.n_frames;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = skip; i < n; i++)
 		workspace->packed[i] = packed(&frames[i], keys);
-	for (uint32_t i = 0; keys && i < n; i++) {
+	for (uint32_t i = skip; keys && i < n; i++) {
 		if (sf_kind_is_managed(frames[i].kind))
 			sf_frame_keys_queue(keys, &frames[i], workspace->packed[i].address);
 	}
@@ -78,6 +78,13 @@ void sf_handler_note_stale_map(struct sf_handler *handler)
 		sf_wake_up_post(&handler->output.wake_up);
 }
 
+void sf_handler_pack(struct sf_handler *handler, struct sf_workspace *workspace, uint32_t skip)
+{
+	if (sf_trace_may_be_stale(&workspace->trace))
+		sf_handler_note_stale_map(handler);
+	pack_frames(&handler->code, workspace, skip);
+}
+
 bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 		    struct sf_stream_sample *sample)
 {
@@ -85,9 +92,7 @@ bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 
 	sample->n_frames = trace->n_frames;
 	sample->end = (uint8_t)trace->end;
-	if (sf_trace_may_be_stale(trace))
-		sf_handler_note_stale_map(handler);
-	pack_frames(&handler->code, workspace);
+	sf_handler_pack(handler, workspace, 0);
 	return sf_output_put_record(&handler->output, SF_STREAM_SAMPLE, sample, sizeof(*sample), workspace->packed,
 				    trace->n_frames * sizeof(struct sf_stream_frame));
 }
@@ -195,7 +200,7 @@ static sf_own_walk_fn *own_walk_of(const struct sf_handler_code *code,
 		atomic_load_explicit(&code->own_walk, memory_order_acquire) : NULL;
 }
 
-static void fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret)
+void sf_handler_fill_still(const struct sf_handler *handler, struct sf_slot *slot, struct sf_still *ret)
 {
 	ret->arch = handler->config.arch;
 	ret->regs = slot->regs;
@@ -220,7 +225,7 @@ enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *w
 
 	if (!slot->weighed)
 		sf_weigh_requested(slot, entry, handler->config.period_ns);
-	fill_still(handler, slot, still);
+	sf_handler_fill_still(handler, slot, still);
 	end = own_walk && !twice ? own_walk(&handler->code, workspace, still, entry, ucontext) :
 				   sf_handler_walk(&handler->code, workspace, still, entry);
 	put_sample(handler, workspace, slot);

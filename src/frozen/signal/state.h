@@ -17,6 +17,7 @@
 
 #include "frozen/ends.h"
 #include "frozen/output/frame_keys.h"
+#include "frozen/signal/event_meter.h"
 #include "frozen/signal/output.h"
 #include "frozen/signal/slot.h"
 #include "frozen/signal/thread_table.h"
@@ -43,6 +44,7 @@ struct sf_handler_config {
 	uint64_t kernel_tick_ns;           /* 1/HZ; 0: not known */
 	uint64_t patience_ns;              /* for which a thread waits in a slot for the sampler */
 	bool     jitter;
+	bool     some_threads;             /* the options exclude some: a thread is watched when the sampler says so */
 	bool     walks_twice;              /* each sample is taken twice, the second time by own_walk */
 	bool     remote_clocks;            /* perf descriptors are in the sampler's own table: no
 					    * handler can set them */
@@ -60,6 +62,7 @@ struct sf_handler_link {
 	uint32_t n_slots;
 	struct sf_thread_entry *entries;   /* the thread table; NULL: no profile has begun yet */
 	struct sf_wake_up wake_up;         /* the sampler sleeps on it */
+	_Atomic uint32_t last_serial;      /* of threads, in the stream */
 	_Atomic uint32_t n_with_serial;    /* threads that got a serial; counted after the serial is
 					    * stored */
 };
@@ -101,6 +104,7 @@ struct sf_handler {
 	struct sf_handler_code code;
 	struct sf_handler_output output;
 	struct sf_handler_counts counts;
+	struct sf_event_meter event;       /* of a profile of events */
 };
 
 /* Defined in handler.c. In frozen code only sf_handler_enter names it. */

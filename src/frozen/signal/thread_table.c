@@ -166,6 +166,7 @@ void sf_thread_table_leave(struct sf_thread_entry *entry)
 	atomic_store_explicit(&entry->set_period_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->api_since_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->api_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->event_amount, 0, memory_order_relaxed);
 	for (unsigned i = 0; i < SF_MAX_RUNTIMES; i++)
 		atomic_store_explicit(&entry->handles[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->clock, -1, memory_order_relaxed);

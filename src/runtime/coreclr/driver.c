@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "frozen/runtime_list.h"
+#include "runtime/coreclr/events.h"
 #include "runtime/coreclr/load.h"
 
 extern const struct sf_runtime_driver sf_coreclr_driver;
@@ -120,6 +121,7 @@ const struct sf_runtime_driver sf_coreclr_driver = {
 	.examine = examine,
 	/* The handler throws NullReferenceException on the thread's own stack (CoreCLR: pal/src/exception/signal.cpp). */
 	.undisturbed_signal = SIGSEGV,
+	.event = sf_clr_event_shown,
 	.is_in = sf_clr_is_in,
 	.is_loadable = sf_clr_loadable,
 	.load = sf_clr_load,

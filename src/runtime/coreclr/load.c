@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "os/clock.h"
 #include "os/process.h"
 #include "runtime/coreclr/load_message.h"
 #include "runtime/coreclr/load_socket.h"
@@ -17,6 +18,7 @@
 #include "runtime/load/load.h"
 
 #define MAX_REPLY 1024
+#define STOP_NS UINT64_C(2000000000) /* a runtime that ends meanwhile does not answer */
 
 /* A program of a single file has no library of the runtime, and listens. */
 static bool listens(int32_t pid)
@@ -93,4 +95,20 @@ bool sf_clr_attach_self(const char *name, struct sf_error *err)
 	     attach_as(&target, path, "", SF_CLR_PROFILER_STAYS, err);
 	sf_load_target_close(&target);
 	return ok;
+}
+
+bool sf_clr_stop_own_session(uint64_t session, struct sf_error *err)
+{
+	uint8_t request[64], reply[MAX_REPLY] = { 0 };
+	const size_t size = sf_clr_message_stop(session, request, sizeof(request));
+	struct sf_load_target target;
+	long n = -1;
+
+	if (sf_load_target_open(getpid(), &target, err)) {
+		target.until_ns = sf_now_ns() + STOP_NS;
+		n = sf_clr_socket_ask(&target, request, size, reply, sizeof(reply), err);
+	}
+	sf_load_target_close(&target);
+	return n >= 0 && (sf_clr_message_is_stopped(reply, (size_t)n) ||
+			  sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime does not end the session of its events"));
 }

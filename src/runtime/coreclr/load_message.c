@@ -8,6 +8,8 @@
 #include "runtime/coreclr/utf16.h"
 
 #define MAGIC "DOTNET_IPC_V1" /* with its zero */
+#define EVENT_PIPE_SET 2
+#define STOP_TRACING 1
 #define PROFILER_SET 3
 #define ATTACH 1
 #define ANSWER_SET 0xff
@@ -51,12 +53,12 @@ static void put_text(struct writer *to, const char *text)
 		put_number(to, units[i], 2);
 }
 
-static void put_header(struct writer *to, size_t size)
+static void put_header(struct writer *to, size_t size, uint8_t set, uint8_t number)
 {
 	put(to, MAGIC, sizeof(MAGIC));
 	put_number(to, (uint32_t)size, 2);
-	put_number(to, PROFILER_SET, 1);
-	put_number(to, ATTACH, 1);
+	put_number(to, set, 1);
+	put_number(to, number, 1);
 	put_number(to, 0, 2);
 }
 
@@ -66,7 +68,7 @@ size_t sf_clr_message_attach(const char *library, const char *options, uint8_t *
 	struct writer to = { .bytes = ret, .size = size };
 	size_t used;
 
-	put_header(&to, 0);
+	put_header(&to, 0, PROFILER_SET, ATTACH);
 	put_number(&to, PATIENCE_MS, 4);
 	put(&to, id, sizeof(id));
 	put_text(&to, library);
@@ -74,8 +76,18 @@ size_t sf_clr_message_attach(const char *library, const char *options, uint8_t *
 	put(&to, options, strlen(options) + 1);
 	used = to.full || to.used > UINT16_MAX ? 0 : to.used;
 	to.used = 0;
-	put_header(&to, used);
+	put_header(&to, used, PROFILER_SET, ATTACH);
 	return used;
+}
+
+size_t sf_clr_message_stop(uint64_t session, uint8_t *ret, size_t size)
+{
+	struct writer to = { .bytes = ret, .size = size };
+
+	put_header(&to, SF_CLR_MESSAGE_HEADER + sizeof(session), EVENT_PIPE_SET, STOP_TRACING);
+	put_number(&to, (uint32_t)session, 4);
+	put_number(&to, (uint32_t)(session >> 32), 4);
+	return to.full ? 0 : to.used;
 }
 
 /* --- replies --- */
@@ -121,6 +133,12 @@ static bool refuse(uint32_t number, int pid, struct sf_error *err)
 		return refusals[i].hint && sf_fail_hint(err, "%s", refusals[i].hint);
 	}
 	return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime in pid %d did not load the agent: error 0x%08x", pid, number);
+}
+
+/* A set of commands, 0 for success, and the session. */
+bool sf_clr_message_is_stopped(const uint8_t *reply, size_t size)
+{
+	return size >= SF_CLR_MESSAGE_HEADER && sf_clr_message_size(reply) == size && reply[16] == ANSWER_SET && reply[17] == 0;
 }
 
 /* A set of commands, a number in it, and what the runtime or the agent returned. */

@@ -18,6 +18,10 @@
 /* The bytes of a request to load `library` as the profiler, 0: it does not fit, or its path is not UTF-8. */
 size_t sf_clr_message_attach(const char *library, const char *options, uint8_t *ret, size_t size);
 
+/* The bytes of a request to end a session of EventPipe, 0: they do not fit; and whether the reply says that it has ended. */
+size_t sf_clr_message_stop(uint64_t session, uint8_t *ret, size_t size);
+bool sf_clr_message_is_stopped(const uint8_t *reply, size_t size);
+
 /* The size that a message of at least SF_CLR_MESSAGE_HEADER bytes says it has; 0: it is none. */
 size_t sf_clr_message_size(const uint8_t *message);
 

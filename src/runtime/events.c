@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds an event of a runtime by its name. */
+#include "runtime/events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtimes.h"
+
+#define MAX_EACH UINT64_C(1000000000000)
+
+static bool is_named(const struct sf_runtime_event *event, const char *text, size_t size)
+{
+	return strlen(event->name) == size && strncmp(event->name, text, size) == 0;
+}
+
+static bool find(const char *text, struct sf_runtime_event_choice *ret)
+{
+	const size_t size = strcspn(text, "/=");
+
+	for (uint32_t slot = 0; slot < SF_N_RUNTIMES; slot++) {
+		const struct sf_runtime_driver *driver = sf_runtimes_driver(slot);
+		const struct sf_runtime_event *event;
+
+		for (size_t i = 0; driver->event && (event = driver->event(i)); i++) {
+			if (is_named(event, text, size)) {
+				*ret = (struct sf_runtime_event_choice){ .event = event, .slot = slot, .place = i };
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool sf_runtime_has_event(const char *text)
+{
+	struct sf_runtime_event_choice found;
+
+	return find(text, &found);
+}
+
+static bool parse_each(const char *text, const char *unit, uint64_t *ret, struct sf_error *err)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && !errno && *ret && *ret <= MAX_EACH)
+		return true;
+	return sf_fail(err, SF_E_INPUT, "--event: \"%.40s\" is no number of %s: behind the / stands how many there are for one sample, as in exception/10 or allocation/1000000",
+		       text, unit);
+}
+
+bool sf_runtime_event_parse(const char *text, struct sf_runtime_event_choice *ret, struct sf_error *err)
+{
+	const size_t size = strcspn(text, "/=");
+
+	if (!find(text, ret)) {
+		sf_fail(err, SF_E_INPUT, "--event: no runtime has an event \"%.60s\"", text);
+		return sf_fail_hint(err, "There are: " SF_RUNTIME_EVENT_NAMES ".");
+	}
+	return !text[size] || parse_each(text + size + 1, ret->event->unit, &ret->each, err);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The events of runtimes that `record --event` samples, of every runtime in the list: their names, and the text that a user gives.
+ * Ordinary code.
+ */
+#ifndef SF_RUNTIME_EVENTS_H
+#define SF_RUNTIME_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "runtime/runtime.h"
+
+/* What a user wants: the event `place` of the runtime in `slot`, with one sample for each `each` of its unit; 0: as many as the budget allows. */
+struct sf_runtime_event_choice {
+	const struct sf_runtime_event *event;  /* NULL: none */
+	uint32_t slot;
+	size_t   place;
+	uint64_t each;
+};
+
+/* Whether "NAME", "NAME/N" or "NAME=N" has the name of an event of some runtime. */
+bool sf_runtime_has_event(const char *text);
+
+/* "NAME", "NAME/N" or "NAME=N". */
+bool sf_runtime_event_parse(const char *text, struct sf_runtime_event_choice *ret, struct sf_error *err);
+
+#endif
