@@ -40,6 +40,7 @@ static struct {
 	unsigned n_frames;           /* of each stack; more than fit: until it is told to stop */
 	unsigned n_listed;           /* how often the thread is listed */
 	uint32_t n_said;             /* what Next says, 0: the truth */
+	unsigned n_aborted;          /* walks that the callback has ended */
 	unsigned walk_us;
 	unsigned n_passed;           /* calls of a kind that succeed before the first error */
 } runtime;
@@ -144,8 +145,10 @@ static int32_t snapshot(void *self, uintptr_t thread, sf_clr_snapshot_fn *callba
 		usleep(runtime.walk_us);
 	for (unsigned i = 0; result >= 0 && i < runtime.n_frames; i++) {
 		/* Every third frame is a native one, whose registers lead nowhere. */
-		if (callback(i % 3 == 2 ? 0 : 0x1000 + 8 * i, 0x10000 + i, 0, CONTEXT, context, arg) != SF_CLR_OK)
+		if (callback(i % 3 == 2 ? 0 : 0x1000 + 8 * i, 0x10000 + i, 0, CONTEXT, context, arg) != SF_CLR_OK) {
 			result = SF_CLR_ABORTED;
+			runtime.n_aborted++;
+		}
 	}
 	atomic_store(&runtime.walking, false);
 	return result;
@@ -235,12 +238,16 @@ static void burn_until(enum call call, unsigned n)
 
 /* --- tests --- */
 
-/* All CPU time is in samples by the runtime, or in losses. */
+/*
+ * All CPU time is in samples by the runtime, or in losses: also of the time between two rounds, which are further apart than ticks where
+ * they take long.
+ */
 static void test_rounds(void **state)
 {
 	const struct counted *own;
 
 	(void)state;
+	runtime.walk_us = 2000;
 	begin();
 	burn_until(SNAPSHOT, 10);
 	end();
@@ -250,6 +257,35 @@ static void test_rounds(void **state)
 	assert_true(own->cpu_ns + sampling_lost_ns(own) == own->end_cpu_ns);
 	assert_int_equal(atomic_load(&runtime.n[PREPARE]), 1);
 	assert_int_equal(atomic_load(&runtime.n[RESUME]), atomic_load(&runtime.n[SUSPEND]));
+}
+
+#define N_NATIVE 6
+
+static _Atomic bool stop_burning;
+
+static void *burn_on(void *arg)
+{
+	while (!atomic_load(&stop_burning))
+		burn(1000000);
+	return arg;
+}
+
+/* Threads that the runtime does not list are requested, more of them than there are CPUs: no round begins while one is held. */
+static void test_no_round_while_a_thread_is_held(void **state)
+{
+	pthread_t threads[N_NATIVE];
+
+	(void)state;
+	atomic_store(&stop_burning, false);
+	begin();
+	for (unsigned i = 0; i < N_NATIVE; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, burn_on, NULL), 0);
+	burn_until(SUSPEND, 30);
+	atomic_store(&stop_burning, true);
+	for (unsigned i = 0; i < N_NATIVE; i++)
+		pthread_join(threads[i], NULL);
+	end();
+	assert_true(sampling.sum.n_samples > sampling_by_tid(&sampling, getpid())->n_samples);
 }
 
 static const struct {
@@ -354,6 +390,7 @@ static void test_more_frames_than_there_is_room_for(void **state)
 	end();
 	assert_true(sampling_by_tid(&sampling, getpid())->n_loss[SF_LOSS_CLR_NO_ROOM] >= 2);
 	assert_int_equal(sampling_by_tid(&sampling, getpid())->n_loss[SF_LOSS_CLR_ABORTED], 0);
+	assert_int_equal(runtime.n_aborted, atomic_load(&runtime.n[SNAPSHOT]));
 }
 
 /* One thread that is listed often is walked once, and a number of threads beyond the array is not believed. */
@@ -437,6 +474,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rounds, set_up, clean),
+		cmocka_unit_test_setup_teardown(test_no_round_while_a_thread_is_held, set_up, clean),
 		cmocka_unit_test(test_each_failure_of_a_walk),
 		cmocka_unit_test(test_each_failure_of_a_suspension),
 		cmocka_unit_test(test_the_runtime_is_always_resumed),

@@ -281,14 +281,14 @@ static uint32_t find_own(const struct sf_clr_pool *pool, const struct sf_clr_sta
 }
 
 /*
- * Of the own frames above a managed one: the innermost, where the runtime keeps the thread. It is in the runtime's image, or
- * above it in the handler of the signal by which the runtime stops threads.
+ * Of the own frames above a managed one: the innermost, where the runtime keeps the thread. These are in the runtime's image, or
+ * in the handler of the signal by which the runtime stops threads. Code of no file is managed, and newer than the code map.
  */
 static uint32_t n_kept_by_runtime(const struct sf_frame *own, uint32_t n, uint32_t code_image)
 {
 	uint32_t i = 0;
 
-	while (i < n && !sf_kind_is_managed(own[i].kind))
+	while (i < n && !sf_kind_is_managed(own[i].kind) && own[i].image)
 		i++;
 	return i && (own[i - 1].image == code_image || (i < n && own[i].via == SF_VIA_SIGNAL)) ? i : 0;
 }
