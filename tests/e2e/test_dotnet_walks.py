@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 
 from conftest import AGENT, PROGRAMS
-from processes import Target
+from processes import Target, until
 from test_dotnet import PLAIN, compile_program, mapped_in, threads_of
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
@@ -30,7 +30,7 @@ def split(program, tmp_path):
     started = []
 
     def start(*arguments, **environment):
-        started.append(Target(["dotnet", program, *arguments], env={**PLAIN, "TMPDIR": str(tmp_path), **environment}, nice=True))
+        started.append(Target(["dotnet", program, *arguments], env={**PLAIN, "TMPDIR": str(tmp_path), **environment}))
         return started[-1]
     yield start
     for target in started:
@@ -80,13 +80,13 @@ def methods(stack):
 
 
 def check_split(stacks):
-    """The three methods are innermost, each as often as it uses time, below their whole chain. 60 samples have an error of 6.5 points at
-    most, twice out of three times: four times that is allowed."""
+    """The three methods are innermost, each as often as it uses time, below their whole chain. The standard error of a share of n samples is
+    at most 50 points divided by the root of n: four times that is allowed."""
     taken = stacks.by_runtime("splits")
     innermost = collections.Counter(methods(stack)[0] for stack in taken)
-    assert len(taken) >= 60, len(taken)
+    assert len(taken) >= 30, len(taken)
     for name, share in SPLIT.items():
-        assert abs(100 * innermost[name] / len(taken) - share) < 26 * (60 / len(taken)) ** 0.5, innermost
+        assert abs(100 * innermost[name] / len(taken) - share) < 200 / len(taken) ** 0.5, innermost
     for stack in taken:
         own = methods(stack)
         assert own[-len(CHAIN):] == CHAIN or own == CHAIN[-len(own):], own
@@ -102,36 +102,60 @@ def check_native(stacks):
         assert between and all(kind == "native" and ("qsort" in name or "msort" in name) for name, kind, _ in between), stack
 
 
-def check_suspension(stacks, least):
+def check_suspension(stacks):
     """No method that polls for a suspension is in a stack, and the handler that the runtime stops threads by is not either."""
     polls = stacks.by_runtime("reads")
-    assert len(polls) >= least and all("Demo.Split.Reads()" in methods(stack) for stack in polls), polls
+    assert polls and all("Demo.Split.Reads()" in methods(stack) for stack in polls), polls
     for thread in ("splits", "sorts", "reads"):
         for stack in stacks.by_runtime(thread):
             assert not any("PollGC" in (name or "") or "restore_rt" in (name or "") for name, _, _ in stack), stack
 
 
-def test_launched_by_both_walks(stillframe, program, tmp_path, monkeypatch):
-    """Both walks of each suspended thread have the same methods in the same order. What the user had in the environment is kept."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.delenv("STILLFRAME", raising=False)
-    done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "both", "-F", "199", "--", "nice",
-                                        "dotnet", program, "5", timeout=100)
-    done.ok()
-    assert done.out == "ready\n"
+def pairs_so_far(path):
+    """{thread's name: moments that were taken by both walks}."""
+    if not os.path.exists(path):
+        return {}
+    db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
+    try:
+        return dict(db.execute("SELECT name, count(*) FROM (SELECT thread FROM samples GROUP BY thread, time_ns HAVING count(*) = 2) "
+                               "JOIN threads ON threads.id = thread GROUP BY name"))
+    except sqlite3.OperationalError:   # it has no tables yet
+        return {}
+    finally:
+        db.close()
+
+
+def test_both_walks(stillframe, split, tmp_path):
+    """Both walks of each suspended thread have the same methods in the same order."""
+    target = split()
+    wanted = {"splits": 40, "sorts": 5, "reads": 10}
+    stillframe.record_until(str(tmp_path / "r.sfr"), lambda path: all(pairs_so_far(path).get(name, 0) >= n for name, n in wanted.items()),
+                            "-p", target.pid, "-e", "signal", "--dotnet-walk", "both", "-F", "499")
     stacks = Stacks(tmp_path / "r.sfr")
     check_split(stacks)
     check_native(stacks)
-    check_suspension(stacks, 10)
-    for thread in ("splits", "sorts", "reads"):
-        assert len(stacks.pairs[thread]) >= 10, stacks.pairs.keys()
+    check_suspension(stacks)
+    for thread in wanted:
         for its, ours in stacks.pairs[thread]:
             assert methods(its) == methods(ours), (its, ours)
     assert stacks.ends["root"] >= 0.9 * sum(stacks.ends.values()), stacks.ends
-    times = recording.rows("SELECT sum(cpu_ns) FROM samples UNION ALL SELECT sum(cpu_ns) FROM losses UNION ALL "
-                           "SELECT sum(cpu_counted_ns) FROM threads")
-    seen, lost, counted = (row[0] or 0 for row in times)
-    assert abs(seen + lost - counted) < 0.01 * counted and lost < 0.2 * counted, times
+
+
+def test_launched(stillframe, program, tmp_path, monkeypatch):
+    """The runtime loads the agent at its start. All CPU time that the kernel counts is in samples or losses."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done, recording = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "snapshot", "-F", "199", "--", "dotnet",
+                                        program, "2", timeout=100)
+    done.ok()
+    assert done.out == "ready\n"
+    stacks = Stacks(tmp_path / "r.sfr")
+    assert stacks.by_runtime("splits") and not stacks.pairs["splits"]
+    for stack in stacks.by_runtime("splits"):
+        assert methods(stack)[-2:] == CHAIN[-2:], stack
+    seen, lost, counted = (row[0] or 0 for row in recording.rows(
+        "SELECT sum(cpu_ns) FROM samples UNION ALL SELECT sum(cpu_ns) FROM losses WHERE thread UNION ALL SELECT sum(cpu_counted_ns) FROM threads"))
+    assert abs(seen + lost - counted) < 0.01 * counted and seen > 0.5 * counted, (seen, lost, counted)
 
 
 def test_attached_and_detached(stillframe, split, tmp_path):
@@ -141,11 +165,12 @@ def test_attached_and_detached(stillframe, split, tmp_path):
     for name, walk in (("1.sfr", "snapshot"), ("2.sfr", "own"), ("3.sfr", "snapshot")):
         done = stillframe.record_until(str(tmp_path / name), 200, "-p", target.pid, "-e", "signal", "--dotnet-walk", walk, "-F", "199")
         assert ("loaded into the program" in " ".join(done.err.split())) == (name == "1.sfr"), done.err
-        assert threads_of(target.pid) == ["sf-listen"] and len(mapped_in(target.pid)) == 1
+        until(lambda: threads_of(target.pid) == ["sf-listen"], "the agent's threads have ended")
+        assert len(mapped_in(target.pid)) == 1
         stacks = Stacks(tmp_path / name)
         assert bool(stacks.by_runtime("splits")) == (walk == "snapshot")
         if walk == "snapshot":
-            check_suspension(stacks, 1)
+            check_suspension(stacks)
             assert not stacks.pairs["splits"]
     target.assert_moves()
     target.process.terminate()
@@ -154,7 +179,7 @@ def test_attached_and_detached(stillframe, split, tmp_path):
 
 def test_beside_a_vendors_profiler(stillframe, split, tmp_path):
     """It keeps its place, and is told of the program's end, which comes while the program is recorded."""
-    target = split("4", **VENDOR)
+    target = split("3", **VENDOR)
     done, _ = stillframe.record(tmp_path / "r.sfr", "-p", target.pid, "-e", "signal", "--dotnet-walk", "snapshot", "-F", "199", timeout=60)
     done.ok()
     assert Stacks(tmp_path / "r.sfr").by_runtime("splits")

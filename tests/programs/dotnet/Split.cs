@@ -52,7 +52,11 @@ namespace Demo
             int* numbers = (int*)NativeMemory.Alloc(5000 * sizeof(int));
 
             while (!ended)
-                Sort(numbers, 5000);
+            {
+                for (int i = 0; i < 5; i++)
+                    Sort(numbers, 5000);
+                Thread.Sleep(2);
+            }
         }
 
         // The runtime's function behind this is called without a transition, and polls for a suspension afterwards.
