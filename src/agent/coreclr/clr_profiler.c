@@ -13,7 +13,11 @@
 #include "runtime/coreclr/load.h"
 #include "runtime/coreclr/profiler_id.h"
 
-#define DETACH_MS 1                  /* the runtime's first look whether the profiler is out of use */
+/*
+ * Until the runtime's first look whether the profiler is out of use. Its next look comes five seconds later (CoreCLR: vm/profdetach.cpp), so
+ * the first one should not come while the runtime is still leaving the calls that end the profile.
+ */
+#define DETACH_MS 200
 #define MAX_LEAVING 8
 
 /*
@@ -23,7 +27,7 @@
 static pthread_mutex_t *const lock = &sf_fork_mutexes[SF_FORK_RUNTIME];
 static const struct sf_clr_part *_Atomic parts[SF_CLR_MAX_PARTS];
 static struct sf_clr_info *info;     /* NULL: the profiler is not up */
-/* Of profilers that the runtime detaches, which takes it five seconds. The next one does not wait for that. */
+/* Of profilers that the runtime is detaching. */
 static struct sf_clr_info *leaving[MAX_LEAVING];
 static unsigned n_leaving;
 static int32_t arrival;              /* the HRESULT of setting the events, where the profiler could not come up */
