@@ -71,8 +71,12 @@ class Stacks:
         return found
 
     def by_runtime(self, thread):
-        """Those that the runtime walked."""
-        return [stack for stack in self.of[thread] if any(via == "agct" and kind in MANAGED for _, kind, via in stack)]
+        """Those that the runtime walked. Code that is newer than the agent's list of code has no name yet: a few stacks at the beginning
+        are left out for it."""
+        taken = [stack for stack in self.of[thread] if any(via == "agct" and kind in MANAGED for _, kind, via in stack)]
+        named = [stack for stack in taken if not any(via == "agct" and "in no file" in name for name, _, via in stack)]
+        assert len(taken) - len(named) <= 5, [stack for stack in taken if stack not in named]
+        return named
 
 
 def methods(stack):
@@ -93,13 +97,17 @@ def check_split(stacks):
 
 
 def check_native(stacks):
-    """Between the method that sorts and the one that compares is libc's sorting."""
+    """Between the method that sorts and the one that compares is libc's sorting, also where the runtime reports both. Below all are the
+    native frames with which threads begin."""
     both = [stack for stack in stacks.by_runtime("sorts") if "Demo.Split.Compare(int*, int*)" in methods(stack)]
     assert both
     for stack in both:
         names = [name for name, _, _ in stack]
         between = stack[names.index("Demo.Split.Compare(int*, int*)") + 1:names.index("Demo.Split.Sort(int*, int)")]
         assert between and all(kind == "native" and ("qsort" in name or "msort" in name) for name, kind, _ in between), stack
+    assert any(("Demo.Split.Compare(int*, int*)", via) in [(name, via) for name, _, via in stack] for stack in both for via in ["agct"])
+    for stack in stacks.by_runtime("splits"):
+        assert "clone" in stack[-1][0], stack
 
 
 def check_suspension(stacks):
@@ -136,8 +144,9 @@ def test_both_walks(stillframe, split, tmp_path):
     check_native(stacks)
     check_suspension(stacks)
     for thread in wanted:
+        named = stacks.by_runtime(thread)
         for its, ours in stacks.pairs[thread]:
-            assert methods(its) == methods(ours), (its, ours)
+            assert its not in named or methods(its) == methods(ours), (its, ours)
     assert stacks.ends["root"] >= 0.9 * sum(stacks.ends.values()), stacks.ends
 
 

@@ -92,7 +92,7 @@ static int32_t copy_frame(uintptr_t function, uintptr_t ip, uintptr_t frame_info
 		return SF_CLR_E_FAIL;
 	}
 	to = &pool->captured[pool->n_captured++];
-	*to = (struct sf_clr_captured){ .function = function, .ip = ip };
+	*to = (struct sf_clr_captured){ .function = function, .ip = ip, .end = SF_END_RUNTIME };
 	if (!context || context_size < CONTEXT_SIZE)
 		return SF_CLR_OK;
 	to->sp = word_at(context, CONTEXT_SP);
@@ -165,7 +165,8 @@ static void fill_hole(struct sf_clr_pool *pool, struct sf_workspace *workspace, 
 	hole->end = (uint8_t)sf_workspace_walk(workspace, still);
 	if (workspace->trace.n_frames)
 		make_return_address(&workspace->trace.frames[0]);
-	keep_frames(pool, &workspace->trace, &hole->first, &hole->n);
+	if (!keep_frames(pool, &workspace->trace, &hole->first, &hole->n))
+		hole->end = SF_END_DEPTH;
 }
 
 static void fill_holes(struct sf_clr_pool *pool, struct sf_workspace *workspace, const struct sf_clr_stack *stack)

@@ -37,7 +37,7 @@ namespace Demo
         static extern void qsort(int* numbers, nint n, nint size, delegate* unmanaged<int*, int*, int> compare);
 
         [UnmanagedCallersOnly]
-        static int Compare(int* a, int* b) { return a[0] < b[0] ? -1 : 1; }
+        static int Compare(int* a, int* b) { long sum = 0; for (int i = 0; i < 200; i++) sum += i ^ (sum >> 3); sink += sum; return a[0] < b[0] ? -1 : 1; }
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         static void Sort(int* numbers, int n)
@@ -49,12 +49,12 @@ namespace Demo
 
         static void Sorts()
         {
-            int* numbers = (int*)NativeMemory.Alloc(5000 * sizeof(int));
+            int* numbers = (int*)NativeMemory.Alloc(2000 * sizeof(int));
 
             while (!ended)
             {
-                for (int i = 0; i < 5; i++)
-                    Sort(numbers, 5000);
+                for (int i = 0; i < 2; i++)
+                    Sort(numbers, 2000);
                 Thread.Sleep(2);
             }
         }
