@@ -68,14 +68,14 @@ bool sf_elf_open_path(const char *path, struct sf_elf *ret, struct sf_error *err
 /*
  * Maps an open file privately; all later reads use the mapping. This helps a caller that needs little of a
  * large file. It also helps with libdw, which then has neither a descriptor nor a folder in which it could
- * look for other files. If the file is truncated, the process ends with SIGBUS. Must not be called after a
- * section was handed out. False: nothing has changed.
+ * look for other files. If the file is truncated, the process ends with SIGBUS. Sections that
+ * were handed out before are gone. False: nothing has changed.
  */
 bool sf_elf_map(struct sf_elf *elf);
 
 /*
  * Copies an open file into memory; all later reads use the copy, which stays the same whatever happens to the file. Also what was found when it was
- * opened is found again, in the copy, but for the build id. Must not be called after a section was handed out, nor for a file whose work is limited. False: nothing has changed.
+ * opened is found again, in the copy, but for the build id. Sections that were handed out before are gone. Not for a file whose work is limited. False: nothing has changed.
  */
 bool sf_elf_load(struct sf_elf *elf);
 

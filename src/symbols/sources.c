@@ -201,37 +201,34 @@ void sf_sources_need_dwarf(struct sf_sources *sources)
 		open_dwarf(sources, sources->dwarf_of);
 }
 
-/* A small file is copied, a large one is mapped. False: it is read by its descriptor. */
-static bool fix(struct sf_sources *sources, struct sf_elf *file, uint64_t *room)
+/* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
+static const struct sf_elf *find_debug_data(struct sf_sources *sources, const char *path)
 {
-	if (file->size <= *room && sf_elf_load(file)) {
-		*room -= file->size;
-		return true;
-	}
-	sources->settled = false;
-	return sf_elf_map(file);
+	if (has_dwarf(sources->image.elf))
+		return &sources->image;
+	return sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) ? &sources->debug : NULL;
 }
 
-/* The image's own debug data wins; a debug file may still have the symbols that it lacks. */
-static void open_debug_data(struct sf_sources *sources, const char *path, bool dwarf, uint64_t *room)
+/* Small files with debug data are copied: their names are kept. Others are mapped; what cannot be is read by its descriptor. */
+static void load_or_map(struct sf_sources *sources)
 {
-	const struct sf_elf *of = NULL;
+	struct sf_elf *image = &sources->image, *debug = &sources->debug;
 
-	if (has_dwarf(sources->image.elf))
-		of = &sources->image;
-	else if (sf_debug_file_open(&sources->image, path, SF_DEBUG_ROOT, &sources->debug) && fix(sources, &sources->debug, room))
-		of = &sources->debug;
-	if (dwarf)
-		sources->dwarf_of = of;
+	sources->settled = sources->dwarf_of && image->size + (debug->elf ? debug->size : 0) <= MAX_LOADED && sf_elf_load(image) &&
+			   (!debug->elf || sf_elf_load(debug));
+	if (!image->map)
+		sf_elf_map(image);
+	if (debug->elf && !debug->map)
+		sf_elf_map(debug);
 }
 
 bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *ret,
 		     struct sf_error *err)
 {
-	uint64_t room = dwarf ? MAX_LOADED : 0;
+	const struct sf_elf *of;
 	int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	*ret = (struct sf_sources){ .settled = true };
+	*ret = (struct sf_sources){ 0 };
 	if (own_fd < 0)
 		return sf_fail_os(err, "cannot keep %s open", path ? path : "an image");
 	if (!sf_elf_open(own_fd, &ret->image, err)) {
@@ -239,8 +236,9 @@ bool sf_sources_open(int fd, const char *path, bool dwarf, struct sf_sources *re
 		return false;
 	}
 	ret->image.owns_fd = true;
-	fix(ret, &ret->image, &room);
-	open_debug_data(ret, path, dwarf, &room);
+	of = find_debug_data(ret, path);
+	ret->dwarf_of = dwarf ? of : NULL;
+	load_or_map(ret);
 	return true;
 }
 
