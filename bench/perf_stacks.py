@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The engines and perf side by side on a fixed amount of work: what they add to the CPU time of the target and of the whole
-tree, the stacks that they get of those that are due, the size of the file, and the time from the end of the target to their exit.
+"""The engines and perf side by side on a fixed amount of work: what they add to the CPU time of the target, what they take themselves, with
+their children, what both add to the whole tree, the stacks that they get of those that are due, the size of the file, and the time from the end of the target to their exit.
 
 The work is done in turns with nothing and with each tool, since the speed of a shared machine changes from minute to minute.
 "over nothing" compares with the run of nothing in the same round; the median of the rounds.
@@ -33,6 +33,7 @@ def watched(command, file, count):
     end = time.monotonic()
     found = dict(target=float(re.search(r"process_cpu ([\d.]+)", out)[1]), tree=tree_cpu() - before, elapsed=end - start,
                  stacks=0, size=0)
+    found["own"] = found["tree"] - found["target"]
     if file:
         found["stacks"], found["size"] = count(file), os.path.getsize(file)
         os.unlink(file)
@@ -82,11 +83,12 @@ def rows():
                 continue
             over = {what: 100 * statistics.median(ran[what] / base[what] - 1 for ran, base in zip(each, nothing))
                     for what in ("target", "tree", "elapsed")}
+            own = 100 * statistics.median(ran["own"] / base["target"] for ran, base in zip(each, nothing))
             stacks = 100 * statistics.median(ran["stacks"] / (ran["target"] * rate) for ran in each)
-            yield ("%d Hz" % rate, name, "%+.1f %%" % over["target"], "%+.1f %%" % over["tree"], "%+.1f %%" % over["elapsed"],
+            yield ("%d Hz" % rate, name, "%+.1f %%" % over["target"], "%.1f %%" % own, "%+.1f %%" % over["tree"], "%+.1f %%" % over["elapsed"],
                    "%.1f %%" % stacks, "%.2f MB" % (statistics.median(ran["size"] for ran in each) / 1e6))
 
 
 table("%d threads, %s frames; median of %d rounds" % (THREADS, DEPTH, ROUNDS), rows(),
-      ["rate", "with", "target's CPU", "whole tree's", "elapsed", "stacks of those due", "file"])
+      ["rate", "with", "target's CPU", "own CPU", "whole tree's", "elapsed", "stacks of those due", "file"])
 shutil.rmtree(FOLDER)

@@ -55,6 +55,8 @@ static int32_t call_of(const char *name, size_t i)
 static enum kind kind_of(const char *name, int32_t *call_ret)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (name[0] != names[i].name[0] || name[1] != names[i].name[1]) /* without a call: the kernel has 100,000 functions */
+			continue;
 		if (names[i].begins ? strncmp(name, names[i].name, strlen(names[i].name)) != 0 : strcmp(name, names[i].name) != 0)
 			continue;
 		*call_ret = names[i].kind == CALL ? call_of(name, i) : SF_SYSCALL_NONE;
@@ -70,10 +72,12 @@ bool sf_perf_waits_take(struct sf_perf_waits *waits, const struct sf_kernel_symb
 		struct sf_perf_wait_function function = { .start = symbol->address, .end = symbol->address };
 
 		function.kind = (uint8_t)kind_of(symbols->names.items + symbol->name, &function.syscall);
+		if (function.kind == NOTHING)
+			continue;
 		/* Several names of one address: the next address is the end. */
 		for (size_t j = i; j < symbols->symbols.n && function.end == function.start; j++)
 			function.end = symbols->symbols.items[j].address;
-		if (function.kind != NOTHING && !sf_vec_push(&waits->functions, function))
+		if (!sf_vec_push(&waits->functions, function))
 			return false;
 	}
 	return true;
