@@ -19,10 +19,9 @@
 #include "os/clock.h"
 #include "os/process.h"
 
-#define BATCH_NS 10000000           /* between two batches at the least, unless a ring is half full ... */
+#define BATCH_NS 20000000           /* between two batches at the least, unless a ring is half full ... */
 #define BATCH_NS_MAX 50000000       /* ... and at the most: a process that has ended can no longer be read */
 #define BATCH_SAMPLES 10            /* in a batch, where the CPUs are busy: a batch costs some of them */
-#define BATCH_IDLE_NS 20000000      /* between two batches at the least, after one without a sample */
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
@@ -229,16 +228,15 @@ static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
 }
 
-/* The fewer samples there are in a second, the longer a batch. */
-static uint64_t batch_ns(const struct sf_perf *perf, uint64_t n_samples)
+/* The lower the rate, the longer a batch. */
+static uint64_t batch_ns(const struct sf_perf *perf)
 {
-	const uint64_t least_ns = n_samples ? BATCH_NS : BATCH_IDLE_NS;
 	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
 	const uint64_t most_ns = wanted_ns < BATCH_NS_MAX ? wanted_ns : BATCH_NS_MAX;
 
 	if (perf->base.options.prompt)
 		return DRAIN_NS;
-	return most_ns > least_ns ? most_ns : least_ns;
+	return most_ns > BATCH_NS ? most_ns : BATCH_NS;
 }
 
 static void wait_for_rings(const struct sf_perf *perf, uint64_t until_ns)
@@ -254,9 +252,9 @@ static void wait_for_rings(const struct sf_perf *perf, uint64_t until_ns)
 	sf_perf_wait(owners, n, until_ns);
 }
 
-static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns, uint64_t n_samples)
+static void wait_for_batch(struct sf_perf *perf, uint64_t now_ns, uint64_t end_ns)
 {
-	uint64_t until_ns = now_ns + batch_ns(perf, n_samples);
+	uint64_t until_ns = now_ns + batch_ns(perf);
 
 	if (until_ns > end_ns)
 		until_ns = end_ns;
@@ -301,13 +299,11 @@ static void sample_until_over(struct sf_capture *capture)
 	sf_perf_sleeps_enable(&perf->sleeps);
 	sf_perf_events_enable(&perf->signals.events);
 	for (uint64_t now_ns = start_ns;; now_ns = sf_now_ns()) {
-		uint64_t n_samples;
-
 		capture->sampled_ns = now_ns - start_ns;
 		capture->last_tick = sf_outside_over(capture, end_ns, now_ns);
 		if (capture->last_tick && perf->counting.on)
 			sf_perf_events_disable(&perf->events);
-		n_samples = sf_perf_batch(perf, now_ns);
+		sf_perf_batch(perf, now_ns);
 		answer_all(capture);
 		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
@@ -320,7 +316,7 @@ static void sample_until_over(struct sf_capture *capture)
 		set_pace(perf, now_ns);
 		set_budget(perf, now_ns);
 		sf_perf_sleeps_limit(perf, now_ns);
-		wait_for_batch(perf, now_ns, end_ns, n_samples);
+		wait_for_batch(perf, now_ns, end_ns);
 	}
 }
 
