@@ -87,8 +87,11 @@ static void print_events(FILE *out, const struct sf_recording_totals *totals)
 {
 	char seen[32], counted[32], lost[32];
 
-	fprintf(out, "  events %s %s seen, %s counted", sf_format_count(seen, totals->amount_seen), totals->measure,
-		sf_format_count(counted, totals->amount_counted));
+	fprintf(out, "  events %s %s seen, ", sf_format_count(seen, totals->amount_seen), totals->measure);
+	if (totals->amount_seen && !totals->amount_counted) /* a program that counts its events itself was killed */
+		fputs("not counted to the end", out);
+	else
+		fprintf(out, "%s counted", sf_format_count(counted, totals->amount_counted));
 	if (totals->amount_lost)
 		fprintf(out, ", %s lost", sf_format_count(lost, totals->amount_lost));
 	fputc('\n', out);

@@ -2,10 +2,13 @@
 """record --event with the events of .NET's runtime, against the program's own numbers. Recording.check() has the sum: amounts of
 samples and lost ones are those that were counted."""
 import json
+import os
+import signal
 
 import pytest
 
-from processes import Target
+from processes import Target, until
+from recordings import Recording, so_far
 from test_dotnet import PLAIN, compile_program
 
 pytestmark = pytest.mark.waits
@@ -111,6 +114,17 @@ def test_a_running_program(stillframe, running, tmp_path):
         # Whole rounds, and a part of one.
         assert amount_in(recording, less) > 0 and 0.6 * ratio < amount_in(recording, more) / amount_in(recording, less) < 1.7 * ratio, done
     assert running.process.poll() is None
+
+
+def test_a_program_that_is_killed(stillframe, running, tmp_path):
+    """Its samples are there, and the count is not known."""
+    path = tmp_path / "r.sfr"
+    process = stillframe.start("record", "--event", "exception", "-p", running.pid, "-o", path)
+    until(lambda: so_far(path, "count(*)") > 0, "there are samples")
+    os.kill(running.pid, signal.SIGKILL)
+    done = stillframe.wait(process)
+    assert "exception seen, not counted to the end" in done.err, done
+    assert Recording(path).rows("SELECT name, counted FROM measures") == [("exception", None)]
 
 
 def test_the_engine_that_has_the_event_is_taken(stillframe, tmp_path):

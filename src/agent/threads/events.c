@@ -18,6 +18,21 @@
 
 /* --- who the thread is --- */
 
+/* Found once, not by a system call at each event. An entry that was given up, or a forked child's, has another id. */
+static _Thread_local struct {
+	struct sf_thread_entry *entry;
+	int32_t tid;
+} own;
+
+static struct sf_thread_entry *own_entry(void)
+{
+	if (own.entry && atomic_load_explicit(&own.entry->tid, memory_order_relaxed) == own.tid)
+		return own.entry;
+	own.entry = sf_agent_own_entry(NULL);
+	own.tid = own.entry ? atomic_load(&own.entry->tid) : 0;
+	return own.entry;
+}
+
 static void tell_thread(const struct sf_thread_entry *entry, uint32_t serial)
 {
 	char name[SYSTEM_NAME] = "";
@@ -76,7 +91,7 @@ static void sample(struct sf_thread_entry *entry, sf_agent_describe_fn *describe
 
 static void count(uint64_t amount, sf_agent_describe_fn *describe, const void *arg)
 {
-	struct sf_thread_entry *entry = sf_agent_own_entry(NULL);
+	struct sf_thread_entry *entry = own_entry();
 	bool due;
 
 	if (entry && !is_wanted(entry))

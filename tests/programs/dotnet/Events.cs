@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A .NET program for tests/e2e/test_dotnet_events.py: so many exceptions, bytes, collections and waits for a monitor, each from a
 // method of its own. "once" does them once and prints what the runtime counts itself; "on" does them over and over.
+// For bench/dotnet_events.py "allocate" and "throw" do one thing N times, and print the process's CPU time meanwhile in milliseconds.
 using System;
 using System.Runtime.CompilerServices;
 using System.Threading;
@@ -65,8 +66,37 @@ namespace Demo
             Load();
         }
 
+        static double CpuTime() { return System.Diagnostics.Process.GetCurrentProcess().TotalProcessorTime.TotalMilliseconds; }
+
+        static void Loop(string what, int n)
+        {
+            for (int i = 0; i < n; i++)
+            {
+                if (what == "allocate")
+                    kept = new byte[100];
+                else
+                    try { ThrowOdd(); } catch (Odd) { }
+            }
+        }
+
+        static void Measure(string what, int n)
+        {
+            double before;
+
+            Loop(what, n / 20);
+            Loop(what, n / 20);
+            before = CpuTime();
+            Loop(what, n);
+            Console.WriteLine("{0:F0}", CpuTime() - before);
+        }
+
         static void Main(string[] arguments)
         {
+            if (arguments.Length > 1)
+            {
+                Measure(arguments[0], int.Parse(arguments[1]));
+                return;
+            }
             if (arguments[0] == "on")
             {
                 Console.WriteLine("ready");
