@@ -19,9 +19,9 @@ FAULTS = [
     ("frozen/unwind/table.c", "row + 1 < table->rows + header->n_rows ?", "row + 1 <= table->rows + header->n_rows ?", "test_table"),
     # The signal engine.
     ("frozen/signal/event_meter.c", "\tif (atomic_load_explicit(&meter->each, memory_order_relaxed) <= 1)\n\t\treturn true;\n", "", "test_event_meter"),
-    ("frozen/signal/event_meter.c", "return counted + 1 + (each > 1 ? draw(meter) % (2 * each - 1) : 0);", "return counted + each;", "test_event_meter"),
-    ("frozen/signal/event_meter.c", "set_each(meter, 2 * (amount > each ? amount : each));", "set_each(meter, 2 * each);", "test_event_meter"),
-    ("frozen/signal/event_sample.c", "atomic_fetch_add(&entry->event_amount, amount);", ";", "test_event_sample"),
+    ("frozen/signal/event_meter.c", "return counted + 1 + (each > 1 ? draw(meter) % (2 * each - 1) : 0);", "return counted + each + 0 * draw(meter);", "test_event_meter"),
+    ("frozen/signal/event_meter.c", "set_each(meter, 2 * (amount > each ? amount : each));", "set_each(meter, 2 * each + 0 * amount);", "test_event_meter"),
+    ("frozen/signal/event_sample.c", "atomic_fetch_add(&entry->event_amount, amount);", "atomic_fetch_add(&entry->event_amount, 0 * amount);", "test_event_sample"),
     ("frozen/signal/event_sample.c", "trace->frames[n_own].image == trace->frames[0].image", "false", "test_event_sample"),
     ("agent/coreclr/clr_events.c", "kind && event->id == kind->id ?", "kind ?", "test_clr_events"),
     ("runtime/coreclr/events.c", "if (size < kind->amount_at + sizeof(amount))", "if (size < kind->amount_at)", "test_clr_events"),
