@@ -28,6 +28,7 @@
 #include "agent/sampler/threads.h"
 #include "agent/threads/events.h"
 #include "agent/libc/vdso.h"
+#include "frozen/child.h"
 #include "frozen/signal/ticks.h"
 #include "os/clock.h"
 #include "os/own_fd.h"
@@ -42,9 +43,10 @@
 #define PATIENCE_NS 50000000u   /* more than a sampler takes to come, and not yet a hang */
 
 static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_PROFILE];
-static _Atomic bool running;
-static struct sf_agent agent;       /* valid while running */
-static struct sf_own_fd channel = SF_NO_OWN_FD;
+SF_CHILD_DATA static _Atomic bool running;
+SF_CHILD_DATA static struct sf_agent agent;       /* valid while running */
+SF_CHILD_DATA static struct sf_own_fd channel = SF_NO_OWN_FD;
+SF_CHILD_DATA static bool has_output;             /* else there is no file, whatever output says */
 static char output[PATH_MAX];
 
 /* --- the first record --- */
@@ -176,7 +178,7 @@ static void free_all(void)
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	sf_agent_runtimes_end();
 	sf_agent_signal_remove();
-	sf_agent_leave_outbox();
+	sf_agent_leave_outbox(false);
 	sf_agent_threads_destroy(agent.threads);
 	sf_workspace_destroy(agent.workspace);
 	sf_own_memory_close(&sf_handler.code.memory);
@@ -211,6 +213,7 @@ static bool start_locked(struct sf_agent_options *options, int with_channel, str
 	bool ok;
 
 	output[0] = 0;
+	has_output = true;
 	if (with_channel < 0 && !sf_output_name(options, output, err))
 		return false;
 	agent = (struct sf_agent){ .options = *options };
@@ -392,12 +395,12 @@ void sf_agent_flush_within(uint64_t ns)
 
 const char *sf_agent_output(void)
 {
-	return output;
+	return has_output ? output : "";
 }
 
 /* --- fork --- */
 
-bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
+SF_CHILD_CODE bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 {
 	bool was = atomic_load(&running);
 
@@ -408,13 +411,13 @@ bool sf_agent_after_fork_in_child(struct sf_agent_options *options_ret)
 		return false;
 	*options_ret = agent.options;
 	atomic_store(&sf_handler.code.map, NULL);
-	sf_agent_leave_outbox();
+	sf_agent_leave_outbox(true);
 	sf_agent_empty_slots();
 	atomic_store(&sf_handler.link.wake_up.sleeper, 0); /* a thread of the parent's */
 	sf_agent_signal_remove();
 	sf_service_forget();
 	sf_own_memory_close(&sf_handler.code.memory);
-	output[0] = 0;
+	has_output = false;
 	agent = (struct sf_agent){ 0 };
 	channel = SF_NO_OWN_FD;
 	atomic_store(&running, false);

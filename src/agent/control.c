@@ -19,6 +19,7 @@
 #include "agent/libc/own_proc.h"
 #include "agent/service/service.h"
 #include "agent/host/spawn.h"
+#include "frozen/child.h"
 #include "os/channel.h"
 #include "os/own_fd.h"
 #include "stream/control.h"
@@ -77,11 +78,11 @@ bool sf_control_call(const char *path, sf_control_start_fn *start, struct sf_err
  * `turn` orders starting and stopping the listener, which takes until its thread has ended; fork() does not take it. `mutex`
  * protects the state that a forked child copies, and is never held during a wait.
  */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+SF_CHILD_DATA static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t *const mutex = &sf_fork_mutexes[SF_FORK_LISTENER];
 static _Thread_local enum { NO_TURN, WAITS_FOR_TURN, HAS_TURN } at_turn;
 
-static struct {
+SF_CHILD_DATA static struct {
 	pthread_t thread;
 	sf_control_start_fn *start;
 	bool running;
@@ -276,7 +277,7 @@ void sf_control_return(void)
 	give_turn();
 }
 
-void sf_control_after_fork_in_child(void)
+SF_CHILD_CODE void sf_control_after_fork_in_child(void)
 {
 	if (at_turn != HAS_TURN) /* another thread's, which is not here */
 		turn = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

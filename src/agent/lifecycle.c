@@ -29,14 +29,15 @@
 #include "agent/threads/exec_preparation.h"
 #include "agent/threads/thread_entries.h"
 #include "base/cache_folder.h"
+#include "frozen/child.h"
 #include "unwind/cache.h"
 
 /* The options of the environment, for forked children. Strings live as long as the process. */
 static struct sf_agent_options asked;
-static pid_t loaded_pid;
+SF_CHILD_DATA static pid_t loaded_pid;
 static const char *inherited; /* STILLFRAME=... as children inherit it; NULL: none. It lives as long as the process */
 static bool not_meant;     /* the options are for another process, and for none that this one starts */
-static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
+SF_CHILD_DATA static bool gone_for_good; /* a profile that ended so that the program could go on alone; its children call the same stillframe */
 
 static void complain(const struct sf_error *err, bool always)
 {
@@ -313,7 +314,7 @@ static void start_child(struct sf_agent_options *options, pid_t parent)
 		complain(&err, false);
 }
 
-static void after_fork_in_child(void)
+SF_CHILD_CODE static void after_fork_in_child(void)
 {
 	struct sf_agent_options options;
 	pid_t parent = loaded_pid;

@@ -3,6 +3,7 @@
 hang, no signal lost or doubled, no call that fails; and every tick is a sample or a counted loss.
 
 Both walks, mostly with no stillframe around: the library is preloaded and writes a stream file."""
+import ctypes
 import os
 import re
 import subprocess
@@ -144,10 +145,14 @@ def test_it_is_sampled_after_vforks(inside):
 
 @by_both_walks
 def test_what_forks_copy(inside, walk):
-    """Each fork copies the page tables of what the agent has touched, and the child copies pages that it writes."""
-    alone = numbers(inside("in_forks", options=None).ok().said)["anonymous"]
-    ran = numbers(inside("in_forks", options="walk=" + walk).ok().said)["anonymous"]
-    assert ran - alone < {"sampler": 1500, "handler": 2500}[walk], (alone, ran)
+    """Each fork copies the page tables of what the agent has touched, and the child copies pages that it writes. With two threads that do nothing
+    a child has as many page faults, but for a few: libc's own part of a fork looks at them. How many pages the kernel maps at once depends on
+    where a library lies: all lie where they always do."""
+    fixed = {"preexec_fn": lambda: ctypes.CDLL(None).personality(0x0040000)}   # ADDR_NO_RANDOMIZE
+    alone = numbers(inside("in_forks", 2, options=None, **fixed).ok().said)
+    ran = numbers(inside("in_forks", options="cpu-clock=timer,walk=" + walk, **fixed).ok().said)
+    assert ran["anonymous"] - alone["anonymous"] < {"sampler": 1500, "handler": 2500}[walk], (alone, ran)
+    assert ran["faults"] <= alone["faults"] + 8, (alone, ran)
 
 
 @by_both_walks

@@ -52,13 +52,13 @@ ROOMS = {
     "agent/host": "frozen frozen/signal base os stream agent/libc agent/agent.h",
     "agent/sampler": "frozen frozen/output frozen/signal base os stream agent/libc agent/clocks agent/threads agent/host "
                      "agent/agent.h agent/options.h",
-    "agent/service": "frozen frozen/memory frozen/signal base os target unwind runtime stream agent/clocks "
+    "agent/service": "frozen frozen/memory frozen/signal base os target unwind runtime stream agent/libc agent/clocks "
                      "agent/interpose/signals.h agent/host agent/sampler/threads.h agent/agent.h",
     "agent/java": "frozen frozen/signal frozen/hotspot base runtime agent/threads agent/host "
                   "agent/lifecycle.h agent/options.h agent/runtimes.h",
     "agent/coreclr": "frozen frozen/memory frozen/signal frozen/coreclr base os runtime/coreclr stream agent/libc agent/threads/events.h agent/sampler "
                      "agent/agent.h agent/lifecycle.h agent/options.h agent/runtimes.h",
-    "agent": "frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
+    "agent": "frozen/child.h frozen/runtime_list.h frozen/unwind frozen/signal base os unwind runtime stream agent/libc agent/clocks agent/interpose agent/threads "
              "agent/host agent/sampler agent/service",
     "cli": "frozen base os capture capture/choice recording/profile export session",
 }

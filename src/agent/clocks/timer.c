@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "agent/clocks/clocks.h"
+#include "frozen/child.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 
@@ -120,9 +121,9 @@ const struct sf_agent_clock_kind sf_agent_clock_timer = {
  * in proportion to their CPU time. It is not setitimer itself: an interval timer lives on through exec
  * (setitimer(2)), and the signal's default action would end the next program.
  */
-static _Atomic int32_t process_timer = -1;
+SF_CHILD_DATA static _Atomic int32_t process_timer = -1;
 
-static void disarm_process(struct sf_thread_entry *entry)
+SF_CHILD_CODE static void disarm_process(struct sf_thread_entry *entry)
 {
 	int32_t timer = atomic_exchange(&process_timer, -1);
 

@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/libc/fork_memory.h"
 #include "base/cleanup.h"
 #include "base/whole_io.h"
+#include "frozen/child.h"
 #include "os/clock.h"
 #include "stream/record.h"
 
@@ -27,7 +29,8 @@
 
 _Static_assert(N_SLOTS <= SF_MAX_SLOTS, "the sampler has a bit for each");
 
-static void *outbox_memory; /* its place */
+SF_CHILD_DATA static void *outbox_memory; /* its place */
+SF_CHILD_DATA static bool is_wiped;       /* in forked children it is zeroes: a ring of size 0, which has no room for anybody */
 
 static bool map_slots(struct sf_error *err)
 {
@@ -35,8 +38,8 @@ static bool map_slots(struct sf_error *err)
 
 	if (sf_handler.link.slots)
 		return true;
-	memory = mmap(NULL, SLOTS_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
+	memory = sf_map_own(SLOTS_SIZE, SF_COPIED);
+	if (!memory)
 		return sf_fail_memory(err);
 	sf_handler.link.slots = memory;
 	for (uint32_t i = 0; i < N_SLOTS; i++)
@@ -85,7 +88,7 @@ bool sf_agent_wait_for_slots(void)
 	return true;
 }
 
-void sf_agent_empty_slots(void)
+SF_CHILD_CODE void sf_agent_empty_slots(void)
 {
 	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++) {
 		struct sf_slot *slot = &sf_handler.link.slots[i];
@@ -99,7 +102,7 @@ void sf_agent_empty_slots(void)
 }
 
 /* Takes the place of what was there before, in one step. */
-static bool map_outbox(int flags, int fd, struct sf_error *err)
+SF_CHILD_CODE static bool map_outbox(int flags, int fd, struct sf_error *err)
 {
 	void *memory = mmap(outbox_memory, OUTBOX_SIZE, PROT_READ | PROT_WRITE,
 			    flags | (outbox_memory ? MAP_FIXED : 0), fd, 0);
@@ -107,6 +110,7 @@ static bool map_outbox(int flags, int fd, struct sf_error *err)
 	if (memory == MAP_FAILED)
 		return sf_fail_memory(err);
 	outbox_memory = memory;
+	is_wiped = false;
 	return true;
 }
 
@@ -137,6 +141,8 @@ bool sf_agent_make_outbox(int *fd_ret, struct sf_error *err)
 		return false;
 	if (!map_outbox(fd_ret ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, err))
 		return false;
+	if (!fd_ret)
+		is_wiped = sf_set_in_child(outbox_memory, OUTBOX_SIZE, SF_WIPED);
 	sf_handler.output.outbox = sf_outbox_init(outbox_memory, RING_SIZE, SF_STREAM_VERSION);
 	if (fd_ret)
 		*fd_ret = sf_steal_fd(&fd);
@@ -154,9 +160,8 @@ bool sf_agent_make_places(struct sf_error *err)
 	void *memory = places.keys;
 
 	if (!memory) {
-		memory = mmap(NULL, keys_size + QUEUE_SIZE, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (memory == MAP_FAILED)
+		memory = sf_map_own(keys_size + QUEUE_SIZE, SF_WIPED);
+		if (!memory)
 			return sf_fail_memory(err);
 	} else {
 		madvise(memory, keys_size + QUEUE_SIZE, MADV_DONTNEED); /* zeroes */
@@ -176,18 +181,17 @@ bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err)
 
 	if (!size || atomic_load(&sf_handler.code.caches[slot]))
 		return true;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
+	memory = sf_map_own(size, SF_WIPED);
+	if (!memory)
 		return sf_fail_memory(err);
 	atomic_store(&sf_handler.code.caches[slot], memory);
 	return true;
 }
 
-void sf_agent_leave_outbox(void)
+SF_CHILD_CODE void sf_agent_leave_outbox(bool forked)
 {
 	sf_handler.output.outbox = NULL;
 	/* The place stays, empty: a ring of size 0 has no room for anybody. */
-	if (outbox_memory)
+	if (outbox_memory && !(forked && is_wiped))
 		map_outbox(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, NULL);
 }

@@ -30,6 +30,6 @@ bool sf_agent_make_places(struct sf_error *err);
 bool sf_agent_make_cache(uint32_t slot, size_t size, struct sf_error *err);
 
 /* Nobody writes into it any more; in a forked child the parent's is let go of. */
-void sf_agent_leave_outbox(void);
+void sf_agent_leave_outbox(bool forked);
 
 #endif

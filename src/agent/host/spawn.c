@@ -12,6 +12,7 @@
 
 #include "agent/libc/rights.h"
 #include "agent/libc/syscall_filter.h"
+#include "frozen/child.h"
 #include "frozen/raw.h"
 
 /* Reading maps takes lines and paths of 4 KiB each, notes of 64 KiB; libc adds its static TLS. */
@@ -27,7 +28,7 @@ struct start {
 
 #define MAX_SPAWNED 5 /* sampler, service thread, listener, stand-in; and one that comes before another one has ended */
 
-static _Atomic int32_t spawned[MAX_SPAWNED]; /* 0: none */
+SF_CHILD_DATA static _Atomic int32_t spawned[MAX_SPAWNED]; /* 0: none */
 static _Atomic bool special;                 /* one of them was made by a thread with securebits */
 
 static void replace(int32_t from, int32_t to)
@@ -79,7 +80,7 @@ void sf_spawned_follow(void)
 		sf_rights_follow((int32_t)getpid());
 }
 
-void sf_spawned_forked(void)
+SF_CHILD_CODE void sf_spawned_forked(void)
 {
 	for (unsigned i = 0; i < MAX_SPAWNED; i++)
 		atomic_store(&spawned[i], 0);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/libc/own_proc.h"
+#include "frozen/child.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -22,7 +23,7 @@
 
 /* The signal whose handler is ours; 0: none yet. It stays so until another one is wanted. */
 static _Atomic int ours;
-static _Atomic bool installed;
+SF_CHILD_DATA static _Atomic bool installed;
 static bool seen = true;      /* what the program does to signals; set when the agent is loaded */
 
 void sf_agent_signal_set_seen(bool is_seen)
@@ -139,7 +140,7 @@ void sf_agent_signal_check(void)
 		sf_chain_check();
 }
 
-void sf_agent_signal_remove(void)
+SF_CHILD_CODE void sf_agent_signal_remove(void)
 {
 	atomic_store_explicit(&installed, false, memory_order_release);
 }

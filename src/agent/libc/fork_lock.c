@@ -4,12 +4,13 @@
 
 #include <stdint.h>
 
+#include "frozen/child.h"
 #include "os/clock.h"
 
 #define WAIT_NS 5000000000u
 #define LOOK_NS 1000000u
 
-pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS] = {
+SF_CHILD_DATA pthread_mutex_t sf_fork_mutexes[SF_N_FORK_LOCKS] = {
 	[SF_FORK_LISTENER] = PTHREAD_MUTEX_INITIALIZER,
 	[SF_FORK_PROFILE] = PTHREAD_MUTEX_INITIALIZER,
 	[SF_FORK_RUNTIME] = PTHREAD_MUTEX_INITIALIZER,
@@ -51,7 +52,7 @@ void sf_fork_unlock_all(void)
 	}
 }
 
-void sf_fork_renew_all(void)
+SF_CHILD_CODE void sf_fork_renew_all(void)
 {
 	for (unsigned i = 0; i < SF_N_FORK_LOCKS; i++) {
 		sf_fork_mutexes[i] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

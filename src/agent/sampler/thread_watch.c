@@ -31,6 +31,8 @@ static void arm(const struct sf_agent_clock_kind *kind, struct sf_agent_thread *
 {
 	struct sf_thread_entry *entry = thread->entry;
 
+	if (kind->is_perf)
+		sf_agent_thread_table_copy_to_children();
 	atomic_store(&entry->clock_busy, 1);
 	sf_agent_clock_disarm(entry);
 	if (!(atomic_load(&entry->flags) & SF_ENTRY_LEAVING))

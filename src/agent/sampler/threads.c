@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "agent/clocks/clocks.h"
+#include "agent/libc/fork_memory.h"
 #include "agent/libc/own_proc.h"
 #include "agent/threads/thread_entries.h"
 #include "agent/threads/api_guard.h"
@@ -19,14 +20,6 @@
 #define NOTABLE_CPU_NS 1000000      /* below this a difference between two clocks is no loss */
 
 /* --- memory --- */
-
-static void *map_zeroed(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
 
 #define ALL_SIZE (SF_THREAD_TABLE_SIZE * sizeof(struct sf_agent_thread))
 #define PLACES_SIZE (SF_THREAD_TABLE_SIZE * sizeof(uint32_t))
@@ -55,15 +48,15 @@ static bool set_names(struct sf_agent_threads *threads, struct sf_error *err)
 struct sf_agent_threads *sf_agent_threads_create(const struct sf_agent_options *options,
 						 struct sf_error *err)
 {
-	struct sf_agent_threads *threads = map_zeroed(sizeof(*threads));
+	struct sf_agent_threads *threads = sf_map_own(sizeof(*threads), SF_NOT_THERE);
 
 	if (!threads) {
 		sf_fail_memory(err);
 		return NULL;
 	}
 	threads->options = options;
-	threads->all = map_zeroed(ALL_SIZE);
-	threads->places = map_zeroed(PLACES_SIZE);
+	threads->all = sf_map_own(ALL_SIZE, SF_NOT_THERE);
+	threads->places = sf_map_own(PLACES_SIZE, SF_NOT_THERE);
 	threads->entries = sf_agent_thread_table();
 	if (!threads->all || !threads->places || !threads->entries) {
 		sf_fail_memory(err);

@@ -8,13 +8,13 @@
 
 #include <limits.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "agent/service/service_state.h"
 #include "agent/interpose/signals.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/threads.h"
+#include "frozen/child.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
 #include "stream/control.h"
@@ -29,7 +29,7 @@
 
 enum { BEGAN = 1, FAILED }; /* sf_service.began */
 
-static struct sf_service the_service; /* one profile at a time; never freed, so a late flush() finds it */
+SF_CHILD_DATA static struct sf_service the_service; /* one profile at a time; never freed, so a late flush() finds it */
 
 /* --- a turn --- */
 
@@ -170,7 +170,7 @@ static void *run(void *arg)
 /* --- start and stop --- */
 
 /* The words that a late flush() may wait on go on from where they were. */
-static void reset(struct sf_service *service)
+SF_CHILD_CODE static void reset(struct sf_service *service)
 {
 	uint32_t asked = atomic_load(&service->flush_asked);
 
@@ -325,7 +325,7 @@ bool sf_service_flush(uint64_t timeout_ns, struct sf_error *err)
 	return false;
 }
 
-void sf_service_forget(void)
+SF_CHILD_CODE void sf_service_forget(void)
 {
 	struct sf_service *service = &the_service;
 
@@ -334,7 +334,5 @@ void sf_service_forget(void)
 		sf_stream_file_abandon(service->file);
 	if (!service->apart)
 		sf_own_fd_close(&service->channel);
-	if (service->record)
-		munmap(service->record, SF_STREAM_MAX_RECORD);
 	reset(service);
 }

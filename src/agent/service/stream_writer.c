@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agent/libc/fork_memory.h"
 #include "agent/service/service_state.h"
 #include "os/clock.h"
 #include "stream/record.h"
@@ -21,12 +22,9 @@ bool sf_stream_writer_init(struct sf_service *service, const char *path, struct 
 	if (!path)
 		return true;
 	/* Touched as far as records are large, which most are not. */
-	service->record = mmap(NULL, SF_STREAM_MAX_RECORD, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (service->record == MAP_FAILED) {
-		service->record = NULL;
+	service->record = sf_map_own(SF_STREAM_MAX_RECORD, SF_NOT_THERE);
+	if (!service->record)
 		return sf_fail_memory(err);
-	}
 	if (!(service->agent->options.again ? sf_stream_file_continue : sf_stream_file_create)(
 		    path, &service->file, err)) {
 		sf_stream_writer_deinit(service);

@@ -11,6 +11,7 @@
 
 #include "agent/clocks/clocks.h"
 #include "agent/threads/thread_entries.h"
+#include "frozen/child.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
 #include "frozen/signal/rearm.h"
@@ -22,7 +23,7 @@
  */
 #define PATIENCE_NS UINT64_C(5000000000)
 
-static _Atomic uint32_t n_execs;
+SF_CHILD_DATA static _Atomic uint32_t n_execs;
 
 static int32_t own_tid(void)
 {
@@ -108,7 +109,7 @@ bool sf_agent_exec_under_way(void)
 	return atomic_load(&n_execs) > 0;
 }
 
-void sf_exec_preparation_forked(void)
+SF_CHILD_CODE void sf_exec_preparation_forked(void)
 {
 	atomic_store(&n_execs, 0);
 }

@@ -11,7 +11,9 @@
 #include <sys/mman.h>
 
 #include "agent/clocks/clocks.h"
+#include "agent/libc/fork_memory.h"
 #include "agent/threads/exec_preparation.h"
+#include "frozen/child.h"
 #include "frozen/signal/event_sample.h"
 #include "frozen/signal/handler.h"
 #include "frozen/raw.h"
@@ -32,7 +34,13 @@ static struct sf_thread_entry *_Atomic all_entries;
 static struct names *_Atomic all_names;
 static _Atomic uint32_t n_claimed;
 static _Atomic bool hurry, expected;
-static _Atomic int32_t forking_tid;
+static _Atomic bool is_copied; /* to forked children, which else have zeroes */
+
+/* What the thread that forks says of itself, for the child. */
+SF_CHILD_DATA static struct {
+	uint32_t flags, label;
+	char name[SF_AGENT_NAME];
+} forking;
 
 static int32_t own_tid(void)
 {
@@ -46,10 +54,11 @@ static void *map_once(void *_Atomic *where, size_t size)
 
 	if (memory)
 		return memory;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
+	memory = sf_map_own(size, SF_COPIED);
+	if (!memory)
 		return NULL;
+	if (!sf_set_in_child(memory, size, SF_WIPED))
+		atomic_store(&is_copied, true);
 	if (atomic_compare_exchange_strong(where, &none, memory))
 		return memory;
 	munmap(memory, size);
@@ -72,7 +81,7 @@ struct sf_thread_entry *sf_agent_thread_table(void)
 #define BLOCK 64
 #define N_BLOCKS (SF_THREAD_TABLE_SIZE / BLOCK)
 
-static _Atomic bool used[N_BLOCKS];
+SF_CHILD_DATA static _Atomic bool used[N_BLOCKS];
 
 _Static_assert(BLOCK >= SF_THREAD_WINDOW, "an entry is in its thread's block, or in the next one");
 
@@ -249,22 +258,37 @@ void sf_agent_entry_name(const struct sf_thread_entry *entry, char ret[SF_AGENT_
 
 /* --- forked children --- */
 
-void sf_agent_thread_table_before_fork(void)
+/* A fork in between has zeroes, and takes them for a table. */
+void sf_agent_thread_table_copy_to_children(void)
 {
-	atomic_store(&forking_tid, own_tid());
+	struct sf_thread_entry *entries = atomic_load(&all_entries);
+
+	if (atomic_exchange(&is_copied, true) || !entries)
+		return;
+	sf_set_in_child(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), SF_COPIED);
 }
 
-static void move_in(struct sf_thread_entry *entries, const struct sf_thread_entry *before, const char *name)
+void sf_agent_thread_table_before_fork(void)
+{
+	const struct sf_thread_entry *own = sf_agent_find_own_entry();
+
+	forking.flags = own ? atomic_load(&own->flags) & OWN_FLAGS : 0;
+	forking.label = own ? atomic_load(&own->label) : 0;
+	if (forking.flags & SF_ENTRY_NAMED)
+		sf_agent_entry_name(own, forking.name);
+}
+
+static void move_in(struct sf_thread_entry *entries)
 {
 	bool is_new;
 	struct sf_thread_entry *entry = sf_agent_claim_entry(entries, own_tid(), &is_new);
 
 	if (!entry)
 		return;
-	atomic_store(&entry->flags, atomic_load(&before->flags) & OWN_FLAGS);
-	atomic_store(&entry->label, atomic_load(&before->label));
-	if (atomic_load(&entry->flags) & SF_ENTRY_NAMED)
-		sf_agent_entry_set_name(entry, name);
+	atomic_store(&entry->flags, forking.flags);
+	atomic_store(&entry->label, forking.label);
+	if (forking.flags & SF_ENTRY_NAMED)
+		sf_agent_entry_set_name(entry, forking.name);
 }
 
 static void disarm(struct sf_thread_entry *entry, int32_t tid)
@@ -273,26 +297,21 @@ static void disarm(struct sf_thread_entry *entry, int32_t tid)
 	sf_agent_clock_disarm(entry);
 }
 
-void sf_agent_thread_table_forked(void)
+/* The first look at a page, and the first change of one, is a page fault: a thread that has said nothing of itself needs no entry. */
+SF_CHILD_CODE void sf_agent_thread_table_forked(void)
 {
-	struct sf_thread_entry *entries = atomic_load(&all_entries), *own, before = { 0 };
-	char name[SF_AGENT_NAME] = "";
+	struct sf_thread_entry *entries = atomic_load(&all_entries);
 
 	sf_exec_preparation_forked();
 	sf_agent_clock_itimer.disarm(NULL); /* a child has no timers: it was left behind, and is made anew */
 	if (!entries)
 		return;
-	own = sf_thread_table_find(entries, atomic_load(&forking_tid));
-	if (own) {
-		if (atomic_load(&own->flags) & SF_ENTRY_NAMED)
-			sf_agent_entry_name(own, name);
-		atomic_store(&before.flags, atomic_load(&own->flags));
-		atomic_store(&before.label, atomic_load(&own->label));
+	if (atomic_load(&is_copied)) {
+		each(entries, disarm);
+		madvise(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), MADV_DONTNEED);
 	}
-	each(entries, disarm);
-	madvise(entries, SF_THREAD_TABLE_SIZE * sizeof(*entries), MADV_DONTNEED);
 	for (uint32_t i = 0; i < N_BLOCKS; i++)
 		atomic_store(&used[i], false);
-	if (own)
-		move_in(entries, &before, name);
+	if (forking.flags || forking.label)
+		move_in(entries);
 }

@@ -70,10 +70,13 @@ bool sf_agent_thread_label(const char *key, const char *value, struct sf_error *
 
 /*
  * Around fork(), by the thread that forks, one at a time. In the child the clocks that it
- * inherited are closed, the entries of the threads that it does not have are empty, and its own is
- * under its new id.
+ * inherited are closed, the entries of the threads that it does not have are empty, and its own, if it
+ * has a name or a label or is registered, is under its new id.
  */
 void sf_agent_thread_table_before_fork(void);
 void sf_agent_thread_table_forked(void);       /* in the child */
+
+/* Before the first clock that is a descriptor: a child has it, too, and finds it in its copy of the table. */
+void sf_agent_thread_table_copy_to_children(void);
 
 #endif

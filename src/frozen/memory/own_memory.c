@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include "frozen/memory/own_memory.h"
+#include "frozen/child.h"
 #include "frozen/raw.h"
 
 #include "frozen/frozen.h"
@@ -132,7 +133,7 @@ bool sf_own_memory_probe(struct sf_own_memory *ret)
 	return true;
 }
 
-void sf_own_memory_close(struct sf_own_memory *access)
+SF_CHILD_CODE void sf_own_memory_close(struct sf_own_memory *access)
 {
 	if (access->mem_fd >= 0)
 		sf_raw1(SYS_close, access->mem_fd);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "frozen/child.h"
 #include "frozen/signal/chain.h"
 #include "frozen/signal/context.h"
 #include "frozen/raw.h"
@@ -31,7 +32,7 @@ static void count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-struct sf_handler sf_handler;
+SF_CHILD_DATA struct sf_handler sf_handler;
 
 /* --- whose signal is it --- */
 
