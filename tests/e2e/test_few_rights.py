@@ -32,19 +32,20 @@ cd "$1"; shift
 mkfifo ready
 ./many_threads %d 60 %d >ready & pid=$!
 read -r word <ready
-for group; do echo $$ >"$group/cgroup.procs"; done
+ticks=%d
+for group; do echo $$ >"$group/cgroup.procs"; ticks=%d; done
 run() { name=$1; shift; sh -c 'echo $$ >"$0"; exec ./stillframe "$@"' $name.pid "$@" >$name.out 2>$name.err; echo $? >$name.status; }
 used() { read -r line </proc/$pid/stat; set -- ${line##*)}; echo $((${12} + ${13})); }
 run record record -p $pid --max-cost 50 -o r.sfr &
 until [ -e r.sfr ] || [ -e record.status ]; do sleep 0.02; done
-goal=$(($(used) + %d))
+goal=$(($(used) + ticks))
 while [ $(used) -lt $goal ]; do sleep 0.05; done
 kill -INT $(cat record.pid)
 wait $!
 run dump dump -p $pid --times
 run doctor doctor
 kill -KILL $pid
-""" % (SLEEPERS, SPINNERS, CPU_TICKS)
+""" % (SLEEPERS, SPINNERS, CPU_TICKS, 5 * CPU_TICKS)  # with a tenth of a CPU the recording begins late
 
 # Another root folder with a /proc of its own and without /sys, in which $1 is /work.
 ROOT = """
