@@ -92,9 +92,10 @@ static void assert_named(int n_images, bool lines)
 static void test_all_images(void **state)
 {
 	struct sf_lookup lookup = sf_lookup_begin(NULL);
-	const uint64_t cpu_ns = lookup.cpu_left_ns;
+	const uint64_t cpu_ns = 8 * lookup.cpu_left_ns; /* under a sanitizer digests of eleven images take longer than names may */
 
 	(void)state;
+	lookup.cpu_left_ns = cpu_ns;
 	assert_true(sf_lookup_resolve(&lookup, images, N_IMAGES, on_location, NULL));
 	assert_named(N_IMAGES, true);
 	assert_null(sf_lookup_note(&lookup));
