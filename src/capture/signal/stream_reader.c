@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A feed: decodes the records of one process and calls the sink, within limits on memory and times. */
-#include "capture/signal/stream_reader.h"
+#include "capture/signal/stream_feed.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 
-/* More than 146 years of CPU time, or ticks that fit no recording, were never seen by anybody. */
-#define MAX_SUM_NS (UINT64_C(1) << 62)
 #define MAX_TICKS UINT32_MAX
 
 /* The limits: by each of them a program costs its watcher no more than some ten megabytes. */
@@ -26,8 +23,7 @@ static const struct {
 	[SF_FEED_NOTES] = { 1000, "more than 1,000 notes: later ones are left out" },
 };
 
-/* Takes room for `n` more; false: there is none, and the sink will be told. */
-static bool take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n)
+bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n)
 {
 	struct sf_feeds *feeds = feed->feeds;
 
@@ -86,14 +82,13 @@ void sf_feed_deinit(struct sf_feed *feed)
 	sf_vec_deinit(&feed->frames);
 }
 
-static void see_time(struct sf_feed *feed, uint64_t time_ns)
+void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns)
 {
 	if (time_ns > feed->last_ns)
 		feed->last_ns = time_ns;
 }
 
-/* The thread to which the sender gave this serial; NULL: no record has introduced it. */
-static struct sf_feed_thread *find_thread(struct sf_feed *feed, uint32_t serial)
+struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial)
 {
 	uint32_t place = sf_intern_find(feed->numbers, &serial, sizeof(serial));
 
@@ -107,21 +102,19 @@ static const struct sf_feed_label *find_label(const struct sf_feed *feed, uint32
 	return place ? &feed->labels.items[place - 1] : NULL;
 }
 
-/* Text of a record, zero-terminated, the caller's to free; NULL when memory ran out. */
-static char *copy_text(const char *text, size_t size)
+char *sf_feed_copy_text(const char *text, size_t size)
 {
 	return strndup(text, size);
 }
 
-/* `thread`: whose time it is, or NULL. */
-static bool weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret,
+bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret,
 		  uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks, struct sf_error *err)
 {
 	*ret = (struct sf_weight){ .cpu_ns = cpu_ns, .wall_ns = wall_ns, .ticks = ticks };
 	feed->cpu_ns += cpu_ns;
 	feed->wall_ns += wall_ns;
 	feed->ticks += ticks;
-	if (feed->cpu_ns > MAX_SUM_NS || feed->wall_ns > MAX_SUM_NS || feed->ticks > MAX_TICKS)
+	if (feed->cpu_ns > SF_FEED_MAX_SUM || feed->wall_ns > SF_FEED_MAX_SUM || feed->ticks > MAX_TICKS)
 		return sf_fail(err, SF_E_INPUT, "the samples of process %d add up to more time than "
 			       "there was", feed->pid);
 	if (thread)
@@ -165,19 +158,19 @@ static bool feed_process(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_process *process = (const void *)record;
 	const char *command = process->text + process->name_size;
-	SF_CLEANUP(free) char *name_copy = copy_text(process->text, process->name_size);
-	SF_CLEANUP(free) char *command_copy = copy_text(command, process->command_size);
+	SF_CLEANUP(free) char *name_copy = sf_feed_copy_text(process->text, process->name_size);
+	SF_CLEANUP(free) char *command_copy = sf_feed_copy_text(command, process->command_size);
 
 	if (!name_copy || !command_copy)
 		return sf_fail_memory(err);
 	if (!start_anew(feed, sink, err))
 		return false;
-	feed->left_out = !take_room(feed, SF_FEED_PROCESSES, 1);
+	feed->left_out = !sf_feed_take_room(feed, SF_FEED_PROCESSES, 1);
 	if (feed->left_out)
 		return true;
 	if (!feed->pid_given)
 		feed->pid = process->pid;
-	see_time(feed, process->time_ns);
+	sf_feed_see_time(feed, process->time_ns);
 	return sink->process(sink->arg, feed->pid, process->parent, err) &&
 	       (!sink->process_name ||
 		sink->process_name(sink->arg, feed->pid, process->parent, name_copy, command_copy,
@@ -188,16 +181,16 @@ static bool feed_thread(struct sf_feed *feed, const struct sf_sink *sink,
 			const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_thread *thread = (const void *)record;
-	SF_CLEANUP(free) char *name = copy_text(thread->name, thread->name_size);
-	struct sf_feed_thread *known = find_thread(feed, thread->serial);
+	SF_CLEANUP(free) char *name = sf_feed_copy_text(thread->name, thread->name_size);
+	struct sf_feed_thread *known = sf_feed_find_thread(feed, thread->serial);
 
 	/* The system's is the same, cut to 15 bytes, or the full one comes again. */
 	if (known && known->full_name && !thread->is_full)
 		return true;
-	if (!known && (feed->left_out || !take_room(feed, SF_FEED_THREADS, 1)))
+	if (!known && (feed->left_out || !sf_feed_take_room(feed, SF_FEED_THREADS, 1)))
 		return true;
 
-	see_time(feed, thread->time_ns);
+	sf_feed_see_time(feed, thread->time_ns);
 	if (!name)
 		return sf_fail_memory(err);
 	if (!known) {
@@ -217,9 +210,9 @@ static bool feed_thread_end(struct sf_feed *feed, const struct sf_sink *sink,
 			    const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_thread_end *end = (const void *)record;
-	struct sf_feed_thread *thread = find_thread(feed, end->serial);
+	struct sf_feed_thread *thread = sf_feed_find_thread(feed, end->serial);
 
-	see_time(feed, end->time_ns);
+	sf_feed_see_time(feed, end->time_ns);
 	if (!thread || thread->ended)
 		return true;
 	thread->ended = true;
@@ -230,8 +223,8 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_image *image = (const void *)record;
-	SF_CLEANUP(free) char *path = copy_text(image->text, image->path_size);
-	SF_CLEANUP(free) char *note = copy_text(image->text + image->path_size, image->note_size);
+	SF_CLEANUP(free) char *path = sf_feed_copy_text(image->text, image->path_size);
+	SF_CLEANUP(free) char *note = sf_feed_copy_text(image->text + image->path_size, image->note_size);
 	const struct sf_image_number seen = {
 		.number = image->number,
 		.path = path,
@@ -244,12 +237,12 @@ static bool feed_image(struct sf_feed *feed, const struct sf_sink *sink,
 
 	if (!path || !note)
 		return sf_fail_memory(err);
-	if (feed->left_out || !take_room(feed, SF_FEED_IMAGES, 1))
+	if (feed->left_out || !sf_feed_take_room(feed, SF_FEED_IMAGES, 1))
 		return true;
 	return !sink->image || sink->image(sink->arg, feed->pid, &seen, err);
 }
 
-static bool take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n)
+bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n)
 {
 	feed->frames.n = 0;
 	if (!sf_vec_reserve(&feed->frames, n))
@@ -274,7 +267,7 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 			const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_sample *sample = (const void *)record;
-	struct sf_feed_thread *thread = find_thread(feed, sample->serial);
+	struct sf_feed_thread *thread = sf_feed_find_thread(feed, sample->serial);
 	const struct sf_feed_label *label = sample->label ? find_label(feed, sample->label) : NULL;
 	const struct sf_seen seen = {
 		.time_ns = sample->time_ns,
@@ -288,12 +281,12 @@ static bool feed_sample(struct sf_feed *feed, const struct sf_sink *sink,
 	struct sf_weight weight;
 	struct sf_trace trace;
 
-	see_time(feed, sample->time_ns);
-	if (!weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
+	sf_feed_see_time(feed, sample->time_ns);
+	if (!sf_feed_weigh(feed, thread, &weight, sample->cpu_ns, sample->wall_ns, sample->ticks, err))
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
-	if (!take_frames(feed, sample->frames, sample->n_frames))
+	if (!sf_feed_take_frames(feed, sample->frames, sample->n_frames))
 		return sf_fail_memory(err);
 	trace = (struct sf_trace){ feed->frames.items, sample->n_frames, sample->n_frames,
 				   (enum sf_end)sample->end };
@@ -304,11 +297,11 @@ static bool feed_again(struct sf_feed *feed, const struct sf_sink *sink,
 		       const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_again *again = (const void *)record;
-	struct sf_feed_thread *thread = find_thread(feed, again->serial);
+	struct sf_feed_thread *thread = sf_feed_find_thread(feed, again->serial);
 	struct sf_weight weight;
 
-	see_time(feed, again->time_ns);
-	if (!weigh(feed, thread, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
+	sf_feed_see_time(feed, again->time_ns);
+	if (!sf_feed_weigh(feed, thread, &weight, again->cpu_ns, again->wall_ns, again->ticks, err))
 		return false;
 	if (!thread)
 		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
@@ -319,131 +312,12 @@ static bool feed_loss(struct sf_feed *feed, const struct sf_sink *sink,
 		      const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_loss *loss = (const void *)record;
-	struct sf_feed_thread *thread = find_thread(feed, loss->serial);
+	struct sf_feed_thread *thread = sf_feed_find_thread(feed, loss->serial);
 	struct sf_weight weight;
 
-	return weigh(feed, thread, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
+	return sf_feed_weigh(feed, thread, &weight, loss->cpu_ns, loss->wall_ns, loss->ticks, err) &&
 	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight,
 			  err);
-}
-
-/* --- an event --- */
-
-/* The first measure of all feeds holds: an agent that names another one has run wild. */
-static bool is_measured(struct sf_feed *feed, const struct sf_sink *sink, const char *name, const char *unit, struct sf_error *err)
-{
-	struct sf_feeds *feeds = feed->feeds;
-	const struct sf_measure measure = { .name = name, .unit = unit };
-
-	if (*feeds->measure)
-		return strcmp(feeds->measure, name) == 0 || sf_fail(err, SF_E_INPUT, "process %d counts another event than it was told to", feed->pid);
-	snprintf(feeds->measure, sizeof(feeds->measure), "%s", name);
-	snprintf(feeds->unit, sizeof(feeds->unit), "%s", unit);
-	return !sink->measure || sink->measure(sink->arg, &measure, err);
-}
-
-static bool feed_measure(struct sf_feed *feed, const struct sf_sink *sink,
-			 const struct sf_record_header *record, struct sf_error *err)
-{
-	const struct sf_stream_measure *measure = (const void *)record;
-	char name[sizeof(feed->feeds->measure)], unit[sizeof(feed->feeds->unit)];
-
-	if (feed->left_out)
-		return true;
-	snprintf(name, sizeof(name), "%.*s", measure->name_size, measure->text);
-	snprintf(unit, sizeof(unit), "%.*s", measure->unit_size, measure->text + measure->name_size);
-	if (!*name || !is_measured(feed, sink, name, unit, err))
-		return !*name;
-	if (!measure->is_counted) {
-		feed->feeds->n_counting++;
-		return true;
-	}
-	feed->feeds->n_counted++;
-	feed->feeds->counted += measure->counted;
-	return feed->feeds->counted <= MAX_SUM_NS || sf_fail(err, SF_E_INPUT, "the events of process %d add up to more than there can be", feed->pid);
-}
-
-/* An amount of the measure, and one tick. */
-static bool weigh_event(struct sf_feed *feed, struct sf_weight *ret, uint64_t amount, struct sf_error *err)
-{
-	if (!weigh(feed, NULL, ret, 0, 0, 1, err))
-		return false;
-	ret->amount = amount;
-	feed->amount += amount;
-	return feed->amount <= MAX_SUM_NS || sf_fail(err, SF_E_INPUT, "the events of process %d add up to more than there can be", feed->pid);
-}
-
-/* Whether samples may carry this label: one that they carry already, or one that has room. */
-static bool may_label(struct sf_feed *feed, const char *text, size_t size)
-{
-	if (!feed->event_labels)
-		feed->event_labels = sf_intern_create();
-	if (!feed->event_labels || sf_intern_find(feed->event_labels, text, size))
-		return feed->event_labels != NULL;
-	return take_room(feed, SF_FEED_LABELS, 1) && take_room(feed, SF_FEED_LABEL_TEXT, size + 2) &&
-	       sf_intern_add(feed->event_labels, text, size, NULL);
-}
-
-static bool feed_event(struct sf_feed *feed, const struct sf_sink *sink,
-		       const struct sf_record_header *record, struct sf_error *err)
-{
-	const struct sf_stream_event *event = (const void *)record;
-	const char *text = (const char *)&event->frames[event->n_frames];
-	struct sf_feed_thread *thread = find_thread(feed, event->serial);
-	SF_CLEANUP(free) char *key = copy_text(text, event->key_size);
-	SF_CLEANUP(free) char *value = copy_text(text + event->key_size, event->value_size);
-	const bool labelled = event->key_size && may_label(feed, text, (size_t)event->key_size + event->value_size);
-	const struct sf_seen seen = {
-		.time_ns = event->time_ns,
-		.hold_ns = event->hold_ns,
-		.state = SF_STATE_RUNNING,
-		.syscall = SF_SYSCALL_NONE,
-		.label_key = labelled ? key : NULL,
-		.label_value = labelled ? value : NULL,
-	};
-	struct sf_weight weight;
-	struct sf_trace trace;
-
-	if (!key || !value)
-		return sf_fail_memory(err);
-	see_time(feed, event->time_ns);
-	if (!*feed->feeds->measure)
-		return sf_fail(err, SF_E_INPUT, "process %d has an event, and counts none", feed->pid);
-	if (!weigh_event(feed, &weight, event->amount, err))
-		return false;
-	if (!thread)
-		return sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
-	if (!take_frames(feed, event->frames, event->n_frames))
-		return sf_fail_memory(err);
-	trace = (struct sf_trace){ feed->frames.items, event->n_frames, event->n_frames, (enum sf_end)event->end };
-	return sink->trace(sink->arg, thread->serial, &trace, &seen, &weight, err);
-}
-
-static bool feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink,
-			    const struct sf_record_header *record, struct sf_error *err)
-{
-	const struct sf_stream_event_loss *loss = (const void *)record;
-	struct sf_feed_thread *thread = find_thread(feed, loss->serial);
-	struct sf_weight weight;
-
-	if (!*feed->feeds->measure)
-		return sf_fail(err, SF_E_INPUT, "process %d has lost events, and counts none", feed->pid);
-	return weigh_event(feed, &weight, loss->amount, err) &&
-	       sink->loss(sink->arg, thread ? thread->serial : 0, (enum sf_loss)loss->cause, &weight, err);
-}
-
-bool sf_feeds_finish(const struct sf_feeds *feeds, const struct sf_sink *sink, struct sf_error *err)
-{
-	const struct sf_measure measure = {
-		.name = feeds->measure,
-		.unit = feeds->unit,
-		.is_counted = true,
-		.counted = feeds->counted,
-	};
-
-	if (!*feeds->measure || feeds->n_counted < feeds->n_counting)
-		return true;
-	return !sink->measure || sink->measure(sink->arg, &measure, err);
 }
 
 /* The first of a number holds: numbers are never used again. */
@@ -455,8 +329,8 @@ static bool feed_label(struct sf_feed *feed, const struct sf_sink *sink,
 	char *text, *value;
 	(void)sink;
 
-	if (find_label(feed, label->number) || !take_room(feed, SF_FEED_LABELS, 1) ||
-	    !take_room(feed, SF_FEED_LABEL_TEXT, size))
+	if (find_label(feed, label->number) || !sf_feed_take_room(feed, SF_FEED_LABELS, 1) ||
+	    !sf_feed_take_room(feed, SF_FEED_LABEL_TEXT, size))
 		return true;
 	text = calloc(1, size);
 	value = text ? text + label->key_size + 1 : NULL;
@@ -474,11 +348,11 @@ static bool feed_note(struct sf_feed *feed, const struct sf_sink *sink,
 		      const struct sf_record_header *record, struct sf_error *err)
 {
 	const struct sf_stream_note *note = (const void *)record;
-	SF_CLEANUP(free) char *text = copy_text(note->text, note->size);
+	SF_CLEANUP(free) char *text = sf_feed_copy_text(note->text, note->size);
 
 	if (!text)
 		return sf_fail_memory(err);
-	if (!take_room(feed, SF_FEED_NOTES, 1))
+	if (!sf_feed_take_room(feed, SF_FEED_NOTES, 1))
 		return true;
 	return !sink->note || sink->note(sink->arg, feed->pid, text, err);
 }
@@ -492,7 +366,7 @@ bool sf_feed_lost(struct sf_feed *feed, const struct sf_sink *sink, uint64_t tot
 	if (!n)
 		return true;
 	feed->told_lost = total;
-	return weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
+	return sf_feed_weigh(feed, NULL, &weight, 0, 0, n < MAX_TICKS ? (uint32_t)n : MAX_TICKS, err) &&
 	       sink->loss(sink->arg, 0, SF_LOSS_RING_FULL, &weight, err);
 }
 
@@ -501,7 +375,7 @@ static bool feed_end(struct sf_feed *feed, const struct sf_sink *sink,
 {
 	const struct sf_stream_end *end = (const void *)record;
 
-	see_time(feed, end->time_ns);
+	sf_feed_see_time(feed, end->time_ns);
 	feed->ended = true;
 	feed->agent_cpu_ns = end->agent_cpu_ns;
 	return sf_feed_lost(feed, sink, end->lost_records, err);
@@ -563,9 +437,9 @@ static bool (*const feeders[SF_STREAM_N_TYPES])(struct sf_feed *feed, const stru
 	[SF_STREAM_NOTE] = feed_note,
 	[SF_STREAM_END] = feed_end,
 	[SF_STREAM_PLACE] = feed_place,
-	[SF_STREAM_MEASURE] = feed_measure,
-	[SF_STREAM_EVENT] = feed_event,
-	[SF_STREAM_EVENT_LOSS] = feed_event_loss,
+	[SF_STREAM_MEASURE] = sf_feed_measure,
+	[SF_STREAM_EVENT] = sf_feed_event,
+	[SF_STREAM_EVENT_LOSS] = sf_feed_event_loss,
 };
 
 bool sf_feed_record(struct sf_feed *feed, const struct sf_sink *sink,

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a feed (stream_reader.h) that its files share: stream_reader.c, and stream_events.c for a runtime's events. */
+#ifndef SF_CAPTURE_SIGNAL_STREAM_FEED_H
+#define SF_CAPTURE_SIGNAL_STREAM_FEED_H
+
+#include "capture/signal/stream_reader.h"
+
+/* Nanoseconds of all samples, or the amount of all events: the first are more than 146 years. A feed with more is refused. */
+#define SF_FEED_MAX_SUM (UINT64_C(1) << 62)
+
+/* Takes room for `n` more; false: there is none, and the sink gets a note. */
+bool sf_feed_take_room(struct sf_feed *feed, enum sf_feed_limit limit, uint64_t n);
+
+/* A record has this time. */
+void sf_feed_see_time(struct sf_feed *feed, uint64_t time_ns);
+
+/* The thread to which the sender gave this serial; NULL: no record has introduced it. */
+struct sf_feed_thread *sf_feed_find_thread(struct sf_feed *feed, uint32_t serial);
+
+/* Text of a record, zero-terminated, the caller's to free; NULL when memory ran out. */
+char *sf_feed_copy_text(const char *text, size_t size);
+
+/* Adds to the feed's sums. `thread`: whose time it is, or NULL. False: the sums are too large. */
+bool sf_feed_weigh(struct sf_feed *feed, struct sf_feed_thread *thread, struct sf_weight *ret, uint64_t cpu_ns, uint64_t wall_ns, uint32_t ticks,
+		   struct sf_error *err);
+
+/* A record's frames become feed->frames. False: no memory. */
+bool sf_feed_take_frames(struct sf_feed *feed, const struct sf_stream_frame *frames, uint32_t n);
+
+/* The records MEASURE, EVENT and EVENT_LOSS, as sf_feed_record. */
+bool sf_feed_measure(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
+bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
+bool sf_feed_event_loss(struct sf_feed *feed, const struct sf_sink *sink, const struct sf_record_header *record, struct sf_error *err);
+
+#endif
