@@ -87,7 +87,7 @@ static void print_events(FILE *out, const struct sf_recording_totals *totals)
 {
 	char seen[32], counted[32], lost[32];
 
-	fprintf(out, "  events %s %s seen, ", sf_format_count(seen, totals->amount_seen), totals->measure);
+	fprintf(out, "  %-5s %s %s seen, ", totals->unit, sf_format_count(seen, totals->amount_seen), totals->measure);
 	if (totals->amount_seen && !totals->amount_counted) /* a program that counts its events itself was killed */
 		fputs("not counted to the end", out);
 	else

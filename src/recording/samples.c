@@ -88,6 +88,7 @@ bool sf_recording_measure(struct sf_recording *recording, const char *name, cons
 		return sf_fail_memory(err);
 	snprintf(recording->totals.measure, sizeof(recording->totals.measure), "%s",
 		 sf_recording_string(recording, recording->measure));
+	snprintf(recording->totals.unit, sizeof(recording->totals.unit), "%s", sf_recording_string(recording, recording->measure_unit));
 	return true;
 }
 

@@ -72,6 +72,7 @@ def test_exceptions_have_their_types_and_methods(stillframe, program, tmp_path):
 def test_bytes_have_their_types_and_methods(stillframe, program, tmp_path):
     done, recording, allocated, _, _ = record_once(stillframe, program, tmp_path / "r.sfr", "allocation")
     seen, counted = check_common(done, recording, "allocation", "bytes")
+    assert "bytes {:,} allocation seen".format(seen) in done.err, done
     # The runtime reports each 100 KB or so that a heap has given out.
     assert abs(counted - allocated) < 400000 and seen > 0.97 * counted, (done, seen, counted, allocated)
     labels = by_label(recording)
