@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import LONG, NOBODY, PROGRAMS, need, paranoid
+from conftest import LONG, NOBODY, PROGRAMS, need, need_kernel_samples, paranoid
 from java_stacks import QUIET, jdk  # noqa: F401 (a fixture)
 from processes import until
 from recordings import Recording, cpu_told, of_the_three
@@ -185,6 +185,7 @@ def test_real_programs(stillframe, tmp_path, name, command):
 
 def test_short_processes(stillframe, tmp_path):
     """Sixty programs that live for some milliseconds: most end before anybody can look at them in /proc."""
+    need_kernel_samples(stillframe)
     script = "i=0; while [ $i -lt 60 ]; do ls /usr/bin > /dev/null; i=$((i+1)); done"
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "4000", "--children", "--", "sh", "-c", script, timeout=120)
     assert done.status == 0, done
@@ -198,6 +199,7 @@ def test_short_processes(stillframe, tmp_path):
 
 def test_short_threads(stillframe, tmp_path):
     """Threads of a millisecond each, which no look at /proc would find in time."""
+    need_kernel_samples(stillframe)
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "4000", "--", path_of("threads_churn"), "2", "300", "1", timeout=120)
     assert done.status == 0, done
     recording.assert_accounts(used=cpu_told(done.out))
@@ -228,13 +230,11 @@ def test_java(stillframe, jdk, tmp_path):  # noqa: F811
 
 def test_kernel_frames(stillframe, tmp_path):
     """A program that spends its time in one system call: the kernel's functions are on top of its own, with their names."""
+    need_kernel_samples(stillframe)
     script = ("import os, time\nend = time.monotonic() + 1\nfd = os.open('/dev/zero', os.O_RDONLY)\n"
               "while time.monotonic() < end: os.pread(fd, 1 << 20, 0)\nprint('cpu_seconds %f' % time.process_time())\n")
     done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "999", "--", sys.executable, "-c", script)
     assert done.status == 0, done
-    if not recording.value("SELECT count(*) FROM frames WHERE kind = (SELECT id FROM kinds WHERE word = 'kernel')"):
-        assert "threads are not sampled while they are in the kernel" in stillframe("doctor").out
-        pytest.skip("no right to kernel frames")
     total = recording.total_shares()
     assert total.get("do_syscall_64", total.get("el0_svc", 0)) > 0.3, sorted(total.items(), key=lambda item: -item[1])[:20]
     stacks = [names for names, _ in recording.stacks_of("do_syscall_64") if len(names) > 12]
@@ -291,6 +291,7 @@ def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
 def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
     """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside. The
     rate is not in step with the 8,000 threads that begin in a second."""
+    need_kernel_samples(stillframe)
     beside = subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL)
     try:
         done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "997", "--", path_of("threads_churn"), "2", "8000", "0.02", timeout=120)
@@ -309,6 +310,7 @@ def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
 @pytest.mark.alone   # what is lost before the first look depends on the CPU time that stillframe gets
 def test_short_commands_are_seen(stillframe, tmp_path):
     """Of a shell whose commands end within a period each. What they used before the first look that misses them is a loss."""
+    need_kernel_samples(stillframe)
     loop = "i=0; while [ $i -lt 900 ]; do /bin/ls / >/dev/null; i=$((i+1)); done"
     done, recording = record(stillframe, tmp_path / "r.sfr", "--children", "-F", "199", "--", "/bin/sh", "-c", loop, timeout=120)
     assert done.status == 0, done
@@ -352,6 +354,7 @@ def test_the_timer_of_a_hold_ends_with_it(stillframe, target, tmp_path):
 
 def test_programs_that_run_others_have_whole_stacks(stillframe, tmp_path):
     """A shell's children are forked, and run a program at once: the kernel takes the memory with the stack away meanwhile."""
+    need_kernel_samples(stillframe)
     done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "perf", "--children", "-F", "9999", "--max-cost", 100, "--", "/bin/sh", "-c",
                                         "i=0; while [ $i -lt 60 ]; do /bin/ls / >/dev/null; i=$((i+1)); done")
     assert done.status == 0, done

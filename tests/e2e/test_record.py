@@ -414,6 +414,7 @@ def test_difficult_code_has_whole_stacks(stillframe, target, tmp_path, name, arg
 
 def test_a_program_whose_file_is_gone(stillframe, tmp_path):
     """Its executable was deleted while it runs: /proc has it still."""
+    need_root()   # links to mapped files: proc_pid_map_files(5)
     copy = tmp_path / "gone"
     shutil.copy(path_of("deep"), copy)
     t = Target([copy, 20, "spin"])
@@ -429,6 +430,7 @@ def test_a_program_whose_file_is_gone(stillframe, tmp_path):
 
 def test_a_program_whose_file_was_replaced(stillframe, tmp_path):
     """Another program lies under its name: its rows and names must not be used."""
+    need_root()   # as above
     copy = tmp_path / "changed"
     shutil.copy(path_of("deep"), copy)
     t = Target([copy, 20, "spin"])

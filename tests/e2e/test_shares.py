@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from conftest import PROGRAMS
+from conftest import PROGRAMS, need_root
 from recordings import Recording, cpu_told, worth_of
 from test_export import export
 
@@ -39,7 +39,8 @@ def record_nappers(stillframe, path, *options, cpu_seconds=2, threads=30, burst=
 
 def test_nappers_have_their_share(stillframe, tmp_path):
     """A sample that finds a napper where it wakes up or goes to sleep says nothing of what it computed. That place had an eighth
-    of the nappers' time, and more on a busy machine; it uses a hundredth or two."""
+    of the nappers' time, and more on a busy machine; it uses a hundredth or two. So it stays for a user whose holding thread may not go before others."""
+    need_root()
     done, recording, true = record_nappers(stillframe, tmp_path / "r.sfr", "-F", "499", "--engine", "ptrace", "--max-cost", "50")
     recording.assert_accounts(used=cpu_told(done.out))
     seen, lost, counted = recording.cpu()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from conftest import AGENT, NOBODY, PROGRAMS, need_root
+from conftest import AGENT, NOBODY, PROGRAMS, need_kernel_samples, need_root
 from processes import Target, cpu_of, read, until
 from recordings import Recording, cpu_told, of_the_three
 
@@ -258,5 +258,6 @@ def test_auto_is_ptrace_where_perf_is_refused(stillframe, tmp_path):
 
 
 def test_auto_is_perf_where_it_works(stillframe, tmp_path):
+    need_kernel_samples(stillframe)
     done = stillframe("record", "-o", tmp_path / "r.sfr", "--", BUSY, 0.2).ok()
     assert "by perf" in done.err and "signal" not in done.err, done

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import AGENT, HERE, LONG, PROGRAMS, need, need_root
+from conftest import AGENT, HERE, LONG, PROGRAMS, need, need_kernel_samples, need_root
 from recordings import Recording, Report, of_the_three
 
 WALKS = ("sampler", "handler")
@@ -341,9 +341,11 @@ def test_a_known_split(inside, walk, clock):
 
 
 @pytest.mark.parametrize("clock", ["auto", "perf", "tick"])
-def test_ticks_cannot_be_dodged(inside, clock):
+def test_ticks_cannot_be_dodged(inside, stillframe, clock):
     """A thread that runs between the kernel's ticks gets its share, within two points beyond four standard deviations of so
     many samples. With auto, it gets a perf clock."""
+    if clock == "auto":
+        need_kernel_samples(stillframe)
     ran = inside("in_dodger", seconds(0.3, 7), 1, options="rate=1khz,cpu-clock=" + clock, timeout=60).ok()
     truth, shares = numbers(ran.said), ran.report.total_shares()
     due = truth["dodge"] / (truth["dodge"] + truth["neighbour"])
