@@ -93,6 +93,7 @@ int sf_cache_file_open(int folder, const char *name, size_t *size_ret)
 
 	if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) || status.st_size < 0)
 		return -1;
+	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
 	*size_ret = (size_t)status.st_size;
 	return sf_steal_fd(&fd);
 }

@@ -26,7 +26,7 @@ void sf_cache_read_environment(void);
 /* The descriptor of the folder NAME, which is made if it is missing; -1 if it cannot be had or is not safe. */
 int sf_cache_folder_open(const char *name);
 
-/* The descriptor of a file, and its size; -1: not there, or not to be trusted. */
+/* The descriptor of a file, and its size; the file counts as used now. -1: not there, or not to be trusted. */
 int sf_cache_file_open(int folder, const char *name, size_t *size_ret);
 
 /* Writes the pieces as one file: all of it or nothing, whoever else does the same. False: it is not there. */

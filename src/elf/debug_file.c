@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "frozen/memory/bytes.h"
 
 bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size, char ret[PATH_MAX])
@@ -23,8 +24,7 @@ bool sf_debug_file_path(const char *root, const uint8_t *build_id, size_t size, 
 
 	if (size < 2 || size > sizeof(hex) / 2)
 		return false;
-	for (size_t i = 0; i < size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	sf_hex(build_id, size, hex);
 	return snprintf(ret, PATH_MAX, "%s/.build-id/%.2s/%s.debug", root, hex, hex + 2) < PATH_MAX;
 }
 

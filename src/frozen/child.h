@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a forked child of a sampled program runs and changes of the agent, before fork() returns there. A child's first look at a page of code is a
+ * The agent's code that a forked child of a sampled program runs, and the agent's data that it changes, before fork() returns there. A child's first look at a page of code is a
  * page fault, and so is its first change of a page of data, which is copied then. So this code stands together, and so does this data: in one
  * page each, where they fit.
  */

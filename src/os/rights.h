@@ -34,7 +34,7 @@ unsigned sf_rights_missing(unsigned rights);
 const char *sf_rights_text(unsigned rights, char *ret, size_t size);
 
 /*
- * What gives them to this process, as a part of a sentence: "have CAP_BPF (stillframe doctor --setcap)"; in a user namespace, where these rights
+ * The way to give these rights to this process, as a part of a sentence: "have CAP_BPF (stillframe doctor --setcap)"; in a user namespace, where these rights
  * count for nothing: "run stillframe outside its user namespace with CAP_BPF". Returns ret.
  */
 const char *sf_rights_to_have(unsigned rights, char *ret, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the target's processes, threads and modules to a recording. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "recording/writer.h"
 
 struct tid_key {
@@ -160,9 +160,7 @@ static uint32_t hex_text(struct sf_recording *recording, const uint8_t *bytes, s
 	char hex[2 * 64 + 1];
 
 	size = size < 64 ? size : 64;
-	for (size_t i = 0; i < size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-	hex[2 * size] = 0;
+	sf_hex(bytes, size, hex);
 	return sf_recording_text(recording, hex);
 }
 

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "runtime/runtime.h"
 
-/* What a user wants: the event `place` of the runtime in `slot`, with one sample for each `each` of its unit; 0: as many as the budget allows. */
+/* The user's choice: the event `place` of the runtime in `slot`, with one sample for each `each` of its unit; 0: as many as the budget allows. */
 struct sf_runtime_event_choice {
 	const struct sf_runtime_event *event;  /* NULL: none */
 	uint32_t slot;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/foreign_file.h"
+#include "base/hex.h"
 #include "elf/facts.h"
 
 bool sf_session_name_all(struct sf_recording *recording, struct sf_images *images, struct sf_name_sources *sources, struct sf_error *err)
@@ -50,8 +51,7 @@ static int open_module(const char *path, const char *build_id)
 	if (path[0] != '/' || !build_id[0] || !sf_foreign_open(AT_FDCWD, path, &fd, NULL))
 		return -1;
 	sf_elf_build_id(fd, found, &size);
-	for (size_t i = 0; i < size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", found[i]);
+	sf_hex(found, size, hex);
 	return strcmp(hex, build_id) == 0 ? sf_steal_fd(&fd) : -1;
 }
 

@@ -5,11 +5,11 @@
  */
 #include "symbols/kept_names.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/whole_io.h"
 
 #define FOLDER "names-1"
@@ -26,7 +26,7 @@ struct place {
 	uint8_t inlined, approximate;
 };
 
-/* What is left to read of the answers. */
+/* The bytes of the answers that are still to be read. */
 struct rest {
 	const uint8_t *at, *end;
 };
@@ -127,7 +127,6 @@ static bool read_file(int folder, struct sf_kept_names *names)
 	digest_of(names->bytes, names->size, NULL, 0, found);
 	if (memcmp(said, found, sizeof(said)) != 0)
 		return false;
-	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
 	return list_answers(names);
 }
 
@@ -136,8 +135,7 @@ void sf_kept_names_open(const uint8_t digest[SF_DIGEST_SIZE], struct sf_kept_nam
 	SF_CLEANUP(close) int folder = sf_cache_folder_open(FOLDER);
 	struct sf_kept_names names = { 0 };
 
-	for (size_t i = 0; i < SF_DIGEST_SIZE; i++)
-		snprintf(names.name + 2 * i, sizeof(names.name) - 2 * i, "%02x", digest[i]);
+	sf_hex(digest, SF_DIGEST_SIZE, names.name);
 	*ret = names;
 	if (folder >= 0 && read_file(folder, ret))
 		return;

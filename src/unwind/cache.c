@@ -12,6 +12,7 @@
 
 #include "base/cache_folder.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/whole_io.h"
 #include "unwind/rows.h"
 
@@ -51,11 +52,9 @@ bool sf_cache_id(char ret[SF_CACHE_ID])
 /* DIGEST-ARCH: 64 digits, and room for an architecture's name. */
 static void format_name(const struct sf_cache_key *key, char ret[SF_CACHE_NAME])
 {
-	size_t n = 0;
+	char *end = sf_hex(key->made_from, sizeof(key->made_from), ret);
 
-	for (size_t i = 0; i < sizeof(key->made_from); i++)
-		n += (size_t)snprintf(ret + n, SF_CACHE_NAME - n, "%02x", key->made_from[i]);
-	snprintf(ret + n, SF_CACHE_NAME - n, "-%s", key->arch->name);
+	snprintf(end, SF_CACHE_NAME - (size_t)(end - ret), "-%s", key->arch->name);
 }
 
 static bool is_for(const struct sf_table_header *header, const struct sf_cache_key *key)
@@ -175,7 +174,6 @@ bool sf_cache_get(int folder, const struct sf_cache_key *key, void **ret, size_t
 	if (fd < 0 || !load(folder, fd, size, key, ret))
 		return false;
 	*size_ret = size;
-	futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
 	return true;
 }
 

@@ -46,6 +46,7 @@ FAULTS = [
     # The profiler in .NET, and the rounds.
     ("agent/coreclr/clr_profiler.c", "if (!info && are_there_any())", "if (!info)", "test_clr_profiler"),
     ("agent/coreclr/clr_profiler.c", "if (!are_there_any())\n\t\tdetach();", "detach();", "test_clr_profiler"),
+    ("agent/coreclr/clr_rounds.c", "atomic_store(&sf_sampler_round, NULL);\n\tif (walk", "if (walk", "test_clr_rounds"),
     ("agent/coreclr/clr_rounds.c", "result = sf_clr_resume_all(info);", "result = threads ? sf_clr_resume_all(info) : SF_CLR_OK;", "test_clr_rounds"),
     ("agent/coreclr/clr_rounds.c", "if (!walked || walked->is_managed)", "if (!walked)", "test_clr_rounds"),
     ("agent/coreclr/clr_rounds.c", "wait_for_round(ENDING_NS);", "", "test_clr_rounds"),

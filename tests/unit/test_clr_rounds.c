@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -470,6 +471,24 @@ static void test_the_runtime_ends(void **state)
 	end();
 }
 
+/* Its runtime cannot be suspended: the runtime's other threads are not in the child. */
+static void test_a_forked_child_makes_no_rounds(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin();
+	assert_non_null(atomic_load(&sf_sampler_round));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(sf_clr_rounds_begin(SF_AGENT_WALK_OURS, NULL) && !atomic_load(&sf_sampler_round) ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -484,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_thread_that_ends_waits_for_the_walk, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_it_does_not_wait_for_ever, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_the_runtime_ends, set_up, clean),
+		cmocka_unit_test_setup_teardown(test_a_forked_child_makes_no_rounds, set_up, clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

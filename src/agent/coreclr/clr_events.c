@@ -20,6 +20,8 @@
 
 #define MAX_PROVIDER 64
 
+_Static_assert(SF_EVENT_TEXT >= SF_CLR_MAX_LABEL, "a label has room for the value");
+
 static const struct sf_clr_event_kind *_Atomic wanted; /* NULL: none */
 static uint64_t session;                                /* 0: none; changed by came_up and leaves only */
 static bool ends;                                       /* the profile ends, and not the runtime */
@@ -92,6 +94,7 @@ bool sf_clr_events_begin(const struct sf_agent_options *options, struct sf_error
 
 	came = false;
 	refused = 0;
+	atomic_store(&wanted, NULL); /* a forked child has its parent's */
 	if (!choice->event || choice->slot != SF_RUNTIME_CORECLR)
 		return true;
 	atomic_store(&wanted, sf_clr_event_kind(choice->place));

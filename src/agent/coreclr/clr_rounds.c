@@ -385,6 +385,8 @@ bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 {
 	rounds.walk = walk;
 	atomic_store(&rounds.came_up, false);
+	atomic_store(&rounds.info, NULL); /* a forked child has its parent's, and that one's rounds */
+	atomic_store(&sf_sampler_round, NULL);
 	if (walk == SF_AGENT_WALK_OURS)
 		return true;
 	if (sf_handler.config.arch != &sf_arch_x86_64)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "agent/coreclr/clr_suspension.h"
+#include "agent/libc/fork_memory.h"
 #include "agent/libc/own_proc.h"
 #include "frozen/coreclr/coreclr.h"
 #include "frozen/signal/handler.h"
@@ -33,18 +34,11 @@ static const struct {
 
 /* --- memory --- */
 
-static void *map_memory(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 bool sf_clr_pool_init(struct sf_clr_pool *pool)
 {
 	*pool = (struct sf_clr_pool){
-		.captured = map_memory(N_CAPTURED * sizeof(*pool->captured)),
-		.frames = map_memory(N_FRAMES * sizeof(*pool->frames)),
+		.captured = sf_map_own(N_CAPTURED * sizeof(*pool->captured), SF_WIPED),
+		.frames = sf_map_own(N_FRAMES * sizeof(*pool->frames), SF_WIPED),
 		.captured_capacity = N_CAPTURED,
 		.frames_capacity = N_FRAMES,
 	};
@@ -112,7 +106,7 @@ static void snapshot(struct sf_clr_pool *pool, struct sf_clr_info *info, uintptr
 
 /* --- native frames --- */
 
-/* What all walks of one thread here have in common. */
+/* The still for all walks of one thread in a suspension, without its registers. */
 static void prepare(struct sf_workspace *workspace, const struct sf_code_map *map, int32_t tid)
 {
 	struct sf_still *still = &workspace->still;

@@ -229,7 +229,7 @@ static void *const factory_table[] = { (void *)query_factory, (void *)count, (vo
 
 static void *const *factory_object = factory_table;
 
-/* What the runtime finds by name in a profiler's library. */
+/* The entry point of a profiler's library, which the runtime finds by its name. */
 SF_CLR_EXPORT int32_t DllGetClassObject(const void *class_id, const void *asked, void **ret);
 
 SF_CLR_EXPORT int32_t DllGetClassObject(const void *class_id, const void *asked, void **ret)

@@ -36,7 +36,7 @@ static _Atomic uint32_t n_claimed;
 static _Atomic bool hurry, expected;
 static _Atomic bool is_copied; /* to forked children, which else have zeroes */
 
-/* What the thread that forks says of itself, for the child. */
+/* The name, the label and the flags of the thread that forks, for the child. */
 SF_CHILD_DATA static struct {
 	uint32_t flags, label;
 	char name[SF_AGENT_NAME];

@@ -55,7 +55,7 @@ static bool is_in_exec(struct sf_thread *thread, const struct sf_perf_record *re
 	return thread->exec_ns && record->time_ns > thread->exec_ns;
 }
 
-/* What becomes a still of a record. */
+/* The parts of a record that become a still. */
 struct parts {
 	uint32_t size;                   /* bytes of the stack */
 	size_t n_kernel;                 /* so many of the kernel's frames, the first ones */

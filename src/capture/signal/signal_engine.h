@@ -124,7 +124,7 @@ void sf_signal_agent_free(struct sf_signal_agent *agent);
 bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
 /* "STILLFRAME=...", for a child's environment; the caller's to free. NULL when memory ran out. */
 char *sf_signal_variable(const struct sf_capture_options *options, const char *socket);
-/* What makes a child's runtime load the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library already. */
+/* The variables by which a child's runtime loads the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library already. */
 bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err);
 /* The text of START. `socket`: where forked children are to call, or NULL. */
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,

@@ -9,7 +9,7 @@
 
 #include "frozen/signal/state.h"
 
-/* What has happened. Texts are not zero-terminated. */
+/* An occurrence of the event. Texts are not zero-terminated. */
 struct sf_event {
 	struct sf_thread_entry *entry;   /* of the calling thread, which has a serial */
 	const void *ucontext;            /* of the calling thread, from getcontext() in stillframe's own code */

@@ -30,8 +30,8 @@ enum sf_thread_entry_flags {
 	SF_ENTRY_PERF = 16,        /* `clock` is a perf descriptor, else a timer */
 	SF_ENTRY_NAMED = 32,       /* the thread gave itself a name */
 	SF_ENTRY_RENAMED = 64,     /* ... which the sampler has not written to the stream yet */
-	SF_ENTRY_IN_ROUNDS = 256,  /* a runtime walks the thread in rounds (agent/sampler/sampler.h): no requests to it */
 	SF_ENTRY_LEFT_RUNTIME = 128, /* the thread has left a runtime: its handles may be out of date */
+	SF_ENTRY_IN_ROUNDS = 256,  /* a runtime walks the thread in rounds (agent/sampler/sampler.h): no requests to it */
 };
 
 struct sf_thread_entry {
@@ -73,7 +73,7 @@ struct sf_thread_entry {
 	_Atomic uint64_t api_ns;       /* total length of ended calls, which the sampler subtracts
 					* from the thread's wall time */
 
-	_Atomic uint64_t event_amount; /* of events (event.h) that no sample or loss stands for yet */
+	_Atomic uint64_t event_amount; /* of events (event_meter.h) that no sample or loss stands for yet */
 
 	_Atomic uint64_t handles[SF_MAX_RUNTIMES]; /* of the thread in each runtime; may be out of
 					* date; SF_ENTRY_NO_HANDLE; 0: not looked up yet */

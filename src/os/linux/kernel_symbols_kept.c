@@ -11,13 +11,13 @@
 #include "os/kernel_symbols.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cache_folder.h"
 #include "base/cleanup.h"
 #include "base/digest.h"
+#include "base/hex.h"
 #include "base/whole_io.h"
 
 #define FOLDER "kernel-symbols-1"
@@ -61,8 +61,7 @@ static bool make_name(char ret[SF_CACHE_NAME])
 	sf_digest_add(&all, boot, boot_size);
 	sf_digest_add(&all, lines, lines_size);
 	sf_digest_end(&all, digest);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		snprintf(ret + 2 * i, SF_CACHE_NAME - 2 * i, "%02x", digest[i]);
+	sf_hex(digest, sizeof(digest), ret);
 	return true;
 }
 
@@ -104,10 +103,8 @@ static bool get(int folder, const char *name, struct sf_kernel_symbols *ret)
 	size_t size;
 
 	fd = sf_cache_file_open(folder, name, &size);
-	if (fd >= 0 && take(fd, size, ret)) {
-		futimens(fd, NULL); /* used now, for sf_cache_prune; no harm if it fails */
+	if (fd >= 0 && take(fd, size, ret))
 		return true;
-	}
 	sf_kernel_symbols_deinit(ret);
 	return false;
 }
