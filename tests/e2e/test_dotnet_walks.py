@@ -9,8 +9,8 @@ import sqlite3
 import pytest
 
 from conftest import AGENT, PROGRAMS
-from processes import Target, until
-from test_dotnet import PLAIN, compile_program, mapped_in, threads_of
+from processes import Target
+from test_dotnet import PLAIN, check_listens, compile_program, mapped_in
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 MANAGED = ("jitted", "tier0", "tier0-counting", "tier1-counting", "osr", "tier1", "optimized", "precompiled")
@@ -174,7 +174,7 @@ def test_attached_and_detached(stillframe, split, tmp_path):
     for name, walk in (("1.sfr", "snapshot"), ("2.sfr", "own"), ("3.sfr", "snapshot")):
         done = stillframe.record_until(str(tmp_path / name), 200, "-p", target.pid, "-e", "signal", "--dotnet-walk", walk, "-F", "199")
         assert ("loaded into the program" in " ".join(done.err.split())) == (name == "1.sfr"), done.err
-        until(lambda: threads_of(target.pid) == ["sf-listen"], "the agent's threads have ended")
+        check_listens(target.pid)
         assert len(mapped_in(target.pid)) == 1
         stacks = Stacks(tmp_path / name)
         assert bool(stacks.by_runtime("splits")) == (walk == "snapshot")
