@@ -16,6 +16,7 @@
 #include "frozen/runtime_list.h"
 #include "frozen/signal/handler.h"
 #include "runtime/coreclr/events.h"
+#include "runtime/coreclr/utf16.h"
 #include "runtime/events.h"
 
 /* --- payloads, as a runtime of .NET 10 wrote them --- */
@@ -104,6 +105,22 @@ static void hostile_payloads_are_bounded(void **state)
 	assert_int_equal(sf_clr_event_amount(kind_of("allocation"), endless, sizeof(endless)), 0);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
 		assert_string_equal(label_of("gc", &reasons[i], sizeof(reasons[i])), "");
+}
+
+/* A program may name a type so. Exports have texts in UTF-8, which has no halves of pairs. */
+static void half_of_a_pair_is_replaced(void **state)
+{
+	const uint16_t pair[] = { 'a', 0xd83d, 0xde00, 0 }, high[] = { 0xd83d, 'b', 0 }, low[] = { 0xde00, 'c', 0 };
+	const struct sf_reader reader = { .window = (const uint8_t *)pair, .window_size = sizeof(pair) };
+	char text[16];
+
+	(void)state;
+	assert_string_equal(label_of("exception", pair, sizeof(pair)), "a\xf0\x9f\x98\x80");
+	assert_string_equal(label_of("exception", high, sizeof(high)), "\xef\xbf\xbd" "b");
+	assert_string_equal(label_of("exception", low, sizeof(low)), "\xef\xbf\xbd" "c");
+	assert_string_equal(label_of("exception", high, 2), "\xef\xbf\xbd"); /* the payload ends within the pair */
+	sf_clr_read_utf16(&reader, 0, 2, text, sizeof(text));
+	assert_string_equal(text, "a\xef\xbf\xbd"); /* the text does */
 }
 
 /* --- what the user gives --- */
@@ -245,6 +262,7 @@ int main(void)
 		cmocka_unit_test(types_and_amounts_are_read),
 		cmocka_unit_test(short_payloads_have_less),
 		cmocka_unit_test(hostile_payloads_are_bounded),
+		cmocka_unit_test(half_of_a_pair_is_replaced),
 		cmocka_unit_test(names_are_those_of_the_list),
 		cmocka_unit_test(the_session_has_the_event),
 		cmocka_unit_test(nothing_is_wanted_without_an_event),

@@ -2,6 +2,8 @@
 /* Texts of .NET, which are UTF-16. */
 #include "runtime/coreclr/utf16.h"
 
+#define REPLACEMENT 0xfffdu   /* U+FFFD */
+
 /* One UTF-16 unit, or a pair, as UTF-8; returns the bytes. */
 static unsigned put_utf8(uint32_t c, char ret[4])
 {
@@ -27,24 +29,41 @@ static unsigned put_utf8(uint32_t c, char ret[4])
 	return 4;
 }
 
+static bool is_high(uint32_t unit)
+{
+	return unit >= 0xd800 && unit < 0xdc00;
+}
+
+static bool is_low(uint32_t unit)
+{
+	return unit >= 0xdc00 && unit < 0xe000;
+}
+
+/* The character that begins with `unit`, at `at`, where there are `n_units`; and its units. Half of a pair is none: it is replaced. */
+static uint32_t get_utf16(const struct sf_reader *memory, uint64_t at, uint16_t unit, unsigned n_units, unsigned *used_ret)
+{
+	uint16_t low;
+
+	*used_ret = 1;
+	if (!is_high(unit) && !is_low(unit))
+		return unit;
+	if (!is_high(unit) || n_units < 2 || !sf_read(memory, &low, at + 2, sizeof(low)) || !is_low(low))
+		return REPLACEMENT;
+	*used_ret = 2;
+	return 0x10000 + (((uint32_t)unit - 0xd800) << 10) + (low - 0xdc00u);
+}
+
 void sf_clr_read_utf16(const struct sf_reader *memory, uint64_t at, unsigned n_units, char *ret, size_t size)
 {
-	uint16_t unit, low;
+	uint16_t unit;
 	size_t n = 0;
 
-	for (unsigned i = 0; i < n_units && n + 5 < size; i++, at += 2) {
-		uint32_t c;
+	while (n_units && n + 5 < size && sf_read(memory, &unit, at, sizeof(unit)) && unit) {
+		unsigned used;
 
-		if (!sf_read(memory, &unit, at, sizeof(unit)) || !unit)
-			break;
-		c = unit;
-		if (unit >= 0xd800 && unit < 0xdc00 && sf_read(memory, &low, at + 2, sizeof(low)) &&
-		    low >= 0xdc00 && low < 0xe000) {
-			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-			at += 2;
-			i++;
-		}
-		n += put_utf8(c, ret + n);
+		n += put_utf8(get_utf16(memory, at, unit, n_units, &used), ret + n);
+		at += 2 * used;
+		n_units -= used;
 	}
 	ret[n] = 0;
 }
