@@ -138,17 +138,11 @@ static long no_answer(const struct sf_load_target *target, struct sf_error *err)
 	return -1;
 }
 
-long sf_clr_socket_ask(const struct sf_load_target *target, const uint8_t *request, size_t request_size,
-		       uint8_t *ret, size_t size, struct sf_error *err)
+long sf_clr_socket_receive(const struct sf_load_target *target, int fd, uint8_t *ret, size_t size, struct sf_error *err)
 {
-	SF_CLEANUP(close) int fd = connect_to(target, err);
 	size_t used = 0, left;
 	long n = 1;
 
-	if (fd < 0)
-		return -1;
-	if (!sf_load_socket_send(fd, (const char *)request, request_size))
-		return no_answer(target, err);
 	while (n != 0 && (left = missing(ret, used, size)) != 0) {
 		n = sf_load_socket_receive(fd, (char *)ret + used, left, target->until_ns);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -159,4 +153,16 @@ long sf_clr_socket_ask(const struct sf_load_target *target, const uint8_t *reque
 	}
 	errno = ECONNRESET;
 	return used ? (long)used : no_answer(target, err);
+}
+
+long sf_clr_socket_ask(const struct sf_load_target *target, const uint8_t *request, size_t request_size,
+		       uint8_t *ret, size_t size, struct sf_error *err)
+{
+	SF_CLEANUP(close) int fd = connect_to(target, err);
+
+	if (fd < 0)
+		return -1;
+	if (!sf_load_socket_send(fd, (const char *)request, request_size))
+		return no_answer(target, err);
+	return sf_clr_socket_receive(target, fd, ret, size, err);
 }

@@ -26,5 +26,7 @@ bool sf_clr_socket_check(const struct sf_load_target *target, struct sf_error *e
  */
 long sf_clr_socket_ask(const struct sf_load_target *target, const uint8_t *request, size_t request_size,
 		       uint8_t *ret, size_t size, struct sf_error *err);
+/* The second part of it: reads one message, and no byte behind it, from a connection. `ret` begins with zeros. */
+long sf_clr_socket_receive(const struct sf_load_target *target, int fd, uint8_t *ret, size_t size, struct sf_error *err);
 
 #endif
