@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import PROGRAMS, need
+from recordings import Recording, cpu_samples_so_far
 
 WHOLE = [("a3", "a2", "a1"), ("b3", "b2", "b1")]
 CUT_OFF = "other-stack"
@@ -36,22 +37,22 @@ def was_there(chain, end):
 
 
 @pytest.mark.parametrize("engine", ["ptrace", "perf"])
-def test_alternate_stack(stillframe, tmp_path, engine):
+def test_alternate_stack(stillframe, tmp_path, target, engine):
     """While a handler works on an alternate stack, the interrupted stack runs on soon. It is shown as it was at the sample, or
     not at all: a chain is whole or cut off, and never of two halves."""
-    done, recording = stillframe.record(tmp_path / "r.sfr", "-e", engine, "-F", "499", "--clock", "cpu", *often(engine), "--",
-                                        os.path.join(PROGRAMS, "two_chains"), 1.5)
-    assert done.status == 0, done
-    samples = chains_under(recording, "handler_work")
+    output = tmp_path / "r.sfr"
+    stillframe.record_until(output, lambda path: cpu_samples_so_far(path) > 120, "-e", engine, "-F", "499", "--clock", "cpu",
+                            *often(engine), "-p", target("two_chains").pid)
+    samples = chains_under(Recording(output), "handler_work")
     assert len(samples) > 30, samples
     assert not [sample for sample in samples if not was_there(*sample[1:])]
     cut = [time for time, _, end in samples if end == CUT_OFF]
     whole = [time for time, chain, end in samples if chain in WHOLE and end == "root"]
-    if engine == "ptrace":   # once a sample was walked, it is known where the other stack is
-        assert max(cut) < min(whole), samples
-    else:                    # the kernel copies one stack: the thread is held once some samples were cut for that
-        assert 0 < len(cut) < len(samples) / 3 and min(cut) < min(whole), samples
-    assert len(whole) > 0.9 * (len(samples) - len(cut)), samples
+    # By ptrace it is known where the other stack is once a sample was walked. The kernel, by perf, copies one stack only: the
+    # thread is held once some samples were cut for that, and how many there are by then depends on when they are walked.
+    assert cut and whole and max(cut) < min(whole), samples
+    # The handler may interrupt main() itself, and where the machine is busy it does so again and again.
+    assert sum(end == "root" for *_, end in samples) > 0.9 * (len(samples) - len(cut)), samples
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="no_rules is in x86-64's assembly")
