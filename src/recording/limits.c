@@ -18,6 +18,7 @@ static const struct {
 			      "sampled: later ones are not shown" },
 	[SF_LIMIT_TEXT] = { 64u << 20, "names have more than 64 MB: later ones are shown as "
 			    "[name left out]" },
+	[SF_LIMIT_LOSSES] = { 1u << 19, "more than 524,288 threads and causes have losses: later ones are of no known thread" },
 };
 
 bool sf_recording_is_below(enum sf_recording_limit limit, uint64_t used)

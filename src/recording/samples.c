@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the results of the ticks to a recording: samples, losses, holds, and the totals over them. */
+/* Writes samples, holds and the measure to a recording, and counts the totals over them. */
 #include <stdio.h>
 
 #include "recording/writer.h"
@@ -56,27 +56,6 @@ bool sf_recording_note(struct sf_recording *recording, int32_t pid, const char *
 
 	return (note.text && sf_intern_add(recording->notes, &note, sizeof(note), NULL)) ||
 	       sf_fail_memory(err);
-}
-
-void sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_loss cause, const struct sf_lost *lost)
-{
-	struct sf_thread_row *row =
-		thread ? &recording->threads.items[thread - 1] : &recording->no_thread;
-	struct sf_recording_totals *totals = &recording->totals;
-	struct sf_lost *sum = &row->lost[cause];
-
-	sum->ticks += lost->ticks;
-	sum->cpu_ns += lost->cpu_ns;
-	sum->wall_ns += lost->wall_ns;
-	sum->amount += lost->amount;
-	row->lost_dirty = true;
-	totals->losses += lost->ticks;
-	totals->losses_by[cause] += lost->ticks;
-	totals->ticks += lost->ticks;
-	totals->cpu_lost_ns += lost->cpu_ns;
-	totals->amount_lost += lost->amount;
-	if (cause == SF_LOSS_UNSEEN) /* counted by the kernel, for no thread that we knew */
-		totals->cpu_counted_ns += lost->cpu_ns;
 }
 
 bool sf_recording_measure(struct sf_recording *recording, const char *name, const char *unit, struct sf_error *err)

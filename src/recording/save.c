@@ -59,25 +59,8 @@ static bool save_processes(struct sf_recording *recording, struct sf_error *err)
 	return true;
 }
 
-static bool save_losses(struct sf_recording *recording, const struct sf_thread_row *thread,
-			size_t number, struct sf_error *err)
-{
-	for (unsigned cause = 0; cause < SF_N_LOSSES && thread->lost_dirty; cause++) {
-		const struct sf_lost *lost = &thread->lost[cause];
-
-		if ((lost->ticks || lost->cpu_ns || lost->wall_ns || lost->amount) &&
-		    !WRITE(recording, SF_SAVE_LOSS, err, SF_NUMBER(number), SF_NUMBER(cause),
-			   SF_NUMBER(lost->ticks), SF_NUMBER(lost->cpu_ns),
-			   SF_NUMBER(lost->wall_ns), SF_NUMBER(lost->amount)))
-			return false;
-	}
-	return true;
-}
-
 static bool save_threads(struct sf_recording *recording, struct sf_error *err)
 {
-	if (!save_losses(recording, &recording->no_thread, 0, err))
-		return false;
 	for (size_t i = 0; i < recording->threads.n; i++) {
 		const struct sf_thread_row *thread = &recording->threads.items[i];
 
@@ -88,7 +71,28 @@ static bool save_threads(struct sf_recording *recording, struct sf_error *err)
 			   thread->ended ? SF_NUMBER(thread->end_ns) : SF_NULL,
 			   SF_NUMBER(thread->cpu_counted_ns)))
 			return false;
-		if (!save_losses(recording, thread, i + 1, err))
+	}
+	return true;
+}
+
+static bool save_loss(struct sf_recording *recording, const struct sf_loss_key *key,
+		      const struct sf_loss_row *row, struct sf_error *err)
+{
+	return !row->dirty ||
+	       WRITE(recording, SF_SAVE_LOSS, err, SF_NUMBER(key->thread), SF_NUMBER(key->cause),
+		     SF_NUMBER(row->lost.ticks), SF_NUMBER(row->lost.cpu_ns),
+		     SF_NUMBER(row->lost.wall_ns), SF_NUMBER(row->lost.amount));
+}
+
+static bool save_losses(struct sf_recording *recording, struct sf_error *err)
+{
+	for (struct sf_loss_key key = { 0 }; key.cause < SF_N_LOSSES; key.cause++) {
+		if (!save_loss(recording, &key, &recording->no_thread[key.cause], err))
+			return false;
+	}
+	for (uint32_t i = 0; i < recording->losses.n; i++) {
+		if (!save_loss(recording, sf_intern_get(recording->loss_keys, i + 1, NULL),
+			       &recording->losses.items[i], err))
 			return false;
 	}
 	return true;
@@ -235,7 +239,7 @@ static bool save_session(struct sf_recording *recording, struct sf_error *err)
 }
 
 static bool (*const savers[])(struct sf_recording *recording, struct sf_error *err) = {
-	save_processes, save_threads, save_modules, save_interned, save_frame_functions, save_samples,
+	save_processes, save_threads, save_losses, save_modules, save_interned, save_frame_functions, save_samples,
 	save_holds, save_measure, save_session,
 };
 
@@ -244,11 +248,12 @@ static void forget(struct sf_recording *recording)
 {
 	for (size_t i = 0; i < recording->processes.n; i++)
 		recording->processes.items[i].dirty = false;
-	for (size_t i = 0; i < recording->threads.n; i++) {
+	for (size_t i = 0; i < recording->threads.n; i++)
 		recording->threads.items[i].dirty = false;
-		recording->threads.items[i].lost_dirty = false;
-	}
-	recording->no_thread.lost_dirty = false;
+	for (size_t i = 0; i < recording->losses.n; i++)
+		recording->losses.items[i].dirty = false;
+	for (unsigned cause = 0; cause < SF_N_LOSSES; cause++)
+		recording->no_thread[cause].dirty = false;
 	recording->saved_modules = recording->modules.n;
 	for (enum sf_saved table = 0; table < SF_N_SAVED; table++)
 		recording->saved[table] = sf_intern_count(rows_of(recording, table));

@@ -29,6 +29,7 @@ static void destroy(struct sf_recording *recording)
 	sf_vec_deinit(&recording->processes);
 	sf_vec_deinit(&recording->threads);
 	sf_vec_deinit(&recording->modules);
+	sf_vec_deinit(&recording->losses);
 	sf_vec_deinit(&recording->samples);
 	sf_vec_deinit(&recording->frame_functions);
 	sf_vec_deinit(&recording->places);

@@ -56,8 +56,17 @@ struct sf_thread_row {
 	uint64_t start_ns, end_ns;
 	uint64_t cpu_counted_ns;
 	uint64_t cpu_before_ns;      /* of cpu_counted_ns: in programs that it ran before */
-	bool ended, dirty, lost_dirty;
-	struct sf_lost lost[SF_N_LOSSES];
+	bool ended, dirty;
+};
+
+/* The key under which a loss is interned: losses.c. */
+struct sf_loss_key {
+	uint32_t thread, cause;      /* its number; enum sf_loss */
+};
+
+struct sf_loss_row {
+	struct sf_lost lost;
+	bool dirty;
 };
 
 struct sf_module_row {
@@ -115,6 +124,7 @@ enum sf_recording_limit {
 	SF_LIMIT_FRAMES,
 	SF_LIMIT_STACKS,
 	SF_LIMIT_TEXT,
+	SF_LIMIT_LOSSES,
 	SF_N_RECORDING_LIMITS,
 };
 
@@ -125,7 +135,7 @@ enum sf_recording_limit {
  */
 #define SF_RECORDING_INTERNS(X)                                                                    \
 	X(strings) X(pids) X(module_numbers) X(tids) X(managed) X(frames) X(stacks) X(functions)   \
-	X(labels) X(notes)
+	X(labels) X(notes) X(loss_keys)
 
 /* Whether a frame has names. Its address is handed out to be looked up once, and what comes back names it once. */
 enum sf_named { SF_WITHOUT_NAMES, SF_HANDED_OUT, SF_WITH_NAMES };
@@ -156,7 +166,8 @@ struct sf_recording {
 	SF_VEC(struct sf_process_row) processes;
 	SF_VEC(struct sf_thread_row) threads;
 	SF_VEC(struct sf_module_row) modules;
-	struct sf_thread_row no_thread;  /* losses of no known thread */
+	SF_VEC(struct sf_loss_row) losses;  /* by number of the key - 1 */
+	struct sf_loss_row no_thread[SF_N_LOSSES]; /* by cause: losses of no known thread */
 
 	/* Not in the file yet. */
 	SF_VEC(struct sf_recording_sample) samples;

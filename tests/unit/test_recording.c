@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -257,6 +258,41 @@ static void ticks_are_samples_and_losses(void **state)
 	assert_int_equal(small_query(path, "SELECT sample_ticks FROM accounting"), 3000);
 	assert_int_equal(small_query(path, "SELECT cpu_lost_ns FROM accounting"), 8 * MS);
 	assert_int_equal(small_query(path, "SELECT ticks FROM losses WHERE thread = 1"), 14);
+}
+
+/* A thread that lost nothing has no room for losses: machines have many. */
+static void a_thread_without_losses_is_small(void **state)
+{
+	enum { N = 10000, MOST = 300 /* bytes, with the spare room of growing arrays */ };
+	struct sf_recording *recording = small_start(small_path("a.sfr"));
+	const struct mallinfo2 before = mallinfo2();
+	struct mallinfo2 after;
+	(void)state;
+
+	for (int tid = 1; tid <= N; tid++)
+		small_thread(recording, tid, "t");
+	after = mallinfo2();
+	assert_true(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd < N * MOST);
+	small_finish(recording);
+}
+
+static void losses_beyond_the_limit_are_of_no_thread(void **state)
+{
+	enum { LIMIT = 1 << 19, N = LIMIT / SF_N_LOSSES + 2 };
+	const char *path = small_path("a.sfr");
+	struct sf_recording *recording = small_start(path);
+	(void)state;
+
+	for (int tid = 1; tid <= N; tid++) {
+		uint32_t thread = small_thread(recording, tid, "t");
+
+		for (enum sf_loss cause = 0; cause < SF_N_LOSSES; cause++)
+			sf_recording_loss(recording, thread, cause, &(struct sf_lost){ .ticks = 1 });
+	}
+	small_finish(recording);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM losses WHERE thread > 0"), LIMIT);
+	assert_int_equal(small_query(path, "SELECT sum(ticks) FROM losses"), N * SF_N_LOSSES);
+	assert_int_equal(small_query(path, "SELECT count(*) FROM notes WHERE text LIKE '%have losses%'"), 1);
 }
 
 static void holds_are_a_histogram(void **state)
@@ -613,6 +649,8 @@ int main(void)
 		TEST(a_tid_is_a_new_thread_after_its_end),
 		TEST(a_first_thread_goes_on_after_an_exec),
 		TEST(ticks_are_samples_and_losses),
+		TEST(a_thread_without_losses_is_small),
+		TEST(losses_beyond_the_limit_are_of_no_thread),
 		TEST(holds_are_a_histogram),
 		TEST(every_time_is_in_its_bucket),
 		TEST(hostile_names_are_made_text),
