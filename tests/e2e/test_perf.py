@@ -287,14 +287,21 @@ def test_auto_is_not_perf_where_the_kernel_is_not_seen(everybodys):
     assert done.returncode == 0 and "by ptrace" in done.stderr, done
 
 
+def test_a_periodic_program_is_not_in_step(stillframe, target, tmp_path):
+    """Its work repeats after a millisecond of its CPU time, which is the period that is asked for."""
+    output = tmp_path / "r.sfr"
+    stillframe.record_until(output, 800, "-e", "perf", "-F", "1000", "--clock", "cpu", "--max-cost", "50", "-p", target("periodic").pid)
+    shares = Recording(output).total_shares()
+    assert 0.42 < shares["first_half"] < 0.58 and 0.42 < shares["second_half"] < 0.58, shares
+
+
 @pytest.mark.alone   # the look that misses something needs CPU time of the program, which ends after two seconds
 def test_lives_of_microseconds_are_seen(stillframe, tmp_path):
-    """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside. The
-    rate is not in step with the 8,000 threads that begin in a second."""
+    """A thread's own event fires after a period, which these threads do not live for. The events of the CPUs see them, and no process beside."""
     need_kernel_samples(stillframe)
     beside = subprocess.Popen([path_of("busy_split"), "60"], stdout=subprocess.DEVNULL)
     try:
-        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "997", "--", path_of("threads_churn"), "2", "8000", "0.02", timeout=120)
+        done, recording = record(stillframe, tmp_path / "r.sfr", "-F", "2000", "--", path_of("threads_churn"), "2", "8000", "0.02", timeout=120)
     finally:
         beside.kill()
         beside.wait()

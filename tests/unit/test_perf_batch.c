@@ -190,6 +190,7 @@ static int set_up(void **state)
 	perf.base.watch.options = &perf.base.options;
 	sf_perf_budget_begin(&perf.budget);
 	for (unsigned i = 0; i < N_CPUS; i++) {
+		perf.events.periods_ns[i] = MS;
 		pages[i] = made_ring(SIZE);
 		pages[i]->data_head = pages[i]->data_tail = SIZE - 64; /* the second record wraps */
 		sf_perf_ring_init(&perf.events.rings[i], pages[i], RING_PAGE, SIZE);
@@ -289,6 +290,20 @@ static void test_ended_threads(void **state)
 	sf_perf_batch(&perf, MS);
 	assert_int_equal(sent[0].cpu_ns + sent[1].cpu_ns, 2 * MS);
 	assert_int_equal(threads[0].run.cpu_ns, 2 * MS);
+}
+
+/* Each CPU has a period of its own. */
+static void test_each_cpu_has_its_period(void **state)
+{
+	(void)state;
+	perf.events.periods_ns[1] = 3 * MS;
+	sample(0, 10, 10, 1);
+	sample(1, 10, 11, 2);
+	sample(1, 10, 11, 3);
+	is_gone = true;
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(threads[0].run.cpu_ns, MS);
+	assert_int_equal(threads[1].run.cpu_ns, 6 * MS);
 }
 
 /* New threads are met; one whose id a thread of another process had is left to the next look at all threads. */
@@ -824,6 +839,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in_order_with_all_time_shared_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_time_without_a_sample_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ended_threads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_each_cpu_has_its_period, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unknown_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),

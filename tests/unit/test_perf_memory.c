@@ -110,6 +110,7 @@ static int set_up(void **state)
 	perf.base.watch.keeps_ended = true;
 	sf_perf_budget_begin(&perf.budget);
 	for (unsigned i = 0; i < N_CPUS; i++) {
+		perf.events.periods_ns[i] = perf.events.period_ns;
 		pages[i] = made_ring(RING);
 		sf_perf_ring_init(&perf.events.rings[i], pages[i], RING_PAGE, RING);
 	}

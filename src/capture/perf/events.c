@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "frozen/memory/hash.h"
+#include "frozen/random.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/rights.h"
@@ -19,6 +21,7 @@
 #define RING_SIGNALS ((size_t)4 << 20) /* 250 records: a program that throws exceptions for null pointers makes thousands in a second */
 #define RING_HOLDS_NS 500000000        /* of samples of one CPU, at the first size of the copies */
 #define MAX_LISTINGS 100               /* of threads that start others without end */
+#define PERIOD_SPREAD 32               /* a CPU's period differs from the one that is set by so small a part at most, and by half of that at least */
 #define PROBE_NS 1000000000
 
 /* --- rights --- */
@@ -174,10 +177,25 @@ static uint32_t first_stack(enum sf_perf_kind kind, size_t ring_size, uint64_t p
 	return bytes;
 }
 
+/* Every other CPU has a longer period, so that all together have the rate that is set. */
+static void draw_periods(struct sf_perf_events *events)
+{
+	const uint64_t half_ns = events->period_ns / PERIOD_SPREAD / 2;
+	uint64_t random = sf_hash(sf_now_ns(), 64) | 1;
+	bool longer = sf_random(&random) >> 63;
+
+	for (size_t i = 0; i < events->n_cpus; i++, longer = !longer) {
+		const uint64_t by_ns = half_ns + sf_random(&random) % (half_ns + 1);
+
+		events->periods_ns[i] = longer ? events->period_ns + by_ns : events->period_ns - by_ns;
+	}
+}
+
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err)
 {
 	events->period_ns = period_ns;
 	events->n_cpus = sf_perf_cpus(events->cpus, SF_PERF_MAX_CPUS);
+	draw_periods(events);
 	if (!events->n_cpus)
 		return sf_fail(err, SF_E_SYSTEM, "the system has no list of CPUs");
 	for (size_t i = 0; i < events->n_cpus; i++)
@@ -219,7 +237,7 @@ void sf_perf_events_close(struct sf_perf_events *events)
 static int open_event(const struct sf_perf_events *events, int32_t tid, size_t cpu)
 {
 	const struct sf_perf_event event = {
-		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->period_ns,
+		.kind = events->kind, .tracepoint = events->tracepoint, .tid = tid, .in_cgroup = events->cgroup != 0, .cpu = events->cpus[cpu], .period_ns = events->periods_ns[cpu],
 		.stack_bytes = events->stack_bytes, .children = events->children, .kernel = events->kernel,
 		.type = events->type, .config = events->config, .each = events->each, .on_exec = events->on_exec && !events->waits,
 	};

@@ -8,6 +8,9 @@
  * The kernel fixes the size of the stack copy when an event is opened. A record takes that room in the ring, whatever of it is used. Events
  * are opened with copies so long that a ring holds the samples of half a second. Where copies turn
  * out too short, sf_perf_events_grow() opens events with a larger one on all threads, and closes the old ones.
+ *
+ * The kernel keeps to the period of a clock: to change it would start the present one anew. So that a program cannot be in step with its samples, the
+ * period of each CPU is drawn at random: it differs from the one that is set by a sixty-fourth to a thirty-second.
  */
 #ifndef SF_CAPTURE_PERF_EVENTS_H
 #define SF_CAPTURE_PERF_EVENTS_H
@@ -22,7 +25,7 @@
 
 struct sf_perf_events {
 	enum sf_perf_kind kind;
-	uint64_t period_ns;    /* of a clock */
+	uint64_t period_ns;    /* of a clock, on average; 0: none */
 	uint32_t tracepoint;   /* of SF_PERF_WAKINGS and SF_PERF_SIGNALS */
 	const char *filter;    /* of the tracepoint's records; NULL: all */
 	uint32_t type;         /* of SF_PERF_COUNTED: enum perf_type_id ... */
@@ -39,6 +42,7 @@ struct sf_perf_events {
 	bool     enabled;      /* the events count, also those that are opened later */
 	uint32_t stack_bytes;
 	int      cpus[SF_PERF_MAX_CPUS];
+	uint64_t periods_ns[SF_PERF_MAX_CPUS]; /* of a clock, on each of them */
 	int      owners[SF_PERF_MAX_CPUS];  /* of the rings */
 	struct sf_perf_ring rings[SF_PERF_MAX_CPUS];
 	size_t   n_cpus, ring_size;

@@ -82,10 +82,10 @@ static bool is_walked_first(struct sf_perf *perf, struct sf_thread *thread)
 	return true;
 }
 
-/* For which a sample stands where threads come into sight by their samples: a period, and those of the samples that are passed over. */
-static uint64_t share_ns(const struct sf_perf *perf)
+/* For which samples stand where threads come into sight by them: their periods, and those of the samples that are passed over. */
+static uint64_t share_ns(const struct sf_perf *perf, uint64_t periods_ns)
 {
-	return (uint64_t)((unsigned __int128)perf->events.period_ns * SF_PERF_ALL / perf->budget.part);
+	return (uint64_t)((unsigned __int128)periods_ns * SF_PERF_ALL / perf->budget.part);
 }
 
 /*
@@ -94,7 +94,7 @@ static uint64_t share_ns(const struct sf_perf *perf)
  */
 static void lose_sample(struct sf_perf *perf, const struct sf_perf_record *record)
 {
-	const uint64_t ns = share_ns(perf);
+	const uint64_t ns = share_ns(perf, record->period_ns);
 	const struct sf_weight weight = { .cpu_ns = ns, .wall_ns = ns, .ticks = sf_ticks(ns, perf->events.period_ns) };
 
 	if (sf_watch_is_sampled(&perf->base.watch) && !perf->base.options.filter && !perf->counting.on &&
@@ -125,9 +125,10 @@ static void count_sample(struct sf_perf *perf, const struct sf_perf_record *reco
 	perf->budget.n_samples++;
 	if (!sf_perf_budget_has_room(&perf->budget, record->time_ns) && !is_walked_first(perf, thread)) {
 		perf->budget.n_over++;
-		thread->n_over++;
+		thread->passed_ns += record->period_ns;
 	} else if (thread->n_due || sf_vec_push(&perf->due, thread)) {
 		thread->n_due++;
+		thread->due_ns += record->period_ns;
 	}
 }
 
@@ -200,8 +201,10 @@ static void for_each(struct sf_perf *perf, uint32_t types, record_fn *fn, uint64
 		struct sf_perf_ring *ring = &perf->events.rings[i];
 
 		for (; (header = sf_perf_ring_peek(ring)); sf_perf_ring_take(ring)) {
-			if (header->type < 32 && types >> header->type & 1 && sf_perf_record_parse(header, &record))
-				fn(perf, &record, now_ns);
+			if (header->type >= 32 || !(types >> header->type & 1) || !sf_perf_record_parse(header, &record))
+				continue;
+			record.period_ns = perf->events.periods_ns[i];
+			fn(perf, &record, now_ns);
 		}
 		sf_perf_ring_rewind(ring);
 	}
@@ -227,10 +230,10 @@ static void count(struct sf_perf *perf, uint64_t now_ns)
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
 }
 
-/* The samples that came for the CPU time for which those of this batch are to stand. */
-static uint64_t n_samples(const struct sf_thread *thread)
+/* The periods of all samples that came for the CPU time for which those of this batch are to stand. */
+static uint64_t sampled_ns(const struct sf_thread *thread)
 {
-	return (uint64_t)thread->n_due + thread->n_over;
+	return thread->due_ns + thread->passed_ns;
 }
 
 /*
@@ -239,7 +242,7 @@ static uint64_t n_samples(const struct sf_thread *thread)
  */
 static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
 {
-	const uint64_t period_ns = perf->events.period_ns, seen_ns = n_samples(thread) * (period_ns + period_ns / 20);
+	const uint64_t period_ns = perf->events.period_ns, seen_ns = sampled_ns(thread) + sampled_ns(thread) / 20;
 	struct sf_weight weight = { 0 };
 	uint64_t more_ns;
 
@@ -264,7 +267,7 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
 
 	thread->begun = true;
 	sf_thread_measure(thread, now_ns, &ran);
-	thread->cpu_ns = thread->n_due * share_ns(perf);
+	thread->cpu_ns = share_ns(perf, thread->due_ns);
 	thread->first_cpu_ns = thread->run.cpu_ns - thread->cpu_ns;
 	thread->awake_ns = (int64_t)thread->cpu_ns;
 	thread->asleep_ns = 0;
@@ -276,7 +279,7 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	const uint64_t least_ns = n_samples(thread) * perf->events.period_ns;
+	const uint64_t least_ns = sampled_ns(thread);
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
@@ -296,6 +299,6 @@ void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)
 	for (size_t i = 0; i < perf->due.n && !perf->counting.on; i++) {
 		measure(perf, perf->due.items[i], now_ns);
 		hold_back(perf, perf->due.items[i]);
-		perf->due.items[i]->n_over = 0;
+		perf->due.items[i]->due_ns = perf->due.items[i]->passed_ns = 0;
 	}
 }

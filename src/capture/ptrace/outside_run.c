@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "capture/ptrace/ptrace.h"
+#include "frozen/random.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
 
@@ -46,10 +47,7 @@ int sf_outside_child_status(const struct sf_capture *capture)
 
 uint64_t sf_outside_jitter(struct sf_capture *capture, uint64_t period_ns)
 {
-	capture->random ^= capture->random << 13;
-	capture->random ^= capture->random >> 7;
-	capture->random ^= capture->random << 17;
-	return period_ns * 3 / 4 + capture->random % (period_ns / 2 + 1);
+	return period_ns * 3 / 4 + sf_random(&capture->random) % (period_ns / 2 + 1);
 }
 
 static struct sf_overhead_limit_clocks read_clocks(void)

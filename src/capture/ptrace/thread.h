@@ -69,9 +69,10 @@ struct sf_thread {
 	uint64_t held_switches;    /* run.switches before that, or at its next look in that sleep */
 	bool     held_unseen;      /* it was not looked at again yet */
 	uint32_t n_due;            /* samples in the present batch, of an engine that gets them in batches ... */
+	uint64_t due_ns;           /* ... and the sum of their periods ... */
 	bool     to_hold;          /* ... or it is to be held in their place */
 	struct sf_weight over;     /* of events: of samples that were passed over since the last one of which use was made */
-	uint32_t n_over;           /* ... and those that it passed over since the last sample of which it made use */
+	uint64_t passed_ns;        /* periods of those that the engine passed over since the last sample of which it made use */
 	bool     first_due;        /* its first sample is to be walked, whatever that costs */
 	uint64_t exec_ns;          /* when it began to run another program, in which it has no sample in user mode yet; 0: none */
 	struct sf_sleep sleep;     /* the present one, of an engine that is told of each: */
