@@ -270,7 +270,7 @@ static bool stop_locked(struct sf_error *err)
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
 	end_events();
 	sf_agent_wait_for_slots(); /* in vain: what a late handler touches stays all the same */
-	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(agent.sampler), err);
+	ok = sf_service_stop(&agent, sf_sampler_cpu_ns(&agent), err);
 	sf_sampler_destroy(&agent);
 	free_all();
 	atomic_store(&running, false);

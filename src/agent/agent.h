@@ -34,7 +34,8 @@ struct sf_agent {
 	struct sf_agent_options options;
 	struct sf_agent_threads *threads;
 	const struct sf_agent_clock_kind *clock;  /* of CPU time; NULL: wall only */
-	struct sf_sampler *sampler;
+	struct sf_sampler *sampler;               /* NULL also where it was left behind (sampler/sampler.h) */
+	uint64_t left_cpu_ns;                     /* the CPU time of that one */
 	struct sf_service *keep;
 	struct sf_workspace *workspace;           /* the sampler's */
 	char     why[256];                        /* why the profile ends early; "": it does not */

@@ -5,11 +5,14 @@ import collections
 import os
 import signal
 import sqlite3
+import time
 
 import pytest
 
 from conftest import AGENT, PROGRAMS
-from processes import Target
+from dotnet_log import RuntimeLog
+from processes import Target, status_of, tids_of, until
+from recordings import Recording, so_far
 from test_dotnet import PLAIN, check_listens, compile_program, mapped_in
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
@@ -184,6 +187,65 @@ def test_attached_and_detached(stillframe, split, tmp_path):
     target.assert_moves()
     target.process.terminate()
     assert target.finish() == (-signal.SIGTERM, "ready\n")
+
+
+def test_it_detaches(stillframe, split, tmp_path):
+    """The runtime itself says so, of each profile, and the next profile has its profiler as soon as that."""
+    target = split()
+    with RuntimeLog(tmp_path, target.pid) as log:
+        for n in (1, 2):
+            path = str(tmp_path / ("%d.sfr" % n))
+            stillframe.record_until(path, 50, "-p", target.pid, "-e", "signal", "--dotnet-walk", "snapshot", "-F", "199")
+            assert Stacks(path).by_runtime("splits")
+            until(lambda: log.count("has fully detached and unloaded the profiler") == n, "the runtime has detached the profiler")
+            assert log.count("The profiler was loaded successfully") >= n
+
+
+@pytest.fixture
+def stuck(tmp_path, tmp_path_factory):
+    """(target, a function that takes it a step further)."""
+    program = compile_program(tmp_path_factory.mktemp("dotnet"), "Stuck")
+    end, own = os.pipe()
+    target = Target(["dotnet", program], stdin=end, env={**PLAIN, "TMPDIR": str(tmp_path)})
+    os.close(end)
+    yield target, lambda: os.write(own, b"x")
+    target.end()
+    os.close(own)
+
+
+def stands(pid, name):
+    """Whether the thread has slept for some turns of the sampler."""
+    tid = next(tid for tid in tids_of(pid) if status_of(pid, tid)["Name"] == name)
+
+    def seen():
+        status = status_of(pid, tid)
+        return status["State"][0], status["voluntary_ctxt_switches"]
+    before = seen()
+    time.sleep(0.3)
+    return before[0] == "S" and seen() == before
+
+
+def test_a_runtime_that_cannot_be_suspended(stillframe, stuck, tmp_path):
+    """A thread reaches no safe point, so SuspendRuntime does not return. The recording ends all the same, and names the loss. When the thread
+    goes on, so does the program, and the next recording has the runtime's walk again."""
+    target, step = stuck
+    command = ("record", "-p", target.pid, "-e", "signal", "--dotnet-walk", "snapshot", "-F", "199", "-o")
+    process = stillframe.start(*command, tmp_path / "1.sfr")
+    until(lambda: so_far(tmp_path / "1.sfr", "count(*)") > 20, "there are samples", 60)
+    step()
+    until(lambda: stands(target.pid, "spins"), "the runtime waits for a thread", 30)
+    process.send_signal(signal.SIGINT)
+    done = stillframe.wait(process).ok()
+    losses = Recording(tmp_path / "1.sfr").rows("SELECT cause, ticks FROM loss_totals WHERE cause = 'clr-no-return'")
+    assert len(losses) == 1 and losses[0][1] > 0, done
+    err = stillframe(*command, tmp_path / "2.sfr", "-d", "1s").fails().err
+    assert "has not come back yet from the suspension" in " ".join(err.split()), err
+    step()
+    target.line("back")
+    stillframe.record_until(str(tmp_path / "3.sfr"), 20, *command[1:-1])
+    assert Stacks(tmp_path / "3.sfr").by_runtime("spins")
+    step()
+    assert target.finish() == (0, "ready\nback\ndone\n")
 
 
 def test_beside_a_vendors_profiler(stillframe, split, tmp_path):

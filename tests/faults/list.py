@@ -53,6 +53,8 @@ FAULTS = [
     ("agent/coreclr/clr_rounds.c", "wait_for_round(ENDING_NS);", "wait_for_round(20 * LEAVE_NS);", "test_clr_rounds"),
     ("agent/coreclr/clr_rounds.c", "i < n && i < AT_ONCE;", "i < n;", "test_clr_rounds"),
     ("agent/coreclr/clr_rounds.c", "\twait_for_round(LEAVE_NS);", "", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "if (*result_ret >= 0)\n\t\tsf_clr_resume_all(info);", "", "test_clr_rounds"),
+    ("agent/coreclr/clr_rounds.c", "if (!sf_round_call_is_left())\n\t\tleave_profiler();", "leave_profiler();", "test_clr_rounds"),
     ("agent/coreclr/clr_stack.c", "return SF_CLR_E_FAIL;\n\t}", "return SF_CLR_OK;\n\t}", "test_clr_rounds"),
     ("agent/sampler/select_threads.c", "SF_ENTRY_DEAF | SF_ENTRY_IN_ROUNDS;", "SF_ENTRY_DEAF;", "test_clr_rounds"),
     ("agent/sampler/sampler.c", "if (sampler->requests.n || !all_free())", "if (false && !all_free())", "test_clr_rounds"),

@@ -260,7 +260,7 @@ void sampling_stop(struct sampling *sampling)
 
 	sf_sampler_stop(&sampling->agent);
 	total_ns = process_cpu_ns() - sampling->began_cpu_ns;
-	sampling->process_cpu_ns = total_ns - sf_sampler_cpu_ns(sampling->agent.sampler);
+	sampling->process_cpu_ns = total_ns - sf_sampler_cpu_ns(&sampling->agent);
 	for (uint32_t i = 0; i < N_SLOTS; i++)
 		assert_int_equal(sf_slot_state(sf_handler.link.slots[i].word), SF_SLOT_FREE);
 	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);

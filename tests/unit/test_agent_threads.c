@@ -786,7 +786,7 @@ static void five_thousand_threads(void **state)
 	/* Where the CPUs are taken away that is not enough for five looks at each. */
 	for (int i = 0; i < 60000 && sampling_told() < (uint64_t)n * told; i++)
 		usleep(1000);
-	used_ns = sf_sampler_cpu_ns(sampling.agent.sampler);
+	used_ns = sf_sampler_cpu_ns(&sampling.agent);
 	end();
 	close(pipes[1]);
 	for (int i = 0; i < n; i++) {

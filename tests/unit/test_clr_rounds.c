@@ -18,6 +18,7 @@
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/clr_results.h"
 #include "agent/coreclr/clr_rounds.h"
+#include "agent/sampler/round_call.h"
 #include "frozen/raw.h"
 #include "os/clock.h"
 #include "sampling.h"
@@ -44,6 +45,8 @@ static struct {
 	unsigned n_aborted;          /* walks that the callback has ended */
 	unsigned walk_us;
 	unsigned n_passed;           /* calls of a kind that succeed before the first error */
+	_Atomic bool waits;          /* for a thread that reaches no safe point: a suspension does not return */
+	_Atomic unsigned n_detached;
 } runtime;
 
 static int32_t result_of(enum call call)
@@ -70,6 +73,13 @@ static int32_t accept(void *self)
 	return SF_CLR_OK;
 }
 
+static int32_t request_detach(void *self)
+{
+	(void)self;
+	runtime.n_detached++;
+	return SF_CLR_OK;
+}
+
 static int32_t prepare(void *self)
 {
 	(void)self;
@@ -85,6 +95,8 @@ static int32_t suspend(void *self)
 	for (uint32_t i = 0; i < sf_handler.link.n_slots; i++)
 		runtime.wrong_hold |= sf_slot_state(atomic_load(&sf_handler.link.slots[i].word)) != SF_SLOT_FREE;
 	runtime.wrong_order |= atomic_load(&runtime.suspended);
+	while (atomic_load(&runtime.waits))
+		sf_sleep_until(sf_now_ns() + 1000000);
 	atomic_store(&runtime.suspended, result >= 0);
 	runtime.walked = 0;
 	return result;
@@ -176,7 +188,7 @@ static void make_runtime(void)
 		void *function;
 	} all[] = {
 		{ 0, (void *)query }, { 2, (void *)release }, { 12, (void *)thread_info }, { 19, (void *)metadata },
-		{ 36, (void *)snapshot }, { 58, (void *)accept }, { 71, (void *)enum_threads }, { 72, (void *)prepare },
+		{ 36, (void *)snapshot }, { 58, (void *)request_detach }, { 71, (void *)enum_threads }, { 72, (void *)prepare },
 		{ 82, (void *)accept }, { 97, (void *)suspend }, { 98, (void *)resume },
 	};
 
@@ -471,6 +483,49 @@ static void test_the_runtime_ends(void **state)
 	end();
 }
 
+static void wait_until_undone(void)
+{
+	const uint64_t until_ns = sf_now_ns() + UINT64_C(5000000000);
+
+	while (sf_round_call_is_left() && sf_now_ns() < until_ns)
+		sf_sleep_until(sf_now_ns() + 1000000);
+	assert_false(sf_round_call_is_left());
+}
+
+/*
+ * The suspension does not return: the profile ends without it, in time, and what the thread did is lost under a name of its own. The profiler
+ * stays meanwhile, and no round can begin. When the suspension returns, the runtime runs again, and the profiler leaves.
+ */
+static void test_a_suspension_that_does_not_return(void **state)
+{
+	const struct counted *own;
+	uint64_t began_ns;
+
+	(void)state;
+	begin();
+	burn_until(SNAPSHOT, 3);
+	atomic_store(&runtime.waits, true);
+	burn_until(SUSPEND, atomic_load(&runtime.n[SUSPEND]) + 1);
+	burn(5000000);
+	began_ns = sf_now_ns();
+	sampling_stop(&sampling);
+	assert_in_range(sf_now_ns() - began_ns, 500000000, 2500000000);
+	own = sampling_by_tid(&sampling, getpid());
+	assert_true(own->n_loss[SF_LOSS_CLR_NO_RETURN] == 1 && own->n_samples >= 3);
+	assert_true(own->cpu_ns + sampling_lost_ns(own) == own->end_cpu_ns);
+	sf_clr_rounds_end();
+	assert_true(sf_round_call_is_left() && sf_clr_profiler_is_up() && !runtime.n_detached);
+	assert_false(sf_clr_rounds_begin(SF_AGENT_WALK_THEIRS, NULL));
+	atomic_store(&runtime.waits, false);
+	wait_until_undone();
+	assert_false(atomic_load(&runtime.suspended) || runtime.wrong_order);
+	assert_true(!sf_clr_profiler_is_up() && runtime.n_detached == 1);
+	sampling_free(&sampling);
+	begin();
+	burn_until(SNAPSHOT, atomic_load(&runtime.n[SNAPSHOT]) + 3);
+	end();
+}
+
 /* Its runtime cannot be suspended: the runtime's other threads are not in the child. */
 static void test_a_forked_child_makes_no_rounds(void **state)
 {
@@ -503,6 +558,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_thread_that_ends_waits_for_the_walk, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_it_does_not_wait_for_ever, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_the_runtime_ends, set_up, clean),
+		cmocka_unit_test_setup_teardown(test_a_suspension_that_does_not_return, set_up, clean),
 		cmocka_unit_test_setup_teardown(test_a_forked_child_makes_no_rounds, set_up, clean),
 	};
 

@@ -11,6 +11,7 @@
 #include "agent/coreclr/clr_profiler.h"
 #include "agent/coreclr/clr_results.h"
 #include "agent/coreclr/clr_stack.h"
+#include "agent/sampler/round_call.h"
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/threads.h"
 #include "frozen/coreclr/coreclr.h"
@@ -188,8 +189,8 @@ static void record_all(const struct sf_agent *agent, struct sf_clr_info *info, c
 	}
 }
 
-/* The runtime is not suspended: the threads that it would have walked lose their ticks. */
-static void lose_all(int32_t result)
+/* The threads that the runtime would have walked lose their ticks. False: there is none. */
+static bool lose_all(enum sf_loss cause)
 {
 	bool any = false;
 
@@ -199,10 +200,16 @@ static void lose_all(int32_t result)
 		if (!(atomic_load(&walked->thread->entry->flags) & SF_ENTRY_IN_ROUNDS))
 			continue;
 		walked->thread->ticked_cpu_ns = walked->cpu_ns;
-		lose(sf_clr_loss(result), walked);
+		lose(cause, walked);
 		any = true;
 	}
-	if (!any)
+	return any;
+}
+
+/* The runtime is not suspended. */
+static void lose_round(int32_t result)
+{
+	if (!lose_all(sf_clr_loss(result)))
 		lose_call(result);
 }
 
@@ -279,23 +286,41 @@ static bool is_prepared(struct sf_clr_info *info)
 		return true;
 	result = sf_clr_initialize_thread(info);
 	if (result < 0)
-		lose_all(result);
+		lose_round(result);
 	else
 		rounds.tid = tid;
 	return result >= 0;
 }
 
-static void suspend_and_walk(const struct sf_agent *agent, struct sf_clr_info *info)
+/*
+ * The runtime waits for a thread that reaches no safe point, as one in native code that it has called without giving up its mode
+ * (SuppressGCTransition). False: the call was left behind, and the profile has ended.
+ */
+static bool suspend(struct sf_clr_info *info, int32_t *result_ret)
+{
+	sf_round_call_begin();
+	*result_ret = sf_clr_suspend(info);
+	if (sf_round_call_end())
+		return true;
+	if (*result_ret >= 0)
+		sf_clr_resume_all(info);
+	return false;
+}
+
+/* False as that of suspend. */
+static bool suspend_and_walk(const struct sf_agent *agent, struct sf_clr_info *info)
 {
 	const struct sf_code_map *map = atomic_load(&sf_handler.code.map);
 	const uint64_t start_ns = sf_raw_now_ns();
 	struct sf_clr_threads *threads;
-	int32_t result = sf_clr_suspend(info);
 	uint64_t end_ns;
+	int32_t result;
 
+	if (!suspend(info, &result))
+		return false;
 	if (result < 0) {
-		lose_all(result);
-		return;
+		lose_round(result);
+		return true;
 	}
 	rounds.pool.n_captured = rounds.pool.n_frames = 0;
 	threads = walk_suspended(agent, info, map);
@@ -307,6 +332,7 @@ static void suspend_and_walk(const struct sf_agent *agent, struct sf_clr_info *i
 		lose_call(result);
 	record_all(agent, info, map, start_ns, end_ns - start_ns);
 	rounds.not_before_ns = end_ns + (PAUSE_SHARE - 1) * (end_ns - start_ns);
+	return true;
 }
 
 /* The service thread has not attached to the runtime yet: no frame could be described. */
@@ -317,32 +343,52 @@ static bool is_too_early(void)
 	return map && !sf_coreclr_of(map);
 }
 
-static void make_round(struct sf_agent *agent, struct sf_clr_info *info, uint64_t now_ns)
+static bool make_round(struct sf_agent *agent, struct sf_clr_info *info, uint64_t now_ns)
 {
 	uint64_t before;
+	bool ok = true;
 
 	if (now_ns < rounds.not_before_ns || is_too_early())
-		return;
+		return true;
 	find_walked(agent->threads);
 	if (rounds.n_walked) {
 		let_faults_through(&before);
 		if (is_prepared(info))
-			suspend_and_walk(agent, info);
+			ok = suspend_and_walk(agent, info);
 		sf_raw4(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 	}
-	forget_walked(agent->threads);
+	if (ok)
+		forget_walked(agent->threads);
+	return ok;
 }
 
-static void do_round(struct sf_agent *agent, uint64_t now_ns)
+static void leave_profiler(void);
+
+static bool do_round(struct sf_agent *agent, uint64_t now_ns)
 {
 	struct sf_clr_info *info;
+	bool ok = true;
 
 	atomic_store(&rounds.busy, true);
 	info = atomic_load(&rounds.info);
 	if (info)
-		make_round(agent, info, now_ns);
+		ok = make_round(agent, info, now_ns);
 	atomic_store(&rounds.busy, false);
+	if (ok)
+		return true;
+	leave_profiler();
+	sf_round_call_is_undone();
+	return false;
 }
+
+static void lose_left(struct sf_agent *agent)
+{
+	(void)agent;
+	if (!lose_all(SF_LOSS_CLR_NO_RETURN))
+		sf_output_lose(&sf_handler.output, 0, SF_LOSS_CLR_NO_RETURN, 0, 0, 1);
+}
+
+static const struct sf_sampler_round round_of = { .make = do_round, .lose = lose_left };
 
 static void wait_for_round(uint64_t ns)
 {
@@ -381,6 +427,13 @@ static const struct sf_clr_part part = {
 	.thread_destroyed = thread_destroyed,
 };
 
+/* As long as the profiler stays, the runtime can be resumed. */
+static void leave_profiler(void)
+{
+	sf_clr_profiler_end(&part);
+	sf_clr_pool_deinit(&rounds.pool);
+}
+
 bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 {
 	rounds.walk = walk;
@@ -391,15 +444,19 @@ bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 		return true;
 	if (sf_handler.config.arch != &sf_arch_x86_64)
 		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime walks its threads for stillframe on x86-64 only");
+	if (sf_round_call_is_left())
+		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime has not come back yet from the suspension in which an earlier "
+			       "profile ended: one of its threads reaches no safe point");
 	if (!sf_clr_pool_init(&rounds.pool))
 		return sf_fail_memory(err);
+	memset(rounds.places, 0, sizeof(rounds.places));
 	rounds.tid = 0;
 	rounds.not_before_ns = 0;
 	if (!sf_clr_profiler_begin(&part, err)) {
 		sf_clr_pool_deinit(&rounds.pool);
 		return false;
 	}
-	atomic_store(&sf_sampler_round, do_round);
+	atomic_store(&sf_sampler_round, &round_of);
 	return true;
 }
 
@@ -409,14 +466,13 @@ void sf_clr_rounds_stop(void)
 		sf_clr_tell_absence("the .NET runtime walked no thread for stillframe, whose own walk was used");
 }
 
-/* The sampler has ended, so no round is under way. */
+/* The sampler has ended, so no round is under way. Or it was left behind, and leaves the profiler when its call returns. */
 void sf_clr_rounds_end(void)
 {
-	if (!rounds.pool.captured)
+	if (!atomic_exchange(&sf_sampler_round, NULL))
 		return;
-	atomic_store(&sf_sampler_round, NULL);
-	sf_clr_profiler_end(&part);
 	for (uint32_t i = 0; sf_handler.link.entries && i < SF_THREAD_TABLE_SIZE; i++)
 		atomic_fetch_and(&sf_handler.link.entries[i].flags, ~(uint32_t)SF_ENTRY_IN_ROUNDS);
-	sf_clr_pool_deinit(&rounds.pool);
+	if (!sf_round_call_is_left())
+		leave_profiler();
 }

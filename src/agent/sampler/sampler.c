@@ -16,6 +16,7 @@
 #include "agent/sampler/thread_poll.h"
 #include "agent/host/spawn.h"
 #include "agent/sampler/cpu_affinity.h"
+#include "agent/sampler/round_call.h"
 #include "agent/sampler/priority.h"
 #include "agent/sampler/requests.h"
 #include "agent/sampler/threads.h"
@@ -29,8 +30,9 @@
 #define SETTLE_NS 5000000        /* while requests are under way */
 #define SOON_NS 500000           /* until a round is tried again */
 #define END_NS 200000000         /* for threads that stand when it ends */
+#define STOP_NS 500000000        /* for a call of a round: stillframe waits for 0.9 s, after Ctrl-C (capture/signal/signal.c) */
 
-sf_sampler_round_fn *_Atomic sf_sampler_round;
+const struct sf_sampler_round *_Atomic sf_sampler_round;
 
 struct sf_sampler {
 	struct sf_agent *agent;
@@ -39,10 +41,12 @@ struct sf_sampler {
 	struct sf_priority priority;
 	pthread_t pthread;
 	sem_t    ready;
+	struct sf_wake_up ended;     /* posted once, when the thread ends */
 	int32_t  tid;
 	_Atomic bool stop;
 	bool     joined, paused;
 	bool     leaves;             /* it ends for a while only */
+	bool     is_left;            /* its thread was left behind in a call, and owns this; the thread's own */
 	uint64_t cpu_ns;             /* of its threads that have ended */
 	uint64_t random;
 	uint64_t look_period_ns, tick_period_ns; /* 0: none */
@@ -146,13 +150,13 @@ static bool all_free(void)
 /* False: not now. */
 static bool make_round(struct sf_sampler *sampler, uint64_t now_ns)
 {
-	sf_sampler_round_fn *round = atomic_load(&sf_sampler_round);
+	const struct sf_sampler_round *round = atomic_load(&sf_sampler_round);
 
 	if (!round)
 		return true;
 	if (sampler->requests.n || !all_free())
 		return false;
-	round(sampler->agent, now_ns);
+	sampler->is_left = !round->make(sampler->agent, now_ns);
 	return true;
 }
 
@@ -162,6 +166,8 @@ static void tick_clock(struct sf_sampler *sampler, uint64_t now_ns)
 		sampler->next_tick_ns = now_ns + SOON_NS;
 		return;
 	}
+	if (sampler->is_left)
+		return;
 	request_selected(sampler);
 	sampler->next_tick_ns = next_time(sampler, now_ns, sampler->tick_period_ns);
 }
@@ -229,6 +235,8 @@ static void turn(struct sf_sampler *sampler)
 	sf_requests_settle(&sampler->requests, now_ns);
 	pause_or_resume(sampler, atomic_load(&agent->paused), now_ns);
 	tick(sampler, now_ns);
+	if (sampler->is_left)
+		return;
 	atomic_fetch_add(&agent->n_quiet, 1);
 	wake_ns = wake_time(sampler, now_ns);
 	if (is_woken_by_ticks(agent))
@@ -294,6 +302,13 @@ static void leave(struct sf_sampler *sampler)
 	threads->own_ended_cpu_ns += sf_raw_thread_cpu_ns();
 }
 
+static void free_sampler(struct sf_sampler *sampler)
+{
+	sf_requests_deinit(&sampler->requests);
+	sem_destroy(&sampler->ready);
+	free(sampler);
+}
+
 static void *run(void *arg)
 {
 	struct sf_sampler *sampler = arg;
@@ -310,11 +325,16 @@ static void *run(void *arg)
 	sf_agent_threads_scan(threads, sf_raw_now_ns());
 	sampler->looked = threads->n;
 	sem_post(&sampler->ready);
-	while (!atomic_load(&sampler->stop))
+	while (!atomic_load(&sampler->stop) && !sampler->is_left)
 		turn(sampler);
+	if (sampler->is_left) {
+		free_sampler(sampler);
+		return NULL;
+	}
 	(sampler->leaves ? leave : wind_up)(sampler);
 	sf_cpu_affinity_end(&sampler->affinity);
 	sampler->cpu_ns += sf_raw_thread_cpu_ns();
+	sf_wake_up_post(&sampler->ended);
 	return NULL;
 }
 
@@ -323,6 +343,7 @@ static bool start(struct sf_sampler *sampler, struct sf_error *err)
 {
 	int32_t tid;
 
+	atomic_store(&sampler->ended.n_posts, 0);
 	if (!sf_spawn(&sampler->pthread, &tid, run, sampler, "sf-sampler", err))
 		return false;
 	while (sem_wait(&sampler->ready) != 0)
@@ -349,10 +370,35 @@ bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err)
 		agent->sampler = sampler;
 		return true;
 	}
-	sf_requests_deinit(&sampler->requests);
-	sem_destroy(&sampler->ready);
-	free(sampler);
+	free_sampler(sampler);
 	return false;
+}
+
+/* --- the end --- */
+
+static bool has_ended(struct sf_sampler *sampler, uint64_t until_ns)
+{
+	while (!sf_wake_up_count(&sampler->ended) && sf_raw_now_ns() < until_ns)
+		sf_wake_up_wait(&sampler->ended, 0, until_ns);
+	return sf_wake_up_count(&sampler->ended) != 0;
+}
+
+/* No slot is taken and no request is open while a call is under way. The sampler is its thread's from here on. */
+static bool leave_behind(struct sf_agent *agent)
+{
+	const struct sf_sampler_round *round = atomic_load(&sf_sampler_round);
+	const pthread_t thread = agent->sampler->pthread;
+	const uint64_t cpu_ns = sf_sampler_cpu_ns(agent);
+
+	if (!round || !sf_round_call_leave())
+		return false;
+	pthread_detach(thread);
+	agent->sampler = NULL;
+	agent->left_cpu_ns = cpu_ns;
+	atomic_store(&sf_handler.link.mode, SF_MODE_OFF);
+	round->lose(agent);
+	sf_agent_threads_end(agent->threads, sf_raw_now_ns());
+	return true;
 }
 
 void sf_sampler_stop(struct sf_agent *agent)
@@ -363,6 +409,10 @@ void sf_sampler_stop(struct sf_agent *agent)
 		return;
 	atomic_store(&sampler->stop, true);
 	sf_agent_threads_hurry(); /* posts the wake-up */
+	while (!has_ended(sampler, sf_raw_now_ns() + STOP_NS)) {
+		if (leave_behind(agent))
+			return;
+	}
 	pthread_join(sampler->pthread, NULL);
 	sampler->joined = true;
 }
@@ -377,6 +427,8 @@ bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err)
 {
 	struct sf_sampler *sampler = agent->sampler;
 
+	if (!sampler)
+		return sf_fail(err, SF_E_SYSTEM, "the sampler was left behind in a call");
 	sampler->leaves = false;
 	atomic_store(&sampler->stop, false);
 	if (!start(sampler, err))
@@ -392,16 +444,18 @@ void sf_sampler_destroy(struct sf_agent *agent)
 	if (!sampler)
 		return;
 	sf_sampler_stop(agent);
-	sf_requests_deinit(&sampler->requests);
-	sem_destroy(&sampler->ready);
-	free(sampler);
+	if (agent->sampler)
+		free_sampler(sampler);
 	agent->sampler = NULL;
 }
 
-uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler)
+uint64_t sf_sampler_cpu_ns(const struct sf_agent *agent)
 {
+	const struct sf_sampler *sampler = agent->sampler;
 	uint64_t cpu_ns = 0;
 
+	if (!sampler)
+		return agent->left_cpu_ns;
 	if (!sampler->joined)
 		sf_agent_thread_cpu(sampler->tid, &cpu_ns);
 	return sampler->cpu_ns + cpu_ns;

@@ -23,8 +23,13 @@
  * ticks (cpu-clock=tick), before its requests, and only while it holds no thread and no request is open. So a thread that
  * the runtime waits for never waits for the sampler. NULL: there are no rounds.
  */
-typedef void sf_sampler_round_fn(struct sf_agent *agent, uint64_t now_ns);
-extern sf_sampler_round_fn *_Atomic sf_sampler_round;
+struct sf_sampler_round {
+	/* False: a call in it was left behind (round_call.h). It has been undone, and the sampler's thread ends. */
+	bool (*make)(struct sf_agent *agent, uint64_t now_ns);
+	/* By the thread that stops the profile, which has left a call of the round behind: makes losses of what the round has no samples for. */
+	void (*lose)(struct sf_agent *agent);
+};
+extern const struct sf_sampler_round *_Atomic sf_sampler_round;
 
 /*
  * Starts the sampler. On return the threads have been scanned and their clocks are armed. The caller
@@ -33,7 +38,7 @@ extern sf_sampler_round_fn *_Atomic sf_sampler_round;
 bool sf_sampler_start(struct sf_agent *agent, struct sf_error *err);
 /*
  * Ends the sampler: disarms the clocks, serves or cancels open slots and requests, and closes the
- * accounts of all threads.
+ * accounts of all threads. A call of a round that has not returned within half a second is left behind, with the sampler's thread.
  */
 void sf_sampler_stop(struct sf_agent *agent);
 /*
@@ -45,6 +50,6 @@ bool sf_sampler_return(struct sf_agent *agent, struct sf_error *err);
 /* Frees a stopped sampler and sets agent->sampler to NULL. Does nothing when it is NULL already. */
 void sf_sampler_destroy(struct sf_agent *agent);
 /* CPU time of the sampler's thread, also after the stop. */
-uint64_t sf_sampler_cpu_ns(const struct sf_sampler *sampler);
+uint64_t sf_sampler_cpu_ns(const struct sf_agent *agent);
 
 #endif

@@ -66,7 +66,8 @@
 	X(CLR_UNEXPECTED, "clr-e-unexpected", ".NET: the runtime's walk read memory that is not there") \
 	X(CLR_NO_FRAMES, "clr-no-frames", ".NET: the runtime's walk succeeded and gave no frame")   \
 	X(CLR_OTHER, "clr-other-error", ".NET: the runtime's walk failed with an error that is none of these") \
-	X(CLR_NO_ROOM, "clr-no-room", ".NET: more frames than one suspension of the runtime has room for")
+	X(CLR_NO_ROOM, "clr-no-room", ".NET: more frames than one suspension of the runtime has room for") \
+	X(CLR_NO_RETURN, "clr-no-return", ".NET: the runtime had not come back from its suspension when the profile ended")
 /* The names of its events for --event (runtime/coreclr/events.c). */
 #define SF_CORECLR_EVENT_ALLOCATION "allocation"
 #define SF_CORECLR_EVENT_EXCEPTION "exception"
