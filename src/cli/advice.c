@@ -80,6 +80,18 @@ static int main_loss(const struct sf_recording_totals *totals)
 	return most;
 }
 
+/* A program that ended before its first sample was due. */
+static void hint_at_rate(const struct sf_capture_options *capture, const struct sf_recording_totals *totals, struct sf_error *err)
+{
+	const uint64_t period_ns = capture->rate_mhz ? UINT64_C(1000000000000) / capture->rate_mhz : 0;
+	char period[32];
+
+	if (totals->cpu_counted_ns >= period_ns)
+		return;
+	sf_format_time(period, period_ns);
+	sf_fail_hint(err, "It used less than the %s of CPU time between two samples: -F 10khz takes a hundred in 10 ms.", period);
+}
+
 static void hint(const struct sf_session_options *options, const struct sf_recording_totals *totals, bool ended,
 		 struct sf_error *err)
 {
@@ -93,10 +105,11 @@ static void hint(const struct sf_session_options *options, const struct sf_recor
 		sf_fail_hint(err, "Only threads whose names match --threads '%.60s' are sampled.", capture->threads);
 	else if (capture->filter)
 		sf_fail_hint(err, "Only processes that fit every --filter are sampled; `ps -eo user,comm` lists users and names.");
-	else if (ended)
+	else if (ended) {
+		hint_at_rate(capture, totals, err);
 		sf_fail_hint(err, "A program that it started in the background is recorded %sby its own pid: -p PID.",
 			     capture->children ? "" : "with --children, or ");
-	else if (!capture->blocked_rate_mhz && !sf_setting_event(capture->settings))
+	} else if (!capture->blocked_rate_mhz && !sf_setting_event(capture->settings))
 		sf_fail_hint(err, "With --clock cpu only running threads are sampled; --clock both shows where "
 			     "threads sleep.");
 }

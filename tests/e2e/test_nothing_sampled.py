@@ -48,6 +48,11 @@ def test_a_script_that_goes_into_the_background(stillframe, engine, background, 
         assert "with --children, or by its own pid: -p PID" in done.err, done
 
 
+def test_a_program_shorter_than_a_period(stillframe, tmp_path):
+    done = stillframe("record", "-q", "-F", "2", "-e", "perf", "-o", tmp_path / "r.sfr", "--", "/bin/true").fails(1)
+    assert "It used less than the 500.0 ms of CPU time between two samples: -F 10khz" in done.err, done
+
+
 @pytest.mark.parametrize("engine", ["ptrace", "perf"], indirect=True)
 def test_nothing_of_a_clock_or_of_threads(stillframe, engine, target, tmp_path):
     """The option that left nothing to sample is named. (The signal engine attaches only where an agent listens.)"""
