@@ -66,9 +66,10 @@ def samples_so_far(path):
     return so_far(path, "count(*)")
 
 
-def cpu_samples_so_far(path):
-    """Those that stand for CPU time. On a busy machine most ticks of a thread are waits for a CPU."""
-    return so_far(path, "coalesce(sum(cpu_ns > 0), 0)")
+def cpu_samples_so_far(path, tid=None):
+    """Those that stand for CPU time; of all threads, or of one. On a busy machine most ticks of a thread are waits for a CPU."""
+    of_whom = "" if tid is None else " AND thread IN (SELECT id FROM threads WHERE tid = %d)" % tid
+    return so_far(path, "coalesce(sum(cpu_ns > 0%s), 0)" % of_whom)
 
 
 def cpu_told(said):

@@ -17,6 +17,7 @@ import pytest
 
 from conftest import AGENT, HERE, NOBODY, PROGRAMS, need
 from processes import Target, read, status_of, until
+from recordings import cpu_samples_so_far
 
 SOURCE = os.path.join(HERE, "../programs/dotnet/Work.cs")
 START = ["System.Threading.Thread.StartCallback()"]
@@ -228,10 +229,10 @@ def mapped_in(pid):
 
 
 def record_inside(stillframe, pid, path):
-    """A recording of some samples, however busy the machine is. The dump before it puts unwind tables into the cache: until they are
-    there, stacks are cut."""
+    """A recording of some samples of the first thread, which calls Leaf, while it runs, however busy the machine is. The dump before
+    it puts unwind tables into the cache: until they are there, stacks are cut."""
     stillframe.dump(pid)
-    return stillframe.record_until(str(path), 40, "-p", pid, "-e", "signal")
+    return stillframe.record_until(str(path), lambda path: cpu_samples_so_far(path, pid) >= 10, "-p", pid, "-e", "signal")
 
 
 def check_whole(stillframe, path):
