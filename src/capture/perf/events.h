@@ -49,9 +49,6 @@ struct sf_perf_events {
 	SF_VEC(int) fds;                    /* of the threads' events */
 };
 
-/* Fails with what this user must have for the events to show what threads do in the kernel. */
-bool sf_perf_fail_kernel(struct sf_error *err);
-
 /* Opens the rings, for events of the kind that is set. Fails with the reason and with what would help. */
 bool sf_perf_events_open(struct sf_perf_events *events, uint64_t period_ns, struct sf_error *err);
 void sf_perf_events_close(struct sf_perf_events *events);
@@ -82,8 +79,5 @@ uint64_t sf_perf_events_counted(const struct sf_perf_events *events);
 
 /* From now on one event for each CPU samples whatever runs there. False: it is as it was. */
 bool sf_perf_events_widen(struct sf_perf_events *events, struct sf_error *err);
-
-/* Whether perf events may be opened on this process (0: on the caller; SF_PERF_ALL_THREADS), and in kernel mode too. If not, what would help. */
-bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err);
 
 #endif

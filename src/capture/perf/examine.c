@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/perf/allowed.h"
 #include "capture/perf/event_names.h"
 #include "os/kernel_symbols.h"
 #include "os/rights.h"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "capture/bpf/source.h"
+#include "capture/perf/allowed.h"
 #include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/process.h"

@@ -2,6 +2,7 @@
 /* Decides when the events of the threads become events of the CPUs. */
 #include "capture/perf/widen.h"
 
+#include "capture/perf/allowed.h"
 #include "capture/perf/perf.h"
 
 #define PAUSE_FIRST_NS 50000000     /* a program of short lives shows at once; ... */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which perf events this user may open, and why others are refused. */
+#include "capture/perf/allowed.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "os/perf_events.h"
+#include "os/rights.h"
+
+#define PROBE_NS 1000000000
+
+static int probe(int32_t tid, int cpu, bool kernel)
+{
+	const struct sf_perf_event event = {
+		.tid = tid, .cpu = cpu, .period_ns = PROBE_NS, .stack_bytes = 8, .kernel = kernel,
+	};
+
+	return sf_perf_open_event(&event);
+}
+
+/* Own processes may be sampled: so it is the other process that may not. */
+static bool may_be_sampled(int cpu)
+{
+	const int fd = probe(0, cpu, false);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool explain_denied(int32_t pid, int cpu, struct sf_error *err)
+{
+	const int paranoid = sf_perf_paranoid();
+	char to_have[128];
+
+	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
+	if (!sf_rights_missing(SF_RIGHT_BIT(PERFMON)))
+		return sf_fail_hint(err, "stillframe has CAP_PERFMON: a system-call filter (seccomp; a container's, perhaps) or a security "
+				    "module refuses it.");
+	if (paranoid > 2)
+		return sf_fail_hint(err, "kernel.perf_event_paranoid is %d: %s, or sysctl kernel.perf_event_paranoid=2, which is enough for own "
+				    "processes.", paranoid, to_have);
+	if (pid == SF_PERF_ALL_THREADS && may_be_sampled(cpu))
+		return sf_fail_hint(err, "To sample all processes %s, or be root.", to_have);
+	if (pid != 0 && may_be_sampled(cpu))
+		return sf_fail_hint(err, "The process belongs to another user or may not be traced: %s, or be root.", to_have);
+	return sf_fail_hint(err, "kernel.perf_event_paranoid is %d, which is enough for own processes: a system-call filter (seccomp; a "
+			    "container's, perhaps) or a security module refuses it.", paranoid);
+}
+
+bool sf_perf_fail_open(int32_t pid, int cpu, int error, struct sf_error *err)
+{
+	sf_fail(err, SF_E_DENIED, "perf events cannot be opened: %s", sf_os_error(error));
+	if (error == EMFILE || error == ENFILE)
+		return sf_fail_hint(err, "Each thread takes one descriptor for each CPU: raise the limit (ulimit -n).");
+	if (error != EACCES && error != EPERM)
+		return sf_fail_hint(err, "This kernel has no perf events for it, or a container's filter answers in its place.");
+	return explain_denied(pid, cpu, err);
+}
+
+bool sf_perf_events_allowed(int32_t pid, bool *kernel_ret, struct sf_error *err)
+{
+	int cpu = 0, fd;
+
+	sf_perf_cpus(&cpu, 1);
+	fd = probe(pid, cpu, true);
+	*kernel_ret = fd >= 0;
+	if (fd < 0)
+		fd = probe(pid, cpu, false);
+	if (fd < 0)
+		return sf_perf_fail_open(pid, cpu, errno, err);
+	close(fd);
+	return true;
+}
+
+bool sf_perf_fail_kernel(struct sf_error *err)
+{
+	char to_have[128];
+
+	sf_fail(err, SF_E_DENIED, "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is %d)", sf_perf_paranoid());
+	if (sf_kernel_is_locked())
+		return sf_fail_hint(err, "The kernel is locked down (confidentiality): nothing gives it until it is started without.");
+	sf_rights_to_have(SF_RIGHT_BIT(PERFMON), to_have, sizeof(to_have));
+	return sf_fail_hint(err, "For that, %s, or sysctl kernel.perf_event_paranoid=1.", to_have);
+}
