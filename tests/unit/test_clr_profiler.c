@@ -3,11 +3,14 @@
  * The profiler in .NET's sense (agent/coreclr/clr_profiler.h), from a runtime that is a table of functions here: it comes up
  * only where a part needs it, gets the events of all parts, and detaches with the last one.
  */
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "agent/coreclr/clr_guid.h"
@@ -22,6 +25,7 @@ static struct {
 	int32_t query, set_events, detach; /* HRESULTs */
 	uint32_t low, high;
 	unsigned n_queries, n_releases, n_detaches;
+	bool detaches_another;             /* while it is asked to detach one: under a lock of its own */
 } runtime;
 
 static int32_t query(void *self, const void *id, void **ret)
@@ -47,11 +51,35 @@ static int32_t set_events(void *self, uint32_t low, uint32_t high)
 	return runtime.set_events;
 }
 
+static void *say_detached(void *arg)
+{
+	sf_clr_profiler_detached();
+	sem_post(arg);
+	return NULL;
+}
+
+/* ProfilerDetachSucceeded must return: the runtime calls it under the lock for which RequestProfilerDetach waits. */
+static void detach_another(void)
+{
+	struct timespec until;
+	pthread_t thread;
+	sem_t said;
+
+	sem_init(&said, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, say_detached, &said), 0);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 5;
+	assert_int_equal(sem_timedwait(&said, &until), 0);
+	pthread_join(thread, NULL);
+}
+
 static int32_t request_detach(void *self, uint32_t ms)
 {
 	(void)self;
 	(void)ms;
 	runtime.n_detaches++;
+	if (runtime.detaches_another)
+		detach_another();
 	return runtime.detach;
 }
 
@@ -180,6 +208,21 @@ static void test_it_may_not_detach(void **state)
 	assert_false(sf_clr_profiler_is_up());
 }
 
+/* The profiler of the profile before is long in leaving, and has left just when this profile ends. */
+static void test_the_runtime_detaches_another_one_meanwhile(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(sf_clr_profiler_begin(&one, NULL));
+		assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+		runtime.detaches_another = i == 1;
+		sf_clr_profiler_end(&one);
+	}
+	assert_int_equal(runtime.n_releases, 1);
+	sf_clr_profiler_detached();
+	assert_int_equal(runtime.n_releases, 2);
+}
+
 static void test_the_runtime_ends(void **state)
 {
 	(void)state;
@@ -217,6 +260,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_life, set_up),
 		cmocka_unit_test_setup(test_the_runtime_refuses, set_up),
 		cmocka_unit_test_setup(test_it_may_not_detach, set_up),
+		cmocka_unit_test_setup(test_the_runtime_detaches_another_one_meanwhile, set_up),
 		cmocka_unit_test_setup(test_the_runtime_ends, set_up),
 		cmocka_unit_test_setup(test_it_is_long_in_leaving, set_up),
 	};

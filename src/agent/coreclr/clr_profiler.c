@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/coreclr/clr_guid.h"
@@ -21,15 +20,15 @@
 #define MAX_LEAVING 8
 
 /*
- * `lock` protects all but the array of parts, which the runtime's threads read without it. It is held for no call that
- * waits for another thread, except `leaves`.
+ * `lock` protects all but the arrays, which the runtime's threads use without it. It is held for no call that
+ * waits for another thread, except `leaves`. RequestProfilerDetach waits: for the lock under which the runtime calls ProfilerDetachSucceeded
+ * (CoreCLR: vm/profdetach.cpp).
  */
 static pthread_mutex_t *const lock = &sf_fork_mutexes[SF_FORK_RUNTIME];
 static const struct sf_clr_part *_Atomic parts[SF_CLR_MAX_PARTS];
 static struct sf_clr_info *info;     /* NULL: the profiler is not up */
-/* Of profilers that the runtime is detaching. */
-static struct sf_clr_info *leaving[MAX_LEAVING];
-static unsigned n_leaving;
+/* Of profilers that the runtime is detaching; NULL: a free place. */
+static struct sf_clr_info *_Atomic leaving[MAX_LEAVING];
 static int32_t arrival;              /* the HRESULT of setting the events, where the profiler could not come up */
 static pid_t owner;                  /* whose profiler it is: a forked child has none */
 
@@ -126,14 +125,17 @@ void sf_clr_profiler_shut_down(void)
 	pthread_mutex_unlock(lock);
 }
 
+/* One profiler that leaves is as good as another: none of them is called any more. */
 void sf_clr_profiler_detached(void)
 {
-	pthread_mutex_lock(lock);
-	if (n_leaving) {
-		sf_clr_release(leaving[0]);
-		memmove(leaving, leaving + 1, --n_leaving * sizeof(*leaving));
+	for (unsigned i = 0; i < MAX_LEAVING; i++) {
+		struct sf_clr_info *of = atomic_exchange(&leaving[i], NULL);
+
+		if (!of)
+			continue;
+		sf_clr_release(of);
+		return;
 	}
-	pthread_mutex_unlock(lock);
 }
 
 /* --- begin --- */
@@ -191,31 +193,63 @@ bool sf_clr_profiler_begin(const struct sf_clr_part *part, struct sf_error *err)
 
 /* --- end --- */
 
-/* A runtime that refuses keeps a profiler without events, which the next profile uses. */
-static void detach(void)
+/* Its place among those that leave, NULL: they are too many, and this one is never released. */
+static struct sf_clr_info *_Atomic *expect_detached(struct sf_clr_info *of)
 {
-	if (sf_clr_request_detach(info, DETACH_MS) < 0)
-		return;
-	if (n_leaving < MAX_LEAVING)
-		leaving[n_leaving++] = info;
-	info = NULL;
+	for (unsigned i = 0; i < MAX_LEAVING; i++) {
+		struct sf_clr_info *none = NULL;
+
+		if (atomic_compare_exchange_strong(&leaving[i], &none, of))
+			return &leaving[i];
+	}
+	return NULL;
 }
 
-static void end(const struct sf_clr_part *part)
+/* A runtime that refuses keeps a profiler without events, which the next profile uses. */
+static void keep(struct sf_clr_info *of)
 {
-	if (!replace(part, NULL) || !is_up())
+	pthread_mutex_lock(lock);
+	if (!info)
+		info = of;
+	pthread_mutex_unlock(lock);
+}
+
+/* Without the lock. The runtime may say that it has detached the profiler before it returns. */
+static void detach(struct sf_clr_info *of)
+{
+	struct sf_clr_info *_Atomic *place = expect_detached(of);
+	struct sf_clr_info *still = of;
+
+	if (sf_clr_request_detach(of, DETACH_MS) >= 0)
 		return;
+	if (!place || atomic_compare_exchange_strong(place, &still, NULL))
+		keep(of);
+}
+
+/* The profiler that is to detach, NULL: none. */
+static struct sf_clr_info *end(const struct sf_clr_part *part)
+{
+	struct sf_clr_info *of = info;
+
+	if (!replace(part, NULL) || !is_up())
+		return NULL;
 	leave(part);
-	set_events(info);
-	if (!are_there_any())
-		detach();
+	set_events(of);
+	if (are_there_any())
+		return NULL;
+	info = NULL;
+	return of;
 }
 
 void sf_clr_profiler_end(const struct sf_clr_part *part)
 {
+	struct sf_clr_info *of;
+
 	pthread_mutex_lock(lock);
-	end(part);
+	of = end(part);
 	pthread_mutex_unlock(lock);
+	if (of)
+		detach(of);
 }
 
 bool sf_clr_profiler_is_up(void)
