@@ -63,20 +63,13 @@ enum sf_runtime_slot {
 #define SF_RUNTIME_WALKS(X) SF_HOTSPOT_WALKS(X) SF_CORECLR_WALKS(X)
 
 /*
- * The environment in which a runtime loads the agent at its start, for a command whose walks come in rounds. X(what the text begins
- * with, the rest; NULL: the path of the agent's library). SF_LAUNCH_LOADS_TAKEN: the variable that is set where the runtime loads
- * another library already.
+ * The environment in which a runtime loads the agent at its start, for a command that needs the runtime's functions. X(what the text
+ * begins with, whether the path of the agent's library comes then, what the text ends with). SF_LAUNCH_LOADS_TAKEN: the variables of which one is set
+ * where the runtime loads other libraries so. SF_LAUNCH_LOADS_CUT: characters at which such a path would be cut.
  */
 #define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
 #define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
-
-/*
- * The environment in which a runtime loads the agent at its start, for a command whose walks come in rounds. X(what the text begins
- * with, the rest; NULL: the path of the agent's library). SF_LAUNCH_LOADS_TAKEN: the variable that is set where the runtime loads
- * another library already.
- */
-#define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
-#define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
+#define SF_LAUNCH_LOADS_CUT SF_CORECLR_LOADS_CUT
 
 /* The option for complete records of inlined calls (runtime.h, complete()), and its opposite: "no-" and this. */
 #define SF_COMPLETE SF_HOTSPOT_COMPLETE

@@ -147,9 +147,3 @@ def test_what_is_refused(stillframe, tmp_path, status, arguments, message):
     command = [] if "--all" in arguments else ["--", "true"]
     done = stillframe("record", *[a for a in arguments if a != "--"], "-o", output, *command).fails(status)
     assert message in done.err and not output.exists(), done
-
-
-def test_another_profiler_keeps_its_place(stillframe, tmp_path, monkeypatch):
-    monkeypatch.setenv("CORECLR_ENABLE_PROFILING", "1")
-    done = stillframe("record", "--event", "gc", "-o", tmp_path / "r.sfr", "--", "true").fails()
-    assert "has a profiler for the command already" in done.err, done

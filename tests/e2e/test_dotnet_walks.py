@@ -3,6 +3,7 @@
 (tests/programs/dotnet/Split.cs) spends its time in known methods."""
 import collections
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -248,6 +249,17 @@ def test_a_runtime_that_cannot_be_suspended(stillframe, stuck, tmp_path):
     assert target.finish() == (0, "ready\nback\ndone\n")
 
 
+def test_launched_beside_a_vendors_profiler(stillframe, program, tmp_path, monkeypatch):
+    """A runtime that starts loads both: the vendor's as the main profiler, and the agent's."""
+    for name, value in {**VENDOR, "TMPDIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done, _ = stillframe.record(tmp_path / "r.sfr", "--engine", "signal", "--dotnet-walk", "snapshot", "-F", "199", "--", "dotnet", program, "2",
+                                timeout=100)
+    assert done.out == "ready\nthe profiler was there to the end\n", done
+    assert Stacks(tmp_path / "r.sfr").by_runtime("splits")
+
+
 def test_beside_a_vendors_profiler(stillframe, split, tmp_path):
     """It keeps its place, and is told of the program's end, which comes while the program is recorded."""
     target = split("3", **VENDOR)
@@ -262,11 +274,16 @@ def test_refusals(stillframe, program, tmp_path, monkeypatch):
     record = ("record", "-e", "signal", "--dotnet-walk", "snapshot", "-o", tmp_path / "r.sfr")
     err = stillframe(*record, "--cpu-clock", "timer", "--", "true").fails(2).err
     assert "--dotnet-walk snapshot cannot have --cpu-clock timer" in " ".join(err.split()), err
-    with monkeypatch.context() as with_vendor:
-        for name, value in VENDOR.items():
-            with_vendor.setenv(name, value)
+    with monkeypatch.context() as with_others:
+        with_others.setenv("CORECLR_NOTIFICATION_PROFILERS", "/lib/b.so={00000000-0000-0000-0000-000000000001};")
         err = " ".join(stillframe(*record, "--", "dotnet", program, "1").fails().err.split())
-        assert "CORECLR_ENABLE_PROFILING" in err and "record -p PID" in err, err
+        assert "profilers for the command already (CORECLR_NOTIFICATION_PROFILERS)" in err and "record -p PID" in err, err
+    with monkeypatch.context() as with_name:
+        (tmp_path / "a=b").mkdir()
+        shutil.copy(AGENT, tmp_path / "a=b")
+        with_name.setenv("STILLFRAME_AGENT", str(tmp_path / "a=b" / os.path.basename(AGENT)))
+        err = " ".join(stillframe(*record, "--", "dotnet", program, "1").fails().err.split())
+        assert "cannot be loaded by a runtime: there is one of the characters =; in its path" in err, err
     assert not (tmp_path / "r.sfr").exists()
     monkeypatch.setenv("DOTNET_EnableDiagnostics_Profiler", "0")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -280,7 +297,7 @@ def test_what_a_child_inherits(stillframe, tmp_path, monkeypatch):
     """A program that the command starts has none of the variables by which the command's runtime loads the agent."""
     monkeypatch.delenv("STILLFRAME", raising=False)
     done = stillframe("record", "-e", "signal", "--dotnet-walk", "snapshot", "-o", tmp_path / "r.sfr", "--", "sh", "-c",
-                      "echo $CORECLR_PROFILER_PATH_64; (env; sleep 0.1); true", timeout=60)
+                      "echo $CORECLR_NOTIFICATION_PROFILERS_64; (env; sleep 0.1); true", timeout=60)
     out = done.out.splitlines()
-    assert out[0].endswith("libstillframe-agent.so"), done
+    assert out[0].endswith("libstillframe-agent.so={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3};"), done
     assert not [line for line in out[1:] if line.startswith("CORECLR_")], out

@@ -10,6 +10,8 @@
 #include "agent/interpose/environment.h"
 
 #define OURS "/usr/lib/x86_64-linux-gnu/libstillframe-agent.so"
+#define LIST "CORECLR_NOTIFICATION_PROFILERS_64="
+#define ID "={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}"
 #define VARIABLE "STILLFRAME=out=x,first=1"
 
 /* LD_PRELOAD of what `before` becomes; NULL: it is not there any more. */
@@ -72,13 +74,14 @@ static size_t left_of(const char *first, const char *second, const char *third)
 /* The words by which a runtime loads the agent go together; those of another profiler stay. */
 static void test_a_runtime_that_loads_the_agent(void **state)
 {
+	const char *const on = "CORECLR_ENABLE_NOTIFICATION_PROFILERS=1", *const vendor = "CORECLR_ENABLE_PROFILING=1";
+
 	(void)state;
-	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
-				 "CORECLR_PROFILER_PATH_64=" OURS), 0);
-	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}",
-				 "CORECLR_PROFILER_PATH_64=/lib/b.so"), 3);
-	assert_int_equal(left_of("CORECLR_ENABLE_PROFILING=1", "CORECLR_PROFILER={00000000-0000-0000-0000-000000000001}",
-				 "CORECLR_PROFILER_PATH_64=" OURS), 3);
+	assert_int_equal(left_of(on, LIST OURS ID ";", vendor), 1);
+	assert_int_equal(left_of(on, LIST "/lib/b.so" ID ";", vendor), 3);
+	assert_int_equal(left_of(on, LIST OURS ID ";/lib/b.so" ID ";", vendor), 3);
+	assert_int_equal(left_of(on, LIST OURS ID, vendor), 3);
+	assert_int_equal(left_of("CORECLR_ENABLE_NOTIFICATION_PROFILERS=0", LIST OURS ID ";", vendor), 3);
 }
 
 static void test_nothing_to_do(void **state)

@@ -30,8 +30,8 @@ static const char *reason(void)
 		return "DOTNET_EnableDiagnostics=0 forbids profilers";
 	if (is_set_to("DOTNET_EnableDiagnostics_Profiler", "0"))
 		return "DOTNET_EnableDiagnostics_Profiler=0 forbids profilers";
-	if (!is_set_to("CORECLR_ENABLE_PROFILING", "1"))
-		return "it started without CORECLR_ENABLE_PROFILING=1, and after the profile";
+	if (!is_set_to("CORECLR_ENABLE_NOTIFICATION_PROFILERS", "1") && !is_set_to("CORECLR_ENABLE_PROFILING", "1"))
+		return "it started without the variables by which it loads the agent, and after the profile";
 	return "it did not load the agent as a profiler, and does not say why";
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ways by which CoreCLR loads the agent itself: as a profiler, when it is attached by the diagnostics socket
- * (runtime/coreclr/load.h), and at its start with CORECLR_ENABLE_PROFILING=1, CORECLR_PROFILER=SF_CLR_PROFILER_TEXT and
+ * (runtime/coreclr/load.h); at its start from the list CORECLR_NOTIFICATION_PROFILERS (frozen/coreclr/words.h), or with
+ * CORECLR_ENABLE_PROFILING=1, CORECLR_PROFILER=SF_CLR_PROFILER_TEXT and
  * CORECLR_PROFILER_PATH (CoreCLR: inc/corprof.idl, vm/profilinghelper.cpp). The agent may have been preloaded as well: the loader
  * maps a library once, so there is one agent all the same.
  *

@@ -45,21 +45,21 @@ static bool is_preload(const char *word)
 	return strncmp(word, PRELOAD, sizeof(PRELOAD) - 1) == 0 && strstr(word, LIBRARY);
 }
 
-/* A word by which a runtime loads the agent: exactly this text, or one that begins so and has the library behind. */
-static bool is_load(const char *word, const char *start, const char *rest)
+/* A word by which a runtime loads the agent: these two texts, with the library between them or with nothing. */
+static bool is_load(const char *word, const char *start, bool has_library, const char *end)
 {
-	const size_t size = strlen(start);
+	const size_t before = strlen(start), behind = strlen(end), size = strlen(word);
 
-	if (strncmp(word, start, size) != 0)
+	if (size < before + behind || memcmp(word, start, before) != 0 || memcmp(word + size - behind, end, behind) != 0)
 		return false;
-	return rest ? strcmp(word + size, rest) == 0 : is_library(word + size, strlen(word + size));
+	return has_library ? is_library(word + before, size - before - behind) : size == before + behind;
 }
 
 /* The words by which a runtime loads the agent at its start are there together (SF_LAUNCH_LOADS). */
 static bool is_any_load(const char *word)
 {
-#define X(start, rest)                                                                             \
-	if (is_load(word, start, rest))                                                            \
+#define X(start, has_library, end)                                                                 \
+	if (is_load(word, start, has_library, end))                                                \
 		return true;
 	SF_LAUNCH_LOADS(X)
 #undef X
@@ -68,7 +68,7 @@ static bool is_any_load(const char *word)
 
 static bool has_loads(char *const envp[])
 {
-#define X(start, rest) +1
+#define X(start, has_library, end) +1
 	size_t missing = 0 SF_LAUNCH_LOADS(X);
 #undef X
 

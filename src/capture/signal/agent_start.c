@@ -93,30 +93,42 @@ char *sf_signal_variable(const struct sf_capture_options *options, const char *s
 	return asprintf(&text, "STILLFRAME=%s,%s", list, only) < 0 ? NULL : text;
 }
 
-static bool is_taken(const char *variable)
+/* The path is an item of a list there. */
+static bool may_load(const char *library, struct sf_error *err)
 {
-	const char *value = getenv(variable);
+	static const char *const taken[] = SF_LAUNCH_LOADS_TAKEN;
 
-	return value && *value && strcmp(value, "0") != 0;
+	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++) {
+		const char *value = getenv(taken[i]);
+
+		if (!value || !*value)
+			continue;
+		sf_fail(err, SF_E_INPUT, "the environment has profilers for the command already (%s), which stay", taken[i]);
+		return sf_fail_hint(err, "Start the command, and record -p PID: the agent then comes beside them.");
+	}
+	return !strpbrk(library, SF_LAUNCH_LOADS_CUT) ||
+	       sf_fail(err, SF_E_INPUT, "%s cannot be loaded by a runtime: there is one of the characters " SF_LAUNCH_LOADS_CUT
+		       " in its path", library);
 }
 
 bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err)
 {
-	static const char *const texts[][2] = {
-#define X(start, rest) { start, rest },
+	static const struct {
+		const char *start;
+		bool has_library;
+		const char *end;
+	} texts[] = {
+#define X(start, has_library, end) { start, has_library, end },
 		SF_LAUNCH_LOADS(X)
 #undef X
 	};
 	const size_t n = sizeof(texts) / sizeof(*texts);
 
 	_Static_assert(sizeof(texts) / sizeof(*texts) < SF_CHILD_VARIABLES, "room for all");
-	if (is_taken(SF_LAUNCH_LOADS_TAKEN)) {
-		sf_fail(err, SF_E_INPUT, "the environment has a profiler for the command already (" SF_LAUNCH_LOADS_TAKEN
-			"), which stays");
-		return sf_fail_hint(err, "Start the command, and record -p PID: the agent then comes beside that profiler.");
-	}
+	if (!may_load(library, err))
+		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (asprintf(&ret[i], "%s%s", texts[i][0], texts[i][1] ? texts[i][1] : library) < 0) {
+		if (asprintf(&ret[i], "%s%s%s", texts[i].start, texts[i].has_library ? library : "", texts[i].end) < 0) {
 			ret[i] = NULL;
 			return sf_fail_memory(err);
 		}

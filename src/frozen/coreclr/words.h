@@ -37,14 +37,15 @@
 	"both: each sample twice, to compare."
 
 /*
- * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The last variable goes before CORECLR_PROFILER_PATH (CoreCLR:
- * inc/clrconfignames.h, vm/profilinghelper.cpp).
+ * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The list is of profilers that only take notifications, so the variables of the main profiler
+ * are left to another one. It goes before CORECLR_NOTIFICATION_PROFILERS (CoreCLR: inc/clrconfignames.h, vm/profilinghelper.cpp). The
+ * semicolon ends an item: .NET 9 and 10 pass over an item without one (dotnet/runtime, issue 126197).
  */
 #define SF_CORECLR_LOADS(X)                                                                        \
-	X("CORECLR_ENABLE_PROFILING=", "1")                                                        \
-	X("CORECLR_PROFILER=", "{6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}")                            \
-	X("CORECLR_PROFILER_PATH_64=", NULL)
-#define SF_CORECLR_LOADS_TAKEN "CORECLR_ENABLE_PROFILING"
+	X("CORECLR_ENABLE_NOTIFICATION_PROFILERS=", false, "1")                                    \
+	X("CORECLR_NOTIFICATION_PROFILERS_64=", true, "={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3};")
+#define SF_CORECLR_LOADS_TAKEN { "CORECLR_NOTIFICATION_PROFILERS", "CORECLR_NOTIFICATION_PROFILERS_64" }
+#define SF_CORECLR_LOADS_CUT "=;"
 
 /* As SF_LOSSES in frozen/ends.h: the results of the walking calls. agent/coreclr/clr_results.c has their numbers. */
 #define SF_CORECLR_LOSSES(X)                                                                       \
