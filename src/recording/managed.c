@@ -75,6 +75,27 @@ bool sf_recording_describe_pending(struct sf_recording *recording, uint32_t plac
 	return true;
 }
 
+bool sf_recording_place_name(const struct sf_recording *recording, uint64_t place, const char **ret)
+{
+	const uint32_t told = promise(recording, place);
+	const struct sf_managed_function *functions;
+	const struct sf_function_key *function;
+	size_t size;
+
+	*ret = "";
+	if (told == PROMISED)
+		return false;
+	place = told ? told : place;
+	if (!place || place > sf_intern_count(recording->managed))
+		return true;
+	functions = sf_intern_get(recording->managed, (uint32_t)place, &size);
+	if (size < sizeof(*functions))
+		return true;
+	function = sf_intern_get(recording->functions, functions[size / sizeof(*functions) - 1].function, NULL);
+	*ret = sf_recording_string(recording, function->name);
+	return true;
+}
+
 bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uint64_t place)
 {
 	const struct sf_managed_function *functions = NULL;

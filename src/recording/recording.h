@@ -137,6 +137,12 @@ void sf_recording_loss(struct sf_recording *recording, uint32_t thread, enum sf_
  */
 bool sf_recording_measure(struct sf_recording *recording, const char *name, const char *unit, struct sf_error *err);
 void sf_recording_counted(struct sf_recording *recording, uint64_t amount);
+/*
+ * From now on the innermost frames of a sample are left out that are of managed functions whose names begin with `start`, which lives as long as the
+ * recording, and the native ones behind them: up to the next managed function. A sample whose innermost place is pending is
+ * written when that is described, or at the end.
+ */
+void sf_recording_leave_out(struct sf_recording *recording, const char *start);
 
 /* Adds the duration of a hold of a thread to a histogram with 8 buckets to an octave. */
 void sf_recording_hold(struct sf_recording *recording, uint64_t hold_ns);

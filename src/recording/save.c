@@ -199,9 +199,11 @@ static bool save_samples(struct sf_recording *recording, struct sf_error *err)
 {
 	for (size_t i = 0; i < recording->samples.n; i++) {
 		const struct sf_recording_sample *sample = &recording->samples.items[i];
+		uint32_t stack;
 
-		if (!WRITE(recording, SF_SAVE_SAMPLE, err, SF_NUMBER(sample->time_ns),
-			   SF_NUMBER(sample->thread), SF_NUMBER(sample->stack),
+		if (sf_recording_innermost(recording, sample->stack, &stack) &&
+		    !WRITE(recording, SF_SAVE_SAMPLE, err, SF_NUMBER(sample->time_ns),
+			   SF_NUMBER(sample->thread), SF_NUMBER(stack),
 			   SF_NUMBER(sample->cpu_ns), SF_NUMBER(sample->wall_ns),
 			   SF_NUMBER(sample->amount), SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
 			   SF_NUMBER(sample->end), SF_NUMBER(sample->unheld),
@@ -243,6 +245,22 @@ static bool (*const savers[])(struct sf_recording *recording, struct sf_error *e
 	save_holds, save_measure, save_session,
 };
 
+/* Those that wait stay. */
+static void forget_samples(struct sf_recording *recording)
+{
+	const size_t n = recording->samples.n;
+	size_t kept = 0;
+	uint32_t stack;
+
+	for (size_t i = 0; recording->left_out && i < n; i++) {
+		const struct sf_recording_sample sample = recording->samples.items[i];
+
+		if (!sf_recording_innermost(recording, sample.stack, &stack))
+			recording->samples.items[kept++] = sample;
+	}
+	recording->samples.n = kept;
+}
+
 /* Everything is in the file now. */
 static void forget(struct sf_recording *recording)
 {
@@ -258,7 +276,7 @@ static void forget(struct sf_recording *recording)
 	for (enum sf_saved table = 0; table < SF_N_SAVED; table++)
 		recording->saved[table] = sf_intern_count(rows_of(recording, table));
 	recording->frame_functions.n = 0;
-	recording->samples.n = 0;
+	forget_samples(recording);
 	recording->holds_dirty = recording->measure_dirty = false;
 }
 

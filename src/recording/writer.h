@@ -169,11 +169,13 @@ struct sf_recording {
 	SF_VEC(struct sf_loss_row) losses;  /* by number of the key - 1 */
 	struct sf_loss_row no_thread[SF_N_LOSSES]; /* by cause: losses of no known thread */
 
-	/* Not in the file yet. */
+	/* Not in the file yet; samples are written at once, or when their innermost function is known (innermost.c). */
 	SF_VEC(struct sf_recording_sample) samples;
 	SF_VEC(struct sf_frame_function) frame_functions;
 	uint32_t saved[SF_N_SAVED];  /* rows that are in the file */
 	size_t saved_modules;
+
+	const char *left_out;        /* what the names of innermost functions that are left out begin with; NULL: none is */
 
 	uint32_t measure, measure_unit;  /* strings; 0: there is none */
 	bool is_counted, measure_dirty;  /* totals.amount_counted is known */
@@ -220,6 +222,8 @@ uint32_t sf_recording_function(struct sf_recording *recording, uint32_t module,
 /* The number of the functions at an address, innermost first, interned; 0: no memory. managed.c. */
 uint32_t sf_recording_describe(struct sf_recording *recording, uint32_t module,
 			       const struct sf_location *names, size_t n);
+/* The name of the method whose code is at this place; "": it has none. False: the place is pending. managed.c. */
+bool sf_recording_place_name(const struct sf_recording *recording, uint64_t place, const char **ret);
 /* Gives a frame the functions with this number. False: no memory. */
 bool sf_recording_name_frame(struct sf_recording *recording, uint32_t frame, uint64_t description);
 
@@ -230,5 +234,8 @@ bool sf_recording_count_managed(struct sf_recording *recording, const struct sf_
 void sf_recording_total_managed(const struct sf_recording *recording, struct sf_recording_totals *ret);
 /* Names those that waited and were told since; `last`: the others, too, as nobody will. */
 bool sf_recording_name_waiting(struct sf_recording *recording, bool last, struct sf_error *err);
+
+/* The stack without its innermost frames that are left out. False: that is not known yet, and the sample waits. innermost.c. */
+bool sf_recording_innermost(const struct sf_recording *recording, uint32_t stack, uint32_t *ret);
 
 #endif

@@ -41,6 +41,7 @@ enum sf_naming {
 struct sf_runtime_event {
 	const char *name;     /* as in --event NAME */
 	const char *unit;     /* of its amounts: "events", "bytes" */
+	const char *left_out; /* what the names of the runtime's innermost functions begin with, which get to the event; NULL: there are none */
 };
 
 struct sf_runtime_driver {

@@ -7,6 +7,7 @@
 
 #include "base/output.h"
 #include "os/process.h"
+#include "runtime/events.h"
 
 #define FLUSH_NS 500000000
 #define OPEN_NS 10000000000 /* a sleep whose end is not told is written after so long, and its further time as a sample of its own */
@@ -182,11 +183,15 @@ bool sf_recorder_note(void *arg, int32_t pid, const char *text, struct sf_error 
 static bool on_measure(void *arg, const struct sf_measure *measure, struct sf_error *err)
 {
 	struct sf_recorder *recorder = arg;
+	struct sf_runtime_event_choice choice;
 
-	if (!measure->is_counted)
-		return sf_recording_measure(recorder->recording, measure->name, measure->unit, err);
-	sf_recording_counted(recorder->recording, measure->counted);
-	return true;
+	if (measure->is_counted) {
+		sf_recording_counted(recorder->recording, measure->counted);
+		return true;
+	}
+	if (sf_runtime_has_event(measure->name) && sf_runtime_event_parse(measure->name, &choice, NULL))
+		sf_recording_leave_out(recorder->recording, choice.event->left_out);
+	return sf_recording_measure(recorder->recording, measure->name, measure->unit, err);
 }
 
 /* Tables are made at once: an agent in a process waits for them to appear in the cache. */
