@@ -24,8 +24,8 @@ struct given {
 
 static const char *const clocks[] = { "cpu", "wall", "both", NULL };
 static const char *const walks[] = { "sampler", "handler", NULL };
-#define X(name, option, ours, theirs, help, agent_help, why)                                       \
-	static const char *const walks_of_##name[] = { ours, theirs, "both", NULL };
+#define X(name, option, ours, theirs, help, agent_help, why, hooks, hooks_both)                    \
+	static const char *const walks_of_##name[] = { ours, theirs, "both", hooks, hooks_both, NULL };
 SF_RUNTIME_WALKS(X)
 #undef X
 static const char *const only[] = { "all", "registered", "main", NULL };
@@ -52,10 +52,11 @@ static const struct sf_option keys[] = {
 	{ "walk", 0, SF_OPTION_CHOICE, AT(walk), "WHO",
 	  "sampler: a thread of stillframe walks the others (default); handler: each walks itself.",
 	  walks },
-#define X(name, option, ours, theirs, help, agent_help, why)                                       \
+#define X(name, option, ours, theirs, help, agent_help, why, hooks, hooks_both)                    \
 	{ option, 0, SF_OPTION_CHOICE, AT(runtime_walks[SF_RUNTIME_##name]), "HOW", agent_help, walks_of_##name },
 	SF_RUNTIME_WALKS(X)
 #undef X
+	{ SF_HOOKS_ONLY, 0, SF_OPTION_STRING, AT(hooks_only), "REGEX", SF_HOOKS_ONLY_AGENT_HELP },
 	{ SF_NOT_COMPLETE, 0, SF_OPTION_FLAG, AT(not_complete), NULL, SF_NOT_COMPLETE_AGENT_HELP },
 	{ "cpu-clock", 0, SF_OPTION_CHOICE, AT(cpu_clock), "CLOCK",
 	  "auto (default): timer, and perf for threads that timers miss; perf, timer, itimer, tick.", cpu_clocks },
@@ -210,7 +211,8 @@ static const struct {
 	int slot;
 	const char *option, *word, *why;
 } runtime_walks[] = {
-#define X(name, option, ours, theirs, help, agent_help, why) { SF_RUNTIME_##name, option, theirs, why },
+#define X(name, option, ours, theirs, help, agent_help, why, hooks, hooks_both)                    \
+	{ SF_RUNTIME_##name, option, theirs, why },
 	SF_RUNTIME_WALKS(X)
 #undef X
 };
@@ -220,7 +222,9 @@ static const struct {
 
 static bool check_walk(struct sf_agent_options *options, size_t i, struct sf_error *err)
 {
-	if (options->runtime_walks[runtime_walks[i].slot] == SF_AGENT_WALK_OURS)
+	const int walk = options->runtime_walks[runtime_walks[i].slot];
+
+	if (walk == SF_AGENT_WALK_OURS || sf_agent_walks_by_hooks(walk))
 		return true;
 	if (runtime_walks[i].why)
 		return options->walk == SF_AGENT_HANDLER ||

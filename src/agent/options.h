@@ -15,7 +15,10 @@
 #include "runtime/events.h"
 
 enum sf_agent_walk { SF_AGENT_SAMPLER, SF_AGENT_HANDLER };
-enum sf_agent_runtime_walk { SF_AGENT_WALK_OURS, SF_AGENT_WALK_THEIRS, SF_AGENT_WALK_BOTH };
+/* The order of the words of such an option (frozen/runtime_list.h). */
+enum sf_agent_runtime_walk {
+	SF_AGENT_WALK_OURS, SF_AGENT_WALK_THEIRS, SF_AGENT_WALK_BOTH, SF_AGENT_WALK_SHADOW, SF_AGENT_WALK_SHADOW_BOTH
+};
 enum sf_agent_clock { SF_AGENT_CPU, SF_AGENT_WALL, SF_AGENT_BOTH };
 enum sf_agent_only { SF_AGENT_ALL, SF_AGENT_REGISTERED, SF_AGENT_MAIN };
 
@@ -39,6 +42,7 @@ struct sf_agent_options {
 	int         clock;            /* enum sf_agent_clock; default both */
 	int         walk;             /* enum sf_agent_walk */
 	int         runtime_walks[SF_N_RUNTIMES]; /* by slot: enum sf_agent_runtime_walk */
+	const char *hooks_only;       /* POSIX extended regex on names of methods, or NULL */
 	bool        not_complete;     /* runtimes are left as they are: runtime/runtime.h, complete() */
 	int         cpu_clock;        /* 0: the cheapest that works; else 1 + place in
 				       * sf_agent_clocks */
@@ -55,6 +59,12 @@ struct sf_agent_options {
 				       * no key */
 	char       *text;             /* what the strings point into; owned */
 };
+
+/* Whether this is a walk by what hooks have noted (enum sf_agent_runtime_walk). */
+static inline bool sf_agent_walks_by_hooks(int walk)
+{
+	return walk == SF_AGENT_WALK_SHADOW || walk == SF_AGENT_WALK_SHADOW_BOTH;
+}
 
 /* False with a message that names the key. sf_agent_options_deinit in any case. */
 bool sf_agent_options_parse(struct sf_agent_options *ret, const char *text, struct sf_error *err);

@@ -135,6 +135,9 @@ struct sf_engine {
 	/* Fills ret with the summary's text beside the name: "sampler walk". NULL in the place of the function: no text. */
 	void (*describe)(const struct sf_setting *settings, char *ret, size_t size);
 
+	/* What the user reads before the recording starts, if open() does not refuse. NULL, also in the place of the function: nothing. */
+	const char *(*warning)(const struct sf_capture_options *options);
+
 	/* Reports what the engine finds on this machine. NULL in the place of the function: nothing. */
 	void (*examine)(sf_finding_fn *report, void *arg);
 

@@ -132,6 +132,14 @@ static bool choose_engine(struct sf_record_given *given, struct sf_error *err)
 	return session->engine != NULL;
 }
 
+static void warn(const struct sf_session_options *session)
+{
+	const char *warning = session->engine->warning ? session->engine->warning(&session->capture) : NULL;
+
+	if (warning)
+		fprintf(stderr, "stillframe: %s\n", warning);
+}
+
 /* A launched command was forked before this: it has the signals and limits that we were given. */
 static int record(struct sf_record_given *given, const char *name)
 {
@@ -147,6 +155,7 @@ static int record(struct sf_record_given *given, const char *name)
 		default_output(name, session->capture.pid, output, sizeof(output));
 		session->output = output;
 	}
+	warn(session);
 	catch_signals();
 	sf_task_raise_limit();
 	sf_children_cpu_begin(&children, session);

@@ -57,8 +57,9 @@ enum sf_runtime_slot {
 /*
  * The options for walks by a runtime's own function for stacks, of `record` and of the agent: one for each runtime that has such a
  * function. X(NAME, option, the word for our walk, the word for the runtime's, help of `record`, help of the agent, why
- * the runtime's needs --walk=handler). The last is NULL for a runtime that walks its threads in rounds
- * (agent/sampler/sampler.h). The third choice of each option is "both". The default is our walk.
+ * the runtime's needs --walk=handler, the word for walks by what hooks have noted, the word for these and ours). The why is NULL for a
+ * runtime that walks its threads in rounds (agent/sampler/sampler.h). The last two are NULL for a runtime without hooks. The third
+ * choice of each option is "both". The default is our walk.
  */
 #define SF_RUNTIME_WALKS(X) SF_HOTSPOT_WALKS(X) SF_CORECLR_WALKS(X)
 
@@ -70,6 +71,17 @@ enum sf_runtime_slot {
 #define SF_LAUNCH_LOADS(X) SF_CORECLR_LOADS(X)
 #define SF_LAUNCH_LOADS_TAKEN SF_CORECLR_LOADS_TAKEN
 #define SF_LAUNCH_LOADS_CUT SF_CORECLR_LOADS_CUT
+/* The same for a command with hooks, which the runtime takes from its main profiler only. */
+#define SF_LAUNCH_MAIN_LOADS(X) SF_CORECLR_MAIN_LOADS(X)
+#define SF_LAUNCH_MAIN_LOADS_TAKEN SF_CORECLR_MAIN_LOADS_TAKEN
+
+/* The option that names the methods with hooks, and sentences about hooks. */
+#define SF_HOOKS_ONLY SF_CORECLR_HOOKS_ONLY
+#define SF_HOOKS_ONLY_HELP SF_CORECLR_HOOKS_ONLY_HELP
+#define SF_HOOKS_ONLY_AGENT_HELP SF_CORECLR_HOOKS_ONLY_AGENT_HELP
+#define SF_HOOKS_WARNING SF_CORECLR_HOOKS_WARNING
+#define SF_HOOKS_LATE SF_CORECLR_HOOKS_LATE
+#define SF_HOOKS_TAKEN SF_CORECLR_HOOKS_TAKEN
 
 /* The option for complete records of inlined calls (runtime.h, complete()), and its opposite: "no-" and this. */
 #define SF_COMPLETE SF_HOTSPOT_COMPLETE

@@ -25,7 +25,8 @@
 	X(AGCT, "agct", "returned by the runtime's own function for stacks")                       \
 	X(KERNEL, "kernel", "the kernel's own call chain says so")                                 \
 	X(CODE, "code", "by the callee's instructions, which no rule covers; a call stands before it") \
-	X(AWAITS, "awaits", "it awaits the callee, as objects in memory say; it is not on the stack")
+	X(AWAITS, "awaits", "it awaits the callee, as objects in memory say; it is not on the stack") \
+	X(HOOKS, "hooks", "noted by hooks that the runtime calls where methods are entered and left")
 
 enum sf_via {
 #define X(name, word, text) SF_VIA_##name,

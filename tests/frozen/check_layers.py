@@ -18,7 +18,7 @@ ROOMS = {
     "frozen/unwind": "frozen frozen/memory",
     "frozen/signal": "frozen frozen/memory frozen/output frozen/unwind",
     "frozen/hotspot": "frozen frozen/memory frozen/unwind frozen/signal",
-    "frozen/coreclr": "frozen frozen/memory frozen/unwind",
+    "frozen/coreclr": "frozen frozen/memory frozen/unwind frozen/signal",
     "frozen/toy": "frozen frozen/unwind",
     "base": "",
     "elf": "frozen frozen/memory base",

@@ -253,6 +253,28 @@ static void test_it_is_long_in_leaving(void **state)
 	assert_int_equal(runtime.n_releases, 8);
 }
 
+/* The main profiler's place is taken only where a part needs it, and not in a runtime that has started. */
+static void test_the_main_profiler(void **state)
+{
+	static const struct sf_clr_part main_part = { .events_low = 8, .is_main = true, .came_up = came_up };
+	struct sf_error err = { 0 };
+
+	(void)state;
+	assert_true(sf_clr_profiler_begin(&one, NULL));
+	assert_false(sf_clr_profiler_is_main());
+	assert_true(sf_clr_profiler_begin(&main_part, NULL));
+	assert_true(sf_clr_profiler_is_main());
+	assert_int_equal(sf_clr_profiler_arrive(offered()), SF_CLR_OK);
+	assert_int_equal(runtime.low, 9);
+	sf_clr_profiler_end(&main_part);
+	assert_false(sf_clr_profiler_is_main());
+	assert_false(sf_clr_profiler_begin(&main_part, &err));
+	assert_non_null(strstr(err.text, "has started"));
+	assert_false(sf_clr_profiler_is_main());
+	sf_clr_profiler_end(&one);
+	sf_clr_profiler_detached();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup(test_the_runtime_detaches_another_one_meanwhile, set_up),
 		cmocka_unit_test_setup(test_the_runtime_ends, set_up),
 		cmocka_unit_test_setup(test_it_is_long_in_leaving, set_up),
+		cmocka_unit_test_setup(test_the_main_profiler, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

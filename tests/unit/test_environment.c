@@ -81,6 +81,9 @@ static void test_a_runtime_that_loads_the_agent(void **state)
 	assert_int_equal(left_of(on, LIST "/lib/b.so" ID ";", vendor), 3);
 	assert_int_equal(left_of(on, LIST OURS ID ";/lib/b.so" ID ";", vendor), 3);
 	assert_int_equal(left_of(on, LIST OURS ID, vendor), 3);
+	assert_int_equal(left_of(vendor, "CORECLR_PROFILER" ID, "CORECLR_PROFILER_PATH_64=" OURS), 0);
+	assert_int_equal(left_of(vendor, "CORECLR_PROFILER" ID, "CORECLR_PROFILER_PATH_64=/lib/b.so"), 3);
+	assert_int_equal(left_of(vendor, "CORECLR_PROFILER={00000000-0000-0000-0000-000000000001}", "CORECLR_PROFILER_PATH_64=" OURS), 3);
 	assert_int_equal(left_of("CORECLR_ENABLE_NOTIFICATION_PROFILERS=0", LIST OURS ID ";", vendor), 3);
 }
 

@@ -5,5 +5,7 @@
 
 /* Writes what follows from it, and the reason, as a note for the user into the stream. */
 void sf_clr_tell_absence(const char *consequence);
+/* Writes a note for the user into the stream. */
+void sf_clr_tell(const char *text);
 
 #endif

@@ -24,14 +24,19 @@ struct sf_clr_metadata; /* IMetaDataImport (inc/cor.h) */
 #define SF_CLR_ABORTED ((int32_t)0x80131361) /* CORPROF_E_STACKSNAPSHOT_ABORTED: the callback ended the walk */
 #define SF_CLR_E_NOINTERFACE ((int32_t)0x80004002)
 
-/* COR_PRF_MONITOR and COR_PRF_HIGH_MONITOR: what an attached profiler that only takes notifications may set. */
+/* COR_PRF_MONITOR and COR_PRF_HIGH_MONITOR. An attached profiler that only takes notifications may set all but one. */
 #define SF_CLR_MONITOR_THREADS 0x200u
+#define SF_CLR_MONITOR_EXCEPTIONS 0x40u
+#define SF_CLR_MONITOR_ENTER_LEAVE 0x1000u /* of the main profiler only, from the program's start on */
 #define SF_CLR_ENABLE_STACK_SNAPSHOT 0x10000000u
 #define SF_CLR_HIGH_MONITOR_EVENT_PIPE 0x80u
 
 /* StackSnapshotCallback: `frame_info` and `context` are valid during the call. Other than SF_CLR_OK: the walk ends. */
 typedef int32_t sf_clr_snapshot_fn(uintptr_t function, uintptr_t ip, uintptr_t frame_info, uint32_t context_size,
 				   const uint8_t *context, void *arg);
+
+/* FunctionIDMapper2: the number that hooks get in the place of `function`. *hooks_ret: 0, and the method gets no hooks. */
+typedef uintptr_t sf_clr_mapper_fn(uintptr_t function, void *arg, int32_t *hooks_ret);
 
 /* COR_PRF_EVENTPIPE_PROVIDER_CONFIG. Texts are UTF-16 with a zero behind. */
 struct sf_clr_provider {
@@ -59,6 +64,9 @@ static inline void *sf_clr_entry(const void *object, unsigned place)
 	   uint8_t *context, uint32_t context_size),                                               \
 	  (o, thread, callback, flags, arg, context, context_size))                                \
 	X(sf_clr_request_detach, sf_clr_info, 58, (struct sf_clr_info *o, uint32_t expected_ms), (o, expected_ms)) \
+	X(sf_clr_set_mapper, sf_clr_info, 59, (struct sf_clr_info *o, sf_clr_mapper_fn *mapper, void *arg), (o, mapper, arg)) \
+	X(sf_clr_set_hooks, sf_clr_info, 61, (struct sf_clr_info *o, void *enter, void *leave, void *tail_call), \
+	  (o, enter, leave, tail_call))                                                            \
 	X(sf_clr_enum_threads, sf_clr_info, 71, (struct sf_clr_info *o, struct sf_clr_threads **ret), (o, ret)) \
 	X(sf_clr_initialize_thread, sf_clr_info, 72, (struct sf_clr_info *o), (o))                 \
 	X(sf_clr_set_events, sf_clr_info, 82, (struct sf_clr_info *o, uint32_t low, uint32_t high), (o, low, high)) \
@@ -73,6 +81,7 @@ static inline void *sf_clr_entry(const void *object, unsigned place)
 	   uint32_t *flags_ret, const uint8_t **signature_ret, uint32_t *size_ret, uint32_t *place_ret, \
 	   uint32_t *how_ret),                                                                     \
 	  (o, method, type_ret, ret, n, n_ret, flags_ret, signature_ret, size_ret, place_ret, how_ret)) \
+	X(sf_clr_outer_type, sf_clr_metadata, 62, (struct sf_clr_metadata *o, uint32_t type, uint32_t *ret), (o, type, ret)) \
 	X(sf_clr_start_session, sf_clr_info, 101,                                                  \
 	  (struct sf_clr_info *o, uint32_t n, const struct sf_clr_provider *providers, int32_t rundown, uint64_t *ret), \
 	  (o, n, providers, rundown, ret))                                                         \

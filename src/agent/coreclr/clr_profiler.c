@@ -59,6 +59,18 @@ static bool are_there_any(void)
 	return any;
 }
 
+bool sf_clr_profiler_is_main(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < SF_CLR_MAX_PARTS; i++) {
+		const struct sf_clr_part *part = sf_clr_profiler_part(i);
+
+		any |= part && part->is_main;
+	}
+	return any;
+}
+
 static int32_t set_events(struct sf_clr_info *of)
 {
 	uint32_t low = 0, high = 0;
@@ -169,6 +181,8 @@ static bool join(const struct sf_clr_part *part, struct sf_error *err)
 static bool begin(const struct sf_clr_part *part, bool *attaches_ret, struct sf_error *err)
 {
 	*attaches_ret = false;
+	if (part->is_main && (is_up() || sf_clr_is_in(getpid())))
+		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime has started, and only the profiler that it starts with may set hooks");
 	if (!replace(NULL, part))
 		return sf_fail(err, SF_E_UNSUPPORTED, "too many parts of the agent need a .NET profiler");
 	*attaches_ret = !is_up() && sf_clr_is_in(getpid());

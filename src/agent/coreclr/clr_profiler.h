@@ -2,7 +2,7 @@
 /*
  * A profiler in .NET's sense, for as long as a part of the agent needs one. Without such a part the agent declines to
  * be a profiler when the runtime loads it. The profiler is one that only takes notifications (LoadAsNotificationOnly),
- * so the place of the main profiler stays free, or another one's.
+ * so the place of the main profiler stays free, or another one's. It is the main profiler only where a part needs that.
  *
  * The profiler comes up in one of two ways. A runtime that starts with the agent in its variables for profilers
  * (profiler.c) finds the parts that need it. In a runtime that has started, the agent sends the command AttachProfiler
@@ -34,6 +34,7 @@ struct sf_clr_event {
  */
 struct sf_clr_part {
 	uint32_t events_low, events_high; /* COR_PRF_MONITOR, COR_PRF_HIGH_MONITOR */
+	bool is_main;                     /* it needs the place of the main profiler, from the program's start on */
 
 	/* The profiler is up. On the thread that begins the profile, or on a thread of the runtime. */
 	void (*came_up)(struct sf_clr_info *info);
@@ -45,6 +46,10 @@ struct sf_clr_part {
 
 	/* Notifications. To add one: a line here, a function in profiler.c and its slot there. */
 	void (*thread_destroyed)(uintptr_t thread);
+	void (*thread_assigned)(uintptr_t thread);  /* on this thread, before its first managed code */
+	void (*unwind_begins)(uintptr_t function);  /* on the thread with the exception, as the next two */
+	void (*unwind_ends)(uintptr_t none);
+	void (*caught)(uintptr_t function);
 	void (*event_delivered)(const struct sf_clr_event *event);
 };
 
@@ -72,6 +77,8 @@ int32_t sf_clr_profiler_arrive(struct sf_clr_unknown *unknown);
 void sf_clr_profiler_shut_down(void);
 /* A profiler that was to detach has detached. */
 void sf_clr_profiler_detached(void);
+/* Whether the profiler is to be the main one: a part needs that. */
+bool sf_clr_profiler_is_main(void);
 /* The part in this place, or NULL. Any thread, no lock. */
 const struct sf_clr_part *sf_clr_profiler_part(unsigned i);
 

@@ -436,11 +436,11 @@ static void leave_profiler(void)
 
 bool sf_clr_rounds_begin(int walk, struct sf_error *err)
 {
-	rounds.walk = walk;
+	rounds.walk = walk == SF_AGENT_WALK_THEIRS || walk == SF_AGENT_WALK_BOTH ? walk : SF_AGENT_WALK_OURS;
 	atomic_store(&rounds.came_up, false);
 	atomic_store(&rounds.info, NULL); /* a forked child has its parent's, and that one's rounds */
 	atomic_store(&sf_sampler_round, NULL);
-	if (walk == SF_AGENT_WALK_OURS)
+	if (rounds.walk == SF_AGENT_WALK_OURS)
 		return true;
 	if (sf_handler.config.arch != &sf_arch_x86_64)
 		return sf_fail(err, SF_E_UNSUPPORTED, "the .NET runtime walks its threads for stillframe on x86-64 only");

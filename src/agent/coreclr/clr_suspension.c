@@ -5,10 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "agent/coreclr/clr_guid.h"
+#include "agent/coreclr/clr_method_names.h"
 #include "frozen/memory/hash.h"
 
-#define NAME_UNITS 256
 #define N_KNOWN 4096u                /* 2 to the power of 12: the bits of the hash */
 #define WINDOW 8u
 
@@ -25,46 +24,15 @@ static struct {
 	bool serves;
 } known[N_KNOWN];
 
-/* Characters beyond ASCII become '?': no name above has one. */
-static void to_ascii(const uint16_t *units, uint32_t n, char ret[NAME_UNITS])
-{
-	uint32_t i = 0;
-
-	for (; i < n && i < NAME_UNITS - 1 && units[i]; i++)
-		ret[i] = (char)(units[i] < 128 ? units[i] : '?');
-	ret[i] = 0;
-}
-
-static bool read_names(struct sf_clr_metadata *metadata, uint32_t token, char type_ret[NAME_UNITS],
-		       char method_ret[NAME_UNITS])
-{
-	uint16_t units[NAME_UNITS];
-	uint32_t type = 0, n = 0;
-
-	if (sf_clr_method_name(metadata, token, &type, units, NAME_UNITS, &n, NULL, NULL, NULL, NULL, NULL) < 0)
-		return false;
-	to_ascii(units, n, method_ret);
-	n = 0;
-	if (sf_clr_type_name(metadata, type, units, NAME_UNITS, &n, NULL, NULL) < 0)
-		return false;
-	to_ascii(units, n, type_ret);
-	return true;
-}
-
 static bool look_up(struct sf_clr_info *info, uint64_t function)
 {
-	char type[NAME_UNITS], method[NAME_UNITS];
-	void *metadata = NULL;
-	uint32_t token = 0;
+	struct sf_clr_method_names names;
 	bool serves = false;
 
-	if (sf_clr_get_metadata(info, (uintptr_t)function, sf_clr_metadata_id, &metadata, &token) < 0 || !metadata)
+	if (!sf_clr_read_method_names(info, function, &names))
 		return false;
-	if (read_names(metadata, token, type, method)) {
-		for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
-			serves |= strcmp(type, methods[i].type) == 0 && strstr(method, methods[i].part);
-	}
-	sf_clr_release(metadata);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		serves |= strcmp(names.type, methods[i].type) == 0 && strstr(names.method, methods[i].part);
 	return serves;
 }
 

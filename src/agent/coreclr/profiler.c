@@ -66,6 +66,10 @@ enum callback {
 	INITIALIZE = 3,
 	SHUTDOWN = 4,
 	THREAD_DESTROYED = 30,
+	THREAD_ASSIGNED_TO_OS_THREAD = 31,
+	EXCEPTION_UNWIND_FUNCTION_ENTER = 62,
+	EXCEPTION_UNWIND_FUNCTION_LEAVE = 63,
+	EXCEPTION_CATCHER_ENTER = 66,
 	INITIALIZE_FOR_ATTACH = 80,
 	PROFILER_ATTACH_COMPLETE = 81,
 	PROFILER_DETACH_SUCCEEDED = 82,
@@ -141,11 +145,11 @@ static int32_t detach_succeeded(void *self)
 	return SF_CLR_OK;
 }
 
-/* Beside another profiler, which keeps its place. */
+/* Beside another profiler, which keeps its place, unless a part needs that place. */
 static int32_t load_as_notification_only(void *self, int32_t *ret)
 {
 	(void)self;
-	*ret = 1;
+	*ret = !sf_clr_profiler_is_main();
 	return SF_CLR_OK;
 }
 
@@ -169,6 +173,36 @@ static int32_t thread_destroyed(void *self, uintptr_t thread)
 {
 	(void)self;
 	NOTIFY(thread_destroyed, thread);
+	return SF_CLR_OK;
+}
+
+static int32_t thread_assigned(void *self, uintptr_t thread, uint32_t os_thread)
+{
+	(void)self;
+	(void)os_thread;
+	NOTIFY(thread_assigned, thread);
+	return SF_CLR_OK;
+}
+
+static int32_t unwind_function_enter(void *self, uintptr_t function)
+{
+	(void)self;
+	NOTIFY(unwind_begins, function);
+	return SF_CLR_OK;
+}
+
+static int32_t unwind_function_leave(void *self)
+{
+	(void)self;
+	NOTIFY(unwind_ends, 0);
+	return SF_CLR_OK;
+}
+
+static int32_t catcher_enter(void *self, uintptr_t function, uintptr_t object)
+{
+	(void)self;
+	(void)object;
+	NOTIFY(caught, function);
 	return SF_CLR_OK;
 }
 
@@ -199,7 +233,13 @@ static void *const callback_table[N_CALLBACKS] = {
 	[SHUTDOWN] = (void *)shut_down,
 	[SHUTDOWN + 1 ... THREAD_DESTROYED - 1] = (void *)ok,
 	[THREAD_DESTROYED] = (void *)thread_destroyed,
-	[THREAD_DESTROYED + 1 ... INITIALIZE_FOR_ATTACH - 1] = (void *)ok,
+	[THREAD_ASSIGNED_TO_OS_THREAD] = (void *)thread_assigned,
+	[THREAD_ASSIGNED_TO_OS_THREAD + 1 ... EXCEPTION_UNWIND_FUNCTION_ENTER - 1] = (void *)ok,
+	[EXCEPTION_UNWIND_FUNCTION_ENTER] = (void *)unwind_function_enter,
+	[EXCEPTION_UNWIND_FUNCTION_LEAVE] = (void *)unwind_function_leave,
+	[EXCEPTION_UNWIND_FUNCTION_LEAVE + 1 ... EXCEPTION_CATCHER_ENTER - 1] = (void *)ok,
+	[EXCEPTION_CATCHER_ENTER] = (void *)catcher_enter,
+	[EXCEPTION_CATCHER_ENTER + 1 ... INITIALIZE_FOR_ATTACH - 1] = (void *)ok,
 	[INITIALIZE_FOR_ATTACH] = (void *)initialize_for_attach,
 	[PROFILER_ATTACH_COMPLETE] = (void *)ok,
 	[PROFILER_DETACH_SUCCEEDED] = (void *)detach_succeeded,

@@ -55,26 +55,43 @@ static bool is_load(const char *word, const char *start, bool has_library, const
 	return has_library ? is_library(word + before, size - before - behind) : size == before + behind;
 }
 
-/* The words by which a runtime loads the agent at its start are there together (SF_LAUNCH_LOADS). */
-static bool is_any_load(const char *word)
+#define X(start, has_library, end) || is_load(word, start, has_library, end)
+static bool is_list_load(const char *word)
 {
-#define X(start, has_library, end)                                                                 \
-	if (is_load(word, start, has_library, end))                                                \
-		return true;
-	SF_LAUNCH_LOADS(X)
-#undef X
-	return false;
+	return false SF_LAUNCH_LOADS(X);
 }
 
-static bool has_loads(char *const envp[])
+static bool is_main_load(const char *word)
 {
-#define X(start, has_library, end) +1
-	size_t missing = 0 SF_LAUNCH_LOADS(X);
+	return false SF_LAUNCH_MAIN_LOADS(X);
+}
 #undef X
 
+/* Words by which a runtime loads the agent at its start: those of a set are there together. */
+#define X(start, has_library, end) +1
+static const struct load_set {
+	bool (*has)(const char *word);
+	size_t n;
+} load_sets[] = { { is_list_load, 0 SF_LAUNCH_LOADS(X) }, { is_main_load, 0 SF_LAUNCH_MAIN_LOADS(X) } };
+#undef X
+#define N_LOAD_SETS (sizeof(load_sets) / sizeof(*load_sets))
+
+static bool is_whole(const struct load_set *set, char *const envp[])
+{
+	size_t missing = set->n;
+
 	for (; *envp; envp++)
-		missing -= missing && is_any_load(*envp);
+		missing -= missing && set->has(*envp);
 	return !missing;
+}
+
+static bool is_load_of(const char *word, const bool whole[N_LOAD_SETS])
+{
+	bool any = false;
+
+	for (size_t i = 0; i < N_LOAD_SETS; i++)
+		any |= whole[i] && load_sets[i].has(word);
+	return any;
 }
 
 bool sf_environment_measure(char *const envp[], const char *variable, struct sf_environment_size *ret)
@@ -92,10 +109,12 @@ bool sf_environment_measure(char *const envp[], const char *variable, struct sf_
 
 void sf_environment_copy(char *const envp[], const char *variable, char **ret, char *text)
 {
-	const bool loads = has_loads(envp);
+	bool whole[N_LOAD_SETS];
 
+	for (size_t i = 0; i < N_LOAD_SETS; i++)
+		whole[i] = is_whole(&load_sets[i], envp);
 	for (; *envp; envp++) {
-		if (strcmp(*envp, variable) == 0 || (loads && is_any_load(*envp)))
+		if (strcmp(*envp, variable) == 0 || is_load_of(*envp, whole))
 			continue;
 		if (!is_preload(*envp))
 			*ret++ = *envp;

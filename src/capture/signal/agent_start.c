@@ -93,17 +93,40 @@ char *sf_signal_variable(const struct sf_capture_options *options, const char *s
 	return asprintf(&text, "STILLFRAME=%s,%s", list, only) < 0 ? NULL : text;
 }
 
+struct load_text {
+	const char *start;
+	bool has_library;
+	const char *end;
+};
+
+#define X(start, has_library, end) { start, has_library, end },
+static const struct load_text list_texts[] = { SF_LAUNCH_LOADS(X) };
+static const struct load_text main_texts[] = { SF_LAUNCH_MAIN_LOADS(X) };
+#undef X
+static const char *const list_taken[] = SF_LAUNCH_LOADS_TAKEN, *const main_taken[] = SF_LAUNCH_MAIN_LOADS_TAKEN;
+#define N(table) (sizeof(table) / sizeof(*(table)))
+
+_Static_assert(N(list_texts) < SF_CHILD_VARIABLES && N(main_texts) < SF_CHILD_VARIABLES, "room for all");
+
+/* The first of these variables that is set, NULL: none is. */
+static const char *find_taken(const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value && strcmp(value, "0") != 0)
+			return names[i];
+	}
+	return NULL;
+}
+
 /* The path is an item of a list there. */
 static bool may_load(const char *library, struct sf_error *err)
 {
-	static const char *const taken[] = SF_LAUNCH_LOADS_TAKEN;
+	const char *taken = find_taken(list_taken, N(list_taken));
 
-	for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++) {
-		const char *value = getenv(taken[i]);
-
-		if (!value || !*value)
-			continue;
-		sf_fail(err, SF_E_INPUT, "the environment has profilers for the command already (%s), which stay", taken[i]);
+	if (taken) {
+		sf_fail(err, SF_E_INPUT, "the environment has profilers for the command already (%s), which stay", taken);
 		return sf_fail_hint(err, "Start the command, and record -p PID: the agent then comes beside them.");
 	}
 	return !strpbrk(library, SF_LAUNCH_LOADS_CUT) ||
@@ -111,21 +134,27 @@ static bool may_load(const char *library, struct sf_error *err)
 		       " in its path", library);
 }
 
-bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err)
+static bool may_be_main(struct sf_error *err)
 {
-	static const struct {
-		const char *start;
-		bool has_library;
-		const char *end;
-	} texts[] = {
-#define X(start, has_library, end) { start, has_library, end },
-		SF_LAUNCH_LOADS(X)
-#undef X
-	};
-	const size_t n = sizeof(texts) / sizeof(*texts);
+	const char *taken = find_taken(main_taken, N(main_taken));
 
-	_Static_assert(sizeof(texts) / sizeof(*texts) < SF_CHILD_VARIABLES, "room for all");
-	if (!may_load(library, err))
+	if (!taken)
+		return true;
+	sf_fail(err, SF_E_INPUT, SF_HOOKS_TAKEN " (%s)", taken);
+	return sf_fail_hint(err, "Unset that variable, or take another walk.");
+}
+
+const char *sf_signal_warning(const struct sf_capture_options *options)
+{
+	return sf_signal_walks_by_hooks(options->settings) && options->child && may_be_main(NULL) ? SF_HOOKS_WARNING : NULL;
+}
+
+bool sf_signal_loads(const char *library, bool by_hooks, char *ret[SF_CHILD_VARIABLES], struct sf_error *err)
+{
+	const struct load_text *texts = by_hooks ? main_texts : list_texts;
+	const size_t n = by_hooks ? N(main_texts) : N(list_texts);
+
+	if (by_hooks ? !may_be_main(err) : !may_load(library, err))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (asprintf(&ret[i], "%s%s%s", texts[i].start, texts[i].has_library ? library : "", texts[i].end) < 0) {

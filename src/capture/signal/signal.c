@@ -94,9 +94,16 @@ static void close_capture(struct sf_capture *capture)
 static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 {
 	const struct sf_capture_options *options = &capture->options;
+	const bool by_hooks = sf_signal_walks_by_hooks(options->settings);
 
 	if (!capture->record)
 		return sf_fail_memory(err);
+	if (!by_hooks && sf_setting(options->settings, SF_HOOKS_ONLY))
+		return sf_fail(err, SF_E_INPUT, "--" SF_HOOKS_ONLY " names methods that get hooks, and no option asks for a walk by hooks");
+	if (by_hooks && !options->child) {
+		sf_fail(err, SF_E_INPUT, SF_HOOKS_LATE);
+		return sf_fail_hint(err, "Record a command: stillframe record ... -- COMMAND.");
+	}
 	sf_channel_sweep();
 	if (options->child || options->children) {
 		if (!sf_channel_collector_path(getpid(), capture->path, err))
@@ -111,8 +118,8 @@ static bool open_parts(struct sf_capture *capture, struct sf_error *err)
 		capture->variable = sf_signal_variable(options, capture->path);
 		if (!capture->variable)
 			return sf_fail_memory(err);
-		if ((sf_signal_walks_in_rounds(options->settings) || sf_setting_event(options->settings)) &&
-		    !sf_signal_loads(capture->library, capture->loads, err))
+		if ((by_hooks || sf_signal_walks_in_rounds(options->settings) || sf_setting_event(options->settings)) &&
+		    !sf_signal_loads(capture->library, by_hooks, capture->loads, err))
 			return false;
 	}
 	return sf_signal_start_text(options, capture->path, capture->start, err);
@@ -442,6 +449,7 @@ const struct sf_engine sf_engine_signal = {
 	.check_settings = sf_signal_check_settings,
 	.has_event = sf_runtime_has_event,
 	.describe = sf_signal_describe,
+	.warning = sf_signal_warning,
 	.examine = examine,
 	.check = check,
 	.open = open_capture,

@@ -124,8 +124,12 @@ void sf_signal_agent_free(struct sf_signal_agent *agent);
 bool sf_signal_library(char *ret, size_t size, struct sf_error *err);
 /* "STILLFRAME=...", for a child's environment; the caller's to free. NULL when memory ran out. */
 char *sf_signal_variable(const struct sf_capture_options *options, const char *socket);
-/* The variables by which a child's runtime loads the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library already. */
-bool sf_signal_loads(const char *library, char *ret[SF_CHILD_VARIABLES], struct sf_error *err);
+/*
+ * The variables by which a child's runtime loads the agent (SF_LAUNCH_LOADS), the caller's to free. False: it loads another library
+ * already. `by_hooks`: the agent cannot do beside that one.
+ */
+bool sf_signal_loads(const char *library, bool by_hooks, char *ret[SF_CHILD_VARIABLES], struct sf_error *err);
+const char *sf_signal_warning(const struct sf_capture_options *options);
 /* The text of START. `socket`: where forked children are to call, or NULL. */
 bool sf_signal_start_text(const struct sf_capture_options *options, const char *socket,
 			  char ret[SF_CONTROL_TEXT], struct sf_error *err);
@@ -135,6 +139,8 @@ bool sf_signal_start_text(const struct sf_capture_options *options, const char *
 extern const struct sf_option sf_signal_options[];
 /* Whether a runtime is to load the agent at its start, to walk threads in rounds. */
 bool sf_signal_walks_in_rounds(const struct sf_setting *settings);
+/* Whether a runtime is to load the agent at its start, to have it called by hooks. */
+bool sf_signal_walks_by_hooks(const struct sf_setting *settings);
 bool sf_signal_check_settings(const struct sf_setting *settings, struct sf_error *err);
 void sf_signal_describe(const struct sf_setting *settings, char *ret, size_t size);
 

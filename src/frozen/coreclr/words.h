@@ -28,13 +28,29 @@
 
 /* As SF_RUNTIME_WALKS in frozen/runtime_list.h. */
 #define SF_CORECLR_WALKS(X)                                                                        \
-	X(CORECLR, "dotnet-walk", "own", "snapshot", SF_CORECLR_WALK_HELP, SF_CORECLR_WALK_AGENT_HELP, NULL)
+	X(CORECLR, "dotnet-walk", "own", "snapshot", SF_CORECLR_WALK_HELP, SF_CORECLR_WALK_AGENT_HELP, NULL, \
+	  "shadow", "shadow-both")
 #define SF_CORECLR_WALK_HELP                                                                       \
 	"own: stillframe walks .NET itself; snapshot: the runtime does, by DoStackSnapshot, and is suspended meanwhile; " \
-	"both: each sample twice, to compare (default own)"
+	"both: each sample twice, to compare; shadow: by hooks that the runtime calls where each method of a command is entered and " \
+	"left, which is expensive; shadow-both: each sample twice, to compare (default own)"
 #define SF_CORECLR_WALK_AGENT_HELP                                                                 \
 	"own (default): by stillframe itself; snapshot: by the runtime's DoStackSnapshot, while the runtime is suspended; " \
-	"both: each sample twice, to compare."
+	"both: each sample twice, to compare; shadow: by hooks that the runtime calls where methods are entered and left; " \
+	"shadow-both: each sample twice, to compare."
+#define SF_CORECLR_HOOKS_ONLY "shadow-only"
+#define SF_CORECLR_HOOKS_ONLY_HELP                                                                 \
+	"of --dotnet-walk shadow: hooks only in methods whose name, such as Namespace.Type.Method, matches (POSIX extended)"
+#define SF_CORECLR_HOOKS_ONLY_AGENT_HELP                                                           \
+	"With dotnet-walk=shadow: hooks only in methods whose name, such as Namespace.Type.Method, matches (default: all)."
+/* What the user reads before such a recording starts. */
+#define SF_CORECLR_HOOKS_WARNING                                                                   \
+	"the program will be slower: the .NET runtime calls a hook of stillframe at each entry and exit of a method, and " \
+	"inlines none. Short methods that call each other take ten times as long"
+#define SF_CORECLR_HOOKS_LATE                                                                      \
+	"hooks are set by the profiler with which a .NET runtime starts, and this process runs"
+#define SF_CORECLR_HOOKS_TAKEN                                                                     \
+	"hooks belong to the profiler with which a .NET runtime starts, and the environment has one for the command already"
 
 /*
  * As SF_LAUNCH_LOADS in frozen/runtime_list.h. The list is of profilers that only take notifications, so the variables of the main profiler
@@ -46,6 +62,12 @@
 	X("CORECLR_NOTIFICATION_PROFILERS_64=", true, "={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3};")
 #define SF_CORECLR_LOADS_TAKEN { "CORECLR_NOTIFICATION_PROFILERS", "CORECLR_NOTIFICATION_PROFILERS_64" }
 #define SF_CORECLR_LOADS_CUT "=;"
+/* As SF_LAUNCH_MAIN_LOADS there. The last variable goes before CORECLR_PROFILER_PATH. */
+#define SF_CORECLR_MAIN_LOADS(X)                                                                   \
+	X("CORECLR_ENABLE_PROFILING=", false, "1")                                                 \
+	X("CORECLR_PROFILER=", false, "{6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3}")                     \
+	X("CORECLR_PROFILER_PATH_64=", true, "")
+#define SF_CORECLR_MAIN_LOADS_TAKEN { "CORECLR_ENABLE_PROFILING" }
 
 /* As SF_LOSSES in frozen/ends.h: the results of the walking calls. agent/coreclr/clr_results.c has their numbers. */
 #define SF_CORECLR_LOSSES(X)                                                                       \
@@ -68,7 +90,9 @@
 	X(CLR_NO_FRAMES, "clr-no-frames", ".NET: the runtime's walk succeeded and gave no frame")   \
 	X(CLR_OTHER, "clr-other-error", ".NET: the runtime's walk failed with an error that is none of these") \
 	X(CLR_NO_ROOM, "clr-no-room", ".NET: more frames than one suspension of the runtime has room for") \
-	X(CLR_NO_RETURN, "clr-no-return", ".NET: the runtime had not come back from its suspension when the profile ended")
+	X(CLR_NO_RETURN, "clr-no-return", ".NET: the runtime had not come back from its suspension when the profile ended") \
+	X(CLR_SHADOW_CHANGED, "clr-shadow-changed", ".NET: the thread ran while its shadow stack was read")
+
 /* The names of its events for --event (runtime/coreclr/events.c). */
 #define SF_CORECLR_EVENT_ALLOCATION "allocation"
 #define SF_CORECLR_EVENT_EXCEPTION "exception"

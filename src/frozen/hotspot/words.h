@@ -33,7 +33,7 @@
 /* As SF_RUNTIME_WALKS in frozen/runtime_list.h. */
 #define SF_HOTSPOT_WALKS(X)                                                                        \
 	X(HOTSPOT, "java-walk", "vmstructs", "agct", SF_HOTSPOT_WALK_HELP, SF_HOTSPOT_WALK_AGENT_HELP, \
-	  "AsyncGetCallTrace only walks the thread that calls it")
+	  "AsyncGetCallTrace only walks the thread that calls it", NULL, NULL)
 #define SF_HOTSPOT_WALK_HELP                                                                       \
 	"vmstructs: stillframe walks Java itself; agct: the virtual machine does, by "                \
 	"AsyncGetCallTrace, with --walk handler; both: each sample twice, to compare (default "    \

@@ -98,14 +98,13 @@ bool sf_handler_put(struct sf_handler *handler, struct sf_workspace *workspace,
 }
 
 /*
- * Records a loss in place of a sample that found no room. If the loss finds no room either, the
- * thread's next sample gets the weight.
+ * Records a loss in place of a sample. If the loss finds no room, the thread's next sample gets the
+ * weight.
  */
 static void lose_sample(struct sf_handler_output *output, struct sf_thread_entry *entry,
-			const struct sf_slot *slot)
+			const struct sf_slot *slot, enum sf_loss cause)
 {
-	if (sf_output_lose(output, entry->serial, SF_LOSS_RING_FULL, slot->cpu_ns, slot->wall_ns,
-			   slot->ticks))
+	if (sf_output_lose(output, entry->serial, cause, slot->cpu_ns, slot->wall_ns, slot->ticks))
 		return;
 	atomic_fetch_sub_explicit(&entry->accounted_ns, slot->cpu_ns, memory_order_relaxed);
 	atomic_fetch_add_explicit(&entry->run_delay_ns, slot->wall_ns - slot->cpu_ns,
@@ -138,7 +137,7 @@ static void put_sample(struct sf_handler *handler, struct sf_workspace *workspac
 	if (sf_handler_put(handler, workspace, &sample))
 		atomic_fetch_add_explicit(&entry->n_samples, 1, memory_order_relaxed);
 	else
-		lose_sample(&handler->output, entry, slot);
+		lose_sample(&handler->output, entry, slot, SF_LOSS_RING_FULL);
 }
 
 /* A second sample of the same moment, by the other walk: it stands for no time. */
@@ -213,19 +212,33 @@ void sf_handler_fill_still(const struct sf_handler *handler, struct sf_slot *slo
 	ret->time_ns = slot->tick_ns;
 }
 
-enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
-			      struct sf_slot *slot)
+static enum sf_end sample_by_held_walk(struct sf_handler *handler, sf_held_walk_fn *held_walk,
+				       struct sf_workspace *workspace, const struct sf_slot *slot,
+				       struct sf_still *still)
 {
 	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
-	sf_own_walk_fn *own_walk = own_walk_of(&handler->code, workspace, slot);
+	enum sf_loss cause;
+
+	if (held_walk(&handler->code, workspace, still, entry, &cause))
+		put_sample(handler, workspace, slot);
+	else
+		lose_sample(&handler->output, entry, slot, cause);
+	if (handler->config.walks_twice) {
+		sf_handler_walk(&handler->code, workspace, still, entry);
+		put_twin(handler, workspace, slot);
+	}
+	return workspace->trace.end;
+}
+
+static enum sf_end sample_by_own_walk(struct sf_handler *handler, sf_own_walk_fn *own_walk,
+				      struct sf_workspace *workspace, const struct sf_slot *slot,
+				      struct sf_still *still)
+{
+	const struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
 	void *ucontext = (void *)(uintptr_t)slot->ucontext;
 	const bool twice = own_walk && handler->config.walks_twice;
-	struct sf_still *still = &workspace->still;
 	enum sf_end end;
 
-	if (!slot->weighed)
-		sf_weigh_requested(slot, entry, handler->config.period_ns);
-	sf_handler_fill_still(handler, slot, still);
 	end = own_walk && !twice ? own_walk(&handler->code, workspace, still, entry, ucontext) :
 				   sf_handler_walk(&handler->code, workspace, still, entry);
 	put_sample(handler, workspace, slot);
@@ -233,6 +246,23 @@ enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *w
 		end = own_walk(&handler->code, workspace, still, entry, ucontext);
 		put_twin(handler, workspace, slot);
 	}
+	return end;
+}
+
+enum sf_end sf_handler_sample(struct sf_handler *handler, struct sf_workspace *workspace,
+			      struct sf_slot *slot)
+{
+	struct sf_thread_entry *entry = &handler->link.entries[slot->entry];
+	sf_held_walk_fn *held_walk = atomic_load_explicit(&handler->code.held_walk, memory_order_acquire);
+	sf_own_walk_fn *own_walk = own_walk_of(&handler->code, workspace, slot);
+	struct sf_still *still = &workspace->still;
+	enum sf_end end;
+
+	if (!slot->weighed)
+		sf_weigh_requested(slot, entry, handler->config.period_ns);
+	sf_handler_fill_still(handler, slot, still);
+	end = held_walk ? sample_by_held_walk(handler, held_walk, workspace, slot, still) :
+			  sample_by_own_walk(handler, own_walk, workspace, slot, still);
 	atomic_store_explicit(&slot->map, NULL, memory_order_release);
 	return end;
 }

@@ -45,7 +45,7 @@ struct sf_handler_config {
 	uint64_t patience_ns;              /* for which a thread waits in a slot for the sampler */
 	bool     jitter;
 	bool     some_threads;             /* the options exclude some: a thread is watched when the sampler says so */
-	bool     walks_twice;              /* each sample is taken twice, the second time by own_walk */
+	bool     walks_twice;              /* each sample is taken twice, by own_walk or held_walk, and by sf_handler_walk */
 	bool     remote_clocks;            /* perf descriptors are in the sampler's own table: no
 					    * handler can set them */
 	/*
@@ -77,6 +77,13 @@ typedef enum sf_end sf_own_walk_fn(const struct sf_handler_code *code,
 				   struct sf_workspace *workspace, struct sf_still *still,
 				   const struct sf_thread_entry *entry, void *ucontext);
 
+/*
+ * A walk of a held thread by what a runtime has noted of it, in any mode, into workspace->trace. False: it gave no stack, and the
+ * cause of the loss.
+ */
+typedef bool sf_held_walk_fn(const struct sf_handler_code *code, struct sf_workspace *workspace, struct sf_still *still,
+			     const struct sf_thread_entry *entry, enum sf_loss *cause_ret);
+
 /* The code that is known, and the means to walk through it. */
 struct sf_handler_code {
 	struct sf_own_memory memory;       /* how the memory of this process is read */
@@ -87,6 +94,7 @@ struct sf_handler_code {
 						   * profile */
 	sf_own_walk_fn *_Atomic own_walk;  /* of a runtime, in mode HANDLER; NULL: sf_handler_walk walks
 					    * the threads */
+	sf_held_walk_fn *_Atomic held_walk; /* NULL: sf_handler_walk */
 };
 
 /* Counters for the summary and the tests. */
