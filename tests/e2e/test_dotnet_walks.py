@@ -3,6 +3,7 @@
 (tests/programs/dotnet/Split.cs) spends its time in known methods."""
 import collections
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -18,6 +19,7 @@ from test_dotnet import PLAIN, check_listens, compile_program, mapped_in
 
 pytestmark = pytest.mark.skipif(not os.path.exists(AGENT), reason="the agent is not built here")
 MANAGED = ("jitted", "tier0", "tier0-counting", "tier1-counting", "osr", "tier1", "optimized", "precompiled")
+START = ["System.Threading.Thread.StartHelper.RunWorker()", "System.Threading.Thread.StartHelper.Run()", "System.Threading.Thread.StartCallback()"]
 CHAIN = ["Demo.Split.Round(int)"] + 6 * ["Demo.Split.Deep(int, int)"] + ["Demo.Split.Splits()", "System.Threading.Thread.StartCallback()"]
 SPLIT = {"Demo.Split.Half(int)": 50, "Demo.Split.Third(int)": 30, "Demo.Split.Fifth(int)": 20}
 VENDOR = {"CORECLR_ENABLE_PROFILING": "1", "CORECLR_PROFILER": "{00000000-0000-0000-0000-000000000001}",
@@ -74,11 +76,11 @@ class Stacks:
             found.append(self.frames[frame])
         return found
 
-    def by_runtime(self, thread):
-        """Those that the runtime walked. Code that is newer than the agent's list of code has no name yet: a few stacks at the beginning
+    def by_runtime(self, thread, by="agct"):
+        """Those that the runtime walked, or (by "hooks") that it noted by calls of hooks. Code that is newer than the agent's list of code has no name yet: a few stacks at the beginning
         are left out for it."""
-        taken = [stack for stack in self.of[thread] if any(via == "agct" and kind in MANAGED for _, kind, via in stack)]
-        named = [stack for stack in taken if not any(via == "agct" and "in no file" in name for name, _, via in stack)]
+        taken = [stack for stack in self.of[thread] if any(via == by and kind in MANAGED for _, kind, via in stack)]
+        named = [stack for stack in taken if not any(via == by and "in no file" in name for name, _, via in stack)]
         assert len(taken) - len(named) <= 5, [stack for stack in taken if stack not in named]
         return named
 
@@ -87,17 +89,17 @@ def methods(stack):
     return [name for name, kind, _ in stack if kind in MANAGED]
 
 
-def check_split(stacks):
+def check_split(stacks, by="agct", chain=CHAIN):
     """The three methods are innermost, each as often as it uses time, below their whole chain. The standard error of a share of n samples is
     at most 50 points divided by the root of n: four times that is allowed."""
-    taken = stacks.by_runtime("splits")
+    taken = stacks.by_runtime("splits", by)
     innermost = collections.Counter(methods(stack)[0] for stack in taken)
     assert len(taken) >= 30, len(taken)
     for name, share in SPLIT.items():
         assert abs(100 * innermost[name] / len(taken) - share) < 200 / len(taken) ** 0.5, innermost
     for stack in taken:
         own = methods(stack)
-        assert own[-len(CHAIN):] == CHAIN or own == CHAIN[-len(own):], own
+        assert own[-len(chain):] == chain or own == chain[-len(own):], own
 
 
 def check_native(stacks):
@@ -123,18 +125,39 @@ def check_suspension(stacks):
             assert not any("PollGC" in (name or "") or "restore_rt" in (name or "") for name, _, _ in stack), stack
 
 
-def pairs_so_far(path):
-    """{thread's name: moments that were taken by both walks}."""
+def is_entering(its, ours):
+    """The thread is in a method's first or last instructions: the hook has not been called yet, or was called before."""
+    return methods(its) == methods(ours)[1:]
+
+
+def left_by_exceptions(its):
+    """Whether this is a stack of the thread "throws" without the frames that an exception has unwound. Frames of the class library, which makes exceptions
+    and dispatches them, are left out."""
+    own = " ".join(name.split("(")[0].removeprefix("Demo.Shadow.") for name in reversed(methods(its)) if name.startswith("Demo.Shadow."))
+    return re.fullmatch(r"Throws( InCatch( (Caught|After)( Work)?| InFinally( Throw){0,3}| InFinally Cleanup(( Throw){0,2}|( Work)?))?)?", own)
+
+
+def rows_so_far(path, query):
     if not os.path.exists(path):
-        return {}
+        return []
     db = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
     try:
-        return dict(db.execute("SELECT name, count(*) FROM (SELECT thread FROM samples GROUP BY thread, time_ns HAVING count(*) = 2) "
-                               "JOIN threads ON threads.id = thread GROUP BY name"))
+        return db.execute(query).fetchall()
     except sqlite3.OperationalError:   # it has no tables yet
-        return {}
+        return []
     finally:
         db.close()
+
+
+def pairs_so_far(path):
+    """{thread's name: moments that were taken by both walks}."""
+    return dict(rows_so_far(path, "SELECT name, count(*) FROM (SELECT thread FROM samples GROUP BY thread, time_ns HAVING count(*) = 2) "
+                                  "JOIN threads ON threads.id = thread GROUP BY name"))
+
+
+def hooked_so_far(path):
+    """Frames that hooks have noted."""
+    return len(rows_so_far(path, "SELECT 1 FROM frames JOIN vias ON vias.id = via WHERE word = 'hooks'"))
 
 
 def test_both_walks(stillframe, split, tmp_path):
@@ -301,3 +324,95 @@ def test_what_a_child_inherits(stillframe, tmp_path, monkeypatch):
     out = done.out.splitlines()
     assert out[0].endswith("libstillframe-agent.so={6f1c2a54-3b7e-4d0f-9a8b-5e2d7c41f0a3};"), done
     assert not [line for line in out[1:] if line.startswith("CORECLR_")], out
+
+
+# --- shadow stacks ---
+
+WARNING = "stillframe: the program will be slower"
+SUMS = ["generics", "recurs 28800", "tails", "throws"]
+
+
+@pytest.fixture(scope="module")
+def shadow(tmp_path_factory):
+    return compile_program(tmp_path_factory.mktemp("dotnet"), "Shadow")
+
+
+@pytest.fixture
+def by_hooks(stillframe, tmp_path, monkeypatch):
+    """Records a command by hooks: (what was said, the stacks, the recording)."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("STILLFRAME", raising=False)
+
+    def record(walk, *arguments):
+        done, recording = stillframe.record(tmp_path / "r.sfr", "-e", "signal", "--dotnet-walk", walk, "-F", "499", *arguments, timeout=100)
+        assert done.ok().err.startswith(WARNING), done.err
+        return done, Stacks(tmp_path / "r.sfr"), recording
+    return record
+
+
+def test_shadow_stacks(by_hooks, shadow):
+    """The stacks that hooks have noted are those of our own walk of the same held thread: with recursion, generic methods and tail calls. Where
+    an exception was thrown they are without the frames that it has left, which our walk finds in the memory of the stack. Nothing is lost for want of one."""
+    done, stacks, recording = by_hooks("shadow-both", "--", "dotnet", shadow, "50")
+    assert sorted(done.out.split("\n")[:-1]) == SUMS
+    for thread in ("recurs", "generics", "tails"):
+        pairs = [(its, ours) for its, ours in stacks.pairs[thread] if its in stacks.by_runtime(thread, "hooks")]
+        assert len(pairs) >= 20, (thread, len(pairs))
+        different = [(its, ours) for its, ours in pairs if methods(its) != methods(ours) and not any("in no file" in name for name, _, _ in ours)]
+        assert all(is_entering(its, ours) for its, ours in different), different
+        assert thread == "recurs" or len(different) <= 0.2 * len(pairs), different
+    assert any(methods(its)[:2] == ["Demo.Shadow.Work(int)", "Demo.Shadow.End(int)"] for its in stacks.by_runtime("tails", "hooks"))
+    assert any(methods(its)[:2] == 2 * ["Demo.Shadow.Fib(int)"] for its in stacks.by_runtime("recurs", "hooks"))
+    taken = [(its, ours) for its, ours in stacks.pairs["throws"] if its in stacks.by_runtime("throws", "hooks")]
+    assert all(left_by_exceptions(its) for its, _ in taken), [its for its, _ in taken if not left_by_exceptions(its)]
+    for caller in ("Caught", "Cleanup"):
+        with_left = [ours for its, ours in taken if methods(its)[:2] == ["Demo.Shadow.Work(int)", "Demo.Shadow.%s()" % caller]]
+        assert with_left and all("Demo.Shadow.Throw(int)" in methods(ours) for ours in with_left), with_left
+    assert not [row for row in recording.rows("SELECT cause FROM losses JOIN causes ON causes.id = cause WHERE word = 'clr-shadow-changed'")]
+
+
+def test_shadow_split(by_hooks, program):
+    """By the thread's own walk in its handler. All CPU time that the kernel counts is in samples or losses."""
+    _, stacks, recording = by_hooks("shadow", "--walk", "handler", "--", "dotnet", program, "2")
+    check_split(stacks, "hooks", CHAIN[:-1] + START)
+    assert not stacks.pairs["splits"]
+    compared = [stack for stack in stacks.by_runtime("sorts", "hooks") if "Demo.Split.Compare(int*, int*)" in methods(stack)]
+    assert compared and all(methods(stack)[-5:-3] == ["Demo.Split.Sort(int*, int)", "Demo.Split.Sorts()"] for stack in compared), compared
+    seen, lost, counted = (row[0] or 0 for row in recording.rows(
+        "SELECT sum(cpu_ns) FROM samples UNION ALL SELECT sum(cpu_ns) FROM losses WHERE thread UNION ALL SELECT sum(cpu_counted_ns) FROM threads"))
+    assert abs(seen + lost - counted) < 0.01 * counted and seen > 0.5 * counted, (seen, lost, counted)
+
+
+def test_shadow_only(by_hooks, shadow):
+    """Methods that are not named have no hooks. Depth beyond the bound is cut, and says so."""
+    _, stacks, _ = by_hooks("shadow", "--shadow-only", r"^Demo\.Shadow\.(Fib|Box\.Fill|InCatch|Work)$", "--max-depth", "4", "--", "dotnet", shadow, "30")
+    found = [[name for name, _, via in stack if via == "hooks"] for thread in ("recurs", "generics", "tails", "throws") for stack in stacks.by_runtime(thread, "hooks")]
+    assert {name.split("(")[0].split("<")[0] for names in found for name in names} == \
+        {"Demo.Shadow." + name for name in ("Fib", "Box", "InCatch", "Work")}
+    assert ["Demo.Shadow.Work(int)", "Demo.Shadow.InCatch()"] in found and ["Demo.Shadow.Work(int)"] in found
+    assert stacks.ends["depth"] and stacks.ends["root"], stacks.ends
+
+
+def test_shadow_after_the_profile(stillframe, shadow, tmp_path, monkeypatch):
+    """The program runs on with hooks that do nothing, to its right end."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("STILLFRAME", raising=False)
+    done = stillframe.record_until(str(tmp_path / "r.sfr"), lambda path: hooked_so_far(path) >= 5, "-e", "signal", "--dotnet-walk", "shadow",
+                                   "-F", "499", "--", "dotnet", shadow, "50")
+    assert sorted(done.out.split("\n")[:-1]) == SUMS
+
+
+def test_shadow_refusals(stillframe, split, program, tmp_path, monkeypatch):
+    """One clear message each, before anything starts, and no warning of what does not come."""
+    record = ("record", "-e", "signal", "--dotnet-walk", "shadow", "-o", tmp_path / "r.sfr")
+    err = stillframe(*record, "-p", split().pid, "-d", "1s").fails().err
+    assert "hooks are set by the profiler with which a .NET runtime starts" in " ".join(err.split()) and WARNING not in err, err
+    err = stillframe(*record, "--shadow-only", "(", "--", "true").fails(2).err
+    assert "'(' is no regular expression" in err, err
+    err = stillframe("record", "-e", "signal", "--shadow-only", "x", "-o", tmp_path / "r.sfr", "--", "true").fails().err
+    assert "no option asks for a walk by hooks" in " ".join(err.split()), err
+    for name, value in VENDOR.items():
+        monkeypatch.setenv(name, value)
+    err = stillframe(*record, "--", "dotnet", program, "1").fails().err
+    assert "CORECLR_ENABLE_PROFILING" in err and WARNING not in err, err
+    assert not (tmp_path / "r.sfr").exists()
