@@ -373,7 +373,7 @@ def test_shadow_stacks(by_hooks, shadow):
 
 def test_shadow_split(by_hooks, program):
     """By the thread's own walk in its handler. All CPU time that the kernel counts is in samples or losses."""
-    _, stacks, recording = by_hooks("shadow", "--walk", "handler", "--", "dotnet", program, "2")
+    _, stacks, recording = by_hooks("shadow", "--walk", "handler", "--", "dotnet", program, "rounds", "1200")
     check_split(stacks, "hooks", CHAIN[:-1] + START)
     assert not stacks.pairs["splits"]
     compared = [stack for stack in stacks.by_runtime("sorts", "hooks") if "Demo.Split.Compare(int*, int*)" in methods(stack)]

@@ -117,7 +117,7 @@ static void test_what_was_left_without_a_hook(void **state)
 	IS(2, 5, 1);
 	enter(6, 3);
 	leave(1, 1);
-	IS_EMPTY(0);
+	IS_EMPTY(3);
 }
 
 static void test_the_leave_of_an_unknown_method(void **state)
@@ -205,8 +205,27 @@ static void test_exceptions_in_finally_blocks(void **state)
 	sf_shadow_unwind_begins(&stack, 1);
 	sf_shadow_caught(&stack);
 	IS(HANDLER, 1);
-	sf_shadow_unwind_ends(&stack); /* of nothing: the first one of method 3 is forgotten */
+	sf_shadow_unwind_ends(&stack); /* of nothing */
 	IS(HANDLER, 1);
+}
+
+/* Each leaves a frame that begins and does not end. */
+static void test_many_exceptions_out_of_finally_blocks(void **state)
+{
+	(void)state;
+	enter(1, 1);
+	for (unsigned i = 0; i < 2 * SF_SHADOW_UNWINDS; i++) {
+		enter(2, 2);
+		enter(3, 3);
+		sf_shadow_unwind_begins(&stack, 3);
+		sf_shadow_unwind_begins(&stack, 3);
+		sf_shadow_unwind_ends(&stack);
+		sf_shadow_unwind_begins(&stack, 2);
+		sf_shadow_unwind_ends(&stack);
+		IS(HANDLER, 1);
+		sf_shadow_unwind_begins(&stack, 1);
+		sf_shadow_caught(&stack);
+	}
 }
 
 static void test_methods_without_hooks_are_unwound(void **state)
@@ -227,13 +246,14 @@ static void test_methods_without_hooks_are_unwound(void **state)
 static void test_more_unwinds_than_there_is_room_for(void **state)
 {
 	(void)state;
+	stack.base = 77;
 	for (unsigned i = 1; i <= SF_SHADOW_UNWINDS + 3; i++) {
 		enter(i, i);
 		sf_shadow_unwind_begins(&stack, i);
 	}
 	for (unsigned i = 0; i < 10 * SF_SHADOW_UNWINDS; i++)
 		sf_shadow_unwind_ends(&stack);
-	sf_shadow_unwind_begins(&stack, 9);
+	assert_int_equal(stack.base, 77);
 	IS(HANDLER, 19, 18, 17);
 }
 
@@ -405,6 +425,7 @@ int main(void)
 		cmocka_unit_test_setup(test_recursion_is_unwound_from_the_innermost, set_up),
 		cmocka_unit_test_setup(test_entries_above_the_unwound_frame, set_up),
 		cmocka_unit_test_setup(test_exceptions_in_finally_blocks, set_up),
+		cmocka_unit_test_setup(test_many_exceptions_out_of_finally_blocks, set_up),
 		cmocka_unit_test_setup(test_methods_without_hooks_are_unwound, set_up),
 		cmocka_unit_test_setup(test_more_unwinds_than_there_is_room_for, set_up),
 		cmocka_unit_test_setup(test_a_deep_stack_keeps_the_innermost, set_up),

@@ -2,7 +2,7 @@
 // A .NET program for tests/e2e/test_dotnet_walks.py. The thread "splits" spends its time in three methods, 50, 30 and 20 %, below a
 // chain of callers. The thread "sorts" has libc sort numbers, which calls a managed method for each comparison. The thread
 // "reads" reads the clock. Runs for the given
-// seconds, or until it is ended.
+// seconds, or until it is ended. With "rounds N" until "splits" has made N rounds.
 using System;
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
@@ -14,6 +14,7 @@ namespace Demo
     static unsafe class Split
     {
         static volatile bool ended;
+        static long rounds = long.MaxValue;
         static long sink;
 
         [MethodImpl(MethodImplOptions.NoInlining)]
@@ -31,7 +32,7 @@ namespace Demo
         [MethodImpl(MethodImplOptions.NoInlining)]
         static void Deep(int depth, int n) { if (depth > 0) Deep(depth - 1, n); else Round(n); sink++; }
 
-        static void Splits() { while (!ended) Deep(5, 20000); }
+        static void Splits() { for (long i = 0; !ended && i < rounds; i++) Deep(5, 20000); }
 
         [DllImport("libc.so.6")]
         static extern void qsort(int* numbers, nint n, nint size, delegate* unmanaged<int*, int*, int> compare);
@@ -71,11 +72,16 @@ namespace Demo
             var splits = new Thread(Splits) { Name = "splits", IsBackground = true };
             var sorts = new Thread(Sorts) { Name = "sorts", IsBackground = true };
 
+            if (arguments.Length > 1)
+                rounds = long.Parse(arguments[1]);
             splits.Start();
             sorts.Start();
             reads.Start();
             Console.WriteLine("ready");
-            Thread.Sleep(arguments.Length > 0 ? int.Parse(arguments[0]) * 1000 : Timeout.Infinite);
+            if (arguments.Length > 1)
+                splits.Join();
+            else
+                Thread.Sleep(arguments.Length > 0 ? int.Parse(arguments[0]) * 1000 : Timeout.Infinite);
             ended = true;
             splits.Join();
             sorts.Join();
