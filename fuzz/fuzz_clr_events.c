@@ -41,6 +41,7 @@ static void read_event(const struct sf_clr_event_kind *kind, const uint8_t *payl
 	must(memchr(label, 0, sizeof(label)));
 	must(sf_clr_write_utf16(label, units, sizeof(units) / sizeof(*units)) > 0);
 	must(sf_clr_event_amount(kind, payload, size) < UINT64_C(1) << 48);
+	must(sf_clr_event_size(kind, payload, size) < UINT64_C(1) << 48);
 }
 
 /* A reply that is taken has the agreed result, and one that is not has a reason. */

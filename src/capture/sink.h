@@ -66,6 +66,7 @@ struct sf_seen {
 	uint32_t flags;         /* enum sf_still_flags */
 	int32_t  syscall;
 	const char *label_key, *label_value; /* NULL: it has none */
+	const char *second_key, *second_value; /* of a second label; NULL: it has none */
 };
 
 struct sf_sink {

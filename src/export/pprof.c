@@ -49,7 +49,7 @@ static size_t list_values(const struct sf_profile *profile, const struct sf_tall
 	return n;
 }
 
-#define MAX_LABELS 6
+#define MAX_LABELS 7
 
 struct labels {
 	struct sf_pprof *pprof;
@@ -69,6 +69,16 @@ static void add_label(struct labels *labels, const char *key, const char *text, 
 	labels->n++;
 }
 
+/* One that the sample carries in the recording; 0: none. */
+static void add_own_label(struct labels *labels, uint32_t number)
+{
+	const struct sf_profile *profile = labels->pprof->profile;
+
+	if (number)
+		add_label(labels, sf_profile_string(profile, profile->labels[number - 1].key),
+			  sf_profile_string(profile, profile->labels[number - 1].value), 0);
+}
+
 static void add_labels(struct labels *labels, const struct sf_tally_row *row)
 {
 	const struct sf_profile *profile = labels->pprof->profile;
@@ -78,12 +88,8 @@ static void add_labels(struct labels *labels, const struct sf_tally_row *row)
 	add_label(labels, "tid", NULL, thread->tid);
 	add_label(labels, "pid", NULL, thread->pid);
 	add_label(labels, "state", sf_state_word(row->state), 0);
-	if (row->label) {
-		const struct sf_profile_label *label = &profile->labels[row->label - 1];
-
-		add_label(labels, sf_profile_string(profile, label->key),
-			  sf_profile_string(profile, label->value), 0);
-	}
+	add_own_label(labels, row->label);
+	add_own_label(labels, row->second_label);
 	/* Calls that are inlined into the innermost frame may be missing. */
 	if (row->node && profile->frames[profile->nodes[row->node].frame].approximate)
 		add_label(labels, "approximate", "inlined calls", 0);

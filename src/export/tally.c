@@ -11,15 +11,16 @@ SF_DEFINE_CLEANUP(struct sf_intern *, sf_intern_destroy)
 
 /* Samples with equal keys are one row. Keys are compared as bytes, so the struct has no padding. */
 struct key {
-	uint32_t thread, node, state, label;
+	uint32_t thread, node, state, label, second_label;
 };
 
 /* Interned numbers are dense, so the number of a sample's key is the number of its row. */
 static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_intern *keys,
-		       const struct sf_profile_sample *sample, uint32_t label,
+		       const struct sf_profile_sample *sample, bool by_label,
 		       uint64_t weight)
 {
-	const struct key key = { sample->thread, sample->node, sample->state, label };
+	const struct key key = { sample->thread, sample->node, sample->state, by_label ? sample->label : 0,
+				 by_label ? sample->second_label : 0 };
 	struct sf_tally_row *row;
 	bool is_new;
 	uint32_t number = sf_intern_add(keys, &key, sizeof(key), &is_new);
@@ -34,7 +35,8 @@ static bool add_sample(struct sf_tally *tally, size_t *capacity, struct sf_inter
 			.thread = sample->thread,
 			.node = sample->node,
 			.state = sample->state,
-			.label = label,
+			.label = key.label,
+			.second_label = key.second_label,
 		};
 	}
 	row = &tally->rows[number - 1];
@@ -60,8 +62,7 @@ bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool
 		const struct sf_profile_sample *sample = &profile->samples[i];
 		uint64_t weight = sf_profile_weight(sample, clock);
 
-		if (weight && !add_sample(tally, &capacity, keys, sample, by_label ? sample->label : 0,
-					     weight))
+		if (weight && !add_sample(tally, &capacity, keys, sample, by_label, weight))
 			return sf_fail_memory(err);
 	}
 	*ret = sf_steal(&tally);

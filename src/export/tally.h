@@ -15,6 +15,7 @@ struct sf_tally_row {
 	uint32_t thread;    /* index */
 	uint32_t node;      /* 0: nothing is known of the stack */
 	uint32_t label;     /* index of the profile's labels + 1; 0: none */
+	uint32_t second_label; /* of another one */
 	uint8_t  state;     /* enum sf_state */
 	uint64_t ticks;
 	uint64_t cpu_ns, wall_ns, offcpu_ns;
@@ -39,7 +40,7 @@ struct sf_tally {
 
 /*
  * Samples that weigh nothing by the clock are left out. Without `by_label`, rows that
- * differ in nothing else are one, and its label is 0.
+ * differ in nothing else are one, and its labels are 0.
  */
 bool sf_tally_create(const struct sf_profile *profile, enum sf_clock clock, bool by_label,
 		     struct sf_tally **ret, struct sf_error *err);

@@ -55,6 +55,7 @@ struct sf_recording_sample {
 	uint32_t thread;          /* from sf_recording_thread */
 	uint32_t stack;           /* from sf_recording_stack; 0: nothing is known */
 	uint32_t label;           /* from sf_recording_label; 0: it has none */
+	uint32_t second_label;    /* another one; 0: it has none */
 	uint64_t cpu_ns, wall_ns;
 	uint64_t amount;          /* of the measure; 0: none */
 	uint32_t ticks;

@@ -20,7 +20,7 @@ static const char *const statements[SF_N_STATEMENTS] = {
 	[SF_SAVE_STACK] = "INSERT INTO stacks VALUES(?,?,?)",
 	[SF_SAVE_LABEL] = "INSERT INTO labels VALUES(?,?,?)",
 	[SF_SAVE_NOTE] = "INSERT INTO notes VALUES(?,?,?)",
-	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[SF_SAVE_SAMPLE] = "INSERT INTO samples VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[SF_SAVE_LOSS] = "REPLACE INTO losses VALUES(?,?,?,?,?,?)",
 	[SF_SAVE_HOLD] = "REPLACE INTO holds VALUES(?,?)",
 	[SF_SAVE_MEASURE] = "REPLACE INTO measures VALUES(1,?,?,?)",
@@ -208,7 +208,8 @@ static bool save_samples(struct sf_recording *recording, struct sf_error *err)
 			   SF_NUMBER(sample->amount), SF_NUMBER(sample->ticks), SF_NUMBER(sample->state),
 			   SF_NUMBER(sample->end), SF_NUMBER(sample->unheld),
 			   SF_NUMBER(sample->syscall),
-			   sample->label ? SF_NUMBER(sample->label) : SF_NULL))
+			   sample->label ? SF_NUMBER(sample->label) : SF_NULL,
+			   sample->second_label ? SF_NUMBER(sample->second_label) : SF_NULL))
 			return false;
 	}
 	return true;

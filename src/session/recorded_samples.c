@@ -103,13 +103,24 @@ bool sf_recorder_woken(void *arg, uint32_t serial, int32_t waker, const char *wa
 	return !thread->last.ticks || label_sleep(recorder, thread, text, &thread->last.label, err);
 }
 
+/* 0: the sample has no such label. */
+struct numbers_of_labels {
+	uint32_t label, second;
+};
+
+static bool number_labels(struct sf_recorder *recorder, const struct sf_seen *seen, struct numbers_of_labels *ret, struct sf_error *err)
+{
+	return (!seen->label_key || sf_recording_label(recorder->recording, seen->label_key, seen->label_value, &ret->label, err)) &&
+	       (!seen->second_key || sf_recording_label(recorder->recording, seen->second_key, seen->second_value, &ret->second, err));
+}
+
 /*
  * Keeps the walker's trace as a sample of `still`, of which only what is said of the thread is
  * used.
  */
 static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread,
 		 const struct sf_still *still, const struct sf_weight *weight,
-		 uint32_t label_number, struct sf_error *err)
+		 const struct numbers_of_labels *labels, struct sf_error *err)
 {
 	const struct sf_trace *trace = &recorder->walker.trace;
 	char label[80];
@@ -124,7 +135,8 @@ static bool keep(struct sf_recorder *recorder, struct sf_recorded_thread *thread
 		.end = (uint8_t)trace->end,
 		.unheld = (still->flags & (SF_STILL_UNHELD | SF_STILL_OPEN)) != 0,
 		.syscall = still->syscall,
-		.label = label_number,
+		.label = labels->label,
+		.second_label = labels->second,
 	};
 
 	if (!sf_recorded_thread_flush(thread, recorder->recording, err) || !tell_modules(recorder, err) ||
@@ -179,12 +191,13 @@ static bool keep_walked(struct sf_recorder *recorder, struct sf_recorded_thread 
 {
 	const struct sf_trace *trace = &recorder->walker.trace;
 	struct sf_stack_suffix *suffix = &thread->suffix;
+	const struct numbers_of_labels none = { 0 };
 
 	if (!match_suffix(recorder, thread))
 		return sf_fail_memory(err);
 	return sf_process_runtimes_describe(sf_walker_runtimes(&recorder->walker, still->pid), recorder->recording,
 					    trace->frames, trace->n_frames - suffix->n_same, err) &&
-	       keep(recorder, thread, still, weight, 0, err);
+	       keep(recorder, thread, still, weight, &none, err);
 }
 
 struct sf_verdict sf_recorder_sample(void *arg, uint32_t serial, struct sf_still *still,
@@ -245,14 +258,13 @@ bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 		.state = seen->state,
 		.syscall = seen->syscall,
 	};
-	uint32_t label = 0;
+	struct numbers_of_labels labels = { 0 };
 
 	if (!thread || !thread->number)
 		return sf_recorder_lose(recorder, 0, SF_LOSS_RING_FULL, weight);
 	if (seen->hold_ns)
 		sf_recording_hold(recorder->recording, seen->hold_ns);
-	if (seen->label_key && !sf_recording_label(recorder->recording, seen->label_key,
-						   seen->label_value, &label, err))
+	if (!number_labels(recorder, seen, &labels, err))
 		return false;
 	take_trace(recorder, thread->pid, trace);
 	if (!match_suffix(recorder, thread))
@@ -260,7 +272,7 @@ bool sf_recorder_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	return sf_frame_numbers_take(&recorder->frame_numbers, recorder->recording, thread->pid,
 				   recorder->walker.trace.frames,
 				   recorder->walker.trace.n_frames - thread->suffix.n_same, err) &&
-	       keep(recorder, thread, &still, weight, label, err);
+	       keep(recorder, thread, &still, weight, &labels, err);
 }
 
 /* A rest of CPU time, or of events, stands where the thread was last on a CPU, wherever it slept since. */

@@ -180,7 +180,8 @@ static const char *check_event(const struct sf_record_header *record)
 
 	if (event->n_frames > SF_MAX_DEPTH ||
 	    !fits(record, sizeof(*event),
-		  event->n_frames * sizeof(event->frames[0]) + (uint64_t)event->key_size + event->value_size))
+		  event->n_frames * sizeof(event->frames[0]) + (uint64_t)event->key_size + event->value_size +
+			  event->second_key_size + event->second_value_size))
 		return "an event with more frames and text than its record has room for";
 	if (event->end >= SF_N_ENDS)
 		return "an event with an unknown end";

@@ -93,6 +93,11 @@ def test_bytes_have_their_types_and_methods(stillframe, program, tmp_path):
     # A tick carries the type of its last object.
     assert abs(labels["type=Demo.Thing"] - 200000 * 56) < 400000, labels
     assert abs(labels["type=System.Byte[]"] - 20000 * 1024) < 500000, labels
+    # The size is of the last object, too. A report of one size has its types.
+    assert abs(labels["size=56"] - 200000 * 56) < 400000 and abs(labels["size=1024"] - 20000 * 1024) < 500000, labels
+    rows = json.loads(stillframe("report", "--json", "--label", "size=56", recording.path).ok().out)["labels"]
+    found = {"%s=%s" % (row["key"], row["value"]) for row in rows}
+    assert {"type=Demo.Thing", "size=56"} <= found and "type=System.Byte[]" not in found, rows
     assert abs(amount_in(recording, "MakeThings") - 200000 * 56) < 400000, done
     assert abs(amount_in(recording, "MakeArrays") - 20000 * 1024) < 400000, done
 

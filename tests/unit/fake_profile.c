@@ -75,7 +75,7 @@ static struct sf_profile_sample samples[] = {
 	{ .thread = 2, .node = 7, .cpu_ns = 2000000, .wall_ns = 2000000, .ticks = 0,
 	  .state = SF_STATE_RUNNABLE, .label = 2 },
 	{ .thread = 2, .node = 7, .cpu_ns = 3000000, .wall_ns = 5000000, .ticks = 1,
-	  .state = SF_STATE_RUNNABLE, .label = 1 },
+	  .state = SF_STATE_RUNNABLE, .label = 1, .second_label = 2 },
 	{ .thread = 0, .node = 0, .wall_ns = 1000000, .ticks = 1, .state = SF_STATE_BLOCKED },
 	{ .thread = 1, .node = 5, .ticks = 1, .state = SF_STATE_BLOCKED },
 };

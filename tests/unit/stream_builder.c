@@ -203,7 +203,7 @@ void stream_measure(struct stream_builder *b, const char *name, bool is_counted,
 	stream_add(b, SF_STREAM_MEASURE, &record, offsetof(struct sf_stream_measure, text), name, strlen(name), "events", record.unit_size);
 }
 
-void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value,
+void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, const char *key, const char *value, const char *second,
 		  const uint64_t (*frames)[2], uint32_t n)
 {
 	struct sf_stream_frame list[64];
@@ -216,14 +216,15 @@ void stream_event(struct stream_builder *b, uint32_t serial, uint64_t amount, co
 		.end = SF_END_ROOT,
 		.key_size = (uint16_t)strlen(key),
 		.value_size = (uint16_t)strlen(value),
+		.second_key_size = *second ? 4 : 0,
+		.second_value_size = (uint16_t)strlen(second),
 	};
 	char text[128];
 
-	check(n <= 64 && strlen(key) + strlen(value) < sizeof(text));
+	check(n <= 64 && strlen(key) + strlen(value) + strlen(second) + 4 < sizeof(text));
 	make_frames(list, frames, n);
-	memcpy(text, key, strlen(key));
-	memcpy(text + strlen(key), value, strlen(value));
-	stream_add(b, SF_STREAM_EVENT, &record, sizeof(record), list, n * sizeof(*list), text, strlen(key) + strlen(value));
+	snprintf(text, sizeof(text), "%s%s%s%s", key, value, *second ? "size" : "", second);
+	stream_add(b, SF_STREAM_EVENT, &record, sizeof(record), list, n * sizeof(*list), text, strlen(text));
 }
 
 void stream_event_loss(struct stream_builder *b, uint32_t serial, uint32_t cause, uint64_t amount)

@@ -55,6 +55,8 @@ static void types_and_amounts_are_read(void **state)
 	(void)state;
 	assert_int_equal(sf_clr_event_amount(kind_of("allocation"), (const uint8_t *)TICK, sizeof(TICK) - 1), 0x1af40);
 	assert_string_equal(label_of("allocation", TICK, sizeof(TICK) - 1), "Thing");
+	assert_int_equal(sf_clr_event_size(kind_of("allocation"), (const uint8_t *)TICK, sizeof(TICK) - 1), 0x50);
+	assert_int_equal(sf_clr_event_size(kind_of("exception"), (const uint8_t *)THROWN, sizeof(THROWN) - 1), 0);
 	assert_int_equal(sf_clr_event_amount(kind_of("exception"), (const uint8_t *)THROWN, sizeof(THROWN) - 1), 1);
 	assert_string_equal(label_of("exception", THROWN, sizeof(THROWN) - 1), "Odd");
 	assert_string_equal(label_of("jit", JITTING, sizeof(JITTING) - 1), "A.B.Run");
@@ -83,6 +85,7 @@ static void short_payloads_have_less(void **state)
 			memcpy(copy, cases[i].payload, size);
 			assert_int_equal(sf_clr_event_amount(kind, copy, size), !kind->amount_at ? 1 : size < 18 ? 0 : 0x1af40);
 			label_of(cases[i].event, copy, size);
+			assert_int_equal(sf_clr_event_size(kind, copy, size), i == 0 && size == cases[i].size ? 0x50 : 0);
 			free(copy);
 		}
 	}
@@ -103,6 +106,7 @@ static void hostile_payloads_are_bounded(void **state)
 	assert_int_equal(sf_clr_event_amount(kind_of("allocation"), endless, sizeof(endless)), 0); /* no program allocates so much */
 	memset(endless, 0xff, sizeof(endless));
 	assert_int_equal(sf_clr_event_amount(kind_of("allocation"), endless, sizeof(endless)), 0);
+	assert_int_equal(sf_clr_event_size(kind_of("allocation"), endless, sizeof(endless)), 0);
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
 		assert_string_equal(label_of("gc", &reasons[i], sizeof(reasons[i])), "");
 }

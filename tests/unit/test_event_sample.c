@@ -46,6 +46,7 @@ static void take(const char *key, const char *value)
 	const struct sf_event event = {
 		.entry = entry, .ucontext = &context, .key = key, .key_size = (uint16_t)strlen(key), .value = value,
 		.value_size = (uint16_t)strlen(value),
+		.second_key = "size", .second_key_size = 4, .second_value = "56", .second_value_size = 2,
 	};
 
 	assert_int_equal(getcontext(&context), 0);
@@ -83,7 +84,8 @@ static void a_sample_has_its_amount_and_label(void **state)
 	assert_int_not_equal(got.event.frames[0].image, own_image());
 	text = (const char *)&got.event.frames[got.event.n_frames];
 	assert_int_equal(got.event.key_size + got.event.value_size, 12);
-	assert_memory_equal(text, "typeDemo.Odd", 12);
+	assert_int_equal(got.event.second_key_size + got.event.second_value_size, 6);
+	assert_memory_equal(text, "typeDemo.Oddsize56", 18);
 	assert_int_equal(entry->event_amount, 0);
 	assert_int_equal(next(), 0);
 	assert_int_equal(sf_handler.event.n_in_window, 1);

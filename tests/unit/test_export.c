@@ -379,6 +379,8 @@ static void pprof_labels(void **state)
 	assert_int_equal(message->sample[2]->n_label, 5);
 	expect_label(message, message->sample[2]->label[4], "trace", "0001", 0);
 	expect_label(message, message->sample[3]->label[4], "trace", "4bf9", 0);
+	assert_int_equal(message->sample[3]->n_label, 6);
+	expect_label(message, message->sample[3]->label[5], "trace", "0001", 0);
 	perftools__profiles__profile__free_unpacked(message, NULL);
 }
 

@@ -316,6 +316,32 @@ static void only_matching_threads_are_kept(void **state)
 	sf_profile_destroy(profile);
 }
 
+/* A sample with two labels is kept by either, and is in the sums of both. */
+static void a_second_label_counts_too(void **state)
+{
+	const char *const wanted[] = { "type=Odd", "size=56", "size" };
+	struct sf_recording *recording = small_start(small_path("two.sfr"));
+	struct sf_recording_sample sample = { .time_ns = SMALL_START_NS, .wall_ns = 7, .ticks = 1, .thread = small_thread(recording, 101, "one") };
+	struct sf_error err = { 0 };
+	(void)state;
+
+	assert_true(sf_recording_label(recording, "type", "Odd", &sample.label, &err));
+	assert_true(sf_recording_sample(recording, &sample, &err));
+	assert_true(sf_recording_label(recording, "size", "56", &sample.second_label, &err));
+	assert_true(sf_recording_sample(recording, &sample, &err));
+	small_finish(recording);
+	assert_int_equal(small_query(small_path("two.sfr"), "SELECT samples FROM label_times WHERE key = 'type' AND value = 'Odd'"), 2);
+	assert_int_equal(small_query(small_path("two.sfr"), "SELECT wall_ns FROM label_times WHERE key = 'size' AND value = '56'"), 7);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		struct sf_profile *profile = small_load(small_path("two.sfr"));
+		const struct sf_filter filter = { .label = wanted[i] };
+
+		assert_true(sf_profile_filter(profile, &filter, &err));
+		assert_int_equal(profile->n_samples, i == 0 ? 2 : 1);
+		sf_profile_destroy(profile);
+	}
+}
+
 static void only_one_label_is_kept(void **state)
 {
 	const struct {
@@ -433,6 +459,7 @@ int main(void)
 		TEST(flipped_bytes_are_no_crash),
 		TEST(a_place_to_read_only_is_enough),
 		TEST(only_matching_threads_are_kept),
+		TEST(a_second_label_counts_too),
 		TEST(only_one_label_is_kept),
 		TEST(notes_are_text),
 		TEST(documented_queries_work),

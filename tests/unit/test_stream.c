@@ -230,14 +230,16 @@ static void counts_and_enums_are_bounded(void **state)
 	SPOIL(MEASURE, sf_stream_measure, name_size, 0);
 	SPOIL(MEASURE, sf_stream_measure, unit_size, 15);
 	SPOIL(MEASURE, sf_stream_measure, counted, UINT64_MAX);
-#define EVENT stream_event(&built, 1, 3, "type", "Odd", frames, 3)
+#define EVENT stream_event(&built, 1, 3, "type", "Odd", "56", frames, 3)
 	SPOIL(EVENT, sf_stream_event, n_frames, 4);
 	SPOIL(EVENT, sf_stream_event, n_frames, SF_MAX_DEPTH + 1);
 	SPOIL(EVENT, sf_stream_event, n_frames, 0x10000003); /* times 16 it is 0x30 in 32 bits */
 	SPOIL(EVENT, sf_stream_event, end, SF_N_ENDS);
 	SPOIL(EVENT, sf_stream_event, serial, 0);
-	SPOIL(EVENT, sf_stream_event, key_size, 6);
-	SPOIL(EVENT, sf_stream_event, value_size, 5);
+	SPOIL(EVENT, sf_stream_event, key_size, 8);
+	SPOIL(EVENT, sf_stream_event, value_size, 7);
+	SPOIL(EVENT, sf_stream_event, second_key_size, 8);
+	SPOIL(EVENT, sf_stream_event, second_value_size, UINT16_MAX);
 	SPOIL(EVENT, sf_stream_event, value_size, UINT16_MAX);
 	SPOIL(EVENT, sf_stream_event, amount, UINT64_MAX);
 	SPOIL(EVENT, sf_stream_event, hold_ns, UINT64_MAX);

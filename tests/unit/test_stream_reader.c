@@ -88,6 +88,8 @@ static bool on_trace(void *arg, uint32_t serial, const struct sf_trace *trace,
 	tell("trace %u: %u frames, %s=%s", serial, trace->n_frames,
 	     seen->label_key ? seen->label_key : "",
 	     seen->label_value ? seen->label_value : "");
+	if (seen->second_key)
+		tell(", %s=%s", seen->second_key, seen->second_value);
 	if (weight->amount)
 		tell(", %u of it", (unsigned)weight->amount);
 	return tell("\n");
@@ -203,9 +205,9 @@ static void events_have_amounts_and_labels(void **state)
 	stream_start(&built);
 	stream_measure(&built, "gc", false, 0);
 	stream_thread(&built, 3, 8, "main");
-	stream_event(&built, 3, 5, "reason", "induced", frames, 2);
-	stream_event(&built, 3, 1, "", "", frames, 0);
-	stream_event(&built, 4, 2, "", "", frames, 1);
+	stream_event(&built, 3, 5, "reason", "induced", "56", frames, 2);
+	stream_event(&built, 3, 1, "", "", "", frames, 0);
+	stream_event(&built, 4, 2, "", "", "", frames, 1);
 	stream_event_loss(&built, 3, SF_LOSS_REST, 9);
 	stream_measure(&built, "gc", true, 17);
 	feed_all(&first, &teller);
@@ -218,7 +220,7 @@ static void events_have_amounts_and_labels(void **state)
 	feed_all(&second, &teller);
 	assert_true(sf_feeds_finish(&feeds, &teller, &err));
 	assert_string_equal(told, "measure gc of events: 0 0\nthread 1: 1/8 main\n"
-				  "trace 1: 2 frames, reason=induced, 5 of it\ntrace 1: 0 frames, =, 1 of it\n"
+				  "trace 1: 2 frames, reason=induced, size=56, 5 of it\ntrace 1: 0 frames, =, 1 of it\n"
 				  "loss 0: ring-full 1, 2 of it\nloss 1: rest 1, 9 of it\n"
 				  "measure gc of events: 1 20\n");
 	sf_feed_deinit(&first);
@@ -246,7 +248,7 @@ static void hostile_events_end_the_stream(void **state)
 	told[0] = 0;
 	assert_true(sf_feed_init(&feed, 1, &feeds, &err));
 	stream_start(&built);
-	stream_event(&built, 3, 5, "", "", frames, 0);
+	stream_event(&built, 3, 5, "", "", "", frames, 0);
 	assert_true(is_refused(&feed));
 	stream_event_loss(&built, 3, SF_LOSS_REST, 9);
 	assert_true(is_refused(&feed));

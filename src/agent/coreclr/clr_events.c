@@ -35,13 +35,31 @@ struct occurrence {
 	const struct sf_clr_event *event;
 };
 
+static void write_number(uint64_t number, char ret[SF_AGENT_EVENT_NUMBER])
+{
+	char digits[SF_AGENT_EVENT_NUMBER];
+	unsigned n = 0;
+
+	do
+		digits[n++] = (char)('0' + number % 10);
+	while ((number /= 10) != 0);
+	for (unsigned i = 0; i < n; i++)
+		ret[i] = digits[n - 1 - i];
+	ret[n] = 0;
+}
+
 static void describe(const void *arg, struct sf_agent_event_label *ret)
 {
 	const struct occurrence *seen = arg;
+	const uint64_t size = sf_clr_event_size(seen->kind, seen->event->data, seen->event->size);
 
 	sf_clr_event_label(seen->kind, seen->event->data, seen->event->size, ret->value);
 	ret->key = *ret->value ? seen->kind->key : NULL;
 	ret->value_size = (uint16_t)strlen(ret->value);
+	if (size) {
+		ret->second_key = "size";
+		write_number(size, ret->second_value);
+	}
 }
 
 /* The session has other events of the same keywords, too. */

@@ -85,6 +85,12 @@ static void sample(struct sf_thread_entry *entry, sf_agent_describe_fn *describe
 		event.value = label.value;
 		event.value_size = label.value_size;
 	}
+	if (label.second_key) {
+		event.second_key = label.second_key;
+		event.second_key_size = (uint8_t)strlen(label.second_key);
+		event.second_value = label.second_value;
+		event.second_value_size = (uint16_t)strlen(label.second_value);
+	}
 	if (getcontext(&context) == 0)
 		sf_event_sample(&sf_handler, &event);
 }

@@ -13,11 +13,15 @@
 
 #include "frozen/signal/event_sample.h"
 
-/* The label of an occurrence: filled when a sample is due. */
+#define SF_AGENT_EVENT_NUMBER 24
+
+/* The labels of an occurrence: filled when a sample is due. Keys are zero-terminated; NULL: no such label. */
 struct sf_agent_event_label {
-	const char *key;               /* zero-terminated; NULL: no label */
+	const char *key;
 	char     value[SF_EVENT_TEXT];
 	uint16_t value_size;
+	const char *second_key;
+	char     second_value[SF_AGENT_EVENT_NUMBER]; /* zero-terminated */
 };
 
 /* Fills *ret; called at once, on the same thread. It takes no lock and allocates nothing. */

@@ -71,7 +71,11 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 	struct sf_feed_thread *thread = sf_feed_find_thread(feed, event->serial);
 	SF_CLEANUP(free) char *key = sf_feed_copy_text(text, event->key_size);
 	SF_CLEANUP(free) char *value = sf_feed_copy_text(text + event->key_size, event->value_size);
+	const char *second = text + event->key_size + event->value_size;
+	SF_CLEANUP(free) char *second_key = sf_feed_copy_text(second, event->second_key_size);
+	SF_CLEANUP(free) char *second_value = sf_feed_copy_text(second + event->second_key_size, event->second_value_size);
 	const bool labelled = event->key_size && may_label(feed, text, (size_t)event->key_size + event->value_size);
+	const bool twice = event->second_key_size && may_label(feed, second, (size_t)event->second_key_size + event->second_value_size);
 	const struct sf_seen seen = {
 		.time_ns = event->time_ns,
 		.hold_ns = event->hold_ns,
@@ -79,11 +83,13 @@ bool sf_feed_event(struct sf_feed *feed, const struct sf_sink *sink,
 		.syscall = SF_SYSCALL_NONE,
 		.label_key = labelled ? key : NULL,
 		.label_value = labelled ? value : NULL,
+		.second_key = twice ? second_key : NULL,
+		.second_value = twice ? second_value : NULL,
 	};
 	struct sf_weight weight;
 	struct sf_trace trace;
 
-	if (!key || !value)
+	if (!key || !value || !second_key || !second_value)
 		return sf_fail_memory(err);
 	sf_feed_see_time(feed, event->time_ns);
 	if (!*feed->feeds->measure)

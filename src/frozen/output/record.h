@@ -68,9 +68,9 @@ struct sf_stream_event {
 	uint64_t hold_ns;          /* for which the walk kept the thread */
 	uint64_t amount;           /* of the thread's events since its last sample, this one included */
 	uint8_t  end;              /* enum sf_end */
-	uint8_t  reserved;
+	uint8_t  second_key_size;
 	uint16_t key_size, value_size; /* of its label, whose text is behind the frames; key_size 0: it has none */
-	uint16_t reserved2;
+	uint16_t second_value_size; /* and of a second one, with its text behind that; second_key_size 0: it has none */
 	struct sf_stream_frame frames[];  /* innermost first */
 };
 

@@ -51,12 +51,16 @@ static bool put(struct sf_handler *handler, const struct sf_slot *slot, const st
 		.end = (uint8_t)trace->end,
 		.key_size = event->key_size,
 		.value_size = event->value_size,
+		.second_key_size = event->second_key_size,
+		.second_value_size = event->second_value_size,
 	};
 	const struct sf_outbox_piece pieces[] = {
 		{ (const uint8_t *)&record + header, sizeof(record) - header },
 		{ workspace->packed + skip, n * sizeof(*workspace->packed) },
 		{ event->key, event->key_size },
 		{ event->value, event->value_size },
+		{ event->second_key, event->second_key_size },
+		{ event->second_value, event->second_value_size },
 	};
 
 	sf_handler_pack(handler, workspace, skip);

@@ -15,6 +15,9 @@ struct sf_event {
 	const void *ucontext;            /* of the calling thread, from getcontext() in stillframe's own code */
 	const char *key, *value;         /* the label, at most SF_EVENT_TEXT bytes each; key_size 0: none */
 	uint16_t key_size, value_size;
+	const char *second_key, *second_value; /* a second one, too; second_key_size 0: there is none */
+	uint16_t second_value_size;
+	uint8_t  second_key_size;
 };
 
 #define SF_EVENT_TEXT 1024

@@ -170,6 +170,8 @@ static void add_sample(struct sf_aggregate *aggregate, const struct sf_profile *
 		  aggregate->clock);
 	add_state(aggregate, sample);
 	add_share(&aggregate->labels.items[sample->label], sample->label, sample, aggregate->clock);
+	if (sample->second_label)
+		add_share(&aggregate->labels.items[sample->second_label], sample->second_label, sample, aggregate->clock);
 	if (wait)
 		add_share(&aggregate->waits.items[wait], wait, sample, aggregate->clock);
 }

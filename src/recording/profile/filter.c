@@ -109,7 +109,7 @@ static bool filter_label(struct sf_profile *profile, const char *wanted, struct 
 	for (uint32_t i = 0; i < profile->n_labels; i++)
 		matches[i + 1] = label_matches(profile, &profile->labels[i], wanted);
 	for (size_t i = 0; i < profile->n_samples; i++) {
-		if (matches[profile->samples[i].label])
+		if (matches[profile->samples[i].label] || matches[profile->samples[i].second_label])
 			profile->samples[kept++] = profile->samples[i];
 	}
 	if (!kept)

@@ -81,6 +81,7 @@ struct sf_profile_sample {
 	uint64_t time_ns;   /* from the recording's start */
 	uint32_t thread;    /* index */
 	uint32_t label;     /* index of labels + 1; 0: it has none */
+	uint32_t second_label; /* of another one */
 	uint32_t node;      /* the innermost frame; 0: nothing is known of the stack */
 	uint64_t cpu_ns, wall_ns;
 	uint64_t amount;    /* of the profile's measure */

@@ -285,6 +285,7 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 	struct sf_loader *loader = rows->arg;
 	struct sf_profile_sample sample = {
 		.label = (uint32_t)v[12].number,
+		.second_label = (uint32_t)v[13].number,
 		.time_ns = (uint64_t)v[1].number,
 		.cpu_ns = (uint64_t)v[4].number,
 		.wall_ns = (uint64_t)v[5].number,
@@ -300,10 +301,13 @@ static bool add_sample(const struct sf_value *v, struct sf_rows *rows)
 
 	if (is_lost(rows, v[12].number, loader->labels.n))
 		sample.label = 0;
+	if (is_lost(rows, v[13].number, loader->labels.n))
+		sample.second_label = 0;
 	if (!sf_rows_check(rows, "id", v[0].number, loader->last_sample + 1, INT64_MAX - 1) ||
 	    !sf_rows_check(rows, "thread", v[2].number, 1, (int64_t)loader->threads.n) ||
 	    !sf_rows_check(rows, "stack", stack, 0, (int64_t)loader->node_of.n) ||
 	    !sf_rows_check(rows, "label", sample.label, 0, (int64_t)loader->labels.n) ||
+	    !sf_rows_check(rows, "second_label", sample.second_label, 0, (int64_t)loader->labels.n) ||
 	    !add_times(rows, v[4].number, v[5].number) || !add_amount(rows, v[6].number))
 		return false;
 	if (v[4].number || v[5].number)
@@ -392,7 +396,7 @@ static const struct sf_table_form forms[] = {
 		{ "ticks", NUMBER, ANY_U32 }, { "state", NUMBER, 0, SF_N_STATES - 1 },
 		{ "end", NUMBER, 0, SF_N_ENDS - 1 }, { "unheld", NUMBER, 0, 1 },
 		{ "syscall", NUMBER, INT16_MIN, INT16_MAX },
-		{ "label", false, true, 1, UINT32_MAX - 1 } } },
+		{ "label", false, true, 1, UINT32_MAX - 1 }, { "second_label", false, true, 1, UINT32_MAX - 1 } } },
 	{ "losses", "thread, cause", add_loss, {
 		{ "thread", NUMBER, ANY_U32 }, { "cause", NUMBER, 0, SF_N_LOSSES - 1 },
 		{ "ticks", NUMBER, ANY_U32 }, { "cpu_ns", NUMBER, ANY_TIME },

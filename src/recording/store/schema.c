@@ -107,7 +107,8 @@ static const struct item tables[] = {
 	  "  \"end\" INTEGER NOT NULL,      -- ends.id: how the walk ended\n"
 	  "  unheld INTEGER NOT NULL,     -- 1: the thread was never interrupted for it\n"
 	  "  syscall INTEGER NOT NULL,    -- number; -1: none; -2: a page fault\n"
-	  "  label INTEGER                -- labels.id; NULL: it has none\n"
+	  "  label INTEGER,               -- labels.id; NULL: it has none\n"
+	  "  second_label INTEGER         -- labels.id of another one; NULL: it has none\n"
 	  ")" },
 	{ "labels", "CREATE TABLE labels(\n"
 	  "  id INTEGER PRIMARY KEY,\n"
@@ -195,11 +196,11 @@ static const struct item views[] = {
 	  "       sum(s.wall_ns) AS wall_ns, sum(s.amount) AS amount\n"
 	  "FROM samples s JOIN states w ON w.id = s.state GROUP BY s.state" },
 
-	/* Samples without a label are in none of its rows. */
+	/* Samples without a label are in none of its rows, and samples with two in two. */
 	{ "label_times", "CREATE VIEW label_times AS\n"
 	  "SELECT l.key, l.value, count(*) AS samples, sum(s.cpu_ns) AS cpu_ns,\n"
 	  "       sum(s.wall_ns) AS wall_ns, sum(s.amount) AS amount\n"
-	  "FROM samples s JOIN labels l ON l.id = s.label GROUP BY s.label" },
+	  "FROM samples s JOIN labels l ON l.id IN (s.label, s.second_label) GROUP BY l.id" },
 
 	{ "loss_totals", "CREATE VIEW loss_totals AS\n"
 	  "SELECT c.word AS cause, c.text, sum(l.ticks) AS ticks, sum(l.cpu_ns) AS cpu_ns,\n"

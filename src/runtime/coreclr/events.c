@@ -24,7 +24,8 @@ static const char *const reasons[] = {
 /* To add one: a line here, and its name in frozen/coreclr/words.h and docs/dotnet.md. */
 static const struct sf_clr_event_kind kinds[] = {
 	/* AllocationTick: once in some 100 KB that a heap has given out, on the thread that allocates. */
-	{ EVENT(ALLOCATION, "bytes", 0x1, VERBOSE, 10), .amount_at = 10, .key = "type", .label_at = 26, .form = SF_CLR_LABEL_TEXT },
+	{ EVENT(ALLOCATION, "bytes", 0x1, VERBOSE, 10), .amount_at = 10, .key = "type", .label_at = 26, .form = SF_CLR_LABEL_TEXT,
+	  .size_behind = 12 },
 	/* ExceptionThrown. .NET 9 and later dispatch exceptions in managed code (System.Private.CoreLib, ExceptionHandling.cs). */
 	{ EVENT(EXCEPTION, "events", 0x8000, ERROR, 80), .shown.left_out = "System.Runtime.EH.", .key = "type", .label_at = 0,
 	  .form = SF_CLR_LABEL_TEXT },
@@ -69,6 +70,16 @@ static size_t skip_text(const uint8_t *bytes, size_t size, size_t at)
 	while (at + 1 < size && (bytes[at] || bytes[at + 1]))
 		at += 2;
 	return at + 2;
+}
+
+uint64_t sf_clr_event_size(const struct sf_clr_event_kind *kind, const uint8_t *payload, size_t size)
+{
+	const struct sf_reader reader = { .window = payload, .window_size = size };
+	uint64_t found;
+
+	if (!kind->size_behind || !sf_read_u64(&reader, skip_text(payload, size, kind->label_at) + kind->size_behind, &found))
+		return 0;
+	return found < MAX_AMOUNT ? found : 0;
 }
 
 static void read_word(const struct sf_clr_event_kind *kind, const struct sf_reader *reader, char ret[SF_CLR_MAX_LABEL])

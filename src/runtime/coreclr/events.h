@@ -33,6 +33,7 @@ struct sf_clr_event_kind {
 	uint16_t label_at;
 	enum sf_clr_label_form form;
 	const char *key;       /* of the label */
+	uint16_t size_behind;  /* of a label that is a text: the bytes between it and the size of the object, 64 bits; 0: there is none */
 	const char *const *words; /* NULL at the end */
 };
 
@@ -46,5 +47,8 @@ uint64_t sf_clr_event_amount(const struct sf_clr_event_kind *kind, const uint8_t
 /* The value of the label, UTF-8 with a zero behind; "" where the payload has none. No lock, no allocation. */
 void sf_clr_event_label(const struct sf_clr_event_kind *kind, const uint8_t *payload, size_t size,
 			char ret[SF_CLR_MAX_LABEL]);
+
+/* The size of the event's object, 0: the payload has none. Signal-safe. */
+uint64_t sf_clr_event_size(const struct sf_clr_event_kind *kind, const uint8_t *payload, size_t size);
 
 #endif
