@@ -57,6 +57,8 @@ function nodeText(tree, node) {
 function drawText(tree, node, x, y, width) {
 	const text = nodeText(tree, node);
 	const fn = tree.fn[node];
+	if (textWidths.length < functions.n)
+		textWidths = new Float32Array(functions.n);
 	let full = node ? textWidths[fn] : context.measureText(text).width;
 	if (!full)
 		full = textWidths[fn] = context.measureText(text).width;

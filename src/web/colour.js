@@ -70,7 +70,9 @@ function colourOfFunction(fn) {
 		return functionColours[fn];
 	const kind = functions.kind[fn];
 	let colour;
-	if (kind === KIND_WAIT)
+	if (kind === KIND_GROUP)
+		colour = palette.root;
+	else if (kind === KIND_WAIT)
 		colour = hsl(...palette.wait);
 	else if (kind >= KIND_INTERPRETED && kind <= KIND_LAST)
 		colour = hsl(MANAGED_HUES[kind - KIND_INTERPRETED], palette.saturation,

@@ -38,6 +38,18 @@ function makeChoice(id, options, value, changed) {
 	group.hidden = options.length < 2;
 }
 
+function makeGroupingChoice(changed) {
+	const select = byId("grouping");
+	for (const grouping of groupings) {
+		const option = element("option", "", grouping.text);
+		option.value = grouping.value;
+		select.append(option);
+	}
+	select.value = app.grouping;
+	select.hidden = groupings.length < 2;
+	select.addEventListener("change", () => changed(select.value));
+}
+
 // Threads by weight; those that share a name can be chosen together.
 function makeThreadChoice(changed) {
 	const select = byId("thread");
@@ -56,7 +68,7 @@ function makeThreadChoice(changed) {
 		select.append(option);
 	};
 	const choices = [];
-	add(`All (${countText(seen.length)})`, seen);
+	add(`All threads (${countText(seen.length)})`, seen);
 	for (const [name, group] of names)
 		if (group.length > 1 && names.size > 1)
 			add(`${name} × ${group.length}`, group);

@@ -11,6 +11,7 @@ const KIND_WAIT = 1;
 const KIND_CUT = 2;
 const KIND_INTERPRETED = 3; // up to KIND_LAST: src/frozen/unwind/walk.h, SF_KINDS
 const KIND_LAST = 20;
+const KIND_GROUP = 255; // no code: a process or a thread (groups.js)
 
 const functions = {
 	n: data.functions.name.length,
@@ -66,6 +67,27 @@ const CLOCKS = [
 ];
 const clocks = CLOCKS.filter((clock) =>
 	clock.value === about.clock || (about.clock === "wall" && sum(rows[clock.value]) > 0));
+
+// Frames that are no code. Returns the number of the first one.
+function addFunctions(names, kind) {
+	const first = functions.n;
+	const longer = (column, more) => {
+		const made = new column.constructor(column.length + more.length);
+		made.set(column);
+		made.set(more, column.length);
+		return made;
+	};
+
+	functions.name = longer(functions.name, names.map((name) => strings.push(name) - 1));
+	functions.module = longer(functions.module, names.map(() => 0));
+	functions.file = longer(functions.file, names.map(() => 0));
+	functions.kind = longer(functions.kind, names.map(() => kind));
+	functions.n += names.length;
+	return first;
+}
+
+// Where blocked threads have no samples, the time of running ones in which they waited for a CPU is not what was recorded for.
+const firstClock = about.clock === "wall" && !about.blocked_rate_mhz && sum(rows.cpu) > 0 ? "cpu" : about.clock;
 
 function functionName(fn) {
 	return strings[functions.name[fn]] || "[no name]";

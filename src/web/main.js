@@ -1,7 +1,8 @@
 // What is shown, and how a change of it becomes a picture.
 
 const app = {
-	clock: about.clock,
+	clock: firstClock,
+	grouping: nProcesses > 1 ? "process" : "none",
 	chosen: new Uint8Array(threads.length).fill(1),
 	order: "down",
 	regex: false,
@@ -11,7 +12,7 @@ const app = {
 };
 
 function rebuild() {
-	app.down = topDown(app.clock, app.chosen);
+	app.down = topDown(stacksBy(app.grouping), app.clock, app.chosen);
 	app.modules = rankModules(app.down);
 	reorder();
 	search();
@@ -28,6 +29,10 @@ function reorder() {
 
 makeChoice("clock", clocks, app.clock, (clock) => {
 	app.clock = clock;
+	rebuild();
+});
+makeGroupingChoice((grouping) => {
+	app.grouping = grouping;
 	rebuild();
 });
 makeChoice("order", [

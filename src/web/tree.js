@@ -18,16 +18,17 @@ function makeTree(n, parent, fn, line) {
 	};
 }
 
-function topDown(clock, chosen) {
-	const tree = makeTree(stacks.n, stacks.parent, stacks.fn, stacks.line);
+// `seen`: the stacks as stacksBy() gives them.
+function topDown(seen, clock, chosen) {
+	const tree = makeTree(seen.n, seen.parent, seen.fn, seen.line);
 	const weight = rows[clock];
 
-	tree.doubt = stacks.doubt;
+	tree.doubt = seen.doubt;
 	for (let i = 0; i < rows.n; i++) {
 		if (!chosen[rows.thread[i]])
 			continue;
-		tree.self[rows.node[i]] += weight[i];
-		tree.byState[rows.state[i]][rows.node[i]] += weight[i];
+		tree.self[seen.node[i]] += weight[i];
+		tree.byState[rows.state[i]][seen.node[i]] += weight[i];
 	}
 	tree.total.set(tree.self);
 	addUp(tree.total, tree.parent);
@@ -102,7 +103,7 @@ function countFrames(down) {
 	const depth = new Uint16Array(down.n);
 	let frames = 0;
 	for (let i = 1; i < down.n; i++) {
-		depth[i] = depth[stacks.parent[i]] + 1;
+		depth[i] = depth[down.parent[i]] + 1;
 		if (down.self[i])
 			frames += depth[i];
 	}
@@ -119,8 +120,8 @@ function bottomUp(down) {
 		if (!down.self[leaf])
 			continue;
 		let node = 0;
-		for (let i = leaf; i; i = stacks.parent[i])
-			marks[node = pairs.add(node, stacks.fn[i], stacks.line[i])] |= stacks.doubt[i];
+		for (let i = leaf; i; i = down.parent[i])
+			marks[node = pairs.add(node, down.fn[i], down.line[i])] |= down.doubt[i];
 		ends[leaf] = node;
 	}
 

@@ -3,7 +3,7 @@
 // tests/unit/fake_profile.c: 73 ms, of these [futex] 50, inner 15, the script 7, no stack 1.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, afterEach, describe, test } from "node:test";
-import { fakeExport, madeExport, openPage, pixel, pressed, settle, startBrowser, status, stopBrowser }
+import { fakeExport, madeExport, ofTwoProcesses, openPage, pixel, pressed, settle, startBrowser, status, stopBrowser }
 	from "./page.mjs";
 
 const ROW = 20;
@@ -136,7 +136,7 @@ describe("a small profile", () => {
 			seen.add(await page.evaluate(() => document.activeElement.id ||
 				document.activeElement.parentElement.id));
 		}
-		for (const id of ["theme", "clock", "order", "direction", "colouring", "thread", "search",
+		for (const id of ["theme", "clock", "order", "direction", "colouring", "grouping", "thread", "search",
 			"regex", "graph"])
 			assert.ok(seen.has(id), `${id} in ${[...seen]}`);
 	});
@@ -227,6 +227,49 @@ test("a profile without samples says so", async () => {
 	assert.ok(await page.locator("#empty").isVisible());
 	await page.close();
 	assert.deepEqual(faults, []);
+});
+
+test("threads and processes can be groups", async () => {
+	const opened = await openPage(browser, fakeExport("html"));
+	const { page } = opened;
+	assert.equal(await page.locator("#grouping option[value=process]").count(), 0);
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^main, app/);
+	await page.selectOption("#grouping", "thread");
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^io \(tid 102\), 68\.5 %, 50\.0 ms, self 0 µs, level 1, 1 of 2$/);
+	await pressed(page, "ArrowRight");
+	assert.match(await status(page), /^worker × 2, 31\.5 %, 23\.0 ms, self 0 µs, level 1, 2 of 2$/);
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^main, app, 30\.1 %/);
+	await page.fill("#search", "worker");
+	assert.equal(await page.locator("#matched").textContent(), "matched 31.5 %");
+	await page.fill("#search", "");
+	await page.click("#order [data-value=up]");
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown", "ArrowDown", "ArrowDown");
+	assert.match(await status(page), /^io \(tid 102\), 68\.5 %, .*level 3/);
+	await page.close();
+	assert.deepEqual(opened.faults, []);
+});
+
+test("several processes are groups from the start", async () => {
+	const opened = await openPage(browser, ofTwoProcesses(fakeExport("html")));
+	const { page } = opened;
+	assert.equal(await page.locator("#reset").evaluate((reset) => reset.offsetTop < 78), true);
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^other \(pid 200\), 68\.5 %, .*1 of 2$/);
+	await pressed(page, "ArrowRight");
+	assert.match(await status(page), /^\/bin\/app \(pid 100\), 31\.5 %/);
+	await page.selectOption("#grouping", "none");
+	await page.focus("#graph");
+	await pressed(page, "ArrowDown");
+	assert.match(await status(page), /^main, app, 98\.6 %/);
+	await page.close();
+	assert.deepEqual(opened.faults, []);
 });
 
 // How long it takes is for bench/flamegraph.mjs to say; here it has to work.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens exports in a real browser, and what every test asks of an open page.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -27,6 +27,18 @@ export function fakeExport(format) {
 	const file = path.join(folder, "fake." + format);
 	run("tests/browser/write_export", format, file);
 	return file;
+}
+
+// The same export, in which the thread 102 is another process.
+export function ofTwoProcesses(file) {
+	const changed = file.replace(/html$/, "two.html");
+	const text = readFileSync(file, "utf8");
+	const two = text.replace(/\{[^{}]*"tid": ?102[^{}]*\}/,
+		(thread) => thread.replace(/"pid": ?\d+/, '"pid":200').replace(/"process": ?"[^"]*"/, '"process":"other"'));
+	if (two === text)
+		throw new Error("the export has no thread 102");
+	writeFileSync(changed, two);
+	return changed;
 }
 
 // Of a synthetic recording: of times, or of three events for each sample ("events").
