@@ -14,5 +14,5 @@
 (work)
 (format t "ready~%")
 (finish-output)
-(let ((end (+ (get-internal-real-time) (* 100 internal-time-units-per-second))))
+(let ((end (+ (get-internal-real-time) (* 600 internal-time-units-per-second))))
   (loop while (< (get-internal-real-time) end) do (work)))

@@ -3,9 +3,11 @@
  * Steps the first thread of a process through its code, and at each instruction has our walker say who called whom. The truth is the
  * list of calls that were stepped over and have not returned: all of them must be on the stack, in their order.
  *
- *     step_callers PID WINDOWS STEPS
+ *     step_callers PID WINDOWS STEPS [to-rules]
  *
  * Steps at WINDOWS moments, so many instructions each time; the thread runs freely in between. A window ends where a signal comes.
+ * With to-rules callers are judged up to the first that the rules of a file yield: SBCL's own rules leave out the caller of
+ * call_into_lisp_() (src/runtime/x86-64-assem.S of SBCL 2.2.9: the last rule holds before the call, and not after it).
  * Prints a line for each answer that is wrong or cut, and at the end how many there were of each.
  */
 #include <inttypes.h>
@@ -22,6 +24,7 @@ enum { RIGHT, GUESSED, WRONG, CUT, N_ANSWERS };
 
 static struct stepping stepping;
 static unsigned long answers[N_ANSWERS], elsewhere;
+static bool to_rules;
 
 static void complain(const char *what, const struct sf_trace *trace, unsigned depth)
 {
@@ -30,13 +33,18 @@ static void complain(const char *what, const struct sf_trace *trace, unsigned de
 	       depth + 1 < trace->n_frames ? sf_via_word(trace->frames[depth + 1].via) : "nothing");
 }
 
+static bool is_beyond(const struct sf_trace *trace, unsigned frame)
+{
+	return to_rules && frame < trace->n_frames && trace->frames[frame].via == SF_VIA_ROWS;
+}
+
 static void judge(void)
 {
 	const struct sf_trace *trace = stepping_walk(&stepping);
 	unsigned depth = 0;
 	bool guessed = false;
 
-	for (; depth < stepping.n_calls && stepping_stands(&stepping, depth); depth++) {
+	for (; depth < stepping.n_calls && stepping_stands(&stepping, depth) && !is_beyond(trace, depth + 1); depth++) {
 		if (depth + 1 == trace->n_frames || trace->frames[depth + 1].pc != stepping_call(&stepping, depth)->pc) {
 			const bool cut = depth + 1 == trace->n_frames;
 
@@ -68,8 +76,9 @@ int main(int argc, char **argv)
 {
 	bool fine;
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
+	to_rules = argc == 5;
 	if (!stepping_open(&stepping, atoi(argv[1]), atoi(argv[1])))
 		return 1;
 	fine = stepping_seize(&stepping) && go_through(strtoul(argv[3], NULL, 10));

@@ -108,6 +108,11 @@ static bool moves_return_address(const uint8_t *code)
 	return code[0] == 0x8f && code[1] == 0x45 && code[2] == 8;
 }
 
+static bool is_return(const uint8_t *code)
+{
+	return code[0] == 0xc3 || code[0] == 0xc2;
+}
+
 static void push_call(struct stepping *stepping, struct stepping_call call)
 {
 	if (stepping->n_calls == STEPPING_CALLS)
@@ -120,13 +125,28 @@ static void account(struct stepping *stepping, const struct user_regs_struct *be
 {
 	const struct user_regs_struct *after = &stepping->regs;
 	struct stepping_call call = { .sp = after->rsp };
+	unsigned n_before;
 
 	if (moves_return_address(code) && stepping->n_calls && stepping_call(stepping, 0)->sp == before->rsp)
 		stepping->calls[stepping->n_calls - 1].sp = after->rbp + 8;
+	n_before = stepping->n_calls;
 	while (stepping->n_calls && after->rsp > stepping->calls[stepping->n_calls - 1].sp)
+		stepping->n_calls--;
+	/* A function of SBCL's that returns more than three values leaves them on the stack, with its return address above them. */
+	if (is_return(code) && n_before && stepping->n_calls == n_before && after->rip == stepping_call(stepping, 0)->pc)
 		stepping->n_calls--;
 	if (is_call(code) && after->rsp == before->rsp - 8 && stepping_read(stepping, &call.pc, call.sp, 8) && call.pc - before->rip <= 8)
 		push_call(stepping, call);
+}
+
+/* The signal that the step ended with and the program gets; 0: the step itself ended it. SBCL's code stops itself by int3. */
+static int signal_of_program(const struct stepping *stepping, int status)
+{
+	siginfo_t info;
+
+	if (WSTOPSIG(status) != SIGTRAP)
+		return WSTOPSIG(status);
+	return ptrace(PTRACE_GETSIGINFO, stepping->tid, NULL, &info) == 0 && info.si_code == SI_KERNEL ? SIGTRAP : 0;
 }
 
 bool stepping_step(struct stepping *stepping)
@@ -140,7 +160,7 @@ bool stepping_step(struct stepping *stepping)
 	    waitpid(stepping->tid, &status, __WALL) != stepping->tid || !WIFSTOPPED(status) ||
 	    ptrace(PTRACE_GETREGS, stepping->tid, NULL, &stepping->regs) != 0)
 		return false;
-	stepping->signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+	stepping->signal = signal_of_program(stepping, status);
 	account(stepping, &before, code);
 	return true;
 }
