@@ -80,8 +80,8 @@ static void check_proc(const struct sf_output *output)
 static void check_map_files(const struct sf_output *output)
 {
 	print_finding(output, sf_process_opens_map_files(), "files that were deleted or replaced can still be read",
-		      "They cannot be opened in /proc/PID/map_files, for which root or CAP_CHECKPOINT_RESTORE is needed; such code is read from the "
-		      "process's memory, without names from its symbol table.");
+		      "They cannot be opened in /proc/PID/map_files, for which root or CAP_CHECKPOINT_RESTORE is needed; of such files only the "
+		      "process's program is opened. Code of the others is read from the process's memory, without names from their symbol tables.");
 }
 
 static void check_cache(const struct sf_output *output)

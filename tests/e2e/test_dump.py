@@ -208,6 +208,22 @@ def test_unprivileged_on_its_own_process(stillframe, everybodys):
         assert not t.end()
 
 
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+def test_an_ordinary_users_program_whose_file_is_gone(stillframe, everybodys, replaced):
+    """Links to mapped files are root's, and each user's is the link to the program of an own process. The names are in the file's symbol table only."""
+    stillframe.path = everybodys.stillframe()
+    program = everybodys.program("deep")
+    t = Target([*NOBODY, program, 10, "pause"])
+    try:
+        os.unlink(program)
+        if replaced:
+            os.rename(everybodys.program("tailcalls"), program)
+        done = stillframe("dump", "-p", t.pid, "--json", prefix=NOBODY, cwd="/", env=everybodys.environment).ok()
+        assert "bottom" in names(json.loads(done.out)["threads"][0]), done.out
+    finally:
+        assert not t.end()
+
+
 # --- several processes ---------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,17 @@
 #include "os/process.h"
 
 #define DELETED " (deleted)"
+
+/* Whether the file's name is gone, or another file's: the kernel writes that behind its path. Afterwards the path alone is there. */
+static bool cut_deleted(char *path, size_t length)
+{
+	const size_t rest = length > strlen(DELETED) ? length - strlen(DELETED) : 0;
+
+	if (!rest || strcmp(path + rest, DELETED) != 0)
+		return false;
+	path[rest] = 0;
+	return true;
+}
 
 /* "start-end rwxp offset major:minor inode   path" (proc_pid_maps(5)). */
 static bool parse_line(char *line, struct sf_mapping *ret)
@@ -36,10 +48,7 @@ static bool parse_line(char *line, struct sf_mapping *ret)
 	ret->is_own = strlen(permissions) > 3 && permissions[1] == 'w' && permissions[3] == 'p';
 	line[strcspn(line, "\n")] = 0;
 	length = strlen(line);
-	ret->deleted = length > strlen(DELETED) &&
-		       strcmp(line + length - strlen(DELETED), DELETED) == 0;
-	if (ret->deleted)
-		line[length - strlen(DELETED)] = 0;
+	ret->deleted = cut_deleted(line, length);
 	ret->path = line + path_at;
 	return true;
 }
@@ -95,16 +104,48 @@ static int open_found(int found)
 	return fd;
 }
 
-/* The link leads to the file itself, not to its name: O_PATH follows it and opens nothing. */
+/* A link of /proc leads to the file itself, not to its name: O_PATH follows it and opens nothing. */
+static int open_link(const char *path)
+{
+	SF_CLEANUP(close) int found = open(path, O_PATH | O_CLOEXEC);
+
+	return open_found(found);
+}
+
 static int open_mapped(int32_t pid, const struct sf_mapping *mapping)
 {
 	char path[128];
-	SF_CLEANUP(close) int found = -1;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
-	found = open(path, O_PATH | O_CLOEXEC);
-	return open_found(found);
+	return open_link(path);
+}
+
+/* Whether the process's program is the file of this path: its link to the program says so, also when the file is deleted. */
+static bool is_program(const char *link, const struct sf_mapping *mapping)
+{
+	char path[PATH_MAX + sizeof(DELETED)];
+	const ssize_t n = readlink(link, path, sizeof(path) - 1);
+
+	path[n > 0 ? n : 0] = 0;
+	cut_deleted(path, strlen(path));
+	return strcmp(path, mapping->path) == 0;
+}
+
+/* Each user may open the program of an own process by this link. */
+static int open_program(int32_t pid, const struct sf_mapping *mapping)
+{
+	char link[64];
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	if (!is_program(link, mapping))
+		return -1;
+	fd = open_link(link);
+	if (fd < 0 || same_file(fd, mapping))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 int sf_process_open_path(int32_t pid, const char *path)
@@ -119,6 +160,8 @@ int sf_process_open_mapping(int32_t pid, const struct sf_mapping *mapping)
 {
 	int fd = open_mapped(pid, mapping);
 
+	if (fd < 0)
+		fd = open_program(pid, mapping);
 	if (fd >= 0)
 		return fd;
 	if (mapping->path[0] != '/') {
