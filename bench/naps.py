@@ -8,18 +8,25 @@ import sqlite3
 from common import *
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "997hz"
-ENGINES = [["ptrace"], ["signal", "--walk", "sampler"], ["signal", "--walk", "handler"], ["perf"]]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# Of the user, and the engine.
+WAYS = [([], ["ptrace"]), ([], ["signal", "--walk", "sampler"]), ([], ["signal", "--walk", "handler"]), ([], ["perf"]), (NOBODY, ["ptrace"]), (NOBODY, ["perf"])]
 # CPU seconds of all, threads, microseconds of a burst and of a nap.
 PROGRAMS_OF = [("30 nappers, bursts of 0.2 ms, naps of 10 ms", 8, 30, 200, 10000),
                ("300 nappers, bursts of 0.2 ms, naps of 100 ms", 8, 300, 200, 100000),
                ("2,000 nappers, bursts of 0.2 ms, naps of 600 ms", 8, 2000, 200, 600000),
                ("300 nappers, bursts of 2 ms, naps of 1 s", 8, 300, 2000, 1000000)]
-FILE = "/tmp/bench-naps.sfr"
+FOLDER = tempfile.mkdtemp(prefix="bench-naps-")   # which each user may enter
+FILE = os.path.join(FOLDER, "r.sfr")
 
 
-def measure(arguments, engine):
-    said = run(STILLFRAME, "record", "-F", RATE, "-o", FILE, "-e", *engine, "--", os.path.join(PROGRAMS, "nappers"),
-               *map(str, arguments))[1]
+def copy(path):
+    return shutil.copy(path, FOLDER)
+
+
+def measure(arguments, user, engine):
+    said = run(*user, copy(STILLFRAME), "record", "-F", RATE, "-o", FILE, "-e", *engine, "--", copy(os.path.join(PROGRAMS, "nappers")),
+               *map(str, arguments), env={**os.environ, "HOME": FOLDER, "XDG_CACHE_HOME": FOLDER})[1]
     true = {name: float(seconds) for name, seconds in re.findall(r"^(busy|nappers) ([\d.]+)$", said, re.M)}
     with sqlite3.connect(FILE) as database:
         seen = dict(database.execute("SELECT t.name = 'napper', sum(s.cpu_ns) / 1e9 FROM samples s "
@@ -33,7 +40,12 @@ def measure(arguments, engine):
             "%+.1f" % (100 * (nappers / all_seen - true_share))]
 
 
-table("Threads that nap", [[text, " ".join(engine), *measure(arguments, engine)] for text, *arguments in PROGRAMS_OF
-                           for engine in ENGINES],
-      ["program", "engine", "the nappers' share", "of their time in samples", "[not seen], of all", "error of their share (points)",
-       "the same, of what was seen"])
+os.chmod(FOLDER, 0o777)
+copy(os.path.join(BUILD, "libstillframe-agent.so"))
+try:
+    table("Threads that nap", [[text, " ".join(engine) + (", an ordinary user" if user else ""), *measure(arguments, user, engine)]
+                               for text, *arguments in PROGRAMS_OF for user, engine in WAYS],
+          ["program", "engine", "the nappers' share", "of their time in samples", "[not seen], of all", "error of their share (points)",
+           "the same, of what was seen"])
+finally:
+    shutil.rmtree(FOLDER)

@@ -19,6 +19,7 @@ PERFMON = "have CAP_PERFMON (stillframe doctor --setcap)"
 FILTER = "a system-call filter (seccomp; a container's, perhaps)"
 OUTSIDE = "run stillframe outside its user namespace with CAP_PERFMON"
 KERNEL = "perf events do not show what threads do in the kernel (kernel.perf_event_paranoid is 2). For that, "
+HELD = "threads were held to find their time in the kernel; sleeping threads were looked at some times a second: "
 NO_BPF = "the BPF program cannot be loaded: "
 # Findings of doctor.
 EVENTS, HIDDEN, SAVED = "perf events may be opened", "kernel.perf_event_paranoid is", "the kernel says what it has saved"
@@ -113,7 +114,7 @@ class Row:
 
 
 ROWS = [
-    Row("an ordinary user", user=NOBODY, level=2, notes=(KERNEL + PERFMON,), dump="by ptrace: " + NO_BPF,
+    Row("an ordinary user", user=NOBODY, level=2, engine="perf", notes=(HELD + KERNEL + PERFMON,), dump="by ptrace: " + NO_BPF,
         doctor=((HIDDEN, PERFMON), (SAVED, "have CAP_PERFMON and CAP_BPF (stillframe doctor --setcap)"))),
     Row("an ordinary user at level 3", level(3), NOBODY, ("perf_event_open", errno.EACCES), dump="by ptrace: " + NO_BPF,
         notes=("kernel.perf_event_paranoid is 3: " + PERFMON,), doctor=((EVENTS, "is 3: " + PERFMON), (EVENTS, "perf_event_paranoid=2"))),
@@ -133,7 +134,7 @@ ROWS = [
         dump="by ptrace: " + NO_BPF, doctor=((SAVED, "CONFIG_DEBUG_INFO_BTF"),)),
     Row("a PID namespace", pid_namespace, engine="perf", dump="by bpf"),
     Row("another root folder", root_folder, engine="perf", dump="by bpf"),
-    Row("a user namespace", user_namespace, level=2, notes=(KERNEL + OUTSIDE,), dump="by ptrace: " + NO_BPF,
+    Row("a user namespace", user_namespace, level=2, engine="perf", notes=(HELD + KERNEL + OUTSIDE,), dump="by ptrace: " + NO_BPF,
         doctor=((HIDDEN, OUTSIDE), (SAVED, OUTSIDE + " and CAP_BPF"))),
     Row("50 MB and a tenth of a CPU", control_group, engine="perf", dump="by bpf"),
 ]

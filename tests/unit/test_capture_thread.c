@@ -480,6 +480,63 @@ static void shares_add_up(void **state)
 	assert_int_equal(thread->awake_ns, 0);
 }
 
+/* As an engine's batch leaves it: `beyond` of the CPU time since the last batch has no sample, and the rest has. */
+static void run_beyond(uint64_t cpu_ms, uint64_t beyond_ms)
+{
+	measure_after(cpu_ms, cpu_ms, 0);
+	thread->beyond_ns += beyond_ms * MS;
+	thread->cpu_ns -= beyond_ms * MS;
+	sf_thread_take_share(thread, 1, PERIOD);
+}
+
+/* A thread with four parts of its CPU time in the kernel, and one in user mode. Each hold in a call takes what there is, but for a period. */
+static void calls_take_the_time_beyond(void **state)
+{
+	struct sf_weight weight;
+	(void)state;
+
+	run_beyond(18, 8);
+	assert_false(sf_thread_take_kernel_time(thread, true, PERIOD, &weight)); /* the last period may be one of user mode */
+	run_beyond(22, 12);
+	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
+	expect(weight, 10, 10, 1);
+	run_beyond(50, 40);
+	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
+	expect(weight, 40, 40, 4);
+	assert_int_equal(thread->beyond_ns, PERIOD);
+	assert_int_equal(thread->awake_ns, PERIOD);
+}
+
+/* One hold of ten finds the thread in a call: it stands for the time since the hold before, also where the time beyond comes later. */
+static void calls_are_owed_time(void **state)
+{
+	struct sf_weight weight;
+	(void)state;
+
+	run_beyond(20, 11);
+	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
+	run_beyond(20, 4);
+	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
+	expect(weight, 5, 5, 1); /* 15 of 20 are owed */
+	run_beyond(20, 30);
+	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight)); /* it is kept for calls */
+	run_beyond(1, 0);
+	assert_true(sf_thread_take_kernel_time(thread, true, PERIOD, &weight));
+	expect(weight, 16, 16, 1);
+}
+
+/* What calls leave over goes to where the thread stands amid its own code: page faults have no call. */
+static void code_takes_what_calls_leave(void **state)
+{
+	struct sf_weight weight;
+	(void)state;
+
+	run_beyond(100, 70);
+	assert_true(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
+	expect(weight, 30, 30, 3);
+	assert_false(sf_thread_take_kernel_time(thread, false, PERIOD, &weight));
+}
+
 /* A sleep that a batch has seen interrupted is looked at anew, and its sample does not stand for it. */
 static void what_ran_is_seen_anew(void **state)
 {
@@ -513,6 +570,9 @@ int main(void)
 		TEST(a_measure_of_what_is_gone_changes_nothing),
 		TEST(what_ran_is_seen_anew),
 		TEST(shares_add_up),
+		TEST(calls_take_the_time_beyond),
+		TEST(calls_are_owed_time),
+		TEST(code_takes_what_calls_leave),
 		TEST(measured_time_is_exact),
 		TEST(a_new_thread_has_empty_accounts),
 		TEST(one_that_is_gone_is_none),

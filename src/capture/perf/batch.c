@@ -163,6 +163,7 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 		thread->to_hold = false;
 		thread->looked_ns = sf_now_ns();
 		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
+		thread->kernel_time.holds = false;
 		if (!thread->asked && sf_thread_measure(thread, now_ns, &ran) && sf_thread_awake(thread))
 			sf_ptrace_hold(capture, thread, now_ns);
 	}

@@ -87,7 +87,7 @@ void sf_perf_examine(sf_finding_fn *report, void *arg)
 	}
 	report(arg, sf_perf_check_all(&of_all), "all processes of the machine may be recorded (--all)", of_all.text);
 	snprintf(text, sizeof(text), "kernel.perf_event_paranoid is %d: %s", sf_perf_paranoid(),
-		 kernel ? "kernel frames may be sampled" : "threads are not sampled while they are in the kernel");
+		 kernel ? "kernel frames may be sampled" : "threads that are in the kernel are found by holds only");
 	sf_perf_fail_kernel(&hidden);
 	report(arg, kernel, text, hidden.text + strcspn(hidden.text, "\n"));
 	examine_events(report, arg, kernel);

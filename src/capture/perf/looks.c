@@ -16,6 +16,7 @@ static bool look(struct sf_capture *capture, struct sf_thread *thread, uint64_t 
 		return false;
 	if (!sf_thread_awake(thread))
 		sf_ptrace_sample_asleep(capture, thread, now_ns);
+	sf_perf_kernel_time_look((struct sf_perf *)capture, thread);
 	sf_perf_sleeps_looked((struct sf_perf *)capture, thread);
 	return true;
 }

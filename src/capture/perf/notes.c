@@ -45,12 +45,18 @@ static bool dropped_names(const struct sf_perf *perf, char *ret)
 	return perf->newcomers.n_dropped;
 }
 
+static const char *without_kernel(const struct sf_perf *perf)
+{
+	if (perf->counting.on)
+		return "events in the kernel were not counted";
+	return perf->kernel_time.on ? "threads were held to find their time in the kernel" : "time in the kernel was not sampled, and is a loss";
+}
+
 static bool no_kernel(const struct sf_perf *perf, char *ret)
 {
 	char why[sizeof(perf->no_kernel.text)];
 
-	snprintf(ret, NOTE_SIZE, "%s%s: %s",
-		 perf->counting.on ? "events in the kernel were not counted" : "time in the kernel was not sampled, and is a loss",
+	snprintf(ret, NOTE_SIZE, "%s%s: %s", without_kernel(perf),
 		 perf->base.blocked_period_ns ? "; sleeping threads were looked at some times a second" : "",
 		 sf_error_sentences(perf->no_kernel.text, why, sizeof(why)));
 	return *perf->no_kernel.text;

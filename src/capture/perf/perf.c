@@ -26,6 +26,7 @@
 #define ENDED_NS 1000000000         /* after the end of a process, until it is forgotten */
 #define SCAN_NS 200000000           /* between two looks at all processes: the records say what has changed */
 #define MAX_RESCANS 3               /* one for each generation of processes that have ended meanwhile */
+#define FILES_PER_LOOK 3
 #define DRAIN_NS 1000000            /* at the least: a ring that fills at once is no reason to do nothing else */
 
 static struct sf_perf *perf_of(struct sf_capture *capture)
@@ -40,12 +41,34 @@ static bool check(int32_t pid, struct sf_error *err)
 	return pid == SF_ALL_PROCESSES ? sf_perf_check_all(err) : sf_perf_events_allowed(pid, &kernel, err);
 }
 
-/* Threads have no samples for their time in the kernel then. */
+/* The events of a thread take a file for each CPU, and a look at it takes some more. */
+static bool has_files(int32_t pid, struct sf_error *why)
+{
+	int cpus[SF_PERF_MAX_CPUS];
+	const size_t n_cpus = sf_perf_cpus(cpus, SF_PERF_MAX_CPUS);
+	struct sf_ids ids = { 0 };
+	size_t n;
+
+	sf_process_threads(pid, &ids);
+	n = ids.ids.n;
+	sf_vec_deinit(&ids.ids);
+	if (n * (n_cpus + FILES_PER_LOOK) <= sf_task_limit() / 2)
+		return true;
+	sf_fail(why, SF_E_UNSUPPORTED, "perf events of %zu threads on %zu CPUs need more files than this user may have open (%llu)", n, n_cpus,
+		(unsigned long long)sf_task_limit());
+	return sf_fail_hint(why, "Raise the limit (ulimit -n).");
+}
+
+/* Where threads may not be held, their time in the kernel is a loss. */
 bool sf_perf_is_limited(int32_t pid, struct sf_error *why)
 {
 	bool kernel;
 
-	return sf_perf_events_allowed(pid, &kernel, why) && !kernel && !sf_perf_fail_kernel(why);
+	if (!sf_perf_events_allowed(pid, &kernel, why) || kernel)
+		return false;
+	if (sf_hold_allowed(pid) != SF_HOLD_REQUESTED)
+		return !sf_perf_fail_kernel(why);
+	return !has_files(pid, why);
 }
 
 /* The child is ours, but it waits as this user did: as any other process of the user. */
@@ -224,19 +247,21 @@ static bool scan(struct sf_perf *perf, uint64_t now_ns)
 static void set_budget(struct sf_perf *perf, uint64_t now_ns)
 {
 	const struct sf_overhead_limit_clocks clocks = sf_outside_look_at_costs(&perf->base);
-	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks, (unsigned)perf->due.n, now_ns);
+	const uint64_t due_ns = sf_overhead_limit_next(&perf->base.limit, &clocks, (unsigned)perf->due.n + perf->kernel_time.n_sought, now_ns);
 
 	sf_perf_budget_set(&perf->budget, due_ns > clocks.now_ns ? due_ns - clocks.now_ns : 0);
 }
 
 /* The lower the rate, the longer a batch. */
-static uint64_t batch_ns(const struct sf_perf *perf)
+static uint64_t batch_ns(struct sf_perf *perf)
 {
 	const uint64_t wanted_ns = perf->events.period_ns * BATCH_SAMPLES / (perf->events.n_cpus ? perf->events.n_cpus : 1);
 	const uint64_t most_ns = wanted_ns < BATCH_NS_MAX ? wanted_ns : BATCH_NS_MAX;
 
 	if (perf->base.options.prompt)
 		return DRAIN_NS;
+	if (perf->kernel_time.n_sought)
+		return sf_outside_jitter(&perf->base, perf->events.period_ns);
 	return most_ns > BATCH_NS ? most_ns : BATCH_NS;
 }
 
@@ -291,6 +316,7 @@ static void sample_until_over(struct sf_capture *capture)
 
 	sf_perf_budget_begin(&perf->budget);
 	sf_perf_counting_begin(perf, start_ns);
+	sf_perf_kernel_time_begin(perf);
 	if (sf_watch_is_sampled(&capture->watch))
 		note_all(perf);
 	else if (capture->options.all) /* what runs already is known before there are samples */
@@ -309,6 +335,7 @@ static void sample_until_over(struct sf_capture *capture)
 		if (sf_outside_given_up(capture) || !scan(perf, now_ns))
 			return;
 		sf_perf_look_at_due(perf, now_ns);
+		sf_perf_kernel_time_seek(perf, now_ns);
 		if (capture->last_tick)
 			return;
 		grow(perf, &perf->events, &perf->stack_wanted);

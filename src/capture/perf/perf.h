@@ -11,6 +11,7 @@
 #include "capture/perf/budget.h"
 #include "capture/perf/counting.h"
 #include "capture/perf/events.h"
+#include "capture/perf/kernel_time.h"
 #include "capture/perf/newcomers.h"
 #include "capture/perf/record.h"
 #include "capture/perf/signals.h"
@@ -32,6 +33,7 @@ struct sf_perf {
 	SF_VEC(struct sf_thread *) to_hold; /* threads that have samples, of whose stacks the kernel's copies are not enough */
 	bool may_hold;                /* ... and may be held, but those of this process. With `all` none is: */
 	int32_t own_pid;
+	struct sf_perf_kernel_time kernel_time;
 	uint64_t n_samples;           /* in all batches: those that were handed on */
 	uint64_t n_lost;              /* records that found no room in a ring */
 	uint64_t n_throttled;         /* times that the kernel stopped an event, which fired too often */

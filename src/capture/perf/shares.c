@@ -9,8 +9,6 @@
 #include "frozen/signal/ticks.h"
 #include "os/process.h"
 
-#define WAITS_NS 20000000      /* of CPU time beyond that of its samples, which may wait for one ... */
-#define WAITS_PERIODS 4        /* ... and so many periods */
 #define MAX_FIRSTS 4           /* samples of a batch that are walked beyond the budget: each the first one of its thread */
 
 struct sf_thread *sf_perf_find_thread(const struct sf_perf *perf, const struct sf_perf_record *record)
@@ -230,36 +228,6 @@ static void count(struct sf_perf *perf, uint64_t now_ns)
 	for_each(perf, 1u << PERF_RECORD_READ, count_end, now_ns);
 }
 
-/* The periods of all samples that came for the CPU time for which those of this batch are to stand. */
-static uint64_t sampled_ns(const struct sf_thread *thread)
-{
-	return thread->due_ns + thread->passed_ns;
-}
-
-/*
- * Without the right to sample the kernel a thread has samples for its time in user mode only. Its CPU time
- * beyond them waits, since a batch may end just before a sample. CPU time that is too long for that was spent in the kernel, and is a loss.
- */
-static void hold_back(struct sf_perf *perf, struct sf_thread *thread)
-{
-	const uint64_t period_ns = perf->events.period_ns, seen_ns = sampled_ns(thread) + sampled_ns(thread) / 20;
-	struct sf_weight weight = { 0 };
-	uint64_t more_ns;
-
-	if (perf->events.kernel)
-		return;
-	thread->cpu_ns += thread->beyond_ns;
-	more_ns = thread->cpu_ns > seen_ns ? thread->cpu_ns - seen_ns : 0;
-	thread->cpu_ns -= more_ns;
-	if (more_ns > WAITS_NS + WAITS_PERIODS * period_ns) {
-		weight.cpu_ns = weight.wall_ns = more_ns - period_ns;
-		weight.ticks = sf_ticks(weight.cpu_ns, period_ns);
-		thread->awake_ns -= (int64_t)weight.wall_ns;
-		sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
-	}
-	thread->beyond_ns = more_ns - weight.cpu_ns;
-}
-
 /* Of those of its samples that are walked, each stands for a period, and for those that are passed over. */
 static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
@@ -279,7 +247,7 @@ static void begin_account(const struct sf_perf *perf, struct sf_thread *thread, 
  */
 static void measure(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
 {
-	const uint64_t least_ns = sampled_ns(thread);
+	const uint64_t least_ns = thread->due_ns + thread->passed_ns;
 	bool ran;
 
 	sf_watch_extend_sleep(&perf->base.watch, thread, now_ns);
@@ -298,7 +266,7 @@ void sf_perf_share_out(struct sf_perf *perf, uint64_t now_ns)
 	count(perf, now_ns);
 	for (size_t i = 0; i < perf->due.n && !perf->counting.on; i++) {
 		measure(perf, perf->due.items[i], now_ns);
-		hold_back(perf, perf->due.items[i]);
+		sf_perf_kernel_time_split(perf, perf->due.items[i]);
 		perf->due.items[i]->due_ns = perf->due.items[i]->passed_ns = 0;
 	}
 }

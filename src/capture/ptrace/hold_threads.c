@@ -13,7 +13,11 @@
 
 void sf_ptrace_lose(struct sf_capture *capture, struct sf_thread *thread, enum sf_loss cause)
 {
-	struct sf_weight weight = sf_thread_awake(thread)
+	struct sf_weight weight;
+
+	if (sf_thread_awake(thread) && thread->kernel_time.holds)
+		return; /* that time waits for another hold */
+	weight = sf_thread_awake(thread)
 		? sf_thread_take_awake(thread, true, capture->period_ns)
 		: sf_thread_take_asleep(thread, capture->blocked_period_ns);
 
@@ -33,6 +37,20 @@ static uint8_t state_held_asleep(const struct sf_thread *thread, const struct sf
 	return sf_held_in_job_stop(held) ? SF_STATE_STOPPED : sf_ptrace_state_asleep(thread);
 }
 
+/* Of a hold that looked for CPU time in the kernel. False: it gives no sample, and how long it took is added to the next one. */
+static bool take_kernel_time(const struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held, bool on_cpu,
+			     uint64_t *hold_ns, struct sf_weight *ret)
+{
+	struct sf_kernel_time *time = &thread->kernel_time;
+
+	*hold_ns += time->unsent_hold_ns;
+	time->unsent_hold_ns = *hold_ns;
+	if (!on_cpu || !sf_thread_take_kernel_time(thread, held->syscall != SF_SYSCALL_NONE, capture->period_ns, ret))
+		return false;
+	time->unsent_hold_ns = 0;
+	return true;
+}
+
 /* Sends what was taken of a held thread, which runs again. */
 static void send_held(struct sf_capture *capture, struct sf_thread *thread, const struct sf_held *held,
 		      struct sf_stack_copy *copy, uint64_t hold_ns)
@@ -42,7 +60,14 @@ static void send_held(struct sf_capture *capture, struct sf_thread *thread, cons
 	bool on_cpu = sf_thread_settle(thread, capture->hold_time.returned_ns, in_wait);
 	struct sf_weight weight;
 
-	if (awake) {
+	if (awake && thread->kernel_time.holds) {
+		if (!take_kernel_time(capture, thread, held, on_cpu, &hold_ns, &weight)) {
+			sf_relay_drop(capture->relay);
+			return;
+		}
+		copy->state = SF_STATE_RUNNING;
+		thread->ran = true;
+	} else if (awake) {
 		weight = sf_thread_take_awake(thread, on_cpu, capture->period_ns);
 		copy->state = on_cpu ? SF_STATE_RUNNING : SF_STATE_RUNNABLE;
 		thread->ran = thread->ran || on_cpu;

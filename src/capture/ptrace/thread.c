@@ -11,6 +11,8 @@
 
 /* From the timer's interrupt, which displaces a thread, until we look at the clock. */
 #define WAKE_NS 20000
+#define KEPT_PERIODS 4       /* of CPU time in the kernel, for samples in system calls that are to come */
+#define MOST_OWED_PERIODS 40 /* of it, that samples in system calls may lack */
 #define HOLD_SWITCHES 2 /* a thread that is interrupted in its sleep is put on a CPU to stop, and to sleep again */
 
 struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, uint64_t now_ns)
@@ -32,7 +34,7 @@ struct sf_thread *sf_thread_create(uint32_t serial, int32_t pid, int32_t tid, ui
 		sf_thread_destroy(thread);
 		return NULL;
 	}
-	thread->first_cpu_ns = thread->run.cpu_ns;
+	thread->first_cpu_ns = thread->kernel_time.counted_ns = thread->run.cpu_ns;
 	return thread;
 }
 
@@ -295,14 +297,53 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns)
 	return true;
 }
 
+/* `cpu_ns` of the time beyond, and the time awake that is no other CPU time. */
+static struct sf_weight take_beyond(struct sf_thread *thread, uint64_t cpu_ns, uint64_t period_ns)
+{
+	const int64_t others_ns = (int64_t)(thread->cpu_ns + thread->beyond_ns - cpu_ns), free_ns = thread->awake_ns - others_ns;
+	struct sf_weight weight = { .cpu_ns = cpu_ns };
+
+	weight.wall_ns = free_ns > (int64_t)cpu_ns ? (uint64_t)free_ns : cpu_ns;
+	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
+	thread->awake_ns -= (int64_t)weight.wall_ns;
+	thread->beyond_ns -= cpu_ns;
+	return weight;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The last period may be one in user mode, whose sample is to come. */
+bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret)
+{
+	struct sf_kernel_time *time = &thread->kernel_time;
+	const uint64_t kept_ns = in_call ? period_ns : KEPT_PERIODS * period_ns;
+	const uint64_t has_ns = thread->beyond_ns > kept_ns ? thread->beyond_ns - kept_ns : 0;
+	uint64_t cpu_ns = has_ns;
+
+	if (in_call) {
+		time->owed_ns = least(time->owed_ns + thread->run.cpu_ns - time->counted_ns, MOST_OWED_PERIODS * period_ns);
+		cpu_ns = least(time->owed_ns, has_ns);
+		time->owed_ns -= cpu_ns;
+	}
+	time->counted_ns = thread->run.cpu_ns;
+	if (cpu_ns)
+		*ret = take_beyond(thread, cpu_ns, period_ns);
+	return cpu_ns;
+}
+
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns)
 {
 	struct sf_weight weight = { .cpu_ns = thread->cpu_ns / n };
 	const int64_t cpu_ns = (int64_t)weight.cpu_ns;
+	int64_t awake_ns = thread->awake_ns - (int64_t)thread->beyond_ns;
 
-	if (cpu_ns > thread->awake_ns)
-		borrow(thread, cpu_ns - thread->awake_ns);
-	weight.wall_ns = (uint64_t)(thread->awake_ns / (int64_t)n > cpu_ns ? thread->awake_ns / (int64_t)n : cpu_ns);
+	if (cpu_ns > awake_ns)
+		borrow(thread, cpu_ns - awake_ns);
+	awake_ns = thread->awake_ns - (int64_t)thread->beyond_ns;
+	weight.wall_ns = (uint64_t)(awake_ns / (int64_t)n > cpu_ns ? awake_ns / (int64_t)n : cpu_ns);
 	weight.ticks = sf_ticks_take(&thread->awake_over_ns, weight.wall_ns, period_ns);
 	thread->awake_ns -= (int64_t)weight.wall_ns;
 	thread->cpu_ns -= weight.cpu_ns;

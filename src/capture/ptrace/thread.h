@@ -39,6 +39,16 @@ struct sf_sleep {
 	bool     has_sample;
 };
 
+/* Of CPU time in the kernel, of which an engine has no samples. */
+struct sf_kernel_time {
+	bool     is_sought;      /* it is held when it runs, to find where that time is spent */
+	bool     holds;          /* the hold under way is for that */
+	uint8_t  n_idle;         /* looks in a row at which there was no reason for a hold */
+	uint64_t counted_ns;     /* its CPU time by the kernel's count, at its last hold */
+	uint64_t unsent_hold_ns; /* of holds that gave no sample: it is added to the next one's */
+	uint64_t owed_ns;        /* for which its samples in system calls are to stand, when there is time beyond its other samples */
+};
+
 struct sf_thread {
 	uint32_t serial;         /* in this session, from 1 */
 	bool     watched;        /* its name matches --threads */
@@ -84,6 +94,7 @@ struct sf_thread {
 	uint64_t ended_cpu_ns;     /* its CPU time, as the kernel said at its end; 0: unknown */
 	uint64_t copies_end;       /* where the copies end that the kernel takes, and its stack; 0: not known */
 	uint64_t beyond_ns;        /* of its CPU time: more than its samples can stand for, so far */
+	struct sf_kernel_time kernel_time;
 	bool begun;                /* of one that is known by its first sample only (sf_watch_knows_by_samples): its CPU time is counted since that */
 	bool copy_was_full;        /* the last copy had no more room */
 	bool ran;                /* it has a sample on a CPU: a rest of CPU time may be added to its last one */
@@ -148,6 +159,12 @@ bool sf_thread_see(struct sf_thread *thread, uint64_t now_ns);
 
 /* The first of n equal shares of the accounts of an awake thread, for one of n samples. */
 struct sf_weight sf_thread_take_share(struct sf_thread *thread, uint32_t n, uint64_t period_ns);
+
+/*
+ * Of a thread that was held to find where its CPU time in the kernel is spent: takes the part of beyond_ns for which a sample of it stands. In a system call that is the CPU time
+ * since its last hold, as far as there is time; else what is more than calls have need of. False: no sample.
+ */
+bool sf_thread_take_kernel_time(struct sf_thread *thread, bool in_call, uint64_t period_ns, struct sf_weight *ret);
 
 /* Pays what CPU time is longer than the time awake from the time asleep, as far as that goes: as a sample would that takes it. */
 void sf_thread_pay(struct sf_thread *thread);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds where threads spend CPU time in the kernel, where the events may not sample it. */
+#include "capture/perf/kernel_time.h"
+
+#include "capture/perf/perf.h"
+#include "frozen/signal/ticks.h"
+#include "os/clock.h"
+
+#define LATE_PART 64      /* of the periods of samples: so much more CPU time may be theirs, since a clock's interrupt comes late; ... */
+#define LATE_PART_LOST 20 /* ... and where no hold would find the rest */
+#define WAITS_NS 20000000 /* of time that is a loss, which may wait for a sample ... */
+#define WAITS_PERIODS 4   /* ... and so many periods */
+#define OTHERS_NS 50000000
+#define IDLE_LOOKS 40     /* in a row that found no reason to hold a thread, after which it is not sought any more */
+
+void sf_perf_kernel_time_begin(struct sf_perf *perf)
+{
+	perf->kernel_time.on = !perf->events.kernel && perf->may_hold && perf->events.period_ns;
+	if (perf->kernel_time.on)
+		sf_cpu_prefer();
+}
+
+static bool may_seek(const struct sf_perf *perf, const struct sf_thread *thread)
+{
+	return perf->kernel_time.on && thread->watched && thread->task.pid != perf->own_pid && !thread->is_32_bit &&
+	       !sf_thread_needs_longer_copies(thread);
+}
+
+static void seek(struct sf_thread *thread)
+{
+	thread->kernel_time.is_sought = true;
+	thread->kernel_time.n_idle = 0;
+}
+
+/* For a sample. Its last period may be one in user mode that has no sample yet. */
+static bool has_time(const struct sf_perf *perf, uint64_t beyond_ns)
+{
+	return beyond_ns >= 2 * perf->events.period_ns;
+}
+
+static void lose(struct sf_perf *perf, struct sf_thread *thread)
+{
+	const uint64_t period_ns = perf->events.period_ns, cpu_ns = thread->beyond_ns - period_ns;
+	const struct sf_weight weight = { .cpu_ns = cpu_ns, .wall_ns = cpu_ns, .ticks = sf_ticks(cpu_ns, period_ns) };
+
+	thread->beyond_ns -= cpu_ns;
+	thread->awake_ns -= (int64_t)cpu_ns;
+	sf_relay_loss(perf->base.relay, thread, SF_LOSS_KERNEL, &weight);
+}
+
+/* The time beyond waits, since a batch may end just before a sample. */
+void sf_perf_kernel_time_split(struct sf_perf *perf, struct sf_thread *thread)
+{
+	const uint64_t periods_ns = thread->due_ns + thread->passed_ns, period_ns = perf->events.period_ns;
+	const uint64_t seen_ns = periods_ns + periods_ns / (perf->kernel_time.on ? LATE_PART : LATE_PART_LOST);
+
+	if (perf->events.kernel)
+		return;
+	thread->cpu_ns += thread->beyond_ns;
+	thread->beyond_ns = thread->cpu_ns > seen_ns ? thread->cpu_ns - seen_ns : 0;
+	thread->cpu_ns -= thread->beyond_ns;
+	if (!perf->kernel_time.on && thread->beyond_ns > WAITS_NS + WAITS_PERIODS * period_ns)
+		lose(perf, thread);
+	else if (may_seek(perf, thread) && (!thread->ran || has_time(perf, thread->beyond_ns)))
+		seek(thread);
+}
+
+void sf_perf_kernel_time_look(struct sf_perf *perf, struct sf_thread *thread)
+{
+	if (may_seek(perf, thread) && has_time(perf, thread->cpu_ns + thread->beyond_ns))
+		seek(thread);
+}
+
+/* False: there was no reason to hold it. */
+static bool hold(struct sf_perf *perf, struct sf_thread *thread, uint64_t now_ns)
+{
+	struct sf_watch *watch = &perf->base.watch;
+
+	thread->looked_ns = sf_now_ns();
+	sf_watch_extend_sleep(watch, thread, now_ns);
+	if (!sf_thread_see(thread, now_ns)) {
+		watch->next_scan_ns = watch->next_list_ns = 0;
+		return false;
+	}
+	sf_perf_kernel_time_split(perf, thread);
+	if (!sf_thread_awake(thread) || !has_time(perf, thread->beyond_ns))
+		return false;
+	thread->kernel_time.holds = true;
+	sf_ptrace_hold(&perf->base, thread, now_ns);
+	return true;
+}
+
+/* Where sleeping threads are not sampled, this is the only look at a thread that has no sample. */
+static void look_at_others(struct sf_perf *perf, uint64_t now_ns)
+{
+	struct sf_watch *watch = &perf->base.watch;
+	bool ran;
+
+	if (!perf->kernel_time.on || perf->base.blocked_period_ns || now_ns < perf->next_others_ns)
+		return;
+	perf->next_others_ns = now_ns + OTHERS_NS;
+	if (!sf_watch_others_ran(watch, perf->events.period_ns))
+		return;
+	for (size_t i = 0; i < watch->threads.n; i++) {
+		struct sf_thread *thread = watch->threads.items[i];
+
+		if (!thread->kernel_time.is_sought && sf_thread_measure(thread, now_ns, &ran) && ran)
+			sf_perf_kernel_time_look(perf, thread);
+	}
+	sf_watch_looked_at_all(watch);
+}
+
+void sf_perf_kernel_time_seek(struct sf_perf *perf, uint64_t now_ns)
+{
+	perf->kernel_time.n_sought = 0;
+	look_at_others(perf, now_ns);
+	for (size_t i = 0; perf->kernel_time.on && i < perf->base.watch.threads.n; i++) {
+		struct sf_thread *thread = perf->base.watch.threads.items[i];
+
+		if (!thread->kernel_time.is_sought || thread->asked || !may_seek(perf, thread))
+			continue;
+		perf->kernel_time.n_sought++;
+		if (!sf_perf_budget_has_room(&perf->budget, now_ns + (uint64_t)thread->task.tid))
+			continue;
+		if (hold(perf, thread, now_ns))
+			thread->kernel_time.n_idle = 0;
+		else if (++thread->kernel_time.n_idle >= IDLE_LOOKS)
+			thread->kernel_time.is_sought = false;
+	}
+}
