@@ -107,13 +107,13 @@ namespace Demo
             sink += room[n & 63];
         }
 
-        static void Recurs() { long sum = 0; for (int i = 0; i < 200 * share; i++) sum += Fib(12); Console.WriteLine("recurs " + sum / share); }
+        static void Recurs() { long sum = 0; for (int i = 0; i < 2000 * share; i++) sum += Fib(12); Console.WriteLine("recurs " + sum / share); }
 
-        static void Throws() { for (int i = 0; i < 20 * share; i++) InCatch(); Console.WriteLine("throws"); }
+        static void Throws() { for (int i = 0; i < 40 * share; i++) InCatch(); Console.WriteLine("throws"); }
 
         static void Generics()
         {
-            for (int i = 0; i < 10 * share; i++)
+            for (int i = 0; i < 20 * share; i++)
             {
                 new Box<string>().Fill("", 1);
                 new Box<int>().Fill(1, 2.0);
@@ -121,7 +121,7 @@ namespace Demo
             Console.WriteLine("generics");
         }
 
-        static void Tails() { var tail = MakeTail(); for (int i = 0; i < 40 * share; i++) tail(50); Console.WriteLine("tails"); }
+        static void Tails() { var tail = MakeTail(); for (int i = 0; i < 80 * share; i++) tail(50); Console.WriteLine("tails"); }
 
         static void Main(string[] arguments)
         {
