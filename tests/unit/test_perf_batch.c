@@ -35,7 +35,8 @@ static struct {
 	uint64_t sp, pc;
 	bool in_exec;
 } sent[64];
-static size_t n_sent, n_losses;
+static size_t n_sent, n_losses, n_holds;
+static bool sleeps;
 static uint64_t nameless_ns;         /* CPU time that is lost, of no thread */
 static union {
 	struct sf_stack_copy copy;
@@ -54,6 +55,7 @@ void __wrap_sf_relay_mapping(struct sf_relay *relay, int32_t pid, const struct s
 bool __wrap_sf_task_run(const struct sf_task *task, struct sf_task_run *ret);
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret);
 bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end);
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns);
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want);
 void __wrap_sf_relay_send(struct sf_relay *relay, struct sf_thread *thread, const struct sf_weight *weight, uint64_t hold_ns);
 void __wrap_sf_relay_loss(struct sf_relay *relay, const struct sf_thread *thread, enum sf_loss cause,
@@ -147,8 +149,15 @@ bool __wrap_sf_pages_fill(int32_t pid, int32_t tid, uint64_t addr, uint64_t end)
 
 bool __wrap_sf_task_look(const struct sf_task *task, struct sf_task_look *ret)
 {
-	(void)task, (void)ret;
+	(void)task;
+	ret->state = sleeps ? SF_STATE_BLOCKED : SF_STATE_RUNNING;
 	return true;
+}
+
+void __wrap_sf_ptrace_hold(struct sf_capture *capture, struct sf_thread *thread, uint64_t now_ns)
+{
+	(void)capture, (void)thread, (void)now_ns;
+	n_holds++;
 }
 
 struct sf_stack_copy *__wrap_sf_relay_reserve_waiting(struct sf_relay *relay, uint32_t want)
@@ -203,7 +212,8 @@ static int set_up(void **state)
 	is_gone = is_found = false;
 	n_met = 0;
 	told[0] = 0;
-	n_sent = n_losses = 0;
+	n_sent = n_losses = n_holds = 0;
+	sleeps = false;
 	nameless_ns = 0;
 	return 0;
 }
@@ -216,6 +226,7 @@ static int tear_down(void **state)
 		free(pages[i]);
 	}
 	sf_vec_deinit(&perf.due);
+	sf_vec_deinit(&perf.to_hold);
 	sf_perf_newcomers_deinit(&perf.newcomers);
 	sf_vec_deinit(&perf.base.watch.processes);
 	return 0;
@@ -474,6 +485,23 @@ static void test_kernel_time_is_no_user_time(void **state)
 	sf_perf_batch(&perf, 60 * MS);
 	assert_int_equal(n_losses, 1);
 	assert_int_equal(threads[0].beyond_ns, MS);
+}
+
+/* The kernel's copies of its stack are too short. A hold would break off the system call that it sleeps in by now. */
+static void test_sleepers_are_not_held(void **state)
+{
+	(void)state;
+	perf.may_hold = true;
+	atomic_store(&threads[0].too_short, SF_TOO_SHORT);
+	sample(0, 10, 10, 1);
+	ran(0, 1);
+	sf_perf_batch(&perf, MS);
+	assert_int_equal(n_holds, 1);
+	sleeps = true;
+	sample(0, 10, 10, 2);
+	ran(0, 1);
+	sf_perf_batch(&perf, 2 * MS);
+	assert_int_equal(n_holds, 1);
 }
 
 static void test_losses_are_counted(void **state)
@@ -846,6 +874,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_records_of_the_watched_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_user_stack_in_exec_and_at_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_kernel_time_is_no_user_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_sleepers_are_not_held, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_losses_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hole, set_up, tear_down),

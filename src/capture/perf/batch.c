@@ -155,7 +155,6 @@ static void learn_sizes(struct sf_perf *perf)
 static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 {
 	struct sf_capture *capture = &perf->base;
-	bool ran;
 
 	for (size_t i = 0; i < perf->to_hold.n; i++) {
 		struct sf_thread *thread = perf->to_hold.items[i];
@@ -164,7 +163,7 @@ static void hold_all(struct sf_perf *perf, uint64_t now_ns)
 		thread->looked_ns = sf_now_ns();
 		sf_watch_extend_sleep(&capture->watch, thread, now_ns);
 		thread->kernel_time.holds = false;
-		if (!thread->asked && sf_thread_measure(thread, now_ns, &ran) && sf_thread_awake(thread))
+		if (!thread->asked && sf_thread_see(thread, now_ns) && sf_thread_awake(thread))
 			sf_ptrace_hold(capture, thread, now_ns);
 	}
 	perf->n_samples += perf->to_hold.n;
